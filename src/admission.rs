@@ -1,0 +1,76 @@
+//! Answering an `AdmissionReview`: bytes in, bytes out, and the only place that knows the order of steps.
+//!
+//! ```text
+//! bytes ─▶ request ─▶ catalog (kind → plan) ─▶ projections of new and old ─▶ judge ─▶ response ─▶ bytes
+//! ```
+//!
+//! Pure: no clock, no network, no state but the catalog it is given. A body that can't be answered is a [`ReviewError`];
+//! everything else has an answer.
+
+mod request;
+mod response;
+
+pub use request::{Operation, ReviewError};
+pub use response::Review;
+
+use crate::catalog::Catalog;
+use crate::union::{Rules, judge};
+use request::Request;
+use response::Answer;
+
+/// Which of the API server's two calls a review belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Phase {
+    /// Mutating admission: objects are normalised. Denied is only what contradicts itself, for nothing that comes later can
+    /// mend that; other faults wait for validation, since another webhook may still repair the object.
+    Mutate,
+    /// Validating admission: objects are judged as they will be stored, and nothing is changed.
+    Validate,
+    /// One after the other, as becomes of a request in the end. For use without an API server.
+    Both,
+}
+
+/// Whether a union that was invalid before and that the request does not touch is let through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Ratcheting {
+    /// It is, with a warning: a status update or the removal of a finalizer must not fail for an old fault.
+    #[default]
+    Enabled,
+    /// It is not: every write must be valid, as the proposal of 2022 has it for its alpha.
+    Disabled,
+}
+
+/// What came of a review.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// Allowed as it is.
+    Allowed,
+    /// Allowed with a patch.
+    Patched,
+    /// Allowed as it is, with a warning about an old fault.
+    Warned,
+    /// Denied.
+    Denied,
+}
+
+/// Answers a review.
+///
+/// # Errors
+/// Where the body is not an `AdmissionReview` of `admission.k8s.io/v1` that can be answered, and why.
+pub fn review(catalog: &Catalog, phase: Phase, ratcheting: Ratcheting, body: &[u8]) -> Result<Review, ReviewError> {
+    let request = Request::read(catalog, body)?;
+    let Some(subject) = &request.subject else {
+        return Ok(Answer::allow(&request));
+    };
+    let rules = Rules { normalize: phase != Phase::Validate, ratchet: ratcheting == Ratcheting::Enabled };
+    let judgement = judge(subject.entry.plan(), subject.part, &subject.new, subject.old.as_ref(), rules);
+    let denied = match phase {
+        Phase::Mutate => judgement.contradicted,
+        Phase::Validate | Phase::Both => !judgement.violations.is_empty(),
+    };
+    Ok(if denied {
+        Answer::deny(&request, body, &judgement)
+    } else {
+        Answer::patch(&request, phase, judgement)
+    })
+}

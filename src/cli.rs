@@ -1,0 +1,161 @@
+//! The command line: arguments as typed, one file a command.
+//!
+//! Data goes to standard output, everything else to standard error. Exit codes: 0, nothing to object to; 1, the input was
+//! understood and is rejected ([`Verdict::Rejected`]); 2, usage, malformed input or I/O (an error). Users script against
+//! both, so they are a contract.
+
+mod annotate;
+mod certs;
+mod completion;
+mod explain;
+mod finding;
+mod lint;
+mod manifest;
+mod normalize;
+mod output;
+mod review;
+#[cfg(feature = "server")]
+mod serve;
+mod version;
+
+use crate::admission;
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+pub use output::{is_closed_pipe, report};
+
+/// The name under which kubectl finds a plugin that it runs as `kubectl unions`.
+const PLUGIN: &str = "kubectl-unions";
+
+/// Kubernetes union types on the clusters of today: normalises and validates objects whose fields exclude each other.
+#[derive(Debug, Parser)]
+#[command(name = "kube-unions", version, max_term_width = 120, after_help = EXIT_CODES)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  done, nothing to object to
+  1  the input was understood and is rejected
+  2  usage, unreadable or malformed input, I/O";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the admission webhook
+    #[cfg(feature = "server")]
+    Serve(serve::ServeArgs),
+    /// Answer one AdmissionReview, exactly as the webhook does
+    Review(review::ReviewArgs),
+    /// Print objects as the webhook would have them stored
+    Normalize(normalize::NormalizeArgs),
+    /// Report everything that is wrong with the unions that CRDs declare
+    Lint(lint::LintArgs),
+    /// Move `x-kubernetes-unions` of CRDs into the annotation that clusters keep
+    Annotate(annotate::AnnotateArgs),
+    /// Show the unions of a kind as a tree
+    Explain(explain::ExplainArgs),
+    /// Write a certificate authority and a serving certificate for development
+    Certs(certs::CertsArgs),
+    /// Print a completion script
+    Completion(completion::CompletionArgs),
+    /// Print the version
+    Version(version::VersionArgs),
+}
+
+/// What came of a command whose input was understood.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing to object to: exit code 0.
+    Accepted,
+    /// Denied, invalid, or problems were found: exit code 1.
+    Rejected,
+}
+
+impl From<Verdict> for ExitCode {
+    fn from(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Accepted => Self::SUCCESS,
+            Verdict::Rejected => Self::from(1),
+        }
+    }
+}
+
+impl Verdict {
+    fn rejected_if(rejected: bool) -> Self {
+        if rejected { Self::Rejected } else { Self::Accepted }
+    }
+}
+
+impl Cli {
+    /// Reads the arguments, the program's own name first. Help and version are errors too, see [`clap::Error::exit`].
+    pub fn from_arguments(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        let arguments: Vec<OsString> = arguments.into_iter().collect();
+        let mut command = Self::command();
+        let stem = arguments.first().and_then(|program| Path::new(program).file_stem());
+        if stem.is_some_and(|stem| stem == PLUGIN) {
+            command = command.name(PLUGIN).bin_name("kubectl unions");
+        }
+        Self::from_arg_matches_mut(&mut command.try_get_matches_from_mut(arguments)?)
+            .map_err(|error| error.format(&mut command))
+    }
+
+    /// Runs the command.
+    pub fn run(self) -> anyhow::Result<ExitCode> {
+        let verdict = match self.command {
+            #[cfg(feature = "server")]
+            Command::Serve(arguments) => return serve::run(arguments),
+            Command::Review(arguments) => review::run(&arguments)?,
+            Command::Normalize(arguments) => normalize::run(&arguments)?,
+            Command::Lint(arguments) => lint::run(&arguments)?,
+            Command::Annotate(arguments) => annotate::run(&arguments)?,
+            Command::Explain(arguments) => explain::run(&arguments)?,
+            Command::Certs(arguments) => certs::run(&arguments)?,
+            Command::Completion(arguments) => completion::run(&arguments)?,
+            Command::Version(arguments) => version::run(&arguments)?,
+        };
+        Ok(verdict.into())
+    }
+}
+
+/// Where the kinds come from, for the commands that judge objects.
+#[derive(Debug, Args)]
+struct Kinds {
+    /// Files and folders with CRDs, `-` is standard input
+    ///
+    /// Folders are searched for .yaml, .yml and .json, hidden ones excepted. Documents of other kinds are passed over.
+    #[arg(long, required = true, num_args = 1.., value_name = "PATH")]
+    from: Vec<PathBuf>,
+}
+
+/// Whether a write that leaves an invalid union as it was is let through.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum Ratcheting {
+    /// Let through what was invalid before and did not change, with a warning
+    #[default]
+    Enabled,
+    /// Every write must be valid
+    Disabled,
+}
+
+impl From<Ratcheting> for admission::Ratcheting {
+    fn from(ratcheting: Ratcheting) -> Self {
+        match ratcheting {
+            Ratcheting::Enabled => Self::Enabled,
+            Ratcheting::Disabled => Self::Disabled,
+        }
+    }
+}
+
+/// How a report is printed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum ReportFormat {
+    /// For people
+    #[default]
+    Text,
+    /// For programs
+    Json,
+}

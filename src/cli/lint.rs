@@ -1,0 +1,62 @@
+//! `lint`: everything that is wrong with the unions that CRDs declare, with the place in the file.
+
+use super::finding::{self, Finding};
+use super::output::{self, Paint};
+use super::{ReportFormat, Verdict, manifest};
+use anyhow::bail;
+use clap::Args;
+use std::path::PathBuf;
+
+/// Arguments of `lint`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Each line is `file:line:column: path: severity: message`. Errors are declarations that have no effect; warnings are \
+declarations that work and may surprise.
+
+Exit codes:
+  0  no errors (and, with --strict, no warnings)
+  1  at least one
+  2  something could not be read; what could was checked all the same")]
+pub(super) struct LintArgs {
+    /// Files and folders with CRDs, `-` is standard input
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// Let warnings count as errors do for the exit code
+    #[arg(short = 'W', long)]
+    strict: bool,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t)]
+    output: ReportFormat,
+}
+
+pub(super) fn run(arguments: &LintArgs) -> anyhow::Result<Verdict> {
+    let reading = manifest::sources(&arguments.paths);
+    let documents = reading.sources.iter().flat_map(manifest::Source::documents).collect();
+    let definitions = manifest::definitions(documents);
+
+    let mut findings: Vec<Finding> =
+        reading.problems.iter().map(|problem| Finding::of_problem(problem, None)).collect();
+    findings.extend(finding::of_definitions(&definitions));
+    findings.sort();
+    print(&findings, arguments.output)?;
+
+    match reading.problems.len() + definitions.problems.len() {
+        0 if definitions.documents.is_empty() => {
+            bail!("no CustomResourceDefinition in {}", manifest::list(&arguments.paths))
+        }
+        0 => Ok(Verdict::rejected_if(findings.iter().any(|finding| arguments.strict || finding.is_error()))),
+        1 => bail!("1 problem kept something from being checked"),
+        several => bail!("{several} problems kept something from being checked"),
+    }
+}
+
+fn print(findings: &[Finding], format: ReportFormat) -> anyhow::Result<()> {
+    let text = match format {
+        ReportFormat::Text => {
+            let paint = Paint::of(&std::io::stdout());
+            findings.iter().map(|finding| finding.line(paint) + "\n").collect()
+        }
+        ReportFormat::Json => serde_json::to_string_pretty(findings)? + "\n",
+    };
+    output::print(text)
+}

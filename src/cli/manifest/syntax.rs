@@ -1,0 +1,236 @@
+//! The shape of a YAML or JSON text: which value stands where.
+//!
+//! Values have no meaning here, only places: for positions in messages, and for edits that leave the rest of a text as its
+//! author wrote it. JSON is read as the flow style of YAML.
+
+use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, StructureStyle};
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// Nesting of flow collections, and so of JSON, past which a text has no positions.
+const DEEPEST_FLOW: usize = 20_000;
+
+/// A position in [`Tree::nodes`].
+pub(super) type NodeId = usize;
+
+/// The nodes of one document, as an arena: its nesting costs no stack, not even to drop.
+#[derive(Debug)]
+pub(super) struct Tree {
+    // INVARIANT: never empty; the first is the root.
+    nodes: Vec<Node>,
+}
+
+/// A value and where it stands in the text.
+#[derive(Debug)]
+pub(super) struct Node {
+    /// Bytes, from its first character to past its last, comments and blank lines after it excepted.
+    pub(super) span: Range<usize>,
+    /// Counted from 1.
+    pub(super) line: usize,
+    /// Counted from 1, in characters.
+    pub(super) column: usize,
+    pub(super) shape: Shape,
+}
+
+#[derive(Debug)]
+pub(super) enum Shape {
+    Scalar {
+        text: String,
+        block: bool,
+    },
+    /// Stands for the node that has the anchor.
+    Alias(Option<NodeId>),
+    Sequence(Vec<NodeId>),
+    Mapping {
+        flow: bool,
+        entries: Vec<Entry>,
+    },
+}
+
+/// A key and its value.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Entry {
+    pub(super) key: NodeId,
+    pub(super) value: NodeId,
+}
+
+/// The bytes of every document of a YAML text, from the end of the one before: `---` and comments above are included.
+pub(super) fn documents(text: &str) -> Result<Vec<Range<usize>>, ScanError> {
+    let mut documents = Vec::new();
+    let mut start = 0;
+    for next in parser(text) {
+        let (event, span) = next?;
+        if matches!(event, Event::DocumentEnd) {
+            let end = span.byte_range().map_or(text.len(), |range| range.end);
+            documents.push(start..end);
+            start = end;
+        }
+    }
+    Ok(documents)
+}
+
+impl Tree {
+    /// Reads the first document of a text. `None` where it has none, or is no YAML.
+    pub(super) fn read(text: &str) -> Option<Self> {
+        let mut builder = Builder { text, nodes: Vec::new(), open: Vec::new(), anchors: HashMap::new() };
+        for next in parser(text) {
+            let (event, span) = next.ok()?;
+            if matches!(event, Event::DocumentEnd) {
+                break;
+            }
+            builder.take(event, span)?;
+        }
+        (!builder.nodes.is_empty()).then_some(Self { nodes: builder.nodes })
+    }
+
+    pub(super) fn root(&self) -> NodeId {
+        0
+    }
+
+    pub(super) fn node(&self, id: NodeId) -> Option<&Node> {
+        self.nodes.get(id)
+    }
+
+    /// The node at a path, and how many of its tokens led there: all of them, or as far as there was something. With
+    /// `through_aliases`, what an anchor names counts as standing at its aliases.
+    pub(super) fn nearest(&self, path: &[String], through_aliases: bool) -> (NodeId, usize) {
+        let mut at = self.root();
+        for (depth, token) in path.iter().enumerate() {
+            if through_aliases {
+                at = self.target(at);
+            }
+            match self.child(at, token) {
+                Some(child) => at = child,
+                None => return (at, depth),
+            }
+        }
+        (at, path.len())
+    }
+
+    /// The node at a path, aliases not followed.
+    pub(super) fn find(&self, path: &[String]) -> Option<NodeId> {
+        let (id, depth) = self.nearest(path, false);
+        (depth == path.len()).then_some(id)
+    }
+
+    /// The member of a mapping.
+    pub(super) fn entry(&self, mapping: NodeId, name: &str) -> Option<(usize, Entry)> {
+        let Shape::Mapping { entries, .. } = &self.node(mapping)?.shape else { return None };
+        let named = |entry: &Entry| {
+            matches!(self.node(entry.key), Some(Node { shape: Shape::Scalar { text, .. }, .. }) if text == name)
+        };
+        let (index, entry) = entries.iter().enumerate().find(|(_, entry)| named(entry))?;
+        Some((index, *entry))
+    }
+
+    fn child(&self, id: NodeId, token: &str) -> Option<NodeId> {
+        match &self.node(id)?.shape {
+            Shape::Mapping { .. } => self.entry(id, token).map(|(_, entry)| entry.value),
+            Shape::Sequence(items) => items.get(token.parse::<usize>().ok()?).copied(),
+            Shape::Scalar { .. } | Shape::Alias(_) => None,
+        }
+    }
+
+    /// Anchors stand before their aliases, so this ends.
+    fn target(&self, id: NodeId) -> NodeId {
+        let mut at = id;
+        while let Some(Node { shape: Shape::Alias(Some(target)), .. }) = self.node(at) {
+            at = *target;
+        }
+        at
+    }
+}
+
+fn parser(text: &str) -> impl Iterator<Item = Result<(Event<'_>, Span), ScanError>> {
+    let options = granit_parser::options! { emit_comments: false, flow_nesting_limit: DEEPEST_FLOW };
+    Parser::new_from_str_with_options(text, options)
+}
+
+struct Builder<'t> {
+    text: &'t str,
+    nodes: Vec<Node>,
+    open: Vec<Open>,
+    anchors: HashMap<usize, NodeId>,
+}
+
+/// A collection whose end was not seen yet.
+struct Open {
+    id: NodeId,
+    flow: bool,
+    /// Where the last of its content ends.
+    end: usize,
+    /// The key that waits for its value.
+    key: Option<NodeId>,
+}
+
+impl Builder<'_> {
+    fn take(&mut self, event: Event<'_>, span: Span) -> Option<()> {
+        match event {
+            Event::Scalar(text, style, anchor, _) => {
+                let block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
+                let id = self.add(&span, Shape::Scalar { text: text.into_owned(), block }, anchor)?;
+                let node = self.nodes.get(id)?;
+                // A missing value stands nowhere in particular.
+                let end = if node.span.is_empty() { 0 } else { node.span.end };
+                self.attach(id, end)
+            }
+            Event::Alias(anchor) => {
+                let target = self.anchors.get(&anchor).copied();
+                let id = self.add(&span, Shape::Alias(target), 0)?;
+                let end = self.nodes.get(id)?.span.end;
+                self.attach(id, end)
+            }
+            Event::SequenceStart(style, anchor, _) => self.open(&span, style, Shape::Sequence(Vec::new()), anchor),
+            Event::MappingStart(style, anchor, _) => {
+                let flow = style == StructureStyle::Flow;
+                self.open(&span, style, Shape::Mapping { flow, entries: Vec::new() }, anchor)
+            }
+            Event::SequenceEnd | Event::MappingEnd => {
+                let mut closed = self.open.pop()?;
+                if closed.flow {
+                    closed.end = span.byte_range()?.end;
+                }
+                self.nodes.get_mut(closed.id)?.span.end = closed.end;
+                self.attach(closed.id, closed.end)
+            }
+            // Starts and ends of documents, and what was not asked for.
+            _ => Some(()),
+        }
+    }
+
+    fn add(&mut self, span: &Span, shape: Shape, anchor: usize) -> Option<NodeId> {
+        let range = span.byte_range()?;
+        let blank = |character: char| character.is_whitespace();
+        // The parser ends a block scalar where the next token starts.
+        let length = self.text.get(range.clone())?.trim_end_matches(blank).len();
+        let (line, column) = (span.start.line(), span.start.col() + 1);
+        let id = self.nodes.len();
+        self.nodes.push(Node { span: range.start..range.start + length, line, column, shape });
+        if anchor > 0 {
+            self.anchors.insert(anchor, id);
+        }
+        Some(id)
+    }
+
+    fn open(&mut self, span: &Span, style: StructureStyle, shape: Shape, anchor: usize) -> Option<()> {
+        let id = self.add(span, shape, anchor)?;
+        let end = self.nodes.get(id)?.span.end;
+        self.open.push(Open { id, flow: style == StructureStyle::Flow, end, key: None });
+        Some(())
+    }
+
+    /// Hands a finished node to the collection it stands in.
+    fn attach(&mut self, id: NodeId, end: usize) -> Option<()> {
+        let Some(parent) = self.open.last_mut() else { return Some(()) };
+        parent.end = parent.end.max(end);
+        match &mut self.nodes.get_mut(parent.id)?.shape {
+            Shape::Sequence(items) => items.push(id),
+            Shape::Mapping { entries, .. } => match parent.key.take() {
+                None => parent.key = Some(id),
+                Some(key) => entries.push(Entry { key, value: id }),
+            },
+            Shape::Scalar { .. } | Shape::Alias(_) => return None,
+        }
+        Some(())
+    }
+}

@@ -1,0 +1,276 @@
+//! YAML to JSON text, with kubectl's reading of it: YAML 1.1 booleans and octal numbers, so that a manifest means here what
+//! it means there.
+//!
+//! Values are written as they are read: nothing is built in between, and member order is kept.
+
+use serde::Deserializer;
+use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
+use std::fmt::{self, Write};
+
+/// Nesting past which YAML is refused; every level costs stack. CRDs of deep objects have some eighty levels.
+const DEEPEST: usize = 250;
+
+/// JSON text is at most this many times longer than its YAML, and [`SMALLEST_BOUND`] is always allowed: only aliases of
+/// aliases ("billion laughs") go past it.
+const LARGEST_GROWTH: usize = 16;
+const SMALLEST_BOUND: usize = 16 << 20;
+
+/// Why a text is not YAML that has a JSON reading. Lines and columns count from 1.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub(super) struct YamlError {
+    pub(super) message: String,
+    pub(super) position: Option<(usize, usize)>,
+}
+
+/// The JSON of a text that holds one YAML document.
+pub(super) fn to_json(yaml: &str) -> Result<String, YamlError> {
+    let mut json = String::with_capacity(yaml.len());
+    let bound = yaml.len().saturating_mul(LARGEST_GROWTH).max(SMALLEST_BOUND);
+    serde_saphyr::with_deserializer_from_str_with_options(yaml, options(), |deserializer| {
+        Transcode { json: &mut json, bound }.deserialize(deserializer)
+    })
+    .map_err(|error| describe(&error))?;
+    Ok(json)
+}
+
+/// The YAML of a JSON value.
+pub(super) fn from_value(value: &serde_json::Value) -> Result<String, serde_saphyr::ser::Error> {
+    serde_saphyr::to_string(value)
+}
+
+/// Bounds for files that a person points at: size is theirs to choose, what a file expands to is not.
+fn options() -> serde_saphyr::Options {
+    serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_depth: DEEPEST,
+            flow_nesting_limit: DEEPEST,
+            max_events: 64_000_000,
+            max_nodes: 16_000_000,
+            max_total_scalar_bytes: 256 << 20,
+        },
+        // A repeated key is a mistake whichever of the two is meant.
+        duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::Error,
+        // `defaultMode: 0644` is octal in every manifest ever written.
+        legacy_octal_numbers: true,
+        emit_comments: false,
+        with_snippet: false,
+    }
+}
+
+fn describe(error: &serde_saphyr::Error) -> YamlError {
+    use serde_saphyr::Error;
+    let position = error.location().and_then(|location| {
+        let (line, column) = (usize::try_from(location.line()).ok()?, usize::try_from(location.column()).ok()?);
+        (line > 0).then_some((line, column))
+    });
+    #[expect(clippy::wildcard_enum_match_arm, reason = "most of the library's errors read well as they are")]
+    let message = match error.without_snippet() {
+        Error::DuplicateMappingKey { key: Some(key), .. } => format!("duplicate key `{key}`"),
+        Error::DuplicateMappingKey { .. } => "duplicate key".to_owned(),
+        Error::NullIntoString { .. } => "a key is null; quote it if it is meant to be text".to_owned(),
+        Error::Budget { breach, .. } => describe_breach(breach),
+        Error::Message { msg, .. } => msg.clone(),
+        other => without_position(&other.to_string()),
+    };
+    YamlError { message, position }
+}
+
+fn describe_breach(breach: &serde_saphyr::budget::BudgetBreach) -> String {
+    use serde_saphyr::budget::BudgetBreach;
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the rest are bounds on size, which read alike")]
+    match breach {
+        BudgetBreach::Depth { .. } => format!("nested deeper than {DEEPEST} levels"),
+        _ => "too large once its aliases are expanded".to_owned(),
+    }
+}
+
+/// The library's text repeats where it was: the position is ours to print, in front.
+fn without_position(message: &str) -> String {
+    let message = message.split(" at line ").next().unwrap_or(message);
+    message.replace("recursion limit exceeded", "nested too deeply")
+}
+
+/// Writes the value that a deserializer yields as JSON.
+struct Transcode<'j> {
+    json: &'j mut String,
+    bound: usize,
+}
+
+impl Transcode<'_> {
+    fn again(&mut self) -> Transcode<'_> {
+        Transcode { json: self.json, bound: self.bound }
+    }
+
+    fn put<E: serde::de::Error>(&mut self, value: impl fmt::Display) -> Result<(), E> {
+        write!(self.json, "{value}").map_err(E::custom)?;
+        self.check()
+    }
+
+    fn put_text<E: serde::de::Error>(&mut self, text: &str) -> Result<(), E> {
+        self.json.push_str(&serde_json::to_string(text).map_err(E::custom)?);
+        self.check()
+    }
+
+    fn check<E: serde::de::Error>(&self) -> Result<(), E> {
+        if self.json.len() > self.bound {
+            return Err(E::custom("too large once its aliases are expanded"));
+        }
+        Ok(())
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Transcode<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Transcode<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value that JSON has")
+    }
+
+    fn visit_unit<E: serde::de::Error>(mut self) -> Result<(), E> {
+        self.put("null")
+    }
+
+    fn visit_none<E: serde::de::Error>(self) -> Result<(), E> {
+        self.visit_unit()
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        self.deserialize(deserializer)
+    }
+
+    fn visit_bool<E: serde::de::Error>(mut self, value: bool) -> Result<(), E> {
+        self.put(value)
+    }
+
+    fn visit_i64<E: serde::de::Error>(mut self, value: i64) -> Result<(), E> {
+        self.put(value)
+    }
+
+    fn visit_u64<E: serde::de::Error>(mut self, value: u64) -> Result<(), E> {
+        self.put(value)
+    }
+
+    fn visit_i128<E: serde::de::Error>(mut self, value: i128) -> Result<(), E> {
+        self.put(value)
+    }
+
+    fn visit_u128<E: serde::de::Error>(mut self, value: u128) -> Result<(), E> {
+        self.put(value)
+    }
+
+    fn visit_f64<E: serde::de::Error>(mut self, value: f64) -> Result<(), E> {
+        let number = serde_json::Number::from_f64(value).ok_or_else(|| E::custom("JSON has no such number"))?;
+        self.put(number)
+    }
+
+    fn visit_str<E: serde::de::Error>(mut self, text: &str) -> Result<(), E> {
+        self.put_text(text)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<(), A::Error> {
+        self.json.push('[');
+        let mut first = true;
+        loop {
+            let end = self.json.len();
+            if !first {
+                self.json.push(',');
+            }
+            first = false;
+            if items.next_element_seed(self.again())?.is_none() {
+                self.json.truncate(end);
+                break;
+            }
+        }
+        self.put(']')
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut entries: A) -> Result<(), A::Error> {
+        self.json.push('{');
+        let mut first = true;
+        // Keys that are not text in YAML (`1: …`, `true: …`) are so in JSON, spelled as they were.
+        while let Some(key) = entries.next_key::<String>()? {
+            if !first {
+                self.json.push(',');
+            }
+            first = false;
+            self.put_text::<A::Error>(&key)?;
+            self.json.push(':');
+            entries.next_value_seed(self.again())?;
+        }
+        self.put('}')
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn fails(yaml: &str, message: &str, position: (usize, usize)) {
+        let error = to_json(yaml).unwrap_err();
+        assert_eq!((error.message.as_str(), error.position), (message, Some(position)));
+    }
+
+    #[test]
+    fn scalars_mean_what_they_mean_to_kubectl() {
+        for (yaml, json) in [
+            ("yes", "true"),
+            ("off", "false"),
+            ("'yes'", r#""yes""#),
+            ("0644", "420"),
+            ("0o17", "15"),
+            ("08", "8.0"),
+            ("0x1F", "31"),
+            ("1_000", "1000"),
+            ("-3", "-3"),
+            ("1.0", "1.0"),
+            ("1e3", "1000.0"),
+            ("~", "null"),
+            ("", "null"),
+            ("2001-01-01", r#""2001-01-01""#),
+            ("18446744073709551615", "18446744073709551615"),
+            ("18446744073709551616", "1.8446744073709552e+19"),
+            ("v1", r#""v1""#),
+        ] {
+            assert_eq!(to_json(yaml).unwrap(), json, "{yaml}");
+        }
+    }
+
+    #[test]
+    fn order_is_kept_keys_become_text_and_aliases_and_merges_are_expanded() {
+        let yaml = "z: 1\n1: [a, {}, []]\ntrue: &t {x: 1}\nm: {<<: *t, y: 2}\n";
+        let value: serde_json::Value = serde_json::from_str(&to_json(yaml).unwrap()).unwrap();
+        let expected = r#"{"z":1,"1":["a",{},[]],"true":{"x":1},"m":{"y":2,"x":1}}"#;
+        assert_eq!(value.to_string(), expected);
+    }
+
+    #[test]
+    fn errors_say_where_and_what() {
+        fails("a: 1\nb: 2\na: 3\n", "duplicate key `a`", (3, 1));
+        fails("a:\n\t- b\n", "tabs disallowed within this context (block indentation)", (2, 2));
+        fails("a: 1\n~: 2\n", "a key is null; quote it if it is meant to be text", (2, 1));
+    }
+
+    #[test]
+    fn nesting_and_expansion_are_bounded() {
+        let deep: String = (0..400).fold(String::new(), |deep, level| deep + &" ".repeat(level) + "a:\n");
+        assert!(to_json(&deep).unwrap_err().message.contains("nested"));
+        assert!(to_json(&"[".repeat(5000)).unwrap_err().message.contains("nested"));
+        let mut bomb = "a: &a [lol, lol, lol, lol, lol, lol, lol, lol, lol]\n".to_owned();
+        for pair in "abcdefghi".as_bytes().windows(2) {
+            let (from, to) = (char::from(pair[0]), char::from(pair[1]));
+            bomb += &format!("{to}: &{to} [{}]\n", vec![format!("*{from}"); 9].join(", "));
+        }
+        let message = to_json(&bomb).unwrap_err().message;
+        assert!(message.contains("alias"), "{message}");
+    }
+}

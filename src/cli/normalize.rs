@@ -1,0 +1,235 @@
+//! `normalize`: objects as the webhook would have them stored, for people.
+//!
+//! Every object becomes an AdmissionReview and is answered by the code that the webhook runs; the JSON Patch of the answer
+//! is made to the text of the object, so that an object keeps its comments and its order, and one that needs nothing is
+//! printed as it was read.
+
+use super::manifest::{self, Document, Edit, Format, Stream};
+use super::output::{self, Paint};
+use super::{Kinds, Ratcheting, Verdict};
+use crate::admission::{self, Phase};
+use crate::field_path::pointer_tokens;
+use anyhow::{Context, bail};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use clap::{Args, ValueEnum};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// Arguments of `normalize`.
+#[derive(Debug, Args)]
+pub(super) struct NormalizeArgs {
+    #[command(flatten)]
+    kinds: Kinds,
+    /// The objects as they are stored [default: none, the objects are created]
+    ///
+    /// Matched by apiVersion, kind, namespace and name.
+    #[arg(long, value_name = "OLD")]
+    old: Option<PathBuf>,
+    /// The objects as they are sent; `-` is standard input
+    #[arg(short, long, required = true, value_name = "NEW")]
+    filename: PathBuf,
+    /// Whether to let an invalid union through that does not change
+    #[arg(long, value_enum, default_value_t)]
+    ratcheting: Ratcheting,
+    /// Output format [default: that of the input]
+    #[arg(short, long, value_enum)]
+    output: Option<ObjectFormat>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ObjectFormat {
+    Yaml,
+    Json,
+}
+
+/// An AdmissionReview's answer, as far as it is for people.
+#[derive(Debug, Deserialize)]
+struct Answer {
+    response: Response,
+}
+
+#[derive(Debug, Deserialize)]
+struct Response {
+    allowed: bool,
+    patch: Option<String>,
+    #[serde(default)]
+    warnings: Vec<String>,
+    status: Option<Status>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Status {
+    message: String,
+    details: Details,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Details {
+    causes: Vec<Cause>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Cause {
+    field: String,
+    message: String,
+}
+
+/// An operation of the answer's JSON Patch.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "op", rename_all = "lowercase", deny_unknown_fields)]
+enum Operation {
+    Add { path: String, value: Value },
+    Remove { path: String },
+}
+
+pub(super) fn run(arguments: &NormalizeArgs) -> anyhow::Result<Verdict> {
+    let catalog = manifest::catalog(&arguments.kinds.from)?;
+    let old = match &arguments.old {
+        Some(path) => objects(path)?,
+        None => Vec::new(),
+    };
+    let new = objects(&arguments.filename)?;
+    let (mut stream, mut rejected) = (Stream::default(), false);
+    for document in &new {
+        let old = old.iter().find(|old| identity(old) == identity(document));
+        let request = request(document, old);
+        let review = admission::review(&catalog, Phase::Both, arguments.ratcheting.into(), request.as_bytes())
+            .with_context(|| format!("{}: {}", document.file.display(), document.title()))?;
+        let Answer { response } = serde_json::from_slice(&review.to_json()).context("the answer cannot be read")?;
+        tell(document, &response);
+        if !response.allowed {
+            rejected = true;
+            continue;
+        }
+        let (text, format) = normalized(document, &edits(document, &response)?, arguments.output)?;
+        stream.push(&text, format);
+    }
+    stream.end_line();
+    output::print(stream.into_text())?;
+    Ok(Verdict::rejected_if(rejected))
+}
+
+/// What a file holds, which has to be objects.
+fn objects(path: &PathBuf) -> anyhow::Result<Vec<Document>> {
+    let documents = manifest::read(std::slice::from_ref(path))?;
+    if documents.is_empty() {
+        bail!("no objects in `{}`", path.display());
+    }
+    for document in &documents {
+        if document.kind.is_none() || document.api_version.is_none() {
+            let (line, column) = document.position("").unwrap_or((1, 1));
+            bail!("{}:{line}:{column}: not an object: it has no `apiVersion` and `kind`", document.file.display());
+        }
+    }
+    Ok(documents)
+}
+
+type Identity<'d> = [&'d Option<String>; 4];
+
+fn identity(document: &Document) -> Identity<'_> {
+    [&document.api_version, &document.kind, &document.namespace, &document.name]
+}
+
+/// The AdmissionReview that the API server would send.
+fn request(new: &Document, old: Option<&Document>) -> String {
+    let kind = new.kind.as_deref().unwrap_or_default();
+    let api_version = new.api_version.as_deref().unwrap_or_default();
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let mut request = json!({
+        "uid": "normalize",
+        "kind": {"group": group, "version": version, "kind": kind},
+        // A guess, for the form: nothing is looked up by it.
+        "resource": {"group": group, "version": version, "resource": format!("{}s", kind.to_lowercase())},
+        "name": new.name.as_deref().unwrap_or_default(),
+        "namespace": new.namespace.as_deref().unwrap_or_default(),
+        "operation": if old.is_some() { "UPDATE" } else { "CREATE" },
+        "dryRun": true,
+    })
+    .to_string();
+    // The objects go in as their own text, which is not read to be written again.
+    request.truncate(request.len() - 1);
+    let (new, old) = (&new.text, old.map_or("null", |old| &old.text));
+    format!(
+        r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{request},"object":{new},"oldObject":{old}}}}}"#
+    )
+}
+
+/// Warnings and denial, in kubectl's words.
+fn tell(document: &Document, response: &Response) {
+    let paint = Paint::of(&std::io::stderr());
+    for warning in &response.warnings {
+        output::note(format_args!("{} {warning}", paint.warning("Warning:")));
+    }
+    if response.allowed {
+        return;
+    }
+    let status = response.status.as_ref();
+    let causes = status.map(|status| status.details.causes.as_slice()).unwrap_or_default();
+    let (kind, name) = (document.kind.as_deref().unwrap_or_default(), document.name.as_deref().unwrap_or_default());
+    match causes {
+        [] => output::note(status.map_or("denied", |status| &status.message)),
+        [only] => output::note(format_args!("The {kind} \"{name}\" is invalid: {}: {}", only.field, only.message)),
+        several => {
+            output::note(format_args!("The {kind} \"{name}\" is invalid: "));
+            for cause in several {
+                output::note(format_args!("* {}: {}", cause.field, cause.message));
+            }
+        }
+    }
+}
+
+/// The answer's patch as edits of the document that the object stands in.
+fn edits(document: &Document, response: &Response) -> anyhow::Result<Vec<Edit>> {
+    let Some(patch) = &response.patch else { return Ok(Vec::new()) };
+    let patch = BASE64.decode(patch).context("the answer's patch is not base64")?;
+    let operations: Vec<Operation> = serde_json::from_slice(&patch).context("the answer's patch cannot be read")?;
+    let base = pointer_tokens(&document.pointer).unwrap_or_default();
+    let path = |pointer: &str| {
+        let tokens = pointer_tokens(pointer).with_context(|| format!("the answer's patch names `{pointer}`"))?;
+        anyhow::Ok(base.iter().cloned().chain(tokens).collect())
+    };
+    let edits = operations.into_iter().map(|operation| {
+        Ok(match operation {
+            Operation::Add { path: at, value } => Edit::Set(path(&at)?, value),
+            Operation::Remove { path: at } => Edit::Remove(path(&at)?),
+        })
+    });
+    edits.collect()
+}
+
+/// The text of the normalised object, and how it is written.
+fn normalized(document: &Document, edits: &[Edit], wanted: Option<ObjectFormat>) -> anyhow::Result<(String, Format)> {
+    let format = match wanted {
+        None => document.section.format,
+        Some(ObjectFormat::Yaml) => Format::Yaml,
+        Some(ObjectFormat::Json) => Format::Json,
+    };
+    let alone = document.pointer.is_empty();
+    if alone && format == document.section.format {
+        let text = if edits.is_empty() {
+            document.section.text.clone()
+        } else {
+            let edited = manifest::edit(&document.section, edits)?;
+            if edited.rewritten {
+                output::note(format_args!("{}: comments are lost: anchors reach what changed", document.file.display()));
+            }
+            edited.text
+        };
+        return Ok((text, format));
+    }
+    let json = if edits.is_empty() {
+        document.text.clone()
+    } else {
+        let list = manifest::edited_value(&document.section, edits)?;
+        list.pointer(&document.pointer).unwrap_or(&Value::Null).to_string()
+    };
+    Ok(match format {
+        Format::Json => (manifest::pretty(&json) + "\n", format),
+        Format::Yaml => (manifest::to_yaml(&json)?, format),
+    })
+}

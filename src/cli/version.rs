@@ -1,0 +1,28 @@
+//! `version`: which build this is.
+
+use super::{ReportFormat, Verdict, output};
+use clap::Args;
+
+/// Arguments of `version`.
+#[derive(Debug, Args)]
+pub(super) struct VersionArgs {
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t)]
+    output: ReportFormat,
+}
+
+pub(super) fn run(arguments: &VersionArgs) -> anyhow::Result<Verdict> {
+    let (name, version) = (env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
+    let features: Vec<&str> = cfg!(feature = "server").then_some("server").into_iter().collect();
+    output::print(match arguments.output {
+        ReportFormat::Text => format!("{name} {version}\n"),
+        ReportFormat::Json => format!(
+            "{}\n",
+            serde_json::json!({
+                "name": name, "version": version, "features": features,
+                "os": std::env::consts::OS, "arch": std::env::consts::ARCH,
+            })
+        ),
+    })?;
+    Ok(Verdict::Accepted)
+}

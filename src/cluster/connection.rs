@@ -1,0 +1,151 @@
+//! The client, and whether the watch that runs through it stands.
+
+use crate::telemetry::with_causes;
+use futures::future::BoxFuture;
+use hyper::{Request, Response};
+use kube::client::{Body, ClientBuilder};
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::{Client, Config};
+use prometheus_client::metrics::gauge::Gauge;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use tower::{Layer, Service};
+
+/// Why there is no client.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// Neither a kubeconfig nor a pod's service account.
+    #[error("no cluster: give --from, or a kubeconfig")]
+    NoCluster(#[source] kube::config::InferConfigError),
+    /// The kubeconfig that was asked for is of no use.
+    #[error("cannot use the kubeconfig `{path}`")]
+    Kubeconfig {
+        /// As given.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: KubeconfigError,
+    },
+    /// The configuration was read, and names something a client cannot be built from.
+    #[error("cannot build a client for the cluster")]
+    Client(#[source] kube::Error),
+}
+
+/// A client for the cluster of `kubeconfig`; without one, of `KUBECONFIG` or `~/.kube/config`; else of this pod.
+///
+/// Nothing is sent yet: a cluster that is down is no error here.
+pub async fn connect(kubeconfig: Option<&Path>, link: &Link) -> Result<Client, ConnectError> {
+    let config = match kubeconfig {
+        Some(path) => {
+            let fail = |source| ConnectError::Kubeconfig { path: path.to_owned(), source };
+            let file = Kubeconfig::read_from(path).map_err(fail)?;
+            Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.map_err(fail)?
+        }
+        None => Config::infer().await.map_err(ConnectError::NoCluster)?,
+    };
+    let builder = ClientBuilder::try_from(config).map_err(ConnectError::Client)?;
+    Ok(builder.with_layer(link).build())
+}
+
+/// Whether the watch stands: a gauge and, at each change, a line in the log.
+///
+/// As a layer of a client it sees a watch begin. The stream of events alone does not tell: after a broken watch has
+/// been taken up again, nothing arrives until some definition changes, which may be days.
+#[derive(Debug, Clone)]
+pub struct Link {
+    gauge: Gauge,
+    state: Arc<Mutex<LinkState>>,
+}
+
+#[derive(Debug)]
+enum LinkState {
+    New,
+    Up,
+    Down {
+        /// What was logged last.
+        reason: String,
+    },
+}
+
+impl Link {
+    /// Down at first; `gauge` follows.
+    pub fn new(gauge: Gauge) -> Self {
+        gauge.set(0);
+        Self { gauge, state: Arc::new(Mutex::new(LinkState::New)) }
+    }
+
+    /// Whether it stands.
+    pub fn is_up(&self) -> bool {
+        matches!(*self.state(), LinkState::Up)
+    }
+
+    pub(super) fn up(&self) {
+        self.gauge.set(1);
+        let mut state = self.state();
+        if !matches!(*state, LinkState::Up) {
+            tracing::info!("watching the cluster's definitions");
+            *state = LinkState::Up;
+        }
+    }
+
+    /// Says each reason once, not at each attempt.
+    pub(super) fn down(&self, error: &dyn std::error::Error) {
+        self.gauge.set(0);
+        let reason = with_causes(error);
+        let mut state = self.state();
+        match &*state {
+            LinkState::New => tracing::warn!(reason, "the cluster cannot be watched yet; retrying"),
+            LinkState::Up => tracing::warn!(reason, "the watch broke; the last catalog stays in force, retrying"),
+            LinkState::Down { reason: logged } if *logged == reason => tracing::debug!(reason, "still no watch"),
+            LinkState::Down { .. } => tracing::warn!(reason, "still no watch; retrying"),
+        }
+        *state = LinkState::Down { reason };
+    }
+
+    fn state(&self) -> MutexGuard<'_, LinkState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<S> Layer<S> for Link {
+    type Service = Observed<S>;
+
+    fn layer(&self, inner: S) -> Observed<S> {
+        Observed { inner, link: self.clone() }
+    }
+}
+
+/// A client's service, seen by a [`Link`].
+#[derive(Debug, Clone)]
+pub struct Observed<S> {
+    inner: S,
+    link: Link,
+}
+
+impl<S, B> Service<Request<Body>> for Observed<S>
+where
+    S: Service<Request<Body>, Response = Response<B>>,
+    S::Future: Send + 'static,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = BoxFuture<'static, Result<S::Response, S::Error>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let watches = request.uri().query().is_some_and(|query| query.split('&').any(|it| it == "watch=true"));
+        let link = self.link.clone();
+        let answer = self.inner.call(request);
+        Box::pin(async move {
+            let response = answer.await?;
+            if watches && response.status().is_success() {
+                link.up();
+            }
+            Ok(response)
+        })
+    }
+}

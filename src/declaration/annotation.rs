@@ -1,0 +1,87 @@
+//! The annotation `kube-unions.dev/unions`: where a declaration survives on a real API server.
+//!
+//! A JSON object: version of the CRD → JSON Pointer (RFC 6901) into that version's `openAPIV3Schema` → exactly the value that
+//! would stand there as `x-kubernetes-unions`.
+
+use super::{Definition, Severity, Source};
+use crate::schema::{Declared, Place};
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::Value;
+use std::collections::HashSet;
+use std::fmt;
+use std::marker::PhantomData;
+
+/// The annotation's name.
+pub const ANNOTATION: &str = "kube-unions.dev/unions";
+
+pub(super) fn graft(definition: &mut Definition, text: &str) {
+    let by_version: Entries<Entries<Value>> = match serde_json::from_str(text) {
+        Ok(entries) => entries,
+        Err(error) => {
+            let message = format!("not a JSON object of versions and pointers: {error}; write it with `kube-unions annotate`");
+            definition.broken.push(Source::Annotation);
+            return definition.report(None, &Place::root(), Source::Annotation, Severity::Error, message);
+        }
+    };
+    let mut versions = HashSet::new();
+    for (name, by_pointer) in by_version.0.into_iter().rev() {
+        if !versions.insert(name.clone()) {
+            let message = format!("holds the version `{name}` twice; the last one counts");
+            definition.report(None, &Place::root(), Source::Annotation, Severity::Warning, message);
+            continue;
+        }
+        let Some(version) = definition.version_named(&name) else {
+            let message = format!("the CRD has no version `{name}` with a schema; correct the name or remove it");
+            definition.report(None, &Place::root(), Source::Annotation, Severity::Error, message);
+            continue;
+        };
+        graft_version(definition, version, by_pointer);
+    }
+}
+
+fn graft_version(definition: &mut Definition, version: usize, by_pointer: Entries<Value>) {
+    let mut places = HashSet::new();
+    for (pointer, value) in by_pointer.0.into_iter().rev() {
+        match Place::from_pointer(&pointer) {
+            Err(error) => {
+                let message = error.to_string();
+                definition.report(Some(version), &Place::root(), Source::Annotation, Severity::Error, message);
+            }
+            Ok(place) if places.insert(place.clone()) => {
+                definition.graft(version, &place, Declared { value, source: Source::Annotation });
+            }
+            Ok(place) => {
+                let message = format!("holds `{pointer}` twice; the last one counts");
+                definition.report(Some(version), &place, Source::Annotation, Severity::Warning, message);
+            }
+        }
+    }
+}
+
+/// The entries of a JSON object in the order they are written, none lost where a key stands twice.
+struct Entries<T>(Vec<(String, T)>);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Entries<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct EntriesVisitor<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for EntriesVisitor<T> {
+            type Value = Entries<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a JSON object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut entries = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    entries.push(entry);
+                }
+                Ok(Entries(entries))
+            }
+        }
+
+        deserializer.deserialize_map(EntriesVisitor(PhantomData))
+    }
+}

@@ -1,0 +1,69 @@
+//! The CRD as its author sent it: client-side `kubectl apply` keeps that in an annotation, and so the extension that the API
+//! server has dropped from the schema.
+//!
+//! It may be stale, for whoever changes the CRD by other means leaves it as it is. So a declaration found there is used only
+//! where every field it names is in the live schema.
+
+use super::{Definition, Severity, Source, wire};
+use crate::schema::{Declared, EXTENSION, Extension, Place, PlaceStep, Schema};
+
+/// The annotation's name.
+pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+pub(super) fn graft(definition: &mut Definition, text: &str) {
+    // Nearly every CRD has the annotation, few have a union in it, and it is as large as the CRD.
+    if !text.contains(EXTENSION) {
+        return;
+    }
+    let document: Result<wire::Document<'_>, _> = wire::read(text, "");
+    let spec = document.and_then(|document| wire::read::<wire::Spec>(document.spec.get(), "spec."));
+    let spec = match spec {
+        Ok(spec) => spec,
+        Err(error) => {
+            definition.broken.push(Source::LastApplied);
+            let message = format!("{error}; apply the CRD again");
+            return definition.report(None, &Place::root(), Source::LastApplied, Severity::Warning, message);
+        }
+    };
+    let applied = spec.versions.into_iter().enumerate().filter_map(wire::Version::into_version);
+    for (name, schema) in applied.map(|version| (version.name, version.schema)) {
+        let Some(version) = definition.version_named(&name) else { continue };
+        let mut found = Vec::new();
+        schema.walk(&mut |place, node| {
+            if let Some(declared) = &node.unions {
+                found.push((place.clone(), declared.value.clone()));
+            }
+        });
+        for (place, value) in found {
+            let live = definition.versions.get(version).map(|version| &version.schema);
+            let missing = live.map_or_else(Vec::new, |live| missing_fields(live, &place, &value));
+            if missing.is_empty() {
+                definition.graft(version, &place, Declared { value, source: Source::LastApplied });
+            } else {
+                let message = format!("stale and not used, the schema no longer has {}; apply the CRD again", missing.join(", "));
+                definition.report(Some(version), &place, Source::LastApplied, Severity::Warning, message);
+            }
+        }
+    }
+}
+
+/// What a declaration names and the live schema lacks.
+fn missing_fields(live: &Schema, place: &Place, value: &serde_json::Value) -> Vec<String> {
+    // The 2022 form stands on the discriminator, a property of the object that has the members.
+    let object = match (value.is_object(), place.steps().split_last()) {
+        (true, Some((PlaceStep::Property(_), parent))) => {
+            parent.iter().fold(Place::root(), |at, step| at.then(step.clone()))
+        }
+        _ => place.clone(),
+    };
+    let (Some(node), Some(_)) = (live.at(&object), live.at(place)) else { return vec![format!("`{place}`")] };
+    let named: Vec<Box<str>> = match Extension::parse(value) {
+        Ok(Extension::List(unions)) => {
+            unions.into_iter().flatten().flat_map(|union| union.fields.into_keys().chain(union.discriminator)).collect()
+        }
+        Ok(Extension::Map(union)) => union.members.into_values().flatten().map(|member| member.name).collect(),
+        // What is wrong with it is said when it is compiled.
+        Err(_) => Vec::new(),
+    };
+    named.iter().filter(|name| !node.properties.contains_key(*name)).map(|name| format!("`{}`", object.property(name))).collect()
+}

@@ -1,0 +1,97 @@
+//! A CRD as it is written, as far as it is read.
+
+use super::DefinitionError;
+use crate::schema::Schema;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", expecting = "a CustomResourceDefinition")]
+pub(super) struct Document<'a> {
+    #[serde(default)]
+    pub(super) api_version: String,
+    #[serde(default)]
+    pub(super) kind: String,
+    pub(super) metadata: Metadata,
+    #[serde(borrow)]
+    pub(super) spec: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+#[serde(expecting = "the metadata of an object")]
+pub(super) struct Metadata {
+    pub(super) name: String,
+    #[serde(default, deserialize_with = "null_is_empty")]
+    pub(super) annotations: BTreeMap<String, String>,
+}
+
+#[derive(Deserialize)]
+#[serde(expecting = "the spec of a CustomResourceDefinition")]
+pub(super) struct Spec {
+    pub(super) group: Box<str>,
+    pub(super) names: Names,
+    pub(super) versions: Vec<Version>,
+}
+
+#[derive(Deserialize)]
+#[serde(expecting = "the names of a CustomResourceDefinition")]
+pub(super) struct Names {
+    pub(super) kind: Box<str>,
+}
+
+#[derive(Deserialize)]
+#[serde(expecting = "a version of a CustomResourceDefinition")]
+pub(super) struct Version {
+    name: Box<str>,
+    #[serde(default)]
+    schema: Option<Validation>,
+    #[serde(default)]
+    subresources: Option<Subresources>,
+}
+
+#[derive(Deserialize)]
+#[serde(expecting = "a map with `openAPIV3Schema`")]
+struct Validation {
+    #[serde(rename = "openAPIV3Schema", default)]
+    schema: Option<Schema>,
+}
+
+#[derive(Deserialize)]
+#[serde(expecting = "a map of subresources")]
+struct Subresources {
+    #[serde(default)]
+    status: Option<IgnoredAny>,
+}
+
+impl Version {
+    /// The version as it is used, `None` without a schema.
+    pub(super) fn into_version((position, version): (usize, Self)) -> Option<super::Version> {
+        Some(super::Version {
+            name: version.name,
+            position,
+            status_subresource: version.subresources.is_some_and(|all| all.status.is_some()),
+            schema: version.schema?.schema?,
+        })
+    }
+}
+
+/// Reads JSON; an error tells the path, below `prefix`.
+pub(super) fn read<'a, T: Deserialize<'a>>(text: &'a str, prefix: &str) -> Result<T, DefinitionError> {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+        let path = match error.path().to_string().as_str() {
+            "." => prefix.trim_end_matches('.').to_owned(),
+            inner => format!("{prefix}{inner}"),
+        };
+        DefinitionError::Malformed { path, message: error.into_inner().to_string() }
+    })
+}
+
+fn null_is_empty<'de, D>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error>
+where
+    D: serde::Deserializer<'de>,
+{
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
+}

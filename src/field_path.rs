@@ -1,0 +1,229 @@
+//! Where a field stands in an object: one path type, written `spec.a[0].b` for people and `/spec/a/0/b` for patches.
+//!
+//! A [`FieldPath`] owns its segments and is built only once something is to be said about a place. While an object is
+//! walked its position is a [`Trail`]: a chain of borrowed steps on the stack, which costs nothing.
+
+use std::fmt;
+
+/// Longest map key that is written out; a longer one is cut, since keys are the user's data.
+const LONGEST_KEY: usize = 64;
+
+/// One step from an object, list or map to what it holds.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Segment {
+    /// A named field of an object, `.name`.
+    Field(Box<str>),
+    /// An item of a list by position, `[0]`.
+    Index(usize),
+    /// An entry of a map (`additionalProperties`), `[key]`.
+    Key(Box<str>),
+}
+
+/// The path of a field from the root of its object.
+///
+/// Displays as the API server writes paths, `spec.a[0].b[key].c`; the root is the empty string. Paths order by their
+/// segments, list positions as numbers.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FieldPath(Vec<Segment>);
+
+impl FieldPath {
+    /// The path of the object itself.
+    pub fn root() -> Self {
+        Self::default()
+    }
+
+    /// The segments, outermost first.
+    pub fn segments(&self) -> &[Segment] {
+        &self.0
+    }
+
+    /// Adds a step inwards.
+    pub fn push(&mut self, segment: Segment) {
+        self.0.push(segment);
+    }
+
+    /// The path as a JSON Pointer (RFC 6901).
+    pub fn to_pointer(&self) -> String {
+        let mut pointer = String::new();
+        for segment in &self.0 {
+            pointer.push('/');
+            match segment {
+                Segment::Field(name) | Segment::Key(name) => push_token(&mut pointer, name),
+                Segment::Index(index) => pointer.push_str(&index.to_string()),
+            }
+        }
+        pointer
+    }
+}
+
+impl FromIterator<Segment> for FieldPath {
+    fn from_iter<I: IntoIterator<Item = Segment>>(segments: I) -> Self {
+        Self(segments.into_iter().collect())
+    }
+}
+
+impl fmt::Display for FieldPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (position, segment) in self.0.iter().enumerate() {
+            match segment {
+                Segment::Field(name) if position == 0 => f.write_str(name)?,
+                Segment::Field(name) => write!(f, ".{name}")?,
+                Segment::Index(index) => write!(f, "[{index}]")?,
+                Segment::Key(key) => write!(f, "[{}]", Printable::new(key, LONGEST_KEY))?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The position of a walk: the step that led here, and the trail before it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Trail<'a>(Option<(&'a Trail<'a>, Step<'a>)>);
+
+/// A borrowed [`Segment`].
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Step<'a> {
+    Field(&'a str),
+    Index(usize),
+    Key(&'a str),
+}
+
+impl<'a> Trail<'a> {
+    /// The start of a walk.
+    pub(crate) const ROOT: Self = Self(None);
+
+    /// One step further in.
+    pub(crate) fn then(&'a self, step: Step<'a>) -> Self {
+        Self(Some((self, step)))
+    }
+
+    /// The path of a field of the object where the walk stands.
+    pub(crate) fn field(&self, name: &str) -> FieldPath {
+        let mut path = self.to_path();
+        path.push(Segment::Field(name.into()));
+        path
+    }
+
+    /// The path of where the walk stands.
+    pub(crate) fn to_path(self) -> FieldPath {
+        let mut segments = Vec::new();
+        let mut at = &self;
+        while let Trail(Some((parent, step))) = at {
+            segments.push(match *step {
+                Step::Field(name) => Segment::Field(name.into()),
+                Step::Index(index) => Segment::Index(index),
+                Step::Key(key) => Segment::Key(key.into()),
+            });
+            at = parent;
+        }
+        segments.reverse();
+        FieldPath(segments)
+    }
+}
+
+/// Text of a user's, made safe to show: control characters become U+FFFD, and what is longer than a bound is cut.
+pub(crate) struct Printable<'a> {
+    text: &'a str,
+    longest: usize,
+}
+
+impl<'a> Printable<'a> {
+    /// Shows at most `longest` bytes of `text`.
+    pub(crate) fn new(text: &'a str, longest: usize) -> Self {
+        Self { text, longest }
+    }
+}
+
+impl fmt::Display for Printable<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = cut(self.text, self.longest);
+        for character in shown.chars() {
+            let safe = if character.is_control() { char::REPLACEMENT_CHARACTER } else { character };
+            fmt::Write::write_char(f, safe)?;
+        }
+        if shown.len() < self.text.len() { f.write_str("…") } else { Ok(()) }
+    }
+}
+
+/// The longest prefix of `text` that has at most `longest` bytes and ends between characters.
+pub(crate) fn cut(text: &str, longest: usize) -> &str {
+    text.get(..text.floor_char_boundary(longest)).unwrap_or(text)
+}
+
+/// Appends one reference token of a JSON Pointer, escaped as RFC 6901 section 3 says.
+pub(crate) fn push_token(pointer: &mut String, token: &str) {
+    for character in token.chars() {
+        match character {
+            '~' => pointer.push_str("~0"),
+            '/' => pointer.push_str("~1"),
+            other => pointer.push(other),
+        }
+    }
+}
+
+/// The reference tokens of a JSON Pointer, unescaped; `None` if it is not one.
+pub(crate) fn pointer_tokens(pointer: &str) -> Option<Vec<String>> {
+    if pointer.is_empty() {
+        return Some(Vec::new());
+    }
+    pointer.strip_prefix('/')?.split('/').map(unescape_token).collect()
+}
+
+fn unescape_token(token: &str) -> Option<String> {
+    let mut text = String::with_capacity(token.len());
+    let mut characters = token.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '~' => match characters.next()? {
+                '0' => text.push('~'),
+                '1' => text.push('/'),
+                _ => return None,
+            },
+            other => text.push(other),
+        }
+    }
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trail_becomes_a_path_for_people_and_a_pointer_for_patches() {
+        let spec = Trail::ROOT.then(Step::Field("spec"));
+        let list = spec.then(Step::Field("a"));
+        let item = list.then(Step::Index(3));
+        let map = item.then(Step::Field("labels"));
+        let entry = map.then(Step::Key("x/y~z"));
+        let path = entry.field("b");
+        assert_eq!(path.to_string(), "spec.a[3].labels[x/y~z].b");
+        assert_eq!(path.to_pointer(), "/spec/a/3/labels/x~1y~0z/b");
+        assert_eq!(Trail::ROOT.to_path().to_string(), "");
+        assert_eq!(Trail::ROOT.to_path().to_pointer(), "");
+    }
+
+    #[test]
+    fn map_keys_are_never_echoed_raw() {
+        let key = format!("a\u{1b}[31m\n{}", "é".repeat(100));
+        let path = Trail::ROOT.then(Step::Key(&key)).to_path().to_string();
+        assert!(path.starts_with("[a\u{fffd}[31m\u{fffd}é"), "{path}");
+        assert!(path.ends_with("…]"), "{path}");
+        assert!(path.len() < 80, "{path}");
+    }
+
+    #[test]
+    fn list_positions_order_as_numbers() {
+        let at = |index| Trail::ROOT.then(Step::Index(index)).to_path();
+        assert!(at(2) < at(10));
+    }
+
+    #[test]
+    fn pointers_that_are_not_pointers_are_refused() {
+        assert_eq!(pointer_tokens(""), Some(vec![]));
+        assert_eq!(pointer_tokens("/a~1b/~0"), Some(vec!["a/b".into(), "~".into()]));
+        assert_eq!(pointer_tokens("a"), None);
+        assert_eq!(pointer_tokens("/~2"), None);
+        assert_eq!(pointer_tokens("/~"), None);
+    }
+}

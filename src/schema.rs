@@ -1,0 +1,221 @@
+//! A structural schema, as far as unions and patches need it, and the places in it.
+//!
+//! Read from the raw JSON of a CRD's `openAPIV3Schema`: typed clients drop `x-kubernetes-unions`, and descriptions, formats
+//! and validations are skipped without being built. Wherever a union was declared, once grafted it stands on the schema
+//! with its [`Source`], so that whoever reads the schema has one thing to look at.
+//!
+//! May not know unions, clusters or objects.
+
+mod extension;
+mod walk;
+
+pub use extension::{Extension, ExtensionError, ListUnion, MapUnion, MemberField};
+pub use walk::{Place, PlaceError, PlaceStep};
+
+use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The name of the extension, in a schema.
+pub const EXTENSION: &str = "x-kubernetes-unions";
+
+/// One node of a structural schema.
+#[derive(Debug, Clone, Default, serde::Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Schema {
+    /// `type`: `object`, `array`, `string`, …
+    #[serde(rename = "type")]
+    pub type_name: Option<Box<str>>,
+    /// The named fields of an object.
+    #[serde(deserialize_with = "null_is_default")]
+    pub properties: BTreeMap<Box<str>, Schema>,
+    /// The schema of a map's values. `true` and `false` say nothing about the values' shape and read as none.
+    #[serde(deserialize_with = "schema_or_bool")]
+    pub additional_properties: Option<Box<Schema>>,
+    /// The schema of a list's items.
+    pub items: Option<Box<Schema>>,
+    /// The fields an object must have.
+    #[serde(deserialize_with = "null_is_default")]
+    pub required: Vec<Box<str>>,
+    /// The values a scalar may have.
+    #[serde(rename = "enum")]
+    pub values: Option<Vec<Value>>,
+    /// Whether the node has a `default` of its own.
+    #[serde(rename = "default", deserialize_with = "presence")]
+    pub has_default: bool,
+    /// How items of a list are told apart: `atomic`, `set` or `map`.
+    #[serde(rename = "x-kubernetes-list-type")]
+    pub list_type: Option<Box<str>>,
+    /// The fields that tell apart the items of a list of type `map`.
+    #[serde(rename = "x-kubernetes-list-map-keys", deserialize_with = "null_is_default")]
+    pub list_map_keys: Vec<Box<str>>,
+    /// The strategies of a strategic merge patch, separated by commas.
+    #[serde(rename = "x-kubernetes-patch-strategy")]
+    pub patch_strategy: Option<Box<str>>,
+    /// The field that tells apart list items in a strategic merge patch.
+    #[serde(rename = "x-kubernetes-patch-merge-key")]
+    pub patch_merge_key: Option<Box<str>>,
+    /// Whether the node is a whole Kubernetes object of another kind.
+    #[serde(rename = "x-kubernetes-embedded-resource")]
+    pub embedded_resource: bool,
+    /// The unions declared at this node, whichever source they came from.
+    #[serde(rename = "x-kubernetes-unions", deserialize_with = "declared_in_schema")]
+    pub unions: Option<Declared>,
+}
+
+/// The value of an `x-kubernetes-unions` extension, not yet checked, and where it came from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Declared {
+    /// What stands there.
+    pub value: Value,
+    /// Where it was found.
+    pub source: Source,
+}
+
+/// Where a declaration was found. An earlier source wins over a later one for the same place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Source {
+    /// `x-kubernetes-unions` in the schema itself.
+    Schema,
+    /// The CRD's annotation `kube-unions.dev/unions`.
+    Annotation,
+    /// The CRD as its author sent it, kept by client-side apply in `kubectl.kubernetes.io/last-applied-configuration`.
+    LastApplied,
+}
+
+impl Source {
+    /// Every source, the first that has a place wins it.
+    pub const ALL: [Self; 3] = [Self::Schema, Self::Annotation, Self::LastApplied];
+
+    /// The name in reports and metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Schema => "schema",
+            Self::Annotation => "annotation",
+            Self::LastApplied => "last-applied",
+        }
+    }
+}
+
+impl std::fmt::Display for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl Schema {
+    /// The fields that tell apart the items of this list, none if its items have no identity.
+    pub fn list_keys(&self) -> &[Box<str>] {
+        if self.list_type.as_deref() == Some("map") {
+            return &self.list_map_keys;
+        }
+        let merges = self.patch_strategy.as_deref().is_some_and(|all| all.split(',').any(|one| one.trim() == "merge"));
+        match &self.patch_merge_key {
+            Some(key) if merges && self.list_type.is_none() => std::slice::from_ref(key),
+            _ => &[],
+        }
+    }
+
+    /// Whether this is an object with named fields, in name or in fact.
+    pub fn is_object(&self) -> bool {
+        match self.type_name.as_deref() {
+            Some(name) => name == "object",
+            None => !self.properties.is_empty(),
+        }
+    }
+}
+
+/// How bad it is when something is wrong with a declaration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// The declaration, or what contradicts another one, is not in force.
+    Error,
+    /// The declaration is in force and may surprise, or there was none to lose.
+    Warning,
+}
+
+impl std::fmt::Display for Severity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+        })
+    }
+}
+
+fn presence<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    IgnoredAny::deserialize(deserializer).map(|_| true)
+}
+
+fn null_is_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
+}
+
+fn schema_or_bool<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<Schema>>, D::Error> {
+    struct SchemaOrBool;
+
+    impl<'de> serde::de::Visitor<'de> for SchemaOrBool {
+        type Value = Option<Box<Schema>>;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("a schema, true or false")
+        }
+
+        fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+            Ok(None)
+        }
+
+        fn visit_unit<E>(self) -> Result<Self::Value, E> {
+            Ok(None)
+        }
+
+        fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+            Schema::deserialize(serde::de::value::MapAccessDeserializer::new(map)).map(Box::new).map(Some)
+        }
+    }
+
+    deserializer.deserialize_any(SchemaOrBool)
+}
+
+fn declared_in_schema<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Declared>, D::Error> {
+    let value = Value::deserialize(deserializer).map_err(D::Error::custom)?;
+    Ok(Some(Declared { value, source: Source::Schema }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn schema(value: Value) -> Schema {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn reads_what_unions_need_and_skips_the_rest() {
+        let schema = schema(json!({
+            "type": "object", "description": "…", "required": ["a"], "properties": {
+                "a": {"type": "string", "enum": ["x"], "default": null},
+                "b": {"type": "object", "additionalProperties": true},
+                "c": {"type": "object", "additionalProperties": {"type": "string"}},
+                "d": {"type": "object", "properties": null, "required": null},
+            },
+            "x-kubernetes-unions": [{"fields-to-discriminateBy": {"a": "A"}}],
+        }));
+        assert!(schema.is_object());
+        assert!(schema.properties["a"].has_default && !schema.properties["b"].has_default);
+        assert!(schema.properties["b"].additional_properties.is_none());
+        assert!(schema.properties["c"].additional_properties.is_some());
+        assert_eq!(schema.unions.unwrap().source, Source::Schema);
+    }
+
+    #[test]
+    fn lists_are_keyed_by_their_map_keys_or_by_a_merge_key() {
+        let keys = |value| schema(value).list_keys().iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(keys(json!({"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["a", "b"]})), ["a", "b"]);
+        assert_eq!(keys(json!({"x-kubernetes-patch-strategy": "merge,retainKeys", "x-kubernetes-patch-merge-key": "n"})), ["n"]);
+        assert!(keys(json!({"x-kubernetes-patch-merge-key": "n"})).is_empty());
+        assert!(keys(json!({"x-kubernetes-list-type": "atomic", "x-kubernetes-list-map-keys": ["a"]})).is_empty());
+    }
+}

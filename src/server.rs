@@ -1,0 +1,294 @@
+//! The webhook's listeners: TLS, HTTP/1.1, limits, health, metrics, and an orderly end.
+//!
+//! It is given catalogs through a channel and knows nothing of where they come from. Two ports: reviews at `/mutate` and
+//! `/validate` over TLS; `/livez`, `/readyz` and `/metrics` in the clear.
+//!
+//! # End
+//!
+//! When it is told to stop it is unready at once and serves on for [`Config::shutdown_delay`], since it takes a cluster
+//! some seconds to send its requests elsewhere, with `Connection: close` on every answer; then it accepts nothing more,
+//! finishes what is in flight, and returns.
+
+mod accept;
+mod certificate;
+mod counters;
+mod pace;
+mod readiness;
+mod reviews;
+mod routes;
+mod status;
+
+pub use certificate::{CertificateError, CertificateSource, ClientPolicy};
+pub use reviews::Reviewer;
+
+use crate::admission::Ratcheting;
+use crate::catalog::Catalog;
+use crate::telemetry::Metrics;
+use accept::Acceptor;
+use certificate::Certificate;
+use readiness::Readiness;
+use reviews::Reviews;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, watch};
+
+/// How to serve.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Where reviews are answered. Port 0: any that is free.
+    pub webhook: SocketAddr,
+    /// Where health and metrics are answered, likewise.
+    pub ops: SocketAddr,
+    /// The serving certificate.
+    pub certificate: CertificateSource,
+    /// How often its files are looked at.
+    pub certificate_poll: Duration,
+    /// Who may connect to the webhook port.
+    pub clients: Option<ClientPolicy>,
+    /// Whether old faults are let through.
+    pub ratcheting: Ratcheting,
+    /// How long to serve on after being told to stop.
+    pub shutdown_delay: Duration,
+    /// How much at a time.
+    pub limits: Limits,
+    /// How slow a client may be.
+    pub timeouts: Timeouts,
+}
+
+impl Config {
+    /// The defaults, with this certificate.
+    pub fn new(certificate: CertificateSource) -> Self {
+        Self {
+            webhook: (Ipv6Addr::UNSPECIFIED, 10250).into(),
+            ops: (Ipv6Addr::UNSPECIFIED, 8080).into(),
+            certificate,
+            certificate_poll: Duration::from_secs(10),
+            clients: None,
+            ratcheting: Ratcheting::default(),
+            shutdown_delay: Duration::from_secs(10),
+            limits: Limits::default(),
+            timeouts: Timeouts::default(),
+        }
+    }
+}
+
+/// How much is taken on at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of one body. A review carries an object and its predecessor, of 3 MiB at the most each.
+    pub body: usize,
+    /// Bytes of all bodies that are being read or reviewed. At least [`body`](Self::body).
+    pub in_flight: usize,
+    /// Connections to the webhook port.
+    pub connections: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { body: 7 * 1024 * 1024, in_flight: 64 * 1024 * 1024, connections: 1024 }
+    }
+}
+
+/// How long is waited for a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeouts {
+    /// For the TLS handshake.
+    pub handshake: Duration,
+    /// For the first byte after it: the API server connects when it has something to say.
+    pub first_byte: Duration,
+    /// For the rest of a request's header after its first byte.
+    pub header: Duration,
+    /// For a whole body.
+    pub body: Duration,
+    /// For the next request on a connection. Longer than the 90 seconds after which the API server itself closes.
+    pub idle: Duration,
+    /// For room to write.
+    pub write: Duration,
+    /// For what is in flight when the end comes.
+    pub finish: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            handshake: Duration::from_secs(10),
+            first_byte: Duration::from_secs(10),
+            header: Duration::from_secs(10),
+            body: Duration::from_secs(10),
+            idle: Duration::from_secs(150),
+            write: Duration::from_secs(10),
+            finish: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Why there is no server.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServerError {
+    /// An address cannot be listened on.
+    #[error("cannot listen on `{address}`")]
+    Bind {
+        /// As configured.
+        address: SocketAddr,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// There is no certificate to serve with.
+    #[error("no serving certificate")]
+    Certificate(#[from] CertificateError),
+}
+
+/// How far the end has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    Serving,
+    /// Unready, and no connection is kept.
+    Draining,
+    /// Nothing new is accepted.
+    Finishing,
+}
+
+/// A server that has its addresses and its certificate. Connections queue until it runs.
+#[derive(Debug)]
+pub struct Server {
+    webhook: TcpListener,
+    ops: TcpListener,
+    addresses: Addresses,
+    certificate: Arc<Certificate>,
+    reviews: Arc<Reviews>,
+    metrics: Arc<Metrics>,
+    config: Config,
+}
+
+/// Where a server really listens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Addresses {
+    /// Reviews.
+    pub webhook: SocketAddr,
+    /// Health and metrics.
+    pub ops: SocketAddr,
+}
+
+impl Server {
+    /// Loads the certificate and listens.
+    pub async fn bind(config: Config, metrics: Metrics) -> Result<Self, ServerError> {
+        Self::with_reviewer(config, metrics, Reviews::reviewer()).await
+    }
+
+    /// The same with another way to answer reviews.
+    pub async fn with_reviewer(config: Config, mut metrics: Metrics, reviewer: Reviewer) -> Result<Self, ServerError> {
+        let expiry = metrics.certificate_expiry().clone();
+        let certificate = Certificate::new(&config.certificate, config.clients.as_ref(), expiry)?;
+        let reviews = Reviews::new(reviewer, config.ratcheting, &mut metrics);
+        let webhook = listen(config.webhook).await?;
+        let ops = listen(config.ops).await?;
+        let addresses = Addresses {
+            webhook: webhook.local_addr().map_err(|source| ServerError::Bind { address: config.webhook, source })?,
+            ops: ops.local_addr().map_err(|source| ServerError::Bind { address: config.ops, source })?,
+        };
+        Ok(Self {
+            webhook,
+            ops,
+            addresses,
+            certificate: Arc::new(certificate),
+            reviews: Arc::new(reviews),
+            metrics: Arc::new(metrics),
+            config,
+        })
+    }
+
+    /// Where it listens.
+    pub fn addresses(&self) -> Addresses {
+        self.addresses
+    }
+
+    /// Serves until `stop` resolves, and then comes to an orderly end. Each catalog that arrives is put in force; until
+    /// the first, reviews are answered with 503.
+    pub async fn run(self, catalogs: watch::Receiver<Option<Arc<Catalog>>>, stop: impl Future<Output = ()>) {
+        let Self { webhook, ops, addresses, certificate, reviews, metrics, config } = self;
+        let (stage, _) = watch::channel(Stage::Serving);
+        let readiness = Readiness::new(Arc::clone(&certificate), Arc::clone(&reviews));
+        let webhook_state = Arc::new(routes::Webhook {
+            reviews: Arc::clone(&reviews),
+            limits: config.limits,
+            timeouts: config.timeouts,
+            budget: Arc::new(Semaphore::new(config.limits.in_flight.max(config.limits.body))),
+            metrics: Arc::clone(&metrics),
+        });
+        let webhook_acceptor = Acceptor {
+            certificate: Some(Arc::clone(&certificate)),
+            router: routes::webhook(Arc::clone(&webhook_state)),
+            overflow: routes::overflow(Arc::clone(&webhook_state)),
+            connections: config.limits.connections,
+            timeouts: config.timeouts,
+            stage: stage.subscribe(),
+        };
+        let ops_acceptor = Acceptor {
+            certificate: None,
+            router: routes::ops(readiness.clone(), metrics),
+            overflow: routes::overflow(webhook_state),
+            connections: OPS_CONNECTIONS,
+            timeouts: config.timeouts,
+            stage: stage.subscribe(),
+        };
+        let background = [
+            tokio::spawn(publish(catalogs, reviews)),
+            tokio::spawn(certificate.keep_fresh(config.certificate_poll)),
+        ];
+        let listeners = [tokio::spawn(webhook_acceptor.run(webhook)), tokio::spawn(ops_acceptor.run(ops))];
+        readiness.listen();
+        tracing::info!(webhook = addresses.webhook.to_string(), ops = addresses.ops.to_string(), "listening");
+
+        stop.await;
+        readiness.stop();
+        stage.send_replace(Stage::Draining);
+        tracing::info!(delay = ?config.shutdown_delay, "stopping");
+        tokio::time::sleep(config.shutdown_delay).await;
+        stage.send_replace(Stage::Finishing);
+        for listener in listeners {
+            if let Err(error) = listener.await {
+                tracing::error!(%error, "a listener ended badly");
+            }
+        }
+        for task in background {
+            task.abort();
+        }
+        tracing::info!("stopped");
+    }
+}
+
+/// Health and metrics have few readers.
+const OPS_CONNECTIONS: usize = 64;
+
+/// Puts each catalog in force that arrives, until no more can.
+async fn publish(mut catalogs: watch::Receiver<Option<Arc<Catalog>>>, reviews: Arc<Reviews>) {
+    loop {
+        let catalog = catalogs.borrow_and_update().clone();
+        if let Some(catalog) = catalog {
+            reviews.publish(catalog);
+        }
+        if catalogs.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// All of IPv4 takes the place of all of IPv6 on a machine without the latter.
+async fn listen(address: SocketAddr) -> Result<TcpListener, ServerError> {
+    let listener = TcpListener::bind(address).await;
+    let listener = match listener {
+        Err(error) if address.ip() == Ipv6Addr::UNSPECIFIED && !is_about_the_port(&error) => {
+            TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port())).await
+        }
+        Ok(_) | Err(_) => listener,
+    };
+    listener.map_err(|source| ServerError::Bind { address, source })
+}
+
+fn is_about_the_port(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied)
+}

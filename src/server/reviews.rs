@@ -1,0 +1,214 @@
+//! The catalog in force, and the answering of one review by it.
+//!
+//! A review takes no lock and looks up no label: the catalog and the counters of its kinds are one immutable value,
+//! swapped whole when a catalog is published.
+
+use super::counters::{Counters, Durations, KindCounters};
+use crate::admission::{self, Outcome, Phase, Ratcheting, Review, ReviewError};
+use crate::catalog::Catalog;
+use crate::declaration::{Fault, Severity};
+use crate::telemetry::Metrics;
+use arc_swap::ArcSwapOption;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::Gauge;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// What answers a review: [`admission::review`], or a stand-in for it in a test.
+pub type Reviewer = Arc<dyn Fn(&Catalog, Phase, Ratcheting, &[u8]) -> Result<Review, ReviewError> + Send + Sync>;
+
+/// Longest uid that is written to the log; the API server's have 36 characters.
+const LOGGED_UID: usize = 64;
+
+/// Reviews under the catalog in force.
+pub(super) struct Reviews {
+    published: Arc<ArcSwapOption<Published>>,
+    reviewer: Reviewer,
+    ratcheting: Ratcheting,
+    /// Kinds that the catalog does not know, and bodies that are no review.
+    other: Arc<KindCounters>,
+    durations: Arc<Durations>,
+    in_flight: Gauge,
+    cleared: Counter,
+}
+
+impl Reviews {
+    /// None in force yet. What is counted joins `metrics`.
+    pub(super) fn new(reviewer: Reviewer, ratcheting: Ratcheting, metrics: &mut Metrics) -> Self {
+        let published = Arc::<ArcSwapOption<Published>>::default();
+        let other = Arc::new(KindCounters::new("other", "other"));
+        let durations = Arc::<Durations>::default();
+        metrics.register(Box::new(Counters::new(
+            Arc::clone(&published),
+            Arc::clone(&other),
+            Arc::clone(&durations),
+        )));
+        Self {
+            published,
+            reviewer,
+            ratcheting,
+            other,
+            durations,
+            in_flight: metrics.in_flight().clone(),
+            cleared: metrics.fields_cleared().clone(),
+        }
+    }
+
+    /// The default [`Reviewer`].
+    pub(super) fn reviewer() -> Reviewer {
+        Arc::new(admission::review)
+    }
+
+    pub(super) fn has_catalog(&self) -> bool {
+        self.published.load().is_some()
+    }
+
+    /// Puts `catalog` in force, and logs which faults are new and which are gone.
+    pub(super) fn publish(&self, catalog: Arc<Catalog>) {
+        let previous = self.published.load_full();
+        log_faults(previous.as_ref().map_or(&[], |it| it.catalog.faults()), catalog.faults());
+        let next = Published::new(catalog, previous.as_deref());
+        tracing::info!(kinds = next.catalog.entries().len(), unions = next.unions(), "catalog in force");
+        self.published.store(Some(Arc::new(next)));
+    }
+
+    /// The admission review that answers `body`; `None` while there is no catalog.
+    pub(super) fn answer(&self, phase: Phase, body: &[u8]) -> Option<Result<Vec<u8>, ReviewError>> {
+        let published = self.published.load();
+        let published = published.as_ref()?;
+        let _in_flight = InFlight::enter(&self.in_flight);
+        let start = Instant::now();
+        let answer = (self.reviewer)(&published.catalog, phase, self.ratcheting, body);
+        let answer = match answer {
+            Ok(review) => {
+                let json = review.to_json();
+                self.count(published, phase, &review);
+                Ok(json)
+            }
+            Err(error) => {
+                self.other.count_unreadable(phase);
+                Err(error)
+            }
+        };
+        self.durations.observe(phase, start.elapsed());
+        Some(answer)
+    }
+
+    fn count(&self, published: &Published, phase: Phase, review: &Review) {
+        let kind = review.ordinal().and_then(|ordinal| published.kinds.get(ordinal)).unwrap_or(&self.other);
+        let outcome = review.outcome();
+        kind.count(review.operation(), phase, outcome);
+        match outcome {
+            Outcome::Allowed | Outcome::Warned => {}
+            Outcome::Patched => {
+                self.cleared.inc_by(u64::try_from(review.cleared()).unwrap_or(u64::MAX));
+            }
+            Outcome::Denied => tracing::info!(
+                uid = head(review.uid()),
+                group = kind.group(),
+                kind = kind.kind(),
+                operation = super::counters::operation(review.operation()),
+                paths = review.denied_paths().join(", "),
+                "denied"
+            ),
+        }
+    }
+}
+
+impl fmt::Debug for Reviews {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Reviews").field("ratcheting", &self.ratcheting).finish_non_exhaustive()
+    }
+}
+
+/// A catalog with the counters of its kinds.
+#[derive(Debug)]
+pub(super) struct Published {
+    catalog: Arc<Catalog>,
+    /// By `Entry::ordinal`; the versions of a kind share theirs.
+    kinds: Box<[Arc<KindCounters>]>,
+    /// The same, each once.
+    distinct: Box<[Arc<KindCounters>]>,
+    unions: BTreeMap<String, usize>,
+    errors: usize,
+}
+
+impl Published {
+    /// The counters of a kind that `previous` has, too, are carried over.
+    fn new(catalog: Arc<Catalog>, previous: Option<&Self>) -> Self {
+        let carried: HashMap<(&str, &str), &Arc<KindCounters>> =
+            previous.iter().flat_map(|it| &it.distinct).map(|it| ((it.group(), it.kind()), it)).collect();
+        let mut distinct: HashMap<(&str, &str), Arc<KindCounters>> = HashMap::new();
+        let mut kinds = Vec::with_capacity(catalog.entries().len());
+        let mut unions = BTreeMap::new();
+        for entry in catalog.entries() {
+            let gvk = entry.gvk();
+            let label = (&*gvk.group, &*gvk.kind);
+            let counters = distinct.entry(label).or_insert_with(|| match carried.get(&label) {
+                Some(counters) => Arc::clone(counters),
+                None => Arc::new(KindCounters::new(&gvk.group, &gvk.kind)),
+            });
+            kinds.push(Arc::clone(counters));
+            for union in entry.plan().unions() {
+                *unions.entry(union.source().to_string()).or_default() += 1;
+            }
+        }
+        let errors = catalog.faults().iter().filter(|it| it.severity == Severity::Error).count();
+        let distinct = distinct.into_values().collect();
+        Self { catalog, kinds: kinds.into(), distinct, unions, errors }
+    }
+
+    /// The counters of all kinds; the versions of a kind share theirs.
+    pub(super) fn kinds(&self) -> impl Iterator<Item = &KindCounters> {
+        self.distinct.iter().map(AsRef::as_ref)
+    }
+
+    /// How many unions each source of declarations has given.
+    pub(super) fn unions_by_source(&self) -> &BTreeMap<String, usize> {
+        &self.unions
+    }
+
+    /// Declarations that are not in force because they are wrong.
+    pub(super) fn errors(&self) -> usize {
+        self.errors
+    }
+
+    fn unions(&self) -> usize {
+        self.unions.values().sum()
+    }
+}
+
+/// Counts a review as long as it lasts, a panic included.
+struct InFlight<'a>(&'a Gauge);
+
+impl<'a> InFlight<'a> {
+    fn enter(gauge: &'a Gauge) -> Self {
+        gauge.inc();
+        Self(gauge)
+    }
+}
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+/// Each fault is said once when it appears and once when it is gone, not with every catalog that has it.
+fn log_faults(before: &[Fault], now: &[Fault]) {
+    for fault in now.iter().filter(|fault| !before.contains(fault)) {
+        match fault.severity {
+            Severity::Error => tracing::warn!(%fault, "a declaration is not in force"),
+            Severity::Warning => tracing::warn!(%fault, "a declaration may surprise"),
+        }
+    }
+    for fault in before.iter().filter(|fault| !now.contains(fault)) {
+        tracing::info!(%fault, "a fault is gone");
+    }
+}
+
+fn head(uid: &str) -> &str {
+    uid.char_indices().nth(LOGGED_UID).and_then(|(end, _)| uid.get(..end)).unwrap_or(uid)
+}

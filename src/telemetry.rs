@@ -1,0 +1,166 @@
+//! Logs and metrics that are not about one union: how they are switched on, and the instruments that several parts
+//! share.
+//!
+//! Nothing here knows what a union or a review is. Counters that carry labels of a catalog live with what counts them
+//! (`server`), and join the same [`Metrics`] as a collector. No instrument takes a lock where requests pass.
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::Registry;
+use std::io::IsTerminal;
+use std::panic::PanicHookInfo;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
+
+/// The media type of [`Metrics::encode`].
+pub const METRICS_CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// How log lines are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LogFormat {
+    /// One JSON object a line.
+    Json,
+    /// For people.
+    #[default]
+    Text,
+}
+
+/// Why logging cannot start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TelemetryError {
+    /// `RUST_LOG` is set to something that is no filter.
+    #[error("`RUST_LOG` is not a log filter; write a level, or `target=level,…`")]
+    Filter(#[source] tracing_subscriber::filter::FromEnvError),
+    /// Another subscriber is installed already.
+    #[error("logging is already set up in this process")]
+    Installed(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// Sends events to standard error, filtered by `RUST_LOG` (`info` when it is not set), and panics too.
+pub fn init(format: LogFormat) -> Result<(), TelemetryError> {
+    let filter = EnvFilter::builder()
+        .with_default_directive(LevelFilter::INFO.into())
+        .from_env()
+        .map_err(TelemetryError::Filter)?;
+    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match format {
+        LogFormat::Json => subscriber.json().flatten_event(true).try_init(),
+        LogFormat::Text => {
+            let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|it| it.is_empty());
+            subscriber.with_ansi(colour).try_init()
+        }
+    }
+    .map_err(TelemetryError::Installed)?;
+    std::panic::set_hook(Box::new(log_panic));
+    Ok(())
+}
+
+/// Everything that `/metrics` shows.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    in_flight: Gauge,
+    fields_cleared: Counter,
+    panics: Counter,
+    certificate_expiry: Gauge,
+    watch_connected: Gauge,
+}
+
+impl Metrics {
+    /// All instruments, at zero.
+    pub fn new() -> Self {
+        let mut registry = Registry::with_prefix("kube_unions");
+        let in_flight = Gauge::default();
+        registry.register("admission_in_flight", "Reviews being answered now", in_flight.clone());
+        let fields_cleared = Counter::default();
+        registry.register("fields_cleared", "Members cleared by patches", fields_cleared.clone());
+        let panics = Counter::default();
+        registry.register("panics", "Requests that ended in a panic and were answered with 500", panics.clone());
+        let certificate_expiry = Gauge::default();
+        registry.register(
+            "certificate_expiry_timestamp_seconds",
+            "When the serving certificate ends, in seconds since 1970",
+            certificate_expiry.clone(),
+        );
+        let watch_connected = Gauge::default();
+        registry.register(
+            "watch_connected",
+            "1 while definitions are watched, 0 while the watch is broken or there is none",
+            watch_connected.clone(),
+        );
+        registry.register(
+            "build",
+            "The version that runs",
+            Info::new([("version", env!("CARGO_PKG_VERSION"))]),
+        );
+        Self { registry, in_flight, fields_cleared, panics, certificate_expiry, watch_connected }
+    }
+
+    /// Shows what `collector` counts, too.
+    pub fn register(&mut self, collector: Box<dyn Collector>) {
+        self.registry.register_collector(collector);
+    }
+
+    /// Reviews being answered now.
+    pub fn in_flight(&self) -> &Gauge {
+        &self.in_flight
+    }
+
+    /// Members cleared by patches.
+    pub fn fields_cleared(&self) -> &Counter {
+        &self.fields_cleared
+    }
+
+    /// Requests that ended in a panic.
+    pub fn panics(&self) -> &Counter {
+        &self.panics
+    }
+
+    /// When the serving certificate ends, in seconds since 1970.
+    pub fn certificate_expiry(&self) -> &Gauge {
+        &self.certificate_expiry
+    }
+
+    /// 1 while definitions are watched.
+    pub fn watch_connected(&self) -> &Gauge {
+        &self.watch_connected
+    }
+
+    /// All of it in the text format of `OpenMetrics`, see [`METRICS_CONTENT_TYPE`].
+    pub fn encode(&self) -> Result<String, std::fmt::Error> {
+        let mut out = String::new();
+        text::encode(&mut out, &self.registry)?;
+        Ok(out)
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// An error with its causes, in one line; each is said once, since many a library's message repeats its source.
+pub fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let reason = cause.to_string();
+        if !text.contains(&reason) {
+            text.push_str(": ");
+            text.push_str(&reason);
+        }
+        source = cause.source();
+    }
+    text
+}
+
+/// The place only: a panic's message may quote what was being read, and an object's values never go to the log.
+fn log_panic(info: &PanicHookInfo<'_>) {
+    let location = info.location().map(ToString::to_string).unwrap_or_default();
+    tracing::error!(location, "panic");
+}

@@ -1,0 +1,180 @@
+//! Unions: groups of fields of one object of which at most one is set.
+//!
+//! What flows through here: a [`Schema`](crate::schema::Schema) with its declarations is [compiled](compile()) once into a
+//! [`Plan`]; for each request the plan is [projected](Projection) onto the JSON text of the new and the old object; the two
+//! are walked side by side and every union is [judged](judge): normalised, validated, or both.
+//!
+//! The words are those of the proposals (KEP-1027 of 2019 and of 2022):
+//! - a *member* is a field of the group; it is *set* when it is present and not null, whatever its value;
+//! - the *discriminator* is a string field beside the members that tells which one counts; a *choice* is one of its values;
+//! - an *empty member* is a choice that selects no field.
+//!
+//! Pure: text and schemas in, operations and violations out. May not know clusters, files or admission.
+
+mod compile;
+mod correlate;
+mod judge;
+mod normalize;
+mod plan;
+mod projection;
+mod validate;
+mod violation;
+
+pub use compile::{Compiled, PlaceFault, PlaceFaultKind, compile};
+pub use judge::{Change, ChangeReason, Judgement, Rules, judge};
+pub use plan::{Part, Plan};
+pub use projection::{Projection, ProjectionSeed};
+pub use violation::{Violation, ViolationKind};
+
+use crate::schema::Source;
+
+/// The two forms of `x-kubernetes-unions`. They differ in where they stand and in how they normalise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Form {
+    /// The form of 2019: a list on the object's schema, the discriminator is optional.
+    List,
+    /// The form of 2022: a map on the discriminator's property.
+    Map,
+}
+
+/// A union, compiled: its members are fields of one object, its discriminator, if it has one, is a string beside them.
+#[derive(Debug)]
+pub struct Union {
+    path: Box<str>,
+    form: Form,
+    source: Source,
+    discriminator: Option<Box<str>>,
+    // INVARIANT: sorted, distinct, at most `MemberSet::CAPACITY`.
+    members: Box<[Box<str>]>,
+    // INVARIANT: sorted by value, distinct; every `Selected::index` is a position in `members`.
+    choices: Box<[Choice]>,
+}
+
+/// A value of the discriminator and what it selects.
+#[derive(Debug)]
+pub struct Choice {
+    value: Box<str>,
+    selected: Option<Selected>,
+}
+
+#[derive(Debug)]
+struct Selected {
+    index: u8,
+    name: Box<str>,
+    optional: bool,
+}
+
+impl Union {
+    /// The object that holds it, as people write places: `spec.filters[*]`, the empty string for the root.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The form it was declared in.
+    pub fn form(&self) -> Form {
+        self.form
+    }
+
+    /// Where it was declared.
+    pub fn source(&self) -> Source {
+        self.source
+    }
+
+    /// The discriminator's name. Always there in the 2022 form.
+    pub fn discriminator(&self) -> Option<&str> {
+        self.discriminator.as_deref()
+    }
+
+    /// The members' names, sorted.
+    pub fn members(&self) -> impl Iterator<Item = &str> {
+        self.members.iter().map(|name| &**name)
+    }
+
+    /// Every declared value, sorted. A union without a discriminator has one for each member too, as it was declared.
+    pub fn choices(&self) -> &[Choice] {
+        &self.choices
+    }
+
+    fn choice(&self, value: &str) -> Option<&Choice> {
+        let found = self.choices.binary_search_by(|choice| (*choice.value).cmp(value)).ok()?;
+        self.choices.get(found)
+    }
+
+    /// The values that select a member.
+    fn values_of(&self, index: u8) -> impl Iterator<Item = &str> {
+        let selects = move |choice: &&Choice| choice.selected.as_ref().is_some_and(|selected| selected.index == index);
+        self.choices.iter().filter(selects).map(Choice::value)
+    }
+
+    fn member(&self, index: u8) -> &str {
+        self.members.get(usize::from(index)).map_or("", |name| name)
+    }
+}
+
+impl Choice {
+    /// The discriminator's value.
+    pub fn value(&self) -> &str {
+        &self.value
+    }
+
+    /// The member it selects; `None` is an empty member.
+    pub fn member(&self) -> Option<&str> {
+        self.selected.as_ref().map(|selected| &*selected.name)
+    }
+
+    /// Whether the member may be missing although it is selected. Always so in the 2019 form.
+    pub fn optional(&self) -> bool {
+        self.selected.as_ref().is_some_and(|selected| selected.optional)
+    }
+
+    fn selected(&self) -> MemberSet {
+        self.selected.as_ref().map_or(MemberSet::EMPTY, |selected| MemberSet::of(selected.index))
+    }
+}
+
+/// A set of members of one union, by their position in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+struct MemberSet(u128);
+
+impl MemberSet {
+    const CAPACITY: usize = 128;
+    const EMPTY: Self = Self(0);
+
+    fn of(index: u8) -> Self {
+        Self(1_u128.checked_shl(u32::from(index)).unwrap_or(0))
+    }
+
+    fn put(&mut self, index: u8, present: bool) {
+        *self = if present { Self(self.0 | Self::of(index).0) } else { self.less(Self::of(index)) };
+    }
+
+    fn contains(self, index: u8) -> bool {
+        self.0 & Self::of(index).0 != 0
+    }
+
+    fn less(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    fn len(self) -> u32 {
+        self.0.count_ones()
+    }
+
+    fn first(self) -> Option<u8> {
+        (!self.is_empty()).then(|| u8::try_from(self.0.trailing_zeros()).unwrap_or(u8::MAX))
+    }
+
+    /// The members of the set, in order.
+    fn iter(self) -> impl Iterator<Item = u8> {
+        let mut rest = self;
+        std::iter::from_fn(move || {
+            let index = rest.first()?;
+            rest = rest.less(Self::of(index));
+            Some(index)
+        })
+    }
+}

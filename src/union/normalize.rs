@@ -1,0 +1,99 @@
+//! Normalisation: what a request must have meant, by the algorithm of the proposal that defined the union's form.
+
+use super::projection::{Scalar, State};
+use super::violation::ViolationKind;
+use super::{Form, MemberSet, Union};
+
+/// What normalisation makes of one union.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Normalized {
+    /// The members to clear; all of them are set.
+    pub(super) clear: MemberSet,
+    /// Why they are cleared, and what the discriminator becomes.
+    pub(super) cause: Option<Cause>,
+    /// The member whose value the discriminator is set to.
+    pub(super) deduce: Option<u8>,
+    /// Members that the request can't have meant, each with the reason. Then nothing is cleared and nothing deduced.
+    pub(super) contradictions: Vec<(u8, ViolationKind)>,
+}
+
+/// What the user did that clears other members.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cause {
+    DiscriminatorChanged,
+    MemberSet(u8),
+}
+
+/// Normalises one union. `old` is what it was before, `None` where it did not exist or nothing tells which one it was.
+pub(super) fn normalize(union: &Union, old: Option<&State<'_>>, new: &State<'_>) -> Normalized {
+    // A discriminator that is a number, say, is the schema's to refuse; to act on it would hide that.
+    if new.is_wrong_type() {
+        return Normalized::default();
+    }
+    match union.form {
+        Form::List => normalize_list(union, old, new),
+        Form::Map => normalize_map(union, old, new),
+    }
+}
+
+/// The 2022 proposal, "Normalization": on update, a discriminator that was changed is respected.
+fn normalize_map(union: &Union, old: Option<&State<'_>>, new: &State<'_>) -> Normalized {
+    let changed = old.is_some_and(|old| old.value() != new.value());
+    match union.choice(new.value()) {
+        Some(choice) if changed => Normalized {
+            clear: new.members.less(choice.selected()),
+            cause: Some(Cause::DiscriminatorChanged),
+            ..Normalized::default()
+        },
+        _ => Normalized::default(),
+    }
+}
+
+/// The 2019 proposal, "Normalizing on updates".
+fn normalize_list(union: &Union, old: Option<&State<'_>>, new: &State<'_>) -> Normalized {
+    let added = new.members.less(old.map_or(MemberSet::EMPTY, |old| old.members));
+    let value = new.value();
+    let chosen = union.discriminator.as_deref().filter(|_| !value.is_empty() && old.map_or("", State::value) != value);
+    if let Some(discriminator) = chosen {
+        let selected = union.choice(value).map_or(MemberSet::EMPTY, super::Choice::selected);
+        if added.less(selected).is_empty() {
+            return Normalized {
+                clear: new.members.less(selected),
+                cause: Some(Cause::DiscriminatorChanged),
+                ..Normalized::default()
+            };
+        }
+        let contradiction = |index| {
+            let values = union.values_of(index).map(Into::into).collect();
+            (index, ViolationKind::NotSelected { discriminator: discriminator.into(), values, unchanged: false })
+        };
+        return Normalized { contradictions: added.less(selected).iter().map(contradiction).collect(), ..Normalized::default() };
+    }
+    match (new.members.len(), added.len()) {
+        (0, _) => Normalized::default(),
+        (1, _) => Normalized { deduce: deduction(union, new, new.members), ..Normalized::default() },
+        (_, 1) => Normalized {
+            clear: new.members.less(added),
+            cause: added.first().map(Cause::MemberSet),
+            deduce: deduction(union, new, added),
+            ..Normalized::default()
+        },
+        _ => Normalized { contradictions: too_many(union, new.members, added), ..Normalized::default() },
+    }
+}
+
+/// The member whose value the discriminator must take, if it has another one.
+fn deduction(union: &Union, new: &State<'_>, members: MemberSet) -> Option<u8> {
+    union.discriminator.as_ref()?;
+    let index = members.first()?;
+    let value = union.values_of(index).next()?;
+    let stands = matches!(&new.discriminator, Scalar::Text(text) if *text == value);
+    (!stands).then_some(index)
+}
+
+/// Blames the members that were added or, where that says nothing, all but the first.
+pub(super) fn too_many(union: &Union, set: MemberSet, added: MemberSet) -> Vec<(u8, ViolationKind)> {
+    let blamed = if added.is_empty() || added == set { set.less(set.first().map_or(MemberSet::EMPTY, MemberSet::of)) } else { added };
+    let others = |index| set.less(MemberSet::of(index)).iter().map(|other| union.member(other).into()).collect();
+    blamed.iter().map(|index| (index, ViolationKind::TooMany { others: others(index) })).collect()
+}

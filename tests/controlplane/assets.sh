@@ -1,0 +1,103 @@
+#!/usr/bin/env bash
+# Provides the control plane that the end-to-end tests run on: kube-apiserver, etcd and kubectl.
+#
+#   assets.sh          prints, alone on stdout, the folder that holds the three; what it does meanwhile goes to stderr
+#   assets.sh helm     the same, after making sure that the folder of built binaries also has helm
+#
+# Where they come from, first that has them:
+#   1. KUBEBUILDER_ASSETS, the convention of the ecosystem; taken as it is
+#   2. the cache, ${XDG_CACHE_HOME:-~/.cache}/kube-unions/<kubernetes version>
+#   3. the ready-made binaries of setup-envtest (KUBE_UNIONS_ENVTEST=skip leaves this step out)
+#   4. a build from Go modules: go.mod beside this file pins every version. Tens of minutes on two cores, once.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+want_helm=no
+case "${1:-}" in
+  "") ;;
+  helm) want_helm=yes ;;
+  *) echo "assets.sh: unknown argument \`$1\`: the only one is \`helm\`" >&2; exit 2 ;;
+esac
+
+say() { echo "assets: $*" >&2; }
+
+version_of() { awk -v module="$1" '$1 == module && $2 ~ /^v/ && NF >= 2 { print $2; exit }' "$here/go.mod"; }
+
+kubernetes=$(version_of k8s.io/kubernetes)
+setup_envtest=v0.25.1
+cache="${XDG_CACHE_HOME:-$HOME/.cache}/kube-unions/$kubernetes"
+core=(kube-apiserver etcd kubectl)
+
+has_all() {
+  local folder=$1 binary
+  for binary in "${core[@]}"; do [ -x "$folder/$binary" ] || return 1; done
+}
+
+need_go() {
+  command -v go >/dev/null 2>&1 || {
+    say "no Go tool chain found: install Go 1.26 or newer, or set KUBEBUILDER_ASSETS to a folder with ${core[*]}"
+    exit 1
+  }
+}
+
+# Builds one package of go.mod into the cache. The file gets its name only when it is whole, so a build that was cut off
+# is simply made again.
+build() {
+  local name=$1 package=$2 flags=$3 started=$SECONDS
+  [ -x "$cache/$name" ] && return 0
+  need_go
+  say "building $name $kubernetes from Go modules (the first time takes minutes)"
+  (cd "$here" && GOFLAGS="-mod=readonly ${GOFLAGS:-}" CGO_ENABLED=0 \
+    go build -trimpath -ldflags "-s -w $flags" -o "$cache/.$name.$$" "$package") >&2
+  mv "$cache/.$name.$$" "$cache/$name"
+  say "$name built in $((SECONDS - started)) s"
+}
+
+build_helm() {
+  build helm helm.sh/helm/v3/cmd/helm \
+    "-X helm.sh/helm/v3/internal/version.version=$(version_of helm.sh/helm/v3)"
+}
+
+# Ready-made binaries, where this machine can download them. Quick to give up: the build below always works.
+download() {
+  [ "${KUBE_UNIONS_ENVTEST:-}" != skip ] && command -v go >/dev/null 2>&1 || return 1
+  local minor=${kubernetes#v} found
+  minor=${minor%.*}
+  say "looking for ready-made binaries of Kubernetes $minor with setup-envtest"
+  found=$(GOBIN="$cache/.tools" go install "sigs.k8s.io/controller-runtime/tools/setup-envtest@$setup_envtest" >&2 &&
+    timeout 300 "$cache/.tools/setup-envtest" use "$minor.x" --bin-dir "$cache/.envtest" -p path 2>/dev/null) || return 1
+  has_all "$found" || return 1
+  for binary in "${core[@]}"; do ln -sf "$found/$binary" "$cache/$binary"; done
+}
+
+build_core() {
+  local stamp="-X k8s.io/component-base/version.gitVersion=$kubernetes
+    -X k8s.io/component-base/version.gitMajor=1
+    -X k8s.io/component-base/version.gitMinor=$(echo "$kubernetes" | cut -d. -f2)
+    -X k8s.io/component-base/version.gitTreeState=clean"
+  stamp=$(echo "$stamp" | tr '\n' ' ')
+  build etcd go.etcd.io/etcd/server/v3 ""
+  build kubectl k8s.io/kubernetes/cmd/kubectl "$stamp"
+  build kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver "$stamp"
+}
+
+if [ -n "${KUBEBUILDER_ASSETS:-}" ]; then
+  has_all "$KUBEBUILDER_ASSETS" || {
+    say "KUBEBUILDER_ASSETS is set to \`$KUBEBUILDER_ASSETS\`, which does not hold ${core[*]}: mend or unset it"
+    exit 1
+  }
+  cache=$KUBEBUILDER_ASSETS
+else
+  mkdir -p "$cache"
+  has_all "$cache" || download || {
+    say "no ready-made binaries: building from source"
+    build_core
+  }
+fi
+
+if [ "$want_helm" = yes ] && [ ! -x "$cache/helm" ]; then
+  cache="${XDG_CACHE_HOME:-$HOME/.cache}/kube-unions/$kubernetes"
+  mkdir -p "$cache"
+  build_helm
+fi
+echo "$cache"
