@@ -68,9 +68,5 @@ pub fn review(catalog: &Catalog, phase: Phase, ratcheting: Ratcheting, body: &[u
         Phase::Mutate => judgement.contradicted,
         Phase::Validate | Phase::Both => !judgement.violations.is_empty(),
     };
-    Ok(if denied {
-        Answer::deny(&request, body, &judgement)
-    } else {
-        Answer::patch(&request, phase, judgement)
-    })
+    Ok(if denied { Answer::deny(&request, body, &judgement) } else { Answer::patch(&request, phase, judgement) })
 }

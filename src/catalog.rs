@@ -224,11 +224,15 @@ impl HeldVersion {
             }
             compiled = compile(&version.schema, version.status_subresource);
             let still_failed = failed_places(&compiled);
-            let kept = |path: &str| fallback.iter().any(|(place, _)| place.to_string() == path && !still_failed.contains(place));
+            let kept = |path: &str| {
+                fallback.iter().any(|(place, _)| place.to_string() == path && !still_failed.contains(place))
+            };
             for fault in new_faults.iter_mut().filter(|fault| fault.severity == Severity::Error && kept(&fault.path)) {
                 fault.message.push_str(KEPT);
             }
-            let whole = |fault: &&mut Fault| fault.path.is_empty() && fault.source.is_some_and(|source| broken.contains(&source));
+            let whole = |fault: &&mut Fault| {
+                fault.path.is_empty() && fault.source.is_some_and(|source| broken.contains(&source))
+            };
             for fault in faults.iter_mut().filter(whole).filter(|fault| !fault.message.ends_with(KEPT)) {
                 fault.message.push_str(KEPT);
             }

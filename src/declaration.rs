@@ -75,7 +75,9 @@ pub enum DefinitionError {
         message: String,
     },
     /// Another kind, or a version of the API that is no longer served.
-    #[error("not a CustomResourceDefinition of apiextensions.k8s.io/v1: it says apiVersion `{api_version}`, kind `{kind}`")]
+    #[error(
+        "not a CustomResourceDefinition of apiextensions.k8s.io/v1: it says apiVersion `{api_version}`, kind `{kind}`"
+    )]
     NotADefinition {
         /// What it says.
         api_version: String,

@@ -46,7 +46,8 @@ impl Serialize for Operation {
 /// An operation whose place is not there is passed over; none that normalisation made for `object` is.
 pub fn apply(operations: &[Operation], object: &mut Value) {
     for operation in operations {
-        let Some((Segment::Field(last) | Segment::Key(last), parents)) = operation.path().segments().split_last() else {
+        let Some((Segment::Field(last) | Segment::Key(last), parents)) = operation.path().segments().split_last()
+        else {
             continue;
         };
         let Some(Value::Object(parent)) = descend(object, parents) else { continue };

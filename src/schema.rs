@@ -213,8 +213,14 @@ mod tests {
     #[test]
     fn lists_are_keyed_by_their_map_keys_or_by_a_merge_key() {
         let keys = |value| schema(value).list_keys().iter().map(ToString::to_string).collect::<Vec<_>>();
-        assert_eq!(keys(json!({"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["a", "b"]})), ["a", "b"]);
-        assert_eq!(keys(json!({"x-kubernetes-patch-strategy": "merge,retainKeys", "x-kubernetes-patch-merge-key": "n"})), ["n"]);
+        assert_eq!(
+            keys(json!({"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["a", "b"]})),
+            ["a", "b"]
+        );
+        assert_eq!(
+            keys(json!({"x-kubernetes-patch-strategy": "merge,retainKeys", "x-kubernetes-patch-merge-key": "n"})),
+            ["n"]
+        );
         assert!(keys(json!({"x-kubernetes-patch-merge-key": "n"})).is_empty());
         assert!(keys(json!({"x-kubernetes-list-type": "atomic", "x-kubernetes-list-map-keys": ["a"]})).is_empty());
     }

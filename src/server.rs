@@ -235,10 +235,8 @@ impl Server {
             timeouts: config.timeouts,
             stage: stage.subscribe(),
         };
-        let background = [
-            tokio::spawn(publish(catalogs, reviews)),
-            tokio::spawn(certificate.keep_fresh(config.certificate_poll)),
-        ];
+        let background =
+            [tokio::spawn(publish(catalogs, reviews)), tokio::spawn(certificate.keep_fresh(config.certificate_poll))];
         let listeners = [tokio::spawn(webhook_acceptor.run(webhook)), tokio::spawn(ops_acceptor.run(ops))];
         readiness.listen();
         tracing::info!(webhook = addresses.webhook.to_string(), ops = addresses.ops.to_string(), "listening");

@@ -92,11 +92,7 @@ impl Metrics {
             "1 while definitions are watched, 0 while the watch is broken or there is none",
             watch_connected.clone(),
         );
-        registry.register(
-            "build",
-            "The version that runs",
-            Info::new([("version", env!("CARGO_PKG_VERSION"))]),
-        );
+        registry.register("build", "The version that runs", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
         Self { registry, in_flight, fields_cleared, panics, certificate_expiry, watch_connected }
     }
 

@@ -56,7 +56,9 @@ pub enum ReviewError {
     #[error("the body is not an AdmissionReview: {0}")]
     Malformed(String),
     /// Another kind.
-    #[error("the body is of kind `{kind}` and apiVersion `{api_version}`; this webhook answers AdmissionReview of admission.k8s.io/v1 only")]
+    #[error(
+        "the body is of kind `{kind}` and apiVersion `{api_version}`; this webhook answers AdmissionReview of admission.k8s.io/v1 only"
+    )]
     Unsupported {
         /// The kind it says it is.
         kind: String,
@@ -110,8 +112,8 @@ pub(super) struct Kind<'a> {
     pub(super) group: Cow<'a, str>,
     #[serde(default, borrow)]
     pub(super) version: Cow<'a, str>,
-    #[serde(default, borrow)]
-    pub(super) kind: Cow<'a, str>,
+    #[serde(default, borrow, rename = "kind")]
+    pub(super) name: Cow<'a, str>,
 }
 
 impl<'a> Request<'a> {
@@ -122,7 +124,8 @@ impl<'a> Request<'a> {
             return Err(ReviewError::Empty);
         }
         let mut review = parse(text, catalog, None)?;
-        if let Some(header) = review.request.as_ref().filter(|request| request.misread(catalog)).map(|request| request.header.clone())
+        if let Some(header) =
+            review.request.as_ref().filter(|request| request.misread(catalog)).map(|request| request.header.clone())
         {
             review = parse(text, catalog, Some(&header))?;
         }
@@ -150,8 +153,9 @@ struct DraftRequest<'a> {
 #[derive(Default)]
 struct DraftObject<'a> {
     projection: Projection<'a>,
-    /// How it was read, once it was.
-    read_as: Option<Option<Reading<'a>>>,
+    seen: bool,
+    /// How it was read.
+    read_as: Option<Reading<'a>>,
 }
 
 /// What must be known to read an object.
@@ -193,7 +197,7 @@ impl Header<'_> {
 
     fn entry<'c>(&self, catalog: &'c Catalog) -> Option<&'c Entry> {
         let kind = self.kind.as_ref()?;
-        catalog.lookup(&kind.group, &kind.version, &kind.kind)
+        catalog.lookup(&kind.group, &kind.version, &kind.name)
     }
 }
 
@@ -201,7 +205,7 @@ impl DraftRequest<'_> {
     /// Whether an object went by before all was known that says how to read it.
     fn misread(&self, catalog: &Catalog) -> bool {
         let due = self.header.reading(catalog);
-        [&self.object, &self.old_object].into_iter().any(|object| object.read_as.is_some_and(|read_as| read_as != due))
+        [&self.object, &self.old_object].into_iter().any(|object| object.seen && object.read_as != due)
     }
 }
 
@@ -289,7 +293,9 @@ impl<'de> Visitor<'de> for ReviewSeed<'de, '_> {
         let mut draft = Draft::default();
         while let Some(field) = map.next_key()? {
             match field {
-                ReviewField::ApiVersion => draft.api_version = map.next_value::<Option<Text<'de>>>()?.map(|text| text.0),
+                ReviewField::ApiVersion => {
+                    draft.api_version = map.next_value::<Option<Text<'de>>>()?.map(|text| text.0);
+                }
                 ReviewField::Kind => draft.kind = map.next_value::<Option<Text<'de>>>()?.map(|text| text.0),
                 ReviewField::Request => draft.request = map.next_value_seed(RequestSeed(self))?,
                 ReviewField::Other => drop(map.next_value::<IgnoredAny>()?),
@@ -368,7 +374,7 @@ impl<'de> RequestSeed<'de, '_> {
             Some(Reading { entry, part }) => map.next_value_seed(ProjectionSeed::new(entry.plan(), part))?,
             None => map.next_value::<IgnoredAny>().map(|_| Projection::default())?,
         };
-        Ok(DraftObject { projection, read_as: Some(reading) })
+        Ok(DraftObject { projection, seen: true, read_as: reading })
     }
 }
 
@@ -418,8 +424,10 @@ mod tests {
                 if reversed {
                     fields.reverse();
                 }
-                let body =
-                    format!(r#"{{"request": {{{}}}, "kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1"}}"#, fields.join(","));
+                let body = format!(
+                    r#"{{"request": {{{}}}, "kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1"}}"#,
+                    fields.join(",")
+                );
                 let request = Request::read(&catalog, body.as_bytes()).unwrap();
                 let subject = request.subject.unwrap();
                 assert_eq!(subject.part, Part::Status, "{body}");

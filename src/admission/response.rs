@@ -97,7 +97,7 @@ impl Answer {
     pub(super) fn deny(request: &Request<'_>, body: &[u8], judgement: &Judgement) -> Review {
         let violations = &judgement.violations;
         let name = if request.name.is_empty() { name_in(body) } else { request.name.to_string() };
-        let (group, kind) = (request.kind.group.to_string(), request.kind.kind.to_string());
+        let (group, kind) = (request.kind.group.to_string(), request.kind.name.to_string());
         let message = message(&group, &kind, &name, violations);
         let mut causes: Vec<_> = violations.iter().take(MOST_CAUSES).map(Cause::of).collect();
         if let Some(more) = violations.len().checked_sub(MOST_CAUSES).filter(|more| *more > 0) {
@@ -125,7 +125,8 @@ impl Review {
                 patch_type: patch.as_ref().map(|_| "JSONPatch"),
                 patch,
                 warnings: &self.warnings,
-                audit_annotations: (!self.changes.is_empty()).then(|| AuditAnnotations { normalized: self.changed_paths() }),
+                audit_annotations: (!self.changes.is_empty())
+                    .then(|| AuditAnnotations { normalized: self.changed_paths() }),
             },
         })
     }

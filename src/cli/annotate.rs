@@ -90,13 +90,19 @@ fn annotate(source: &Source, check: bool, remarks: &mut Remarks) -> anyhow::Resu
     Ok(text)
 }
 
-fn edited(source: &Source, section: &Section, edits: &[manifest::Edit], remarks: &mut Remarks) -> anyhow::Result<String> {
+fn edited(
+    source: &Source,
+    section: &Section,
+    edits: &[manifest::Edit],
+    remarks: &mut Remarks,
+) -> anyhow::Result<String> {
     if edits.is_empty() {
         return Ok(section.text.clone());
     }
     let edited = manifest::edit(section, edits)?;
     if edited.rewritten {
-        let notice = "a document was written anew, its comments are lost: anchors or merge keys reach what had to change";
+        let notice =
+            "a document was written anew, its comments are lost: anchors or merge keys reach what had to change";
         remarks.notices.push(format!("{}: {notice}", source.file.display()));
     }
     Ok(edited.text)

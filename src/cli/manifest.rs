@@ -34,8 +34,6 @@ const STDIN_NAME: &str = "<stdin>";
 pub(crate) struct Document {
     /// Where it was read, `<stdin>` for standard input.
     pub(crate) file: PathBuf,
-    /// Its place among the documents of the file, from 0; absent ones don't count.
-    pub(crate) index: usize,
     /// The object as JSON.
     pub(crate) text: String,
     pub(crate) kind: Option<String>,
@@ -157,7 +155,6 @@ impl Source {
             let text = head.take_type(list).map_or_else(|| text.to_owned(), |list| list.with_type(text));
             documents.push(Document {
                 file: self.file.clone(),
-                index: documents.len(),
                 text,
                 kind: head.kind,
                 api_version: head.api_version,
@@ -302,7 +299,10 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, Problem> {
         }
     }
     if found.is_empty() {
-        return Err(Problem::of_file(path, "no manifests in this folder (looked for .yaml, .yml and .json)".to_owned()));
+        return Err(Problem::of_file(
+            path,
+            "no manifests in this folder (looked for .yaml, .yml and .json)".to_owned(),
+        ));
     }
     found.sort();
     Ok(found)
@@ -310,7 +310,8 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, Problem> {
 
 fn is_manifest(path: &Path) -> bool {
     let extension = path.extension().map(|extension| extension.to_ascii_lowercase());
-    extension.is_some_and(|extension| extension == "yaml" || extension == "yml" || extension == "json") && path.is_file()
+    extension.is_some_and(|extension| extension == "yaml" || extension == "yml" || extension == "json")
+        && path.is_file()
 }
 
 /// What tells one object from another, as far as it is there and of the right type.

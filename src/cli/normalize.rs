@@ -216,7 +216,10 @@ fn normalized(document: &Document, edits: &[Edit], wanted: Option<ObjectFormat>)
         } else {
             let edited = manifest::edit(&document.section, edits)?;
             if edited.rewritten {
-                output::note(format_args!("{}: comments are lost: anchors reach what changed", document.file.display()));
+                output::note(format_args!(
+                    "{}: comments are lost: anchors reach what changed",
+                    document.file.display()
+                ));
             }
             edited.text
         };

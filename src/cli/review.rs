@@ -57,6 +57,8 @@ fn body(path: &PathBuf) -> anyhow::Result<Vec<u8>> {
     match (documents.pop(), documents.len()) {
         (Some(review), 0) => Ok(review.text.into_bytes()),
         (None, _) => bail!("`{}` holds no AdmissionReview", path.display()),
-        (Some(_), more) => bail!("`{}` holds {} documents, where one AdmissionReview is expected", path.display(), more + 1),
+        (Some(_), more) => {
+            bail!("`{}` holds {} documents, where one AdmissionReview is expected", path.display(), more + 1)
+        }
     }
 }

@@ -112,10 +112,7 @@ impl ServeArgs {
         Config {
             webhook: self.bind,
             ops: self.ops_bind,
-            clients: self
-                .client_ca
-                .clone()
-                .map(|ca_file| ClientPolicy { ca_file, names: self.client_name.clone() }),
+            clients: self.client_ca.clone().map(|ca_file| ClientPolicy { ca_file, names: self.client_name.clone() }),
             ratcheting: self.ratcheting.into(),
             shutdown_delay: self.shutdown_delay,
             limits: Limits {
@@ -220,7 +217,8 @@ impl Signals {
 /// `10s`, `500ms`, `2m`, or `0`.
 fn duration(text: &str) -> Result<Duration, String> {
     let (number, unit) = split_unit(text);
-    let number: u64 = number.parse().map_err(|_| format!("`{text}` is no duration; write for instance 10s or 500ms"))?;
+    let number: u64 =
+        number.parse().map_err(|_| format!("`{text}` is no duration; write for instance 10s or 500ms"))?;
     match unit {
         "ms" => Ok(Duration::from_millis(number)),
         "s" => Ok(Duration::from_secs(number)),

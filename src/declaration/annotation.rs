@@ -19,7 +19,8 @@ pub(super) fn graft(definition: &mut Definition, text: &str) {
     let by_version: Entries<Entries<Value>> = match serde_json::from_str(text) {
         Ok(entries) => entries,
         Err(error) => {
-            let message = format!("not a JSON object of versions and pointers: {error}; write it with `kube-unions annotate`");
+            let message =
+                format!("not a JSON object of versions and pointers: {error}; write it with `kube-unions annotate`");
             definition.broken.push(Source::Annotation);
             return definition.report(None, &Place::root(), Source::Annotation, Severity::Error, message);
         }

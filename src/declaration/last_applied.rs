@@ -40,7 +40,8 @@ pub(super) fn graft(definition: &mut Definition, text: &str) {
             if missing.is_empty() {
                 definition.graft(version, &place, Declared { value, source: Source::LastApplied });
             } else {
-                let message = format!("stale and not used, the schema no longer has {}; apply the CRD again", missing.join(", "));
+                let message =
+                    format!("stale and not used, the schema no longer has {}; apply the CRD again", missing.join(", "));
                 definition.report(Some(version), &place, Source::LastApplied, Severity::Warning, message);
             }
         }
@@ -65,5 +66,9 @@ fn missing_fields(live: &Schema, place: &Place, value: &serde_json::Value) -> Ve
         // What is wrong with it is said when it is compiled.
         Err(_) => Vec::new(),
     };
-    named.iter().filter(|name| !node.properties.contains_key(*name)).map(|name| format!("`{}`", object.property(name))).collect()
+    named
+        .iter()
+        .filter(|name| !node.properties.contains_key(*name))
+        .map(|name| format!("`{}`", object.property(name)))
+        .collect()
 }

@@ -130,7 +130,10 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named_with_its_path() {
         for (value, wanted) in [
-            (json!({"fieldMembers": {"A": {"name": "a", "optinal": true}}}), "`fieldMembers.A.optinal`: unknown field `optinal`"),
+            (
+                json!({"fieldMembers": {"A": {"name": "a", "optinal": true}}}),
+                "`fieldMembers.A.optinal`: unknown field `optinal`",
+            ),
             (json!({"fieldMembers": {"A": {}}}), "`fieldMembers.A`: missing field `name`"),
             (json!({"fieldMembers": {"A": "a"}}), "`fieldMembers.A`: "),
             (json!({}), "`x-kubernetes-unions`: missing field `fieldMembers`"),

@@ -29,7 +29,9 @@ pub enum PlaceError {
     #[error("`{0}` is not a JSON Pointer: it must be empty or start with `/`, and `~` must be written `~0`")]
     NotAPointer(String),
     /// Stands on something that is not a schema node.
-    #[error("`{pointer}` does not lead to a schema: `{token}` stands where `properties/NAME`, `items` or `additionalProperties` is due")]
+    #[error(
+        "`{pointer}` does not lead to a schema: `{token}` stands where `properties/NAME`, `items` or `additionalProperties` is due"
+    )]
     NotASchema {
         /// The pointer as it was given.
         pointer: String,

@@ -162,7 +162,9 @@ impl Collector for Counters {
                 bounds.zip(&histogram.buckets).map(|(bound, cell)| (bound, cell.load(Ordering::Relaxed))).collect();
             let count = buckets.iter().map(|(_, count)| count).sum();
             let sum = Duration::from_nanos(histogram.nanoseconds.load(Ordering::Relaxed)).as_secs_f64();
-            durations.encode_family(&[("phase", *phase)])?.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)?;
+            durations
+                .encode_family(&[("phase", *phase)])?
+                .encode_histogram::<NoLabelSet>(sum, count, &buckets, None)?;
         }
 
         let mut unions = encoder.encode_descriptor(

@@ -40,11 +40,7 @@ impl Reviews {
         let published = Arc::<ArcSwapOption<Published>>::default();
         let other = Arc::new(KindCounters::new("other", "other"));
         let durations = Arc::<Durations>::default();
-        metrics.register(Box::new(Counters::new(
-            Arc::clone(&published),
-            Arc::clone(&other),
-            Arc::clone(&durations),
-        )));
+        metrics.register(Box::new(Counters::new(Arc::clone(&published), Arc::clone(&other), Arc::clone(&durations))));
         Self {
             published,
             reviewer,

@@ -114,9 +114,9 @@ impl Webhook {
         }
         // Of a body whose length is not told, the most is assumed.
         let reserved = size.exact().and_then(|it| usize::try_from(it).ok()).unwrap_or(limit).min(limit);
-        let Some(budget) = u32::try_from(reserved).ok().and_then(|it| {
-            Arc::clone(&self.budget).try_acquire_many_owned(it).ok()
-        }) else {
+        let Some(budget) =
+            u32::try_from(reserved).ok().and_then(|it| Arc::clone(&self.budget).try_acquire_many_owned(it).ok())
+        else {
             return Err((Some(request), Refusal::Budget));
         };
         let body = self.read(request.into_body()).await.map_err(|refusal| (None, refusal))?;

@@ -7,8 +7,8 @@ mod fault;
 
 pub use fault::{PlaceFault, PlaceFaultKind};
 
-use super::plan::{FieldNode, ListNode, Node, NodeId, ObjectNode, Plan, Role};
 use super::Union;
+use super::plan::{FieldNode, ListNode, Node, NodeId, ObjectNode, Plan, Role};
 use crate::schema::{Extension, Place, PlaceStep, Schema};
 use check::Checked;
 use std::collections::BTreeMap;
@@ -264,7 +264,8 @@ mod tests {
 
     #[test]
     fn a_schema_without_unions_has_an_empty_plan() {
-        let schema: Schema = serde_json::from_value(json!({"type": "object", "properties": {"spec": {"type": "object"}}})).unwrap();
+        let schema: Schema =
+            serde_json::from_value(json!({"type": "object", "properties": {"spec": {"type": "object"}}})).unwrap();
         let plan = compile(&schema, true).plan;
         assert!(plan.nodes.is_empty() && plan.unions().is_empty());
     }

@@ -117,10 +117,14 @@ impl<'o> Witnesses<'o> {
                 }
             }
             (Some(Node::List(list)), Shape::List(items)) => {
-                items.iter().for_each(|item| self.gather(list.items, item, stood));
+                for item in items {
+                    self.gather(list.items, item, stood);
+                }
             }
             (Some(Node::Map(values)), Shape::Map(entries)) => {
-                entries.iter().for_each(|(_, value)| self.gather(*values, value, stood));
+                for (_, value) in entries {
+                    self.gather(*values, value, stood);
+                }
             }
             _ => {}
         }
@@ -193,6 +197,7 @@ fn index<'s>(shapes: &'s [Shape<'s>]) -> HashMap<&'s [Scalar<'s>], Option<&'s Sh
 /// fills in defaults; an item without any key has no identity.
 fn keys_of<'s>(shape: &'s Shape<'_>) -> Option<&'s [Scalar<'s>]> {
     let Shape::Object(object) = shape else { return None };
-    let usable = object.keys.iter().all(|key| *key != Scalar::Unfit) && object.keys.iter().any(|key| *key != Scalar::Absent);
+    let usable =
+        object.keys.iter().all(|key| *key != Scalar::Unfit) && object.keys.iter().any(|key| *key != Scalar::Absent);
     usable.then_some(&*object.keys)
 }

@@ -67,7 +67,10 @@ fn normalize_list(union: &Union, old: Option<&State<'_>>, new: &State<'_>) -> No
             let values = union.values_of(index).map(Into::into).collect();
             (index, ViolationKind::NotSelected { discriminator: discriminator.into(), values, unchanged: false })
         };
-        return Normalized { contradictions: added.less(selected).iter().map(contradiction).collect(), ..Normalized::default() };
+        return Normalized {
+            contradictions: added.less(selected).iter().map(contradiction).collect(),
+            ..Normalized::default()
+        };
     }
     match (new.members.len(), added.len()) {
         (0, _) => Normalized::default(),
@@ -93,7 +96,11 @@ fn deduction(union: &Union, new: &State<'_>, members: MemberSet) -> Option<u8> {
 
 /// Blames the members that were added or, where that says nothing, all but the first.
 pub(super) fn too_many(union: &Union, set: MemberSet, added: MemberSet) -> Vec<(u8, ViolationKind)> {
-    let blamed = if added.is_empty() || added == set { set.less(set.first().map_or(MemberSet::EMPTY, MemberSet::of)) } else { added };
+    let blamed = if added.is_empty() || added == set {
+        set.less(set.first().map_or(MemberSet::EMPTY, MemberSet::of))
+    } else {
+        added
+    };
     let others = |index| set.less(MemberSet::of(index)).iter().map(|other| union.member(other).into()).collect();
     blamed.iter().map(|index| (index, ViolationKind::TooMany { others: others(index) })).collect()
 }

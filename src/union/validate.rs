@@ -35,10 +35,17 @@ fn validate_map(union: &Union, old: Option<&State<'_>>, new: &State<'_>, trail: 
     let Some(choice) = union.choice(value) else {
         // Which member was meant can't be told, so the members are not blamed.
         let kind = match new.members.first() {
-            Some(first) if value.is_empty() => ViolationKind::DiscriminatorRequired { member: union.member(first).into() },
+            Some(first) if value.is_empty() => {
+                ViolationKind::DiscriminatorRequired { member: union.member(first).into() }
+            }
             _ => ViolationKind::UnknownValue {
                 value: value.into(),
-                supported: union.choices().iter().map(|choice| choice.value.clone()).filter(|value| !value.is_empty()).collect(),
+                supported: union
+                    .choices()
+                    .iter()
+                    .map(|choice| choice.value.clone())
+                    .filter(|value| !value.is_empty())
+                    .collect(),
             },
         };
         return vec![Violation { path: trail.field(discriminator), kind }];

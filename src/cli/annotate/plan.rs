@@ -44,7 +44,9 @@ impl Plan {
         let before: Declarations = match present.and_then(Value::as_str).map(serde_json::from_str).transpose() {
             Ok(before) => before.unwrap_or_default(),
             Err(error) => {
-                let message = format!("left as it is: the annotation `{ANNOTATION}` cannot be merged with ({error}); remove it first");
+                let message = format!(
+                    "left as it is: the annotation `{ANNOTATION}` cannot be merged with ({error}); remove it first"
+                );
                 return Ok(Some(Self { edits: Vec::new(), objections: vec![message] }));
             }
         };
@@ -127,7 +129,8 @@ fn extensions(schema: &Value) -> Vec<(Vec<String>, &Value)> {
         let mut below = Vec::new();
         for (name, value) in members {
             let name = name.as_str();
-            let at = |tokens: &[&str]| path.iter().cloned().chain(tokens.iter().map(|&token| token.to_owned())).collect();
+            let at =
+                |tokens: &[&str]| path.iter().cloned().chain(tokens.iter().map(|&token| token.to_owned())).collect();
             match value {
                 value if name == EXTENSION => found.push((path.clone(), value)),
                 Value::Object(schemas) if MAPS_OF_SCHEMAS.contains(&name) => {

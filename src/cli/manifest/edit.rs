@@ -181,7 +181,8 @@ impl Spans<'_> {
     /// Entries between braces, and all of JSON.
     fn flow(&self, mapping: usize, entries: &[Entry], changes: &Changes<'_>, splices: &mut Vec<Splice>) -> Option<()> {
         let colon = entries.first().and_then(|entry| self.colon(*entry)).unwrap_or(": ");
-        let added = changes.added.iter().map(|(name, value)| format!("{}{colon}{}", quote(name), flow_value(value, colon)));
+        let added =
+            changes.added.iter().map(|(name, value)| format!("{}{colon}{}", quote(name), flow_value(value, colon)));
         let added: Vec<String> = added.collect();
         let kept = |index: &usize| !changes.removed.contains(index);
         let Some(last_kept) = (0..entries.len()).rev().find(kept) else {
@@ -308,7 +309,8 @@ fn block_value(value: &Value, indent: usize, newline: &str) -> String {
 fn flow_value(value: &Value, colon: &str) -> String {
     match value {
         Value::Object(members) if colon.ends_with(' ') => {
-            let members = members.iter().map(|(name, value)| format!("{}{colon}{}", quote(name), flow_value(value, colon)));
+            let members =
+                members.iter().map(|(name, value)| format!("{}{colon}{}", quote(name), flow_value(value, colon)));
             format!("{{{}}}", members.collect::<Vec<_>>().join(", "))
         }
         other => other.to_string(),
@@ -327,7 +329,10 @@ fn plain_or_quoted(text: &str) -> String {
         && yaml::to_json(text).is_ok_and(|json| json == quote(text));
     if bare {
         text.to_owned()
-    } else if text.chars().any(|character| character.is_control() || "\u{85}\u{2028}\u{2029}\u{feff}".contains(character)) {
+    } else if text
+        .chars()
+        .any(|character| character.is_control() || "\u{85}\u{2028}\u{2029}\u{feff}".contains(character))
+    {
         quote(text)
     } else {
         format!("'{}'", text.replace('\'', "''"))

@@ -3,7 +3,8 @@
 /// The text with a member or item a line, indented by two.
 pub(crate) fn pretty(json: &str) -> String {
     let mut layout = Layout { text: String::with_capacity(json.len() * 2), depth: 0 };
-    let mut characters = json.chars().filter(|character| !character.is_ascii_whitespace() || *character == ' ').peekable();
+    let mut characters =
+        json.chars().filter(|character| !character.is_ascii_whitespace() || *character == ' ').peekable();
     while let Some(character) = characters.next() {
         match character {
             '"' => {

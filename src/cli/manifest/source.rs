@@ -83,12 +83,13 @@ impl Source {
 
 impl Section {
     pub(super) fn parse(text: &str, format: Format, start: (usize, usize)) -> Result<Self, Located> {
-        let json = match format {
-            Format::Json => None,
-            Format::Yaml => Some(yaml::to_json(text).map_err(|error| {
-                (error.position.map_or(start, |position| shift(position, start)), error.message)
-            })?),
-        };
+        let json =
+            match format {
+                Format::Json => None,
+                Format::Yaml => Some(yaml::to_json(text).map_err(|error| {
+                    (error.position.map_or(start, |position| shift(position, start)), error.message)
+                })?),
+            };
         let (line, column) = start;
         Ok(Self { text: text.to_owned(), format, json, line, column, tree: OnceLock::new() })
     }

@@ -72,7 +72,10 @@ mod tests {
     fn documents_stay_apart() {
         joins(&[("a: 1", Format::Yaml), ("b: 1\n", Format::Yaml)], "a: 1\n---\nb: 1\n");
         joins(&[("a: 1\n", Format::Yaml), ("# c\n---\nb: 1\n", Format::Yaml)], "a: 1\n# c\n---\nb: 1\n");
-        joins(&[("a: 1\n", Format::Yaml), ("%YAML 1.2\n---\nb: 1\n", Format::Yaml)], "a: 1\n...\n%YAML 1.2\n---\nb: 1\n");
+        joins(
+            &[("a: 1\n", Format::Yaml), ("%YAML 1.2\n---\nb: 1\n", Format::Yaml)],
+            "a: 1\n...\n%YAML 1.2\n---\nb: 1\n",
+        );
         joins(&[("a: 1\n", Format::Yaml), ("\n", Format::Yaml)], "a: 1\n");
         joins(&[("{}", Format::Json), ("{}", Format::Json)], "{}\n{}");
         joins(&[("{}", Format::Json), ("a: 1\n", Format::Yaml)], "{}\n---\na: 1\n");

@@ -116,9 +116,7 @@ impl Tree {
     /// The member of a mapping.
     pub(super) fn entry(&self, mapping: NodeId, name: &str) -> Option<(usize, Entry)> {
         let Shape::Mapping { entries, .. } = &self.node(mapping)?.shape else { return None };
-        let named = |entry: &Entry| {
-            matches!(self.node(entry.key), Some(Node { shape: Shape::Scalar { text, .. }, .. }) if text == name)
-        };
+        let named = |entry: &Entry| matches!(self.node(entry.key), Some(Node { shape: Shape::Scalar { text, .. }, .. }) if text == name);
         let (index, entry) = entries.iter().enumerate().find(|(_, entry)| named(entry))?;
         Some((index, *entry))
     }

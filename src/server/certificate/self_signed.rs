@@ -18,8 +18,7 @@ const LIFETIME: Duration = Duration::from_hours(365 * 24);
 /// Makes both, and writes the CA's certificate to `ca_file`. The keys stay in memory.
 pub(super) fn make(ca_file: &Path, clients: Option<&ClientPolicy>) -> Result<Contents, CertificateError> {
     let (ca, chain, key) = generate().map_err(CertificateError::SelfSigned)?;
-    write(ca_file, ca.as_bytes())
-        .map_err(|source| CertificateError::Write { path: ca_file.to_owned(), source })?;
+    write(ca_file, ca.as_bytes()).map_err(|source| CertificateError::Write { path: ca_file.to_owned(), source })?;
     Ok(Contents { chain: chain.into_bytes(), key: key.into_bytes(), client_ca: read_client_ca(clients)? })
 }
 

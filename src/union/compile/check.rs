@@ -21,12 +21,12 @@ pub(super) fn list(union: &ListUnion, schema: &Schema) -> Result<Checked, Vec<Ki
         return Err(vec![Kind::NotAnObject(describe(schema))]);
     }
     let discriminator = union.discriminator.as_deref();
-    let mut by_value: BTreeMap<&str, &Box<str>> = BTreeMap::new();
+    let mut by_value: BTreeMap<&str, &str> = BTreeMap::new();
     for (member, value) in &union.fields {
         if value.is_empty() {
             faults.push(Kind::EmptyValue(member.clone()));
         } else if let Some(one) = by_value.insert(value, member) {
-            faults.push(Kind::SameValue { one: one.clone(), other: member.clone(), value: value.clone() });
+            faults.push(Kind::SameValue { one: one.into(), other: member.clone(), value: value.clone() });
         }
     }
     let members: Vec<_> = union.fields.keys().cloned().collect();
@@ -40,11 +40,7 @@ pub(super) fn list(union: &ListUnion, schema: &Schema) -> Result<Checked, Vec<Ki
     if !faults.is_empty() {
         return Err(faults);
     }
-    let choice = |(value, member): (&str, &Box<str>)| Choice {
-        value: value.into(),
-        selected: position(&members, member).map(|index| Selected { index, name: member.clone(), optional: true }),
-    };
-    let choices = by_value.into_iter().map(choice).collect();
+    let choices = by_value.into_iter().map(|(value, member)| choice(&members, value, Some((member, true)))).collect();
     Ok(Checked { form: Form::List, discriminator: union.discriminator.clone(), members, choices })
 }
 
@@ -59,30 +55,33 @@ pub(super) fn map(union: &MapUnion, discriminator: &str, schema: &Schema) -> Res
     if let Some(values) = check_discriminator(discriminator, schema, &mut faults) {
         let declared = || union.members.keys();
         let missing = declared().filter(|value| !values.contains(&&***value));
-        faults.extend(missing.map(|value| Kind::ValueNotInEnum { discriminator: discriminator.into(), value: value.clone() }));
+        faults.extend(
+            missing.map(|value| Kind::ValueNotInEnum { discriminator: discriminator.into(), value: value.clone() }),
+        );
         let undeclared = values.iter().filter(|value| !union.members.contains_key(**value));
         faults.extend(
-            undeclared.map(|value| Kind::EnumValueNotDeclared { discriminator: discriminator.into(), value: (*value).into() }),
+            undeclared.map(|value| Kind::EnumValueNotDeclared {
+                discriminator: discriminator.into(),
+                value: (*value).into(),
+            }),
         );
     }
     if !faults.is_empty() {
         return Err(faults);
     }
-    let choice = |(value, member): (&Box<str>, &Option<crate::schema::MemberField>)| Choice {
-        value: value.clone(),
-        selected: member.as_ref().and_then(|member| {
-            let index = position(&members, &member.name)?;
-            Some(Selected { index, name: member.name.clone(), optional: member.optional })
-        }),
-    };
-    let choices = union.members.iter().map(choice).collect();
+    let choices = union
+        .members
+        .iter()
+        .map(|(value, member)| choice(&members, value, member.as_ref().map(|member| (&*member.name, member.optional))))
+        .collect();
     Ok(Checked { form: Form::Map, discriminator: Some(discriminator.into()), members, choices })
 }
 
 /// Checks that no union of the object has one of the fields already.
 pub(super) fn free(checked: &Checked, roles: &BTreeMap<Box<str>, Role>) -> Result<(), Vec<Kind>> {
     let fields = checked.members.iter().chain(&checked.discriminator);
-    let taken: Vec<_> = fields.filter(|name| roles.contains_key(*name)).map(|name| Kind::FieldTaken(name.clone())).collect();
+    let taken: Vec<_> =
+        fields.filter(|name| roles.contains_key(*name)).map(|name| Kind::FieldTaken(name.clone())).collect();
     if taken.is_empty() { Ok(()) } else { Err(taken) }
 }
 
@@ -153,9 +152,13 @@ fn check_discriminator<'s>(name: &str, schema: &'s Schema, faults: &mut Vec<Kind
     Some(discriminator.values.as_ref()?.iter().filter_map(serde_json::Value::as_str).collect())
 }
 
-fn position(members: &[Box<str>], name: &str) -> Option<u8> {
-    let found = members.binary_search_by(|member| (**member).cmp(name)).ok()?;
-    u8::try_from(found).ok()
+/// A value and the member it selects, with whether that is optional. `members` is sorted and has the member.
+fn choice(members: &[Box<str>], value: &str, selects: Option<(&str, bool)>) -> Choice {
+    let selected = selects.and_then(|(name, optional)| {
+        let found = members.binary_search_by(|member| (**member).cmp(name)).ok()?;
+        Some(Selected { index: u8::try_from(found).ok()?, name: name.into(), optional })
+    });
+    Choice { value: value.into(), selected }
 }
 
 fn describe(schema: &Schema) -> String {

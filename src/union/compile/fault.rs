@@ -46,7 +46,9 @@ pub enum PlaceFaultKind {
     #[error("the member `{0}` is required, so it can never be cleared; take it out of `required`")]
     MemberRequired(Box<str>),
     /// A member comes back.
-    #[error("the member `{0}` has a default, so the API server would put it back after every clearing; remove the default")]
+    #[error(
+        "the member `{0}` has a default, so the API server would put it back after every clearing; remove the default"
+    )]
     MemberHasDefault(Box<str>),
     /// Another union has the field.
     #[error("the field `{0}` belongs to another union of this object already; a field can be in one only")]
@@ -73,7 +75,9 @@ pub enum PlaceFaultKind {
         value: Box<str>,
     },
     /// A value that the 2022 form says nothing about.
-    #[error("the enum of `{discriminator}` has `{value}`, which is not in `fieldMembers`; add it, with null if it selects no field")]
+    #[error(
+        "the enum of `{discriminator}` has `{value}`, which is not in `fieldMembers`; add it, with null if it selects no field"
+    )]
     EnumValueNotDeclared {
         /// The discriminator.
         discriminator: Box<str>,
@@ -90,16 +94,22 @@ pub enum PlaceFaultKind {
     #[error("more than 255 unions are declared on one object")]
     TooManyUnions,
     /// Warning: nothing can be cleared.
-    #[error("stands inside the list `{0}`, whose items have no keys: members can't be cleared there, only refused; give the list `x-kubernetes-list-type: map`")]
+    #[error(
+        "stands inside the list `{0}`, whose items have no keys: members can't be cleared there, only refused; give the list `x-kubernetes-list-type: map`"
+    )]
     InsideKeylessList(String),
     /// Warning: a dropped discriminator looks like a choice.
-    #[error("the discriminator `{0}` has a default: a client that drops the field seems to choose the default, and other members are cleared; better make it required")]
+    #[error(
+        "the discriminator `{0}` has a default: a client that drops the field seems to choose the default, and other members are cleared; better make it required"
+    )]
     DiscriminatorHasDefault(Box<str>),
     /// Warning: values are not checked by the schema.
     #[error("the discriminator `{0}` has no enum; list its values there, so that clients know them")]
     DiscriminatorWithoutEnum(Box<str>),
     /// Warning: never looked at.
-    #[error("stands inside an embedded resource, where no union is looked for; declare it for that resource's own kind")]
+    #[error(
+        "stands inside an embedded resource, where no union is looked for; declare it for that resource's own kind"
+    )]
     InsideEmbeddedResource,
 }
 
