@@ -48,7 +48,7 @@ enum Command {
     /// Run the admission webhook
     #[cfg(feature = "server")]
     Serve(serve::ServeArgs),
-    /// Answer one AdmissionReview, exactly as the webhook does
+    /// Answer one `AdmissionReview`, exactly as the webhook does
     Review(review::ReviewArgs),
     /// Print objects as the webhook would have them stored
     Normalize(normalize::NormalizeArgs),

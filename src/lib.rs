@@ -27,6 +27,7 @@
 #![cfg_attr(feature = "server", doc = "| [`server`] | the webhook's listeners, limits and drain |")]
 #![cfg_attr(feature = "server", doc = "| [`telemetry`] | logs and metrics |")]
 #![cfg_attr(feature = "cli", doc = "| [`cli`] | the command line |")]
+//! | [`guide`] | for users: semantics, declaring, operating |
 //!
 //! Dependencies point upwards in this table, and `tests/it/layers.rs` holds them to it.
 //!
@@ -69,6 +70,7 @@ pub mod cli;
 pub mod cluster;
 pub mod declaration;
 pub mod field_path;
+pub mod guide;
 pub mod json_patch;
 pub mod schema;
 #[cfg(feature = "server")]

@@ -181,8 +181,7 @@ impl Server {
 
     /// The same with another way to answer reviews.
     pub async fn with_reviewer(config: Config, mut metrics: Metrics, reviewer: Reviewer) -> Result<Self, ServerError> {
-        let expiry = metrics.certificate_expiry().clone();
-        let certificate = Certificate::new(&config.certificate, config.clients.as_ref(), expiry)?;
+        let certificate = Certificate::new(&config.certificate, config.clients.as_ref(), &metrics)?;
         let reviews = Reviews::new(reviewer, config.ratcheting, &mut metrics);
         let webhook = listen(config.webhook).await?;
         let ops = listen(config.ops).await?;

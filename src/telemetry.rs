@@ -13,10 +13,13 @@ use prometheus_client::registry::Registry;
 use std::io::IsTerminal;
 use std::panic::PanicHookInfo;
 use tracing_subscriber::EnvFilter;
-use tracing_subscriber::filter::LevelFilter;
 
 /// The media type of [`Metrics::encode`].
 pub const METRICS_CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// What is logged where nobody says otherwise. The client of the API server logs each failed attempt for itself; what it
+/// returns is logged once by whoever asked.
+const DEFAULT_FILTER: &str = "info,kube_client=off,kube_runtime=off";
 
 /// How log lines are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -34,17 +37,17 @@ pub enum LogFormat {
 pub enum TelemetryError {
     /// `RUST_LOG` is set to something that is no filter.
     #[error("`RUST_LOG` is not a log filter; write a level, or `target=level,…`")]
-    Filter(#[source] tracing_subscriber::filter::FromEnvError),
+    Filter(#[source] tracing_subscriber::filter::ParseError),
     /// Another subscriber is installed already.
     #[error("logging is already set up in this process")]
     Installed(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// Sends events to standard error, filtered by `RUST_LOG` (`info` when it is not set), and panics too.
+/// Sends events to standard error, filtered by `RUST_LOG` (level `info` when it is not set), and panics too.
 pub fn init(format: LogFormat) -> Result<(), TelemetryError> {
+    let filter = std::env::var(EnvFilter::DEFAULT_ENV).unwrap_or_default();
     let filter = EnvFilter::builder()
-        .with_default_directive(LevelFilter::INFO.into())
-        .from_env()
+        .parse(if filter.is_empty() { DEFAULT_FILTER } else { &filter })
         .map_err(TelemetryError::Filter)?;
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     match format {
@@ -67,6 +70,7 @@ pub struct Metrics {
     fields_cleared: Counter,
     panics: Counter,
     certificate_expiry: Gauge,
+    certificate_reload_failures: Counter,
     watch_connected: Gauge,
 }
 
@@ -86,6 +90,12 @@ impl Metrics {
             "When the serving certificate ends, in seconds since 1970",
             certificate_expiry.clone(),
         );
+        let certificate_reload_failures = Counter::default();
+        registry.register(
+            "certificate_reload_failures",
+            "Looks at the certificate's files that found none to serve with",
+            certificate_reload_failures.clone(),
+        );
         let watch_connected = Gauge::default();
         registry.register(
             "watch_connected",
@@ -93,7 +103,15 @@ impl Metrics {
             watch_connected.clone(),
         );
         registry.register("build", "The version that runs", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
-        Self { registry, in_flight, fields_cleared, panics, certificate_expiry, watch_connected }
+        Self {
+            registry,
+            in_flight,
+            fields_cleared,
+            panics,
+            certificate_expiry,
+            certificate_reload_failures,
+            watch_connected,
+        }
     }
 
     /// Shows what `collector` counts, too.
@@ -119,6 +137,11 @@ impl Metrics {
     /// When the serving certificate ends, in seconds since 1970.
     pub fn certificate_expiry(&self) -> &Gauge {
         &self.certificate_expiry
+    }
+
+    /// Looks at the certificate's files that found none to serve with.
+    pub fn certificate_reload_failures(&self) -> &Counter {
+        &self.certificate_reload_failures
     }
 
     /// 1 while definitions are watched.

@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 /// Clocks differ: what is valid from now on is not yet valid elsewhere.
-const BACKDATED: Duration = Duration::from_secs(60 * 60);
-const LIFETIME: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+const BACKDATED: Duration = Duration::from_hours(1);
+const LIFETIME: Duration = Duration::from_hours(365 * 24);
 
 /// The names of a webhook on this machine.
 const LOCAL: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
@@ -30,7 +30,7 @@ pub(super) struct CertsArgs {
     /// The folder to write to, made if it is not there
     #[arg(long, value_name = "DIR")]
     dir: PathBuf,
-    /// Names and addresses of the server [default: localhost, 127.0.0.1, ::1]
+    /// Names and addresses of the server [default: localhost and its addresses]
     #[arg(long, num_args = 1.., value_name = "NAME")]
     host: Vec<String>,
     /// Replace what is there

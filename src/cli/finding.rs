@@ -64,10 +64,8 @@ impl Finding {
 
     /// `file:line:column: path: message`, as compilers write it, so that editors find the place.
     pub(super) fn line(&self, paint: Paint) -> String {
-        let mut place = self.file.display().to_string();
-        for number in [self.line, self.column].into_iter().flatten() {
-            place.push_str(&format!(":{number}"));
-        }
+        let position = [self.line, self.column].into_iter().flatten().map(|number| number.to_string());
+        let place = [self.file.display().to_string()].into_iter().chain(position).collect::<Vec<_>>().join(":");
         let whole = self.definition.as_deref().unwrap_or_default();
         let path = if self.path.is_empty() { whole } else { &self.path };
         let path = if path.is_empty() { String::new() } else { format!("{path}: ") };

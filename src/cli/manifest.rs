@@ -86,9 +86,10 @@ impl Problem {
     }
 
     fn of_reading(file: &Path, error: &std::io::Error) -> Self {
-        let message = match error.kind() {
-            ErrorKind::NotFound => "no such file or folder".to_owned(),
-            _ => format!("cannot be read: {error}"),
+        let message = if error.kind() == ErrorKind::NotFound {
+            "no such file or folder".to_owned()
+        } else {
+            format!("cannot be read: {error}")
         };
         Self::of_file(file, message)
     }
@@ -109,7 +110,7 @@ impl Document {
         self.section.position(&format!("{}{pointer}", self.pointer))
     }
 
-    /// Whether it is a CustomResourceDefinition, of whichever version.
+    /// Whether it is a `CustomResourceDefinition`, of whichever version.
     pub(crate) fn is_definition(&self) -> bool {
         let group = self.api_version.as_deref().and_then(|version| version.split_once('/')).map(|(group, _)| group);
         self.kind.as_deref() == Some("CustomResourceDefinition") && group == Some("apiextensions.k8s.io")
@@ -309,7 +310,7 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, Problem> {
 }
 
 fn is_manifest(path: &Path) -> bool {
-    let extension = path.extension().map(|extension| extension.to_ascii_lowercase());
+    let extension = path.extension().map(std::ffi::OsStr::to_ascii_lowercase);
     extension.is_some_and(|extension| extension == "yaml" || extension == "yml" || extension == "json")
         && path.is_file()
 }

@@ -1,6 +1,6 @@
 //! `normalize`: objects as the webhook would have them stored, for people.
 //!
-//! Every object becomes an AdmissionReview and is answered by the code that the webhook runs; the JSON Patch of the answer
+//! Every object becomes an admission review and is answered by the code that the webhook runs; the JSON Patch of the answer
 //! is made to the text of the object, so that an object keeps its comments and its order, and one that needs nothing is
 //! printed as it was read.
 
@@ -44,7 +44,7 @@ enum ObjectFormat {
     Json,
 }
 
-/// An AdmissionReview's answer, as far as it is for people.
+/// An admission review's answer, as far as it is for people.
 #[derive(Debug, Deserialize)]
 struct Answer {
     response: Response,
@@ -135,7 +135,7 @@ fn identity(document: &Document) -> Identity<'_> {
     [&document.api_version, &document.kind, &document.namespace, &document.name]
 }
 
-/// The AdmissionReview that the API server would send.
+/// The admission review that the API server would send.
 fn request(new: &Document, old: Option<&Document>) -> String {
     let kind = new.kind.as_deref().unwrap_or_default();
     let api_version = new.api_version.as_deref().unwrap_or_default();
@@ -189,14 +189,14 @@ fn edits(document: &Document, response: &Response) -> anyhow::Result<Vec<Edit>> 
     let patch = BASE64.decode(patch).context("the answer's patch is not base64")?;
     let operations: Vec<Operation> = serde_json::from_slice(&patch).context("the answer's patch cannot be read")?;
     let base = pointer_tokens(&document.pointer).unwrap_or_default();
-    let path = |pointer: &str| {
+    let place = |pointer: &str| {
         let tokens = pointer_tokens(pointer).with_context(|| format!("the answer's patch names `{pointer}`"))?;
         anyhow::Ok(base.iter().cloned().chain(tokens).collect())
     };
     let edits = operations.into_iter().map(|operation| {
         Ok(match operation {
-            Operation::Add { path: at, value } => Edit::Set(path(&at)?, value),
-            Operation::Remove { path: at } => Edit::Remove(path(&at)?),
+            Operation::Add { path: at, value } => Edit::Set(place(&at)?, value),
+            Operation::Remove { path: at } => Edit::Remove(place(&at)?),
         })
     });
     edits.collect()

@@ -1,17 +1,17 @@
-//! `review`: one AdmissionReview in, one out, by the same code that the webhook runs.
+//! `review`: one admission review in, one out, by the same code that the webhook runs.
 
 use super::{Kinds, Ratcheting, Verdict, manifest, output};
 use crate::admission::{self, Outcome, Phase};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Arguments of `review`.
 #[derive(Debug, Args)]
 pub(super) struct ReviewArgs {
     #[command(flatten)]
     kinds: Kinds,
-    /// The AdmissionReview, as JSON or YAML; `-` is standard input
+    /// The `AdmissionReview`, as JSON or YAML; `-` is standard input
     #[arg(short, long, value_name = "REVIEW", default_value = "-")]
     filename: PathBuf,
     /// The phase of admission [default: both, one after the other, as the API server would]
@@ -47,7 +47,7 @@ pub(super) fn run(arguments: &ReviewArgs) -> anyhow::Result<Verdict> {
 }
 
 /// The bytes that the webhook would get: JSON as it stands in the file, faults included; YAML as the JSON it means.
-fn body(path: &PathBuf) -> anyhow::Result<Vec<u8>> {
+fn body(path: &Path) -> anyhow::Result<Vec<u8>> {
     let bytes = manifest::bytes(path)?;
     let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
     if first.is_none_or(|first| *first == b'{') {

@@ -47,7 +47,7 @@ pub(super) struct ServeArgs {
     #[arg(long, value_name = "DIR", group = "certificate")]
     tls_cert_dir: Option<PathBuf>,
 
-    /// Serve with a certificate made now for localhost, 127.0.0.1 and ::1; the log names the file of its CA
+    /// Serve with a certificate made now for this machine (localhost, by name and address); the log names the file of its CA
     #[arg(long, group = "certificate")]
     tls_self_signed: bool,
 
@@ -179,17 +179,15 @@ async fn serve(arguments: ServeArgs) -> anyhow::Result<ExitCode> {
             () = &mut serving => return Ok(ExitCode::SUCCESS),
             // It follows for as long as there is a server: nothing but a fault of ours ends it.
             _ = &mut following => bail!("the watch of the cluster has ended; start again"),
-            name = signals.next() => match stop.take() {
-                Some(stop) => {
-                    tracing::info!(signal = name, "asked to stop");
-                    // The server has ended by itself where nobody listens.
-                    stop.send(()).ok();
-                }
-                None => {
+            name = signals.next() => {
+                let Some(stop) = stop.take() else {
                     tracing::warn!(signal = name, "asked again: what is in flight is cut off");
                     return Ok(ExitCode::from(CUT_OFF));
-                }
-            },
+                };
+                tracing::info!(signal = name, "asked to stop");
+                // The server has ended by itself where nobody listens.
+                stop.send(()).ok();
+            }
         }
     }
 }

@@ -15,7 +15,8 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, RandomState};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,12 +25,16 @@ use tokio::sync::watch;
 /// Definitions a page of a list. A definition can pass a megabyte, and a page is held whole.
 const PAGE: u32 = 50;
 
+/// A watch is asked for anew after so long. It also bounds how long a connection that died in silence goes unnoticed.
+const WATCH_SECONDS: u32 = 120;
+
 /// Under an unbroken stream of changes a catalog is published at least this often.
 const PUBLISH_WITHIN: Duration = Duration::from_millis(200);
 
 /// Follows the cluster until nobody receives `catalogs` any more.
 pub async fn follow(client: Client, link: Link, catalogs: watch::Sender<Option<Arc<Catalog>>>) {
-    let events = watcher(Api::<RawDefinition>::all(client), watcher::Config::default().page_size(PAGE));
+    let config = watcher::Config::default().page_size(PAGE).timeout(WATCH_SECONDS);
+    let events = watcher(Api::<RawDefinition>::all(client), config);
     let mut events = pin!(events.backoff(Retry::default()));
     let mut state = State::default();
     loop {
@@ -57,6 +62,9 @@ struct Unwanted;
 #[derive(Default)]
 struct State {
     builder: Builder,
+    /// A fingerprint of each definition by name, so that a change of what is not read (`status`, mostly) costs nothing.
+    known: HashMap<Box<str>, u64>,
+    fingerprints: RandomState,
     /// During a list: the names that it has brought so far.
     listing: Option<HashSet<String>>,
     /// Since when the builder holds something that is not published.
@@ -77,10 +85,12 @@ impl State {
             }
             Some(Ok(Event::InitDone)) => {
                 if let Some(listed) = self.listing.take() {
-                    self.builder.retain(|name| listed.contains(name));
+                    self.retain(&listed);
                 }
-                self.complete = true;
-                self.touch();
+                if !self.complete {
+                    self.complete = true;
+                    self.touch();
+                }
             }
             Some(Ok(Event::Apply(raw))) => {
                 link.up();
@@ -88,9 +98,14 @@ impl State {
             }
             Some(Ok(Event::Delete(raw))) => {
                 link.up();
+                self.known.remove(raw.name());
                 if self.builder.remove(raw.name()) {
                     self.touch();
                 }
+            }
+            // The watch itself goes on.
+            Some(Err(watcher::Error::WatchFailed(error @ kube::Error::SerdeError(_)))) => {
+                tracing::warn!(reason = with_causes(&error), "an event that cannot be read was passed over");
             }
             Some(Err(error)) => link.down(&error),
             // The retries never give up, so the stream never ends.
@@ -103,6 +118,10 @@ impl State {
         if name.is_empty() {
             let reason = raw.parts().err().unwrap_or("it has no name");
             tracing::warn!(reason, "a definition without a name was passed over");
+            return;
+        }
+        let fingerprint = self.fingerprints.hash_one(raw.parts().map(|it| (&it.annotations, it.spec.get())));
+        if self.known.insert(name.into(), fingerprint) == Some(fingerprint) {
             return;
         }
         let definition = raw.parts().map_err(str::to_owned).and_then(|parts| {
@@ -124,6 +143,16 @@ impl State {
             ),
         }
         self.touch();
+    }
+
+    /// Forgets what a complete list has not brought.
+    fn retain(&mut self, listed: &HashSet<String>) {
+        let before = self.known.len();
+        self.known.retain(|name, _| listed.contains(&**name));
+        if self.known.len() != before {
+            self.builder.retain(|name| listed.contains(name));
+            self.touch();
+        }
     }
 
     fn touch(&mut self) {

@@ -7,9 +7,10 @@
 mod client;
 mod self_signed;
 
-use crate::telemetry::with_causes;
+use crate::telemetry::{Metrics, with_causes};
 use arc_swap::ArcSwap;
 use client::NamedClients;
+use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use rustls::RootCertStore;
 use rustls::crypto::CryptoProvider;
@@ -99,6 +100,7 @@ pub(super) struct Certificate {
     files: Option<Files>,
     current: ArcSwap<Loaded>,
     expiry: Gauge,
+    failures: Counter,
 }
 
 impl Certificate {
@@ -106,7 +108,7 @@ impl Certificate {
     pub(super) fn new(
         source: &CertificateSource,
         clients: Option<&ClientPolicy>,
-        expiry: Gauge,
+        metrics: &Metrics,
     ) -> Result<Self, CertificateError> {
         let (files, contents) = match source {
             CertificateSource::Directory(directory) => {
@@ -117,8 +119,10 @@ impl Certificate {
             CertificateSource::SelfSigned { ca_file } => (None, self_signed::make(ca_file, clients)?),
         };
         let loaded = Loaded::new(contents, clients, directory_of(source))?;
+        let expiry = metrics.certificate_expiry().clone();
         expiry.set(loaded.validity.not_after);
-        Ok(Self { files, current: ArcSwap::from_pointee(loaded), expiry })
+        let failures = metrics.certificate_reload_failures().clone();
+        Ok(Self { files, current: ArcSwap::from_pointee(loaded), expiry, failures })
     }
 
     /// For the next connection.
@@ -148,6 +152,7 @@ impl Certificate {
                     logged = None;
                 }
                 Err(error) => {
+                    self.failures.inc();
                     let reason = with_causes(&error);
                     if logged.as_ref() != Some(&reason) {
                         tracing::warn!(reason, "certificate not reloaded; the one before stays in force");

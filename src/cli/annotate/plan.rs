@@ -141,7 +141,12 @@ fn extensions(schema: &Value) -> Vec<(Vec<String>, &Value)> {
                     below.extend(numbered.map(|(index, schema)| (at(&[name, &index.to_string()]), schema)));
                 }
                 schema if SCHEMAS.contains(&name) => below.push((at(&[name]), schema)),
-                _ => {}
+                Value::Null
+                | Value::Bool(_)
+                | Value::Number(_)
+                | Value::String(_)
+                | Value::Array(_)
+                | Value::Object(_) => {}
             }
         }
         waiting.extend(below.into_iter().rev());

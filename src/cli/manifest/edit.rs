@@ -119,7 +119,7 @@ impl Spans<'_> {
         for edit in edits {
             let (name, parents) = edit.path().split_last()?;
             // What is reached through an alias is edited where its anchor stands, if it is edited there too.
-            let Some(mapping) = self.tree.find(parents) else { continue };
+            let Some(mapping) = self.tree.find(parents).filter(|id| self.tree.is_mapping(*id)) else { continue };
             let entry = self.tree.entry(mapping, name);
             let changes = mappings.entry(mapping).or_default();
             match (edit, entry) {
@@ -172,8 +172,7 @@ impl Spans<'_> {
             let end = self.line_end(self.end(*entries.get(last_kept)?)?);
             let line = self.text.get(..end)?;
             let at = line.strip_suffix('\n').map_or(line, |line| line.strip_suffix('\r').unwrap_or(line)).len();
-            let text: String = added.iter().map(|member| format!("{newline}{}{member}", " ".repeat(indent))).collect();
-            splices.push((at..at, text));
+            splices.push((at..at, precede(&added, &format!("{newline}{}", " ".repeat(indent)))));
         }
         Some(())
     }
@@ -207,7 +206,7 @@ impl Spans<'_> {
             } else {
                 ",".to_owned()
             };
-            splices.push((last_end..last_end, added.iter().map(|member| format!("{separator}{member}")).collect()));
+            splices.push((last_end..last_end, precede(&added, &separator)));
         }
         for index in &changes.removed {
             let entry = entries.get(*index)?;
@@ -295,26 +294,25 @@ fn block_value(value: &Value, indent: usize, newline: &str) -> String {
     match value {
         Value::Object(members) if !members.is_empty() => {
             let indent = indent + 2;
-            let lines = members.iter().map(|(name, value)| {
-                format!("{newline}{}{}", " ".repeat(indent), block_member(name, value, indent, newline))
-            });
-            format!(":{}", lines.collect::<String>())
+            let members = members.iter().map(|(name, value)| block_member(name, value, indent, newline));
+            let members: Vec<String> = members.collect();
+            format!(":{}", precede(&members, &format!("{newline}{}", " ".repeat(indent))))
         }
         Value::String(text) => format!(": {}", plain_or_quoted(text)),
-        other => format!(": {other}"),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => format!(": {value}"),
     }
 }
 
 /// A value as it may stand between braces, in JSON too, with the blanks of what is around it.
 fn flow_value(value: &Value, colon: &str) -> String {
-    match value {
-        Value::Object(members) if colon.ends_with(' ') => {
-            let members =
-                members.iter().map(|(name, value)| format!("{}{colon}{}", quote(name), flow_value(value, colon)));
-            format!("{{{}}}", members.collect::<Vec<_>>().join(", "))
-        }
-        other => other.to_string(),
-    }
+    let Some(members) = value.as_object().filter(|_| colon.ends_with(' ')) else { return value.to_string() };
+    let members = members.iter().map(|(name, value)| format!("{}{colon}{}", quote(name), flow_value(value, colon)));
+    format!("{{{}}}", members.collect::<Vec<_>>().join(", "))
+}
+
+/// The texts, each with something in front.
+fn precede(texts: &[String], separator: &str) -> String {
+    texts.iter().flat_map(|text| [separator, text]).collect()
 }
 
 fn quote(text: &str) -> String {

@@ -13,6 +13,8 @@ const DEEPEST_FLOW: usize = 20_000;
 /// A position in [`Tree::nodes`].
 pub(super) type NodeId = usize;
 
+const ROOT: NodeId = 0;
+
 /// The nodes of one document, as an arena: its nesting costs no stack, not even to drop.
 #[derive(Debug)]
 pub(super) struct Tree {
@@ -83,10 +85,6 @@ impl Tree {
         (!builder.nodes.is_empty()).then_some(Self { nodes: builder.nodes })
     }
 
-    pub(super) fn root(&self) -> NodeId {
-        0
-    }
-
     pub(super) fn node(&self, id: NodeId) -> Option<&Node> {
         self.nodes.get(id)
     }
@@ -94,7 +92,7 @@ impl Tree {
     /// The node at a path, and how many of its tokens led there: all of them, or as far as there was something. With
     /// `through_aliases`, what an anchor names counts as standing at its aliases.
     pub(super) fn nearest(&self, path: &[String], through_aliases: bool) -> (NodeId, usize) {
-        let mut at = self.root();
+        let mut at = ROOT;
         for (depth, token) in path.iter().enumerate() {
             if through_aliases {
                 at = self.target(at);
@@ -111,6 +109,10 @@ impl Tree {
     pub(super) fn find(&self, path: &[String]) -> Option<NodeId> {
         let (id, depth) = self.nearest(path, false);
         (depth == path.len()).then_some(id)
+    }
+
+    pub(super) fn is_mapping(&self, id: NodeId) -> bool {
+        matches!(self.node(id), Some(Node { shape: Shape::Mapping { .. }, .. }))
     }
 
     /// The member of a mapping.
@@ -162,6 +164,7 @@ struct Open {
 }
 
 impl Builder<'_> {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "starts and ends of documents, and what was not asked for")]
     fn take(&mut self, event: Event<'_>, span: Span) -> Option<()> {
         match event {
             Event::Scalar(text, style, anchor, _) => {
@@ -191,7 +194,6 @@ impl Builder<'_> {
                 self.nodes.get_mut(closed.id)?.span.end = closed.end;
                 self.attach(closed.id, closed.end)
             }
-            // Starts and ends of documents, and what was not asked for.
             _ => Some(()),
         }
     }

@@ -7,13 +7,18 @@ use serde::Deserializer;
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use std::fmt::{self, Write};
 
-/// Nesting past which YAML is refused; every level costs stack. CRDs of deep objects have some eighty levels.
+/// Nesting past which YAML is refused. CRDs of deep objects have some eighty levels.
 const DEEPEST: usize = 250;
+
+/// What a level may take of the stack; without optimisation it is some 20 KiB.
+const STACK_PER_LEVEL: usize = 64 << 10;
 
 /// JSON text is at most this many times longer than its YAML, and [`SMALLEST_BOUND`] is always allowed: only aliases of
 /// aliases ("billion laughs") go past it.
 const LARGEST_GROWTH: usize = 16;
 const SMALLEST_BOUND: usize = 16 << 20;
+
+const TOO_LARGE: &str = "too large once its aliases are expanded";
 
 /// Why a text is not YAML that has a JSON reading. Lines and columns count from 1.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +30,17 @@ pub(super) struct YamlError {
 
 /// The JSON of a text that holds one YAML document.
 pub(super) fn to_json(yaml: &str) -> Result<String, YamlError> {
+    // On a stack of its own: how deep a text may nest must not depend on who asks.
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(DEEPEST * STACK_PER_LEVEL);
+        match thread.spawn_scoped(scope, || transcode(yaml)) {
+            Ok(running) => running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Err(error) => Err(YamlError { message: format!("no thread to read it with: {error}"), position: None }),
+        }
+    })
+}
+
+fn transcode(yaml: &str) -> Result<String, YamlError> {
     let mut json = String::with_capacity(yaml.len());
     let bound = yaml.len().saturating_mul(LARGEST_GROWTH).max(SMALLEST_BOUND);
     serde_saphyr::with_deserializer_from_str_with_options(yaml, options(), |deserializer| {
@@ -49,6 +65,7 @@ fn options() -> serde_saphyr::Options {
             max_nodes: 16_000_000,
             max_total_scalar_bytes: 256 << 20,
         },
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 250_000 },
         // A repeated key is a mistake whichever of the two is meant.
         duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::Error,
         // `defaultMode: 0644` is octal in every manifest ever written.
@@ -64,12 +81,19 @@ fn describe(error: &serde_saphyr::Error) -> YamlError {
         let (line, column) = (usize::try_from(location.line()).ok()?, usize::try_from(location.column()).ok()?);
         (line > 0).then_some((line, column))
     });
+    let mut cause = error.without_snippet();
+    while let Error::AliasError { error, .. } = cause {
+        cause = error;
+    }
     #[expect(clippy::wildcard_enum_match_arm, reason = "most of the library's errors read well as they are")]
-    let message = match error.without_snippet() {
+    let message = match cause {
         Error::DuplicateMappingKey { key: Some(key), .. } => format!("duplicate key `{key}`"),
         Error::DuplicateMappingKey { .. } => "duplicate key".to_owned(),
         Error::NullIntoString { .. } => "a key is null; quote it if it is meant to be text".to_owned(),
         Error::Budget { breach, .. } => describe_breach(breach),
+        Error::AliasReplayLimitExceeded { .. }
+        | Error::AliasExpansionLimitExceeded { .. }
+        | Error::AliasReplayStackDepthExceeded { .. } => TOO_LARGE.to_owned(),
         Error::Message { msg, .. } => msg.clone(),
         other => without_position(&other.to_string()),
     };
@@ -81,7 +105,7 @@ fn describe_breach(breach: &serde_saphyr::budget::BudgetBreach) -> String {
     #[expect(clippy::wildcard_enum_match_arm, reason = "the rest are bounds on size, which read alike")]
     match breach {
         BudgetBreach::Depth { .. } => format!("nested deeper than {DEEPEST} levels"),
-        _ => "too large once its aliases are expanded".to_owned(),
+        _ => TOO_LARGE.to_owned(),
     }
 }
 
@@ -114,7 +138,7 @@ impl Transcode<'_> {
 
     fn check<E: serde::de::Error>(&self) -> Result<(), E> {
         if self.json.len() > self.bound {
-            return Err(E::custom("too large once its aliases are expanded"));
+            return Err(E::custom(TOO_LARGE));
         }
         Ok(())
     }
@@ -268,7 +292,7 @@ mod tests {
         let mut bomb = "a: &a [lol, lol, lol, lol, lol, lol, lol, lol, lol]\n".to_owned();
         for pair in "abcdefghi".as_bytes().windows(2) {
             let (from, to) = (char::from(pair[0]), char::from(pair[1]));
-            bomb += &format!("{to}: &{to} [{}]\n", vec![format!("*{from}"); 9].join(", "));
+            let _ = writeln!(bomb, "{to}: &{to} [{}]", vec![format!("*{from}"); 9].join(", "));
         }
         let message = to_json(&bomb).unwrap_err().message;
         assert!(message.contains("alias"), "{message}");

@@ -1,0 +1,232 @@
+//! What a review costs, next to a floor measured in the same run: the time that `serde_json` needs to skip over the same
+//! bytes with `RawValue`. Times mean nothing on a shared machine; the ratio does.
+//!
+//! Printed around criterion's own figures: first the memory that compiled CRDs hold, last a table of ratios.
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::cast_precision_loss, missing_docs, reason = "a bench")]
+
+use criterion::{BenchmarkId, Criterion, Throughput};
+use kube_unions::admission::{Phase, Ratcheting, review};
+use kube_unions::catalog::{Builder, Catalog};
+use kube_unions::declaration::Definition;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+/// Bodies of about these sizes, in bytes.
+const SIZES: [usize; 3] = [2_300, 57_000, 925_000];
+
+fn main() {
+    let listing = std::env::args().any(|argument| argument == "--list");
+    if !listing {
+        // First, while the process holds nothing else.
+        print_memory();
+    }
+    let catalog = catalog(1);
+    let mut criterion = Criterion::default()
+        .warm_up_time(Duration::from_millis(500))
+        .measurement_time(Duration::from_secs(2))
+        .configure_from_args();
+    for size in SIZES {
+        let body = body(size);
+        let mut group = criterion.benchmark_group("review");
+        group.throughput(Throughput::Bytes(body.len() as u64));
+        group.bench_function(BenchmarkId::new("skip", size), |bencher| bencher.iter(|| skip(black_box(&body))));
+        for (name, phase) in [("mutate", Phase::Mutate), ("validate", Phase::Validate)] {
+            group.bench_function(BenchmarkId::new(name, size), |bencher| {
+                bencher.iter(|| answer(&catalog, phase, black_box(&body)))
+            });
+        }
+        group.finish();
+    }
+    let many = self::catalog(2_000);
+    criterion.bench_function("lookup/one of 2000 kinds", |bencher| {
+        bencher.iter(|| {
+            black_box(&many).lookup(black_box("g999.example.com"), black_box("v1"), black_box("Thing999")).is_some()
+        })
+    });
+    let crd = crd(0);
+    let name = format!("compile/CRD of {} KB", crd.len() / 1000);
+    criterion.bench_function(&name, |bencher| {
+        bencher.iter(|| {
+            let mut builder = Builder::new();
+            builder.apply(Definition::from_json(black_box(&crd)).unwrap());
+            builder.build()
+        })
+    });
+    criterion.final_summary();
+    if !listing {
+        print_ratios(&catalog);
+    }
+}
+
+fn skip(body: &[u8]) -> usize {
+    serde_json::from_slice::<&RawValue>(body).unwrap().get().len()
+}
+
+fn answer(catalog: &Catalog, phase: Phase, body: &[u8]) -> Vec<u8> {
+    review(catalog, phase, Ratcheting::Enabled, body).unwrap().to_json()
+}
+
+/// Floor and review in turns, so that whatever else the machine does meets both; the best of many of each.
+fn print_ratios(catalog: &Catalog) {
+    println!("\n{:>10}  {:>10}  {:>10}  {:>6}  {:>10}  {:>6}", "body", "skip", "mutate", "ratio", "validate", "ratio");
+    for size in SIZES {
+        let body = body(size);
+        assert!(
+            review(catalog, Phase::Mutate, Ratcheting::Enabled, &body).unwrap().changes().len() == 3,
+            "three unions are touched"
+        );
+        let rounds = 200_000_000 / size / 10;
+        let [mut floor, mut mutate, mut validate] = [Duration::MAX; 3];
+        for _ in 0..rounds.clamp(200, 20_000) {
+            floor = floor.min(time(|| skip(black_box(&body))));
+            mutate = mutate.min(time(|| answer(catalog, Phase::Mutate, black_box(&body))));
+            validate = validate.min(time(|| answer(catalog, Phase::Validate, black_box(&body))));
+        }
+        let ratio = |time: Duration| time.as_secs_f64() / floor.as_secs_f64();
+        println!(
+            "{:>8} B  {floor:>10.1?}  {mutate:>10.1?}  {:>6.2}  {validate:>10.1?}  {:>6.2}",
+            body.len(),
+            ratio(mutate),
+            ratio(validate)
+        );
+    }
+}
+
+fn time<T>(work: impl FnOnce() -> T) -> Duration {
+    let start = Instant::now();
+    black_box(work());
+    start.elapsed()
+}
+
+/// What the operating system says the process holds: CRDs are made, compiled and dropped one at a time, as the watch does.
+fn print_memory() {
+    const CRDS: usize = 2_000;
+    let Some(before) = resident() else {
+        println!("\nmemory: not told, for this system has no /proc/self/status");
+        return;
+    };
+    let mut builder = Builder::new();
+    let mut written = 0;
+    for text in (0..CRDS).map(crd) {
+        written += text.len();
+        builder.apply(Definition::from_json(&text).unwrap());
+    }
+    let catalog = builder.build();
+    let held = resident().unwrap_or(before).saturating_sub(before);
+    println!(
+        "\n{CRDS} CRDs ({} MB as JSON) with {} unions hold {:.1} MiB once compiled",
+        written / 1_000_000,
+        catalog.union_count(),
+        held as f64 / 1024.0
+    );
+}
+
+/// Resident memory of this process, in KiB.
+fn resident() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?.split_whitespace().next()?.parse().ok()
+}
+
+fn catalog(crds: usize) -> Catalog {
+    let mut builder = Builder::new();
+    for number in 0..crds {
+        builder.apply(Definition::from_json(&crd(number)).unwrap());
+    }
+    builder.build()
+}
+
+/// A CRD as they are: mostly fields that have nothing to do with unions, each with a description.
+fn crd(number: usize) -> String {
+    let padding = |count: usize| -> serde_json::Map<String, Value> {
+        let field =
+            |at| (format!("field{at}"), json!({"type": "string", "description": "What this field is for. ".repeat(6)}));
+        (0..count).map(field).collect()
+    };
+    let object = json!({"type": "object", "properties": padding(4)});
+    let mut strategy = json!({"type": "object", "properties": padding(10)});
+    strategy["properties"]["type"] = json!({"type": "string", "enum": ["Canary", "Recreate", "RollingUpdate"],
+        "x-kubernetes-unions": {"fieldMembers": {
+            "Canary": {"name": "canary"}, "RollingUpdate": {"name": "rollingUpdate", "optional": true}, "Recreate": null}}});
+    strategy["properties"]["canary"] = object.clone();
+    strategy["properties"]["rollingUpdate"] = object.clone();
+    let mut source = json!({"type": "object", "properties": padding(10),
+        "x-kubernetes-unions": [{"fields-to-discriminateBy": {"git": "Git", "oci": "OCI"}}]});
+    source["properties"]["git"] = object.clone();
+    source["properties"]["oci"] = object;
+    let mut item = source.clone();
+    item["required"] = json!(["name"]);
+    item["properties"]["name"] = json!({"type": "string"});
+    let mut spec = json!({"type": "object", "properties": padding(60)});
+    spec["properties"]["strategy"] = strategy;
+    spec["properties"]["source"] = source;
+    spec["properties"]["items"] = json!({"type": "array", "items": item,
+        "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("thing{number}s.g{number}.example.com")},
+        "spec": {"group": format!("g{number}.example.com"), "names": {"kind": format!("Thing{number}")}, "versions": [{
+            "name": "v1", "subresources": {"status": {}}, "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}}]}
+    })
+    .to_string()
+}
+
+/// An update of about `size` bytes that switches three unions: one by its discriminator, two by a member.
+fn body(size: usize) -> Vec<u8> {
+    let envelope = 900;
+    let half = size.saturating_sub(envelope) / 2;
+    let object = |switched: bool| {
+        let mut spec = json!({
+            "strategy": {"type": "Canary", "canary": {"field0": "5"}},
+            "source": {"git": {"field0": "x"}},
+            "items": [{"name": "a", "oci": {"field0": "y"}}],
+        });
+        if switched {
+            spec["strategy"]["type"] = json!("Recreate");
+            spec["source"]["oci"] = json!({"field1": "z"});
+            spec["items"][0]["git"] = json!({"field1": "z"});
+        }
+        let mut object = json!({
+            "apiVersion": "g0.example.com/v1", "kind": "Thing0",
+            "metadata": {"name": "thing", "namespace": "default", "labels": {}, "annotations": {}},
+            "spec": spec,
+        });
+        // What fills objects in a cluster: small strings, nested a few deep.
+        let mut number = 0;
+        while object.to_string().len() < half {
+            let entries: serde_json::Map<_, _> = (0..20)
+                .map(|at| {
+                    (
+                        format!("field{at}"),
+                        json!({"name": format!("value-{number}-{at}"), "on": at % 2 == 0, "count": at * 17}),
+                    )
+                })
+                .collect();
+            if size < 5_000 {
+                object["metadata"]["labels"][format!("label-{number}")] = json!("some value of a label");
+            } else {
+                object["spec"][format!("padding{number}")] = Value::Object(entries);
+            }
+            number += 1;
+        }
+        object
+    };
+    json!({
+        "kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1",
+        "request": {
+            "uid": "705ab4f5-6393-11e8-b7cc-42010a800002",
+            "kind": {"group": "g0.example.com", "version": "v1", "kind": "Thing0"},
+            "resource": {"group": "g0.example.com", "version": "v1", "resource": "thing0s"},
+            "requestKind": {"group": "g0.example.com", "version": "v1", "kind": "Thing0"},
+            "requestResource": {"group": "g0.example.com", "version": "v1", "resource": "thing0s"},
+            "name": "thing", "namespace": "default", "operation": "UPDATE",
+            "userInfo": {"username": "admin", "uid": "014fbff9a07c", "groups": ["system:authenticated", "my-admin-group"]},
+            "object": object(true), "oldObject": object(false),
+            "dryRun": false,
+            "options": {"kind": "UpdateOptions", "apiVersion": "meta.k8s.io/v1"},
+        }
+    })
+    .to_string()
+    .into_bytes()
+}

@@ -1,0 +1,252 @@
+//! A real kube-apiserver on a real etcd, on loopback, with ports and data of its own.
+
+use std::env;
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::http::Client;
+use crate::kubectl::Kubectl;
+use crate::pki::{self, Authority, ServingCertificate};
+use crate::process::{self, Process, Workspace};
+
+/// Enough for a loaded machine; a control plane is ready after about five seconds.
+const STARTUP: Duration = Duration::from_secs(90);
+const SHUTDOWN: Duration = Duration::from_secs(60);
+
+const ADMIN_TOKEN: &str = "admin-token";
+const WEBHOOK_TOKEN: &str = "webhook-token";
+
+/// A running control plane. Dropping it stops it and removes its data.
+pub(crate) struct ControlPlane {
+    // In this order they are dropped: the server before its storage, and both before their data.
+    api_server: Process,
+    etcd: Process,
+    layout: Layout,
+    client: Client,
+}
+
+/// What stays the same when the API server is restarted.
+struct Layout {
+    assets: PathBuf,
+    workspace: Workspace,
+    authority: Authority,
+    serving: ServingCertificate,
+    etcd_port: u16,
+    api_port: u16,
+}
+
+impl ControlPlane {
+    /// Starts etcd and an API server, and waits until they answer.
+    pub(crate) fn start() -> Result<Self, String> {
+        let assets = assets()?;
+        // A port that was free a moment ago may be taken by the time the server binds it, so this may need another try.
+        let mut last = String::new();
+        for _ in 0..3 {
+            match Self::try_start(assets) {
+                Ok(control_plane) => return Ok(control_plane),
+                Err(message) if message.contains("address already in use") => last = message,
+                Err(message) => return Err(message),
+            }
+        }
+        Err(last)
+    }
+
+    fn try_start(assets: &Path) -> Result<Self, String> {
+        let workspace = Workspace::new("control-plane");
+        let authority = Authority::new("kube-unions tests");
+        let serving = authority.issue(&workspace.path().join("serving"));
+        let [etcd_port, api_port] = free_ports();
+        let layout = Layout { assets: assets.to_owned(), workspace, authority, serving, etcd_port, api_port };
+        layout.write_files();
+
+        let mut etcd = layout.start_etcd();
+        let health = Client::plain(format!("http://127.0.0.1:{etcd_port}"));
+        process::wait_until_ready("etcd", STARTUP, &mut [&mut etcd], || {
+            health.get("/health").is_ok_and(|answer| answer.body["health"] == "true")
+        })?;
+        let mut api_server = layout.start_api_server();
+        let client = Client::tls(layout.api_url(), layout.authority.pem(), Some(ADMIN_TOKEN));
+        wait_until_ready(&client, &mut [&mut api_server, &mut etcd])?;
+        let control_plane = Self { api_server, etcd, layout, client };
+        control_plane.kubectl("setup").apply(&rights_of_the_webhook().to_string()).accepted();
+        Ok(control_plane)
+    }
+
+    /// Ends the API server; its data stay.
+    pub(crate) fn stop_api_server(&mut self) {
+        self.api_server.terminate();
+        self.api_server.wait_for_exit(SHUTDOWN);
+    }
+
+    /// Starts the API server again, on the same port and the same data, and waits until it answers.
+    pub(crate) fn start_api_server(&mut self) {
+        self.api_server = self.layout.start_api_server();
+        if let Err(message) = wait_until_ready(&self.client, &mut [&mut self.api_server, &mut self.etcd]) {
+            panic!("{message}");
+        }
+    }
+
+    /// A client with all rights.
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// A kubectl with all rights; what it learns about the API is cached under `name`, apart from every other.
+    pub(crate) fn kubectl(&self, name: &str) -> Kubectl {
+        Kubectl::new(
+            self.layout.assets.join("kubectl"),
+            self.layout.file("admin.kubeconfig"),
+            self.layout.file("kubectl").join(name),
+        )
+    }
+
+    /// The kubeconfig of a user who may read CRDs and nothing else.
+    pub(crate) fn webhook_kubeconfig(&self) -> PathBuf {
+        self.layout.file("webhook.kubeconfig")
+    }
+}
+
+impl Layout {
+    fn file(&self, name: &str) -> PathBuf {
+        self.workspace.path().join(name)
+    }
+
+    fn api_url(&self) -> String {
+        format!("https://127.0.0.1:{}", self.api_port)
+    }
+
+    fn write_files(&self) {
+        let (private, public) = pki::signing_key_pair();
+        self.workspace.write("service-accounts.key", &private);
+        self.workspace.write("service-accounts.pub", &public);
+        self.workspace.write("ca.crt", self.authority.pem());
+        self.workspace.write(
+            "tokens.csv",
+            &format!("{ADMIN_TOKEN},admin,admin,\"system:masters\"\n{WEBHOOK_TOKEN},kube-unions,kube-unions\n"),
+        );
+        for (user, token) in [("admin", ADMIN_TOKEN), ("webhook", WEBHOOK_TOKEN)] {
+            self.workspace.write(&format!("{user}.kubeconfig"), &self.kubeconfig(user, token).to_string());
+        }
+    }
+
+    fn kubeconfig(&self, user: &str, token: &str) -> Value {
+        json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "e2e", "cluster": {"server": self.api_url(), "certificate-authority": self.file("ca.crt")}}],
+            "users": [{"name": user, "user": {"token": token}}],
+            "contexts": [{"name": "e2e", "context": {"cluster": "e2e", "user": user}}],
+            "current-context": "e2e",
+        })
+    }
+
+    fn start_etcd(&self) -> Process {
+        let url = format!("http://127.0.0.1:{}", self.etcd_port);
+        let args = [
+            format!("--data-dir={}", self.file("etcd").display()),
+            format!("--listen-client-urls={url}"),
+            format!("--advertise-client-urls={url}"),
+            "--listen-peer-urls=http://127.0.0.1:0".to_owned(),
+            "--unsafe-no-fsync".to_owned(),
+            "--log-level=warn".to_owned(),
+        ];
+        Process::start(&self.assets.join("etcd"), &args, &[], &self.file("etcd.log"))
+    }
+
+    fn start_api_server(&self) -> Process {
+        let args = [
+            format!("--etcd-servers=http://127.0.0.1:{}", self.etcd_port),
+            "--bind-address=127.0.0.1".to_owned(),
+            format!("--secure-port={}", self.api_port),
+            format!("--cert-dir={}", self.file("api-server").display()),
+            format!("--tls-cert-file={}", self.serving.certificate.display()),
+            format!("--tls-private-key-file={}", self.serving.key.display()),
+            format!("--token-auth-file={}", self.file("tokens.csv").display()),
+            "--authorization-mode=RBAC".to_owned(),
+            "--disable-admission-plugins=ServiceAccount".to_owned(),
+            "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
+            format!("--service-account-key-file={}", self.file("service-accounts.pub").display()),
+            format!("--service-account-signing-key-file={}", self.file("service-accounts.key").display()),
+            "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
+            // Else a watch that nobody ends would hold up the end of the server for a minute.
+            "--shutdown-watch-termination-grace-period=2s".to_owned(),
+            // It would advertise its address to pods, and refuses to advertise loopback.
+            "--endpoint-reconciler-type=none".to_owned(),
+        ];
+        Process::start(&self.assets.join("kube-apiserver"), &args, &[], &self.file("kube-apiserver.log"))
+    }
+}
+
+fn wait_until_ready(client: &Client, servers: &mut [&mut Process]) -> Result<(), String> {
+    process::wait_until_ready("the control plane", STARTUP, servers, || {
+        let ok = |path| client.get(path).is_ok_and(|answer| answer.status == 200);
+        ok("/readyz") && ok("/api/v1/namespaces/default")
+    })
+}
+
+/// What the webhook needs of a cluster, and no more.
+fn rights_of_the_webhook() -> Value {
+    json!({"apiVersion": "v1", "kind": "List", "items": [
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+            "metadata": {"name": "kube-unions"},
+            "rules": [{
+                "apiGroups": ["apiextensions.k8s.io"],
+                "resources": ["customresourcedefinitions"],
+                "verbs": ["get", "list", "watch"],
+            }],
+        },
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+            "metadata": {"name": "kube-unions"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "kube-unions"},
+            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "kube-unions"}],
+        },
+    ]})
+}
+
+/// The folder with kube-apiserver, etcd and kubectl; found, or made, once a test run.
+fn assets() -> Result<&'static Path, String> {
+    static ASSETS: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    ASSETS.get_or_init(find_assets).as_deref().map_err(Clone::clone)
+}
+
+fn find_assets() -> Result<PathBuf, String> {
+    let folder = match env::var_os("KUBEBUILDER_ASSETS") {
+        Some(folder) => PathBuf::from(folder),
+        None => make_assets()?,
+    };
+    for name in ["kube-apiserver", "etcd", "kubectl"] {
+        if !fs::metadata(folder.join(name)).is_ok_and(|file| file.is_file()) {
+            return Err(format!(
+                "no control plane: `{}` has no `{name}`; KUBE_UNIONS_E2E=skip leaves these tests out",
+                folder.display()
+            ));
+        }
+    }
+    Ok(folder)
+}
+
+fn make_assets() -> Result<PathBuf, String> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/controlplane/assets.sh");
+    let output = Command::new(&script)
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| format!("no control plane: `{}` cannot be run: {error}", script.display()))?;
+    if !output.status.success() {
+        return Err("no control plane: set KUBEBUILDER_ASSETS, or see `make assets`; KUBE_UNIONS_E2E=skip leaves these tests out".to_owned());
+    }
+    Ok(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()))
+}
+
+/// Ports that nobody listens on, different from each other.
+fn free_ports<const N: usize>() -> [u16; N] {
+    let listeners = [(); N].map(|()| TcpListener::bind("127.0.0.1:0").expect("loopback has a free port"));
+    listeners.map(|listener| listener.local_addr().expect("a listener has an address").port())
+}

@@ -1,0 +1,254 @@
+//! From a CRD to its unions being enforced: how they get to the cluster, and how soon a change counts.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::cluster::Cluster;
+use crate::kind::{Kind, annotate, parse};
+use crate::load::{Load, Outcome, causes};
+use crate::wait::{eventually, for_some};
+
+/// What is promised between a change of a CRD and its being enforced.
+const PROMISED: Duration = Duration::from_secs(1);
+const SETTLED: Duration = Duration::from_secs(20);
+
+const CANARY_MISSING: &str = "spec.strategy.canary: Required value: must be specified when `type` is \"Canary\"";
+const ROLLING_UPDATE_FORBIDDEN: &str =
+    "spec.strategy.rollingUpdate: Forbidden: may only be specified when `type` is \"RollingUpdate\"";
+
+#[test]
+fn kubectl_refuses_a_crd_that_still_has_the_extension_in_its_schema() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let rollouts = Kind::new(cluster, "rollout");
+    rollouts.kubectl().apply(&rollouts.authored()).refused("x-kubernetes-unions");
+}
+
+#[test]
+fn an_annotated_crd_is_accepted_by_strict_validation_and_enforced_within_a_second() {
+    let Some(cluster) = Cluster::shared() else { return };
+    // Another kind of the same group is there first, and so the webhook is known to be registered for the group.
+    let sources = cluster.install("source");
+    let rollouts = Kind::in_group(cluster, "rollout", sources.group().to_owned());
+    let pid = cluster.webhook.pid();
+
+    rollouts.kubectl().apply(&rollouts.annotated()).accepted().warned(&[]);
+    wait_until_established(&rollouts);
+    let invalid = rollouts.object("x", &json!({"strategy": {"type": "Recreate", "rollingUpdate": {"maxSurge": 1}}}));
+    // Once established it still takes the API server itself a moment (404) until anybody can create an object.
+    let mut served = None;
+    let status = for_some(SETTLED, || {
+        let answer = rollouts.post_dry(&invalid).expect("the API server answers");
+        assert!([201, 404, 422].contains(&answer.status), "{answer:?}");
+        if answer.status != 404 {
+            served.get_or_insert_with(Instant::now);
+        }
+        (answer.status == 422).then_some(answer.body)
+    })
+    .expect("the unions of a CRD are enforced");
+    let took = served.expect("the kind is served").elapsed();
+
+    assert_eq!(causes(&status), [ROLLING_UPDATE_FORBIDDEN]);
+    assert!(took <= PROMISED, "enforced after {took:?}");
+    assert_eq!(cluster.webhook.pid(), pid);
+}
+
+#[test]
+fn every_sample_crd_is_accepted_by_strict_validation_once_annotated() {
+    let Some(cluster) = Cluster::shared() else { return };
+    for sample in ["rollout", "route", "monitor", "source", "backup", "pipeline"] {
+        let kind = Kind::new(cluster, sample);
+        kind.kubectl().apply(&kind.annotated()).accepted().warned(&[]);
+        wait_until_established(&kind);
+    }
+}
+
+#[test]
+fn a_crd_applied_without_validation_is_enforced_through_its_last_applied_configuration() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let rollouts = Kind::new(cluster, "rollout");
+    rollouts.kubectl().run_with(&["apply", "--validate=false", "-f", "-"], &rollouts.authored()).accepted();
+    rollouts.wait_until_served();
+    rollouts.register(&cluster.webhook);
+
+    let crd = definition(&rollouts);
+    assert!(!crd["spec"].to_string().contains("x-kubernetes-unions"), "the API server drops the extension: {crd}");
+    assert_eq!(crd["metadata"]["annotations"]["kube-unions.dev/unions"], Value::Null);
+    rollouts
+        .apply("x", &json!({"strategy": {"type": "Recreate", "rollingUpdate": {"maxSurge": 1}}}))
+        .rejected(&rollouts.invalid("x", &[ROLLING_UPDATE_FORBIDDEN]));
+}
+
+#[test]
+fn a_changed_annotation_is_enforced_within_a_second_under_a_stream_of_requests() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let rollouts = cluster.install("rollout");
+    let stream = Stream::start(&rollouts);
+    stream.load.wait_for_a_round(3);
+
+    rollouts.kubectl().apply(&with_optional_canary(&rollouts)).accepted();
+    let changed = Instant::now();
+    stream.load.wait_for(PROMISED, "the new declaration", |outcome| {
+        outcome.object == Stream::NEWLY_VALID && outcome.status() == 201
+    });
+    stream.load.wait_for_a_round(3);
+
+    let outcomes = stream.load.finish();
+    for outcome in &outcomes {
+        match outcome.object {
+            Stream::NEWLY_VALID if outcome.status() == 201 => {}
+            Stream::NEWLY_VALID => assert_rejected(outcome, CANARY_MISSING),
+            Stream::INVALID => assert_rejected(outcome, ROLLING_UPDATE_FORBIDDEN),
+            _ => assert_eq!(outcome.status(), 201, "{outcome:?}"),
+        }
+    }
+    let decided: Vec<&Outcome> = outcomes.iter().filter(|outcome| outcome.object == Stream::NEWLY_VALID).collect();
+    let old = decided.iter().take_while(|outcome| outcome.status() == 422).count();
+    assert!(old > 0, "the stream began under the old declaration");
+    assert!(
+        decided[old..].iter().all(|outcome| outcome.status() == 201),
+        "once it counts, the old one never does again"
+    );
+    assert!(decided[old].sent <= changed + PROMISED);
+}
+
+#[test]
+fn a_crd_deleted_and_created_again_is_enforced_within_a_second_under_a_stream_of_requests() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let rollouts = cluster.install("rollout");
+    let stream = Stream::start(&rollouts);
+    stream.load.wait_for_a_round(3);
+
+    rollouts.delete_definition();
+    stream.load.wait_for(SETTLED, "the kind to be gone", |outcome| outcome.status() == 404);
+    // Created anew with another declaration: a plan that survived the deletion would show.
+    rollouts.kubectl().apply(&with_optional_canary(&rollouts)).accepted();
+    stream
+        .load
+        .wait_for(SETTLED, "the kind to be back", |outcome| outcome.object == Stream::VALID && outcome.status() == 201);
+    let served = Instant::now();
+    stream
+        .load
+        .wait_for(PROMISED, "enforcement", |outcome| outcome.object == Stream::INVALID && outcome.status() == 422);
+    stream.load.wait_for_a_round(3);
+
+    let outcomes = stream.load.finish();
+    for outcome in &outcomes {
+        // 404: there is no such kind; 403: its CRD is being deleted.
+        let expected = match outcome.object {
+            Stream::VALID => [201, 404, 403].as_slice(),
+            _ => [201, 404, 403, 422].as_slice(),
+        };
+        assert!(expected.contains(&outcome.status()), "{outcome:?}");
+        match (outcome.status(), outcome.object) {
+            (422, Stream::NEWLY_VALID) => assert_rejected(outcome, CANARY_MISSING),
+            (422, _) => assert_rejected(outcome, ROLLING_UPDATE_FORBIDDEN),
+            _ => {}
+        }
+    }
+    let first_gone =
+        outcomes.iter().position(|outcome| [404, 403].contains(&outcome.status())).expect("the kind was gone");
+    let enforced = |outcome: &&Outcome| outcome.object != Stream::VALID;
+    assert!(
+        outcomes[..first_gone].iter().filter(enforced).all(|outcome| outcome.status() == 422),
+        "enforced to the end"
+    );
+    for outcome in outcomes.iter().filter(|outcome| outcome.sent >= served + PROMISED) {
+        assert_eq!(outcome.status(), if outcome.object == Stream::INVALID { 422 } else { 201 }, "{outcome:?}");
+    }
+}
+
+#[test]
+fn taking_the_annotation_away_ends_the_enforcement() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let rollouts = cluster.install("rollout");
+    let invalid = rollouts.object("x", &json!({"strategy": {"type": "Recreate", "rollingUpdate": {}}}));
+    assert_eq!(rollouts.post_dry(&invalid).unwrap().status, 422);
+
+    let mut crd = parse(&rollouts.annotated());
+    crd["metadata"]["annotations"].as_object_mut().unwrap().remove("kube-unions.dev/unions");
+    rollouts.kubectl().apply(&crd.to_string()).accepted();
+    assert!(eventually(PROMISED, || rollouts.post_dry(&invalid).unwrap().status == 201));
+}
+
+#[test]
+fn a_broken_annotation_is_reported_and_leaves_the_last_good_one_in_force() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let rollouts = cluster.install("rollout");
+    let invalid = rollouts.object("x", &json!({"strategy": {"type": "Recreate", "rollingUpdate": {}}}));
+    let faults = || metric(cluster, "kube_unions_declaration_faults");
+    let before = faults();
+
+    rollouts
+        .kubectl()
+        .run(&["annotate", "crd", &rollouts.definition_name(), "--overwrite", "kube-unions.dev/unions={"])
+        .accepted();
+    assert!(eventually(SETTLED, || faults() > before), "a broken declaration is counted");
+    assert!(cluster.webhook.log().contains(&rollouts.definition_name()), "a broken declaration is logged");
+    assert_eq!(causes(&rollouts.post_dry(&invalid).unwrap().body), [ROLLING_UPDATE_FORBIDDEN]);
+
+    rollouts.apply_definition();
+    assert!(eventually(SETTLED, || faults() == before), "a mended declaration is no fault any more");
+    assert_eq!(rollouts.post_dry(&invalid).unwrap().status, 422);
+}
+
+/// Three objects sent in turn; what becomes of each follows from the declaration in force.
+struct Stream {
+    load: Load,
+}
+
+impl Stream {
+    /// Rejected by the sample's declaration, accepted by the changed one.
+    const NEWLY_VALID: usize = 0;
+    /// Rejected by both.
+    const INVALID: usize = 1;
+    /// Accepted by both.
+    const VALID: usize = 2;
+
+    fn start(rollouts: &Kind) -> Self {
+        let objects = [
+            json!({"strategy": {"type": "Canary"}}),
+            json!({"strategy": {"type": "Recreate", "rollingUpdate": {"maxSurge": 1}}}),
+            json!({"strategy": {"type": "Canary", "canary": {"weight": 10}}}),
+        ];
+        let objects = objects.iter().map(|spec| rollouts.object("stream", spec)).collect();
+        Self { load: Load::start(rollouts.client(), &rollouts.path(""), objects) }
+    }
+}
+
+/// The sample's CRD, where `canary` need not be set when `type` is Canary.
+fn with_optional_canary(rollouts: &Kind) -> String {
+    let mut crd = parse(&rollouts.authored());
+    let schema = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    let union =
+        &mut schema["properties"]["spec"]["properties"]["strategy"]["properties"]["type"]["x-kubernetes-unions"];
+    union["fieldMembers"]["Canary"]["optional"] = json!(true);
+    annotate(&crd.to_string())
+}
+
+fn assert_rejected(outcome: &Outcome, cause: &str) {
+    assert_eq!(outcome.status(), 422, "{outcome:?}");
+    assert_eq!(outcome.causes(), [cause]);
+}
+
+fn definition(kind: &Kind) -> Value {
+    let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{}", kind.definition_name());
+    kind.client().get(&path).expect("the API server answers").body
+}
+
+fn wait_until_established(kind: &Kind) {
+    let established = eventually(SETTLED, || {
+        let crd = definition(kind);
+        let conditions = crd["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
+        conditions.iter().any(|condition| condition["type"] == "Established" && condition["status"] == "True")
+    });
+    assert!(established, "{} is established", kind.definition_name());
+}
+
+/// The value of a gauge of the shared webhook.
+fn metric(cluster: &Cluster, name: &str) -> f64 {
+    let metrics = cluster.webhook.ops().get("/metrics").expect("the webhook has metrics");
+    let line = metrics.text().lines().find(|line| line.split([' ', '{']).next() == Some(name));
+    let value = line.and_then(|line| line.rsplit_once(' ')?.1.parse().ok());
+    value.unwrap_or_else(|| panic!("no metric `{name}`"))
+}

@@ -1,0 +1,104 @@
+//! HTTP as the tests speak it: JSON in, status and JSON out, every call with a time limit.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use ureq::http;
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+
+/// Longer than anything the API server does on purpose, so running into it is a failure and not a result.
+const LIMIT: Duration = Duration::from_secs(15);
+
+/// A client of one server. Clones share its connections.
+#[derive(Clone)]
+pub(crate) struct Client {
+    agent: ureq::Agent,
+    base: String,
+    token: Option<String>,
+}
+
+/// An answer. A body that is not JSON is a JSON string here.
+#[derive(Debug, Clone)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) body: Value,
+}
+
+impl Client {
+    /// A client of a plain HTTP server.
+    pub(crate) fn plain(base: impl Into<String>) -> Self {
+        Self { agent: agent(None), base: base.into(), token: None }
+    }
+
+    /// A client of a server whose certificate `ca` (PEM) signed.
+    pub(crate) fn tls(base: impl Into<String>, ca: &str, token: Option<&str>) -> Self {
+        Self { agent: agent(Some(ca)), base: base.into(), token: token.map(str::to_owned) }
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Result<Answer, String> {
+        self.send("GET", path, "application/json", b"")
+    }
+
+    pub(crate) fn post(&self, path: &str, body: &Value) -> Result<Answer, String> {
+        self.send("POST", path, "application/json", body.to_string().as_bytes())
+    }
+
+    pub(crate) fn delete(&self, path: &str) -> Result<Answer, String> {
+        self.send("DELETE", path, "application/json", b"")
+    }
+
+    /// The error is what went wrong before there was an answer: no connection, a time limit, a broken transfer.
+    pub(crate) fn send(&self, method: &str, path: &str, content_type: &str, body: &[u8]) -> Result<Answer, String> {
+        let mut request = http::Request::builder().method(method).uri(format!("{}{path}", self.base));
+        if !content_type.is_empty() {
+            request = request.header("content-type", content_type);
+        }
+        if let Some(token) = &self.token {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        let failed = |error: ureq::Error| format!("{method} {path}: {error}");
+        let mut response = if body.is_empty() && method != "POST" {
+            self.agent.run(request.body(()).expect("a request is well formed"))
+        } else {
+            self.agent.run(request.body(body).expect("a request is well formed"))
+        }
+        .map_err(failed)?;
+        let status = response.status().as_u16();
+        let text = response.body_mut().read_to_string().map_err(failed)?;
+        Ok(Answer { status, body: serde_json::from_str(&text).unwrap_or(Value::String(text)) })
+    }
+}
+
+impl Answer {
+    pub(crate) fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+
+    /// The body of an answer that is text.
+    pub(crate) fn text(&self) -> &str {
+        self.body.as_str().unwrap_or_default()
+    }
+}
+
+fn agent(ca: Option<&str>) -> ureq::Agent {
+    let mut config = ureq::Agent::config_builder()
+        .http_status_as_error(false)
+        .allow_non_standard_methods(true)
+        .proxy(None)
+        .timeout_global(Some(LIMIT));
+    if let Some(ca) = ca {
+        config = config.tls_config(TlsConfig::builder().root_certs(roots(ca)).build());
+    }
+    config.build().into()
+}
+
+fn roots(pem: &str) -> RootCerts {
+    let certificates: Vec<Certificate<'static>> = parse_pem(pem.as_bytes())
+        .filter_map(|item| match item.expect("the authority's certificate is PEM") {
+            PemItem::Certificate(certificate) => Some(certificate),
+            _ => None,
+        })
+        .collect();
+    RootCerts::Specific(Arc::new(certificates))
+}

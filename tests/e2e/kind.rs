@@ -1,0 +1,245 @@
+//! A kind under test: a sample's CRD in an API group of its own, so that tests that run side by side never meet.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::cluster::Cluster;
+use crate::http::{Answer, Client};
+use crate::kubectl::{Kubectl, Output};
+use crate::wait::{eventually, for_some};
+use crate::webhook::{Webhook, kube_unions};
+
+/// The group of the samples as they are on disk.
+pub(crate) const SAMPLES_GROUP: &str = "samples.kube-unions.dev";
+
+/// For what the API server does in the background; far more than it takes.
+const SETTLED: Duration = Duration::from_secs(20);
+
+/// A kind, and a kubectl of its own.
+pub(crate) struct Kind<'c> {
+    cluster: &'c Cluster,
+    sample: PathBuf,
+    group: String,
+    kind: String,
+    plural: String,
+    kubectl: Kubectl,
+}
+
+impl<'c> Kind<'c> {
+    /// Like the kind of a sample's folder, in a new group. Nothing is installed yet.
+    pub(crate) fn new(cluster: &'c Cluster, sample: &str) -> Self {
+        Self::in_group(cluster, sample, cluster.new_group())
+    }
+
+    /// The kind of a sample's folder in the given group.
+    pub(crate) fn in_group(cluster: &'c Cluster, sample: &str, group: String) -> Self {
+        let folder = samples().join(sample);
+        let crd = parse(&read(&folder.join("crd.yaml")));
+        let name = |field: &str| crd["spec"]["names"][field].as_str().expect("a sample's CRD has names").to_owned();
+        let kubectl = cluster.control_plane.kubectl(&format!("{group}-{sample}"));
+        Self { cluster, sample: folder, group, kind: name("kind"), plural: name("plural"), kubectl }
+    }
+
+    /// The kind of a sample that the tests of this process share; each keeps to objects of its own.
+    pub(crate) fn shared(sample: &'static str) -> Option<&'static Kind<'static>> {
+        static KINDS: Mutex<BTreeMap<&str, &Kind<'_>>> = Mutex::new(BTreeMap::new());
+        let cluster = Cluster::shared()?;
+        // A test that failed to install a kind says so itself; the next one may try again.
+        let mut kinds = KINDS.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(*kinds.entry(sample).or_insert_with(|| Box::leak(Box::new(cluster.install(sample)))))
+    }
+
+    pub(crate) fn group(&self) -> &str {
+        &self.group
+    }
+
+    pub(crate) fn kubectl(&self) -> &Kubectl {
+        &self.kubectl
+    }
+
+    /// A client of the API server with all rights.
+    pub(crate) fn client(&self) -> &Client {
+        self.cluster.control_plane.client()
+    }
+
+    /// The name of the CRD.
+    pub(crate) fn definition_name(&self) -> String {
+        format!("{}.{}", self.plural, self.group)
+    }
+
+    /// The resource, said so that kubectl cannot take another group's.
+    pub(crate) fn resource(&self) -> String {
+        format!("{}.v1.{}", self.plural, self.group)
+    }
+
+    /// The sample's CRD as its author wrote it, with the extension in its schema.
+    pub(crate) fn authored(&self) -> String {
+        self.read("crd.yaml")
+    }
+
+    /// The same, passed through `kube-unions annotate`.
+    pub(crate) fn annotated(&self) -> String {
+        annotate(&self.authored())
+    }
+
+    /// A file of the sample's folder, for this kind's group.
+    pub(crate) fn read(&self, file: &str) -> String {
+        read(&self.sample.join(file)).replace(SAMPLES_GROUP, &self.group)
+    }
+
+    /// The names of the files in the sample's folder, sorted.
+    pub(crate) fn files(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.sample).expect("a sample has a folder");
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    /// An object of this kind.
+    pub(crate) fn object(&self, name: &str, spec: &Value) -> Value {
+        json!({
+            "apiVersion": format!("{}/v1", self.group),
+            "kind": self.kind,
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": spec,
+        })
+    }
+
+    /// Installs the annotated CRD.
+    pub(crate) fn apply_definition(&self) {
+        self.apply_definition_text(&self.annotated());
+    }
+
+    /// Installs the annotated CRD, changed.
+    pub(crate) fn apply_definition_with(&self, change: impl FnOnce(&mut Value)) {
+        let mut crd = parse(&self.authored());
+        change(&mut crd);
+        self.apply_definition_text(&annotate(&crd.to_string()));
+    }
+
+    /// Installs a CRD under strict validation and waits until the API server serves its kind.
+    pub(crate) fn apply_definition_text(&self, crd: &str) {
+        self.kubectl.apply(crd).accepted();
+        self.wait_until_served();
+    }
+
+    /// Waits until objects of this kind can be listed: the CRD is established, and the server has its handler ready.
+    pub(crate) fn wait_until_served(&self) {
+        let served = eventually(SETTLED, || self.client().get(&self.path("")).is_ok_and(|answer| answer.is_success()));
+        assert!(served, "the API server never served {}", self.resource());
+    }
+
+    /// Sends this group's objects to a webhook, and waits until both phases have been seen to reach it.
+    pub(crate) fn register(&self, webhook: &Webhook) {
+        self.kubectl.apply(&webhook.registration(&self.group).to_string()).accepted();
+        let valid = self.files().into_iter().filter(|file| file.starts_with("valid-"));
+        let probes: Vec<Value> = valid.map(|file| parse(&self.read(&file))).collect();
+        let reached = eventually(SETTLED, || {
+            probes.iter().all(|probe| self.post_dry(probe).is_ok())
+                && ["mutate", "validate"].iter().all(|phase| webhook.reviews(&self.group, phase) > 0)
+        });
+        assert!(reached, "reviews of `{}` never reached the webhook:\n{}", self.group, webhook.log());
+    }
+
+    /// The path of an object, or with an empty name of the collection.
+    pub(crate) fn path(&self, name: &str) -> String {
+        let collection = format!("/apis/{}/v1/namespaces/default/{}", self.group, self.plural);
+        if name.is_empty() { collection } else { format!("{collection}/{name}") }
+    }
+
+    /// Asks the API server to create an object, without storing it.
+    pub(crate) fn post_dry(&self, object: &Value) -> Result<Answer, String> {
+        self.client().post(&format!("{}?dryRun=All", self.path("")), object)
+    }
+
+    /// `kubectl apply` of an object with this spec.
+    pub(crate) fn apply(&self, name: &str, spec: &Value) -> Output {
+        self.kubectl.apply(&self.object(name, spec).to_string())
+    }
+
+    /// `kubectl apply --server-side` from the given manager, taking fields over.
+    pub(crate) fn apply_server_side(&self, manager: &str, name: &str, spec: &Value) -> Output {
+        let manager = format!("--field-manager={manager}");
+        let args = ["apply", "--server-side", "--force-conflicts", &manager, "-f", "-"];
+        self.kubectl.run_with(&args, &self.object(name, spec).to_string())
+    }
+
+    /// `kubectl patch --type=merge`.
+    pub(crate) fn merge(&self, name: &str, patch: &Value) -> Output {
+        self.kubectl.run(&["patch", &self.resource(), name, "--type=merge", "-p", &patch.to_string()])
+    }
+
+    /// `kubectl patch --type=merge --subresource=status`.
+    pub(crate) fn merge_status(&self, name: &str, patch: &Value) -> Output {
+        let patch = patch.to_string();
+        self.kubectl.run(&["patch", &self.resource(), name, "--subresource=status", "--type=merge", "-p", &patch])
+    }
+
+    /// `kubectl get`, a change, `kubectl replace`: what a client does that holds the object as a struct.
+    pub(crate) fn read_modify_write(&self, name: &str, change: impl FnOnce(&mut Value)) -> Output {
+        let mut object = self.kubectl.run(&["get", &self.resource(), name, "-o", "json"]).accepted().json();
+        change(&mut object);
+        self.kubectl.run_with(&["replace", "--validate=ignore", "-f", "-"], &object.to_string())
+    }
+
+    /// `kubectl label`.
+    pub(crate) fn label(&self, name: &str, label: &str) -> Output {
+        self.kubectl.run(&["label", &self.resource(), name, "--overwrite", label])
+    }
+
+    /// The object as it is stored.
+    #[track_caller]
+    pub(crate) fn stored(&self, name: &str) -> Value {
+        let answer = self.client().get(&self.path(name)).expect("the API server answers");
+        assert!(answer.is_success(), "{name} cannot be read: {answer:?}");
+        answer.body
+    }
+
+    /// The object's spec as it is stored.
+    #[track_caller]
+    pub(crate) fn spec(&self, name: &str) -> Value {
+        self.stored(name)["spec"].clone()
+    }
+
+    /// Deletes the CRD and waits until it is gone.
+    pub(crate) fn delete_definition(&self) {
+        let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{}", self.definition_name());
+        self.client().delete(&path).expect("the API server answers");
+        for_some(SETTLED, || (self.client().get(&path).expect("the API server answers").status == 404).then_some(()))
+            .expect("a CRD that is deleted goes away");
+    }
+
+    /// How the API server and kubectl begin a rejection of this kind.
+    pub(crate) fn invalid(&self, name: &str, causes: &[&str]) -> String {
+        let subject = format!("The {} \"{name}\" is invalid:", self.kind);
+        match causes {
+            [cause] => format!("{subject} {cause}"),
+            _ => causes.iter().fold(format!("{subject} "), |text, cause| format!("{text}\n* {cause}")),
+        }
+    }
+}
+
+/// `kube-unions annotate`, as a pipe.
+pub(crate) fn annotate(crd: &str) -> String {
+    kube_unions(&["annotate", "-f", "-"], crd).accepted().stdout
+}
+
+/// YAML or JSON text as a value.
+pub(crate) fn parse(text: &str) -> Value {
+    serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("cannot parse: {error}\n{text}"))
+}
+
+/// The folder of the samples.
+pub(crate) fn samples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/samples")
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("cannot read `{}`: {error}", path.display()))
+}

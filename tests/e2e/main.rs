@@ -1,0 +1,39 @@
+//! End to end: a real kube-apiserver, etcd and kubectl, and the release binary as a process of its own.
+//!
+//! The control plane's binaries come from `KUBEBUILDER_ASSETS`, or from `make assets`. `KUBE_UNIONS_BIN` names another
+//! binary than `target/release/kube-unions`. `KUBE_UNIONS_E2E=skip` leaves out what needs a control plane, and says so.
+//!
+//! The tests of a process share one control plane and one webhook ([`cluster`]) and keep apart by API groups: each takes
+//! a sample's CRD and gives it a group of its own ([`kind`]). Whatever is started ends with the process that runs the
+//! tests, even when that is killed ([`process`]).
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test that cannot go on fails"
+)]
+
+mod cluster;
+mod control_plane;
+mod http;
+mod kind;
+mod kubectl;
+mod load;
+mod pki;
+mod process;
+mod tls;
+mod wait;
+mod webhook;
+
+mod declarations;
+mod list_form;
+mod map_form;
+mod matrix;
+mod outage;
+mod places;
+mod ratcheting;
+mod samples;
+mod serving;
+mod skew;

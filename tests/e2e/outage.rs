@@ -1,0 +1,87 @@
+//! One side goes away and comes back.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::cluster::Cluster;
+use crate::kind::{Kind, annotate, parse};
+use crate::skew;
+use crate::wait::eventually;
+use crate::webhook::Webhook;
+
+const PROMISED: Duration = Duration::from_secs(1);
+/// The API server calls for five seconds at the most; a connection that is refused is noticed at once.
+const CALL_LIMIT: Duration = Duration::from_secs(5);
+/// A watch that broke waits longer from attempt to attempt.
+const RECONNECTED: Duration = Duration::from_secs(90);
+
+#[test]
+fn while_the_webhook_is_stopped_writes_fail_cleanly_and_when_it_is_back_they_pass() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let mut webhook = Webhook::of_cluster(&cluster.control_plane.webhook_kubeconfig(), &[]).unwrap();
+    let rollouts = Kind::new(cluster, "rollout");
+    rollouts.apply_definition();
+    rollouts.register(&webhook);
+    let before = json!({"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}});
+    rollouts.apply("kept", &before).accepted();
+
+    webhook.stop();
+    let recreate = json!({"spec": {"strategy": {"type": "Recreate"}}});
+    let asked = Instant::now();
+    rollouts.merge("kept", &recreate).refused(&format!("failed calling webhook \"mutate.{}\"", rollouts.group()));
+    rollouts.apply("new", &before).refused("connection refused");
+    assert!(asked.elapsed() < 2 * CALL_LIMIT, "a write that fails does so at once, not after {:?}", asked.elapsed());
+    assert_eq!(rollouts.spec("kept")["strategy"], before["strategy"]);
+    rollouts.kubectl().run(&["get", &rollouts.resource(), "new"]).refused("NotFound");
+
+    webhook.resume().unwrap();
+    rollouts
+        .merge("kept", &recreate)
+        .accepted()
+        .warned(&["spec.strategy.rollingUpdate: cleared because `type` changed to \"Recreate\""]);
+    rollouts.apply("new", &before).accepted();
+    rollouts.apply("invalid", &json!({"strategy": {"type": "Canary"}})).rejected(
+        &rollouts
+            .invalid("invalid", &["spec.strategy.canary: Required value: must be specified when `type` is \"Canary\""]),
+    );
+}
+
+#[test]
+fn when_the_api_server_is_restarted_the_webhook_serves_on_and_follows_again() {
+    let Some(mut cluster) = Cluster::own() else { return };
+    let group = {
+        let rollouts = cluster.install("rollout");
+        rollouts.group().to_owned()
+    };
+    let pid = cluster.webhook.pid();
+    let connected = |cluster: &Cluster| {
+        let metrics = cluster.webhook.ops().get("/metrics").expect("the webhook has metrics");
+        metrics.text().lines().any(|line| line == "kube_unions_watch_connected 1")
+    };
+    assert!(eventually(PROMISED, || connected(&cluster)));
+
+    cluster.control_plane.stop_api_server();
+    assert!(eventually(RECONNECTED, || !connected(&cluster)), "a broken watch shows in the metrics");
+    assert_eq!(cluster.webhook.ops().get("/readyz").unwrap().status, 200, "the last catalog is served on");
+    cluster.control_plane.start_api_server();
+    assert!(eventually(RECONNECTED, || connected(&cluster)), "the watch comes back:\n{}", cluster.webhook.log());
+
+    // What the webhook knew is still in force, and what changes now is followed.
+    let rollouts = Kind::in_group(&cluster, "rollout", group.clone());
+    let newly_valid = rollouts.object("x", &json!({"strategy": {"type": "Canary"}}));
+    assert_eq!(rollouts.post_dry(&newly_valid).unwrap().status, 422);
+    let mut crd = parse(&rollouts.authored());
+    skew::spec(&mut crd)["properties"]["strategy"]["properties"]["type"]["x-kubernetes-unions"]["fieldMembers"]["Canary"]
+        ["optional"] = json!(true);
+    rollouts.kubectl().apply(&annotate(&crd.to_string())).accepted();
+    assert!(eventually(PROMISED, || rollouts.post_dry(&newly_valid).unwrap().status == 201), "a change is followed");
+
+    let sources = Kind::in_group(&cluster, "source", group);
+    sources.apply_definition();
+    let contradiction =
+        sources.object("x", &json!({"git": {"url": "https://example.com/a.git"}, "bucket": {"name": "b"}}));
+    assert!(eventually(PROMISED, || sources.post_dry(&contradiction).unwrap().status == 422), "a new CRD is followed");
+    assert_eq!(cluster.webhook.pid(), pid, "it was never restarted");
+    cluster.webhook.process().assert_running();
+}

@@ -1,0 +1,192 @@
+//! A server as a child process that cannot outlive the tests.
+//!
+//! Statics are never dropped and a test run can be interrupted, so `Drop` alone would leave servers behind. Each server
+//! is therefore the child of a small shell watchdog that holds the read end of a pipe whose write end only this process
+//! has: words on the pipe are signals to send, and its end, however this process came to its own, ends the server.
+
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use crate::wait::{self, eventually};
+
+/// `$@` is the server. Its output goes to the watchdog's stderr, which is a log file; stdout only carries its pid.
+const WATCHDOG: &str = r#"
+exec 3<&0 </dev/null
+"$@" 3<&- >&2 &
+server=$!
+echo "$server"
+(
+  while read -r signal <&3; do kill -s "$signal" "$server"; done
+  kill -s KILL "$server"
+) 2>/dev/null &
+lifeline=$!
+exec 3<&-
+wait "$server"
+status=$?
+kill -s KILL "$lifeline" 2>/dev/null
+exit "$status"
+"#;
+
+/// Removes the folder `$1` when the pipe on its stdin ends; the servers that wrote into it may need a moment to be gone.
+const SWEEPER: &str = r#"
+read -r _
+for _ in 1 2 3 4 5 6 7 8 9 10; do
+  rm -rf -- "$1" 2>/dev/null && exit
+  sleep 0.2
+done
+"#;
+
+/// A running server. Dropping it kills it.
+pub(crate) struct Process {
+    name: String,
+    watchdog: Child,
+    lifeline: Option<ChildStdin>,
+    pid: u32,
+    log: PathBuf,
+}
+
+impl Process {
+    /// Starts `program`; what it prints is appended to the file `log`.
+    pub(crate) fn start(program: &Path, args: &[String], envs: &[(&str, &str)], log: &Path) -> Self {
+        let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let file = File::options().create(true).append(true).open(log).expect("the log file can be opened");
+        let mut watchdog = Command::new("sh")
+            .args(["-c", WATCHDOG, "sh"])
+            .arg(program)
+            .args(args)
+            .envs(envs.iter().copied())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(file)
+            // Out of reach of the terminal's Ctrl-C: the end of the pipe is what ends the server.
+            .process_group(0)
+            .spawn()
+            .expect("`sh` can be started");
+        let mut line = String::new();
+        BufReader::new(watchdog.stdout.take().expect("stdout is piped"))
+            .read_line(&mut line)
+            .expect("the watchdog can be read");
+        let pid = line.trim().parse().unwrap_or_else(|_| panic!("`{name}` did not start: {}", tail(log)));
+        let lifeline = watchdog.stdin.take();
+        Self { name, watchdog, lifeline, pid, log: log.to_owned() }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// What it printed so far.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// The last lines of the log, for the message of a failed test.
+    pub(crate) fn log_tail(&self) -> String {
+        tail(&self.log)
+    }
+
+    pub(crate) fn exit_status(&mut self) -> Option<ExitStatus> {
+        self.watchdog.try_wait().expect("a child's status can be read")
+    }
+
+    /// Fails when the server is no longer there, with what it said last.
+    pub(crate) fn assert_running(&mut self) {
+        if let Some(status) = self.exit_status() {
+            panic!("`{}` ended by itself ({status}):\n{}", self.name, self.log_tail());
+        }
+    }
+
+    /// Sends SIGTERM. Does not wait.
+    pub(crate) fn terminate(&mut self) {
+        let lifeline = self.lifeline.as_mut().expect("the lifeline is there until the process is dropped");
+        lifeline.write_all(b"TERM\n").expect("the watchdog takes signals while the server runs");
+    }
+
+    /// Waits for the server to end by itself.
+    pub(crate) fn wait_for_exit(&mut self, within: Duration) -> ExitStatus {
+        let (name, log) = (self.name.clone(), self.log.clone());
+        let watchdog = &mut self.watchdog;
+        wait::for_some(within, || watchdog.try_wait().expect("a child's status can be read"))
+            .unwrap_or_else(|| panic!("`{name}` still runs after {within:?}:\n{}", tail(&log)))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        drop(self.lifeline.take());
+        // The watchdog has just been told to kill the server, and ends with it.
+        let _ = self.watchdog.wait();
+    }
+}
+
+/// A folder that is removed when it is dropped, or when this process ends without dropping it.
+pub(crate) struct Workspace {
+    path: PathBuf,
+    sweeper: Child,
+}
+
+impl Workspace {
+    pub(crate) fn new(what: &str) -> Self {
+        let path = tempfile::Builder::new()
+            .prefix(&format!("kube-unions-{what}-"))
+            .tempdir()
+            .expect("a temporary folder can be made")
+            .keep();
+        let sweeper = Command::new("sh")
+            .args(["-c", SWEEPER, "sh"])
+            .arg(&path)
+            .stdin(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .expect("`sh` can be started");
+        Self { path, sweeper }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes a file and returns its path.
+    pub(crate) fn write(&self, name: &str, content: &str) -> PathBuf {
+        let path = self.path.join(name);
+        fs::write(&path, content).unwrap_or_else(|error| panic!("cannot write `{}`: {error}", path.display()));
+        path
+    }
+}
+
+impl Drop for Workspace {
+    fn drop(&mut self) {
+        drop(self.sweeper.stdin.take());
+        let _ = self.sweeper.wait();
+    }
+}
+
+/// Waits until `ready` holds; gives up early when one of the servers it depends on has ended.
+pub(crate) fn wait_until_ready(
+    what: &str,
+    within: Duration,
+    servers: &mut [&mut Process],
+    ready: impl Fn() -> bool,
+) -> Result<(), String> {
+    let done = eventually(within, || ready() || servers.iter_mut().any(|server| server.exit_status().is_some()));
+    if done && servers.iter_mut().all(|server| server.exit_status().is_none()) {
+        return Ok(());
+    }
+    let mut message = format!("{what} was not ready within {within:?}");
+    for server in servers {
+        let state = server.exit_status().map_or("running".to_owned(), |status| status.to_string());
+        let _ = write!(message, "\n--- {} ({state})\n{}", server.name, server.log_tail());
+    }
+    Err(message)
+}
+
+fn tail(log: &Path) -> String {
+    let text = fs::read_to_string(log).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(40)..].join("\n")
+}

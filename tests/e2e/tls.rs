@@ -1,0 +1,104 @@
+//! A TLS connection to the webhook with nothing above it: for what a well-behaved HTTP client never does.
+
+use std::io::{self, BufRead as _, BufReader, Read as _, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+use crate::webhook::Webhook;
+
+/// Longer than every time limit of the webhook but the one for an idle connection.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// A connection over which requests are written byte by byte.
+pub(crate) struct Connection {
+    stream: BufReader<StreamOwned<ClientConnection, TcpStream>>,
+}
+
+/// The head of an answer.
+#[derive(Debug)]
+pub(crate) struct RawAnswer {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, String)>,
+}
+
+impl Connection {
+    /// Connects and shakes hands.
+    pub(crate) fn open(webhook: &Webhook) -> Self {
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(webhook.ca().as_bytes()).unwrap()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let client = ClientConnection::new(Arc::new(config), ServerName::try_from("127.0.0.1").unwrap()).unwrap();
+        let mut stream = StreamOwned::new(client, tcp(webhook.port()));
+        stream.flush().expect("the handshake succeeds");
+        Self { stream: BufReader::new(stream) }
+    }
+
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let stream = self.stream.get_mut();
+        stream.write_all(bytes)?;
+        stream.flush()
+    }
+
+    /// Writes a whole POST of JSON.
+    pub(crate) fn post(&mut self, path: &str, body: &str) {
+        let request = format!("{}{body}", Self::head(path, body.len()));
+        self.write(request.as_bytes()).expect("a request can be written");
+    }
+
+    /// The head of a POST whose body has `length` bytes.
+    pub(crate) fn head(path: &str, length: usize) -> String {
+        format!(
+            "POST {path} HTTP/1.1\r\nhost: webhook\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+        )
+    }
+
+    /// Reads an answer with a `content-length`; an error when the connection ends before or within it.
+    pub(crate) fn answer(&mut self) -> io::Result<RawAnswer> {
+        let status_line = self.line()?;
+        let status = status_line.split(' ').nth(1).and_then(|code| code.parse().ok());
+        let status = status.ok_or_else(|| io::Error::other(format!("not a status line: `{status_line}`")))?;
+        let mut headers = Vec::new();
+        loop {
+            let line = self.line()?;
+            let Some((name, value)) = line.split_once(": ") else { break };
+            headers.push((name.to_ascii_lowercase(), value.to_owned()));
+        }
+        let length =
+            headers.iter().find(|(name, _)| name == "content-length").map_or(0, |(_, value)| value.parse().unwrap());
+        let mut body = vec![0; length];
+        self.stream.read_exact(&mut body)?;
+        Ok(RawAnswer { status, headers })
+    }
+
+    fn line(&mut self) -> io::Result<String> {
+        let mut line = String::new();
+        match self.stream.read_line(&mut line)? {
+            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            _ => Ok(line.trim_end().to_owned()),
+        }
+    }
+}
+
+impl RawAnswer {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(header, _)| header == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// A TCP connection to a port of loopback.
+pub(crate) fn tcp(port: u16) -> TcpStream {
+    let stream = TcpStream::connect(("127.0.0.1", port)).expect("the webhook accepts connections");
+    stream.set_read_timeout(Some(LIMIT)).unwrap();
+    stream.set_write_timeout(Some(LIMIT)).unwrap();
+    stream
+}

@@ -1,0 +1,214 @@
+//! The release binary: as a webhook in a process of its own, and as a command.
+
+use std::env;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::http::Client;
+use crate::kubectl::{self, Output};
+use crate::pki::Authority;
+use crate::process::{self, Process, Workspace};
+use crate::wait;
+
+const STARTUP: Duration = Duration::from_secs(30);
+const SHUTDOWN: Duration = Duration::from_secs(20);
+
+/// A running webhook. Dropping it kills it.
+pub(crate) struct Webhook {
+    process: Option<Process>,
+    args: Vec<String>,
+    authority: Authority,
+    webhook_port: u16,
+    ops_port: u16,
+    workspace: Workspace,
+}
+
+impl Webhook {
+    /// Watches the cluster of a kubeconfig.
+    pub(crate) fn of_cluster(kubeconfig: &Path, more: &[&str]) -> Result<Self, String> {
+        Self::start(["--kubeconfig".as_ref(), kubeconfig.as_os_str()], more)
+    }
+
+    /// Reads files, and needs no cluster.
+    pub(crate) fn of_files(path: &Path, more: &[&str]) -> Result<Self, String> {
+        Self::start(["--from".as_ref(), path.as_os_str()], more)
+    }
+
+    /// Reads files, and makes its own certificate, whose authority it writes to the file `ca`.
+    pub(crate) fn self_signed(path: &Path, ca: &Path) -> Result<Self, String> {
+        let ca = format!("--tls-ca-file={}", ca.display());
+        Self::of_files(path, &["--tls-self-signed", &ca])
+    }
+
+    fn start(source: [&OsStr; 2], more: &[&str]) -> Result<Self, String> {
+        let workspace = Workspace::new("webhook");
+        let authority = Authority::new("kube-unions webhook tests");
+        authority.issue(&workspace.path().join("tls"));
+        let mut args = vec!["serve".to_owned()];
+        args.extend(source.map(|arg| arg.to_string_lossy().into_owned()));
+        if !more.contains(&"--tls-self-signed") {
+            args.push(format!("--tls-cert-dir={}", workspace.path().join("tls").display()));
+        }
+        args.push("--log-format=json".to_owned());
+        if !more.iter().any(|arg| arg.starts_with("--shutdown-delay")) {
+            // Nothing finds it through endpoints that would have to be taken away first.
+            args.push("--shutdown-delay=0s".to_owned());
+        }
+        args.extend(more.iter().map(|&arg| arg.to_owned()));
+        let mut webhook = Self { process: None, args, authority, webhook_port: 0, ops_port: 0, workspace };
+        webhook.resume()?;
+        Ok(webhook)
+    }
+
+    /// Starts it (again), on the ports it had, and waits until it is ready.
+    pub(crate) fn resume(&mut self) -> Result<(), String> {
+        let mut args = self.args.clone();
+        args.push(format!("--bind=127.0.0.1:{}", self.webhook_port));
+        args.push(format!("--ops-bind=127.0.0.1:{}", self.ops_port));
+        let log = self.workspace.path().join("log");
+        let mut process = Process::start(&binary()?, &args, &[("NO_COLOR", "1"), ("RUST_LOG", "info")], &log);
+        if self.webhook_port == 0 {
+            let [webhook, ops] =
+                wait::for_some(STARTUP, || listening(&process.log()).or(process.exit_status().map(|_| [0; 2])))
+                    .filter(|ports| *ports != [0; 2])
+                    .ok_or_else(|| format!("the webhook never said where it listens:\n{}", process.log_tail()))?;
+            (self.webhook_port, self.ops_port) = (webhook, ops);
+        }
+        let ops = Client::plain(format!("http://127.0.0.1:{}", self.ops_port));
+        process::wait_until_ready("the webhook", STARTUP, &mut [&mut process], || {
+            ops.get("/readyz").is_ok_and(|answer| answer.status == 200)
+        })?;
+        self.process = Some(process);
+        Ok(())
+    }
+
+    /// Ends it with SIGTERM and fails unless it ends well.
+    pub(crate) fn stop(&mut self) {
+        let mut process = self.process.take().expect("a webhook that runs can be stopped");
+        process.terminate();
+        let status = process.wait_for_exit(SHUTDOWN);
+        assert!(status.success(), "the webhook ended with {status}:\n{}", process.log_tail());
+    }
+
+    pub(crate) fn process(&mut self) -> &mut Process {
+        self.process.as_mut().expect("the webhook runs")
+    }
+
+    /// What it has logged, all of its runs together.
+    pub(crate) fn log(&self) -> String {
+        self.process.as_ref().map(Process::log).unwrap_or_default()
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.as_ref().expect("the webhook runs").pid()
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.webhook_port
+    }
+
+    pub(crate) fn ca(&self) -> &str {
+        self.authority.pem()
+    }
+
+    /// A client of `/mutate` and `/validate`.
+    pub(crate) fn client(&self) -> Client {
+        Client::tls(format!("https://127.0.0.1:{}", self.webhook_port), self.authority.pem(), None)
+    }
+
+    /// A client of `/livez`, `/readyz` and `/metrics`.
+    pub(crate) fn ops(&self) -> Client {
+        Client::plain(format!("http://127.0.0.1:{}", self.ops_port))
+    }
+
+    /// How many reviews of kinds of `group` were answered in `phase`, by its own metrics. An unknown kind counts nowhere.
+    pub(crate) fn reviews(&self, group: &str, phase: &str) -> u64 {
+        let metrics = self.ops().get("/metrics").expect("the webhook has metrics");
+        metrics
+            .text()
+            .lines()
+            .filter(|line| line.starts_with("kube_unions_admission_reviews_total{"))
+            .filter(|line| line.contains(&format!("group=\"{group}\"")) && line.contains(&format!("phase=\"{phase}\"")))
+            .filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok())
+            .sum()
+    }
+
+    /// The two configurations that send the objects of `group` here, as a user would write them.
+    pub(crate) fn registration(&self, group: &str) -> Value {
+        let configuration = |kind: &str, path: &str, more: Value| {
+            let mut webhook = json!({
+                "name": format!("{path}.{group}"),
+                "admissionReviewVersions": ["v1"],
+                "clientConfig": {
+                    "url": format!("https://127.0.0.1:{}/{path}", self.webhook_port),
+                    "caBundle": base64(self.authority.pem().as_bytes()),
+                },
+                "rules": [{
+                    "apiGroups": [group],
+                    "apiVersions": ["*"],
+                    "resources": ["*", "*/status"],
+                    "operations": ["CREATE", "UPDATE"],
+                }],
+                "failurePolicy": "Fail",
+                "matchPolicy": "Equivalent",
+                "sideEffects": "None",
+                "timeoutSeconds": 5,
+            });
+            webhook.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            json!({
+                "apiVersion": "admissionregistration.k8s.io/v1",
+                "kind": kind,
+                "metadata": {"name": group},
+                "webhooks": [webhook],
+            })
+        };
+        json!({"apiVersion": "v1", "kind": "List", "items": [
+            configuration("MutatingWebhookConfiguration", "mutate", json!({"reinvocationPolicy": "IfNeeded"})),
+            configuration("ValidatingWebhookConfiguration", "validate", json!({})),
+        ]})
+    }
+}
+
+/// Runs the release binary as a command.
+pub(crate) fn kube_unions(args: &[&str], input: &str) -> Output {
+    let mut command = Command::new(binary().unwrap_or_else(|message| panic!("{message}")));
+    command.args(args).env("NO_COLOR", "1").env_remove("KUBECONFIG");
+    kubectl::run(command, &format!("kube-unions {}", args.join(" ")), input)
+}
+
+/// Where the release binary is.
+pub(crate) fn binary() -> Result<PathBuf, String> {
+    let path = env::var_os("KUBE_UNIONS_BIN").map_or_else(
+        || {
+            let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+            let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+            target.join("release/kube-unions")
+        },
+        PathBuf::from,
+    );
+    if path.is_file() {
+        Ok(path)
+    } else {
+        Err(format!("there is no `{}`: run `make build` first, or set KUBE_UNIONS_BIN", path.display()))
+    }
+}
+
+/// The ports of the webhook and of its operations, from the log line that names them.
+fn listening(log: &str) -> Option<[u16; 2]> {
+    let event = log
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .find(|event| event["message"] == "listening")?;
+    let port = |field: &str| event[field].as_str()?.rsplit_once(':')?.1.parse().ok();
+    Some([port("webhook")?, port("ops")?])
+}
+
+/// Standard base64 with padding: a configuration carries its certificates in it.
+fn base64(bytes: &[u8]) -> String {
+    use ::base64::Engine as _;
+    ::base64::engine::general_purpose::STANDARD.encode(bytes)
+}

@@ -1,0 +1,346 @@
+//! Bytes that no API server should send, and some that it may: each has its error or its answer, and none does harm.
+
+use crate::api_server::{Verdict, answer, apply, catalog_of, thing};
+use kube_unions::admission::{Operation, Outcome, Phase, Ratcheting, review};
+use kube_unions::catalog::Catalog;
+use serde_json::{Value, json};
+
+const PHASES: [Phase; 3] = [Phase::Mutate, Phase::Validate, Phase::Both];
+
+/// A kind with a union in `spec`, one in the values of a map, and `data`, which no plan names.
+fn catalog() -> Catalog {
+    catalog_of(&json!({"type": "object", "properties": {
+        "spec": {"type": "object", "properties": {
+            "type": {"type": "string", "enum": ["A", "B", "None"], "x-kubernetes-unions": {
+                "fieldMembers": {"A": {"name": "a"}, "B": {"name": "b"}, "None": null}}},
+            "a": {"type": "object", "properties": {"n": {"type": "integer"}}},
+            "b": {"type": "string"},
+        }},
+        "steps": {"type": "object", "additionalProperties": {"type": "object",
+            "x-kubernetes-unions": [{"discriminator": "kind", "fields-to-discriminateBy": {"x/y": "X", "x~z": "Z"}}],
+            "properties": {"kind": {"type": "string", "enum": ["X", "Z"]}, "x/y": {"type": "string"}, "x~z": {"type": "string"}}}},
+        "data": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+    }}))
+}
+
+/// A review of an update that clears `a`, written as text, so that a test can put into it what no writer of JSON would.
+fn update(old: &str, new: &str) -> String {
+    let fields = r#""apiVersion":"cases.example.com/v1","kind":"Thing","metadata":{"name":"example"}"#;
+    format!(
+        r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"uid":"u","kind":{{"group":"cases.example.com","version":"v1","kind":"Thing"}},"name":"example","operation":"UPDATE","object":{{{fields},{new}}},"oldObject":{{{fields},{old}}}}}}}"#
+    )
+}
+
+/// A good review, to be spoilt.
+fn good() -> Value {
+    serde_json::from_str(&update(r#""spec":{"type":"A","a":{}}"#, r#""spec":{"type":"None","a":{}}"#)).unwrap()
+}
+
+fn spoilt(pointer: &str, value: Value) -> Vec<u8> {
+    let mut review = good();
+    *review.pointer_mut(pointer).unwrap() = value;
+    review.to_string().into_bytes()
+}
+
+fn without(pointer: &str) -> Vec<u8> {
+    let mut review = good();
+    let (parent, name) = pointer.rsplit_once('/').unwrap();
+    review.pointer_mut(parent).unwrap().as_object_mut().unwrap().remove(name).unwrap();
+    review.to_string().into_bytes()
+}
+
+#[test]
+fn a_review_that_cannot_be_read_is_refused_with_the_reason() {
+    let text = good().to_string();
+    let table: Vec<(&str, Vec<u8>, &[&str])> = vec![
+        ("empty", Vec::new(), &["empty"]),
+        ("white space", b" \n\t".to_vec(), &["empty"]),
+        ("not JSON", b"uid: 7".to_vec(), &["line 1 column 1"]),
+        ("truncated", text.as_bytes()[..text.len() / 2].to_vec(), &["EOF"]),
+        ("truncated by one byte", text.as_bytes()[..text.len() - 1].to_vec(), &["EOF"]),
+        ("something behind it", [text.as_bytes(), b"{}"].concat(), &["trailing characters"]),
+        ("not UTF-8", b"{\"kind\":\"\xff\"}".to_vec(), &["UTF-8"]),
+        ("a list", b"[]".to_vec(), &["AdmissionReview"]),
+        ("null", b"null".to_vec(), &["AdmissionReview"]),
+        ("a string", b"\"AdmissionReview\"".to_vec(), &["AdmissionReview"]),
+        ("an empty object", b"{}".to_vec(), &["AdmissionReview", "admission.k8s.io/v1"]),
+        (
+            "v1beta1",
+            spoilt("/apiVersion", json!("admission.k8s.io/v1beta1")),
+            &["`admission.k8s.io/v1beta1`", "admission.k8s.io/v1 only"],
+        ),
+        ("an unknown version", spoilt("/apiVersion", json!("admission.k8s.io/v7")), &["`admission.k8s.io/v7`"]),
+        ("another kind", spoilt("/kind", json!("ConversionReview")), &["`ConversionReview`"]),
+        ("no apiVersion", without("/apiVersion"), &["AdmissionReview of admission.k8s.io/v1"]),
+        ("no kind", without("/kind"), &["AdmissionReview of admission.k8s.io/v1"]),
+        ("no request", without("/request"), &["`request`"]),
+        ("a null request", spoilt("/request", Value::Null), &["`request`"]),
+        ("a request that is a string", spoilt("/request", json!("x")), &["request"]),
+        ("no uid", without("/request/uid"), &["uid"]),
+        ("an empty uid", spoilt("/request/uid", json!("")), &["uid"]),
+        ("a uid that is a number", spoilt("/request/uid", json!(7)), &["expected a string", "line 1 column"]),
+        ("no kind of the object", without("/request/kind"), &["request.kind"]),
+        ("no operation", without("/request/operation"), &["operation"]),
+        ("an unknown operation", spoilt("/request/operation", json!("PATCH")), &["operation", "`PATCH`"]),
+        ("an operation in small letters", spoilt("/request/operation", json!("update")), &["operation", "`update`"]),
+        ("no object", without("/request/object"), &["request.object"]),
+        ("a null object", spoilt("/request/object", Value::Null), &["request.object"]),
+        ("an object that is a list", spoilt("/request/object", json!([{}])), &["request.object"]),
+        ("an object that is a string", spoilt("/request/object", json!("{}")), &["request.object"]),
+        ("an object that is a number", spoilt("/request/object", json!(7)), &["request.object"]),
+        ("an old object that is a list", spoilt("/request/oldObject", json!([])), &["request.oldObject"]),
+    ];
+    let catalog = catalog();
+    for (name, body, says) in table {
+        for phase in PHASES {
+            let refused = review(&catalog, phase, Ratcheting::Enabled, &body);
+            let message = match refused {
+                Ok(answered) => panic!("{name}: {}", String::from_utf8_lossy(&answered.to_json())),
+                Err(error) => error.to_string(),
+            };
+            assert!(says.iter().all(|word| message.contains(word)), "{name}: {message}");
+            assert!(!message.contains("struct ") && !message.contains("::"), "{name}: no type names: {message}");
+        }
+    }
+}
+
+#[test]
+fn what_an_error_repeats_of_the_body_is_short_and_printable() {
+    let catalog = catalog();
+    let long = "x".repeat(100_000);
+    for body in [
+        spoilt("/apiVersion", json!(long)),
+        spoilt("/kind", json!(format!("\u{1b}[31m{long}"))),
+        spoilt("/request/operation", json!(format!("a\nb{long}"))),
+        spoilt("/request/uid", json!({long.clone(): 1})),
+    ] {
+        let message = review(&catalog, Phase::Both, Ratcheting::Enabled, &body).unwrap_err().to_string();
+        assert!(message.len() < 1_000, "{} bytes", message.len());
+        assert!(!message.chars().any(char::is_control), "{message:?}");
+    }
+}
+
+#[test]
+fn what_is_not_ours_is_allowed_untouched() {
+    let table = [
+        ("a kind that nobody declared", spoilt("/request/kind/kind", json!("Other"))),
+        ("a group that nobody declared", spoilt("/request/kind/group", json!("other.example.com"))),
+        ("a version that nobody declared", spoilt("/request/kind/version", json!("v2"))),
+        ("an undeclared kind whose object is a list", {
+            let mut review = good();
+            review["request"]["kind"]["kind"] = json!("Other");
+            review["request"]["object"] = json!([]);
+            review.to_string().into_bytes()
+        }),
+        ("a delete", {
+            let mut review = good();
+            review["request"]["operation"] = json!("DELETE");
+            review["request"]["object"] = Value::Null;
+            review.to_string().into_bytes()
+        }),
+        ("a connect", {
+            let mut review = good();
+            review["request"]["operation"] = json!("CONNECT");
+            review["request"]["object"] = json!({"kind": "PodExecOptions", "apiVersion": "v1"});
+            review["request"]["oldObject"] = Value::Null;
+            review.to_string().into_bytes()
+        }),
+        ("a subresource that is neither the object nor its status", {
+            let mut review = good();
+            review["request"]["subResource"] = json!("scale");
+            review.to_string().into_bytes()
+        }),
+    ];
+    let catalog = catalog();
+    for (name, body) in table {
+        for phase in PHASES {
+            let answer =
+                answer(&catalog, phase, Ratcheting::Disabled, &body).unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert_eq!(answer.verdict, Verdict::Allowed(None), "{name}");
+            assert!(answer.operations.is_empty() && answer.warnings.is_empty(), "{name}: {answer:?}");
+        }
+    }
+}
+
+#[test]
+fn an_update_without_an_old_object_has_no_old_so_nothing_is_cleared() {
+    let catalog = catalog();
+    for body in [without("/request/oldObject"), spoilt("/request/oldObject", Value::Null)] {
+        let answer = answer(&catalog, Phase::Both, Ratcheting::Enabled, &body).unwrap();
+        let Verdict::Denied(causes) = answer.verdict else { panic!("{answer:?}") };
+        assert_eq!(causes.len(), 1, "{causes:?}");
+        assert_eq!((causes[0].field.as_str(), causes[0].reason.as_str()), ("spec.a", "FieldValueForbidden"));
+    }
+}
+
+#[test]
+fn the_answer_tells_for_metrics_only_kinds_that_the_catalog_knows() {
+    let catalog = catalog();
+    let known = review(&catalog, Phase::Mutate, Ratcheting::Enabled, good().to_string().as_bytes()).unwrap();
+    assert_eq!((known.ordinal(), known.outcome(), known.operation()), (Some(0), Outcome::Patched, Operation::Update));
+    let unknown = spoilt("/request/kind/kind", json!("Other"));
+    let unknown = review(&catalog, Phase::Mutate, Ratcheting::Enabled, &unknown).unwrap();
+    assert_eq!((unknown.ordinal(), unknown.outcome()), (None, Outcome::Allowed));
+}
+
+/// The operations of the patch for an update, which must be allowed.
+fn operations(old: &str, new: &str) -> Vec<Value> {
+    let body = update(old, new);
+    let answer = answer(&catalog(), Phase::Both, Ratcheting::Enabled, body.as_bytes()).unwrap();
+    assert_eq!(answer.verdict, Verdict::Allowed(None));
+    answer.operations
+}
+
+#[test]
+fn the_order_in_which_a_review_is_written_does_not_matter() {
+    let expected = json!([{"op": "remove", "path": "/spec/a"}]);
+    let mut keys: Vec<String> = good()["request"].as_object().unwrap().keys().cloned().collect();
+    for _ in 0..keys.len() {
+        keys.rotate_left(1);
+        let request: serde_json::Map<_, _> =
+            keys.iter().map(|key| (key.clone(), good()["request"][key].clone())).collect();
+        let bodies = [
+            json!({"request": request, "kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1"}),
+            json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}),
+        ];
+        for body in bodies {
+            let answer = answer(&catalog(), Phase::Both, Ratcheting::Enabled, body.to_string().as_bytes()).unwrap();
+            assert_eq!(json!(answer.operations), expected, "{body}");
+        }
+    }
+}
+
+#[test]
+fn depth_and_size_of_what_no_plan_names_are_no_matter() {
+    let expected = json!([{"op": "remove", "path": "/spec/a"}]);
+    let deep = |open: &str, close: &str| format!("{}1{}", open.repeat(9_000), close.repeat(9_000));
+    for data in [deep("[", "]"), deep(r#"{"x":"#, "}"), format!("\"{}\"", "x".repeat(2 << 20))] {
+        let rest = format!(r#","data":{{"d":{data}}}"#);
+        let old = format!(r#""spec":{{"type":"A","a":{{"deep":{data}}}}}{rest}"#);
+        let new = format!(r#""spec":{{"type":"None","a":{{"deep":{data}}}}}{rest}"#);
+        assert_eq!(json!(operations(&old, &new)), expected);
+    }
+}
+
+#[test]
+fn numbers_that_no_machine_type_holds_are_not_touched() {
+    let data =
+        r#""data":{"n":123456789012345678901234567890,"f":1e400,"m":-0,"d":0.1000000000000000055511151231257827}"#;
+    let patch = operations(
+        &format!(r#""spec":{{"type":"A","a":{{"n":99999999999999999999}}}},{data}"#),
+        &format!(r#""spec":{{"type":"B","a":{{"n":99999999999999999999}},"b":"x"}},{data}"#),
+    );
+    assert_eq!(json!(patch), json!([{"op": "remove", "path": "/spec/a"}]), "no operation carries a number");
+}
+
+#[test]
+fn of_duplicate_keys_the_last_counts() {
+    // As the API server's own decoder has it.
+    let removed = json!([{"op": "remove", "path": "/spec/a"}]);
+    for (new, expected) in [
+        (r#""spec":{"type":"B","type":"None","a":{}}"#, &removed),
+        (r#""spec":{"type":"None","type":"A","a":{}}"#, &json!([])),
+        (r#""spec":{"type":"None","a":null,"a":{}}"#, &removed),
+        (r#""spec":{"type":"None","a":{},"a":null}"#, &json!([])),
+        (r#""spec":{"type":"A"},"spec":{"type":"None","a":{}}"#, &removed),
+        (r#""spec":{"type":"None","a":{}},"spec":{"type":"A","a":{}}"#, &json!([])),
+        (r#""spec":{"type":"None","a":{}},"spec":null"#, &json!([])),
+    ] {
+        assert_eq!(&json!(operations(r#""spec":{"type":"A","a":{}}"#, new)), expected, "{new}");
+    }
+    // Of the old object as well.
+    let patch = operations(r#""spec":{"type":"None"},"spec":{"type":"A","a":{}}"#, r#""spec":{"type":"None","a":{}}"#);
+    assert_eq!(json!(patch), removed);
+    let steps = operations(r#""steps":{"s":{"x~z":"1"},"s":{"x/y":"1"}}"#, r#""steps":{"s":{"x/y":"1","x~z":"1"}}"#);
+    assert_eq!(
+        json!(steps),
+        json!([
+            {"op": "add", "path": "/steps/s/kind", "value": "Z"},
+            {"op": "remove", "path": "/steps/s/x~1y"},
+        ])
+    );
+}
+
+#[test]
+fn keys_are_escaped_in_pointers_and_applied_by_others() {
+    let key = r"a/b~c\u0000\ud83d\ude00";
+    let patch = operations(
+        &format!(r#""steps":{{"{key}":{{"kind":"X","x/y":"1"}}}}"#),
+        &format!(r#""steps":{{"{key}":{{"kind":"Z","x/y":"1","x~z":"2"}}}}"#),
+    );
+    assert_eq!(json!(patch), json!([{"op": "remove", "path": "/steps/a~1b~0c\0😀/x~1y"}]));
+    let mut object = thing(&json!({"steps": {"a/b~c\0😀": {"kind": "Z", "x/y": "1", "x~z": "2"}}}));
+    apply(&patch, &mut object);
+    assert_eq!(object["steps"]["a/b~c\0😀"], json!({"kind": "Z", "x~z": "2"}));
+}
+
+#[test]
+fn escaped_names_and_values_are_what_they_mean() {
+    let patch = operations(
+        r#""\u0073pec":{"typ\u0065":"\u0041","\u0061":{}}"#,
+        r#""spec":{"\u0074ype":"N\u006fne","\u0061":{}}"#,
+    );
+    assert_eq!(json!(patch), json!([{"op": "remove", "path": "/spec/a"}]));
+}
+
+#[test]
+fn lone_surrogates_are_answered_one_way_or_the_other() {
+    let catalog = catalog();
+    for text in [
+        r#""spec":{"type":"\ud800","a":{}}"#,
+        r#""spec":{"\udc00":1,"type":"A","a":{}}"#,
+        r#""steps":{"\ud800":{"x/y":"1"}}"#,
+        r#""data":{"x":"\ud800"}"#,
+        r#""spec":{"type":"A","a":{"x":"\udfff\ud800"}}"#,
+    ] {
+        for phase in PHASES {
+            // Not text, so an error is right where it is in a name or value that counts; whoever skips it need not look.
+            if let Err(error) = answer(&catalog, phase, Ratcheting::Enabled, update(r#""spec":{}"#, text).as_bytes()) {
+                let message = error.to_string();
+                assert!(message.contains("surrogate") || message.contains("escape"), "{text}: {message}");
+            }
+        }
+    }
+}
+
+#[test]
+fn values_of_a_user_are_cut_and_made_printable() {
+    let catalog = catalog();
+    let long = "v".repeat(100_000);
+    for value in [format!("{long}\u{1b}[31m"), format!("\n\r\t\u{7f}\u{1b}[31m{long}"), "\"quoted\"\\".to_owned()] {
+        let new = format!(r#""spec":{{"type":{},"a":{{}}}}"#, json!(value));
+        let denied = answer(
+            &catalog,
+            Phase::Both,
+            Ratcheting::Enabled,
+            update(r#""spec":{"type":"A","a":{}}"#, &new).as_bytes(),
+        )
+        .unwrap();
+        let Verdict::Denied(causes) = denied.verdict else { panic!("{value:.20?} is not supported") };
+        assert!(causes.iter().all(|cause| cause.message.len() < 512), "{causes:?}");
+    }
+    // Many and long keys: the warnings stay within what the API server passes on, and the patch is whole.
+    let steps = |fields: &str| {
+        let step = |number: usize| format!(r#""{number}{long}":{{{fields}}}"#);
+        format!(r#""steps":{{{}}}"#, (0..40).map(step).collect::<Vec<_>>().join(","))
+    };
+    let patch = operations(&steps(r#""kind":"X","x/y":"1""#), &steps(r#""kind":"Z","x/y":"1","x~z":"2""#));
+    assert_eq!(patch.len(), 40);
+}
+
+#[test]
+fn a_wrong_discriminator_is_not_overwritten_and_a_wrong_member_is_left_to_the_schema() {
+    for (new, expected) in [
+        (r#""steps":{"s":{"kind":7,"x/y":"1"}}"#, json!([])),
+        (r#""steps":{"s":{"kind":["X"],"x~z":"1"}}"#, json!([])),
+        (r#""steps":{"s":{"kind":{"X":1},"x/y":"1"}}"#, json!([])),
+        (r#""steps":{"s":{"x/y":{"not":"text"}}}"#, json!([{"op": "add", "path": "/steps/s/kind", "value": "X"}])),
+        (r#""spec":"text""#, json!([])),
+        (r#""spec":[]"#, json!([])),
+        (r#""spec":{"type":false}"#, json!([])),
+        (r#""steps":[1,2]"#, json!([])),
+        (r#""spec":{"type":"B","a":7,"b":{}}"#, json!([{"op": "remove", "path": "/spec/a"}])),
+    ] {
+        assert_eq!(json!(operations(r#""spec":{"type":"A","a":{}}"#, new)), expected, "{new}");
+    }
+}

@@ -1,0 +1,149 @@
+//! The rules as rows of data: every file under `tests/cases` but the ones that have a runner of their own.
+
+use crate::api_server::{self, Cause, Verdict, Write, catalog, definition, reversed, thing, version};
+use crate::laws::admit_lawfully;
+use crate::manifests::{files, parse};
+use kube_unions::admission::Ratcheting;
+use kube_unions::catalog::Catalog;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// A schema and what becomes of writes under it.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Suite {
+    description: String,
+    schema: Value,
+    /// What the annotation says of the version: JSON Pointer to extension.
+    annotation: Option<Value>,
+    /// The schema as it was applied, before the API server dropped the extension.
+    last_applied: Option<Value>,
+    #[serde(default)]
+    status_subresource: bool,
+    rows: Vec<Row>,
+}
+
+/// One write, and what is wanted. Objects are written without `apiVersion`, `kind` and `metadata`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Row {
+    description: String,
+    operation: Option<String>,
+    subresource: Option<String>,
+    #[serde(default)]
+    ratcheting: Mode,
+    old: Option<Value>,
+    new: Option<Value>,
+    /// Let through as this object, which is not the one that was sent.
+    want: Option<Value>,
+    /// Let through as it was sent.
+    #[serde(default)]
+    want_unchanged: bool,
+    /// Denied for these reasons, in this order.
+    want_causes: Option<Vec<Cause>>,
+    /// Let through with these warnings, in this order.
+    want_warnings: Option<Vec<String>>,
+}
+
+#[derive(Deserialize, Default, Clone, Copy)]
+#[serde(rename_all = "lowercase")]
+enum Mode {
+    #[default]
+    Enabled,
+    Disabled,
+}
+
+impl Suite {
+    fn catalog(&self, arrange: impl Fn(&Value) -> Value) -> Catalog {
+        let mut annotations = Map::new();
+        if let Some(declared) = &self.annotation {
+            let text = arrange(&json!({"v1": declared})).to_string();
+            annotations.insert("kube-unions.dev/unions".to_owned(), json!(text));
+        }
+        if let Some(schema) = &self.last_applied {
+            let applied = definition(&Map::new(), &[version("v1", schema, self.status_subresource)]);
+            annotations.insert(
+                "kubectl.kubernetes.io/last-applied-configuration".to_owned(),
+                json!(arrange(&applied).to_string()),
+            );
+        }
+        let definition = definition(&annotations, &[version("v1", &self.schema, self.status_subresource)]);
+        catalog(&[&arrange(&definition)])
+    }
+}
+
+impl Row {
+    fn write(&self) -> Write {
+        let (old, new) = (self.old.as_ref().map(thing), self.new.as_ref().map(thing));
+        let default = if old.is_some() { "UPDATE" } else { "CREATE" };
+        Write {
+            operation: self.operation.clone().unwrap_or_else(|| default.to_owned()),
+            subresource: self.subresource.clone(),
+            ratcheting: match self.ratcheting {
+                Mode::Enabled => Ratcheting::Enabled,
+                Mode::Disabled => Ratcheting::Disabled,
+            },
+            old,
+            new,
+            dry_run: false,
+        }
+    }
+
+    fn hold(&self, catalog: &Catalog) {
+        let write = self.write();
+        let answer = admit_lawfully(catalog, &write);
+        let wanted = match (&self.want, self.want_unchanged, &self.want_causes) {
+            (Some(want), false, None) => {
+                assert_ne!(self.new.as_ref(), Some(want), "an object that stays as it is is `wantUnchanged`");
+                Verdict::Allowed(Some(thing(want)))
+            }
+            (None, true, None) => Verdict::Allowed(write.new.clone()),
+            (None, false, Some(causes)) => Verdict::Denied(causes.clone()),
+            _ => panic!("a row wants one of `want`, `wantUnchanged` and `wantCauses`"),
+        };
+        assert_eq!(answer.verdict, wanted, "\n got: {:#?}\nwant: {wanted:#?}", answer.verdict);
+        match (&self.want_warnings, self.want_unchanged) {
+            (Some(warnings), _) => assert_eq!(&answer.warnings, warnings),
+            (None, true) => assert!(answer.warnings.is_empty(), "{:?}", answer.warnings),
+            (None, false) => {}
+        }
+        if self.want_unchanged {
+            assert!(answer.operations.is_empty(), "no operation where nothing changes: {:?}", answer.operations);
+        }
+        let dry_run = api_server::admit(catalog, &Write { dry_run: true, ..write });
+        assert_eq!(dry_run, answer, "a dry run is treated alike");
+    }
+}
+
+#[test]
+fn every_row_holds() {
+    let mut failures = Vec::new();
+    let (mut suites, mut rows) = (0, 0);
+    for (path, text) in files("tests/cases", "yaml") {
+        if path.starts_with("declarations/") || path == "matrix.yaml" {
+            continue;
+        }
+        let suite: Suite = parse(&path, &text);
+        suites += 1;
+        assert!(!suite.rows.is_empty() && !suite.description.is_empty(), "{path} says nothing");
+        let names: BTreeSet<_> = suite.rows.iter().map(|row| &row.description).collect();
+        assert_eq!(names.len(), suite.rows.len(), "{path}: two rows have one description");
+        let built = catch_unwind(AssertUnwindSafe(|| [suite.catalog(Value::clone), suite.catalog(reversed)]));
+        let Ok(catalogs) = built else {
+            failures.push(format!("{path}: the definition"));
+            continue;
+        };
+        for row in &suite.rows {
+            rows += 1;
+            // The order of keys in the definition matters as little as that in the objects.
+            let held = catch_unwind(AssertUnwindSafe(|| catalogs.iter().for_each(|catalog| row.hold(catalog))));
+            if held.is_err() {
+                failures.push(format!("{path}: {}", row.description));
+            }
+        }
+    }
+    assert!(suites > 10 && rows > 100, "only {rows} rows in {suites} files were found");
+    assert!(failures.is_empty(), "{} of {rows} rows do not hold:\n  {}", failures.len(), failures.join("\n  "));
+}

@@ -1,0 +1,187 @@
+//! `lint`, `explain`, `certs`, `completion`, `version`, and what all commands have in common.
+
+use super::{CRD, Folder, binary, run, yaml};
+use serde_json::json;
+use std::process::{Command, Stdio};
+
+#[test]
+fn lint_names_file_line_column_and_path() {
+    let folder = Folder::with_crd(&[]);
+    folder.run(&["lint", "crd.yaml"]).code(0).prints("");
+
+    let faulty = CRD.replace("Rolling: {name: rolling,", "Rolling: {name: missing,");
+    folder.write("faulty.yaml", format!("a: 1\n---\n{faulty}"));
+    let run = folder.run(&["lint", "faulty.yaml"]).code(1);
+    let line = run.stdout.lines().find(|line| line.contains("`missing`")).unwrap();
+    assert!(line.starts_with("faulty.yaml:37:21: spec.strategy.type: error: "), "{line}");
+
+    let findings = folder.run(&["lint", "-o", "json", "faulty.yaml"]).code(1).json();
+    let finding =
+        findings.as_array().unwrap().iter().find(|finding| finding["message"].to_string().contains("`missing`"));
+    let finding = finding.unwrap();
+    assert_eq!(
+        (&finding["file"], &finding["line"], &finding["column"], &finding["definition"], &finding["version"]),
+        (&json!("faulty.yaml"), &json!(37), &json!(21), &json!("widgets.example.com"), &json!("v1"))
+    );
+    assert_eq!(
+        (&finding["path"], &finding["severity"], &finding["source"]),
+        (&json!("spec.strategy.type"), &json!("error"), &json!("schema"))
+    );
+    folder.run(&["lint", "-o", "json", "crd.yaml"]).code(0).prints("[]\n");
+}
+
+#[test]
+fn lint_finds_faults_in_json_and_in_lists_at_their_place() {
+    let faulty = yaml(&CRD.replace("Rolling: {name: rolling,", "Rolling: {name: missing,"));
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": [{"kind": "Other"}, faulty]});
+    let text = serde_json::to_string_pretty(&list).unwrap();
+    let line = 1 + text.lines().position(|line| line.contains("\"x-kubernetes-unions\": {")).unwrap();
+    let run = Folder::new(&[("list.json", &text)]).run(&["lint", "list.json"]).code(1);
+    assert!(run.stdout.starts_with(&format!("list.json:{line}:")), "expected line {line}: {run:#?}");
+}
+
+#[test]
+fn warnings_count_only_when_asked_to() {
+    let warned = CRD.replace("enum: [\"Rolling\", 'Recreate']", "default: Recreate");
+    let folder = Folder::new(&[("crd.yaml", &warned)]);
+    let run = folder.run(&["lint", "crd.yaml"]).code(0);
+    assert!(run.stdout.contains("spec.strategy.type: warning: "), "{run:#?}");
+    folder.run(&["lint", "--strict", "crd.yaml"]).code(1);
+    folder.run(&["lint", "-W", "crd.yaml"]).code(1);
+}
+
+#[test]
+fn explain_shows_a_tree() {
+    let folder = Folder::with_crd(&[]);
+    let tree = "\
+Widget example.com/v1
+├── spec (2019 form, no discriminator, from schema)
+│   ├── git
+│   └── oci
+└── spec.strategy (2022 form, discriminator `type`, from schema)
+    ├── Recreate → no member
+    └── Rolling  → rolling (optional)
+";
+    for arguments in
+        [&["--from", "."][..], &["--from", "crd.yaml", "widget"], &["WIDGET.example.com", "--from", "crd.yaml"]]
+    {
+        folder.run(&[&["explain"], arguments].concat()).code(0).prints(tree);
+    }
+    let report = folder.run(&["explain", "--from", ".", "-o", "json"]).code(0).json();
+    assert_eq!(
+        report[0]["unions"][1]["choices"][1],
+        json!({"value": "Rolling", "member": "rolling", "optional": true})
+    );
+}
+
+#[test]
+fn explain_lists_the_kinds_when_there_is_no_such() {
+    let folder = Folder::with_crd(&[]);
+    for kind in ["Gadget", "Widget.other.com", "Widget.v1"] {
+        folder.run(&["explain", "--from", ".", kind]).code(1).prints("").says(&[kind, "Widget.example.com"]);
+    }
+}
+
+#[test]
+fn certs_are_whole_private_and_not_overwritten() {
+    let folder = Folder::new(&[]);
+    folder
+        .run(&["certs", "--dir", "certs/dev", "--host", "web.example.com", "10.0.0.1"])
+        .code(0)
+        .prints("")
+        .says(&["tls.key"]);
+    assert!(folder.read("certs/dev/ca.crt").starts_with("-----BEGIN CERTIFICATE-----"));
+    let key = folder.read("certs/dev/tls.key");
+    assert!(key.starts_with("-----BEGIN PRIVATE KEY-----"));
+    #[cfg(unix)]
+    for (file, mode) in [("tls.key", 0o600), ("ca.key", 0o600)] {
+        use std::os::unix::fs::PermissionsExt;
+        let metadata = std::fs::metadata(folder.path().join("certs/dev").join(file)).unwrap();
+        assert_eq!(metadata.permissions().mode() & 0o777, mode, "{file}");
+    }
+    folder.run(&["certs", "--dir", "certs/dev"]).code(2).says(&["is there already", "--force"]);
+    assert_eq!(folder.read("certs/dev/tls.key"), key);
+    folder.run(&["certs", "--dir", "certs/dev", "--force"]).code(0);
+    assert_ne!(folder.read("certs/dev/tls.key"), key);
+    assert_eq!(std::fs::read_dir(folder.path().join("certs/dev")).unwrap().count(), 4);
+    folder
+        .run(&["certs", "--dir", "x", "--host", "ü.example.com"])
+        .code(2)
+        .says(&["not one that a certificate can have"]);
+}
+
+#[test]
+fn version_and_completion_are_as_everywhere() {
+    let folder = Folder::new(&[]);
+    let version = env!("CARGO_PKG_VERSION");
+    folder.run(&["version"]).code(0).prints(&format!("kube-unions {version}\n"));
+    folder.run(&["--version"]).code(0).prints(&format!("kube-unions {version}\n"));
+    assert_eq!(folder.run(&["version", "-o", "json"]).code(0).json()["version"], version);
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let script = folder.run(&["completion", shell]).code(0).stdout;
+        assert!(script.contains("kube-unions") && script.contains("annotate"), "{shell}");
+    }
+}
+
+#[test]
+fn help_tells_the_exit_codes_and_goes_to_standard_output() {
+    let help = Folder::new(&[]).run(&["--help"]).code(0);
+    assert_eq!(help.stderr, "");
+    for text in ["Usage: kube-unions", "Exit codes:", "annotate", "normalize"] {
+        assert!(help.stdout.contains(text), "{help:#?}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn as_a_kubectl_plugin_it_is_called_what_users_type() {
+    let folder = Folder::new(&[]);
+    let plugin = folder.path().join("kubectl-unions");
+    std::os::unix::fs::symlink(binary(), &plugin).unwrap();
+    let help = run(Command::new(&plugin).args(["explain", "--help"]), b"").code(0);
+    assert!(help.stdout.contains("Usage: kubectl unions explain"), "{help:#?}");
+    run(Command::new(&plugin).arg("explode"), b"").code(2).says(&["Usage: kubectl unions"]);
+}
+
+#[test]
+fn nobody_reading_is_no_reason_to_panic() {
+    let folder = Folder::with_crd(&[]);
+    for arguments in [&["annotate", "crd.yaml"][..], &["explain", "--from", "."], &["completion", "bash"], &["version"]]
+    {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = Command::new(binary())
+            .current_dir(folder.path())
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(writer)
+            .stderr(Stdio::piped())
+            .output()
+            .unwrap();
+        assert_eq!(
+            (output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()),
+            (Some(0), ""),
+            "{arguments:?}"
+        );
+    }
+}
+
+#[test]
+fn output_that_cannot_be_written_is_an_error() {
+    if !std::path::Path::new("/dev/full").exists() {
+        return;
+    }
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = Command::new(binary()).arg("version").stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("cannot write to standard output"));
+}
+
+#[test]
+fn there_is_no_colour_where_there_is_no_terminal() {
+    let folder = Folder::with_crd(&[("bad.yaml", "a: [")]);
+    for arguments in [&["explain", "--from", "crd.yaml"][..], &["lint", "."], &["--help"], &["explode"]] {
+        let run = folder.run(arguments);
+        assert!(!run.stdout.contains('\u{1b}') && !run.stderr.contains('\u{1b}'), "{run:#?}");
+    }
+}

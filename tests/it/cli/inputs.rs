@@ -1,0 +1,150 @@
+//! Bad input: every one gets a clear answer and exit code 2, and nothing panics.
+
+use super::{CRD, Folder};
+use std::fmt::Write;
+
+/// Every command that reads CRDs from a path.
+const READERS: [&[&str]; 5] = [
+    &["lint"],
+    &["annotate"],
+    &["explain", "--from"],
+    &["review", "--from"],
+    &["normalize", "-f", "crd.yaml", "--from"],
+];
+
+#[track_caller]
+fn all_refuse(folder: &Folder, path: &str, says: &[&str]) {
+    for reader in READERS {
+        let run = folder.run(&[reader, &[path]].concat()).code(2);
+        // `lint` reports on standard output what it found.
+        let said = format!("{}{}", run.stdout, run.stderr);
+        for text in says {
+            assert!(said.contains(text), "{reader:?}: no `{text}` in {run:#?}");
+        }
+        assert!(!said.contains("panicked"), "{run:#?}");
+    }
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    all_refuse(&Folder::with_crd(&[]), "missing.yaml", &["missing.yaml: ", "no such file or folder"]);
+}
+
+#[test]
+fn a_folder_without_manifests_is_named() {
+    let folder = Folder::with_crd(&[("empty/readme.txt", "a: 1"), ("empty/.hidden/crd.yaml", CRD)]);
+    all_refuse(&folder, "empty", &["empty: ", "no manifests in this folder", ".yaml, .yml and .json"]);
+}
+
+#[test]
+fn a_folder_without_crds_is_named() {
+    let folder = Folder::with_crd(&[("others/a.yaml", "kind: ConfigMap\napiVersion: v1\n")]);
+    for reader in [READERS[0], READERS[2], READERS[3]] {
+        folder.run(&[reader, &["others"]].concat()).code(2).says(&["no CustomResourceDefinition in `others`"]);
+    }
+}
+
+#[test]
+fn a_yaml_error_has_file_line_and_column() {
+    let folder = Folder::with_crd(&[
+        ("bad.yaml", "a: 1\n---\n# two\nb: [1, 2\nc: 3\n"),
+        ("twice.yaml", "a: 1\n---\nb:\n  c: 1\n  c: 2\n"),
+        ("tab.yml", "a:\n\t- b\n"),
+        ("unknown.yaml", "a: *nowhere\n"),
+    ]);
+    all_refuse(&folder, "bad.yaml", &["bad.yaml:5:2: "]);
+    all_refuse(&folder, "twice.yaml", &["twice.yaml:5:3: ", "duplicate key `c`"]);
+    all_refuse(&folder, "tab.yml", &["tab.yml:2:2: ", "tabs"]);
+    all_refuse(&folder, "unknown.yaml", &["unknown.yaml:1:4: "]);
+}
+
+#[test]
+fn a_json_error_has_file_line_and_column() {
+    let folder =
+        Folder::with_crd(&[("bad.json", "{\n  \"a\": 1,\n}\n"), ("cut.json", "{\"a\": [1, 2"), ("two.json", "{} {]")]);
+    all_refuse(&folder, "bad.json", &["bad.json:3:1: ", "key must be a string"]);
+    all_refuse(&folder, "cut.json", &["cut.json:1:11: ", "EOF"]);
+    all_refuse(&folder, "two.json", &["two.json:1:5: "]);
+}
+
+#[test]
+fn bytes_that_are_no_text_are_refused() {
+    let folder = Folder::with_crd(&[]);
+    folder.write("image.yaml", b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR");
+    folder.write("latin.yaml", b"a: 1\nb: caf\xe9\n");
+    folder.write("zero.yaml", b"a: \x00\n");
+    all_refuse(&folder, "image.yaml", &["image.yaml:1:1: ", "not text in UTF-8"]);
+    all_refuse(&folder, "latin.yaml", &["latin.yaml:2:7: ", "not text in UTF-8"]);
+    all_refuse(&folder, "zero.yaml", &["zero.yaml:1:4: "]);
+}
+
+#[test]
+fn a_crd_without_a_schema_is_named() {
+    let schemaless = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: things.example.com}\n\
+        spec:\n  group: example.com\n  names: {kind: Thing, plural: things}\n  versions: [{name: v1}]\n";
+    let folder = Folder::with_crd(&[("schemaless.yaml", schemaless)]);
+    for reader in [READERS[0], READERS[2], READERS[3], READERS[4]] {
+        let run = folder.run(&[reader, &["schemaless.yaml"]].concat()).code(2);
+        let said = format!("{}{}", run.stdout, run.stderr);
+        assert!(
+            said.contains("schemaless.yaml:1:1: ") && said.contains("`things.example.com` has no schema"),
+            "{run:#?}"
+        );
+    }
+}
+
+#[test]
+fn the_same_crd_twice_names_both_files() {
+    let folder = Folder::with_crd(&[("more/again.yaml", CRD)]);
+    for reader in [READERS[0], READERS[2], READERS[3]] {
+        let run = folder.run(&[reader, &["."]].concat()).code(2);
+        let said = format!("{}{}", run.stdout, run.stderr);
+        assert!(said.contains("more/again.yaml:2:1: ") && said.contains("is already in ./crd.yaml"), "{run:#?}");
+    }
+}
+
+#[test]
+fn nesting_past_all_measure_is_refused() {
+    let yaml: String = (0..2000).map(|depth| " ".repeat(depth) + "a:\n").collect();
+    let folder = Folder::with_crd(&[("deep.yaml", &yaml), ("flow.yaml", &format!("a: {}", "[".repeat(100_000)))]);
+    all_refuse(&folder, "deep.yaml", &["deep.yaml:", "nested"]);
+    all_refuse(&folder, "flow.yaml", &["flow.yaml:1:", "nested"]);
+}
+
+#[test]
+fn json_may_nest_as_deep_as_an_api_server_lets_it() {
+    let deep = format!("{{\"kind\": \"Other\", \"a\": {}1{}}}", "[".repeat(9000), "]".repeat(9000));
+    let folder = Folder::with_crd(&[("deep.json", &deep)]);
+    folder.run(&["lint", "."]).code(0);
+    folder.run(&["annotate", "deep.json"]).code(0).prints(&deep);
+}
+
+#[test]
+fn aliases_of_aliases_are_bounded() {
+    let mut bomb = "kind: Bomb\na: &a [lol, lol, lol, lol, lol, lol, lol, lol, lol]\n".to_owned();
+    for pair in b"abcdefghij".windows(2) {
+        let (from, to) = (char::from(pair[0]), char::from(pair[1]));
+        writeln!(bomb, "{to}: &{to} [{}]", vec![format!("*{from}"); 9].join(", ")).unwrap();
+    }
+    let long = format!("a: &a {}\nb: [{}]\n", "x".repeat(1 << 20), vec!["*a"; 2000].join(", "));
+    let folder = Folder::with_crd(&[("bomb.yaml", &bomb), ("long.yaml", &long)]);
+    all_refuse(&folder, "bomb.yaml", &["bomb.yaml:", "alias"]);
+    all_refuse(&folder, "long.yaml", &["long.yaml:", "alias"]);
+}
+
+#[test]
+fn one_bad_file_does_not_hide_what_is_wrong_with_the_others() {
+    let faulty = CRD.replace("Rolling: {name: rolling,", "Rolling: {name: missing,");
+    let folder = Folder::new(&[("bad.yaml", "a: ["), ("crd.yaml", &faulty)]);
+    let run = folder.run(&["lint", "."]).code(2).says(&["1 problem kept something from being checked"]);
+    assert!(run.stdout.contains("./bad.yaml:1:") && run.stdout.contains("./crd.yaml:35:"), "{run:#?}");
+}
+
+#[test]
+fn usage_is_2_with_the_usage_on_standard_error() {
+    let folder = Folder::new(&[]);
+    for arguments in [&[][..], &["lint"], &["lint", "--nonsense"], &["review"], &["explode"]] {
+        folder.run(arguments).code(2).prints("").says(&["Usage: kube-unions"]);
+    }
+    folder.run(&["completion", "cobol"]).code(2).prints("").says(&["bash, elvish, fish, powershell, zsh"]);
+}

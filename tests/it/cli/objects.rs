@@ -1,0 +1,155 @@
+//! `review` and `normalize`: objects, judged as the webhook judges them.
+
+use super::{Folder, yaml};
+use base64::Engine;
+use serde_json::{Value, json};
+
+const OLD: &str = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: a}\nspec:\n  strategy:\n    type: Rolling\n    rolling: {surge: 1}\n";
+/// As a client sends it that changes the discriminator only.
+const SWITCHED: &str = "# mine\napiVersion: example.com/v1\nkind: Widget\nmetadata: {name: a} # a\nspec:\n  strategy:\n    type: Recreate # now\n    rolling: {surge: 1}\n  n: 18446744073709551617\n";
+const TWO: &str = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: two}\nspec: {git: {}, oci: {}, strategy: {type: Bogus}}\n";
+
+fn review(operation: &str, old: &Value, new: &str) -> String {
+    json!({
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {
+            "uid": "1-2-3",
+            "kind": {"group": "example.com", "version": "v1", "kind": "Widget"},
+            "resource": {"group": "example.com", "version": "v1", "resource": "widgets"},
+            "name": "a", "namespace": "default", "operation": operation, "object": yaml(new), "oldObject": old,
+        },
+    })
+    .to_string()
+}
+
+#[test]
+fn a_review_is_answered_with_a_patch() {
+    let folder = Folder::with_crd(&[]);
+    let request = review("UPDATE", &yaml(OLD), SWITCHED);
+    for phase in [&[][..], &["--phase", "mutate"]] {
+        let run = folder.pipe(&[&["review", "--from", "crd.yaml"], phase].concat(), &request).code(0);
+        let response = &run.json()["response"];
+        assert_eq!((&response["uid"], &response["allowed"]), (&json!("1-2-3"), &json!(true)));
+        let patch = base64::engine::general_purpose::STANDARD.decode(response["patch"].as_str().unwrap()).unwrap();
+        let patch: Value = serde_json::from_slice(&patch).unwrap();
+        assert_eq!(patch, json!([{"op": "remove", "path": "/spec/strategy/rolling"}]));
+    }
+}
+
+#[test]
+fn a_denied_review_is_answered_and_exits_with_1() {
+    let folder = Folder::with_crd(&[("review.json", &review("CREATE", &Value::Null, TWO))]);
+    for phase in [&[][..], &["--phase", "validate"]] {
+        let run = folder.run(&[&["review", "--from", "crd.yaml", "-f", "review.json"], phase].concat()).code(1);
+        assert_eq!(run.json()["response"]["allowed"], json!(false));
+        assert_eq!(run.json()["response"]["status"]["code"], json!(422));
+    }
+}
+
+#[test]
+fn a_review_in_yaml_is_a_review_too() {
+    let folder = Folder::with_crd(&[]);
+    let request = "kind: AdmissionReview\napiVersion: admission.k8s.io/v1\nrequest:\n  uid: abc\n  operation: CREATE\n  \
+        kind: {group: example.com, version: v1, kind: Widget}\n  object: {apiVersion: example.com/v1, kind: Widget, spec: {git: {}}}\n";
+    let run = folder.pipe(&["review", "--from", "crd.yaml", "-f", "-"], request).code(0);
+    assert_eq!(run.json()["response"]["uid"], json!("abc"));
+}
+
+#[test]
+fn ratcheting_lets_an_old_fault_through_and_can_be_switched_off() {
+    let wrong = OLD.replace("Rolling\n", "Recreate\n");
+    let relabeled = wrong.replace("{name: a}", "{name: a, labels: {x: y}}");
+    let folder = Folder::with_crd(&[("review.json", &review("UPDATE", &yaml(&wrong), &relabeled))]);
+    let run = |more: &[&str]| folder.run(&[&["review", "--from", "crd.yaml", "-f", "review.json"], more].concat());
+    assert!(run(&[]).code(0).stdout.contains("let through"));
+    run(&["--ratcheting", "disabled"]).code(1);
+}
+
+#[test]
+fn a_review_that_cannot_be_answered_says_why() {
+    let folder = Folder::with_crd(&[]);
+    for body in [
+        "",
+        "   ",
+        "[]",
+        "{",
+        "nonsense",
+        "{}",
+        "{\"apiVersion\": \"admission.k8s.io/v1beta1\", \"kind\": \"AdmissionReview\"}",
+    ] {
+        folder.pipe(&["review", "--from", "crd.yaml"], body).code(2).prints("").says(&["error: "]);
+    }
+    folder
+        .run(&["review", "--from", "crd.yaml", "-f", "none.json"])
+        .code(2)
+        .says(&["none.json: no such file or folder"]);
+}
+
+#[test]
+fn an_update_is_normalised_in_its_own_text() {
+    let folder = Folder::with_crd(&[("old.yaml", OLD), ("new.yaml", SWITCHED)]);
+    let normalize = |more: &[&str]| {
+        folder
+            .run(&[&["normalize", "--from", "crd.yaml", "--old", "old.yaml", "-f", "new.yaml"], more].concat())
+            .code(0)
+    };
+    let warning = "Warning: spec.strategy.rolling: cleared because `type` changed to \"Recreate\"";
+    normalize(&[]).says(&[warning]).prints(&SWITCHED.replace("    rolling: {surge: 1}\n", ""));
+
+    let run = normalize(&["-o", "json"]);
+    assert_eq!(run.json()["spec"]["strategy"], json!({"type": "Recreate"}));
+    assert!(run.stdout.starts_with("{\n  \"apiVersion\": \"example.com/v1\",\n"), "{run:#?}");
+}
+
+#[test]
+fn a_create_clears_nothing_and_an_object_that_needs_nothing_is_printed_as_it_was_read() {
+    let folder = Folder::with_crd(&[]);
+    let other = "# not ours\nkind: Other\napiVersion: v1\nbig: 18446744073709551617\n";
+    let input = format!("{OLD}---\n{other}");
+    folder.pipe(&["normalize", "--from", "crd.yaml", "-f", "-"], &input).code(0).prints(&input);
+    let json = "{\"kind\":\"Other\",  \"apiVersion\":\"v1\", \"big\":18446744073709551617}\n";
+    folder.pipe(&["normalize", "--from", "crd.yaml", "-f", "-"], json).code(0).prints(json);
+    folder.pipe(&["normalize", "--from", "crd.yaml", "-f", "-", "-o", "json"], json).code(0).prints(json);
+    let item = format!("{{\"kind\":\"List\",\"apiVersion\":\"v1\",\"items\":[{}]}}", json.trim_end());
+    let pretty = "{\n  \"kind\": \"Other\",\n  \"apiVersion\": \"v1\",\n  \"big\": 18446744073709551617\n}\n";
+    folder.pipe(&["normalize", "--from", "crd.yaml", "-f", "-"], item).code(0).prints(pretty);
+    let run = folder.pipe(
+        &["normalize", "--from", "crd.yaml", "-f", "-", "-o", "yaml"],
+        "{\"kind\":\"Other\",\"apiVersion\":\"v1\"}",
+    );
+    assert_eq!(yaml(&run.code(0).stdout), json!({"kind": "Other", "apiVersion": "v1"}));
+}
+
+#[test]
+fn what_is_rejected_is_left_out_and_said_as_kubectl_says_it() {
+    let folder = Folder::with_crd(&[]);
+    let run = folder.pipe(&["normalize", "--from", "crd.yaml", "-f", "-"], format!("{TWO}---\n{OLD}")).code(1);
+    assert_eq!(yaml(&run.stdout), yaml(OLD));
+    run.says(&[
+        "The Widget \"two\" is invalid: \n",
+        "* spec.oci: Forbidden: may not be specified together with `git`",
+        "* spec.strategy.type: Unsupported value: \"Bogus\": supported values: \"Recreate\", \"Rolling\"",
+    ]);
+}
+
+#[test]
+fn the_old_object_is_found_by_its_name_in_lists_too() {
+    let list = |objects: &[&str]| json!({"apiVersion": "v1", "kind": "List", "items": objects.iter().map(|text| yaml(text)).collect::<Vec<_>>()});
+    let other = OLD.replace("name: a", "name: b");
+    let folder = Folder::with_crd(&[("old.json", &list(&[&other, OLD]).to_string())]);
+    let run = folder
+        .pipe(&["normalize", "--from", "crd.yaml", "--old", "old.json", "-f", "-"], list(&[SWITCHED]).to_string())
+        .code(0);
+    assert_eq!(run.json()["spec"]["strategy"], json!({"type": "Recreate"}));
+}
+
+#[test]
+fn normalize_wants_objects() {
+    let folder = Folder::with_crd(&[("list.yaml", "\n- 1\n"), ("nothing.yaml", "---\n# nothing\n---\n")]);
+    folder.run(&["normalize", "--from", "crd.yaml", "-f", "list.yaml"]).code(2).says(&["list.yaml:2:1: not an object"]);
+    folder
+        .run(&["normalize", "--from", "crd.yaml", "-f", "nothing.yaml"])
+        .code(2)
+        .says(&["no objects in `nothing.yaml`"]);
+}

@@ -1,0 +1,351 @@
+//! The watch of definitions, on an API server that fails in ways a real one cannot be made to.
+//!
+//! Every request arrives at the test, which answers it: nothing happens by itself, and in no other order.
+
+use axum::body::{Body as Answer, Bytes};
+use futures::channel::mpsc as body_channel;
+use hyper::{Request, Response, StatusCode};
+use kube::Client;
+use kube::client::Body;
+use kube_unions::catalog::Catalog;
+use kube_unions::cluster::{self, Link};
+use kube_unions::telemetry::Metrics;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
+use tower::{BoxError, Layer};
+
+/// What is waited for comes at once, or after the longest wait between two attempts; only a test that fails waits so long.
+const SOON: Duration = Duration::from_secs(20);
+
+/// A request that waits for its answer.
+struct Call {
+    query: String,
+    reply: oneshot::Sender<Result<Response<Answer>, BoxError>>,
+}
+
+impl Call {
+    fn parameter(&self, name: &str) -> Option<&str> {
+        self.query.split('&').find_map(|it| it.strip_prefix(name)?.strip_prefix('='))
+    }
+
+    fn is_watch(&self) -> bool {
+        self.parameter("watch") == Some("true")
+    }
+
+    fn answer(self, code: u16, body: &Value) {
+        let mut response = Response::new(Answer::from(body.to_string().into_bytes()));
+        *response.status_mut() = StatusCode::from_u16(code).unwrap();
+        self.reply.send(Ok(response)).unwrap();
+    }
+
+    /// A page of a list, as text: the last one where `next` is empty.
+    fn page(self, items: &[String], next: &str) {
+        assert!(!self.is_watch(), "{}", self.query);
+        let text = format!(
+            r#"{{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinitionList",
+                "metadata":{{"resourceVersion":"100","continue":"{next}"}},"items":[{}]}}"#,
+            items.join(",")
+        );
+        self.reply.send(Ok(Response::new(Answer::from(text.into_bytes())))).unwrap();
+    }
+
+    fn refuse_connection(self) {
+        let error = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+        self.reply.send(Err(error.into())).unwrap();
+    }
+
+    /// A watch that goes on until it is dropped.
+    fn stream(self) -> Stream {
+        assert!(self.is_watch(), "{}", self.query);
+        let (events, body) = body_channel::unbounded();
+        self.reply.send(Ok(Response::new(Answer::from_stream(body)))).unwrap();
+        Stream(events)
+    }
+}
+
+/// The server's end of a watch.
+struct Stream(body_channel::UnboundedSender<Result<Bytes, std::io::Error>>);
+
+impl Stream {
+    fn event(&self, kind: &str, object: &str) {
+        self.line(&format!(r#"{{"type":"{kind}","object":{object}}}"#));
+    }
+
+    fn line(&self, line: &str) {
+        self.0.unbounded_send(Ok(Bytes::from(format!("{line}\n")))).unwrap();
+    }
+
+    fn break_off(self) {
+        self.0.unbounded_send(Err(std::io::ErrorKind::ConnectionReset.into())).unwrap();
+    }
+}
+
+/// A watch under test.
+struct Followed {
+    calls: mpsc::UnboundedReceiver<Call>,
+    catalogs: watch::Receiver<Option<Arc<Catalog>>>,
+    link: Link,
+    metrics: Metrics,
+    task: JoinHandle<()>,
+}
+
+impl Followed {
+    fn start() -> Self {
+        let (calls, incoming) = mpsc::unbounded_channel();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let (reply, answer) = oneshot::channel();
+            assert_eq!(request.uri().path(), "/apis/apiextensions.k8s.io/v1/customresourcedefinitions");
+            let query = request.uri().query().unwrap_or_default().to_owned();
+            let sent = calls.send(Call { query, reply });
+            async move {
+                sent.map_err(|_| "the test is over")?;
+                answer.await?
+            }
+        });
+        let metrics = Metrics::new();
+        let link = Link::new(metrics.watch_connected().clone());
+        let client = Client::new(link.layer(service), "default");
+        let (publish, catalogs) = watch::channel(None);
+        let task = tokio::spawn(cluster::follow(client, link.clone(), publish));
+        Self { calls: incoming, catalogs, link, metrics, task }
+    }
+
+    /// With these definitions listed, and watching.
+    async fn listed(items: &[String]) -> (Self, Stream) {
+        let mut followed = Self::start();
+        followed.call().await.page(items, "");
+        let stream = followed.call().await.stream();
+        followed.published().await;
+        (followed, stream)
+    }
+
+    async fn call(&mut self) -> Call {
+        tokio::time::timeout(SOON, self.calls.recv()).await.expect("a request comes").unwrap()
+    }
+
+    /// The next catalog.
+    async fn published(&mut self) -> Arc<Catalog> {
+        tokio::time::timeout(SOON, self.catalogs.changed()).await.expect("a catalog comes").unwrap();
+        self.catalogs.borrow_and_update().clone().unwrap()
+    }
+
+    async fn until_up(&self, up: bool) {
+        let changed = async {
+            while self.link.is_up() != up {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        tokio::time::timeout(SOON, changed).await.expect("the link changes");
+        assert_eq!(self.metrics.watch_connected().get(), i64::from(up));
+    }
+}
+
+/// A definition with one union.
+fn definition(kind: &str, version: u32) -> String {
+    let plural = format!("{}s", kind.to_lowercase());
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.watch.example"), "resourceVersion": version.to_string()},
+        "spec": {
+            "group": "watch.example",
+            "names": {"kind": kind, "plural": plural},
+            "scope": "Namespaced",
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {
+                    "type": "object",
+                    "properties": {"a": {"type": "string"}, "b": {"type": "string"}},
+                    "x-kubernetes-unions": [{"fields-to-discriminateBy": {"a": "A", "b": "B"}}],
+                }}}},
+            }],
+        },
+    })
+    .to_string()
+}
+
+/// One that nothing can be made of.
+fn garbage(name: &str, version: u32, spec: &str) -> String {
+    format!(r#"{{"metadata":{{"name":"{name}","resourceVersion":"{version}"}},"spec":{spec}}}"#)
+}
+
+fn kinds(catalog: &Arc<Catalog>) -> Vec<&str> {
+    catalog.entries().iter().map(|entry| &*entry.gvk().kind).collect()
+}
+
+fn faulty(catalog: &Arc<Catalog>) -> Vec<&str> {
+    catalog.faults().iter().map(|fault| fault.definition.as_str()).collect()
+}
+
+#[tokio::test]
+async fn nothing_is_published_before_the_first_list_is_complete() {
+    let mut followed = Followed::start();
+    let first = followed.call().await;
+    assert_eq!(first.parameter("limit"), Some("50"));
+    first.page(&[definition("Apple", 1)], "next-page");
+    let second = followed.call().await;
+    assert_eq!(second.parameter("continue"), Some("next-page"));
+    // The first page has been read, or the second would not be asked for.
+    assert!(followed.catalogs.borrow().is_none());
+    second.page(&[definition("Pear", 2)], "");
+    assert_eq!(kinds(&followed.published().await), ["Apple", "Pear"]);
+}
+
+#[tokio::test]
+async fn a_definition_that_is_garbage_costs_no_other() {
+    let deep = "{\"properties\":{\"x\":".repeat(4_500) + "{}" + &"}}".repeat(4_500);
+    let deep = format!(
+        r#"{{"group":"watch.example","names":{{"kind":"Deep","plural":"deeps"}},"scope":"Namespaced",
+            "versions":[{{"name":"v1","served":true,"storage":true,"schema":{{"openAPIV3Schema":{deep}}}}}]}}"#
+    );
+    let items = [
+        garbage("deeps.watch.example", 1, &deep),
+        definition("Apple", 2),
+        garbage("number.watch.example", 3, "7"),
+        r#"{"metadata":{"name":"nothing.watch.example"}}"#.to_owned(),
+        r#"{"metadata":{"name":"odd.watch.example","annotations":"no map"},"spec":{}}"#.to_owned(),
+        r#"{"metadata":[]}"#.to_owned(),
+        r#""no object at all""#.to_owned(),
+        definition("Pear", 4),
+    ];
+    let mut followed = Followed::start();
+    followed.call().await.page(&items, "");
+    let stream = followed.call().await.stream();
+    let catalog = followed.published().await;
+    assert_eq!(kinds(&catalog), ["Apple", "Pear"]);
+    let names = ["deeps", "nothing", "number", "odd"].map(|it| format!("{it}.watch.example"));
+    assert_eq!(faulty(&catalog), names);
+
+    // The same, while watching.
+    stream.event("MODIFIED", &garbage("number.watch.example", 5, &deep));
+    stream.event("ADDED", &definition("Cherry", 6));
+    let mut catalog = followed.published().await;
+    if kinds(&catalog).len() < 3 {
+        catalog = followed.published().await;
+    }
+    assert_eq!(kinds(&catalog), ["Apple", "Cherry", "Pear"]);
+    assert_eq!(faulty(&catalog), names);
+}
+
+#[tokio::test]
+async fn a_definition_that_turns_to_garbage_stays_in_force_as_it_was() {
+    let (mut followed, stream) = Followed::listed(&[definition("Apple", 1)]).await;
+    stream.event("MODIFIED", &garbage("apples.watch.example", 2, "[]"));
+    let catalog = followed.published().await;
+    assert_eq!(kinds(&catalog), ["Apple"]);
+    assert_eq!(faulty(&catalog), ["apples.watch.example"]);
+    stream.event("MODIFIED", &definition("Apple", 3));
+    let catalog = followed.published().await;
+    assert_eq!(kinds(&catalog), ["Apple"]);
+    assert!(faulty(&catalog).is_empty());
+}
+
+#[tokio::test]
+async fn each_change_is_published() {
+    let (mut followed, stream) = Followed::listed(&[]).await;
+    stream.event("ADDED", &definition("Apple", 101));
+    assert_eq!(kinds(&followed.published().await), ["Apple"]);
+    stream.event("DELETED", &definition("Apple", 102));
+    assert!(kinds(&followed.published().await).is_empty());
+    stream.event("ADDED", &definition("Apple", 103));
+    assert_eq!(kinds(&followed.published().await), ["Apple"]);
+}
+
+#[tokio::test]
+async fn what_changes_nothing_is_not_published() {
+    let (mut followed, stream) = Followed::listed(&[definition("Apple", 1)]).await;
+    let mut same: Value = serde_json::from_str(&definition("Apple", 101)).unwrap();
+    same["status"] = json!({"conditions": [{"type": "Established", "status": "True"}]});
+    stream.event("MODIFIED", &same.to_string());
+    same["metadata"]["resourceVersion"] = "102".into();
+    same["metadata"]["annotations"] = json!({"of": "interest"});
+    stream.event("MODIFIED", &same.to_string());
+    drop(stream);
+    // The watch goes on from behind both, so that both have been seen; the second has an annotation more.
+    let call = followed.call().await;
+    assert_eq!(call.parameter("resourceVersion"), Some("102"));
+    assert_eq!(kinds(&followed.published().await), ["Apple"]);
+    same["metadata"]["resourceVersion"] = "103".into();
+    same["status"] = json!({});
+    let stream = call.stream();
+    stream.event("MODIFIED", &same.to_string());
+    drop(stream);
+    assert_eq!(followed.call().await.parameter("resourceVersion"), Some("103"));
+    assert!(!followed.catalogs.has_changed().unwrap());
+}
+
+#[tokio::test]
+async fn a_watch_that_ends_goes_on_from_where_it_stood() {
+    let (mut followed, stream) = Followed::listed(&[definition("Apple", 1)]).await;
+    followed.until_up(true).await;
+    stream.event("ADDED", &definition("Pear", 101));
+    assert_eq!(kinds(&followed.published().await), ["Apple", "Pear"]);
+    stream.break_off();
+    followed.until_up(false).await;
+
+    let call = followed.call().await;
+    assert_eq!(call.parameter("resourceVersion"), Some("101"));
+    call.refuse_connection();
+    let stream = followed.call().await.stream();
+    // Before anything has happened that it could tell by.
+    followed.until_up(true).await;
+    stream.event("ADDED", &definition("Cherry", 102));
+    assert_eq!(kinds(&followed.published().await), ["Apple", "Cherry", "Pear"]);
+}
+
+#[tokio::test]
+async fn a_line_that_is_no_event_is_passed_over() {
+    let (mut followed, stream) = Followed::listed(&[definition("Apple", 1)]).await;
+    stream.line("nonsense");
+    stream.line(r#"{"type":"SURPRISE","object":{}}"#);
+    stream.event("ADDED", &definition("Pear", 101));
+    assert_eq!(kinds(&followed.published().await), ["Apple", "Pear"]);
+    assert!(followed.link.is_up());
+}
+
+#[tokio::test]
+async fn a_later_list_leaves_the_catalog_in_force_until_it_is_complete() {
+    let (mut followed, stream) = Followed::listed(&[definition("Apple", 1), definition("Pear", 2)]).await;
+    followed.catalogs.mark_unchanged();
+    let gone = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "reason": "Expired",
+        "message": "too old resource version", "code": 410});
+    stream.event("ERROR", &gone.to_string());
+    // It breaks off in the middle, too, and begins again.
+    followed.call().await.page(&[definition("Cherry", 150)], "second");
+    let second = followed.call().await;
+    second.answer(410, &gone);
+    followed.call().await.page(&[definition("Cherry", 150)], "second");
+    let second = followed.call().await;
+    assert!(!followed.catalogs.has_changed().unwrap());
+    second.page(&[definition("Pear", 2)], "");
+    assert_eq!(kinds(&followed.published().await), ["Cherry", "Pear"]);
+    let _stream = followed.call().await.stream();
+    followed.until_up(true).await;
+}
+
+#[tokio::test]
+async fn an_api_server_that_is_down_at_first_is_asked_again() {
+    let mut followed = Followed::start();
+    for _ in 0..3 {
+        followed.call().await.refuse_connection();
+    }
+    let unavailable = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "reason": "ServiceUnavailable", "message": "not yet", "code": 503});
+    followed.call().await.answer(503, &unavailable);
+    assert!(!followed.link.is_up());
+    assert!(followed.catalogs.borrow().is_none());
+    followed.call().await.page(&[definition("Apple", 1)], "");
+    let _stream = followed.call().await.stream();
+    assert_eq!(kinds(&followed.published().await), ["Apple"]);
+    followed.until_up(true).await;
+}
+
+#[tokio::test]
+async fn it_ends_when_nobody_wants_catalogs() {
+    let (followed, _stream) = Followed::listed(&[]).await;
+    drop(followed.catalogs);
+    tokio::time::timeout(SOON, followed.task).await.expect("it ends").unwrap();
+}

@@ -1,0 +1,25 @@
+//! Tests of the library through its public face, in one binary.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that meets what it did not expect is meant to stop there"
+)]
+
+mod api_server;
+mod bad_input;
+mod cases;
+#[cfg(feature = "cli")]
+mod cli;
+#[cfg(feature = "server")]
+mod cluster;
+mod declarations;
+mod invariants;
+mod laws;
+mod layers;
+mod manifests;
+mod matrix;
+mod samples;
+#[cfg(feature = "server")]
+mod server;

@@ -1,0 +1,191 @@
+//! The samples of `manifests/samples`: every file does what its name says.
+
+use crate::api_server::{Cause, Verdict, Write, catalog};
+use crate::laws::admit_lawfully;
+use crate::manifests::{files, parse};
+use kube_unions::catalog::Catalog;
+use kube_unions::union::Form;
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+const FOLDERS: [&str; 6] = ["backup", "monitor", "pipeline", "rollout", "route", "source"];
+
+/// A `rejected-*.want.yaml`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rejection {
+    causes: Vec<Cause>,
+}
+
+/// The files of one sample, by their names.
+struct Sample {
+    folder: String,
+    files: BTreeMap<String, String>,
+}
+
+impl Sample {
+    fn all() -> Vec<Self> {
+        let mut samples: BTreeMap<String, Self> = BTreeMap::new();
+        for (path, text) in files("manifests/samples", "yaml") {
+            let (folder, name) = path.split_once('/').unwrap_or_else(|| panic!("{path} belongs to no sample"));
+            let sample = samples
+                .entry(folder.to_owned())
+                .or_insert_with(|| Self { folder: folder.to_owned(), files: BTreeMap::new() });
+            sample.files.insert(name.to_owned(), text);
+        }
+        samples.into_values().collect()
+    }
+
+    fn read<T: for<'de> Deserialize<'de>>(&self, name: &str) -> Option<T> {
+        self.files.get(name).map(|text| parse(&format!("{}/{name}", self.folder), text))
+    }
+
+    fn definition(&self) -> Value {
+        self.read("crd.yaml").unwrap_or_else(|| panic!("{} has no CRD", self.folder))
+    }
+
+    fn catalog(&self) -> Catalog {
+        catalog(&[&self.definition()])
+    }
+
+    /// The write from `<stem>.old.yaml` to `<stem>.new.yaml`.
+    fn write(&self, stem: &str) -> Write {
+        let new = self
+            .read(&format!("{stem}.new.yaml"))
+            .unwrap_or_else(|| panic!("{}/{stem} has no new object", self.folder));
+        Write::new(self.read(&format!("{stem}.old.yaml")), new)
+    }
+
+    /// The stems of the files that begin and end so.
+    fn stems<'a>(&'a self, begin: &'a str, end: &'a str) -> impl Iterator<Item = &'a str> {
+        self.files.keys().filter(move |name| name.starts_with(begin)).filter_map(move |name| name.strip_suffix(end))
+    }
+}
+
+#[test]
+fn every_folder_has_a_definition_and_objects_of_all_three_sorts_and_nothing_else() {
+    let samples = Sample::all();
+    let folders: Vec<_> = samples.iter().map(|sample| sample.folder.as_str()).collect();
+    assert_eq!(folders, FOLDERS);
+    for sample in samples {
+        let mut used = BTreeSet::from(["crd.yaml".to_owned()]);
+        used.extend(sample.stems("valid-", ".yaml").map(|stem| format!("{stem}.yaml")));
+        for sort in ["normalized-", "rejected-"] {
+            for stem in sample.stems(sort, ".want.yaml") {
+                used.extend(["old", "new", "want"].map(|part| format!("{stem}.{part}.yaml")));
+            }
+            assert!(sample.stems(sort, ".want.yaml").count() > 0, "{} has nothing {sort}", sample.folder);
+        }
+        assert!(sample.stems("valid-", ".yaml").count() > 0, "{} has nothing valid", sample.folder);
+        for name in sample.files.keys() {
+            assert!(used.contains(name), "{}/{name} is exercised by no test", sample.folder);
+        }
+    }
+}
+
+#[test]
+fn all_definitions_stand_beside_each_other() {
+    let definitions: Vec<_> = Sample::all().iter().map(Sample::definition).collect();
+    let catalog = catalog(&definitions.iter().collect::<Vec<_>>());
+    let found: Vec<_> = catalog
+        .entries()
+        .iter()
+        .flat_map(|entry| {
+            let unions = entry.plan().unions().iter();
+            unions.map(|union| {
+                (
+                    &*entry.gvk().kind,
+                    union.path().to_string(),
+                    union.form(),
+                    union.discriminator().map(ToOwned::to_owned),
+                )
+            })
+        })
+        .collect();
+    let mut found: Vec<_> =
+        found.iter().map(|(kind, path, form, by)| (*kind, path.as_str(), *form, by.as_deref())).collect();
+    found.sort_by_key(|&(kind, path, _, by)| (kind, path, by));
+    assert_eq!(
+        found,
+        [
+            ("Backup", "spec.destination", Form::List, Some("type")),
+            ("Backup", "status", Form::List, Some("phase")),
+            ("Monitor", "spec.endpoints[*].auth", Form::Map, Some("type")),
+            ("Monitor", "spec.endpoints[*].relabelings[*]", Form::Map, Some("action")),
+            ("Pipeline", "spec.steps.*", Form::List, None),
+            ("Pipeline", "spec.steps.*", Form::Map, Some("on")),
+            ("Rollout", "spec.strategy", Form::Map, Some("type")),
+            ("Route", "spec.filters[*]", Form::Map, Some("type")),
+            ("Source", "spec", Form::List, None),
+        ]
+    );
+}
+
+#[test]
+fn valid_objects_are_let_through_as_they_are() {
+    for sample in Sample::all() {
+        let catalog = sample.catalog();
+        for stem in sample.stems("valid-", ".yaml") {
+            let object: Value = sample.read(&format!("{stem}.yaml")).unwrap();
+            for write in [Write::new(None, object.clone()), Write::new(Some(object.clone()), object.clone())] {
+                let answer = admit_lawfully(&catalog, &write);
+                assert_eq!(answer.verdict, Verdict::Allowed(Some(object.clone())), "{}/{stem}", sample.folder);
+                assert_eq!(answer.warnings, Vec::<String>::new(), "{}/{stem}", sample.folder);
+            }
+        }
+    }
+}
+
+#[test]
+fn normalized_objects_become_what_is_wanted() {
+    for sample in Sample::all() {
+        let catalog = sample.catalog();
+        for stem in sample.stems("normalized-", ".want.yaml") {
+            let want: Value = sample.read(&format!("{stem}.want.yaml")).unwrap();
+            let answer = admit_lawfully(&catalog, &sample.write(stem));
+            assert_eq!(answer.verdict, Verdict::Allowed(Some(want)), "{}/{stem}", sample.folder);
+        }
+    }
+}
+
+#[test]
+fn rejected_objects_are_refused_for_exactly_the_causes_that_are_wanted() {
+    for sample in Sample::all() {
+        let catalog = sample.catalog();
+        for stem in sample.stems("rejected-", ".want.yaml") {
+            let want: Rejection = sample.read(&format!("{stem}.want.yaml")).unwrap();
+            let answer = admit_lawfully(&catalog, &sample.write(stem));
+            assert_eq!(answer.verdict, Verdict::Denied(want.causes), "{}/{stem}", sample.folder);
+        }
+    }
+}
+
+/// A reader of a schema learns what each field is for, and an API server takes it as structural.
+#[test]
+fn every_field_of_a_definition_has_a_type_and_a_description() {
+    for sample in Sample::all() {
+        let definition = sample.definition();
+        for version in definition["spec"]["versions"].as_array().unwrap() {
+            assert!(version["additionalPrinterColumns"].is_array(), "{}", sample.folder);
+            let schema = &version["schema"]["openAPIV3Schema"];
+            describe(schema, &sample.folder);
+        }
+    }
+}
+
+fn describe(schema: &Value, path: &str) {
+    assert!(schema["type"].is_string(), "{path} has no type");
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        let path = format!("{path}.{name}");
+        assert!(property["description"].is_string() || name == "metadata", "{path} has no description");
+        describe(property, &path);
+    }
+    if schema["type"] == "array" {
+        assert!(schema["x-kubernetes-list-type"].is_string(), "{path} does not say what list it is");
+        describe(&schema["items"], &format!("{path}[*]"));
+    }
+    if let Some(values) = schema.get("additionalProperties") {
+        describe(values, &format!("{path}.*"));
+    }
+}

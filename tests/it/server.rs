@@ -1,0 +1,432 @@
+//! The server as a client sees it: over loopback, byte by byte where it matters.
+
+mod certificate;
+#[cfg(feature = "cli")]
+mod process;
+mod wire;
+
+use kube_unions::admission;
+use kube_unions::catalog::{Builder, Catalog};
+use kube_unions::declaration::Definition;
+use kube_unions::server::{CertificateSource, Limits, Reviewer, Server, Timeouts};
+use kube_unions::telemetry::Metrics;
+use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use tokio::sync::{mpsc, oneshot};
+use wire::{Request, Running, SOON, Wire, config, padded_review, review, until};
+
+const MIB: usize = 1024 * 1024;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_review_is_answered_on_a_connection_that_stays() {
+    let server = Running::start().await;
+    let mut wire = server.connect().await;
+    for (path, content_type) in [
+        ("/mutate", "application/json"),
+        ("/validate?timeout=5s", "application/json; charset=utf-8"),
+        ("/mutate?timeout=5s", "Application/JSON"),
+    ] {
+        let answer = wire.exchange(&Request::typed(path, content_type, review("u-1"))).await;
+        assert_eq!(answer.code, 200, "{path}: {answer:?}");
+        assert_eq!(answer.header("content-type"), Some("application/json"));
+        assert_eq!(answer.header("connection"), None);
+        assert_eq!(answer.json()["response"]["uid"], "u-1");
+        assert_eq!(answer.json()["response"]["allowed"], true);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_review_is_answered_with_a_status_that_says_why() {
+    let server = Running::start().await;
+    let json = "application/json";
+    let rows: [(&str, Request, u16, &str, &str); 12] = [
+        ("not JSON", Request::post("/mutate", "kind: Pod"), 400, "BadRequest", ""),
+        ("truncated", Request::post("/validate", &review("u")[..200]), 400, "BadRequest", ""),
+        ("empty", Request::post("/mutate", ""), 400, "BadRequest", ""),
+        ("no request", Request::post("/mutate", r#"{"kind":"AdmissionReview"}"#), 400, "BadRequest", ""),
+        ("not UTF-8", Request::post("/mutate", vec![b'"', 0xff, b'"']), 400, "BadRequest", ""),
+        ("8 MiB", Request::post("/mutate", padded_review("u", 8 * MIB)), 413, "RequestEntityTooLarge", "7340032"),
+        ("YAML", Request::typed("/mutate", "application/yaml", "{}"), 415, "UnsupportedMediaType", json),
+        ("no type", Request::typed("/mutate", "", "{}"), 415, "UnsupportedMediaType", json),
+        (
+            "almost JSON",
+            Request::typed("/mutate", "application/json-patch+json", "{}"),
+            415,
+            "UnsupportedMediaType",
+            json,
+        ),
+        ("GET", Request::get("/mutate"), 405, "MethodNotAllowed", "POST"),
+        ("elsewhere", Request::post("/convert", review("u")), 404, "NotFound", "/mutate"),
+        ("root", Request::get("/"), 404, "NotFound", "/validate"),
+    ];
+    for (what, request, code, reason, says) in rows {
+        let answer = server.send(&request).await;
+        assert_eq!(answer.code, code, "{what}: {answer:?}");
+        assert_eq!(answer.header("content-type"), Some(json), "{what}");
+        assert_eq!(answer.header("retry-after"), None, "{what}");
+        assert_eq!(answer.header("allow"), (code == 405).then_some("POST"), "{what}");
+        let status = answer.json();
+        assert_eq!(status["kind"], "Status", "{what}");
+        assert_eq!(status["apiVersion"], "v1", "{what}");
+        assert_eq!(status["status"], "Failure", "{what}");
+        assert_eq!(status["code"], code, "{what}");
+        assert_eq!(status["reason"], reason, "{what}");
+        let message = status["message"].as_str().unwrap();
+        assert!(!message.is_empty() && message.contains(says), "{what}: {message}");
+    }
+    assert_eq!(server.send(&Request::post("/mutate", review("after"))).await.code, 200);
+    assert_eq!(server.metric("kube_unions_panics_total").await, Some(0.0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_of_seven_mebibytes_is_reviewed_and_one_byte_more_is_not() {
+    let server = Running::start().await;
+    assert_eq!(server.send(&Request::post("/mutate", padded_review("u", 7 * MIB))).await.code, 200);
+    assert_eq!(server.send(&Request::post("/mutate", padded_review("u", 7 * MIB + 1))).await.code, 413);
+    // A length that is not told beforehand is counted on the way.
+    let mut wire = server.connect().await;
+    wire.write(
+        b"POST /mutate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n",
+    )
+    .await;
+    let chunk = [b"100000\r\n", " ".repeat(MIB).as_bytes(), b"\r\n"].concat();
+    for _ in 0..7 {
+        wire.write(&chunk).await;
+    }
+    wire.write(b"1\r\n \r\n").await;
+    assert_eq!(wire.answer().await.code, 413);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_asks_before_it_sends_too_much_is_told_not_to() {
+    let server = Running::start().await;
+    let mut wire = server.connect().await;
+    wire.write(
+        b"POST /mutate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 9000000\r\n\
+          Expect: 100-continue\r\n\r\n",
+    )
+    .await;
+    assert_eq!(wire.answer().await.code, 413);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_is_ready_when_the_first_catalog_is_there_and_not_before() {
+    let server = Running::without_catalog(|_| {}, Arc::new(admission::review)).await;
+    until(async || server.ops("/readyz?verbose").await.body.contains("[+]listening ok\n")).await;
+    let unready = server.ops("/readyz").await;
+    assert_eq!(unready.code, 503);
+    assert!(unready.body.contains("[+]certificate ok\n"), "{unready:?}");
+    assert!(unready.body.contains("[-]catalog failed: "), "{unready:?}");
+    assert_eq!(server.ops("/livez").await.code, 200);
+    // To let it pass would be to let everything pass.
+    let answer = server.send(&Request::post("/mutate", review("u"))).await;
+    assert_eq!((answer.code, answer.header("retry-after")), (503, Some("1")));
+
+    server.catalogs.send_replace(Some(Arc::default()));
+    server.until_ready().await;
+    assert_eq!(server.ops("/readyz").await.body, "ok\n");
+    let checks = "[+]listening ok\n[+]certificate ok\n[+]catalog ok\n[+]shutdown ok\nreadyz check passed\n";
+    assert_eq!(server.ops("/readyz?verbose").await.body, checks);
+    assert_eq!(server.send(&Request::post("/mutate", review("u"))).await.code, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_ops_port_has_health_and_metrics_and_nothing_else() {
+    let server = Running::start().await;
+    assert_eq!(server.ops("/mutate").await.code, 404);
+    let mut wire = Wire::plain(server.addresses.ops).await;
+    let answer = wire.exchange(&Request::post("/metrics", "{}")).await;
+    assert_eq!((answer.code, answer.header("allow")), (405, Some("GET, HEAD")));
+    let metrics = server.ops("/metrics").await;
+    assert_eq!(metrics.code, 200);
+    assert!(metrics.header("content-type").unwrap().starts_with("application/openmetrics-text"), "{metrics:?}");
+    assert!(metrics.body.ends_with("# EOF\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_cannot_make_a_series_of_metrics() {
+    let server = Running::start().await;
+    server.send(&Request::post("/mutate", review("u"))).await;
+    server.send(&Request::post("/validate", "nonsense")).await;
+    let labels = |operation, phase, outcome| {
+        format!(
+            "kube_unions_admission_reviews_total{{group=\"other\",kind=\"other\",operation=\"{operation}\",\
+             phase=\"{phase}\",outcome=\"{outcome}\"}}"
+        )
+    };
+    assert_eq!(server.metric(&labels("CREATE", "mutate", "allowed")).await, Some(1.0));
+    assert_eq!(server.metric(&labels("other", "validate", "unreadable")).await, Some(1.0));
+    let text = server.ops("/metrics").await.body;
+    assert!(!text.contains("Stranger") && !text.contains("nobody.example"), "{text}");
+    let count = "kube_unions_admission_review_duration_seconds_count{phase=\"mutate\"}";
+    assert_eq!(server.metric(count).await, Some(1.0));
+    let all = "kube_unions_admission_review_duration_seconds_bucket{le=\"+Inf\",phase=\"mutate\"}";
+    assert_eq!(server.metric(all).await, Some(1.0));
+    assert_eq!(server.metric("kube_unions_admission_in_flight").await, Some(0.0));
+    assert_eq!(server.metric("kube_unions_watch_connected").await, Some(0.0));
+    let build = format!("kube_unions_build_info{{version=\"{}\"}}", env!("CARGO_PKG_VERSION"));
+    assert_eq!(server.metric(&build).await, Some(1.0));
+}
+
+/// A catalog with the kind of [`review`], whose spec has so many unions.
+fn declared(unions: usize) -> Arc<Catalog> {
+    let mut properties = serde_json::Map::new();
+    let mut declarations = Vec::new();
+    for index in 0..unions {
+        let [a, b] = ["a", "b"].map(|it| format!("{it}{index}"));
+        declarations.push(json!({"fields-to-discriminateBy": {a.as_str(): "A", b.as_str(): "B"}}));
+        properties.extend([a, b].map(|it| (it, json!({"type": "string"}))));
+    }
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "strangers.nobody.example"},
+        "spec": {
+            "group": "nobody.example",
+            "names": {"kind": "Stranger", "plural": "strangers"},
+            "scope": "Namespaced",
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+                "type": "object",
+                "properties": {"spec": {
+                    "type": "object",
+                    "properties": properties,
+                    "x-kubernetes-unions": declarations,
+                }},
+            }}}],
+        },
+    });
+    let mut builder = Builder::new();
+    builder.apply(Definition::from_json(&definition.to_string()).unwrap());
+    Arc::new(builder.build())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_counted_of_a_kind_outlives_the_catalog_and_goes_with_the_kind() {
+    let server = Running::start().await;
+    let series = "kube_unions_admission_reviews_total{group=\"nobody.example\",kind=\"Stranger\",\
+                  operation=\"CREATE\",phase=\"validate\",outcome=\"allowed\"}";
+    let unions = "kube_unions_catalog_unions{source=\"schema\"}";
+    let request = Request::post("/validate", review("u"));
+    for (count, declarations) in [(1.0, 1), (2.0, 2)] {
+        server.catalogs.send_replace(Some(declared(declarations)));
+        until(async || server.metric(unions).await == Some(count)).await;
+        assert_eq!(server.send(&request).await.code, 200);
+        assert_eq!(server.metric(series).await, Some(count));
+    }
+    server.catalogs.send_replace(Some(Arc::default()));
+    until(async || server.metric(series).await.is_none()).await;
+    assert_eq!(server.metric(unions).await, None);
+}
+
+/// Panics once it is told to, and reviews otherwise.
+fn panicking(armed: &Arc<AtomicBool>) -> Reviewer {
+    let armed = Arc::clone(armed);
+    Arc::new(move |catalog, phase, ratcheting, body| {
+        assert!(!armed.load(Ordering::Relaxed), "told to");
+        admission::review(catalog, phase, ratcheting, body)
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_panic_ends_one_request_and_nothing_else() {
+    let armed = Arc::<AtomicBool>::default();
+    let server = Running::reviewing(|_| {}, panicking(&armed)).await;
+    let mut wire = server.connect().await;
+    for (round, size) in [(1.0, 2 * 1024), (2.0, MIB)] {
+        armed.store(true, Ordering::Relaxed);
+        let answer = wire.exchange(&Request::post("/mutate", padded_review("u", size))).await;
+        assert_eq!(answer.code, 500);
+        assert_eq!(answer.json()["reason"], "InternalError");
+        assert!(!answer.body.contains("told to"), "{answer:?}");
+        assert_eq!(server.metric("kube_unions_panics_total").await, Some(round));
+        assert_eq!(server.metric("kube_unions_admission_in_flight").await, Some(0.0));
+        armed.store(false, Ordering::Relaxed);
+        let answer = wire.exchange(&Request::post("/mutate", padded_review("u", size))).await;
+        assert_eq!(answer.code, 200, "on the same connection");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn beyond_the_budget_of_bytes_a_request_is_told_to_come_again() {
+    let limits = Limits { body: MIB, in_flight: MIB, ..Limits::default() };
+    let server = Running::with(|config| config.limits = limits).await;
+    let large = Request::post("/mutate", padded_review("slow", MIB));
+    let mut slow = server.connect().await;
+    let rest = slow.begin(&large).await;
+    let quick = Request::post("/mutate", review("quick"));
+    let answer = server.send(&quick).await;
+    assert_eq!((answer.code, answer.header("retry-after")), (429, Some("1")));
+    assert_eq!(answer.json()["reason"], "TooManyRequests");
+
+    slow.write(rest).await;
+    assert_eq!(slow.answer().await.code, 200);
+    assert_eq!(server.send(&quick).await.code, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn beyond_the_bound_of_connections_one_is_told_to_come_again_and_then_none_is_accepted() {
+    let limits = Limits { connections: 1, ..Limits::default() };
+    let server = Running::with(|config| config.limits = limits).await;
+    let request = Request::post("/mutate", review("u"));
+    let mut first = server.connect().await;
+    assert_eq!(first.exchange(&request).await.code, 200);
+
+    let mut second = server.connect().await;
+    // Neither a handshake nor an answer: it waits in the system's queue.
+    let mut third = Box::pin(server.connect());
+    assert!(tokio::time::timeout(Duration::from_millis(100), &mut third).await.is_err());
+
+    let answer = second.exchange(&request).await;
+    assert_eq!((answer.code, answer.header("retry-after")), (503, Some("1")));
+    assert_eq!(answer.header("connection"), Some("close"));
+    second.closed().await;
+    drop(first);
+    let mut third = tokio::time::timeout(SOON, third).await.expect("there is room again");
+    let answer = third.exchange(&request).await;
+    assert!([200, 503].contains(&answer.code), "{answer:?}");
+    drop(third);
+    until(async || server.send(&request).await.code == 200).await;
+}
+
+/// A reviewer that says when it has begun, and goes on when it is let.
+fn gated() -> (Reviewer, mpsc::UnboundedReceiver<oneshot::Sender<()>>) {
+    let (begun, begins) = mpsc::unbounded_channel();
+    let reviewer: Reviewer = Arc::new(move |catalog, phase, ratcheting, body| {
+        let (go, gone) = oneshot::channel();
+        begun.send(go).unwrap();
+        gone.blocking_recv().unwrap();
+        admission::review(catalog, phase, ratcheting, body)
+    });
+    (reviewer, begins)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_review_keeps_no_other_waiting() {
+    let (reviewer, mut begins) = gated();
+    let server = Running::reviewing(|_| {}, reviewer).await;
+    // More than there are threads for small ones.
+    let mut wires = Vec::new();
+    let mut gates = Vec::new();
+    for _ in 0..8 {
+        let mut wire = server.connect().await;
+        let large = Request::post("/mutate", padded_review("large", MIB));
+        wire.write(large.head.as_bytes()).await;
+        wire.write(&large.body).await;
+        gates.push(begins.recv().await.unwrap());
+        wires.push(wire);
+    }
+    assert_eq!(server.metric("kube_unions_admission_in_flight").await, Some(8.0));
+    for gate in gates {
+        gate.send(()).unwrap();
+    }
+    for mut wire in wires {
+        assert_eq!(wire.answer().await.code, 200);
+    }
+    assert_eq!(server.metric("kube_unions_admission_in_flight").await, Some(0.0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn told_to_stop_it_is_unready_serves_on_and_finishes_what_is_in_flight() {
+    let (reviewer, mut begins) = gated();
+    let delay = Duration::from_secs(3);
+    let mut server = Running::reviewing(|config| config.shutdown_delay = delay, reviewer).await;
+    let mut kept = server.connect().await;
+    let mut slow = server.connect().await;
+    let large = Request::post("/mutate", padded_review("slow", MIB));
+    slow.write(large.head.as_bytes()).await;
+    slow.write(&large.body).await;
+    let gate = begins.recv().await.unwrap();
+    // A connection that never says anything holds nothing up.
+    let silent = server.connect().await;
+
+    let begin = Instant::now();
+    server.stop();
+    until(async || server.ops("/readyz").await.body.contains("[-]shutdown failed: shutting down\n")).await;
+    assert_eq!(server.ops("/livez").await.code, 200);
+
+    let small = Request::post("/mutate", padded_review("small", MIB));
+    for wire in [&mut kept, &mut server.connect().await] {
+        wire.write(small.head.as_bytes()).await;
+        wire.write(&small.body).await;
+        begins.recv().await.unwrap().send(()).unwrap();
+        let answer = wire.answer().await;
+        assert_eq!((answer.code, answer.header("connection")), (200, Some("close")));
+        wire.closed().await;
+    }
+    assert!(begin.elapsed() < delay, "the machine is too slow for this test");
+
+    let address = server.addresses.webhook;
+    until(async || tokio::net::TcpStream::connect(address).await.is_err()).await;
+    assert!(begin.elapsed() >= delay);
+    gate.send(()).unwrap();
+    let answer = slow.answer().await;
+    assert_eq!((answer.code, answer.header("connection")), (200, Some("close")));
+    server.ended().await;
+    drop(silent);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_takes_too_long_to_finish_is_cut_off() {
+    let mut server = Running::with(|config| config.timeouts.finish = Duration::from_millis(50)).await;
+    let mut slow = server.connect().await;
+    slow.begin(&Request::post("/mutate", review("u"))).await;
+    server.stop();
+    server.ended().await;
+    slow.closed().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_client_is_let_go_and_an_idle_one_is_kept() {
+    let short = Duration::from_millis(50);
+    let request = Request::post("/mutate", review("u"));
+
+    let server = Running::with(|config| config.timeouts.handshake = short).await;
+    Wire::plain(server.addresses.webhook).await.closed().await;
+
+    let server = Running::with(|config| config.timeouts.first_byte = short).await;
+    server.connect().await.closed().await;
+
+    let server = Running::with(|config| config.timeouts.header = short).await;
+    let mut wire = server.connect().await;
+    assert_eq!(wire.exchange(&request).await.code, 200);
+    wire.write(b"POST /mutate HTTP/1.1\r\n").await;
+    wire.closed().await;
+
+    let server = Running::with(|config| config.timeouts.body = short).await;
+    let mut wire = server.connect().await;
+    wire.begin(&request).await;
+    let answer = wire.answer().await;
+    assert_eq!((answer.code, answer.json()["reason"].as_str()), (408, Some("Timeout")));
+
+    let server = Running::with(|config| config.timeouts.idle = short).await;
+    let mut wire = server.connect().await;
+    assert_eq!(wire.exchange(&request).await.code, 200);
+    wire.closed().await;
+
+    // None of the short waits counts between two requests.
+    let short = Timeouts { first_byte: short, header: short, body: short, write: short, ..Timeouts::default() };
+    let server = Running::with(|config| config.timeouts = short).await;
+    let mut wire = server.connect().await;
+    for _ in 0..2 {
+        assert_eq!(wire.exchange(&request).await.code, 200);
+        tokio::time::sleep(short.first_byte * 4).await;
+    }
+    assert!(Timeouts::default().idle >= Duration::from_mins(2));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_that_is_taken_is_named() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let listener = std::net::TcpListener::bind(taken).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let source = || CertificateSource::SelfSigned { ca_file: directory.path().join("ca.crt") };
+    for ops in [false, true] {
+        let mut config = config(source());
+        *(if ops { &mut config.ops } else { &mut config.webhook }) = taken;
+        let error = Server::bind(config, Metrics::new()).await.unwrap_err();
+        assert_eq!(error.to_string(), format!("cannot listen on `{taken}`"));
+    }
+    drop(listener);
+}

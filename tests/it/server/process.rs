@@ -1,0 +1,191 @@
+//! `kube-unions serve` as a process: what it logs, how signals end it, and what it says where it cannot start.
+
+use super::wire::{Answer, Request, Wire, review, trusting};
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Lines};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, ExitStatus, Output, Stdio};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_kube-unions");
+
+/// A folder with one definition, whose union is declared in the schema.
+fn definitions() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let text = "\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: strangers.nobody.example}
+spec:
+  group: nobody.example
+  scope: Namespaced
+  names: {kind: Stranger, plural: strangers}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties: {a: {type: string}, b: {type: string}}
+            x-kubernetes-unions:
+            - fields-to-discriminateBy: {a: A, b: B}
+";
+    std::fs::write(directory.path().join("crd.yaml"), text).unwrap();
+    directory
+}
+
+fn command(directory: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(BINARY);
+    command
+        .args(["serve", "--ops-bind", "127.0.0.1:0", "--log-format", "json"])
+        .args(arguments)
+        .env("TMPDIR", directory)
+        .env("HOME", directory)
+        .env_remove("KUBECONFIG")
+        .env_remove("KUBERNETES_SERVICE_HOST")
+        .env_remove("RUST_LOG")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// A webhook that runs. Dropped, it is killed.
+struct Process {
+    child: Child,
+    log: Lines<BufReader<ChildStderr>>,
+    webhook: SocketAddr,
+    ops: SocketAddr,
+    ca_file: PathBuf,
+    _directory: tempfile::TempDir,
+}
+
+impl Process {
+    fn start(arguments: &[&str]) -> Self {
+        let directory = definitions();
+        let from = directory.path().to_str().unwrap();
+        let mut arguments = arguments.to_vec();
+        arguments.extend(["--bind", "127.0.0.1:0", "--from", from, "--tls-self-signed"]);
+        let mut child = command(directory.path(), &arguments).spawn().unwrap();
+        let log = BufReader::new(child.stderr.take().unwrap()).lines();
+        let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
+        let mut this =
+            Self { child, log, webhook: nowhere, ops: nowhere, ca_file: PathBuf::new(), _directory: directory };
+        this.ca_file = this.logged("self-signed certificate")["ca"].as_str().unwrap().into();
+        let listening = this.logged("listening");
+        this.webhook = listening["webhook"].as_str().unwrap().parse().unwrap();
+        this.ops = listening["ops"].as_str().unwrap().parse().unwrap();
+        this
+    }
+
+    /// The next line with this message.
+    fn logged(&mut self, message: &str) -> Value {
+        self.log
+            .by_ref()
+            .map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap())
+            .find(|line| line["message"] == message)
+            .unwrap_or_else(|| panic!("`{message}` is never logged"))
+    }
+
+    async fn connect(&self) -> Wire {
+        Wire::tls(self.webhook, trusting(&self.ca_file, None)).await.unwrap()
+    }
+
+    async fn send(&self, request: &Request) -> Answer {
+        self.connect().await.exchange(request).await
+    }
+
+    fn signal(&self, signal: &str) {
+        let done = Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap();
+        assert!(done.success());
+    }
+
+    fn ended(mut self) -> ExitStatus {
+        // Its end closes the log.
+        self.log.by_ref().for_each(drop);
+        self.child.wait().unwrap()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+#[tokio::test]
+async fn it_serves_what_files_declare_and_logs_a_denial_without_values() {
+    let mut process = Process::start(&[]);
+    let ready = Wire::plain(process.ops).await.exchange(&Request::get("/readyz")).await;
+    assert_eq!(ready.code, 200, "{ready:?}");
+    let both =
+        review("u-9").replace(r#""metadata":{"name":"x"}"#, r#""metadata":{"name":"x"},"spec":{"a":"s3cret","b":"2"}"#);
+    let answer = process.send(&Request::post("/validate", both)).await;
+    assert_eq!(answer.json()["response"]["allowed"], false, "{answer:?}");
+    let line = process.logged("denied");
+    assert_eq!(line["uid"], "u-9");
+    assert_eq!(line["group"], "nobody.example");
+    assert_eq!(line["kind"], "Stranger");
+    assert_eq!(line["operation"], "CREATE");
+    assert!(line["paths"].as_str().unwrap().contains("spec."), "{line}");
+    assert!(!line.to_string().contains("s3cret"), "{line}");
+
+    let metrics = Wire::plain(process.ops).await.exchange(&Request::get("/metrics")).await.body;
+    let denied = "kube_unions_admission_reviews_total{group=\"nobody.example\",kind=\"Stranger\",operation=\"CREATE\",\
+                  phase=\"validate\",outcome=\"denied\"} 1\n";
+    for line in [denied, "kube_unions_catalog_unions{source=\"schema\"} 1\n", "kube_unions_declaration_faults 0\n"] {
+        assert!(metrics.contains(line), "{line}{metrics}");
+    }
+}
+
+#[tokio::test]
+async fn asked_once_it_ends_in_order() {
+    for signal in ["-TERM", "-INT"] {
+        let mut process = Process::start(&["--shutdown-delay", "0"]);
+        assert_eq!(process.send(&Request::post("/mutate", review("u"))).await.code, 200);
+        process.signal(signal);
+        process.logged("stopped");
+        assert_eq!(process.ended().code(), Some(0), "{signal}");
+    }
+}
+
+#[tokio::test]
+async fn asked_twice_it_ends_at_once() {
+    let mut process = Process::start(&["--shutdown-delay", "10m"]);
+    process.signal("-TERM");
+    process.logged("stopping");
+    let answer = process.send(&Request::post("/mutate", review("u"))).await;
+    assert_eq!((answer.code, answer.header("connection")), (200, Some("close")));
+    process.signal("-TERM");
+    assert_eq!(process.ended().code(), Some(2));
+}
+
+#[test]
+fn where_it_cannot_start_it_says_why() {
+    let directory = definitions();
+    let from = directory.path().to_str().unwrap();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let missing = directory.path().join("missing").display().to_string();
+    let signed = "--tls-self-signed";
+    let rows: [(&[&str], &str); 7] = [
+        (&["--from", from], "--tls-cert-dir <DIR>|--tls-self-signed"),
+        (&[signed, "--from", from, "--tls-cert-dir", from], "cannot be used with"),
+        (&[signed, "--from", &missing], &missing),
+        (&["--from", from, "--tls-cert-dir", from], "tls.crt"),
+        (&[signed, "--from", from, "--bind", &address], &address),
+        (&[signed], "no cluster: give --from, or a kubeconfig"),
+        (&[signed, "--kubeconfig", &missing], &missing),
+    ];
+    for (arguments, says) in rows {
+        let Output { status, stderr, .. } = command(directory.path(), arguments).output().unwrap();
+        let stderr = String::from_utf8(stderr).unwrap();
+        assert_eq!(status.code(), Some(2), "{arguments:?}: {stderr}");
+        assert!(stderr.contains(says), "{arguments:?}: {stderr}");
+    }
+}

@@ -1,0 +1,307 @@
+//! A server in this process, and a client that sends exactly the bytes it is told to.
+
+use kube_unions::admission;
+use kube_unions::catalog::Catalog;
+use kube_unions::server::{Addresses, CertificateSource, Config, Reviewer, Server};
+use kube_unions::telemetry::Metrics;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsConnector;
+
+/// What is waited for comes at once; only a test that fails waits so long.
+pub(crate) const SOON: Duration = Duration::from_secs(20);
+
+/// A server that runs, with the ends of what it is connected to.
+pub(crate) struct Running {
+    pub(crate) addresses: Addresses,
+    pub(crate) catalogs: watch::Sender<Option<Arc<Catalog>>>,
+    pub(crate) tls: Arc<ClientConfig>,
+    stop: Option<oneshot::Sender<()>>,
+    end: JoinHandle<()>,
+    _directory: tempfile::TempDir,
+}
+
+impl Running {
+    /// With an empty catalog in force.
+    pub(crate) async fn start() -> Self {
+        Self::with(|_| {}).await
+    }
+
+    pub(crate) async fn with(change: impl FnOnce(&mut Config)) -> Self {
+        Self::reviewing(change, Arc::new(admission::review)).await
+    }
+
+    pub(crate) async fn reviewing(change: impl FnOnce(&mut Config), reviewer: Reviewer) -> Self {
+        let running = Self::without_catalog(change, reviewer).await;
+        running.catalogs.send_replace(Some(Arc::default()));
+        running.until_ready().await;
+        running
+    }
+
+    pub(crate) async fn without_catalog(change: impl FnOnce(&mut Config), reviewer: Reviewer) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let ca_file = directory.path().join("ca.crt");
+        let mut config = config(CertificateSource::SelfSigned { ca_file: ca_file.clone() });
+        change(&mut config);
+        let server = Server::with_reviewer(config, Metrics::new(), reviewer).await.unwrap();
+        // Absent where the test brings a certificate of its own.
+        let tls = if ca_file.exists() { trusting(&ca_file, None) } else { trusting_none() };
+        let addresses = server.addresses();
+        let (catalogs, receiver) = watch::channel(None);
+        let (stop, stopped) = oneshot::channel::<()>();
+        let end = tokio::spawn(server.run(receiver, async {
+            stopped.await.ok();
+        }));
+        Self { addresses, catalogs, tls, stop: Some(stop), end, _directory: directory }
+    }
+
+    pub(crate) async fn connect(&self) -> Wire {
+        Wire::tls(self.addresses.webhook, Arc::clone(&self.tls)).await.unwrap()
+    }
+
+    /// One request on a connection of its own.
+    pub(crate) async fn send(&self, request: &Request) -> Answer {
+        self.connect().await.exchange(request).await
+    }
+
+    /// GET on the ops port.
+    pub(crate) async fn ops(&self, path: &str) -> Answer {
+        Wire::plain(self.addresses.ops).await.exchange(&Request::get(path)).await
+    }
+
+    /// The value of a series of `/metrics`, named with its labels; `None` where it is not shown.
+    pub(crate) async fn metric(&self, series: &str) -> Option<f64> {
+        let text = self.ops("/metrics").await.body;
+        text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok())
+    }
+
+    pub(crate) async fn until_ready(&self) {
+        until(async || self.ops("/readyz").await.code == 200).await;
+    }
+
+    /// Asks it to stop.
+    pub(crate) fn stop(&mut self) {
+        self.stop.take().unwrap().send(()).unwrap();
+    }
+
+    /// Waits until it has ended by itself.
+    pub(crate) async fn ended(self) {
+        tokio::time::timeout(SOON, self.end).await.expect("the server ends").unwrap();
+    }
+}
+
+/// On loopback, on ports that are free.
+pub(crate) fn config(certificate: CertificateSource) -> Config {
+    let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    Config { webhook: any, ops: any, shutdown_delay: Duration::ZERO, ..Config::new(certificate) }
+}
+
+/// Asks again until it holds.
+pub(crate) async fn until(holds: impl AsyncFn() -> bool) {
+    let asked = async {
+        while !holds().await {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(SOON, asked).await.expect("what is waited for happens");
+}
+
+/// A TLS client that trusts the CA in a file, and shows a certificate (chain and key, PEM) where it has one.
+pub(crate) fn trusting(ca_file: &Path, identity: Option<(&str, &str)>) -> Arc<ClientConfig> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(ca_file).unwrap() {
+        roots.add(certificate.unwrap()).unwrap();
+    }
+    let builder = builder().with_root_certificates(roots);
+    Arc::new(match identity {
+        None => builder.with_no_client_auth(),
+        Some((chain, key)) => {
+            let chain = CertificateDer::pem_slice_iter(chain.as_bytes()).map(Result::unwrap).collect();
+            builder.with_client_auth_cert(chain, PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap()).unwrap()
+        }
+    })
+}
+
+fn trusting_none() -> Arc<ClientConfig> {
+    Arc::new(builder().with_root_certificates(RootCertStore::empty()).with_no_client_auth())
+}
+
+fn builder() -> rustls::ConfigBuilder<ClientConfig, rustls::WantsVerifier> {
+    ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+}
+
+/// A request as text.
+#[derive(Clone)]
+pub(crate) struct Request {
+    pub(crate) head: String,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Request {
+    pub(crate) fn get(path: &str) -> Self {
+        Self { head: format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n"), body: Vec::new() }
+    }
+
+    /// A POST of JSON.
+    pub(crate) fn post(path: &str, body: impl Into<Vec<u8>>) -> Self {
+        Self::typed(path, "application/json", body)
+    }
+
+    pub(crate) fn typed(path: &str, content_type: &str, body: impl Into<Vec<u8>>) -> Self {
+        let body = body.into();
+        let length = body.len();
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: {content_type}\r\nContent-Length: {length}\r\n\r\n"
+        );
+        Self { head, body }
+    }
+}
+
+/// An answer as text.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) code: u16,
+    headers: Vec<(String, String)>,
+    pub(crate) body: String,
+}
+
+impl Answer {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(it, _)| it == name).map(|(_, value)| value.as_str())
+    }
+
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.body).unwrap()
+    }
+}
+
+trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
+
+/// One connection.
+pub(crate) struct Wire {
+    stream: Box<dyn Stream>,
+    buffer: Vec<u8>,
+}
+
+impl Wire {
+    pub(crate) async fn tls(address: SocketAddr, config: Arc<ClientConfig>) -> std::io::Result<Self> {
+        let stream = TcpStream::connect(address).await?;
+        let name = ServerName::try_from("localhost").unwrap();
+        let stream = TlsConnector::from(config).connect(name, stream).await?;
+        Ok(Self { stream: Box::new(stream), buffer: Vec::new() })
+    }
+
+    pub(crate) async fn plain(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).await.unwrap();
+        Self { stream: Box::new(stream), buffer: Vec::new() }
+    }
+
+    pub(crate) async fn write(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).await.unwrap();
+        self.stream.flush().await.unwrap();
+    }
+
+    pub(crate) async fn exchange(&mut self, request: &Request) -> Answer {
+        self.write(request.head.as_bytes()).await;
+        self.write(&request.body).await;
+        self.answer().await
+    }
+
+    /// `None`: the connection was cut off.
+    pub(crate) async fn try_exchange(&mut self, request: &Request) -> Option<Answer> {
+        self.stream.write_all(request.head.as_bytes()).await.ok()?;
+        self.stream.write_all(&request.body).await.ok()?;
+        self.stream.flush().await.ok()?;
+        self.try_answer().await
+    }
+
+    pub(crate) async fn answer(&mut self) -> Answer {
+        tokio::time::timeout(SOON, self.try_answer()).await.expect("an answer comes").expect("the connection stands")
+    }
+
+    /// Sends all but the end of a request, and returns when the server reads its body. What is left is to be written.
+    pub(crate) async fn begin<'a>(&mut self, request: &'a Request) -> &'a [u8] {
+        let head = request.head.replace("\r\n\r\n", "\r\nExpect: 100-continue\r\n\r\n");
+        self.write(head.as_bytes()).await;
+        assert_eq!(self.answer().await.code, 100);
+        let (begin, end) = request.body.split_at(request.body.len() / 2);
+        self.write(begin).await;
+        end
+    }
+
+    /// `None`: the connection has ended without an answer.
+    pub(crate) async fn try_answer(&mut self) -> Option<Answer> {
+        let end = loop {
+            if let Some(at) = self.buffer.windows(4).position(|it| it == b"\r\n\r\n") {
+                break at;
+            }
+            self.more().await?;
+        };
+        let head = String::from_utf8(self.buffer.drain(..end + 4).collect()).unwrap();
+        let mut lines = head.trim_end().lines();
+        let code = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
+        let headers: Vec<(String, String)> = lines
+            .map(|line| line.split_once(": ").unwrap())
+            .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
+            .collect();
+        // None with `100 Continue`.
+        let length = headers.iter().find(|(name, _)| name == "content-length").map_or(0, |it| it.1.parse().unwrap());
+        while self.buffer.len() < length {
+            self.more().await?;
+        }
+        let body = String::from_utf8(self.buffer.drain(..length).collect()).unwrap();
+        Some(Answer { code, headers, body })
+    }
+
+    /// Waits for the other side to close.
+    pub(crate) async fn closed(&mut self) {
+        let closed = async { while self.more().await.is_some() {} };
+        tokio::time::timeout(SOON, closed).await.expect("the server closes");
+    }
+
+    async fn more(&mut self) -> Option<()> {
+        self.stream.read_buf(&mut self.buffer).await.ok().filter(|read| *read > 0).map(drop)
+    }
+}
+
+/// A review of an object of a kind that nobody declared.
+pub(crate) fn review(uid: &str) -> String {
+    serde_json::json!({
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {
+            "uid": uid,
+            "kind": {"group": "nobody.example", "version": "v1", "kind": "Stranger"},
+            "resource": {"group": "nobody.example", "version": "v1", "resource": "strangers"},
+            "requestKind": {"group": "nobody.example", "version": "v1", "kind": "Stranger"},
+            "requestResource": {"group": "nobody.example", "version": "v1", "resource": "strangers"},
+            "name": "x",
+            "namespace": "default",
+            "operation": "CREATE",
+            "userInfo": {"username": "somebody"},
+            "object": {"apiVersion": "nobody.example/v1", "kind": "Stranger", "metadata": {"name": "x"}},
+            "oldObject": null,
+            "dryRun": false,
+            "options": null
+        }
+    })
+    .to_string()
+}
+
+/// The same, so many bytes long.
+pub(crate) fn padded_review(uid: &str, bytes: usize) -> String {
+    let short = review(uid);
+    short.clone() + &" ".repeat(bytes - short.len())
+}
