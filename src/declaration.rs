@@ -10,12 +10,12 @@ mod annotation;
 mod last_applied;
 mod wire;
 
-pub use crate::schema::{Severity, Source};
+pub use crate::schema::{Declared, Place, Severity, Source};
 pub use annotation::ANNOTATION;
 pub use last_applied::LAST_APPLIED;
 
 use crate::field_path::push_token;
-use crate::schema::{Declared, EXTENSION, Place, Schema};
+use crate::schema::{EXTENSION, Schema};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -217,6 +217,31 @@ impl Definition {
 
     fn version_named(&self, name: &str) -> Option<usize> {
         self.versions.iter().position(|version| &*version.name == name)
+    }
+}
+
+impl Version {
+    /// What is declared at a place, whichever source it came from.
+    pub fn declared_at(&self, place: &Place) -> Option<&Declared> {
+        self.schema.at(place)?.unions.as_ref()
+    }
+
+    /// Everything that is declared, by place.
+    pub fn declarations(&self) -> BTreeMap<Place, Declared> {
+        let mut declarations = BTreeMap::new();
+        self.schema.walk(&mut |place, node| {
+            if let Some(declared) = &node.unions {
+                declarations.insert(place.clone(), declared.clone());
+            }
+        });
+        declarations
+    }
+
+    /// Has a place declare this instead of what it does, if the schema has the place.
+    pub fn put(&mut self, place: &Place, declared: Option<Declared>) {
+        if let Some(node) = self.schema.at_mut(place) {
+            node.unions = declared;
+        }
     }
 }
 

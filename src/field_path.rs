@@ -19,6 +19,16 @@ pub enum Segment {
     Key(Box<str>),
 }
 
+impl Segment {
+    /// The segment as a reference token of a JSON Pointer (RFC 6901), not yet escaped.
+    pub fn to_token(&self) -> String {
+        match self {
+            Self::Field(name) | Self::Key(name) => name.to_string(),
+            Self::Index(index) => index.to_string(),
+        }
+    }
+}
+
 /// The path of a field from the root of its object.
 ///
 /// Displays as the API server writes paths, `spec.a[0].b[key].c`; the root is the empty string. Paths order by their
@@ -47,10 +57,7 @@ impl FieldPath {
         let mut pointer = String::new();
         for segment in &self.0 {
             pointer.push('/');
-            match segment {
-                Segment::Field(name) | Segment::Key(name) => push_token(&mut pointer, name),
-                Segment::Index(index) => pointer.push_str(&index.to_string()),
-            }
+            push_token(&mut pointer, &segment.to_token());
         }
         pointer
     }

@@ -3,7 +3,6 @@
 use super::request::{Operation, Request};
 use super::{Outcome, Phase};
 use crate::field_path::cut;
-use crate::json_patch;
 use crate::union::{Change, Judgement, Violation};
 use base64::Engine;
 use serde::{Deserialize, Serialize};
@@ -154,11 +153,6 @@ impl Review {
     /// What the patch changes, in the order of paths.
     pub fn changes(&self) -> &[Change] {
         &self.changes
-    }
-
-    /// The operations of the patch.
-    pub fn operations(&self) -> Vec<json_patch::Operation> {
-        self.changes.iter().map(Change::operation).collect()
     }
 
     /// How many members the patch clears.

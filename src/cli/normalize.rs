@@ -7,13 +7,12 @@
 use super::manifest::{self, Document, Edit, Format, Stream};
 use super::output::{self, Paint};
 use super::{Kinds, Ratcheting, Verdict};
-use crate::admission::{self, Phase};
-use crate::field_path::pointer_tokens;
+use crate::admission::{self, Outcome, Phase, Review};
+use crate::field_path::{FieldPath, Segment, pointer_tokens};
+use crate::json_patch::Operation;
+use crate::union::Change;
 use anyhow::{Context, bail};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD as BASE64;
 use clap::{Args, ValueEnum};
-use serde::Deserialize;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -44,49 +43,6 @@ enum ObjectFormat {
     Json,
 }
 
-/// An admission review's answer, as far as it is for people.
-#[derive(Debug, Deserialize)]
-struct Answer {
-    response: Response,
-}
-
-#[derive(Debug, Deserialize)]
-struct Response {
-    allowed: bool,
-    patch: Option<String>,
-    #[serde(default)]
-    warnings: Vec<String>,
-    status: Option<Status>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Status {
-    message: String,
-    details: Details,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Details {
-    causes: Vec<Cause>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Cause {
-    field: String,
-    message: String,
-}
-
-/// An operation of the answer's JSON Patch.
-#[derive(Debug, Deserialize)]
-#[serde(tag = "op", rename_all = "lowercase", deny_unknown_fields)]
-enum Operation {
-    Add { path: String, value: Value },
-    Remove { path: String },
-}
-
 pub(super) fn run(arguments: &NormalizeArgs) -> anyhow::Result<Verdict> {
     let catalog = manifest::catalog(&arguments.kinds.from)?;
     let old = match &arguments.old {
@@ -100,13 +56,12 @@ pub(super) fn run(arguments: &NormalizeArgs) -> anyhow::Result<Verdict> {
         let request = request(document, old);
         let review = admission::review(&catalog, Phase::Both, arguments.ratcheting.into(), request.as_bytes())
             .with_context(|| format!("{}: {}", document.file.display(), document.title()))?;
-        let Answer { response } = serde_json::from_slice(&review.to_json()).context("the answer cannot be read")?;
-        tell(document, &response);
-        if !response.allowed {
+        tell(document, &review);
+        if review.outcome() == Outcome::Denied {
             rejected = true;
             continue;
         }
-        let (text, format) = normalized(document, &edits(document, &response)?, arguments.output)?;
+        let (text, format) = normalized(document, &edits(document, &review), arguments.output)?;
         stream.push(&text, format);
     }
     stream.end_line();
@@ -160,46 +115,34 @@ fn request(new: &Document, old: Option<&Document>) -> String {
 }
 
 /// Warnings and denial, in kubectl's words.
-fn tell(document: &Document, response: &Response) {
+fn tell(document: &Document, review: &Review) {
     let paint = Paint::of(&std::io::stderr());
-    for warning in &response.warnings {
+    for warning in review.warnings() {
         output::note(format_args!("{} {warning}", paint.warning("Warning:")));
     }
-    if response.allowed {
-        return;
-    }
-    let status = response.status.as_ref();
-    let causes = status.map(|status| status.details.causes.as_slice()).unwrap_or_default();
     let (kind, name) = (document.kind.as_deref().unwrap_or_default(), document.name.as_deref().unwrap_or_default());
-    match causes {
-        [] => output::note(status.map_or("denied", |status| &status.message)),
-        [only] => output::note(format_args!("The {kind} \"{name}\" is invalid: {}: {}", only.field, only.message)),
+    let causes: Vec<_> = review.causes().collect();
+    match causes.as_slice() {
+        [] => {}
+        [(field, message)] => output::note(format_args!("The {kind} \"{name}\" is invalid: {field}: {message}")),
         several => {
             output::note(format_args!("The {kind} \"{name}\" is invalid: "));
-            for cause in several {
-                output::note(format_args!("* {}: {}", cause.field, cause.message));
+            for (field, message) in several {
+                output::note(format_args!("* {field}: {message}"));
             }
         }
     }
 }
 
 /// The answer's patch as edits of the document that the object stands in.
-fn edits(document: &Document, response: &Response) -> anyhow::Result<Vec<Edit>> {
-    let Some(patch) = &response.patch else { return Ok(Vec::new()) };
-    let patch = BASE64.decode(patch).context("the answer's patch is not base64")?;
-    let operations: Vec<Operation> = serde_json::from_slice(&patch).context("the answer's patch cannot be read")?;
+fn edits(document: &Document, review: &Review) -> Vec<Edit> {
     let base = pointer_tokens(&document.pointer).unwrap_or_default();
-    let place = |pointer: &str| {
-        let tokens = pointer_tokens(pointer).with_context(|| format!("the answer's patch names `{pointer}`"))?;
-        anyhow::Ok(base.iter().cloned().chain(tokens).collect())
+    let place = |path: &FieldPath| base.iter().cloned().chain(path.segments().iter().map(Segment::to_token)).collect();
+    let edit = |change: &Change| match change.operation() {
+        Operation::Set(path, value) => Edit::Set(place(&path), Value::from(&*value)),
+        Operation::Remove(path) => Edit::Remove(place(&path)),
     };
-    let edits = operations.into_iter().map(|operation| {
-        Ok(match operation {
-            Operation::Add { path: at, value } => Edit::Set(place(&at)?, value),
-            Operation::Remove { path: at } => Edit::Remove(place(&at)?),
-        })
-    });
-    edits.collect()
+    review.changes().iter().map(edit).collect()
 }
 
 /// The text of the normalised object, and how it is written.

@@ -26,15 +26,9 @@ pub(super) fn graft(definition: &mut Definition, text: &str) {
         }
     };
     let applied = spec.versions.into_iter().enumerate().filter_map(wire::Version::into_version);
-    for (name, schema) in applied.map(|version| (version.name, version.schema)) {
-        let Some(version) = definition.version_named(&name) else { continue };
-        let mut found = Vec::new();
-        schema.walk(&mut |place, node| {
-            if let Some(declared) = &node.unions {
-                found.push((place.clone(), declared.value.clone()));
-            }
-        });
-        for (place, value) in found {
+    for applied in applied {
+        let Some(version) = definition.version_named(&applied.name) else { continue };
+        for (place, Declared { value, .. }) in applied.declarations() {
             let live = definition.versions.get(version).map(|version| &version.schema);
             let missing = live.map_or_else(Vec::new, |live| missing_fields(live, &place, &value));
             if missing.is_empty() {

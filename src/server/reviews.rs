@@ -194,13 +194,14 @@ impl Drop for InFlight<'_> {
 
 /// Each fault is said once when it appears and once when it is gone, not with every catalog that has it.
 fn log_faults(before: &[Fault], now: &[Fault]) {
-    for fault in now.iter().filter(|fault| !before.contains(fault)) {
+    // A catalog's faults are sorted.
+    for fault in now.iter().filter(|fault| before.binary_search(fault).is_err()) {
         match fault.severity {
             Severity::Error => tracing::warn!(%fault, "a declaration is not in force"),
             Severity::Warning => tracing::warn!(%fault, "a declaration may surprise"),
         }
     }
-    for fault in before.iter().filter(|fault| !now.contains(fault)) {
+    for fault in before.iter().filter(|fault| now.binary_search(fault).is_err()) {
         tracing::info!(%fault, "a fault is gone");
     }
 }

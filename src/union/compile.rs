@@ -29,7 +29,7 @@ pub struct Compiled {
 pub fn compile(schema: &Schema, status_subresource: bool) -> Compiled {
     let mut compiler = Compiler::default();
     if let Some(declared) = &schema.unions
-        && !declared.value.is_array()
+        && declared.value.is_object()
     {
         compiler.fault(&Place::root(), PlaceFaultKind::NotAProperty);
     }

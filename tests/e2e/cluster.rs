@@ -25,7 +25,7 @@ impl Cluster {
         if is_left_out() {
             return None;
         }
-        match SHARED.get_or_init(|| Self::try_start()) {
+        match SHARED.get_or_init(Self::try_start) {
             Ok(cluster) => Some(cluster),
             Err(message) => panic!("{message}"),
         }

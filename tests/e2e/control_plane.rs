@@ -17,7 +17,7 @@ use crate::process::{self, Process, Workspace};
 
 /// Enough for a loaded machine; a control plane is ready after about five seconds.
 const STARTUP: Duration = Duration::from_secs(90);
-const SHUTDOWN: Duration = Duration::from_secs(60);
+const SHUTDOWN: Duration = Duration::from_secs(90);
 
 const ADMIN_TOKEN: &str = "admin-token";
 const WEBHOOK_TOKEN: &str = "webhook-token";

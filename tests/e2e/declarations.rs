@@ -176,7 +176,7 @@ fn a_broken_annotation_is_reported_and_leaves_the_last_good_one_in_force() {
     let Some(cluster) = Cluster::shared() else { return };
     let rollouts = cluster.install("rollout");
     let invalid = rollouts.object("x", &json!({"strategy": {"type": "Recreate", "rollingUpdate": {}}}));
-    let faults = || metric(cluster, "kube_unions_declaration_faults");
+    let faults = || cluster.webhook.metric("kube_unions_declaration_faults");
     let before = faults();
 
     rollouts
@@ -243,12 +243,4 @@ fn wait_until_established(kind: &Kind) {
         conditions.iter().any(|condition| condition["type"] == "Established" && condition["status"] == "True")
     });
     assert!(established, "{} is established", kind.definition_name());
-}
-
-/// The value of a gauge of the shared webhook.
-fn metric(cluster: &Cluster, name: &str) -> f64 {
-    let metrics = cluster.webhook.ops().get("/metrics").expect("the webhook has metrics");
-    let line = metrics.text().lines().find(|line| line.split([' ', '{']).next() == Some(name));
-    let value = line.and_then(|line| line.rsplit_once(' ')?.1.parse().ok());
-    value.unwrap_or_else(|| panic!("no metric `{name}`"))
 }

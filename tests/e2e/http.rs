@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use ureq::http;
-use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
 /// Longer than anything the API server does on purpose, so running into it is a failure and not a result.
 const LIMIT: Duration = Duration::from_secs(15);
@@ -88,17 +88,9 @@ fn agent(ca: Option<&str>) -> ureq::Agent {
         .proxy(None)
         .timeout_global(Some(LIMIT));
     if let Some(ca) = ca {
-        config = config.tls_config(TlsConfig::builder().root_certs(roots(ca)).build());
+        let ca = Certificate::from_pem(ca.as_bytes()).expect("the authority's certificate is PEM");
+        let roots = RootCerts::Specific(Arc::new(vec![ca]));
+        config = config.tls_config(TlsConfig::builder().root_certs(roots).build());
     }
     config.build().into()
-}
-
-fn roots(pem: &str) -> RootCerts {
-    let certificates: Vec<Certificate<'static>> = parse_pem(pem.as_bytes())
-        .filter_map(|item| match item.expect("the authority's certificate is PEM") {
-            PemItem::Certificate(certificate) => Some(certificate),
-            _ => None,
-        })
-        .collect();
-    RootCerts::Specific(Arc::new(certificates))
 }

@@ -25,7 +25,7 @@ pub(crate) struct Kind<'c> {
     cluster: &'c Cluster,
     sample: PathBuf,
     group: String,
-    kind: String,
+    name: String,
     plural: String,
     kubectl: Kubectl,
 }
@@ -42,7 +42,7 @@ impl<'c> Kind<'c> {
         let crd = parse(&read(&folder.join("crd.yaml")));
         let name = |field: &str| crd["spec"]["names"][field].as_str().expect("a sample's CRD has names").to_owned();
         let kubectl = cluster.control_plane.kubectl(&format!("{group}-{sample}"));
-        Self { cluster, sample: folder, group, kind: name("kind"), plural: name("plural"), kubectl }
+        Self { cluster, sample: folder, group, name: name("kind"), plural: name("plural"), kubectl }
     }
 
     /// The kind of a sample that the tests of this process share; each keeps to objects of its own.
@@ -105,7 +105,7 @@ impl<'c> Kind<'c> {
     pub(crate) fn object(&self, name: &str, spec: &Value) -> Value {
         json!({
             "apiVersion": format!("{}/v1", self.group),
-            "kind": self.kind,
+            "kind": self.name,
             "metadata": {"name": name, "namespace": "default"},
             "spec": spec,
         })
@@ -217,7 +217,7 @@ impl<'c> Kind<'c> {
 
     /// How the API server and kubectl begin a rejection of this kind.
     pub(crate) fn invalid(&self, name: &str, causes: &[&str]) -> String {
-        let subject = format!("The {} \"{name}\" is invalid:", self.kind);
+        let subject = format!("The {} \"{name}\" is invalid:", self.name);
         match causes {
             [cause] => format!("{subject} {cause}"),
             _ => causes.iter().fold(format!("{subject} "), |text, cause| format!("{text}\n* {cause}")),

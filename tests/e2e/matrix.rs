@@ -134,7 +134,9 @@ impl Row {
             (Some(want), None) if !output.succeeded() => format!("was to be stored as {want}, and was rejected"),
             (Some(want), None) if after != *want => format!("was to be stored as {want}"),
             (None, Some(_)) if output.succeeded() => "was to be rejected".to_owned(),
-            (None, Some(words)) if !output.stderr.contains(words.as_str()) => format!("was to be rejected with `{words}`"),
+            (None, Some(words)) if !output.stderr.contains(words.as_str()) => {
+                format!("was to be rejected with `{words}`")
+            }
             (None, Some(_)) if after != before => "was rejected, and yet changed".to_owned(),
             (Some(_), None) | (None, Some(_)) => return Ok(()),
             (Some(_), Some(_)) | (None, None) => "wants one of `want` and `rejected`".to_owned(),

@@ -55,10 +55,7 @@ fn when_the_api_server_is_restarted_the_webhook_serves_on_and_follows_again() {
         rollouts.group().to_owned()
     };
     let pid = cluster.webhook.pid();
-    let connected = |cluster: &Cluster| {
-        let metrics = cluster.webhook.ops().get("/metrics").expect("the webhook has metrics");
-        metrics.text().lines().any(|line| line == "kube_unions_watch_connected 1")
-    };
+    let connected = |cluster: &Cluster| cluster.webhook.metric("kube_unions_watch_connected") == 1;
     assert!(eventually(PROMISED, || connected(&cluster)));
 
     cluster.control_plane.stop_api_server();

@@ -22,7 +22,7 @@ pub(crate) struct Webhook {
     process: Option<Process>,
     args: Vec<String>,
     authority: Authority,
-    webhook_port: u16,
+    port: u16,
     ops_port: u16,
     workspace: Workspace,
 }
@@ -59,7 +59,7 @@ impl Webhook {
             args.push("--shutdown-delay=0s".to_owned());
         }
         args.extend(more.iter().map(|&arg| arg.to_owned()));
-        let mut webhook = Self { process: None, args, authority, webhook_port: 0, ops_port: 0, workspace };
+        let mut webhook = Self { process: None, args, authority, port: 0, ops_port: 0, workspace };
         webhook.resume()?;
         Ok(webhook)
     }
@@ -67,16 +67,16 @@ impl Webhook {
     /// Starts it (again), on the ports it had, and waits until it is ready.
     pub(crate) fn resume(&mut self) -> Result<(), String> {
         let mut args = self.args.clone();
-        args.push(format!("--bind=127.0.0.1:{}", self.webhook_port));
+        args.push(format!("--bind=127.0.0.1:{}", self.port));
         args.push(format!("--ops-bind=127.0.0.1:{}", self.ops_port));
         let log = self.workspace.path().join("log");
         let mut process = Process::start(&binary()?, &args, &[("NO_COLOR", "1"), ("RUST_LOG", "info")], &log);
-        if self.webhook_port == 0 {
+        if self.port == 0 {
             let [webhook, ops] =
                 wait::for_some(STARTUP, || listening(&process.log()).or(process.exit_status().map(|_| [0; 2])))
                     .filter(|ports| *ports != [0; 2])
                     .ok_or_else(|| format!("the webhook never said where it listens:\n{}", process.log_tail()))?;
-            (self.webhook_port, self.ops_port) = (webhook, ops);
+            (self.port, self.ops_port) = (webhook, ops);
         }
         let ops = Client::plain(format!("http://127.0.0.1:{}", self.ops_port));
         process::wait_until_ready("the webhook", STARTUP, &mut [&mut process], || {
@@ -108,7 +108,7 @@ impl Webhook {
     }
 
     pub(crate) fn port(&self) -> u16 {
-        self.webhook_port
+        self.port
     }
 
     pub(crate) fn ca(&self) -> &str {
@@ -117,12 +117,19 @@ impl Webhook {
 
     /// A client of `/mutate` and `/validate`.
     pub(crate) fn client(&self) -> Client {
-        Client::tls(format!("https://127.0.0.1:{}", self.webhook_port), self.authority.pem(), None)
+        Client::tls(format!("https://127.0.0.1:{}", self.port), self.authority.pem(), None)
     }
 
     /// A client of `/livez`, `/readyz` and `/metrics`.
     pub(crate) fn ops(&self) -> Client {
         Client::plain(format!("http://127.0.0.1:{}", self.ops_port))
+    }
+
+    /// The value of a metric that has no labels.
+    pub(crate) fn metric(&self, name: &str) -> i64 {
+        let metrics = self.ops().get("/metrics").expect("the webhook has metrics");
+        let value = metrics.text().lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        value.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("no metric `{name}`:\n{}", metrics.text()))
     }
 
     /// How many reviews of kinds of `group` were answered in `phase`, by its own metrics. An unknown kind counts nowhere.
@@ -144,7 +151,7 @@ impl Webhook {
                 "name": format!("{path}.{group}"),
                 "admissionReviewVersions": ["v1"],
                 "clientConfig": {
-                    "url": format!("https://127.0.0.1:{}/{path}", self.webhook_port),
+                    "url": format!("https://127.0.0.1:{}/{path}", self.port),
                     "caBundle": base64(self.authority.pem().as_bytes()),
                 },
                 "rules": [{

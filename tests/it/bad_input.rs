@@ -220,6 +220,12 @@ fn depth_and_size_of_what_no_plan_names_are_no_matter() {
         let new = format!(r#""spec":{{"type":"None","a":{{"deep":{data}}}}}{rest}"#);
         assert_eq!(json!(operations(&old, &new)), expected);
     }
+    // Where the plan does name it, it is of the wrong type and no deeper for us.
+    for place in [r#""type":"#, r#""a":{},"type":"A","b":"#] {
+        let new = format!(r#""spec":{{{place}{}}}"#, deep("[", "]"));
+        let body = update(r#""spec":{"type":"A","a":{}}"#, &new);
+        answer(&catalog(), Phase::Both, Ratcheting::Enabled, body.as_bytes()).unwrap();
+    }
 }
 
 #[test]

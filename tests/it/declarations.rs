@@ -1,6 +1,7 @@
 //! What of a CRD's declarations is in force, and what is reported: rows under `tests/cases/declarations`.
 
-use crate::api_server::{definition, reversed, version};
+use crate::api_server::{Write, definition, reversed, thing, version};
+use crate::laws::admit_lawfully;
 use crate::manifests::{files, parse};
 use kube_unions::catalog::{Builder, Catalog};
 use kube_unions::declaration::{Definition, Fault, Severity};
@@ -246,5 +247,32 @@ fn documents_that_are_no_definitions_are_refused_with_the_reason() {
     ] {
         let error = Definition::from_json(&text).unwrap_err().to_string();
         assert!(error.contains(says), "{text}: {error}");
+    }
+}
+
+#[test]
+fn a_union_has_as_many_members_as_can_be_told_apart() {
+    for (count, fits) in [(1, true), (127, true), (128, true), (129, false), (300, false)] {
+        let names: Vec<_> = (0..count).map(|number| format!("m{number:03}")).collect();
+        let properties: Map<_, _> = names.iter().map(|name| (name.clone(), json!({"type": "string"}))).collect();
+        let values: Map<_, _> = names.iter().map(|name| (name.clone(), json!(name))).collect();
+        let schema = json!({"type": "object", "properties": properties, "x-kubernetes-unions": [{"fields-to-discriminateBy": values}]});
+        let mut builder = Builder::new();
+        builder.apply(
+            Definition::from_json(&definition(&Map::new(), &[version("v1", &schema, false)]).to_string()).unwrap(),
+        );
+        let catalog = builder.build();
+        assert_eq!(catalog.entries().len(), usize::from(fits), "{count} members: {:?}", catalog.faults());
+        assert_eq!(catalog.faults().is_empty(), fits, "{count} members: {:?}", catalog.faults());
+        if !fits {
+            continue;
+        }
+        // Every one of them is seen and cleared, the last as well as the first.
+        let old = thing(&json!({names[0].clone(): "x"}));
+        let mut new = old.clone();
+        new[names[count - 1].as_str()] = json!("y");
+        let answer = admit_lawfully(&catalog, &Write::new(Some(old), new));
+        assert_eq!(answer.operations.len(), usize::from(count > 1), "{count} members: {answer:?}");
+        assert_eq!(answer.object()[names[count - 1].as_str()], json!("y"));
     }
 }

@@ -497,3 +497,49 @@ fn every_transition_of_a_union_of_the_2022_form_is_as_the_proposal_has_it() {
         agrees(&schema, &members, &states, |old, new| map_form(&members, choices, old, new));
     }
 }
+
+/// Short lists may be searched and long ones indexed: what belongs together must not depend on it.
+#[test]
+fn lists_with_keys_are_paired_the_same_way_at_any_length() {
+    let schema = json!({"type": "object", "properties": {"list": {
+        "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["key"],
+        "items": {"type": "object", "required": ["key"],
+            "x-kubernetes-unions": [{"fields-to-discriminateBy": {"a": "A", "b": "B"}}],
+            "properties": {"key": {"type": "string"}, "a": {"type": "integer"}, "b": {"type": "integer"}}}}}});
+    let catalog = catalog_of(&schema);
+    let item = |key: usize, fields: Value| {
+        let mut item = json!({"key": format!("k{key}")});
+        item.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        item
+    };
+    let list = |items: Vec<Value>| thing(&json!({"list": items}));
+    for length in [1, 2, 15, 16, 17, 18, 60] {
+        let old = list((0..length).map(|key| item(key, json!({"a": 1}))).collect());
+        // In the opposite order; every second one gets another member.
+        let added = |key: usize| if key.is_multiple_of(2) { json!({"a": 1, "b": 2}) } else { json!({"a": 1}) };
+        let kept = |key: usize| if key.is_multiple_of(2) { json!({"b": 2}) } else { json!({"a": 1}) };
+        let new = list((0..length).rev().map(|key| item(key, added(key))).collect());
+        let want = list((0..length).rev().map(|key| item(key, kept(key))).collect());
+        assert_eq!(admit_lawfully(&catalog, &Write::new(Some(old.clone()), new)).object(), &want, "{length} items");
+
+        // An item that is new, and two of one key: neither has an old that is known to be its own.
+        for extra in [length, 0] {
+            let items = (0..length).map(|key| item(key, json!({"a": 1}))).chain([item(extra, json!({"a": 1, "b": 2}))]);
+            let answer = admit(&catalog, &Write::new(Some(old.clone()), list(items.collect())));
+            let Verdict::Denied(causes) = &answer.verdict else { panic!("{length} items and {extra}: {answer:?}") };
+            let fields: Vec<_> = causes.iter().map(|cause| cause.field.clone()).collect();
+            assert_eq!(fields, [format!("list[{length}].b")]);
+            assert!(answer.operations.is_empty(), "{answer:?}");
+        }
+
+        // Two of one key in the old list: either may be the old one.
+        let twice = list((0..length).chain([0]).map(|key| item(key, json!({"a": 1}))).collect());
+        let new = list(
+            (0..length)
+                .map(|key| item(key, if key == 0 { json!({"a": 1, "b": 2}) } else { json!({"a": 1}) }))
+                .collect(),
+        );
+        let answer = admit(&catalog, &Write::new(Some(twice), new));
+        assert!(matches!(answer.verdict, Verdict::Denied(_)), "{length} items: {answer:?}");
+    }
+}

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Runs every fuzz target for some seconds each, from its checked-in corpus. What it finds on the way stays out of the tree.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+seconds=${1:-20}
+if ! rustup toolchain list 2>/dev/null | grep -q '^nightly'; then
+  echo "fuzz: the sanitizer needs a nightly tool chain: rustup toolchain install nightly" >&2
+  exit 1
+fi
+command -v cargo-fuzz >/dev/null 2>&1 || cargo install --locked cargo-fuzz
+for target in targets/*.rs; do
+  target=$(basename "$target" .rs)
+  found=$(mktemp -d)
+  cargo +nightly fuzz run --fuzz-dir . "$target" "$found" "corpus/$target" -- -max_total_time="$seconds" -max_len=65536
+  rm -rf "$found"
+done

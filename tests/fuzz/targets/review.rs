@@ -1,0 +1,21 @@
+//! Any bytes as a review of a kind with every sort of union.
+#![no_main]
+
+use kube_unions::admission::{Phase, Ratcheting, review};
+use kube_unions::catalog::{Builder, Catalog};
+use kube_unions::declaration::Definition;
+use std::sync::LazyLock;
+
+static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
+    let mut builder = Builder::new();
+    builder.apply(Definition::from_json(include_str!("../corpus/definition/everything.json")).unwrap());
+    builder.build()
+});
+
+libfuzzer_sys::fuzz_target!(|body: &[u8]| {
+    for phase in [Phase::Mutate, Phase::Validate, Phase::Both] {
+        if let Ok(answer) = review(&CATALOG, phase, Ratcheting::Enabled, body) {
+            answer.to_json();
+        }
+    }
+});
