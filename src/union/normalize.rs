@@ -81,7 +81,7 @@ fn normalize_list(union: &Union, old: Option<&State<'_>>, new: &State<'_>) -> No
             deduce: deduction(union, new, added),
             ..Normalized::default()
         },
-        _ => Normalized { contradictions: too_many(union, new.members, added), ..Normalized::default() },
+        _ => Normalized { contradictions: too_many(union, old, new.members), ..Normalized::default() },
     }
 }
 
@@ -94,13 +94,10 @@ fn deduction(union: &Union, new: &State<'_>, members: MemberSet) -> Option<u8> {
     (!stands).then_some(index)
 }
 
-/// Blames the members that were added or, where that says nothing, all but the first.
-pub(super) fn too_many(union: &Union, set: MemberSet, added: MemberSet) -> Vec<(u8, ViolationKind)> {
-    let blamed = if added.is_empty() || added == set {
-        set.less(set.first().map_or(MemberSet::EMPTY, MemberSet::of))
-    } else {
-        added
-    };
-    let others = |index| set.less(MemberSet::of(index)).iter().map(|other| union.member(other).into()).collect();
-    blamed.iter().map(|index| (index, ViolationKind::TooMany { others: others(index) })).collect()
+/// Blames the members that were added. Where that says nothing, because none was or there is no old, all but the first.
+pub(super) fn too_many(union: &Union, old: Option<&State<'_>>, set: MemberSet) -> Vec<(u8, ViolationKind)> {
+    let added = old.map_or(MemberSet::EMPTY, |old| set.less(old.members));
+    let blamed = if added.is_empty() { set.less(set.first().map_or(MemberSet::EMPTY, MemberSet::of)) } else { added };
+    let kind = || ViolationKind::TooMany { set: set.iter().map(|index| union.member(index).into()).collect() };
+    blamed.iter().map(|index| (index, kind())).collect()
 }

@@ -3,7 +3,7 @@
 use super::normalize::too_many;
 use super::projection::State;
 use super::violation::{Violation, ViolationKind};
-use super::{Form, MemberSet, Union};
+use super::{Form, Union};
 use crate::field_path::Trail;
 
 /// The violations of one union whose object stands at `trail`. `old` as for normalisation: it only tells what was added and
@@ -20,9 +20,8 @@ fn validate_list(union: &Union, old: Option<&State<'_>>, new: &State<'_>, trail:
     if new.members.len() < 2 {
         return Vec::new();
     }
-    let added = new.members.less(old.map_or(MemberSet::EMPTY, |old| old.members));
     let violation = |(index, kind)| Violation { path: trail.field(union.member(index)), kind };
-    too_many(union, new.members, added).into_iter().map(violation).collect()
+    too_many(union, old, new.members).into_iter().map(violation).collect()
 }
 
 /// The 2022 form: the discriminator and the members must say the same.

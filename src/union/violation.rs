@@ -51,8 +51,8 @@ pub enum ViolationKind {
     },
     /// A member is set beside others, and nothing tells which one counts.
     TooMany {
-        /// The other members that are set.
-        others: Vec<Box<str>>,
+        /// All members that are set, sorted.
+        set: Vec<Box<str>>,
     },
 }
 
@@ -99,9 +99,9 @@ impl fmt::Display for ViolationKind {
                 }
                 Ok(())
             }
-            Self::TooMany { others } => {
-                let others = Listed { items: others, separator: ", ", quote: '`' };
-                write!(f, "Forbidden: may not be specified together with {others}: at most one of them may be set")
+            Self::TooMany { set } => {
+                let set = Listed { items: set, separator: ", ", quote: '`' };
+                write!(f, "Forbidden: at most one of {set} may be set")
             }
         }
     }

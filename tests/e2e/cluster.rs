@@ -65,7 +65,8 @@ fn is_left_out() -> bool {
     let skip = env::var("KUBE_UNIONS_E2E").is_ok_and(|value| value == "skip");
     if skip {
         let thread = thread::current();
-        let _ = writeln!(io::stderr(), "skipped, since KUBE_UNIONS_E2E=skip: {}", thread.name().unwrap_or("a test"));
+        let line = format!("skipped, since KUBE_UNIONS_E2E=skip: {}\n", thread.name().unwrap_or("a test"));
+        let _ = io::stderr().write_all(line.as_bytes());
     }
     skip
 }

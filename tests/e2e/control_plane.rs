@@ -195,7 +195,7 @@ fn rights_of_the_webhook() -> Value {
     json!({"apiVersion": "v1", "kind": "List", "items": [
         {
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
-            "metadata": {"name": "kube-unions"},
+            "metadata": {"name": "webhook-under-test"},
             "rules": [{
                 "apiGroups": ["apiextensions.k8s.io"],
                 "resources": ["customresourcedefinitions"],
@@ -204,8 +204,8 @@ fn rights_of_the_webhook() -> Value {
         },
         {
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
-            "metadata": {"name": "kube-unions"},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "kube-unions"},
+            "metadata": {"name": "webhook-under-test"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "webhook-under-test"},
             "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "kube-unions"}],
         },
     ]})

@@ -95,7 +95,7 @@ fn creating_with_two_members_and_nothing_to_choose_by_is_rejected() {
     let spec = json!({"git": {"url": "https://example.com/a.git"}, "bucket": {"name": "b"}});
     sources.apply("two", &spec).rejected(&sources.invalid(
         "two",
-        &["spec.git: Forbidden: may not be specified together with `bucket`, `git`: at most one of them may be set"],
+        &["spec.git: Forbidden: at most one of `bucket`, `git` may be set"],
     ));
 }
 
@@ -104,7 +104,7 @@ fn adding_two_members_at_once_is_rejected() {
     let Some(sources) = Kind::shared("source") else { return };
     let before = json!({"git": {"url": "https://example.com/a.git"}});
     sources.apply("added", &before).accepted();
-    let among = "Forbidden: may not be specified together with `bucket`, `git`, `oci`: at most one of them may be set";
+    let among = "Forbidden: at most one of `bucket`, `git`, `oci` may be set";
     sources
         .merge("added", &json!({"spec": {"bucket": {"name": "b"}, "oci": {"ref": "r"}}}))
         .rejected(&sources.invalid("added", &[&format!("spec.bucket: {among}"), &format!("spec.oci: {among}")]));

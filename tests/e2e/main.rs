@@ -28,6 +28,7 @@ mod wait;
 mod webhook;
 
 mod declarations;
+mod install;
 mod list_form;
 mod map_form;
 mod matrix;

@@ -195,7 +195,7 @@ fn a_contradiction_in_the_status_is_rejected_on_the_status_subresource_alone() {
     let both = json!({"running": started(), "failed": {"message": "m"}});
     backups.merge_status("phases", &json!({"status": both})).rejected(&backups.invalid(
         "phases",
-        &["status.running: Forbidden: may not be specified together with `failed`, `running`: at most one of them may be set"],
+        &["status.running: Forbidden: at most one of `failed`, `running` may be set"],
     ));
     // On the main resource the API server drops whatever is said about the status.
     backups

@@ -95,7 +95,7 @@ fn two_members_stored_without_a_discriminator_stay_until_one_is_chosen() {
     sources.register(&cluster.webhook);
 
     let cause =
-        "spec.git: Forbidden: may not be specified together with `bucket`, `git`: at most one of them may be set";
+        "spec.git: Forbidden: at most one of `bucket`, `git` may be set";
     sources.label("two", "team=a").accepted().warned(&[&let_through(cause)]);
     sources
         .merge("two", &json!({"spec": {"oci": {"ref": "r"}}}))

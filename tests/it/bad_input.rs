@@ -174,6 +174,13 @@ fn an_update_without_an_old_object_has_no_old_so_nothing_is_cleared() {
 }
 
 #[test]
+fn an_old_object_on_a_create_is_no_old() {
+    let body = spoilt("/request/operation", json!("CREATE"));
+    let answer = answer(&catalog(), Phase::Both, Ratcheting::Enabled, &body).unwrap();
+    assert!(matches!(answer.verdict, Verdict::Denied(_)) && answer.operations.is_empty(), "{answer:?}");
+}
+
+#[test]
 fn the_answer_tells_for_metrics_only_kinds_that_the_catalog_knows() {
     let catalog = catalog();
     let known = review(&catalog, Phase::Mutate, Ratcheting::Enabled, good().to_string().as_bytes()).unwrap();

@@ -23,3 +23,4 @@ mod matrix;
 mod samples;
 #[cfg(feature = "server")]
 mod server;
+mod transitions;

@@ -128,7 +128,7 @@ fn what_is_rejected_is_left_out_and_said_as_kubectl_says_it() {
     assert_eq!(yaml(&run.stdout), yaml(OLD));
     run.says(&[
         "The Widget \"two\" is invalid: \n",
-        "* spec.oci: Forbidden: may not be specified together with `git`",
+        "* spec.oci: Forbidden: at most one of `git`, `oci` may be set",
         "* spec.strategy.type: Unsupported value: \"Bogus\": supported values: \"Recreate\", \"Rolling\"",
     ]);
 }

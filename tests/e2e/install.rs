@@ -1,0 +1,46 @@
+//! `manifests/webhook` as its README says, as far as an API server without nodes can tell.
+
+use base64::Engine as _;
+
+use crate::cluster::Cluster;
+use crate::process::Workspace;
+use crate::webhook;
+
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/webhook");
+const ACCOUNT: &str = "--as=system:serviceaccount:kube-unions:kube-unions";
+
+#[test]
+fn the_manifests_are_accepted_step_by_step_and_grant_the_right_to_read_definitions_alone() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let kubectl = cluster.control_plane.kubectl("admin");
+    let workspace = Workspace::new("install");
+    let certs = workspace.path().join("certs");
+    let file = |name: &str| certs.join(name).display().to_string();
+    webhook::kube_unions(
+        &["certs", "--dir", &certs.display().to_string(), "--host", "kube-unions.kube-unions.svc"],
+        "",
+    )
+    .accepted();
+
+    kubectl.run(&["apply", "-f", &format!("{FOLDER}/namespace.yaml")]).accepted();
+    let (cert, key) = (format!("--cert={}", file("tls.crt")), format!("--key={}", file("tls.key")));
+    kubectl.run(&["-n", "kube-unions", "create", "secret", "tls", "kube-unions-tls", &cert, &key]).accepted();
+    kubectl.run(&["apply", "-k", FOLDER]).accepted().warned(&[]);
+
+    // Not for good: there is no node to run what it would call.
+    let registration = std::fs::read_to_string(format!("{FOLDER}/registration.yaml")).unwrap();
+    let ca = base64::prelude::BASE64_STANDARD.encode(std::fs::read(file("ca.crt")).unwrap());
+    let registration = registration.replace("CA_BUNDLE", &ca);
+    kubectl.run_with(&["apply", "--dry-run=server", "-f", "-"], &registration).accepted().warned(&[]);
+
+    for (verb, resource, answer) in [
+        ("list", "customresourcedefinitions", "yes"),
+        ("watch", "customresourcedefinitions", "yes"),
+        ("update", "customresourcedefinitions", "no"),
+        ("get", "secrets", "no"),
+        ("list", "pods", "no"),
+    ] {
+        let asked = kubectl.run(&["auth", "can-i", verb, resource, "--all-namespaces", ACCOUNT]);
+        assert_eq!(asked.stdout.trim(), answer, "may it {verb} {resource}?");
+    }
+}

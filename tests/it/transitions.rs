@@ -1,0 +1,164 @@
+//! Every transition of small unions against a model: the proposals' algorithms once more, naively, on whole objects.
+
+use crate::api_server::{Verdict, Write, admit, catalog_of, thing};
+use kube_unions::admission::Ratcheting;
+use serde_json::{Map, Value, json};
+
+/// What a model makes of a write: the object, or that it is rejected.
+#[derive(Debug, PartialEq)]
+enum Modelled {
+    Stored(Value),
+    Rejected,
+}
+
+/// The states of a union: every set of its members × every value of its discriminator, where it has one.
+fn states(members: &[&str], discriminators: &[Option<&str>]) -> Vec<Value> {
+    let mut states = Vec::new();
+    for discriminator in discriminators {
+        for bits in 0..1_usize << members.len() {
+            let mut state = Map::new();
+            for (position, member) in members.iter().enumerate().filter(|(position, _)| bits >> position & 1 == 1) {
+                state.insert((*member).to_owned(), json!(position));
+            }
+            if let Some(value) = discriminator {
+                state.insert("type".to_owned(), json!(value));
+            }
+            states.push(Value::Object(state));
+        }
+    }
+    states
+}
+
+fn set<'m>(members: &[&'m str], state: &Value) -> Vec<&'m str> {
+    members.iter().copied().filter(|member| !state[*member].is_null()).collect()
+}
+
+fn discriminator(state: &Value) -> &str {
+    state["type"].as_str().unwrap_or_default()
+}
+
+fn keep_only(state: &Value, members: &[&str], kept: Option<&str>) -> Value {
+    let mut state = state.clone();
+    state.as_object_mut().unwrap().retain(|name, _| !members.contains(&name.as_str()) || Some(name.as_str()) == kept);
+    state
+}
+
+/// The 2019 proposal, "Normalizing on updates", word by word and on whole objects. Members are called as their values are,
+/// in small letters.
+fn list_form(members: &[&str], discriminated: bool, old: Option<&Value>, new: &Value) -> Modelled {
+    let before = old.map_or_else(Vec::new, |old| set(members, old));
+    let now = set(members, new);
+    let added: Vec<_> = now.iter().copied().filter(|member| !before.contains(member)).collect();
+    let (was, is) = (old.map_or("", discriminator), discriminator(new));
+    let select = |mut state: Value, member: &str| {
+        if discriminated {
+            state["type"] = json!(member.to_uppercase());
+        }
+        state
+    };
+    if discriminated && !is.is_empty() && was != is {
+        let selected = members.iter().copied().find(|member| member.to_uppercase() == is);
+        return match added.as_slice() {
+            [] => Modelled::Stored(keep_only(new, members, selected)),
+            [one] if Some(*one) == selected => Modelled::Stored(keep_only(new, members, selected)),
+            _ => Modelled::Rejected,
+        };
+    }
+    match (now.as_slice(), added.as_slice()) {
+        ([], _) => Modelled::Stored(new.clone()),
+        ([one], _) => Modelled::Stored(select(new.clone(), one)),
+        (_, [one]) => Modelled::Stored(select(keep_only(new, members, Some(one)), one)),
+        _ => Modelled::Rejected,
+    }
+}
+
+/// The 2022 proposal, "Normalization" and "Validation", on whole objects. `choices`: value, member, optional.
+fn map_form(members: &[&str], choices: &[(&str, Option<&str>, bool)], old: Option<&Value>, new: &Value) -> Modelled {
+    let choice = choices.iter().find(|(value, ..)| *value == discriminator(new));
+    let mut object = new.clone();
+    if let (Some(old), Some((_, selected, _))) = (old, choice)
+        && discriminator(old) != discriminator(new)
+    {
+        object = keep_only(new, members, *selected);
+    }
+    let now = set(members, &object);
+    let valid = match choice {
+        _ if now.is_empty() && discriminator(&object).is_empty() => true,
+        Some((_, Some(selected), optional)) => now.as_slice() == [*selected] || (*optional && now.is_empty()),
+        Some((_, None, _)) => now.is_empty(),
+        None => false,
+    };
+    if valid { Modelled::Stored(object) } else { Modelled::Rejected }
+}
+
+/// Plays every transition between the states of a union, and every create, against a model, with and without ratcheting.
+fn agrees(schema: &Value, members: &[&str], states: &[Value], model: impl Fn(Option<&Value>, &Value) -> Modelled) {
+    let catalog = catalog_of(&json!({"type": "object", "properties": {"spec": schema}}));
+    let spec = |state: &Value| thing(&json!({"spec": state}));
+    for new in states {
+        for old in states.iter().map(Some).chain([None]) {
+            let write = Write::new(old.map(spec), spec(new));
+            let modelled = model(old, new);
+            let strict = admit(&catalog, &Write { ratcheting: Ratcheting::Disabled, ..write.clone() });
+            let answered = match &strict.verdict {
+                Verdict::Allowed(object) => Modelled::Stored(object.as_ref().unwrap()["spec"].clone()),
+                Verdict::Denied(_) => Modelled::Rejected,
+            };
+            assert_eq!(answered, modelled, "from {old:?} to {new}");
+
+            let untouched = old
+                .is_some_and(|old| discriminator(old) == discriminator(new) && set(members, old) == set(members, new));
+            let lenient = admit(&catalog, &write);
+            match modelled {
+                Modelled::Rejected if untouched => assert_eq!(lenient.object(), &spec(new), "from {old:?} to {new}"),
+                Modelled::Rejected | Modelled::Stored(_) => assert_eq!(lenient, strict, "from {old:?} to {new}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn every_transition_of_a_discriminated_union_of_the_2019_form_is_as_the_proposal_has_it() {
+    let members = ["a", "b", "c"];
+    let schema = json!({"type": "object",
+        "x-kubernetes-unions": [{"discriminator": "type", "fields-to-discriminateBy": {"a": "A", "b": "B", "c": "C"}}],
+        "properties": {"type": {"type": "string"}, "a": {"type": "integer"}, "b": {"type": "integer"}, "c": {"type": "integer"}}});
+    let states = states(&members, &[None, Some(""), Some("A"), Some("B"), Some("C"), Some("Other")]);
+    assert_eq!(states.len(), 48);
+    agrees(&schema, &members, &states, |old, new| list_form(&members, true, old, new));
+}
+
+#[test]
+fn every_transition_of_an_undiscriminated_union_of_the_2019_form_is_as_the_proposal_has_it() {
+    let members = ["a", "b", "c"];
+    let schema = json!({"type": "object",
+        "x-kubernetes-unions": [{"fields-to-discriminateBy": {"a": "A", "b": "B", "c": "C"}}],
+        "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}, "c": {"type": "integer"}}});
+    agrees(&schema, &members, &states(&members, &[None]), |old, new| list_form(&members, false, old, new));
+}
+
+#[test]
+fn every_transition_of_a_union_of_the_2022_form_is_as_the_proposal_has_it() {
+    let members = ["a", "b"];
+    let all = [
+        ("A", Some("a"), false),
+        ("B", Some("b"), true),
+        ("None", None, false),
+        ("Also", Some("a"), false),
+        ("", None, false),
+    ];
+    // With "" as a choice, and without.
+    for choices in [all.as_slice(), &all[..4]] {
+        let fields: Map<_, _> = choices
+            .iter()
+            .map(|(value, member, optional)| {
+                ((*value).to_owned(), member.map_or(Value::Null, |name| json!({"name": name, "optional": optional})))
+            })
+            .collect();
+        let schema = json!({"type": "object", "properties": {
+            "type": {"type": "string", "x-kubernetes-unions": {"fieldMembers": fields}}, "a": {"type": "integer"}, "b": {"type": "integer"}}});
+        let states =
+            states(&members, &[None, Some(""), Some("A"), Some("B"), Some("None"), Some("Also"), Some("Bogus")]);
+        agrees(&schema, &members, &states, |old, new| map_form(&members, choices, old, new));
+    }
+}
