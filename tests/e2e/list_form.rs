@@ -93,10 +93,9 @@ fn without_a_discriminator_a_second_manager_takes_over_by_server_side_apply() {
 fn creating_with_two_members_and_nothing_to_choose_by_is_rejected() {
     let Some(sources) = Kind::shared("source") else { return };
     let spec = json!({"git": {"url": "https://example.com/a.git"}, "bucket": {"name": "b"}});
-    sources.apply("two", &spec).rejected(&sources.invalid(
-        "two",
-        &["spec.git: Forbidden: at most one of `bucket`, `git` may be set"],
-    ));
+    sources
+        .apply("two", &spec)
+        .rejected(&sources.invalid("two", &["spec.git: Forbidden: at most one of `bucket`, `git` may be set"]));
 }
 
 #[test]

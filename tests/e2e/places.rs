@@ -193,10 +193,9 @@ fn a_contradiction_in_the_status_is_rejected_on_the_status_subresource_alone() {
     let Some(backups) = Kind::shared("backup") else { return };
     backups.apply("phases", &json!({"destination": {"type": "S3", "s3": {"bucket": "b"}}})).accepted();
     let both = json!({"running": started(), "failed": {"message": "m"}});
-    backups.merge_status("phases", &json!({"status": both})).rejected(&backups.invalid(
-        "phases",
-        &["status.running: Forbidden: at most one of `failed`, `running` may be set"],
-    ));
+    backups.merge_status("phases", &json!({"status": both})).rejected(
+        &backups.invalid("phases", &["status.running: Forbidden: at most one of `failed`, `running` may be set"]),
+    );
     // On the main resource the API server drops whatever is said about the status.
     backups
         .merge("phases", &json!({"spec": {"destination": {"s3": {"bucket": "d"}}}, "status": both}))

@@ -94,8 +94,7 @@ fn two_members_stored_without_a_discriminator_stay_until_one_is_chosen() {
     sources.apply("two", &json!({"git": {"url": "https://example.com/a.git"}, "bucket": {"name": "b"}})).accepted();
     sources.register(&cluster.webhook);
 
-    let cause =
-        "spec.git: Forbidden: at most one of `bucket`, `git` may be set";
+    let cause = "spec.git: Forbidden: at most one of `bucket`, `git` may be set";
     sources.label("two", "team=a").accepted().warned(&[&let_through(cause)]);
     sources
         .merge("two", &json!({"spec": {"oci": {"ref": "r"}}}))
