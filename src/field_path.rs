@@ -1,7 +1,7 @@
 //! Where a field stands in an object: one path type, written `spec.a[0].b` for people and `/spec/a/0/b` for patches.
 //!
 //! A [`FieldPath`] owns its segments and is built only once something is to be said about a place. While an object is
-//! walked its position is a [`Trail`]: a chain of borrowed steps on the stack, which costs nothing.
+//! walked its position is a `Trail`: a chain of borrowed steps on the stack, which costs nothing.
 
 use std::fmt;
 
