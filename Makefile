@@ -6,8 +6,11 @@ SHELL := bash
 
 CARGO ?= cargo
 IMAGE ?= kube-unions:dev
-BIN := target/release/kube-unions
+BIN := $(abspath $(or $(CARGO_TARGET_DIR),target)/release/kube-unions)
 FUZZ_SECONDS ?= 20
+
+# The binary that the demo and the end-to-end tests run.
+export KUBE_UNIONS_BIN ?= $(BIN)
 
 .PHONY: help
 help: ## What can be done here
@@ -24,7 +27,7 @@ run: build ## The webhook with the samples, without a cluster, on loopback
 
 .PHONY: demo
 demo: build ## The same, asked one review, which it answers; then it ends
-	KUBE_UNIONS_BIN=$(BIN) tests/demo.sh
+	tests/demo.sh
 
 .PHONY: test
 test: build ## Every test, those on a real API server included (KUBE_UNIONS_E2E=skip leaves these out)
