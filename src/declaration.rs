@@ -7,19 +7,24 @@
 //! May not know plans: whether a declaration makes sense is asked when the schema is compiled.
 
 mod annotation;
+mod custom_resource;
 mod last_applied;
 mod wire;
 
-pub use crate::schema::{Declared, Place, Severity, Source};
+pub use crate::schema::{Action, Declared, OpenApi, Place, Severity, Source};
 pub use annotation::ANNOTATION;
+pub use custom_resource::{
+    Declaration, DeclarationError, DeclaredMember, DeclaredUnion, Target, UnionDeclarationSpec, ValidationAction,
+};
 pub use last_applied::LAST_APPLIED;
 
 use crate::field_path::push_token;
-use crate::schema::{EXTENSION, Schema};
+use crate::schema::{EXTENSION, Kind, OpenApiError, Origin, Schema};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A CRD as far as unions need it: its schemas, with every declaration grafted on.
+/// A kind as far as unions need it: the schemas of its versions, with every declaration grafted on. It comes from a CRD or,
+/// for a built-in type, from OpenAPI documents.
 #[derive(Debug)]
 pub struct Definition {
     name: String,
@@ -30,7 +35,7 @@ pub struct Definition {
     faults: Vec<Fault>,
 }
 
-/// One version of a CRD.
+/// One version of a kind.
 #[derive(Debug)]
 pub struct Version {
     /// `v1`, `v1beta1`, …
@@ -46,9 +51,11 @@ pub struct Version {
 /// One thing wrong with one declaration. Displays as one line that stands alone.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fault {
-    /// The name of the CRD.
+    /// The name of the CRD; for a built-in type its kind and group, `Deployment.apps`.
     pub definition: String,
-    /// The version of the CRD, where the fault belongs to one.
+    /// The `UnionDeclaration` at fault, if it is one.
+    pub declaration: Option<String>,
+    /// The version, where the fault belongs to one.
     pub version: Option<String>,
     /// The place in the schema as people write it, `spec.filters[*].type`; empty for the whole.
     pub path: String,
@@ -56,7 +63,7 @@ pub struct Fault {
     pub severity: Severity,
     /// Where the declaration was found, if it was found at all.
     pub source: Option<Source>,
-    /// What is at fault in the CRD's document, as a JSON Pointer (RFC 6901).
+    /// What is at fault in the document of the CRD, or of the `UnionDeclaration`, as a JSON Pointer (RFC 6901).
     pub pointer: String,
     /// What is wrong and what to do.
     pub message: String,
@@ -84,6 +91,12 @@ pub enum DefinitionError {
         /// What it says.
         kind: String,
     },
+    /// An OpenAPI document with something wrong in it.
+    #[error(transparent)]
+    OpenApi(#[from] OpenApiError),
+    /// No document describes the kind.
+    #[error("no OpenAPI document describes the kind `{0}`")]
+    NotDescribed(String),
     /// No version has a schema.
     #[error("`{0}` has no schema: give `spec.versions[].schema.openAPIV3Schema`")]
     NoSchema(String),
@@ -123,7 +136,68 @@ impl Definition {
         Ok(definition)
     }
 
-    /// The name of the CRD, `widgets.example.com`.
+    /// Reads a built-in type from every document that describes it, one version each. What the documents themselves declare
+    /// is dropped unless `published` says to take it.
+    pub fn from_openapi<'d>(
+        documents: impl IntoIterator<Item = &'d OpenApi>,
+        group: &str,
+        kind: &str,
+        published: bool,
+    ) -> Result<Self, DefinitionError> {
+        let name = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
+        let mut versions: Vec<Version> = Vec::new();
+        for document in documents {
+            let described: Vec<&Kind> =
+                document.kinds().filter(|known| (&*known.group, &*known.kind) == (group, kind)).collect();
+            for described in described {
+                let known = versions.iter().any(|version| version.name == described.version);
+                let Some(mut schema) = document.schema(described)?.filter(|_| !known) else { continue };
+                if !published {
+                    schema.forget_unions();
+                }
+                versions.push(Version {
+                    name: described.version.clone(),
+                    position: versions.len(),
+                    status_subresource: document.has_status_subresource(described),
+                    schema,
+                });
+            }
+        }
+        if versions.is_empty() {
+            return Err(DefinitionError::NotDescribed(name));
+        }
+        Ok(Self { name, group: group.into(), kind: kind.into(), versions, broken: Vec::new(), faults: Vec::new() })
+    }
+
+    /// Grafts a `UnionDeclaration` on, if the kind is its target. Tells whether it is.
+    pub fn declare(&mut self, declaration: &Declaration) -> bool {
+        if !declaration.targets(&self.group, &self.kind) {
+            return false;
+        }
+        for name in declaration.versions() {
+            if self.version_named(name).is_none() {
+                let message = format!("the kind has no version `{name}`; correct the name or remove it");
+                self.faults.push(Fault {
+                    declaration: Some(declaration.name().to_owned()),
+                    pointer: "/spec/target/versions".to_owned(),
+                    ..self.fault(None, &Place::root(), Source::Declaration, Severity::Error, message)
+                });
+            }
+        }
+        for position in 0..self.versions.len() {
+            let wanted = |version: &Version| {
+                declaration.versions().is_empty() || declaration.versions().iter().any(|name| **name == *version.name)
+            };
+            if self.versions.get(position).is_some_and(wanted) {
+                for (place, declared) in declaration.unions() {
+                    self.graft(position, place, declared.clone());
+                }
+            }
+        }
+        true
+    }
+
+    /// The name of the CRD, `widgets.example.com`; of a built-in type kind and group, `Deployment.apps`.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -159,60 +233,84 @@ impl Definition {
     }
 
     /// Where a declaration stands in the CRD's document, as a JSON Pointer.
-    pub fn pointer(version: Option<&Version>, place: &Place, source: Source) -> String {
+    fn pointer(version: Option<&Version>, place: &Place, source: Source) -> String {
         let annotation = |name: &str| {
             let mut pointer = String::from("/metadata/annotations/");
             push_token(&mut pointer, name);
             pointer
         };
         match (source, version) {
-            (Source::Schema, Some(version)) => {
+            (Source::Schema | Source::Published, Some(version)) => {
                 let schema = format!("/spec/versions/{}/schema/openAPIV3Schema", version.position);
                 format!("{schema}{}/{EXTENSION}", place.to_pointer())
             }
-            (Source::Schema, None) => "/spec/versions".to_owned(),
+            (Source::Schema | Source::Published, None) => "/spec/versions".to_owned(),
+            (Source::Declaration, _) => "/spec".to_owned(),
             (Source::Annotation, _) => annotation(ANNOTATION),
             (Source::LastApplied, _) => annotation(LAST_APPLIED),
         }
     }
 
-    /// Puts a declaration on a version's schema, unless a better source has the place already.
+    /// Puts a declaration on a version's schema, unless a better source has the place already. Of two sources that
+    /// contradict each other the better one has it, and the other is reported.
     fn graft(&mut self, version: usize, place: &Place, declared: Declared) {
         let Some(target) = self.versions.get_mut(version) else { return };
-        let source = declared.source;
-        let problem = match target.schema.at_mut(place) {
-            None => Some((
-                Severity::Error,
-                "the schema has no such place; correct the path or remove the declaration".to_owned(),
-            )),
-            Some(node) => match &node.unions {
-                None => {
-                    node.unions = Some(declared);
-                    None
-                }
-                Some(better) if better.value == declared.value => None,
-                Some(better) => Some((
-                    Severity::Error,
-                    format!("contradicts the {}, which is in force; make them the same or remove one", better.source),
-                )),
-            },
+        let Some(node) = target.schema.at_mut(place) else {
+            let message = "the schema has no such place; correct the path or remove the declaration";
+            return self.report_declared(version, place, &declared, message.to_owned());
         };
-        if let Some((severity, message)) = problem {
-            self.report(Some(version), place, source, severity, message);
+        if let Some(better) = node.unions.iter().find(|known| known.source < declared.source) {
+            if !better.agrees_with(&declared) {
+                let message =
+                    format!("contradicts the {}, which is in force; make them the same or remove one", better.source);
+                self.report_declared(version, place, &declared, message);
+            }
+            return;
         }
+        if node.unions.iter().any(|known| known.source == declared.source && known.agrees_with(&declared)) {
+            return;
+        }
+        let (worse, known) =
+            std::mem::take(&mut node.unions).into_iter().partition(|known| known.source > declared.source);
+        node.unions = known;
+        let overruled: Vec<Declared> = worse;
+        let source = declared.source;
+        let contradicting: Vec<_> = overruled.into_iter().filter(|worse| !worse.agrees_with(&declared)).collect();
+        node.unions.push(declared);
+        for worse in contradicting {
+            let message = format!("contradicts the {source}, which is in force; make them the same or remove one");
+            self.report_declared(version, place, &worse, message);
+        }
+    }
+
+    fn report_declared(&mut self, version: usize, place: &Place, declared: &Declared, message: String) {
+        let fault = self.fault(self.versions.get(version), place, declared.source, Severity::Error, message);
+        self.faults.push(fault.with_origin(declared.origin.as_ref()));
     }
 
     fn report(&mut self, version: Option<usize>, place: &Place, source: Source, severity: Severity, message: String) {
         let version = version.and_then(|position| self.versions.get(position));
-        self.faults.push(Fault {
+        self.faults.push(self.fault(version, place, source, severity, message));
+    }
+
+    fn fault(
+        &self,
+        version: Option<&Version>,
+        place: &Place,
+        source: Source,
+        severity: Severity,
+        message: String,
+    ) -> Fault {
+        Fault {
             definition: self.name.clone(),
+            declaration: None,
             version: version.map(|version| version.name.to_string()),
             path: place.to_string(),
             severity,
             source: Some(source),
             pointer: Self::pointer(version, place, source),
             message,
-        });
+        }
     }
 
     fn version_named(&self, name: &str) -> Option<usize> {
@@ -221,41 +319,77 @@ impl Definition {
 }
 
 impl Version {
-    /// What is declared at a place, whichever source it came from.
-    pub fn declared_at(&self, place: &Place) -> Option<&Declared> {
-        self.schema.at(place)?.unions.as_ref()
+    /// What is declared at a place, whichever sources it came from.
+    pub fn declared_at(&self, place: &Place) -> &[Declared] {
+        self.schema.at(place).map_or(&[], |node| &node.unions)
     }
 
     /// Everything that is declared, by place.
-    pub fn declarations(&self) -> BTreeMap<Place, Declared> {
+    pub fn declarations(&self) -> BTreeMap<Place, Vec<Declared>> {
         let mut declarations = BTreeMap::new();
         self.schema.walk(&mut |place, node| {
-            if let Some(declared) = &node.unions {
-                declarations.insert(place.clone(), declared.clone());
+            if !node.unions.is_empty() {
+                declarations.insert(place.clone(), node.unions.clone());
             }
         });
         declarations
     }
 
     /// Has a place declare this instead of what it does, if the schema has the place.
-    pub fn put(&mut self, place: &Place, declared: Option<Declared>) {
+    pub fn put(&mut self, place: &Place, declared: Vec<Declared>) {
         if let Some(node) = self.schema.at_mut(place) {
             node.unions = declared;
         }
     }
+
+    /// A fault of what is declared at a place.
+    pub fn fault(
+        &self,
+        definition: &str,
+        place: &Place,
+        source: Source,
+        origin: Option<&Origin>,
+        severity: Severity,
+        message: String,
+    ) -> Fault {
+        let fault = Fault {
+            definition: definition.to_owned(),
+            declaration: None,
+            version: Some(self.name.to_string()),
+            path: place.to_string(),
+            severity,
+            source: Some(source),
+            pointer: Definition::pointer(Some(self), place, source),
+            message,
+        };
+        fault.with_origin(origin)
+    }
 }
 
 impl Fault {
-    /// A CRD that can't be read: `error` says why.
-    pub fn unreadable(definition: &str, error: &DefinitionError) -> Self {
+    /// A kind that can't be read, and why.
+    pub fn unreadable(definition: &str, message: String) -> Self {
         Self {
             definition: definition.to_owned(),
+            declaration: None,
             version: None,
             path: String::new(),
             severity: Severity::Error,
             source: None,
             pointer: String::new(),
-            message: error.to_string(),
+            message,
+        }
+    }
+}
+
+impl Fault {
+    /// The same, as the fault of a `UnionDeclaration`.
+    fn with_origin(self, origin: Option<&Origin>) -> Self {
+        match origin {
+            None => self,
+            Some(Origin { declaration, union }) => {
+                Self { declaration: Some(declaration.to_string()), pointer: format!("/spec/unions/{union}"), ..self }
+            }
         }
     }
 }
@@ -270,8 +404,10 @@ impl fmt::Display for Fault {
             write!(f, " {}", self.path)?;
         }
         f.write_str(": ")?;
-        if let Some(source) = self.source.filter(|source| *source != Source::Schema) {
-            write!(f, "{source}: ")?;
+        match (&self.declaration, self.source) {
+            (Some(declaration), _) => write!(f, "declaration `{declaration}`: ")?,
+            (None, Some(source)) if source != Source::Schema => write!(f, "{source}: ")?,
+            (None, _) => {}
         }
         f.write_str(&self.message)
     }

@@ -1,18 +1,23 @@
 //! A structural schema, as far as unions and patches need it, and the places in it.
 //!
 //! Read from the raw JSON of a CRD's `openAPIV3Schema`: typed clients drop `x-kubernetes-unions`, and descriptions, formats
-//! and validations are skipped without being built. Wherever a union was declared, once grafted it stands on the schema
-//! with its [`Source`], so that whoever reads the schema has one thing to look at.
+//! and validations are skipped without being built. Built-in types have their schemas in an [`OpenApi`] document, which gives
+//! the same thing. Wherever a union was declared, once grafted it stands on the schema with its [`Source`], so that whoever
+//! reads the schema has one thing to look at.
 //!
 //! May not know unions, clusters or objects.
 
+mod declared;
 mod extension;
+mod openapi;
 mod walk;
 
+pub use declared::{Action, Declared, Origin, Severity, Source};
 pub use extension::{Extension, ExtensionError, ListUnion, MapUnion, MemberField};
+pub use openapi::{Kind, OpenApi, OpenApiError};
 pub use walk::{Place, PlaceError, PlaceStep};
 
-use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny};
+use serde::de::{Deserialize, Deserializer};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -40,9 +45,9 @@ pub struct Schema {
     /// The values a scalar may have.
     #[serde(rename = "enum")]
     pub values: Option<Vec<Value>>,
-    /// Whether the node has a `default` of its own.
-    #[serde(rename = "default", deserialize_with = "presence")]
-    pub has_default: bool,
+    /// The node's own `default`.
+    #[serde(deserialize_with = "default_value")]
+    pub default: DefaultValue,
     /// How items of a list are told apart: `atomic`, `set` or `map`.
     #[serde(rename = "x-kubernetes-list-type")]
     pub list_type: Option<Box<str>>,
@@ -58,50 +63,28 @@ pub struct Schema {
     /// Whether the node is a whole Kubernetes object of another kind.
     #[serde(rename = "x-kubernetes-embedded-resource")]
     pub embedded_resource: bool,
-    /// The unions declared at this node, whichever source they came from.
+    /// The unions declared at this node, whichever sources they came from; more than one only if none contradicts another.
     #[serde(rename = "x-kubernetes-unions", deserialize_with = "declared_in_schema")]
-    pub unions: Option<Declared>,
+    pub unions: Vec<Declared>,
+    /// `$ref`: this node is described elsewhere in its document. None is left once a document gave the schema.
+    #[serde(rename = "$ref")]
+    reference: Option<Box<str>>,
+    /// `allOf`, which documents use to put something beside a reference. In a CRD it holds validations only.
+    #[serde(deserialize_with = "null_is_default")]
+    all_of: Vec<Schema>,
 }
 
-/// The value of an `x-kubernetes-unions` extension, not yet checked, and where it came from.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Declared {
-    /// What stands there.
-    pub value: Value,
-    /// Where it was found.
-    pub source: Source,
-}
-
-/// Where a declaration was found. An earlier source wins over a later one for the same place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum Source {
-    /// `x-kubernetes-unions` in the schema itself.
-    Schema,
-    /// The CRD's annotation `kube-unions.dev/unions`.
-    Annotation,
-    /// The CRD as its author sent it, kept by client-side apply in `kubectl.kubernetes.io/last-applied-configuration`.
-    LastApplied,
-}
-
-impl Source {
-    /// Every source, the first that has a place wins it.
-    pub const ALL: [Self; 3] = [Self::Schema, Self::Annotation, Self::LastApplied];
-
-    /// The name in reports and metrics.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Schema => "schema",
-            Self::Annotation => "annotation",
-            Self::LastApplied => "last-applied",
-        }
-    }
-}
-
-impl std::fmt::Display for Source {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name())
-    }
+/// Whether a node has a `default`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DefaultValue {
+    /// It has none.
+    #[default]
+    Absent,
+    /// A zero value: null, `""`, `0`, `false`, `{}` or `[]`. In a CRD that is a default like any other; the documents of
+    /// built-in types write it for every field that is not a pointer, and nothing acts on it.
+    Zero,
+    /// Any other value.
+    Given,
 }
 
 impl Schema {
@@ -117,6 +100,16 @@ impl Schema {
         }
     }
 
+    /// Drops every union that is declared on it.
+    pub fn forget_unions(&mut self) {
+        self.unions.clear();
+        let inner = [&mut self.items, &mut self.additional_properties];
+        self.properties
+            .values_mut()
+            .chain(inner.into_iter().flatten().map(|node| &mut **node))
+            .for_each(Self::forget_unions);
+    }
+
     /// Whether this is an object with named fields, in name or in fact.
     pub fn is_object(&self) -> bool {
         match self.type_name.as_deref() {
@@ -126,26 +119,16 @@ impl Schema {
     }
 }
 
-/// How bad it is when something is wrong with a declaration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Severity {
-    /// The declaration, or what contradicts another one, is not in force.
-    Error,
-    /// The declaration is in force and may surprise, or there was none to lose.
-    Warning,
-}
-
-impl std::fmt::Display for Severity {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Error => "error",
-            Self::Warning => "warning",
-        })
-    }
-}
-
-fn presence<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
-    IgnoredAny::deserialize(deserializer).map(|_| true)
+fn default_value<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DefaultValue, D::Error> {
+    let zero = match Value::deserialize(deserializer)? {
+        Value::Null => true,
+        Value::Bool(value) => !value,
+        Value::Number(value) => value.as_f64() == Some(0.0),
+        Value::String(value) => value.is_empty(),
+        Value::Array(value) => value.is_empty(),
+        Value::Object(value) => value.is_empty(),
+    };
+    Ok(if zero { DefaultValue::Zero } else { DefaultValue::Given })
 }
 
 fn null_is_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
@@ -178,9 +161,8 @@ fn schema_or_bool<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<B
     deserializer.deserialize_any(SchemaOrBool)
 }
 
-fn declared_in_schema<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Declared>, D::Error> {
-    let value = Value::deserialize(deserializer).map_err(D::Error::custom)?;
-    Ok(Some(Declared { value, source: Source::Schema }))
+fn declared_in_schema<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Declared>, D::Error> {
+    Ok(vec![Declared::new(Value::deserialize(deserializer)?, Source::Schema)])
 }
 
 #[cfg(test)]
@@ -204,10 +186,11 @@ mod tests {
             "x-kubernetes-unions": [{"fields-to-discriminateBy": {"a": "A"}}],
         }));
         assert!(schema.is_object());
-        assert!(schema.properties["a"].has_default && !schema.properties["b"].has_default);
+        assert_eq!(schema.properties["a"].default, DefaultValue::Zero);
+        assert_eq!(schema.properties["b"].default, DefaultValue::Absent);
         assert!(schema.properties["b"].additional_properties.is_none());
         assert!(schema.properties["c"].additional_properties.is_some());
-        assert_eq!(schema.unions.unwrap().source, Source::Schema);
+        assert_eq!(schema.unions[0].source, Source::Schema);
     }
 
     #[test]

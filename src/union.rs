@@ -21,12 +21,12 @@ mod validate;
 mod violation;
 
 pub use compile::{Compiled, PlaceFault, PlaceFaultKind, compile};
-pub use judge::{Change, ChangeReason, Judgement, Rules, judge};
+pub use judge::{Change, ChangeReason, Judgement, LetThrough, Rules, judge};
 pub use plan::{Part, Plan};
 pub use projection::{Projection, ProjectionSeed};
 pub use violation::{Violation, ViolationKind};
 
-use crate::schema::Source;
+use crate::schema::{Action, Origin, Source};
 
 /// The two forms of `x-kubernetes-unions`. They differ in where they stand and in how they normalise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -43,6 +43,8 @@ pub struct Union {
     path: Box<str>,
     form: Form,
     source: Source,
+    origin: Option<Origin>,
+    action: Action,
     discriminator: Option<Box<str>>,
     // INVARIANT: sorted, distinct, at most `MemberSet::CAPACITY`.
     members: Box<[Box<str>]>,
@@ -78,6 +80,16 @@ impl Union {
     /// Where it was declared.
     pub fn source(&self) -> Source {
         self.source
+    }
+
+    /// The name of the `UnionDeclaration` that declares it, where the source is one.
+    pub fn declaration(&self) -> Option<&str> {
+        self.origin.as_ref().map(|origin| &*origin.declaration)
+    }
+
+    /// What becomes of an object that it makes invalid.
+    pub fn action(&self) -> Action {
+        self.action
     }
 
     /// The discriminator's name. Always there in the 2022 form.

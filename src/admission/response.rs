@@ -3,7 +3,7 @@
 use super::request::{Operation, Request};
 use super::{Outcome, Phase};
 use crate::field_path::cut;
-use crate::union::{Change, Judgement, Violation};
+use crate::union::{Change, Judgement, LetThrough, Violation};
 use base64::Engine;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
@@ -79,8 +79,12 @@ impl Answer {
         judgement.changes.iter().for_each(|change| warnings.push(&change.to_string()));
         // The API server asks twice; what it is told twice it shows twice.
         if phase != Phase::Mutate {
-            for violation in &judgement.let_through {
-                warnings.push(&format!("{violation}; let through because the union did not change"));
+            for (violation, reason) in &judgement.let_through {
+                let reason = match reason {
+                    LetThrough::Unchanged => "let through because the union did not change",
+                    LetThrough::WarnOnly => "let through because its declaration only warns",
+                };
+                warnings.push(&format!("{violation}; {reason}"));
             }
         }
         let warnings = warnings.finish();

@@ -2,7 +2,7 @@
 
 use super::{Catalog, GroupVersionKind};
 use crate::declaration::{Declared, Definition, Fault, Place, Severity, Source, Version};
-use crate::union::{Compiled, Plan, compile};
+use crate::union::{Compiled, PlaceFault, Plan, compile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -11,6 +11,8 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub struct Builder {
     definitions: BTreeMap<Box<str>, Held>,
+    /// By the name of the `UnionDeclaration`.
+    reported: BTreeMap<Box<str>, Vec<Fault>>,
 }
 
 /// What is kept of a CRD.
@@ -27,7 +29,7 @@ struct HeldVersion {
     name: Box<str>,
     plan: Arc<Plan>,
     /// The declarations in force.
-    good: BTreeMap<Place, Declared>,
+    good: BTreeMap<Place, Vec<Declared>>,
 }
 
 impl Builder {
@@ -65,9 +67,20 @@ impl Builder {
         self.definitions.retain(|name, _| keep(name));
     }
 
+    /// Notes what is wrong with a `UnionDeclaration` by itself: what it says, or that its target is missing. Takes the place of
+    /// what was noted of it before.
+    pub fn report(&mut self, declaration: &str, faults: Vec<Fault>) {
+        if faults.is_empty() {
+            self.reported.remove(declaration);
+        } else {
+            self.reported.insert(declaration.into(), faults);
+        }
+    }
+
     /// The catalog of all that is known now.
     pub fn build(&self) -> Catalog {
-        let faults = self.definitions.values().flat_map(|held| held.faults.iter().cloned()).collect();
+        let of_kinds = self.definitions.values().flat_map(|held| &held.faults);
+        let faults = of_kinds.chain(self.reported.values().flatten()).cloned().collect();
         Catalog::new(self.definitions.values().flat_map(Held::plans), faults)
     }
 }
@@ -103,7 +116,7 @@ impl HeldVersion {
     fn compile(
         definition: &str,
         mut version: Version,
-        before: Option<&BTreeMap<Place, Declared>>,
+        before: Option<&BTreeMap<Place, Vec<Declared>>>,
         broken: &[Source],
         faults: &mut Vec<Fault>,
     ) -> Self {
@@ -111,12 +124,13 @@ impl HeldVersion {
         let mut found = faults_of(definition, &version, &compiled);
         let mut failed = failed_places(&compiled);
         for (place, declared) in before.into_iter().flatten() {
-            let now = version.declared_at(place).cloned();
-            let lost = now.is_none() && broken.contains(&declared.source);
+            let now = version.declared_at(place).to_vec();
+            let sources = || declared.iter().map(|one| one.source);
+            let lost = now.is_empty() && sources().any(|source| broken.contains(&source));
             if !lost && !failed.contains(place) {
                 continue;
             }
-            version.put(place, Some(declared.clone()));
+            version.put(place, declared.clone());
             let restored = compile(&version.schema, version.status_subresource);
             let still_failed = failed_places(&restored);
             // An old declaration must not push aside one that is good now.
@@ -126,7 +140,7 @@ impl HeldVersion {
             }
             let whole = faults
                 .iter_mut()
-                .filter(|fault| lost && fault.path.is_empty() && fault.source == Some(declared.source));
+                .filter(|fault| lost && fault.path.is_empty() && sources().any(|source| fault.source == Some(source)));
             let kept = found.iter_mut().filter(|fault| fault.path == place.to_string()).chain(whole);
             for fault in kept.filter(|fault| fault.severity == Severity::Error && !fault.message.ends_with(KEPT)) {
                 fault.message.push_str(KEPT);
@@ -146,17 +160,9 @@ fn failed_places(compiled: &Compiled) -> BTreeSet<Place> {
 }
 
 fn faults_of(definition: &str, version: &Version, compiled: &Compiled) -> Vec<Fault> {
-    let report = |fault: &crate::union::PlaceFault| {
-        let source = version.declared_at(&fault.place).map(|declared| declared.source);
-        Fault {
-            definition: definition.to_owned(),
-            version: Some(version.name.to_string()),
-            path: fault.place.to_string(),
-            severity: fault.severity(),
-            source,
-            pointer: Definition::pointer(Some(version), &fault.place, source.unwrap_or(Source::Schema)),
-            message: fault.kind.to_string(),
-        }
+    let report = |fault: &PlaceFault| {
+        let (origin, message) = (fault.origin.as_ref(), fault.kind.to_string());
+        version.fault(definition, &fault.place, fault.source, origin, fault.severity(), message)
     };
     compiled.faults.iter().map(report).collect()
 }

@@ -231,9 +231,11 @@ pub(crate) fn definitions(documents: Vec<Document>) -> Definitions {
             Err(error) => {
                 let name = document.name.as_deref().unwrap_or("(no name)");
                 let message = match error {
-                    DefinitionError::NoSchema(_) => error.to_string(),
                     DefinitionError::Malformed { .. } | DefinitionError::NotADefinition { .. } => {
                         format!("`{name}` is {error}")
+                    }
+                    DefinitionError::OpenApi(_) | DefinitionError::NotDescribed(_) | DefinitionError::NoSchema(_) => {
+                        error.to_string()
                     }
                 };
                 definitions.problems.push(Problem::of_document(&document, message));

@@ -8,7 +8,7 @@
 use super::connection::Link;
 use super::raw::RawDefinition;
 use crate::catalog::{Builder, Catalog};
-use crate::declaration::{Definition, Fault, Severity};
+use crate::declaration::{Definition, Fault};
 use crate::telemetry::with_causes;
 use futures::{FutureExt, StreamExt};
 use kube::runtime::WatchStreamExt;
@@ -129,18 +129,7 @@ impl State {
         });
         match definition {
             Ok(definition) => self.builder.apply(definition),
-            Err(message) => self.builder.reject(
-                name,
-                Fault {
-                    definition: name.to_owned(),
-                    version: None,
-                    path: String::new(),
-                    severity: Severity::Error,
-                    source: None,
-                    pointer: String::new(),
-                    message,
-                },
-            ),
+            Err(message) => self.builder.reject(name, Fault::unreadable(name, message)),
         }
         self.touch();
     }

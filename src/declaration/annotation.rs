@@ -50,7 +50,7 @@ fn graft_version(definition: &mut Definition, version: usize, by_pointer: Entrie
                 definition.report(Some(version), &Place::root(), Source::Annotation, Severity::Error, message);
             }
             Ok(place) if places.insert(place.clone()) => {
-                definition.graft(version, &place, Declared { value, source: Source::Annotation });
+                definition.graft(version, &place, Declared::new(value, Source::Annotation));
             }
             Ok(place) => {
                 let message = format!("holds `{pointer}` twice; the last one counts");

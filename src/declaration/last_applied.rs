@@ -4,7 +4,7 @@
 //! It may be stale, for whoever changes the CRD by other means leaves it as it is. So a declaration found there is used only
 //! where every field it names is in the live schema.
 
-use super::{Definition, Severity, Source, wire};
+use super::{Definition, DefinitionError, Severity, Source, wire};
 use crate::schema::{Declared, EXTENSION, Extension, Place, PlaceStep, Schema};
 
 /// The annotation's name.
@@ -21,6 +21,7 @@ pub(super) fn graft(definition: &mut Definition, text: &str) {
         Ok(spec) => spec,
         Err(error) => {
             definition.broken.push(Source::LastApplied);
+            let error = DefinitionError::from(error);
             let message = format!("{error}; apply the CRD again");
             return definition.report(None, &Place::root(), Source::LastApplied, Severity::Warning, message);
         }
@@ -28,11 +29,15 @@ pub(super) fn graft(definition: &mut Definition, text: &str) {
     let applied = spec.versions.into_iter().enumerate().filter_map(wire::Version::into_version);
     for applied in applied {
         let Some(version) = definition.version_named(&applied.name) else { continue };
-        for (place, Declared { value, .. }) in applied.declarations() {
+        let declarations = applied.declarations();
+        let declared = declarations
+            .into_iter()
+            .flat_map(|(place, all)| all.into_iter().map(move |one| (place.clone(), one.value)));
+        for (place, value) in declared {
             let live = definition.versions.get(version).map(|version| &version.schema);
             let missing = live.map_or_else(Vec::new, |live| missing_fields(live, &place, &value));
             if missing.is_empty() {
-                definition.graft(version, &place, Declared { value, source: Source::LastApplied });
+                definition.graft(version, &place, Declared::new(value, Source::LastApplied));
             } else {
                 let message =
                     format!("stale and not used, the schema no longer has {}; apply the CRD again", missing.join(", "));

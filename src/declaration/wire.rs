@@ -1,6 +1,6 @@
 //! A CRD as it is written, as far as it is read.
 
-use super::DefinitionError;
+use super::{DeclarationError, DefinitionError};
 use crate::schema::Schema;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -77,15 +77,34 @@ impl Version {
     }
 }
 
+/// A document that can't be read: where, and what is wrong there.
+#[derive(Debug)]
+pub(super) struct Malformed {
+    pub(super) path: String,
+    pub(super) message: String,
+}
+
+impl From<Malformed> for DefinitionError {
+    fn from(Malformed { path, message }: Malformed) -> Self {
+        Self::Malformed { path, message }
+    }
+}
+
+impl From<Malformed> for DeclarationError {
+    fn from(Malformed { path, message }: Malformed) -> Self {
+        Self::Malformed { path, message }
+    }
+}
+
 /// Reads JSON; an error tells the path, below `prefix`.
-pub(super) fn read<'a, T: Deserialize<'a>>(text: &'a str, prefix: &str) -> Result<T, DefinitionError> {
+pub(super) fn read<'a, T: Deserialize<'a>>(text: &'a str, prefix: &str) -> Result<T, Malformed> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let path = match error.path().to_string().as_str() {
             "." => prefix.trim_end_matches('.').to_owned(),
             inner => format!("{prefix}{inner}"),
         };
-        DefinitionError::Malformed { path, message: error.into_inner().to_string() }
+        Malformed { path, message: error.into_inner().to_string() }
     })
 }
 

@@ -28,6 +28,16 @@ pub enum PlaceError {
     /// Not RFC 6901.
     #[error("`{0}` is not a JSON Pointer: it must be empty or start with `/`, and `~` must be written `~0`")]
     NotAPointer(String),
+    /// Not a path.
+    #[error(
+        "`{path}` is not a path, from `{rest}` on: write `spec.field`, `[*]` for the items of a list, `.*` for the values of a map"
+    )]
+    NotAPath {
+        /// The path as it was given.
+        path: String,
+        /// Where it went astray.
+        rest: String,
+    },
     /// Stands on something that is not a schema node.
     #[error(
         "`{pointer}` does not lead to a schema: `{token}` stands where `properties/NAME`, `items` or `additionalProperties` is due"
@@ -59,6 +69,34 @@ impl Place {
                 _ => None,
             };
             steps.push(step.ok_or(PlaceError::NotASchema { pointer: pointer.to_owned(), token })?);
+        }
+        Ok(Self(steps))
+    }
+
+    /// Reads a path as people write it: `spec.filters[*].type`, `.*` for the values of a map, `["a.b"]` for a name with a dot in
+    /// it; the empty string is the root.
+    pub fn from_path(path: &str) -> Result<Self, PlaceError> {
+        let error = |at: &str| PlaceError::NotAPath { path: path.to_owned(), rest: at.to_owned() };
+        let mut steps = Vec::new();
+        let mut rest = path;
+        while !rest.is_empty() {
+            let after = if let Some(after) = rest.strip_prefix("[*]") {
+                steps.push(PlaceStep::Items);
+                after
+            } else if let Some((name, after)) = rest.strip_prefix("[\"").and_then(|quoted| quoted.split_once("\"]")) {
+                steps.push(PlaceStep::Property(name.into()));
+                after
+            } else {
+                let named = if steps.is_empty() { Some(rest) } else { rest.strip_prefix('.') };
+                let named = named.ok_or_else(|| error(rest))?;
+                let (name, after) = named.split_at(named.find(['.', '[']).unwrap_or(named.len()));
+                if name.is_empty() || name.contains([']', '"', ' ']) {
+                    return Err(error(rest));
+                }
+                steps.push(if name == "*" { PlaceStep::Values } else { PlaceStep::Property(name.into()) });
+                after
+            };
+            rest = after;
         }
         Ok(Self(steps))
     }
@@ -178,6 +216,17 @@ mod tests {
             assert_eq!(error, PlaceError::NotASchema { pointer: pointer.into(), token: token.into() });
         }
         assert!(matches!(Place::from_pointer("spec"), Err(PlaceError::NotAPointer(_))));
+    }
+
+    #[test]
+    fn paths_are_read_as_they_are_written() {
+        for path in ["", "spec", "spec.filters[*].type", "steps.*", "m.*.*", "spec.a[*][*].b"] {
+            assert_eq!(Place::from_path(path).unwrap().to_string(), path);
+        }
+        assert_eq!(Place::from_path("a[\"x.y\"].b").unwrap().to_pointer(), "/properties/a/properties/x.y/properties/b");
+        for path in [".", ".spec", "spec.", "spec..a", "spec[0]", "spec[*]a", "a b", "spec[*", "a]"] {
+            assert!(matches!(Place::from_path(path), Err(PlaceError::NotAPath { .. })), "{path}");
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ pub use fault::{PlaceFault, PlaceFaultKind};
 
 use super::Union;
 use super::plan::{FieldNode, ListNode, Node, NodeId, ObjectNode, Plan, Role};
-use crate::schema::{Extension, Place, PlaceStep, Schema};
+use crate::schema::{Declared, DefaultValue, Extension, Place, PlaceStep, Schema};
 use check::Checked;
 use std::collections::BTreeMap;
 
@@ -28,11 +28,7 @@ pub struct Compiled {
 /// changes nothing else.
 pub fn compile(schema: &Schema, status_subresource: bool) -> Compiled {
     let mut compiler = Compiler::default();
-    if let Some(declared) = &schema.unions
-        && declared.value.is_object()
-    {
-        compiler.fault(&Place::root(), PlaceFaultKind::NotAProperty);
-    }
+    compiler.refuse_outside_properties(schema, &Place::root());
     let main = compiler.object(schema, &Surroundings::default(), status_subresource);
     let status = schema.properties.get("status").filter(|_| status_subresource).and_then(|status| {
         let child = compiler.node(status, &Surroundings::default().inwards(PlaceStep::Property("status".into())))?;
@@ -75,8 +71,9 @@ impl Compiler {
         id
     }
 
-    fn fault(&mut self, place: &Place, kind: PlaceFaultKind) {
-        self.faults.push(PlaceFault { place: place.clone(), kind });
+    fn fault(&mut self, place: &Place, declared: &Declared, kind: PlaceFaultKind) {
+        let (source, origin) = (declared.source, declared.origin.clone());
+        self.faults.push(PlaceFault { place: place.clone(), source, origin, kind });
     }
 
     /// Compiles what is at and below a node; `None` where there is no union.
@@ -141,17 +138,22 @@ impl Compiler {
 
     /// A property's own 2022 form belongs to the object around it and is compiled there.
     fn property(&mut self, schema: &Schema, at: &Surroundings) -> Option<NodeId> {
-        let map_form = schema.unions.as_ref().is_some_and(|declared| declared.value.is_object());
-        if map_form && schema.properties.is_empty() { None } else { self.node(schema, at) }
+        let map_form = schema.unions.iter().any(|declared| declared.value.is_object());
+        if map_form && schema.properties.is_empty() {
+            // A scalar, that is; were a list declared on it too, this says why that is wrong.
+            self.declare(schema, at, &mut BTreeMap::new());
+            return None;
+        }
+        self.node(schema, at)
     }
 
     /// Compiles the unions of one object. Sources are taken best first, so that of two declarations that want the same field
     /// the better one has it.
     fn declare(&mut self, schema: &Schema, at: &Surroundings, roles: &mut BTreeMap<Box<str>, Role>) {
         let own = schema.unions.iter().filter(|declared| !declared.value.is_object()).map(|declared| (None, declared));
-        let of_properties = schema.properties.iter().filter_map(|(name, property)| {
-            let declared = property.unions.as_ref().filter(|declared| declared.value.is_object())?;
-            Some((Some(name), declared))
+        let of_properties = schema.properties.iter().flat_map(|(name, property)| {
+            let maps = property.unions.iter().filter(|declared| declared.value.is_object());
+            maps.map(move |declared| (Some(name), declared))
         });
         let mut all: Vec<_> = own.chain(of_properties).collect();
         all.sort_by_key(|(_, declared)| declared.source);
@@ -161,7 +163,7 @@ impl Compiler {
             let parsed = match Extension::parse(&declared.value) {
                 Ok(parsed) => parsed,
                 Err(error) => {
-                    self.fault(&place, PlaceFaultKind::Malformed(error.to_string()));
+                    self.fault(&place, declared, PlaceFaultKind::Malformed(error.to_string()));
                     continue;
                 }
             };
@@ -183,45 +185,45 @@ impl Compiler {
                     Ok(checked) => {
                         let number = u8::try_from(self.unions.len().saturating_sub(first));
                         let Ok(number) = number else {
-                            self.fault(&place, PlaceFaultKind::TooManyUnions);
+                            self.fault(&place, declared, PlaceFaultKind::TooManyUnions);
                             continue;
                         };
-                        self.warn(&checked, schema, &place, at);
+                        self.warn(&checked, schema, &place, declared, at);
                         checked.claim(number, roles);
-                        self.unions.push(checked.into_union(at.place.to_string(), declared.source));
+                        self.unions.push(checked.into_union(at.place.to_string(), declared));
                     }
-                    Err(kinds) => kinds.into_iter().for_each(|kind| self.fault(&place, kind)),
+                    Err(kinds) => kinds.into_iter().for_each(|kind| self.fault(&place, declared, kind)),
                 }
             }
         }
     }
 
     /// What is valid and will surprise.
-    fn warn(&mut self, checked: &Checked, schema: &Schema, place: &Place, at: &Surroundings) {
+    fn warn(&mut self, checked: &Checked, schema: &Schema, place: &Place, declared: &Declared, at: &Surroundings) {
         if let Some(list) = &at.keyless {
-            self.fault(place, PlaceFaultKind::InsideKeylessList(list.to_string()));
+            self.fault(place, declared, PlaceFaultKind::InsideKeylessList(list.to_string()));
         }
         let Some((name, discriminator)) = checked.discriminator_in(schema) else { return };
-        if discriminator.has_default {
-            self.fault(place, PlaceFaultKind::DiscriminatorHasDefault(name.into()));
+        if discriminator.default != DefaultValue::Absent {
+            self.fault(place, declared, PlaceFaultKind::DiscriminatorHasDefault(name.into()));
         }
         if discriminator.values.is_none() {
-            self.fault(place, PlaceFaultKind::DiscriminatorWithoutEnum(name.into()));
+            self.fault(place, declared, PlaceFaultKind::DiscriminatorWithoutEnum(name.into()));
         }
     }
 
     /// The 2022 form stands on a property; the items of a list and the values of a map have nothing beside them.
     fn refuse_outside_properties(&mut self, schema: &Schema, place: &Place) {
-        if schema.unions.as_ref().is_some_and(|declared| declared.value.is_object()) {
-            self.fault(place, PlaceFaultKind::NotAProperty);
+        for declared in schema.unions.iter().filter(|declared| declared.value.is_object()) {
+            self.fault(place, declared, PlaceFaultKind::NotAProperty);
         }
     }
 
     fn report_unreachable(&mut self, schema: &Schema, place: &Place) {
         schema.walk(&mut |inside, node| {
-            if node.unions.is_some() {
-                let place = inside.steps().iter().fold(place.clone(), |at, step| at.then(step.clone()));
-                self.faults.push(PlaceFault { place, kind: PlaceFaultKind::InsideEmbeddedResource });
+            let place = inside.steps().iter().fold(place.clone(), |at, step| at.then(step.clone()));
+            for declared in &node.unions {
+                self.fault(&place, declared, PlaceFaultKind::InsideEmbeddedResource);
             }
         });
     }

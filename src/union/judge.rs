@@ -9,6 +9,7 @@ use super::violation::Violation;
 use super::{MemberSet, Union};
 use crate::field_path::{FieldPath, Printable, Step, Trail};
 use crate::json_patch::Operation;
+use crate::schema::Action;
 use std::borrow::Cow;
 use std::fmt;
 
@@ -33,8 +34,17 @@ pub struct Judgement {
     pub violations: Vec<Violation>,
     /// Whether a violation is one that normalisation found: the request contradicts itself.
     pub contradicted: bool,
-    /// Violations that were there before and that the request did not touch.
-    pub let_through: Vec<Violation>,
+    /// Violations that don't count, and why.
+    pub let_through: Vec<(Violation, LetThrough)>,
+}
+
+/// Why a violation doesn't count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LetThrough {
+    /// It was there before and the request did not touch it.
+    Unchanged,
+    /// The declaration only warns.
+    WarnOnly,
 }
 
 /// One change that normalisation makes. Displays as a sentence for the user, without any value but a discriminator's.
@@ -220,8 +230,13 @@ impl Walk<'_> {
             Old::Lost(witnesses) => witnesses.stood(ordinal, state),
             Old::None => false,
         };
-        if untouched && self.rules.ratchet {
-            self.judgement.let_through.extend(violations);
+        let let_through = if union.action() == Action::Warn {
+            Some(LetThrough::WarnOnly)
+        } else {
+            (untouched && self.rules.ratchet).then_some(LetThrough::Unchanged)
+        };
+        if let Some(reason) = let_through {
+            self.judgement.let_through.extend(violations.into_iter().map(|violation| (violation, reason)));
         } else {
             self.judgement.contradicted |= contradicted;
             self.judgement.violations.extend(violations);

@@ -212,7 +212,7 @@ fn a_definition_that_cannot_be_read_keeps_what_was_good_of_it() {
     broken["spec"]["versions"] = json!(7);
     let error = Definition::from_json(&broken.to_string()).unwrap_err();
     let name = good["metadata"]["name"].as_str().unwrap();
-    builder.reject(name, Fault::unreadable(name, &error));
+    builder.reject(name, Fault::unreadable(name, error.to_string()));
     let catalog = builder.build();
     assert_eq!(unions(&catalog), in_force);
     let [fault] = catalog.faults() else { panic!("{:?}", catalog.faults()) };

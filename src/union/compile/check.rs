@@ -1,7 +1,7 @@
 //! The checks of one declaration against the object it stands on.
 
 use super::PlaceFaultKind as Kind;
-use crate::schema::{ListUnion, MapUnion, Schema, Source};
+use crate::schema::{Declared, DefaultValue, ListUnion, MapUnion, Schema};
 use crate::union::plan::Role;
 use crate::union::{Choice, Form, MemberSet, Selected, Union};
 use std::collections::BTreeMap;
@@ -102,11 +102,13 @@ impl Checked {
         Some((name, schema))
     }
 
-    pub(super) fn into_union(self, path: String, source: Source) -> Union {
+    pub(super) fn into_union(self, path: String, declared: &Declared) -> Union {
         Union {
             path: path.into(),
             form: self.form,
-            source,
+            source: declared.source,
+            origin: declared.origin.clone(),
+            action: declared.action,
             discriminator: self.discriminator,
             members: self.members.into(),
             choices: self.choices.into(),
@@ -133,7 +135,7 @@ fn check_members(members: &[Box<str>], discriminator: Option<&str>, schema: &Sch
         if schema.required.contains(member) {
             faults.push(Kind::MemberRequired(member.clone()));
         }
-        if property.has_default {
+        if property.default != DefaultValue::Absent {
             faults.push(Kind::MemberHasDefault(member.clone()));
         }
     }

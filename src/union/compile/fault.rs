@@ -1,6 +1,6 @@
 //! What can be wrong with a declaration, and what to do about it.
 
-use crate::schema::{Place, Severity};
+use crate::schema::{Origin, Place, Severity, Source};
 use std::fmt;
 
 /// Something about a declaration at a place of a schema. Orders by place.
@@ -8,6 +8,10 @@ use std::fmt;
 pub struct PlaceFault {
     /// Where the declaration stands.
     pub place: Place,
+    /// Where the declaration came from.
+    pub source: Source,
+    /// Which `UnionDeclaration` it is, if it is one.
+    pub origin: Option<Origin>,
     /// What it is.
     pub kind: PlaceFaultKind,
 }

@@ -1,0 +1,244 @@
+//! `UnionDeclaration`, group `kube-unions.dev`, version `v1alpha1`: unions of kinds that somebody else owns.
+//!
+//! The wire types here are the custom resource's own, [`Declaration`] is what they come to: places and extensions, ready to be
+//! grafted onto the schema of the target.
+
+use super::{Action, Fault, Severity, Source, wire};
+use crate::schema::{Declared, Origin, Place};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The `apiVersion` of a `UnionDeclaration`.
+const API_VERSION: &str = "kube-unions.dev/v1alpha1";
+
+/// Declares which fields of a kind are unions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "the spec of a UnionDeclaration")]
+pub struct UnionDeclarationSpec {
+    /// The kind whose fields are declared. Its schema comes from the cluster.
+    pub target: Target,
+    /// What becomes of an object that a union makes invalid: `Deny` rejects it, `Warn` accepts it with a warning. One of them.
+    #[serde(default = "deny", skip_serializing_if = "Vec::is_empty")]
+    pub validation_actions: Vec<ValidationAction>,
+    /// The unions.
+    pub unions: Vec<DeclaredUnion>,
+}
+
+/// A kind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a target with `group` and `kind`")]
+pub struct Target {
+    /// The API group, empty for the core group.
+    #[serde(default)]
+    pub group: String,
+    /// The kind.
+    pub kind: String,
+    /// The versions, all that are served if there is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub versions: Vec<String>,
+}
+
+/// What becomes of an object that a union makes invalid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ValidationAction {
+    /// It is rejected.
+    Deny,
+    /// It is accepted, with a warning.
+    Warn,
+}
+
+/// One union.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a union with `path`")]
+pub struct DeclaredUnion {
+    /// The object that holds the fields: `spec.strategy`, `spec.volumes[*]` for the items of a list, `spec.steps.*` for the values
+    /// of a map, empty for the whole object.
+    pub path: String,
+    /// The string field that tells which member is set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub discriminator: Option<String>,
+    /// The form of 2022: values of the discriminator and the fields they select. All values must be listed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub field_members: Option<BTreeMap<String, DeclaredMember>>,
+    /// The form of 2019: fields and the values that stand for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fields_to_discriminate_by: Option<BTreeMap<String, String>>,
+}
+
+/// What a value of the discriminator selects.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a member: a map with `name`, or an empty one")]
+pub struct DeclaredMember {
+    /// The field; a value without one selects no field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Whether the field may be missing although it is selected.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub optional: bool,
+}
+
+/// Why a document is no `UnionDeclaration`.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DeclarationError {
+    /// Not JSON, or not of the shape of one.
+    #[error("not a readable UnionDeclaration: `{path}`: {message}")]
+    Malformed {
+        /// Where in the document.
+        path: String,
+        /// What is wrong there.
+        message: String,
+    },
+    /// Another kind or version.
+    #[error("not a UnionDeclaration of kube-unions.dev/v1alpha1: it says apiVersion `{api_version}`, kind `{kind}`")]
+    NotADeclaration {
+        /// What it says.
+        api_version: String,
+        /// What it says.
+        kind: String,
+    },
+}
+
+/// A `UnionDeclaration` as it is used: where what is declared. What was wrong in itself is left out of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Declaration {
+    name: Arc<str>,
+    target: Target,
+    unions: Vec<(Place, Declared)>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", expecting = "a UnionDeclaration")]
+struct Document {
+    #[serde(default)]
+    api_version: String,
+    #[serde(default)]
+    kind: String,
+    metadata: wire::Metadata,
+    spec: Value,
+}
+
+impl Declaration {
+    /// Reads a whole `UnionDeclaration` from its JSON text, with what is wrong in parts of it.
+    pub fn from_json(text: &str) -> Result<(Self, Vec<Fault>), DeclarationError> {
+        let document: Document = wire::read(text, "")?;
+        if (&*document.api_version, &*document.kind) != (API_VERSION, "UnionDeclaration") {
+            let (api_version, kind) = (document.api_version, document.kind);
+            return Err(DeclarationError::NotADeclaration { api_version, kind });
+        }
+        let spec: UnionDeclarationSpec = serde_path_to_error::deserialize(document.spec).map_err(|error| {
+            DeclarationError::Malformed { path: format!("spec.{}", error.path()), message: error.inner().to_string() }
+        })?;
+        Ok(Self::from_spec(&document.metadata.name, &spec))
+    }
+
+    /// From its name and its spec. A union that is wrong in itself is reported and leaves the others.
+    pub fn from_spec(name: &str, spec: &UnionDeclarationSpec) -> (Self, Vec<Fault>) {
+        let name: Arc<str> = name.into();
+        let mut faults = Vec::new();
+        let mut report = |path: &str, pointer: String, message: String| {
+            faults.push(Fault {
+                definition: spec.target.display(),
+                declaration: Some(name.to_string()),
+                version: None,
+                path: path.to_owned(),
+                severity: Severity::Error,
+                source: Some(Source::Declaration),
+                pointer,
+                message,
+            });
+        };
+        if spec.target.kind.is_empty() {
+            report("", "/spec/target/kind".to_owned(), "the target names no kind".to_owned());
+        }
+        let action = match spec.validation_actions.as_slice() {
+            [] | [ValidationAction::Deny] => Action::Deny,
+            [ValidationAction::Warn] => Action::Warn,
+            [_, ..] => {
+                let message = "`validationActions` must be [Deny] or [Warn]: what is denied needs no warning";
+                report("", "/spec/validationActions".to_owned(), message.to_owned());
+                Action::Deny
+            }
+        };
+        if spec.unions.is_empty() {
+            report("", "/spec/unions".to_owned(), "no union is declared".to_owned());
+        }
+        let mut unions = Vec::new();
+        for (position, union) in spec.unions.iter().enumerate() {
+            match union.graft() {
+                Ok((place, value)) => {
+                    let origin = Some(Origin { declaration: Arc::clone(&name), union: position });
+                    unions.push((place, Declared { value, source: Source::Declaration, origin, action }));
+                }
+                Err(message) => report(&union.path, format!("/spec/unions/{position}"), message),
+            }
+        }
+        (Self { name: Arc::clone(&name), target: spec.target.clone(), unions }, faults)
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The kind it is about.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// Whether it is about this kind.
+    pub fn targets(&self, group: &str, kind: &str) -> bool {
+        (&*self.target.group, &*self.target.kind) == (group, kind)
+    }
+
+    /// The versions it is about, all of them if there is none.
+    pub fn versions(&self) -> &[String] {
+        &self.target.versions
+    }
+
+    /// What is declared where.
+    pub(super) fn unions(&self) -> &[(Place, Declared)] {
+        &self.unions
+    }
+}
+
+impl Target {
+    /// Kind and group, `Deployment.apps`.
+    pub fn display(&self) -> String {
+        let Self { group, kind, .. } = self;
+        if group.is_empty() { kind.clone() } else { format!("{kind}.{group}") }
+    }
+}
+
+impl DeclaredUnion {
+    /// The place in the schema and the extension that would stand there; else what is wrong and what to do.
+    fn graft(&self) -> Result<(Place, Value), String> {
+        let object = Place::from_path(&self.path).map_err(|error| error.to_string())?;
+        match (&self.field_members, &self.fields_to_discriminate_by, &self.discriminator) {
+            (Some(members), None, Some(discriminator)) => {
+                let member = |member: &DeclaredMember| match &member.name {
+                    Some(name) => json!({"name": name, "optional": member.optional}),
+                    None => Value::Null,
+                };
+                let members: Map<_, _> = members.iter().map(|(value, field)| (value.clone(), member(field))).collect();
+                Ok((object.property(discriminator), json!({"fieldMembers": members})))
+            }
+            (None, Some(fields), discriminator) => {
+                let mut union = json!({"fields-to-discriminateBy": fields});
+                if let (Some(name), Some(union)) = (discriminator, union.as_object_mut()) {
+                    union.insert("discriminator".to_owned(), name.as_str().into());
+                }
+                Ok((object, json!([union])))
+            }
+            (Some(_), None, None) => Err("`fieldMembers` needs the name of its `discriminator`".to_owned()),
+            (Some(_), Some(_), _) => Err("has both `fieldMembers` and `fieldsToDiscriminateBy`; keep one".to_owned()),
+            (None, None, _) => Err("has neither `fieldMembers` nor `fieldsToDiscriminateBy`; give one".to_owned()),
+        }
+    }
+}
+
+fn deny() -> Vec<ValidationAction> {
+    vec![ValidationAction::Deny]
+}

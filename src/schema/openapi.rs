@@ -1,0 +1,277 @@
+//! Schemas of built-in types, from the OpenAPI document that an API server publishes: version 3, one document a group and
+//! version, or version 2, one for all.
+
+use super::{DefaultValue, Schema, Source};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// An OpenAPI document. Schemas are read when they are asked for.
+#[derive(Debug)]
+pub struct OpenApi {
+    components: BTreeMap<String, Box<RawValue>>,
+    // Which component describes a kind.
+    kinds: BTreeMap<Kind, String>,
+    with_status: BTreeSet<Kind>,
+}
+
+/// A kind at one version, as documents name it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(expecting = "a group, version and kind")]
+pub struct Kind {
+    /// The API group, empty for the core group.
+    #[serde(default)]
+    pub group: Box<str>,
+    /// The version.
+    pub version: Box<str>,
+    /// The kind.
+    pub kind: Box<str>,
+}
+
+/// Why a text is not an OpenAPI document, or a schema in it can't be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenApiError {
+    /// Not JSON, or not of the shape of a document.
+    #[error("not a readable OpenAPI document: {0}")]
+    Malformed(#[source] serde_json::Error),
+    /// Neither version.
+    #[error("not an OpenAPI document of version 2 or 3: it has neither `definitions` nor `components.schemas`")]
+    NoSchemas,
+    /// A schema that is wrong in itself.
+    #[error("the schema `{name}` can't be read")]
+    Schema {
+        /// Its name in the document.
+        name: String,
+        /// What is wrong.
+        source: serde_json::Error,
+    },
+    /// A reference to nothing.
+    #[error("the reference `{0}` leads to no schema of the document")]
+    Dangling(String),
+}
+
+#[derive(Deserialize)]
+#[serde(expecting = "an OpenAPI document")]
+struct Document {
+    #[serde(default)]
+    definitions: Option<BTreeMap<String, Box<RawValue>>>,
+    #[serde(default)]
+    components: Option<Components>,
+    #[serde(default)]
+    paths: BTreeMap<String, Box<RawValue>>,
+}
+
+#[derive(Deserialize)]
+#[serde(expecting = "the components of an OpenAPI document")]
+struct Components {
+    #[serde(default)]
+    schemas: BTreeMap<String, Box<RawValue>>,
+}
+
+#[derive(Deserialize)]
+struct Described {
+    #[serde(rename = "x-kubernetes-group-version-kind", default)]
+    kinds: Vec<Kind>,
+}
+
+#[derive(Deserialize)]
+struct PathItem {
+    #[serde(default)]
+    put: Option<Operation>,
+}
+
+#[derive(Deserialize)]
+struct Operation {
+    #[serde(rename = "x-kubernetes-group-version-kind")]
+    kind: Option<Kind>,
+}
+
+impl OpenApi {
+    /// Reads a document, version 2 or 3.
+    pub fn parse(text: &str) -> Result<Self, OpenApiError> {
+        let document: Document = serde_json::from_str(text).map_err(OpenApiError::Malformed)?;
+        let components = document
+            .components
+            .map(|components| components.schemas)
+            .or(document.definitions)
+            .ok_or(OpenApiError::NoSchemas)?;
+        let mut kinds = BTreeMap::new();
+        for (name, schema) in &components {
+            // Options of requests are described for every group: of those no one asks.
+            if let Ok(Described { kinds: described }) = serde_json::from_str(schema.get())
+                && let [kind] = described.as_slice()
+            {
+                kinds.insert(kind.clone(), name.clone());
+            }
+        }
+        let status = document.paths.iter().filter(|(path, _)| path.ends_with("/status"));
+        let with_status =
+            status.filter_map(|(_, item)| serde_json::from_str::<PathItem>(item.get()).ok()?.put?.kind).collect();
+        Ok(Self { components, kinds, with_status })
+    }
+
+    /// The kinds it describes.
+    pub fn kinds(&self) -> impl Iterator<Item = &Kind> {
+        self.kinds.keys()
+    }
+
+    /// Whether `status` of a kind is changed through a subresource of its own, as far as the document's paths tell.
+    pub fn has_status_subresource(&self, kind: &Kind) -> bool {
+        self.with_status.contains(kind)
+    }
+
+    /// The schema of a kind, references followed. A type that holds itself is followed once. `None` if the document does
+    /// not describe the kind.
+    pub fn schema(&self, kind: &Kind) -> Result<Option<Schema>, OpenApiError> {
+        let Some(name) = self.kinds.get(kind) else { return Ok(None) };
+        let mut reading = Reading { components: &self.components, read: BTreeMap::new(), open: Vec::new() };
+        reading.component(name).map(Some)
+    }
+}
+
+struct Reading<'d> {
+    components: &'d BTreeMap<String, Box<RawValue>>,
+    /// Components as they are written.
+    read: BTreeMap<&'d str, Schema>,
+    /// The components that are being followed, outermost first.
+    open: Vec<&'d str>,
+}
+
+impl Reading<'_> {
+    fn component(&mut self, name: &str) -> Result<Schema, OpenApiError> {
+        let (name, text) =
+            self.components.get_key_value(name).ok_or_else(|| OpenApiError::Dangling(name.to_owned()))?;
+        if self.open.contains(&name.as_str()) {
+            return Ok(Schema { type_name: Some("object".into()), ..Schema::default() });
+        }
+        let schema = if let Some(schema) = self.read.get(name.as_str()) {
+            schema.clone()
+        } else {
+            let read = |source| OpenApiError::Schema { name: name.clone(), source };
+            let schema: Schema = serde_json::from_str(text.get()).map_err(read)?;
+            self.read.insert(name, schema.clone());
+            schema
+        };
+        self.open.push(name);
+        let followed = self.follow(schema);
+        self.open.pop();
+        followed
+    }
+
+    /// Puts what references lead to in their places.
+    fn follow(&mut self, mut schema: Schema) -> Result<Schema, OpenApiError> {
+        if let Some(reference) = schema.reference.take() {
+            let known = ["#/components/schemas/", "#/definitions/"];
+            let name = known.into_iter().find_map(|prefix| reference.strip_prefix(prefix));
+            let name = name.ok_or_else(|| OpenApiError::Dangling(reference.to_string()))?;
+            let target = self.component(name)?;
+            schema.adopt(target);
+        }
+        for part in std::mem::take(&mut schema.all_of) {
+            let part = self.follow(part)?;
+            schema.adopt(part);
+        }
+        if schema.default == DefaultValue::Zero {
+            schema.default = DefaultValue::Absent;
+        }
+        for declared in &mut schema.unions {
+            declared.source = Source::Published;
+        }
+        for (name, property) in std::mem::take(&mut schema.properties) {
+            schema.properties.insert(name, self.follow(property)?);
+        }
+        for inner in [&mut schema.items, &mut schema.additional_properties].into_iter().flatten() {
+            **inner = self.follow(std::mem::take(inner))?;
+        }
+        Ok(schema)
+    }
+}
+
+impl Schema {
+    /// Takes over what another description of the same node says and this one does not.
+    fn adopt(&mut self, other: Self) {
+        let Self { type_name, properties, additional_properties, items, required, values, default, .. } = other;
+        self.type_name = self.type_name.take().or(type_name);
+        for (name, property) in properties {
+            self.properties.entry(name).or_insert(property);
+        }
+        self.additional_properties = self.additional_properties.take().or(additional_properties);
+        self.items = self.items.take().or(items);
+        self.required.extend(required);
+        self.values = self.values.take().or(values);
+        if self.default == DefaultValue::Absent {
+            self.default = default;
+        }
+        self.list_type = self.list_type.take().or(other.list_type);
+        if self.list_map_keys.is_empty() {
+            self.list_map_keys = other.list_map_keys;
+        }
+        self.patch_strategy = self.patch_strategy.take().or(other.patch_strategy);
+        self.patch_merge_key = self.patch_merge_key.take().or(other.patch_merge_key);
+        self.embedded_resource |= other.embedded_resource;
+        self.unions.extend(other.unions);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::Place;
+    use serde_json::{Value, json};
+
+    fn document(root: &str) -> String {
+        let schemas = json!({
+            "v1.Thing": {
+                "type": "object",
+                "x-kubernetes-group-version-kind": [{"group": "example.com", "version": "v1", "kind": "Thing"}],
+                "properties": {
+                    "spec": {"allOf": [{"$ref": format!("#/{root}/v1.Spec")}], "default": {}, "description": "…"},
+                    "parts": {"type": "array", "items": {"$ref": format!("#/{root}/v1.Thing")},
+                        "x-kubernetes-patch-strategy": "merge", "x-kubernetes-patch-merge-key": "name"},
+                },
+            },
+            "v1.Spec": {
+                "type": "object", "required": ["type"],
+                "properties": {"type": {"type": "string", "default": "", "enum": ["A"]}, "size": {"type": "integer", "default": 3}},
+                "x-kubernetes-unions": [{"fields-to-discriminateBy": {"a": "A"}}],
+            },
+        });
+        let paths = json!({"/apis/example.com/v1/things/{name}/status":
+            {"put": {"x-kubernetes-group-version-kind": {"group": "example.com", "version": "v1", "kind": "Thing"}}}});
+        if root == "definitions" {
+            json!({"swagger": "2.0", "definitions": schemas, "paths": paths}).to_string()
+        } else {
+            json!({"openapi": "3.0.0", "components": {"schemas": schemas}, "paths": paths}).to_string()
+        }
+    }
+
+    #[test]
+    fn both_versions_give_the_same_schema_with_references_followed() {
+        for root in ["definitions", "components/schemas"] {
+            let document = OpenApi::parse(&document(root)).unwrap();
+            let kind = document.kinds().next().unwrap().clone();
+            assert!(document.has_status_subresource(&kind));
+            let schema = document.schema(&kind).unwrap().unwrap();
+            let at = |pointer| schema.at(&Place::from_pointer(pointer).unwrap()).unwrap();
+            let spec = at("/properties/spec");
+            assert!(spec.is_object() && spec.default == DefaultValue::Absent);
+            assert_eq!(spec.unions[0].source, Source::Published);
+            let kind = at("/properties/spec/properties/type");
+            assert_eq!((kind.default, kind.values.as_deref()), (DefaultValue::Absent, Some(&[Value::from("A")][..])));
+            assert_eq!(at("/properties/spec/properties/size").default, DefaultValue::Given);
+            assert_eq!(at("/properties/parts").list_keys(), [Box::from("name")]);
+            assert!(at("/properties/parts/items").properties.is_empty(), "a type that holds itself is followed once");
+        }
+    }
+
+    #[test]
+    fn what_is_no_document_or_leads_nowhere_is_an_error() {
+        assert!(matches!(OpenApi::parse("{}"), Err(OpenApiError::NoSchemas)));
+        assert!(matches!(OpenApi::parse("[1"), Err(OpenApiError::Malformed(_))));
+        let text = document("definitions").replace("v1.Spec\"}", "v1.Nothing\"}");
+        let document = OpenApi::parse(&text).unwrap();
+        let kind = document.kinds().next().unwrap().clone();
+        assert!(matches!(document.schema(&kind), Err(OpenApiError::Dangling(name)) if name == "v1.Nothing"));
+    }
+}
