@@ -270,16 +270,13 @@ impl Definition {
         if node.unions.iter().any(|known| known.source == declared.source && known.agrees_with(&declared)) {
             return;
         }
-        let (worse, known) =
-            std::mem::take(&mut node.unions).into_iter().partition(|known| known.source > declared.source);
-        node.unions = known;
-        let overruled: Vec<Declared> = worse;
-        let source = declared.source;
-        let contradicting: Vec<_> = overruled.into_iter().filter(|worse| !worse.agrees_with(&declared)).collect();
+        let mut overruled: Vec<_> = node.unions.extract_if(.., |known| known.source > declared.source).collect();
+        overruled.retain(|worse| !worse.agrees_with(&declared));
+        let message =
+            format!("contradicts the {}, which is in force; make them the same or remove one", declared.source);
         node.unions.push(declared);
-        for worse in contradicting {
-            let message = format!("contradicts the {source}, which is in force; make them the same or remove one");
-            self.report_declared(version, place, &worse, message);
+        for worse in overruled {
+            self.report_declared(version, place, &worse, message.clone());
         }
     }
 
