@@ -76,7 +76,8 @@ impl Compiler {
         self.faults.push(PlaceFault { place: place.clone(), source, origin, kind });
     }
 
-    /// Compiles what is at and below a node; `None` where there is no union.
+    /// Compiles what is at and below a node; `None` where there is no union. A 2022 form that stands on the node itself belongs
+    /// to the object around it and is compiled there.
     fn node(&mut self, schema: &Schema, at: &Surroundings) -> Option<NodeId> {
         if schema.embedded_resource {
             self.report_unreachable(schema, &at.place);
@@ -118,7 +119,7 @@ impl Compiler {
             if without_status && &**name == "status" {
                 continue;
             }
-            if let Some(child) = self.property(property, &at.inwards(PlaceStep::Property(name.clone()))) {
+            if let Some(child) = self.node(property, &at.inwards(PlaceStep::Property(name.clone()))) {
                 bystander(&mut fields, name).child = Some(child);
             }
         }
@@ -136,19 +137,8 @@ impl Compiler {
         })))
     }
 
-    /// A property's own 2022 form belongs to the object around it and is compiled there.
-    fn property(&mut self, schema: &Schema, at: &Surroundings) -> Option<NodeId> {
-        let map_form = schema.unions.iter().any(|declared| declared.value.is_object());
-        if map_form && schema.properties.is_empty() {
-            // A scalar, that is; were a list declared on it too, this says why that is wrong.
-            self.declare(schema, at, &mut BTreeMap::new());
-            return None;
-        }
-        self.node(schema, at)
-    }
-
-    /// Compiles the unions of one object. Sources are taken best first, so that of two declarations that want the same field
-    /// the better one has it.
+    /// Compiles the unions of one object. Sources are taken best first, and `UnionDeclaration`s by name, so that of two
+    /// declarations that want the same field the better one has it.
     fn declare(&mut self, schema: &Schema, at: &Surroundings, roles: &mut BTreeMap<Box<str>, Role>) {
         let own = schema.unions.iter().filter(|declared| !declared.value.is_object()).map(|declared| (None, declared));
         let of_properties = schema.properties.iter().flat_map(|(name, property)| {
@@ -156,7 +146,7 @@ impl Compiler {
             maps.map(move |declared| (Some(name), declared))
         });
         let mut all: Vec<_> = own.chain(of_properties).collect();
-        all.sort_by_key(|(_, declared)| declared.source);
+        all.sort_by(|(_, one), (_, other)| (one.source, &one.origin).cmp(&(other.source, &other.origin)));
         let first = self.unions.len();
         for (discriminator, declared) in all {
             let place = discriminator.map_or_else(|| at.place.clone(), |name| at.place.property(name));
