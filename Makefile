@@ -61,6 +61,10 @@ deny: ## Licences, sources and duplicates of dependencies
 fmt: ## Formats the code
 	$(CARGO) fmt --all
 
+.PHONY: manifests
+manifests: ## Writes what is made from the code: the CRD of UnionDeclaration
+	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test it custom_resource
+
 .PHONY: docs
 docs: ## The documentation, warnings refused
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --all-features --no-deps

@@ -9,6 +9,7 @@ mod certs;
 mod completion;
 mod explain;
 mod finding;
+mod kinds;
 mod lint;
 mod manifest;
 mod normalize;
@@ -19,9 +20,9 @@ mod serve;
 mod version;
 
 use crate::admission;
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 pub use output::{is_closed_pipe, report};
@@ -52,7 +53,7 @@ enum Command {
     Review(review::ReviewArgs),
     /// Print objects as the webhook would have them stored
     Normalize(normalize::NormalizeArgs),
-    /// Report everything that is wrong with the unions that CRDs declare
+    /// Report everything that is wrong with the unions that CRDs and `UnionDeclarations` declare
     Lint(lint::LintArgs),
     /// Move `x-kubernetes-unions` of CRDs into the annotation that clusters keep
     Annotate(annotate::AnnotateArgs),
@@ -119,16 +120,6 @@ impl Cli {
         };
         Ok(verdict.into())
     }
-}
-
-/// Where the kinds come from, for the commands that judge objects.
-#[derive(Debug, Args)]
-struct Kinds {
-    /// Files and folders with CRDs, `-` is standard input
-    ///
-    /// Folders are searched for .yaml, .yml and .json, hidden ones excepted. Documents of other kinds are passed over.
-    #[arg(long, required = true, num_args = 1.., value_name = "PATH")]
-    from: Vec<PathBuf>,
 }
 
 /// Whether a write that leaves an invalid union as it was is let through.

@@ -11,15 +11,17 @@ mod custom_resource;
 mod last_applied;
 mod wire;
 
-pub use crate::schema::{Action, Declared, OpenApi, Place, Severity, Source};
+pub use crate::schema::{Action, Declared, OpenApi, Origin, Place, Severity, Source};
 pub use annotation::ANNOTATION;
 pub use custom_resource::{
     Declaration, DeclarationError, DeclaredMember, DeclaredUnion, Target, UnionDeclarationSpec, ValidationAction,
 };
+#[cfg(feature = "server")]
+pub use custom_resource::{UnionDeclaration, UnionDeclarationStatus};
 pub use last_applied::LAST_APPLIED;
 
 use crate::field_path::push_token;
-use crate::schema::{EXTENSION, Kind, OpenApiError, Origin, Schema};
+use crate::schema::{EXTENSION, Kind, OpenApiError, Schema};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -31,7 +33,8 @@ pub struct Definition {
     group: Box<str>,
     kind: Box<str>,
     versions: Vec<Version>,
-    broken: Vec<Source>,
+    // What could not be placed: a whole source, or one union of a `UnionDeclaration`.
+    lost: Vec<(Source, Option<Origin>)>,
     faults: Vec<Fault>,
 }
 
@@ -121,7 +124,7 @@ impl Definition {
             group: spec.group,
             kind: spec.names.kind,
             versions: spec.versions.into_iter().enumerate().filter_map(wire::Version::into_version).collect(),
-            broken: Vec::new(),
+            lost: Vec::new(),
             faults: Vec::new(),
         };
         if definition.versions.is_empty() {
@@ -166,7 +169,7 @@ impl Definition {
         if versions.is_empty() {
             return Err(DefinitionError::NotDescribed(name));
         }
-        Ok(Self { name, group: group.into(), kind: kind.into(), versions, broken: Vec::new(), faults: Vec::new() })
+        Ok(Self { name, group: group.into(), kind: kind.into(), versions, lost: Vec::new(), faults: Vec::new() })
     }
 
     /// Grafts a `UnionDeclaration` on, if the kind is its target. Tells whether it is.
@@ -194,6 +197,7 @@ impl Definition {
                 }
             }
         }
+        self.lost.extend(declaration.unreadable().map(|origin| (Source::Declaration, Some(origin))));
         true
     }
 
@@ -217,9 +221,10 @@ impl Definition {
         &self.versions
     }
 
-    /// Sources that could not be read at all, so that what they would declare is not known.
-    pub fn broken_sources(&self) -> &[Source] {
-        &self.broken
+    /// Whether it is not known what a source declares, or one union of a `UnionDeclaration`, since it could not be read or
+    /// placed.
+    pub fn has_lost(&self, source: Source, origin: Option<&Origin>) -> bool {
+        self.lost.iter().any(|(lost, of)| *lost == source && of.as_ref() == origin)
     }
 
     /// What was wrong with declarations before any schema was asked.
@@ -227,9 +232,9 @@ impl Definition {
         &self.faults
     }
 
-    /// Takes the definition apart, for whoever changes the schemas further.
-    pub fn into_versions(self) -> Vec<Version> {
-        self.versions
+    /// Takes the versions out, for whoever changes their schemas further.
+    pub fn take_versions(&mut self) -> Vec<Version> {
+        std::mem::take(&mut self.versions)
     }
 
     /// Where a declaration stands in the CRD's document, as a JSON Pointer.
@@ -257,6 +262,9 @@ impl Definition {
         let Some(target) = self.versions.get_mut(version) else { return };
         let Some(node) = target.schema.at_mut(place) else {
             let message = "the schema has no such place; correct the path or remove the declaration";
+            if declared.origin.is_some() {
+                self.lost.push((declared.source, declared.origin.clone()));
+            }
             return self.report_declared(version, place, &declared, message.to_owned());
         };
         if let Some(better) = node.unions.iter().find(|known| known.source < declared.source) {

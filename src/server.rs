@@ -12,6 +12,7 @@
 mod accept;
 mod certificate;
 mod counters;
+mod declarations;
 mod pace;
 mod readiness;
 mod reviews;
@@ -19,6 +20,7 @@ mod routes;
 mod status;
 
 pub use certificate::{CertificateError, CertificateSource, ClientPolicy};
+pub use declarations::{Inspector, InspectorError};
 pub use reviews::Reviewer;
 
 use crate::admission::Ratcheting;
@@ -200,6 +202,13 @@ impl Server {
         })
     }
 
+    /// Has `inspector` judge `UnionDeclaration`s that are to be written. Without one they are all allowed.
+    #[must_use]
+    pub fn inspecting_with(self, inspector: Inspector) -> Self {
+        self.reviews.inspect_with(inspector);
+        self
+    }
+
     /// Where it listens.
     pub fn addresses(&self) -> Addresses {
         self.addresses
@@ -207,8 +216,10 @@ impl Server {
 
     /// Serves until `stop` resolves, and then comes to an orderly end. Each catalog that arrives is put in force; until
     /// the first, reviews are answered with 503.
-    pub async fn run(self, catalogs: watch::Receiver<Option<Arc<Catalog>>>, stop: impl Future<Output = ()>) {
+    pub async fn run(self, mut catalogs: watch::Receiver<Option<Arc<Catalog>>>, stop: impl Future<Output = ()>) {
         let Self { webhook, ops, addresses, certificate, reviews, metrics, config } = self;
+        // One that is there already is in force before anybody is told where to ask.
+        put_in_force(&mut catalogs, &reviews);
         let (stage, _) = watch::channel(Stage::Serving);
         let readiness = Readiness::new(Arc::clone(&certificate), Arc::clone(&reviews));
         let webhook_state = Arc::new(routes::Webhook {
@@ -263,14 +274,15 @@ const OPS_CONNECTIONS: usize = 64;
 
 /// Puts each catalog in force that arrives, until no more can.
 async fn publish(mut catalogs: watch::Receiver<Option<Arc<Catalog>>>, reviews: Arc<Reviews>) {
-    loop {
-        let catalog = catalogs.borrow_and_update().clone();
-        if let Some(catalog) = catalog {
-            reviews.publish(catalog);
-        }
-        if catalogs.changed().await.is_err() {
-            return;
-        }
+    while catalogs.changed().await.is_ok() {
+        put_in_force(&mut catalogs, &reviews);
+    }
+}
+
+fn put_in_force(catalogs: &mut watch::Receiver<Option<Arc<Catalog>>>, reviews: &Reviews) {
+    let catalog = catalogs.borrow_and_update().clone();
+    if let Some(catalog) = catalog {
+        reviews.publish(catalog);
     }
 }
 

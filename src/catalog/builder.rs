@@ -1,7 +1,7 @@
 //! The working set behind a catalog.
 
 use super::{Catalog, GroupVersionKind};
-use crate::declaration::{Declared, Definition, Fault, Place, Severity, Source, Version};
+use crate::declaration::{Declared, Definition, Fault, Origin, Place, Severity, Source, Version};
 use crate::union::{Compiled, PlaceFault, Plan, compile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -29,8 +29,11 @@ struct HeldVersion {
     name: Box<str>,
     plan: Arc<Plan>,
     /// The declarations in force.
-    good: BTreeMap<Place, Vec<Declared>>,
+    good: BTreeMap<Key, Declared>,
 }
+
+/// What makes a declaration the same one when it has changed: its place, its source, and which `UnionDeclaration` it is of.
+type Key = (Place, Source, Option<Origin>);
 
 impl Builder {
     /// An empty working set.
@@ -89,16 +92,14 @@ impl Builder {
 const KEPT: &str = "; the last good version stays in force";
 
 impl Held {
-    fn compile(definition: Definition, before: Option<&Self>) -> Self {
-        let name = definition.name().to_owned();
+    fn compile(mut definition: Definition, before: Option<&Self>) -> Self {
         let (group, kind) = (definition.group().into(), definition.kind().into());
-        let broken = definition.broken_sources().to_vec();
         let mut faults = definition.faults().to_vec();
         let mut versions = Vec::new();
-        for version in definition.into_versions() {
+        for version in definition.take_versions() {
             let known = before.and_then(|held| held.versions.iter().find(|known| known.name == version.name));
             let before = known.map(|known| &known.good);
-            versions.push(HeldVersion::compile(&name, version, before, &broken, &mut faults));
+            versions.push(HeldVersion::compile(&definition, version, before, &mut faults));
         }
         Self { group, kind, versions, faults }
     }
@@ -114,55 +115,72 @@ impl Held {
 
 impl HeldVersion {
     fn compile(
-        definition: &str,
+        definition: &Definition,
         mut version: Version,
-        before: Option<&BTreeMap<Place, Vec<Declared>>>,
-        broken: &[Source],
+        before: Option<&BTreeMap<Key, Declared>>,
         faults: &mut Vec<Fault>,
     ) -> Self {
         let mut compiled = compile(&version.schema, version.status_subresource);
-        let mut found = faults_of(definition, &version, &compiled);
-        let mut failed = failed_places(&compiled);
-        for (place, declared) in before.into_iter().flatten() {
+        let mut found: Vec<_> =
+            compiled.faults.iter().map(|fault| (key_of(fault), fault_of(definition, &version, fault))).collect();
+        let mut failed = failed(&compiled);
+        for (key, good) in before.into_iter().flatten() {
+            let (place, source, origin) = key;
             let now = version.declared_at(place).to_vec();
-            let sources = || declared.iter().map(|one| one.source);
-            let lost = now.is_empty() && sources().any(|source| broken.contains(&source));
-            if !lost && !failed.contains(place) {
-                continue;
+            let mut restored = now.clone();
+            match restored.iter_mut().find(|one| (one.source, &one.origin) == (*source, origin)) {
+                // What fails as it was before has nothing to fall back to.
+                Some(one) if failed.contains(key) && one != good => one.clone_from(good),
+                None if definition.has_lost(*source, origin.as_ref()) => restored.push(good.clone()),
+                Some(_) | None => continue,
             }
-            version.put(place, declared.clone());
-            let restored = compile(&version.schema, version.status_subresource);
-            let still_failed = failed_places(&restored);
+            version.put(place, restored);
+            let again = compile(&version.schema, version.status_subresource);
+            let still_failed = self::failed(&again);
             // An old declaration must not push aside one that is good now.
-            if still_failed.contains(place) || !still_failed.is_subset(&failed) {
+            if still_failed.contains(key) || !still_failed.is_subset(&failed) {
                 version.put(place, now);
                 continue;
             }
-            let whole = faults
-                .iter_mut()
-                .filter(|fault| lost && fault.path.is_empty() && sources().any(|source| fault.source == Some(source)));
-            let kept = found.iter_mut().filter(|fault| fault.path == place.to_string()).chain(whole);
-            for fault in kept.filter(|fault| fault.severity == Severity::Error && !fault.message.ends_with(KEPT)) {
-                fault.message.push_str(KEPT);
+            let of_union = origin.as_ref().map(|origin| format!("/spec/unions/{}", origin.union));
+            let of_source = faults.iter_mut().filter(|fault| match &of_union {
+                None => fault.path.is_empty() && fault.source == Some(*source),
+                Some(pointer) => {
+                    fault.pointer == *pointer
+                        && fault.declaration.as_deref() == origin.as_ref().map(|origin| &*origin.declaration)
+                }
+            });
+            let here = found.iter_mut().filter(|(of, _)| of == key).map(|(_, fault)| fault);
+            for fault in here.chain(of_source).filter(|fault| fault.severity == Severity::Error) {
+                if !fault.message.ends_with(KEPT) {
+                    fault.message.push_str(KEPT);
+                }
             }
-            (compiled, failed) = (restored, still_failed);
+            (compiled, failed) = (again, still_failed);
         }
-        faults.append(&mut found);
-        let mut good = version.declarations();
-        good.retain(|place, _| !failed.contains(place));
+        faults.extend(found.into_iter().map(|(_, fault)| fault));
+        let mut good = BTreeMap::new();
+        for (place, all) in version.declarations() {
+            for declared in all {
+                let key = (place.clone(), declared.source, declared.origin.clone());
+                if !failed.contains(&key) {
+                    good.insert(key, declared);
+                }
+            }
+        }
         Self { name: version.name, plan: Arc::new(compiled.plan), good }
     }
 }
 
-fn failed_places(compiled: &Compiled) -> BTreeSet<Place> {
-    let errors = compiled.faults.iter().filter(|fault| fault.severity() == Severity::Error);
-    errors.map(|fault| fault.place.clone()).collect()
+fn key_of(fault: &PlaceFault) -> Key {
+    (fault.place.clone(), fault.source, fault.origin.clone())
 }
 
-fn faults_of(definition: &str, version: &Version, compiled: &Compiled) -> Vec<Fault> {
-    let report = |fault: &PlaceFault| {
-        let (origin, message) = (fault.origin.as_ref(), fault.kind.to_string());
-        version.fault(definition, &fault.place, fault.source, origin, fault.severity(), message)
-    };
-    compiled.faults.iter().map(report).collect()
+fn failed(compiled: &Compiled) -> BTreeSet<Key> {
+    compiled.faults.iter().filter(|fault| fault.severity() == Severity::Error).map(key_of).collect()
+}
+
+fn fault_of(definition: &Definition, version: &Version, fault: &PlaceFault) -> Fault {
+    let message = fault.kind.to_string();
+    version.fault(definition.name(), &fault.place, fault.source, fault.origin.as_ref(), fault.severity(), message)
 }

@@ -6,6 +6,7 @@
 mod plan;
 
 use self::plan::Plan;
+use super::kinds::{self, BuiltinUnions};
 use super::manifest::{self, Document, Section, Source, Stream};
 use super::output::{self, Paint};
 use super::{Verdict, finding};
@@ -111,9 +112,9 @@ fn edited(
 impl Remarks {
     fn take(&mut self, document: &Document, plan: &Plan) {
         let paint = Paint::of(&std::io::stderr());
-        let definitions = manifest::definitions(vec![document.clone()]);
+        let assembly = kinds::assemble(vec![document.clone()], BuiltinUnions::Ignored);
         let mut said = BTreeSet::new();
-        for finding in finding::of_definitions(&definitions) {
+        for finding in finding::all(&assembly) {
             let line = finding.line(paint);
             if said.insert(line.clone()) {
                 let lines = if finding.is_error() { &mut self.objections } else { &mut self.notices };

@@ -1,8 +1,10 @@
 //! `explain`: the unions of a kind as a tree.
 
+use super::kinds::{self, BuiltinUnions};
 use super::output::{self, Paint};
-use super::{ReportFormat, Verdict, manifest};
-use crate::catalog::{Catalog, Entry};
+use super::{ReportFormat, Verdict};
+use crate::catalog::{Catalog, Entry, GroupVersionKind};
+use crate::declaration::Action;
 use crate::union::{Choice, Form, Union};
 use clap::Args;
 use serde::Serialize;
@@ -12,12 +14,16 @@ use std::path::PathBuf;
 /// Arguments of `explain`.
 #[derive(Debug, Args)]
 pub(super) struct ExplainArgs {
-    /// A file or folder with CRDs, `-` is standard input; may be given several times
+    /// A file or folder with CRDs, `UnionDeclarations` and saved OpenAPI documents, `-` is standard input; may be given
+    /// several times
     // One value each: what follows may be the kind.
     #[arg(long, required = true, num_args = 1, value_name = "PATH")]
     from: Vec<PathBuf>,
-    /// The kind, such as `Rollout` or `rollout.samples.kube-unions.dev`, in any case [default: all]
+    /// The kind, such as `Deployment` or `deployment.apps`, in any case [default: all]
     kind: Option<String>,
+    /// Whether unions count that OpenAPI documents themselves declare for built-in types
+    #[arg(long, value_enum, default_value_t)]
+    builtin_unions: BuiltinUnions,
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: ReportFormat,
@@ -33,11 +39,15 @@ struct KindReport<'c> {
 }
 
 #[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 struct UnionReport<'c> {
     path: &'c str,
     form: &'static str,
     discriminator: Option<&'c str>,
     source: String,
+    /// The name of the `UnionDeclaration`, where the source is one.
+    declaration: Option<&'c str>,
+    validation_action: &'static str,
     members: Vec<&'c str>,
     choices: Vec<ChoiceReport<'c>>,
 }
@@ -50,7 +60,7 @@ struct ChoiceReport<'c> {
 }
 
 pub(super) fn run(arguments: &ExplainArgs) -> anyhow::Result<Verdict> {
-    let catalog = manifest::catalog(&arguments.from)?;
+    let catalog = kinds::catalog(&arguments.from, arguments.builtin_unions)?;
     let asked = |entry: &&Entry| arguments.kind.as_deref().is_none_or(|kind| names(entry, kind));
     let entries: Vec<&Entry> = catalog.entries().iter().filter(asked).collect();
     if entries.is_empty() {
@@ -81,8 +91,7 @@ fn names(entry: &Entry, asked: &str) -> bool {
 }
 
 fn nothing_to_explain(catalog: &Catalog, asked: Option<&str>) -> String {
-    let mut known: Vec<String> =
-        catalog.entries().iter().map(|entry| format!("{}.{}", entry.gvk().kind, entry.gvk().group)).collect();
+    let mut known: Vec<String> = catalog.entries().iter().map(|entry| qualified(entry.gvk())).collect();
     known.dedup();
     match asked {
         Some(asked) if !known.is_empty() => {
@@ -92,9 +101,16 @@ fn nothing_to_explain(catalog: &Catalog, asked: Option<&str>) -> String {
     }
 }
 
+/// Kind and group, as they can be asked for.
+fn qualified(GroupVersionKind { group, kind, .. }: &GroupVersionKind) -> String {
+    if group.is_empty() { kind.to_string() } else { format!("{kind}.{group}") }
+}
+
 fn tree(entry: &Entry, paint: Paint) -> String {
     let gvk = entry.gvk();
-    let mut text = format!("{} {}\n", paint.strong(&gvk.kind), paint.faint(&format!("{}/{}", gvk.group, gvk.version)));
+    let slash = if gvk.group.is_empty() { "" } else { "/" };
+    let version = format!("{}{slash}{}", gvk.group, gvk.version);
+    let mut text = format!("{} {}\n", paint.strong(&gvk.kind), paint.faint(&version));
     let unions = entry.plan().unions();
     for (position, union) in unions.iter().enumerate() {
         let last = position + 1 == unions.len();
@@ -116,7 +132,15 @@ fn headline(union: &Union, paint: Paint) -> String {
         Some(name) => format!("discriminator `{name}`"),
         None => "no discriminator".to_owned(),
     };
-    let details = format!("{} form, {discriminator}, from {}", form(union), union.source());
+    let source = match union.declaration() {
+        Some(name) => format!("{} {name}", union.source()),
+        None => union.source().to_string(),
+    };
+    let action = match union.action() {
+        Action::Deny => String::new(),
+        Action::Warn => format!(", {}", validation_action(union)),
+    };
+    let details = format!("{} form, {discriminator}, from {source}{action}", form(union));
     format!("{} {}", paint.strong(path), paint.faint(&format!("({details})")))
 }
 
@@ -149,6 +173,13 @@ fn form(union: &Union) -> &'static str {
     }
 }
 
+fn validation_action(union: &Union) -> &'static str {
+    match union.action() {
+        Action::Deny => "Deny",
+        Action::Warn => "Warn",
+    }
+}
+
 impl<'c> KindReport<'c> {
     fn of(entry: &'c Entry) -> Self {
         let gvk = entry.gvk();
@@ -169,6 +200,8 @@ impl<'c> UnionReport<'c> {
             form: form(union),
             discriminator: union.discriminator(),
             source: union.source().to_string(),
+            declaration: union.declaration(),
+            validation_action: validation_action(union),
             members: union.members().collect(),
             choices: union.choices().iter().map(choice).collect(),
         }

@@ -1,10 +1,11 @@
 //! What is wrong with a declaration or a file, and where: one line for people, one object for programs.
 
-use super::manifest::{Definitions, Document, Problem};
+use super::kinds::Assembly;
+use super::manifest::Problem;
 use super::output::Paint;
 use crate::declaration::{Fault, Severity};
 use serde::Serialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A fault, placed in a file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -13,8 +14,10 @@ pub(super) struct Finding {
     /// Counted from 1, like the column; absent where a whole file is meant.
     line: Option<usize>,
     column: Option<usize>,
-    /// The CRD's name.
+    /// The CRD's name; of a built-in type kind and group.
     definition: Option<String>,
+    /// The name of the `UnionDeclaration` at fault, if it is one.
+    declaration: Option<String>,
     version: Option<String>,
     /// The place in the schema; empty for the whole.
     path: String,
@@ -24,14 +27,13 @@ pub(super) struct Finding {
 }
 
 impl Finding {
-    /// A fault of a CRD that was read from a document.
-    pub(super) fn of_fault(fault: &Fault, document: &Document) -> Self {
-        let position = document.position(&fault.pointer);
+    fn of_fault(fault: &Fault, file: &Path, position: Option<(usize, usize)>) -> Self {
         Self {
-            file: document.file.clone(),
+            file: file.to_owned(),
             line: position.map(|(line, _)| line),
             column: position.map(|(_, column)| column),
             definition: Some(fault.definition.clone()),
+            declaration: fault.declaration.clone(),
             version: fault.version.clone(),
             path: fault.path.clone(),
             severity: match fault.severity {
@@ -43,13 +45,14 @@ impl Finding {
         }
     }
 
-    /// A file or a CRD that could not be read.
-    pub(super) fn of_problem(problem: &Problem, definition: Option<&str>) -> Self {
+    /// A file or a document that could not be read.
+    pub(super) fn of_problem(problem: &Problem) -> Self {
         Self {
             file: problem.file.clone(),
             line: problem.position.map(|(line, _)| line),
             column: problem.position.map(|(_, column)| column),
-            definition: definition.map(str::to_owned),
+            definition: None,
+            declaration: None,
             version: None,
             path: String::new(),
             severity: "error",
@@ -74,13 +77,13 @@ impl Finding {
     }
 }
 
-/// Everything that was found wrong with the CRDs of some documents, in the order of the files.
-pub(super) fn of_definitions(definitions: &Definitions) -> Vec<Finding> {
-    let faults = definitions.catalog.faults().iter().filter_map(|fault| {
-        let document = definitions.documents.get(&fault.definition)?;
-        Some(Finding::of_fault(fault, document))
+/// Everything that was found wrong with what some documents declare, in the order of the files.
+pub(super) fn all(assembly: &Assembly) -> Vec<Finding> {
+    let faults = assembly.catalog.faults().iter().filter_map(|fault| {
+        let (file, position) = assembly.place_of(fault)?;
+        Some(Finding::of_fault(fault, file, position))
     });
-    let problems = definitions.problems.iter().map(|problem| Finding::of_problem(problem, None));
+    let problems = assembly.problems.iter().map(Finding::of_problem);
     let mut findings: Vec<Finding> = faults.chain(problems).collect();
     findings.sort();
     findings

@@ -1,6 +1,7 @@
-//! `lint`: everything that is wrong with the unions that CRDs declare, with the place in the file.
+//! `lint`: everything that is wrong with the unions that CRDs and `UnionDeclaration`s declare, with the place in the file.
 
 use super::finding::{self, Finding};
+use super::kinds::{self, BuiltinUnions};
 use super::output::{self, Paint};
 use super::{ReportFormat, Verdict, manifest};
 use anyhow::bail;
@@ -18,9 +19,15 @@ Exit codes:
   1  at least one
   2  something could not be read; what could was checked all the same")]
 pub(super) struct LintArgs {
-    /// Files and folders with CRDs, `-` is standard input
+    /// Files and folders with CRDs, `UnionDeclarations` and saved OpenAPI documents, `-` is standard input
+    ///
+    /// A `UnionDeclaration` is checked against the schema of its target: the CRD, or an OpenAPI document for a built-in
+    /// type, must be among them.
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
+    /// Whether unions count that OpenAPI documents themselves declare for built-in types
+    #[arg(long, value_enum, default_value_t)]
+    builtin_unions: BuiltinUnions,
     /// Let warnings count as errors do for the exit code
     #[arg(short = 'W', long)]
     strict: bool,
@@ -32,21 +39,19 @@ pub(super) struct LintArgs {
 pub(super) fn run(arguments: &LintArgs) -> anyhow::Result<Verdict> {
     let reading = manifest::sources(&arguments.paths);
     let documents = reading.sources.iter().flat_map(manifest::Source::documents).collect();
-    let definitions = manifest::definitions(documents);
+    let assembly = kinds::assemble(documents, arguments.builtin_unions);
 
-    let mut findings: Vec<Finding> =
-        reading.problems.iter().map(|problem| Finding::of_problem(problem, None)).collect();
-    findings.extend(finding::of_definitions(&definitions));
+    let mut findings: Vec<Finding> = reading.problems.iter().map(Finding::of_problem).collect();
+    findings.extend(finding::all(&assembly));
     findings.sort();
     print(&findings, arguments.output)?;
 
-    match reading.problems.len() + definitions.problems.len() {
-        0 if definitions.documents.is_empty() => {
-            bail!("no CustomResourceDefinition in {}", manifest::list(&arguments.paths))
-        }
-        0 => Ok(Verdict::rejected_if(findings.iter().any(|finding| arguments.strict || finding.is_error()))),
-        1 => bail!("1 problem kept something from being checked"),
-        several => bail!("{several} problems kept something from being checked"),
+    let lack = assembly.lack(&arguments.paths);
+    match (reading.problems.len() + assembly.problems.len(), lack) {
+        (0, Some(lack)) => bail!(lack),
+        (0, None) => Ok(Verdict::rejected_if(findings.iter().any(|finding| arguments.strict || finding.is_error()))),
+        (1, _) => bail!("1 problem kept something from being checked"),
+        (several, _) => bail!("{several} problems kept something from being checked"),
     }
 }
 

@@ -4,9 +4,10 @@
 //! is made to the text of the object, so that an object keeps its comments and its order, and one that needs nothing is
 //! printed as it was read.
 
+use super::kinds::Kinds;
 use super::manifest::{self, Document, Edit, Format, Stream};
 use super::output::{self, Paint};
-use super::{Kinds, Ratcheting, Verdict};
+use super::{Ratcheting, Verdict};
 use crate::admission::{self, Outcome, Phase, Review};
 use crate::field_path::{FieldPath, Segment, pointer_tokens};
 use crate::json_patch::Operation;
@@ -44,7 +45,7 @@ enum ObjectFormat {
 }
 
 pub(super) fn run(arguments: &NormalizeArgs) -> anyhow::Result<Verdict> {
-    let catalog = manifest::catalog(&arguments.kinds.from)?;
+    let catalog = arguments.kinds.catalog()?;
     let old = match &arguments.old {
         Some(path) => objects(path)?,
         None => Vec::new(),

@@ -1,6 +1,7 @@
 //! `review`: one admission review in, one out, by the same code that the webhook runs.
 
-use super::{Kinds, Ratcheting, Verdict, manifest, output};
+use super::kinds::Kinds;
+use super::{Ratcheting, Verdict, manifest, output};
 use crate::admission::{self, Outcome, Phase};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
@@ -31,7 +32,7 @@ enum ReviewPhase {
 }
 
 pub(super) fn run(arguments: &ReviewArgs) -> anyhow::Result<Verdict> {
-    let catalog = manifest::catalog(&arguments.kinds.from)?;
+    let catalog = arguments.kinds.catalog()?;
     let phase = match arguments.phase {
         None => Phase::Both,
         Some(ReviewPhase::Mutate) => Phase::Mutate,

@@ -1,9 +1,10 @@
 //! `serve`: the webhook. The one place where a cluster and a server meet: catalogs go from the one to the other through a
-//! channel.
+//! channel, and what is to be known of a declaration is asked through a function.
 
-use super::{Ratcheting, manifest};
-use crate::cluster::{self, Link};
-use crate::server::{CertificateSource, ClientPolicy, Config, Limits, Server};
+use super::Ratcheting;
+use super::kinds::{self, BuiltinUnions};
+use crate::cluster::{self, Cluster, Link};
+use crate::server::{CertificateSource, ClientPolicy, Config, Inspector, Limits, Server};
 use crate::telemetry::{self, Metrics};
 use anyhow::{Context, bail};
 use clap::{ArgGroup, Args, ValueEnum};
@@ -25,15 +26,19 @@ const CUT_OFF: u8 = 2;
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("certificate").required(true))]
 pub(super) struct ServeArgs {
-    /// Files and folders with CRDs, instead of a cluster
+    /// Files and folders with CRDs, `UnionDeclarations` and saved OpenAPI documents, instead of a cluster
     ///
-    /// Folders are searched for .yaml, .yml and .json. Documents of other kinds are passed over.
+    /// Folders are searched for .yaml, .yml and .json, hidden ones excepted. Documents of other kinds are passed over.
     #[arg(long, num_args = 1.., value_name = "PATH")]
     from: Vec<PathBuf>,
 
     /// The cluster to watch [default: that of `KUBECONFIG` or ~/.kube/config, else the pod's own]
     #[arg(long, value_name = "FILE", conflicts_with = "from")]
     kubeconfig: Option<PathBuf>,
+
+    /// Whether unions count that OpenAPI documents themselves declare for built-in types
+    #[arg(long, value_enum, default_value_t)]
+    builtin_unions: BuiltinUnions,
 
     /// Where to answer reviews, over TLS; with port 0 the log says which port it became
     #[arg(long, value_name = "ADDRESS", default_value = "[::]:10250")]
@@ -92,6 +97,15 @@ enum LogFormat {
     /// For people
     #[default]
     Text,
+}
+
+impl From<BuiltinUnions> for cluster::BuiltinUnions {
+    fn from(unions: BuiltinUnions) -> Self {
+        match unions {
+            BuiltinUnions::Ignored => Self::Ignored,
+            BuiltinUnions::OpenApi => Self::OpenApi,
+        }
+    }
 }
 
 impl From<LogFormat> for telemetry::LogFormat {
@@ -154,19 +168,23 @@ async fn serve(arguments: ServeArgs) -> anyhow::Result<ExitCode> {
     let link = Link::new(metrics.watch_connected().clone());
     let (publish, catalogs) = watch::channel(None);
 
-    let client = if arguments.from.is_empty() {
-        Some(cluster::connect(arguments.kubeconfig.as_deref(), &link).await?)
+    let cluster = if arguments.from.is_empty() {
+        let client = cluster::connect(arguments.kubeconfig.as_deref(), &link).await?;
+        Some(Cluster::new(client, arguments.builtin_unions.into()))
     } else {
-        publish.send_replace(Some(Arc::new(manifest::catalog(&arguments.from)?)));
+        publish.send_replace(Some(Arc::new(kinds::catalog(&arguments.from, arguments.builtin_unions)?)));
         None
     };
-    let server = Server::bind(config.clone(), metrics).await?;
+    let mut server = Server::bind(config.clone(), metrics).await?;
+    if let Some(cluster) = &cluster {
+        server = server.inspecting_with(inspector(cluster));
+    }
     if let CertificateSource::SelfSigned { ca_file } = &config.certificate {
         tracing::info!(ca = ca_file.display().to_string(), "self-signed certificate");
     }
     let mut following = pin!(async {
-        match client {
-            Some(client) => tokio::spawn(cluster::follow(client, link, publish)).await,
+        match cluster {
+            Some(cluster) => tokio::spawn(async move { cluster.follow(link, publish).await }).await,
             None => std::future::pending().await,
         }
     });
@@ -190,6 +208,15 @@ async fn serve(arguments: ServeArgs) -> anyhow::Result<ExitCode> {
             }
         }
     }
+}
+
+/// Has declarations judged by what the cluster says of their targets.
+fn inspector(cluster: &Cluster) -> Inspector {
+    let cluster = cluster.clone();
+    Arc::new(move |object| {
+        let cluster = cluster.clone();
+        Box::pin(async move { Ok(cluster.inspect(&object).await?) })
+    })
 }
 
 /// The signals that ask for an end.

@@ -12,6 +12,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use tower::{Layer, Service};
 
+/// What the watch is of.
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
 /// Why there is no client.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -137,7 +140,8 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let watches = request.uri().query().is_some_and(|query| query.split('&').any(|it| it == "watch=true"));
+        let watches = request.uri().path() == DEFINITIONS
+            && request.uri().query().is_some_and(|query| query.split('&').any(|it| it == "watch=true"));
         let link = self.link.clone();
         let answer = self.inner.call(request);
         Box::pin(async move {

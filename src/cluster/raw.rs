@@ -1,37 +1,92 @@
-//! A definition of custom resources as it comes over the wire: nothing but its name, its annotations and the text of
-//! its `spec`.
+//! A watched object as it comes over the wire: nothing but its name, its annotations and the text of its `spec`, and of a
+//! `UnionDeclaration` its `status`.
 //!
-//! The typed form of `k8s_openapi` will not do: it drops `x-kubernetes-unions`, and a definition it cannot read would
+//! Typed forms will not do: that of `k8s_openapi` drops `x-kubernetes-unions`, and an object that cannot be read would
 //! fail the whole page or event it stands in. Reading this type succeeds for every JSON value; what is missing shows
-//! later, as a fault of that one definition.
+//! later, as a fault of that one object.
 
 use kube::Resource;
 use kube::core::{ClusterResourceScope, ObjectMeta};
-use serde::de::Deserializer;
+use serde::de::{DeserializeOwned, Deserializer};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::marker::PhantomData;
 
-/// What one `CustomResourceDefinition` says, unread but for its metadata.
+/// A `CustomResourceDefinition`.
+pub(super) type RawDefinition = Raw<Definitions>;
+
+/// A `UnionDeclaration`.
+pub(super) type RawDeclaration = Raw<Declarations>;
+
+/// What one object says, unread but for its metadata.
 #[derive(Debug, Clone)]
-pub struct RawDefinition {
-    /// `name` and `resourceVersion` only.
+pub(super) struct Raw<K> {
+    /// `name`, `resourceVersion` and `generation` only.
     metadata: ObjectMeta,
     parts: Result<Parts, String>,
+    resource: PhantomData<K>,
 }
 
-/// What a definition is made from.
+/// What an object is made of.
 #[derive(Debug, Clone)]
 pub(super) struct Parts {
     pub(super) annotations: BTreeMap<String, String>,
     /// JSON text.
     pub(super) spec: Box<RawValue>,
+    /// JSON text.
+    pub(super) status: Option<Box<RawValue>>,
 }
 
-impl RawDefinition {
+/// A resource that is read raw.
+pub(super) trait RawResource: Debug + Clone + 'static {
+    const GROUP: &'static str;
+    const VERSION: &'static str;
+    const KIND: &'static str;
+    const PLURAL: &'static str;
+    /// Whether somebody wants its status.
+    const WITH_STATUS: bool;
+
+    /// The path of one object.
+    fn path(name: &str) -> String {
+        format!("/apis/{}/{}/{}/{name}", Self::GROUP, Self::VERSION, Self::PLURAL)
+    }
+}
+
+/// Definitions of custom resources.
+#[derive(Debug, Clone)]
+pub(super) struct Definitions;
+
+impl RawResource for Definitions {
+    const GROUP: &'static str = "apiextensions.k8s.io";
+    const VERSION: &'static str = "v1";
+    const KIND: &'static str = "CustomResourceDefinition";
+    const PLURAL: &'static str = "customresourcedefinitions";
+    const WITH_STATUS: bool = false;
+}
+
+/// Declarations of unions.
+#[derive(Debug, Clone)]
+pub(super) struct Declarations;
+
+impl RawResource for Declarations {
+    const GROUP: &'static str = "kube-unions.dev";
+    const VERSION: &'static str = "v1alpha1";
+    const KIND: &'static str = "UnionDeclaration";
+    const PLURAL: &'static str = "uniondeclarations";
+    const WITH_STATUS: bool = true;
+}
+
+impl<K: RawResource> Raw<K> {
     /// Its name; empty where it has none.
     pub(super) fn name(&self) -> &str {
         self.metadata.name.as_deref().unwrap_or_default()
+    }
+
+    /// How often its `spec` has changed.
+    pub(super) fn generation(&self) -> Option<i64> {
+        self.metadata.generation
     }
 
     /// Its parts, or why it has none.
@@ -39,26 +94,30 @@ impl RawDefinition {
         self.parts.as_ref().map_err(String::as_str)
     }
 
-    fn read(text: &str) -> Self {
+    /// From its JSON text.
+    pub(super) fn read(text: &str) -> Self {
+        let nameless = |message| Self { metadata: ObjectMeta::default(), parts: Err(message), resource: PhantomData };
         let envelope = match serde_json::from_str::<Envelope<'_>>(text) {
             Ok(envelope) => envelope,
-            Err(error) => return Self { metadata: ObjectMeta::default(), parts: Err(error.to_string()) },
+            Err(error) => return nameless(error.to_string()),
         };
         let fields = envelope.metadata.map(RawValue::get).map(serde_json::from_str::<Metadata<'_>>);
         let fields = match fields.transpose() {
             Ok(fields) => fields.unwrap_or_default(),
-            Err(error) => return Self { metadata: ObjectMeta::default(), parts: Err(format!("`metadata`: {error}")) },
+            Err(error) => return nameless(format!("`metadata`: {error}")),
         };
         let metadata = ObjectMeta {
-            name: fields.name.and_then(string),
-            resource_version: fields.resource_version.and_then(string),
+            name: fields.name.and_then(read),
+            resource_version: fields.resource_version.and_then(read),
+            generation: fields.generation.and_then(read),
             ..ObjectMeta::default()
         };
-        Self { metadata, parts: parts(fields.annotations, envelope.spec) }
+        let status = envelope.status.filter(|_| K::WITH_STATUS).map(ToOwned::to_owned);
+        Self { metadata, parts: parts(fields.annotations, envelope.spec, status), resource: PhantomData }
     }
 }
 
-impl<'de> serde::Deserialize<'de> for RawDefinition {
+impl<'de, K: RawResource> serde::Deserialize<'de> for Raw<K> {
     /// Never fails on well-formed JSON. It has to come straight from the text: an API server writes `type` before
     /// `object` in a watch event, so that nothing is buffered on the way.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -67,24 +126,24 @@ impl<'de> serde::Deserialize<'de> for RawDefinition {
     }
 }
 
-impl Resource for RawDefinition {
+impl<K: RawResource> Resource for Raw<K> {
     type DynamicType = ();
     type Scope = ClusterResourceScope;
 
     fn kind((): &()) -> Cow<'_, str> {
-        "CustomResourceDefinition".into()
+        K::KIND.into()
     }
 
     fn group((): &()) -> Cow<'_, str> {
-        "apiextensions.k8s.io".into()
+        K::GROUP.into()
     }
 
     fn version((): &()) -> Cow<'_, str> {
-        "v1".into()
+        K::VERSION.into()
     }
 
     fn plural((): &()) -> Cow<'_, str> {
-        "customresourcedefinitions".into()
+        K::PLURAL.into()
     }
 
     fn meta(&self) -> &ObjectMeta {
@@ -103,6 +162,8 @@ struct Envelope<'a> {
     metadata: Option<&'a RawValue>,
     #[serde(borrow)]
     spec: Option<&'a RawValue>,
+    #[serde(borrow)]
+    status: Option<&'a RawValue>,
 }
 
 #[derive(Default, serde::Deserialize)]
@@ -113,14 +174,20 @@ struct Metadata<'a> {
     #[serde(borrow)]
     resource_version: Option<&'a RawValue>,
     #[serde(borrow)]
+    generation: Option<&'a RawValue>,
+    #[serde(borrow)]
     annotations: Option<&'a RawValue>,
 }
 
-fn string(raw: &RawValue) -> Option<String> {
+fn read<T: DeserializeOwned>(raw: &RawValue) -> Option<T> {
     serde_json::from_str(raw.get()).ok()
 }
 
-fn parts(annotations: Option<&RawValue>, spec: Option<&RawValue>) -> Result<Parts, String> {
+fn parts(
+    annotations: Option<&RawValue>,
+    spec: Option<&RawValue>,
+    status: Option<Box<RawValue>>,
+) -> Result<Parts, String> {
     let annotations = match annotations {
         None => BTreeMap::new(),
         Some(raw) => serde_json::from_str::<Option<_>>(raw.get())
@@ -128,7 +195,7 @@ fn parts(annotations: Option<&RawValue>, spec: Option<&RawValue>) -> Result<Part
             .unwrap_or_default(),
     };
     let spec = spec.ok_or("it has no `spec`")?.to_owned();
-    Ok(Parts { annotations, spec })
+    Ok(Parts { annotations, spec, status })
 }
 
 #[cfg(test)]

@@ -1,164 +1,196 @@
-//! Follows the definitions of custom resources in a cluster and publishes a catalog whenever they change.
+//! Follows the definitions of custom resources and the declarations in a cluster, and publishes a catalog whenever they
+//! change.
 //!
-//! A definition is compiled as it arrives and then dropped: what stays is the [`Builder`], which holds plans. Nothing is
-//! published before the first list is complete, since a catalog that misses a kind lets everything of it pass. A later
+//! Nothing is published before the first lists are complete, since a catalog that misses a kind lets everything of it pass. A later
 //! list (after the API server has forgotten where the watch stood) leaves the last catalog in force until it is
 //! complete, and only then does go what has vanished meanwhile.
 
+use super::Cluster;
 use super::connection::Link;
-use super::raw::RawDefinition;
-use crate::catalog::{Builder, Catalog};
-use crate::declaration::{Definition, Fault};
+use super::raw::{RawDeclaration, RawDefinition};
+use super::rounds::{self, Answers};
+use super::state::State;
+use super::status::Statuses;
+use crate::catalog::Catalog;
 use crate::telemetry::with_causes;
+use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
+use kube::Api;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, Event, watcher};
-use kube::{Api, Client};
-use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasher, RandomState};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-/// Definitions a page of a list. A definition can pass a megabyte, and a page is held whole.
+/// Objects a page of a list. A definition can pass a megabyte, and a page is held whole.
 const PAGE: u32 = 50;
+
+/// The same of declarations, which are small.
+const DECLARATIONS_PAGE: u32 = 500;
 
 /// A watch is asked for anew after so long. It also bounds how long a connection that died in silence goes unnoticed.
 const WATCH_SECONDS: u32 = 120;
 
-/// Under an unbroken stream of changes a catalog is published at least this often.
-const PUBLISH_WITHIN: Duration = Duration::from_millis(200);
+/// The CRD that the declarations need themselves.
+const OWN_DEFINITION: &str = "uniondeclarations.kube-unions.dev";
 
 /// Follows the cluster until nobody receives `catalogs` any more.
-pub async fn follow(client: Client, link: Link, catalogs: watch::Sender<Option<Arc<Catalog>>>) {
-    let config = watcher::Config::default().page_size(PAGE).timeout(WATCH_SECONDS);
-    let events = watcher(Api::<RawDefinition>::all(client), config);
-    let mut events = pin!(events.backoff(Retry::default()));
-    let mut state = State::default();
+pub(super) async fn follow(cluster: &Cluster, link: Link, catalogs: watch::Sender<Option<Arc<Catalog>>>) {
+    let config = watcher::Config::default().timeout(WATCH_SECONDS);
+    let definitions = watcher(Api::<RawDefinition>::all(cluster.client.clone()), config.clone().page_size(PAGE));
+    let mut definitions = pin!(definitions.backoff(Retry::default()));
+    let declarations = Api::<RawDeclaration>::all(cluster.client.clone());
+    let declarations = watcher(declarations, config.page_size(DECLARATIONS_PAGE));
+    let mut declarations = pin!(declarations.backoff(Retry::default()));
+
+    let mut state = State::new(cluster);
+    let mut statuses = Statuses::new(cluster.client.clone());
+    let mut declared = DeclarationsLog::default();
+    let mut round: Option<BoxFuture<'static, Answers>> = None;
+    // Definitions wait for the declarations, so that each is compiled once; but not for declarations that can't be had.
+    let mut opened = false;
     loop {
-        // What has already arrived is worked off before a catalog is built: a change of many definitions costs one.
-        let arrived = events.next().now_or_never();
-        if (arrived.is_none() || state.is_overdue()) && state.publish(&catalogs).is_err() {
+        if state.is_overdue() && state.publish(&catalogs, &mut statuses).is_err() {
             return;
         }
-        let event = if let Some(event) = arrived {
-            event
-        } else {
-            tokio::select! {
-                event = events.next() => event,
-                () = catalogs.closed() => return,
+        // What has already arrived is worked off before a catalog is built: a change of many objects costs one.
+        let event = declarations.next().now_or_never();
+        if let Some(event) = event {
+            opened |= declared.handle(event, &mut state);
+            continue;
+        }
+        if opened && let Some(event) = definitions.next().now_or_never() {
+            handle(event, &mut state, &link);
+            continue;
+        }
+        if round.is_none()
+            && let Some((orders, publishing)) = state.orders()
+        {
+            round = Some(rounds::fetch(Arc::clone(&cluster.schemas), orders, publishing).boxed());
+        }
+        if state.publish(&catalogs, &mut statuses).is_err() {
+            return;
+        }
+        // While a round is under way nothing else is fetched.
+        let fetch = state.next_fetch().filter(|_| round.is_none());
+        let wake = fetch.into_iter().chain(state.next_publication()).min();
+        tokio::select! {
+            Some(answers) = async { Some(round.as_mut()?.await) }, if round.is_some() => {
+                round = None;
+                state.answer(answers);
             }
-        };
-        state.handle(event, &link);
+            event = declarations.next() => opened |= declared.handle(event, &mut state),
+            event = definitions.next(), if opened => handle(event, &mut state, &link),
+            () = statuses.work() => {}
+            () = until(wake) => {}
+            () = catalogs.closed() => return,
+        }
     }
 }
 
-/// Nobody receives catalogs any more.
-struct Unwanted;
-
-/// What is known of the cluster.
-#[derive(Default)]
-struct State {
-    builder: Builder,
-    /// A fingerprint of each definition by name, so that a change of what is not read (`status`, mostly) costs nothing.
-    known: HashMap<Box<str>, u64>,
-    fingerprints: RandomState,
-    /// During a list: the names that it has brought so far.
-    listing: Option<HashSet<String>>,
-    /// Since when the builder holds something that is not published.
-    changed: Option<Instant>,
-    /// A list has been completed at least once.
-    complete: bool,
+async fn until(wake: Option<Instant>) {
+    match wake {
+        Some(wake) => tokio::time::sleep_until(wake.into()).await,
+        None => std::future::pending().await,
+    }
 }
 
-impl State {
-    fn handle(&mut self, event: Option<watcher::Result<Event<RawDefinition>>>, link: &Link) {
+fn handle(event: Option<watcher::Result<Event<RawDefinition>>>, state: &mut State, link: &Link) {
+    match event {
+        Some(Ok(Event::Init)) => state.list_definitions(),
+        Some(Ok(Event::InitApply(raw))) => state.define(&raw),
+        Some(Ok(Event::InitDone)) => state.definitions_listed(),
+        Some(Ok(Event::Apply(raw))) => {
+            link.up();
+            state.define(&raw);
+        }
+        Some(Ok(Event::Delete(raw))) => {
+            link.up();
+            state.undefine(raw.name());
+        }
+        // The watch itself goes on.
+        Some(Err(watcher::Error::WatchFailed(error @ kube::Error::SerdeError(_)))) => {
+            tracing::warn!(reason = with_causes(&error), "an event that cannot be read was passed over");
+        }
+        Some(Err(error)) => {
+            link.down(&error);
+            state.suspect();
+        }
+        // The retries never give up, so the stream never ends.
+        None => {}
+    }
+}
+
+/// What was said last of the watch of declarations. That of definitions has a [`Link`]: without it nothing is in force,
+/// while a cluster may well have no declarations.
+#[derive(Default)]
+struct DeclarationsLog {
+    trouble: Option<String>,
+}
+
+impl DeclarationsLog {
+    /// Whether an attempt at the first list has had an end.
+    fn handle(&mut self, event: Option<watcher::Result<Event<RawDeclaration>>>, state: &mut State) -> bool {
         match event {
-            Some(Ok(Event::Init)) => self.listing = Some(HashSet::new()),
-            Some(Ok(Event::InitApply(raw))) => {
-                if let Some(listing) = &mut self.listing {
-                    listing.insert(raw.name().to_owned());
-                }
-                self.apply(&raw);
-            }
+            Some(Ok(Event::Init)) => state.list_declarations(),
+            Some(Ok(Event::InitApply(raw) | Event::Apply(raw))) => state.declare(&raw),
             Some(Ok(Event::InitDone)) => {
-                if let Some(listed) = self.listing.take() {
-                    self.retain(&listed);
+                if self.trouble.take().is_some() {
+                    tracing::info!("watching declarations");
                 }
-                if !self.complete {
-                    self.complete = true;
-                    self.touch();
-                }
+                state.declarations_listed();
+                return true;
             }
-            Some(Ok(Event::Apply(raw))) => {
-                link.up();
-                self.apply(&raw);
-            }
-            Some(Ok(Event::Delete(raw))) => {
-                link.up();
-                self.known.remove(raw.name());
-                if self.builder.remove(raw.name()) {
-                    self.touch();
-                }
-            }
-            // The watch itself goes on.
+            Some(Ok(Event::Delete(raw))) => state.withdraw(raw.name()),
             Some(Err(watcher::Error::WatchFailed(error @ kube::Error::SerdeError(_)))) => {
                 tracing::warn!(reason = with_causes(&error), "an event that cannot be read was passed over");
             }
-            Some(Err(error)) => link.down(&error),
+            Some(Err(error)) => {
+                self.fail(&error, state);
+                return true;
+            }
             // The retries never give up, so the stream never ends.
             None => {}
         }
+        false
     }
 
-    fn apply(&mut self, raw: &RawDefinition) {
-        let name = raw.name();
-        if name.is_empty() {
-            let reason = raw.parts().err().unwrap_or("it has no name");
-            tracing::warn!(reason, "a definition without a name was passed over");
-            return;
+    /// Says each reason once, not at each attempt.
+    fn fail(&mut self, error: &watcher::Error, state: &mut State) {
+        let reason = with_causes(error);
+        let new = self.trouble.as_ref() != Some(&reason);
+        match code(error) {
+            Some(404) => {
+                if new {
+                    tracing::info!("the cluster has no UnionDeclarations; looking again until it has");
+                }
+                // A server that starts may not know of them yet.
+                state.no_declarations(!state.has_definition(OWN_DEFINITION));
+            }
+            Some(403) => {
+                if new {
+                    tracing::warn!(reason, "declarations may not be read and do not count; retrying");
+                }
+                state.no_declarations(false);
+            }
+            Some(_) | None => {
+                if new {
+                    tracing::warn!(reason, "declarations cannot be watched; those known stay in force, retrying");
+                }
+            }
         }
-        let fingerprint = self.fingerprints.hash_one(raw.parts().map(|it| (&it.annotations, it.spec.get())));
-        if self.known.insert(name.into(), fingerprint) == Some(fingerprint) {
-            return;
-        }
-        let definition = raw.parts().map_err(str::to_owned).and_then(|parts| {
-            Definition::from_parts(name, &parts.annotations, parts.spec.get()).map_err(|error| with_causes(&error))
-        });
-        match definition {
-            Ok(definition) => self.builder.apply(definition),
-            Err(message) => self.builder.reject(name, Fault::unreadable(name, message)),
-        }
-        self.touch();
+        self.trouble = Some(reason);
     }
+}
 
-    /// Forgets what a complete list has not brought.
-    fn retain(&mut self, listed: &HashSet<String>) {
-        let before = self.known.len();
-        self.known.retain(|name, _| listed.contains(&**name));
-        if self.known.len() != before {
-            self.builder.retain(|name| listed.contains(name));
-            self.touch();
-        }
-    }
-
-    fn touch(&mut self) {
-        self.changed.get_or_insert_with(Instant::now);
-    }
-
-    fn is_overdue(&self) -> bool {
-        self.changed.is_some_and(|since| since.elapsed() > PUBLISH_WITHIN)
-    }
-
-    /// Publishes what has changed, unless a list is under way.
-    fn publish(&mut self, catalogs: &watch::Sender<Option<Arc<Catalog>>>) -> Result<(), Unwanted> {
-        if !self.complete || self.listing.is_some() || self.changed.take().is_none() {
-            return Ok(());
-        }
-        catalogs.send(Some(Arc::new(self.builder.build()))).map_err(|_| Unwanted)
-    }
+/// The code of the API server's answer to a list or a watch.
+fn code(error: &watcher::Error) -> Option<u16> {
+    let (watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error)) = error else {
+        return None;
+    };
+    if let kube::Error::Api(status) = error { Some(status.code) } else { None }
 }
 
 /// Waits between attempts: short at first and never long, so that a restart of the API server is followed soon.

@@ -15,19 +15,55 @@ const API_VERSION: &str = "kube-unions.dev/v1alpha1";
 
 /// Declares which fields of a kind are unions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "server", derive(kube::CustomResource, schemars::JsonSchema))]
+#[cfg_attr(
+    feature = "server",
+    kube(
+        group = "kube-unions.dev",
+        version = "v1alpha1",
+        kind = "UnionDeclaration",
+        doc = "Declares which fields of a kind are unions, for kinds that somebody else owns: built-in types and CRDs of others.",
+        derive = "PartialEq",
+        status = "UnionDeclarationStatus",
+        shortname = "ud",
+        category = "kube-unions",
+        printcolumn = r#"{"name": "Group", "type": "string", "jsonPath": ".spec.target.group"}"#,
+        printcolumn = r#"{"name": "Target", "type": "string", "jsonPath": ".spec.target.kind"}"#,
+        printcolumn = r#"{"name": "Accepted", "type": "string",
+            "jsonPath": ".status.conditions[?(@.type==\"Accepted\")].status"}"#,
+        printcolumn = r#"{"name": "Reason", "type": "string", "priority": 1,
+            "jsonPath": ".status.conditions[?(@.type==\"Accepted\")].reason"}"#,
+        printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
+    ),
+    schemars(transform = structural)
+)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "the spec of a UnionDeclaration")]
 pub struct UnionDeclarationSpec {
     /// The kind whose fields are declared. Its schema comes from the cluster.
     pub target: Target,
     /// What becomes of an object that a union makes invalid: `Deny` rejects it, `Warn` accepts it with a warning. One of them.
     #[serde(default = "deny", skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "server", schemars(length(min = 1, max = 1), extend("x-kubernetes-list-type" = "set")))]
     pub validation_actions: Vec<ValidationAction>,
     /// The unions.
+    #[cfg_attr(feature = "server", schemars(length(min = 1, max = 256), extend("x-kubernetes-list-type" = "atomic")))]
     pub unions: Vec<DeclaredUnion>,
+}
+
+/// What the webhook makes of a `UnionDeclaration`.
+#[cfg(feature = "server")]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase", expecting = "the status of a UnionDeclaration")]
+pub struct UnionDeclarationStatus {
+    /// `Accepted`: whether the unions are in force.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    pub conditions: Vec<k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition>,
 }
 
 /// A kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "server", derive(schemars::JsonSchema), schemars(transform = structural))]
 #[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a target with `group` and `kind`")]
 pub struct Target {
     /// The API group, empty for the core group.
@@ -37,11 +73,13 @@ pub struct Target {
     pub kind: String,
     /// The versions, all that are served if there is none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "server", schemars(length(max = 32), extend("x-kubernetes-list-type" = "set")))]
     pub versions: Vec<String>,
 }
 
 /// What becomes of an object that a union makes invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
 pub enum ValidationAction {
     /// It is rejected.
     Deny,
@@ -51,6 +89,7 @@ pub enum ValidationAction {
 
 /// One union.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "server", derive(schemars::JsonSchema), schemars(transform = structural))]
 #[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a union with `path`")]
 pub struct DeclaredUnion {
     /// The object that holds the fields: `spec.strategy`, `spec.volumes[*]` for the items of a list, `spec.steps.*` for the values
@@ -69,6 +108,7 @@ pub struct DeclaredUnion {
 
 /// What a value of the discriminator selects.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "server", derive(schemars::JsonSchema), schemars(transform = structural))]
 #[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a member: a map with `name`, or an empty one")]
 pub struct DeclaredMember {
     /// The field; a value without one selects no field.
@@ -107,6 +147,8 @@ pub struct Declaration {
     name: Arc<str>,
     target: Target,
     unions: Vec<(Place, Declared)>,
+    /// The positions of unions that are wrong in themselves.
+    unreadable: Vec<usize>,
 }
 
 #[derive(Deserialize)]
@@ -129,7 +171,9 @@ impl Declaration {
             return Err(DeclarationError::NotADeclaration { api_version, kind });
         }
         let spec: UnionDeclarationSpec = serde_path_to_error::deserialize(document.spec).map_err(|error| {
-            DeclarationError::Malformed { path: format!("spec.{}", error.path()), message: error.inner().to_string() }
+            let inner = error.path().to_string();
+            let path = if inner == "." { "spec".to_owned() } else { format!("spec.{inner}") };
+            DeclarationError::Malformed { path, message: error.inner().to_string() }
         })?;
         Ok(Self::from_spec(&document.metadata.name, &spec))
     }
@@ -165,17 +209,20 @@ impl Declaration {
         if spec.unions.is_empty() {
             report("", "/spec/unions".to_owned(), "no union is declared".to_owned());
         }
-        let mut unions = Vec::new();
+        let (mut unions, mut unreadable) = (Vec::new(), Vec::new());
         for (position, union) in spec.unions.iter().enumerate() {
             match union.graft() {
                 Ok((place, value)) => {
                     let origin = Some(Origin { declaration: Arc::clone(&name), union: position });
                     unions.push((place, Declared { value, source: Source::Declaration, origin, action }));
                 }
-                Err(message) => report(&union.path, format!("/spec/unions/{position}"), message),
+                Err(message) => {
+                    unreadable.push(position);
+                    report(&union.path, format!("/spec/unions/{position}"), message);
+                }
             }
         }
-        (Self { name: Arc::clone(&name), target: spec.target.clone(), unions }, faults)
+        (Self { name: Arc::clone(&name), target: spec.target.clone(), unions, unreadable }, faults)
     }
 
     /// Its name.
@@ -196,6 +243,11 @@ impl Declaration {
     /// The versions it is about, all of them if there is none.
     pub fn versions(&self) -> &[String] {
         &self.target.versions
+    }
+
+    /// The unions that are wrong in themselves.
+    pub(super) fn unreadable(&self) -> impl Iterator<Item = Origin> {
+        self.unreadable.iter().map(|union| Origin { declaration: Arc::clone(&self.name), union: *union })
     }
 
     /// What is declared where.
@@ -241,4 +293,10 @@ impl DeclaredUnion {
 
 fn deny() -> Vec<ValidationAction> {
     vec![ValidationAction::Deny]
+}
+
+/// A structural schema closes no object: the API server itself refuses, or drops, what it does not name.
+#[cfg(feature = "server")]
+fn structural(schema: &mut schemars::Schema) {
+    schema.remove("additionalProperties");
 }

@@ -20,7 +20,7 @@ pub(super) fn graft(definition: &mut Definition, text: &str) {
     let spec = match spec {
         Ok(spec) => spec,
         Err(error) => {
-            definition.broken.push(Source::LastApplied);
+            definition.lost.push((Source::LastApplied, None));
             let error = DefinitionError::from(error);
             let message = format!("{error}; apply the CRD again");
             return definition.report(None, &Place::root(), Source::LastApplied, Severity::Warning, message);

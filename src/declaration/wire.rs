@@ -104,7 +104,10 @@ pub(super) fn read<'a, T: Deserialize<'a>>(text: &'a str, prefix: &str) -> Resul
             "." => prefix.trim_end_matches('.').to_owned(),
             inner => format!("{prefix}{inner}"),
         };
-        Malformed { path, message: error.into_inner().to_string() }
+        let message = error.into_inner().to_string();
+        // Its line and column are those of the JSON, which is seldom what the user wrote.
+        let message = message.rsplit_once(" at line ").map_or(&*message, |(message, _)| message);
+        Malformed { path, message: message.to_owned() }
     })
 }
 

@@ -105,13 +105,23 @@ impl OpenApi {
                 kinds.insert(kind.clone(), name.clone());
             }
         }
+        // A list of objects holds all that they hold, and is never written.
+        let of_lists = |kind: &Kind| {
+            let item = kind.kind.strip_suffix("List")?;
+            Some(Kind { kind: item.into(), ..kind.clone() })
+        };
+        let lists: Vec<Kind> =
+            kinds.keys().filter(|kind| of_lists(kind).is_some_and(|item| kinds.contains_key(&item))).cloned().collect();
+        for list in &lists {
+            kinds.remove(list);
+        }
         let status = document.paths.iter().filter(|(path, _)| path.ends_with("/status"));
         let with_status =
             status.filter_map(|(_, item)| serde_json::from_str::<PathItem>(item.get()).ok()?.put?.kind).collect();
         Ok(Self { components, kinds, with_status })
     }
 
-    /// The kinds it describes.
+    /// The kinds it describes, lists of them left out.
     pub fn kinds(&self) -> impl Iterator<Item = &Kind> {
         self.kinds.keys()
     }

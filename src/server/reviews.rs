@@ -4,6 +4,7 @@
 //! swapped whole when a catalog is published.
 
 use super::counters::{Counters, Durations, KindCounters};
+use super::declarations::{DeclarationReview, Inspector};
 use crate::admission::{self, Outcome, Phase, Ratcheting, Review, ReviewError};
 use crate::catalog::Catalog;
 use crate::declaration::{Fault, Severity};
@@ -13,7 +14,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 /// What answers a review: [`admission::review`], or a stand-in for it in a test.
@@ -26,6 +27,8 @@ const LOGGED_UID: usize = 64;
 pub(super) struct Reviews {
     published: Arc<ArcSwapOption<Published>>,
     reviewer: Reviewer,
+    /// Set where there is something to ask.
+    inspector: OnceLock<Inspector>,
     ratcheting: Ratcheting,
     /// Kinds that the catalog does not know, and bodies that are no review.
     other: Arc<KindCounters>,
@@ -44,6 +47,7 @@ impl Reviews {
         Self {
             published,
             reviewer,
+            inspector: OnceLock::new(),
             ratcheting,
             other,
             durations,
@@ -55,6 +59,11 @@ impl Reviews {
     /// The default [`Reviewer`].
     pub(super) fn reviewer() -> Reviewer {
         Arc::new(admission::review)
+    }
+
+    /// Has declarations judged by `inspector`; the first counts.
+    pub(super) fn inspect_with(&self, inspector: Inspector) {
+        self.inspector.get_or_init(|| inspector);
     }
 
     pub(super) fn has_catalog(&self) -> bool {
@@ -90,6 +99,33 @@ impl Reviews {
         };
         self.durations.observe(phase, start.elapsed());
         Some(answer)
+    }
+
+    /// The admission review that answers `body`, if that is about a declaration and somebody can judge those.
+    pub(super) async fn answer_declaration(&self, body: &[u8]) -> Option<Vec<u8>> {
+        let inspector = self.inspector.get()?;
+        let review = DeclarationReview::read(body)?;
+        let _in_flight = InFlight::enter(&self.in_flight);
+        let start = Instant::now();
+        let answer = review.answer(inspector).await;
+        let outcome = if let Some(paths) = &answer.denied {
+            let uid = head(review.uid());
+            tracing::info!(
+                uid,
+                group = "kube-unions.dev",
+                kind = "UnionDeclaration",
+                paths = paths.join(", "),
+                "denied"
+            );
+            Outcome::Denied
+        } else if answer.warned {
+            Outcome::Warned
+        } else {
+            Outcome::Allowed
+        };
+        self.other.count(review.operation(), Phase::Validate, outcome);
+        self.durations.observe(Phase::Validate, start.elapsed());
+        Some(answer.json)
     }
 
     fn count(&self, published: &Published, phase: Phase, review: &Review) {

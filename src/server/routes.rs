@@ -120,6 +120,11 @@ impl Webhook {
             return Err((Some(request), Refusal::Budget));
         };
         let body = self.read(request.into_body()).await.map_err(|refusal| (None, refusal))?;
+        if phase == Phase::Validate
+            && let Some(json) = self.reviews.answer_declaration(&body).await
+        {
+            return Ok(json);
+        }
         let answer = if body.len() < INLINE {
             self.reviews.answer(phase, &body)
         } else {

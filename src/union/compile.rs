@@ -170,6 +170,7 @@ impl Compiler {
                 (Extension::Map(_), None) => vec![Err(vec![PlaceFaultKind::NotAProperty])],
             };
             for checked in checks {
+                let checked = checked.and_then(|checked| check::published(checked, declared.source, schema));
                 let taken = checked.and_then(|checked| check::free(&checked, roles).map(|()| checked));
                 match taken {
                     Ok(checked) => {

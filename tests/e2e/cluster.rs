@@ -10,6 +10,9 @@ use crate::control_plane::ControlPlane;
 use crate::kind::Kind;
 use crate::webhook::{self, Webhook};
 
+/// The CRD of `UnionDeclaration`.
+const DECLARATIONS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/webhook/crd.yaml");
+
 /// A control plane, and a webhook that watches it.
 pub(crate) struct Cluster {
     // The webhook first, so that it is dropped first.
@@ -42,6 +45,7 @@ impl Cluster {
     fn try_start() -> Result<Self, String> {
         webhook::binary()?;
         let control_plane = ControlPlane::start()?;
+        control_plane.kubectl("setup").run(&["apply", "-f", DECLARATIONS]).accepted();
         let webhook = Webhook::of_cluster(&control_plane.webhook_kubeconfig(), &[])?;
         Ok(Self { webhook, control_plane, kinds: AtomicUsize::new(0) })
     }

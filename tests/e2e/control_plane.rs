@@ -11,6 +11,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::http::Client;
+use crate::kind::documents;
 use crate::kubectl::Kubectl;
 use crate::pki::{self, Authority, ServingCertificate};
 use crate::process::{self, Process, Workspace};
@@ -106,7 +107,7 @@ impl ControlPlane {
         )
     }
 
-    /// The kubeconfig of a user who may read CRDs and nothing else.
+    /// The kubeconfig of a user who may do what the manifests grant and nothing else.
     pub(crate) fn webhook_kubeconfig(&self) -> PathBuf {
         self.layout.file("webhook.kubeconfig")
     }
@@ -190,25 +191,18 @@ fn wait_until_ready(client: &Client, servers: &mut [&mut Process]) -> Result<(),
     })
 }
 
-/// What the webhook needs of a cluster, and no more.
+/// What the manifests grant the webhook, and no more, for the user that it is here.
 fn rights_of_the_webhook() -> Value {
-    json!({"apiVersion": "v1", "kind": "List", "items": [
-        {
-            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
-            "metadata": {"name": "webhook-under-test"},
-            "rules": [{
-                "apiGroups": ["apiextensions.k8s.io"],
-                "resources": ["customresourcedefinitions"],
-                "verbs": ["get", "list", "watch"],
-            }],
-        },
-        {
-            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
-            "metadata": {"name": "webhook-under-test"},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "webhook-under-test"},
-            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "kube-unions"}],
-        },
-    ]})
+    const SHIPPED: &str = include_str!("../../manifests/webhook/rbac.yaml");
+    let role = documents(SHIPPED).into_iter().find(|document| document["kind"] == "ClusterRole");
+    let role = role.expect("the manifests have a role");
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        "metadata": {"name": "webhook-under-test"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role["metadata"]["name"]},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "kube-unions"}],
+    });
+    json!({"apiVersion": "v1", "kind": "List", "items": [role, binding]})
 }
 
 /// The folder with kube-apiserver, etcd and kubectl; found, or made, once a test run.

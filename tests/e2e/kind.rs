@@ -235,6 +235,12 @@ pub(crate) fn parse(text: &str) -> Value {
     serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("cannot parse: {error}\n{text}"))
 }
 
+/// The documents of a YAML file, those that only hold comments left out.
+pub(crate) fn documents(text: &str) -> Vec<Value> {
+    let documents = text.split("\n---\n").map(|document| document.strip_prefix("---\n").unwrap_or(document));
+    documents.filter(|text| text.lines().any(|line| !line.is_empty() && !line.starts_with('#'))).map(parse).collect()
+}
+
 /// The folder of the samples.
 pub(crate) fn samples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/samples")

@@ -15,6 +15,7 @@
     reason = "a test that cannot go on fails"
 )]
 
+mod builtin;
 mod cluster;
 mod control_plane;
 mod http;
@@ -27,6 +28,8 @@ mod tls;
 mod wait;
 mod webhook;
 
+mod builtin_types;
+mod corpus;
 mod declarations;
 mod install;
 mod list_form;
@@ -34,7 +37,9 @@ mod map_form;
 mod matrix;
 mod outage;
 mod places;
+mod presets;
 mod ratcheting;
 mod samples;
 mod serving;
 mod skew;
+mod union_declarations;

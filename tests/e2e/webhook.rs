@@ -1,5 +1,6 @@
 //! The release binary: as a webhook in a process of its own, and as a command.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -144,23 +145,43 @@ impl Webhook {
             .sum()
     }
 
+    /// How many reviews came to each outcome, by its own metrics.
+    pub(crate) fn outcomes(&self) -> BTreeMap<String, u64> {
+        let metrics = self.ops().get("/metrics").expect("the webhook has metrics");
+        let mut outcomes = BTreeMap::new();
+        for line in metrics.text().lines().filter(|line| line.starts_with("kube_unions_admission_reviews_total{")) {
+            let count = line.rsplit_once(' ').and_then(|(_, count)| count.parse::<u64>().ok()).unwrap_or_default();
+            let outcome = line.split("outcome=\"").nth(1).and_then(|rest| rest.split('"').next());
+            if let Some(outcome) = outcome.filter(|_| count > 0) {
+                *outcomes.entry(outcome.to_owned()).or_default() += count;
+            }
+        }
+        outcomes
+    }
+
     /// The two configurations that send the objects of `group` here, as a user would write them.
     pub(crate) fn registration(&self, group: &str) -> Value {
+        let rule = json!({
+            "apiGroups": [group],
+            "apiVersions": ["*"],
+            "resources": ["*", "*/status"],
+            "operations": ["CREATE", "UPDATE"],
+        });
+        self.registration_of(group, &[rule], "Fail")
+    }
+
+    /// The two configurations that send here what the rules say.
+    pub(crate) fn registration_of(&self, name: &str, rules: &[Value], failure_policy: &str) -> Value {
         let configuration = |kind: &str, path: &str, more: Value| {
             let mut webhook = json!({
-                "name": format!("{path}.{group}"),
+                "name": format!("{path}.{name}"),
                 "admissionReviewVersions": ["v1"],
                 "clientConfig": {
                     "url": format!("https://127.0.0.1:{}/{path}", self.port),
                     "caBundle": base64(self.authority.pem().as_bytes()),
                 },
-                "rules": [{
-                    "apiGroups": [group],
-                    "apiVersions": ["*"],
-                    "resources": ["*", "*/status"],
-                    "operations": ["CREATE", "UPDATE"],
-                }],
-                "failurePolicy": "Fail",
+                "rules": rules,
+                "failurePolicy": failure_policy,
                 "matchPolicy": "Equivalent",
                 "sideEffects": "None",
                 "timeoutSeconds": 5,
@@ -169,7 +190,7 @@ impl Webhook {
             json!({
                 "apiVersion": "admissionregistration.k8s.io/v1",
                 "kind": kind,
-                "metadata": {"name": group},
+                "metadata": {"name": name},
                 "webhooks": [webhook],
             })
         };

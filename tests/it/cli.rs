@@ -2,6 +2,7 @@
 
 mod annotate;
 mod commands;
+mod declarations;
 mod inputs;
 mod objects;
 

@@ -2,13 +2,16 @@
 //!
 //! Every request arrives at the test, which answers it: nothing happens by itself, and in no other order.
 
+mod declared;
+
 use axum::body::{Body as Answer, Bytes};
 use futures::channel::mpsc as body_channel;
-use hyper::{Request, Response, StatusCode};
+use http_body_util::BodyExt;
+use hyper::{Method, Request, Response, StatusCode};
 use kube::Client;
 use kube::client::Body;
 use kube_unions::catalog::Catalog;
-use kube_unions::cluster::{self, Link};
+use kube_unions::cluster::{BuiltinUnions, Cluster, Link};
 use kube_unions::telemetry::Metrics;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -20,9 +23,15 @@ use tower::{BoxError, Layer};
 /// What is waited for comes at once, or after the longest wait between two attempts; only a test that fails waits so long.
 const SOON: Duration = Duration::from_secs(20);
 
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const DECLARATIONS: &str = "/apis/kube-unions.dev/v1alpha1/uniondeclarations";
+
 /// A request that waits for its answer.
 struct Call {
+    method: Method,
+    path: String,
     query: String,
+    body: Bytes,
     reply: oneshot::Sender<Result<Response<Answer>, BoxError>>,
 }
 
@@ -38,7 +47,8 @@ impl Call {
     fn answer(self, code: u16, body: &Value) {
         let mut response = Response::new(Answer::from(body.to_string().into_bytes()));
         *response.status_mut() = StatusCode::from_u16(code).unwrap();
-        self.reply.send(Ok(response)).unwrap();
+        // Whoever asked may have lost interest.
+        self.reply.send(Ok(response)).unwrap_or_default();
     }
 
     /// A page of a list, as text: the last one where `next` is empty.
@@ -50,6 +60,14 @@ impl Call {
             items.join(",")
         );
         self.reply.send(Ok(Response::new(Answer::from(text.into_bytes())))).unwrap();
+    }
+
+    fn not_found(self) {
+        self.answer(
+            404,
+            &json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+            "reason": "NotFound", "message": "the server could not find the requested resource", "code": 404}),
+        );
     }
 
     fn refuse_connection(self) {
@@ -90,18 +108,37 @@ struct Followed {
     link: Link,
     metrics: Metrics,
     task: JoinHandle<()>,
+    cluster: Cluster,
 }
 
 impl Followed {
+    /// On a cluster that has no declarations.
     fn start() -> Self {
-        let (calls, incoming) = mpsc::unbounded_channel();
+        let (calls, mut all) = mpsc::unbounded_channel::<Call>();
+        let (definitions, incoming) = mpsc::unbounded_channel();
+        tokio::spawn(async move {
+            while let Some(call) = all.recv().await {
+                match call.path.as_str() {
+                    DECLARATIONS => call.not_found(),
+                    DEFINITIONS => definitions.send(call).unwrap_or_default(),
+                    path => panic!("{path}"),
+                }
+            }
+        });
+        Self::with(calls, incoming)
+    }
+
+    /// Every request goes to `calls`, and those that the test answers come from `incoming`.
+    fn with(calls: mpsc::UnboundedSender<Call>, incoming: mpsc::UnboundedReceiver<Call>) -> Self {
         let service = tower::service_fn(move |request: Request<Body>| {
-            let (reply, answer) = oneshot::channel();
-            assert_eq!(request.uri().path(), "/apis/apiextensions.k8s.io/v1/customresourcedefinitions");
-            let query = request.uri().query().unwrap_or_default().to_owned();
-            let sent = calls.send(Call { query, reply });
+            let calls = calls.clone();
             async move {
-                sent.map_err(|_| "the test is over")?;
+                let (reply, answer) = oneshot::channel();
+                let (head, body) = request.into_parts();
+                let body = body.collect().await?.to_bytes();
+                let query = head.uri.query().unwrap_or_default().to_owned();
+                let call = Call { method: head.method, path: head.uri.path().to_owned(), query, body, reply };
+                calls.send(call).map_err(|_| "the test is over")?;
                 answer.await?
             }
         });
@@ -109,8 +146,10 @@ impl Followed {
         let link = Link::new(metrics.watch_connected().clone());
         let client = Client::new(link.layer(service), "default");
         let (publish, catalogs) = watch::channel(None);
-        let task = tokio::spawn(cluster::follow(client, link.clone(), publish));
-        Self { calls: incoming, catalogs, link, metrics, task }
+        let cluster = Cluster::new(client, BuiltinUnions::Ignored);
+        let (followed, watched) = (cluster.clone(), link.clone());
+        let task = tokio::spawn(async move { followed.follow(watched, publish).await });
+        Self { calls: incoming, catalogs, link, metrics, task, cluster }
     }
 
     /// With these definitions listed, and watching.

@@ -1,10 +1,13 @@
-//! What of a CRD's declarations is in force, and what is reported: rows under `tests/cases/declarations`.
+//! What is in force of what a CRD and `UnionDeclaration`s declare, and what is reported: rows under
+//! `tests/cases/declarations`.
 
-use crate::api_server::{Write, definition, reversed, thing, version};
+mod random;
+
+use crate::api_server::{GROUP, Write, definition, reversed, thing, version};
 use crate::laws::admit_lawfully;
 use crate::manifests::{files, parse};
 use kube_unions::catalog::{Builder, Catalog};
-use kube_unions::declaration::{Definition, Fault, Severity};
+use kube_unions::declaration::{Action, Declaration, Definition, Fault, Severity};
 use kube_unions::union::{Form, Union};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -31,6 +34,7 @@ struct Case {
     annotation_text: Option<String>,
     last_applied: Option<BTreeMap<String, Value>>,
     last_applied_text: Option<String>,
+    declarations: Option<BTreeMap<String, Value>>,
     /// `VERSION PATH: [DISCRIMINATOR] VALUE=MEMBER…  (FORM form, from SOURCE)`, a `?` after an optional member.
     want_unions: Vec<String>,
     /// All faults there are, in any order.
@@ -47,6 +51,8 @@ struct Crd {
     annotation_text: Option<String>,
     last_applied: Option<BTreeMap<String, Value>>,
     last_applied_text: Option<String>,
+    /// The specs of `UnionDeclaration`s by their names. One that has no `target` is for the CRD's kind.
+    declarations: Option<BTreeMap<String, Value>>,
 }
 
 #[derive(Deserialize, Debug)]
@@ -56,6 +62,9 @@ struct WantedFault {
     version: Option<String>,
     path: String,
     source: String,
+    /// The `UnionDeclaration` that is at fault, and where in it.
+    declaration: Option<String>,
+    pointer: Option<String>,
     /// What the message must name.
     says: Vec<String>,
 }
@@ -76,7 +85,31 @@ impl Crd {
             annotation_text: case.annotation_text.clone(),
             last_applied: case.last_applied.clone(),
             last_applied_text: case.last_applied_text.clone(),
+            declarations: case.declarations.clone(),
         }
+    }
+
+    /// The documents of the `UnionDeclaration`s, by name.
+    fn declarations(&self) -> BTreeMap<String, Value> {
+        let document = |(name, spec): (&String, &Value)| {
+            let mut spec = spec.clone();
+            let target = spec.as_object_mut().unwrap().entry("target");
+            target.or_insert_with(|| json!({"group": GROUP, "kind": "Thing"}));
+            (name.clone(), union_declaration(name, &spec))
+        };
+        self.declarations.iter().flatten().map(document).collect()
+    }
+
+    /// As it is applied wherever kinds come from: each declaration by its name, onto what the CRD says itself.
+    fn apply(&self, builder: &mut Builder, arrange: impl Fn(&Value) -> Value) {
+        let mut definition = Definition::from_json(&arrange(&self.document()).to_string()).unwrap();
+        for (name, document) in self.declarations() {
+            let (declaration, faults) = Declaration::from_json(&arrange(&document).to_string()).unwrap();
+            assert_eq!(declaration.name(), name);
+            definition.declare(&declaration);
+            builder.report(&name, faults);
+        }
+        builder.apply(definition);
     }
 
     fn document(&self) -> Value {
@@ -104,10 +137,13 @@ impl Case {
     fn hold(&self, arrange: impl Fn(&Value) -> Value) {
         let mut builder = Builder::new();
         if let Some(before) = &self.before {
-            builder.apply(Definition::from_json(&arrange(&before.document()).to_string()).unwrap());
+            before.apply(&mut builder, &arrange);
+            for name in before.declarations().keys() {
+                builder.report(name, Vec::new());
+            }
         }
-        let document = arrange(&Crd::of(self).document());
-        builder.apply(Definition::from_json(&document.to_string()).unwrap());
+        let now = Crd::of(self);
+        now.apply(&mut builder, &arrange);
         let catalog = builder.build();
         assert_eq!(unions(&catalog), self.want_unions);
         let faults = catalog.faults();
@@ -117,16 +153,23 @@ impl Case {
             assert!(faults.iter().any(|fault| wanted.is(fault)), "{wanted:?} is not among {faults:#?}");
         }
         for fault in faults {
-            well_told(fault, &document);
+            let declarations = now.declarations();
+            match &fault.declaration {
+                Some(name) => well_told(fault, &declarations[name]),
+                None => well_told(fault, &arrange(&now.document())),
+            }
         }
 
         // Applied once more, nothing is another way: what stays in force stays so.
-        builder.apply(Definition::from_json(&document.to_string()).unwrap());
+        now.apply(&mut builder, &arrange);
         let again = builder.build();
         assert_eq!(unions(&again), self.want_unions);
         assert_eq!(again.faults(), faults);
     }
 }
+
+/// What a fault says when what was good before it stays in force.
+const KEPT: &str = "last good version";
 
 impl WantedFault {
     fn is(&self, fault: &Fault) -> bool {
@@ -138,8 +181,16 @@ impl WantedFault {
             && fault.version == self.version
             && fault.path == self.path
             && fault.source.is_some_and(|source| source.to_string() == self.source)
+            && fault.declaration == self.declaration
+            && self.pointer.as_ref().is_none_or(|pointer| *pointer == fault.pointer)
             && self.says.iter().all(|word| fault.message.contains(word))
+            // Nothing is kept in silence, and none that says so without.
+            && fault.message.contains(KEPT) == self.says.iter().any(|word| word.contains(KEPT))
     }
+}
+
+fn union_declaration(name: &str, spec: &Value) -> Value {
+    json!({"apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "metadata": {"name": name}, "spec": spec})
 }
 
 /// Whatever the fault, its message can be shown as it is and its pointer leads somewhere.
@@ -173,7 +224,12 @@ fn told(union: &Union) -> String {
         Form::List => "list",
         Form::Map => "map",
     };
-    format!("{}: {} ({form} form, from {})", union.path(), words.join(" "), union.source())
+    let declaration = union.declaration().map(|name| format!(" {name}")).unwrap_or_default();
+    let action = match union.action() {
+        Action::Deny => "",
+        Action::Warn => ", only warns",
+    };
+    format!("{}: {} ({form} form, from {}{declaration}{action})", union.path(), words.join(" "), union.source())
 }
 
 #[test]
@@ -194,7 +250,7 @@ fn every_case_of_a_declaration_holds() {
             }
         }
     }
-    assert!(cases > 40, "only {cases} cases were found");
+    assert!(cases > 90, "only {cases} cases were found");
     assert!(failures.is_empty(), "{} of {cases} cases do not hold:\n  {}", failures.len(), failures.join("\n  "));
 }
 
@@ -248,6 +304,76 @@ fn documents_that_are_no_definitions_are_refused_with_the_reason() {
         let error = Definition::from_json(&text).unwrap_err().to_string();
         assert!(error.contains(says), "{text}: {error}");
     }
+}
+
+#[test]
+fn documents_that_are_no_declarations_are_refused_with_the_reason() {
+    let spec = json!({"target": {"group": GROUP, "kind": "Thing"}, "validationActions": ["Deny"],
+        "unions": [{"path": "spec", "discriminator": "type", "fieldMembers": {"A": {"name": "a"}}}]});
+    let good = union_declaration("good", &spec);
+    assert!(Declaration::from_json(&good.to_string()).is_ok());
+    let with = |pointer: &str, value: Value| {
+        let mut changed = good.clone();
+        *changed.pointer_mut(pointer).unwrap() = value;
+        changed.to_string()
+    };
+    for (text, says) in [
+        (String::new(), "EOF"),
+        ("7".to_owned(), "UnionDeclaration"),
+        (with("/kind", json!("Deployment")), "`Deployment`"),
+        (with("/apiVersion", json!("kube-unions.dev/v1")), "`kube-unions.dev/v1`"),
+        (with("/metadata", json!({})), "name"),
+        (with("/spec", Value::Null), "spec"),
+        (with("/spec", json!({"unions": []})), "`target`"),
+        (with("/spec", json!({"target": {"kind": "Thing"}})), "`unions`"),
+        (with("/spec/target", json!("Thing")), "spec.target"),
+        (with("/spec/target/kind", json!(7)), "spec.target.kind"),
+        (with("/spec/target", json!({"group": GROUP})), "`kind`"),
+        (with("/spec/target", json!({"kind": "Thing", "resource": "things"})), "`resource`"),
+        (with("/spec/target", json!({"kind": "Thing", "versions": "v1"})), "spec.target.versions"),
+        (with("/spec/validationActions", json!(["Audit"])), "`Audit`"),
+        (with("/spec/validationActions", json!("Deny")), "spec.validationActions"),
+        (with("/spec/unions", json!({})), "spec.unions"),
+        (with("/spec/unions/0/path", Value::Null), "spec.unions[0].path"),
+        (with("/spec/unions/0", json!({"fieldMembers": {}})), "`path`"),
+        (with("/spec/unions/0/discriminator", json!(["type"])), "spec.unions[0].discriminator"),
+        (with("/spec/unions/0/fieldMembers", json!(["a"])), "spec.unions[0].fieldMembers"),
+        (with("/spec/unions/0/fieldMembers/A", json!("a")), "spec.unions[0].fieldMembers.A"),
+        (with("/spec/unions/0/fieldMembers/A", json!({"field": "a"})), "`field`"),
+        (with("/spec/unions/0/fieldMembers/A", json!({"name": "a", "optional": "yes"})), "optional"),
+        (
+            with("/spec/unions/0", json!({"path": "spec", "fieldsToDiscriminateBy": {"a": null}})),
+            "fieldsToDiscriminateBy",
+        ),
+        (
+            with("/spec/unions/0", json!({"path": "spec", "fields-to-discriminateBy": {"a": "A"}})),
+            "`fields-to-discriminateBy`",
+        ),
+    ] {
+        let error = Declaration::from_json(&text).unwrap_err().to_string();
+        assert!(error.contains(says), "{text}: {error}");
+    }
+}
+
+#[test]
+fn ten_thousand_declarations_leave_the_good_one_in_force() {
+    let schema = json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}});
+    let mut target =
+        Definition::from_json(&definition(&Map::new(), &[version("v1", &schema, false)]).to_string()).unwrap();
+    for number in 0..10_000 {
+        let path = if number == 5_000 { "" } else { "nowhere" };
+        let spec = json!({"target": {"group": GROUP, "kind": "Thing"},
+            "unions": [{"path": path, "fieldsToDiscriminateBy": {"a": "A", "b": "B"}}]});
+        let document = union_declaration(&format!("d{number:05}"), &spec).to_string();
+        let (declaration, faults) = Declaration::from_json(&document).unwrap();
+        assert_eq!(faults, []);
+        assert!(target.declare(&declaration));
+    }
+    let mut builder = Builder::new();
+    builder.apply(target);
+    let catalog = builder.build();
+    assert_eq!(unions(&catalog), ["v1 : A=a B=b (list form, from declaration d05000)"]);
+    assert_eq!(catalog.faults().len(), 9_999);
 }
 
 #[test]

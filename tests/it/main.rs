@@ -14,12 +14,15 @@ mod cases;
 mod cli;
 #[cfg(feature = "server")]
 mod cluster;
+#[cfg(feature = "server")]
+mod custom_resource;
 mod declarations;
 mod invariants;
 mod laws;
 mod layers;
 mod manifests;
 mod matrix;
+mod presets;
 mod samples;
 #[cfg(feature = "server")]
 mod server;

@@ -1,15 +1,16 @@
 //! The samples of `manifests/samples`: every file does what its name says.
 
-use crate::api_server::{Cause, Verdict, Write, catalog};
+use crate::api_server::{Cause, Verdict, Write};
 use crate::laws::admit_lawfully;
 use crate::manifests::{files, parse};
-use kube_unions::catalog::Catalog;
+use kube_unions::catalog::{Builder, Catalog};
+use kube_unions::declaration::{Declaration, Definition, Severity};
 use kube_unions::union::Form;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-const FOLDERS: [&str; 6] = ["backup", "monitor", "pipeline", "rollout", "route", "source"];
+const FOLDERS: [&str; 7] = ["backup", "declared", "monitor", "pipeline", "rollout", "route", "source"];
 
 /// A `rejected-*.want.yaml`.
 #[derive(Deserialize)]
@@ -45,8 +46,16 @@ impl Sample {
         self.read("crd.yaml").unwrap_or_else(|| panic!("{} has no CRD", self.folder))
     }
 
+    /// The `UnionDeclaration` of a CRD that declares nothing itself.
+    fn declaration(&self) -> Option<Declaration> {
+        let document: Value = self.read("declaration.yaml")?;
+        let (declaration, faults) = Declaration::from_json(&document.to_string()).unwrap();
+        assert_eq!(faults, [], "{}", self.folder);
+        Some(declaration)
+    }
+
     fn catalog(&self) -> Catalog {
-        catalog(&[&self.definition()])
+        catalog([self])
     }
 
     /// The write from `<stem>.old.yaml` to `<stem>.new.yaml`.
@@ -63,13 +72,31 @@ impl Sample {
     }
 }
 
+/// What the samples declare between them, which may earn warnings and nothing worse.
+fn catalog<'s>(samples: impl IntoIterator<Item = &'s Sample>) -> Catalog {
+    let mut builder = Builder::new();
+    for sample in samples {
+        let mut definition = Definition::from_json(&sample.definition().to_string()).unwrap();
+        if let Some(declaration) = sample.declaration() {
+            let silent = definition.versions().iter().all(|version| version.declarations().is_empty());
+            assert!(silent, "{} declares its unions twice", sample.folder);
+            assert!(definition.declare(&declaration), "{} is declared to be something else", sample.folder);
+        }
+        builder.apply(definition);
+    }
+    let catalog = builder.build();
+    let errors = catalog.faults().iter().filter(|fault| fault.severity == Severity::Error);
+    assert_eq!(errors.collect::<Vec<_>>(), Vec::<&_>::new());
+    catalog
+}
+
 #[test]
 fn every_folder_has_a_definition_and_objects_of_all_three_sorts_and_nothing_else() {
     let samples = Sample::all();
     let folders: Vec<_> = samples.iter().map(|sample| sample.folder.as_str()).collect();
     assert_eq!(folders, FOLDERS);
     for sample in samples {
-        let mut used = BTreeSet::from(["crd.yaml".to_owned()]);
+        let mut used = BTreeSet::from(["crd.yaml", "declaration.yaml"].map(str::to_owned));
         used.extend(sample.stems("valid-", ".yaml").map(|stem| format!("{stem}.yaml")));
         for sort in ["normalized-", "rejected-"] {
             for stem in sample.stems(sort, ".want.yaml") {
@@ -86,8 +113,7 @@ fn every_folder_has_a_definition_and_objects_of_all_three_sorts_and_nothing_else
 
 #[test]
 fn all_definitions_stand_beside_each_other() {
-    let definitions: Vec<_> = Sample::all().iter().map(Sample::definition).collect();
-    let catalog = catalog(&definitions.iter().collect::<Vec<_>>());
+    let catalog = catalog(&Sample::all());
     let found: Vec<_> = catalog
         .entries()
         .iter()
@@ -111,6 +137,8 @@ fn all_definitions_stand_beside_each_other() {
         [
             ("Backup", "spec.destination", Form::List, Some("type")),
             ("Backup", "status", Form::List, Some("phase")),
+            ("Issuer", "spec", Form::List, None),
+            ("Issuer", "spec.acme.solvers[*]", Form::Map, Some("challenge")),
             ("Monitor", "spec.endpoints[*].auth", Form::Map, Some("type")),
             ("Monitor", "spec.endpoints[*].relabelings[*]", Form::Map, Some("action")),
             ("Pipeline", "spec.steps.*", Form::List, None),

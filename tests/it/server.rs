@@ -1,6 +1,7 @@
 //! The server as a client sees it: over loopback, byte by byte where it matters.
 
 mod certificate;
+mod declarations;
 #[cfg(feature = "cli")]
 mod process;
 mod wire;

@@ -1,7 +1,7 @@
 //! The checks of one declaration against the object it stands on.
 
 use super::PlaceFaultKind as Kind;
-use crate::schema::{Declared, DefaultValue, ListUnion, MapUnion, Schema};
+use crate::schema::{Declared, DefaultValue, ListUnion, MapUnion, Schema, Source};
 use crate::union::plan::Role;
 use crate::union::{Choice, Form, MemberSet, Selected, Union};
 use std::collections::BTreeMap;
@@ -75,6 +75,18 @@ pub(super) fn map(union: &MapUnion, discriminator: &str, schema: &Schema) -> Res
         .map(|(value, member)| choice(&members, value, member.as_ref().map(|member| (&*member.name, member.optional))))
         .collect();
     Ok(Checked { form: Form::Map, discriminator: Some(discriminator.into()), members, choices })
+}
+
+/// Checks what an API server publishes of its own types more closely: its generator takes the name of a Go field for the value,
+/// which is often wrong, so values that no enum confirms are not trusted.
+pub(super) fn published(checked: Checked, source: Source, schema: &Schema) -> Result<Checked, Vec<Kind>> {
+    match checked.discriminator_in(schema) {
+        Some((name, discriminator)) if source == Source::Published && discriminator.values.is_none() => {
+            let values = checked.choices.iter().map(|choice| choice.value.clone()).collect();
+            Err(vec![Kind::ValuesUnconfirmed { discriminator: name.into(), values }])
+        }
+        _ => Ok(checked),
+    }
 }
 
 /// Checks that no union of the object has one of the fields already.

@@ -88,6 +88,14 @@ pub enum PlaceFaultKind {
         /// The value in the enum.
         value: Box<str>,
     },
+    /// Values that a published union names and that no enum confirms.
+    #[error("the published values {} can't be trusted, for `{discriminator}` has no enum that confirms them; declare the union by a UnionDeclaration", quoted(.values))]
+    ValuesUnconfirmed {
+        /// The discriminator.
+        discriminator: Box<str>,
+        /// The published values.
+        values: Vec<Box<str>>,
+    },
     /// Nothing is declared.
     #[error("no member is declared; name at least one or remove the declaration")]
     NoMembers,
@@ -135,4 +143,8 @@ impl fmt::Display for PlaceFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.place, self.kind)
     }
+}
+
+fn quoted(names: &[Box<str>]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }

@@ -2,7 +2,7 @@
 
 use kube_unions::admission;
 use kube_unions::catalog::Catalog;
-use kube_unions::server::{Addresses, CertificateSource, Config, Reviewer, Server};
+use kube_unions::server::{Addresses, CertificateSource, Config, Inspector, Reviewer, Server};
 use kube_unions::telemetry::Metrics;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -47,12 +47,27 @@ impl Running {
         running
     }
 
+    /// With an empty catalog in force, and somebody to judge declarations.
+    pub(crate) async fn inspecting(inspector: Inspector) -> Self {
+        let running = Self::new(|_| {}, Arc::new(admission::review), Some(inspector)).await;
+        running.catalogs.send_replace(Some(Arc::default()));
+        running.until_ready().await;
+        running
+    }
+
     pub(crate) async fn without_catalog(change: impl FnOnce(&mut Config), reviewer: Reviewer) -> Self {
+        Self::new(change, reviewer, None).await
+    }
+
+    async fn new(change: impl FnOnce(&mut Config), reviewer: Reviewer, inspector: Option<Inspector>) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let ca_file = directory.path().join("ca.crt");
         let mut config = config(CertificateSource::SelfSigned { ca_file: ca_file.clone() });
         change(&mut config);
-        let server = Server::with_reviewer(config, Metrics::new(), reviewer).await.unwrap();
+        let mut server = Server::with_reviewer(config, Metrics::new(), reviewer).await.unwrap();
+        if let Some(inspector) = inspector {
+            server = server.inspecting_with(inspector);
+        }
         // Absent where the test brings a certificate of its own.
         let tls = if ca_file.exists() { trusting(&ca_file, None) } else { trusting_none() };
         let addresses = server.addresses();

@@ -1,0 +1,62 @@
+//! The kinds of some documents: CRDs, `UnionDeclaration`s and saved OpenAPI documents, put together into one catalog.
+//!
+//! A declaration goes onto the CRD of its target; where there is none, the target is a built-in type, and its schema is in the
+//! OpenAPI documents.
+
+mod assembly;
+mod parts;
+
+pub(super) use assembly::Assembly;
+
+use self::parts::Parts;
+use super::manifest::{self, Document};
+use crate::catalog::Catalog;
+use anyhow::bail;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+/// Where the kinds come from, for the commands that judge objects.
+#[derive(Debug, Args)]
+pub(super) struct Kinds {
+    /// Files and folders with CRDs, `UnionDeclarations` and saved OpenAPI documents, `-` is standard input
+    ///
+    /// Folders are searched for .yaml, .yml and .json, hidden ones excepted. Documents of other kinds are passed over. For
+    /// built-in types save the OpenAPI document of their group: `kubectl get --raw /openapi/v3/apis/apps/v1`.
+    #[arg(long, required = true, num_args = 1.., value_name = "PATH")]
+    from: Vec<PathBuf>,
+    /// Whether unions count that OpenAPI documents themselves declare for built-in types
+    #[arg(long, value_enum, default_value_t)]
+    builtin_unions: BuiltinUnions,
+}
+
+/// Whether the unions that OpenAPI documents publish for built-in types are in force.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum BuiltinUnions {
+    /// They are not: some of them are wrong
+    #[default]
+    Ignored,
+    /// They are, where their values can be checked and are right
+    #[value(name = "openapi")]
+    OpenApi,
+}
+
+impl Kinds {
+    pub(super) fn catalog(&self) -> anyhow::Result<Catalog> {
+        catalog(&self.from, self.builtin_unions)
+    }
+}
+
+/// The catalog of what files and folders hold; documents of other kinds are passed over.
+pub(super) fn catalog(paths: &[PathBuf], builtin: BuiltinUnions) -> anyhow::Result<Catalog> {
+    let assembly = assemble(manifest::read(paths)?, builtin);
+    manifest::fail_on(&assembly.problems)?;
+    if let Some(lack) = assembly.lack(paths) {
+        bail!(lack);
+    }
+    Ok(assembly.catalog)
+}
+
+/// Compiles what is declared in some documents. A problem with one leaves the others in force.
+pub(super) fn assemble(documents: Vec<Document>, builtin: BuiltinUnions) -> Assembly {
+    Parts::read(documents).assemble(builtin)
+}

@@ -1,0 +1,195 @@
+//! How the parts of kinds are put together, and what comes of it.
+
+use super::BuiltinUnions;
+use super::parts::Parts;
+use crate::catalog::{Builder, Catalog};
+use crate::cli::manifest::{self, Document, Problem};
+use crate::declaration::{Declaration, Definition, DefinitionError, Fault, OpenApi, Severity, Source, Target};
+use crate::schema::{EXTENSION, Kind};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// What documents come to: the unions in force, and where everything that is wrong stands.
+#[derive(Debug, Default)]
+pub(in crate::cli) struct Assembly {
+    pub(in crate::cli) catalog: Catalog,
+    pub(in crate::cli) problems: Vec<Problem>,
+    /// CRDs, by name.
+    definitions: BTreeMap<String, Document>,
+    /// `UnionDeclaration`s, by name.
+    declarations: BTreeMap<String, Document>,
+    targets: Vec<Target>,
+    openapi: Vec<(PathBuf, OpenApi)>,
+    builtin: BuiltinUnions,
+}
+
+/// A group and a kind, of whichever version.
+type GroupKind = (Box<str>, Box<str>);
+
+impl Parts {
+    /// Compiles everything, each declaration grafted onto its target.
+    pub(super) fn assemble(mut self, builtin: BuiltinUnions) -> Assembly {
+        let mut builder = Builder::new();
+        let mut described: BTreeSet<GroupKind> = BTreeSet::new();
+        let mut definitions = BTreeMap::new();
+        for (name, (document, definition)) in std::mem::take(&mut self.definitions) {
+            described.insert((definition.group().into(), definition.kind().into()));
+            builder.apply(self.declared(definition));
+            definitions.insert(name, document);
+        }
+
+        let targets: Vec<Target> = self.declarations().map(|declaration| declaration.target().clone()).collect();
+        let mut wanted: BTreeSet<GroupKind> =
+            targets.iter().map(|target| (target.group.as_str().into(), target.kind.as_str().into())).collect();
+        let published = builtin == BuiltinUnions::OpenApi;
+        if published {
+            wanted.extend(self.publishing());
+        }
+        for (group, kind) in wanted.difference(&described.clone()) {
+            let documents = self.openapi.iter().map(|(_, openapi)| openapi);
+            match Definition::from_openapi(documents, group, kind, published) {
+                Ok(definition) => {
+                    described.insert((group.clone(), kind.clone()));
+                    builder.apply(self.declared(definition));
+                }
+                Err(DefinitionError::NotDescribed(_)) => {}
+                Err(error) => self.problems.push(self.undescribed(group, kind, error)),
+            }
+        }
+
+        // Without a schema of anything, or with one that can't be read, a missing target is nothing to report.
+        let complete = self.problems.is_empty() && !(definitions.is_empty() && self.openapi.is_empty());
+        let mut declarations = BTreeMap::new();
+        for (name, (document, (declaration, mut faults))) in self.declarations {
+            let Target { group, kind, .. } = declaration.target();
+            let missing = !described.contains(&(group.as_str().into(), kind.as_str().into()));
+            if complete && missing && !kind.is_empty() {
+                faults.push(target_missing(&declaration));
+            }
+            builder.report(&name, faults);
+            declarations.insert(name, document);
+        }
+        Assembly {
+            catalog: builder.build(),
+            problems: self.problems,
+            definitions,
+            declarations,
+            targets,
+            openapi: self.openapi.into_iter().map(|(document, openapi)| (document.file, openapi)).collect(),
+            builtin,
+        }
+    }
+
+    /// In the order of their names, which decides between two that contradict each other.
+    fn declarations(&self) -> impl Iterator<Item = &Declaration> {
+        self.declarations.values().map(|(_, (declaration, _))| declaration)
+    }
+
+    fn declared(&self, mut definition: Definition) -> Definition {
+        for declaration in self.declarations() {
+            definition.declare(declaration);
+        }
+        definition
+    }
+
+    /// The kinds whose schemas have unions of their own.
+    fn publishing(&self) -> BTreeSet<GroupKind> {
+        let mut publishing = BTreeSet::new();
+        // Following every reference of every kind takes its time, the word is found at once.
+        for (_, openapi) in self.openapi.iter().filter(|(document, _)| document.text.contains(EXTENSION)) {
+            let kinds: BTreeSet<GroupKind> = openapi.kinds().map(group_kind).collect();
+            // One that can't be read may have some: whoever reads it next says what is wrong with it.
+            let publishes = |(group, kind): &GroupKind| {
+                Definition::from_openapi([openapi], group, kind, true).map_or(true, |it| has_unions(&it))
+            };
+            publishing.extend(kinds.into_iter().filter(publishes));
+        }
+        publishing
+    }
+
+    /// What is wrong with the document that should describe a kind.
+    fn undescribed(&self, group: &str, kind: &str, error: DefinitionError) -> Problem {
+        let describes = |openapi: &OpenApi| openapi.kinds().any(|it| (&*it.group, &*it.kind) == (group, kind));
+        let document = self.openapi.iter().find(|(_, openapi)| describes(openapi));
+        let file = document.map_or(Path::new(""), |(document, _)| &document.file);
+        Problem::of_file(file, format!("the kind `{kind}`: {:#}", anyhow::Error::new(error)))
+    }
+}
+
+impl Assembly {
+    /// The file, and line and column in it, of what is at fault.
+    pub(in crate::cli) fn place_of(&self, fault: &Fault) -> Option<(&Path, Option<(usize, usize)>)> {
+        let document = match &fault.declaration {
+            Some(name) => self.declarations.get(name),
+            None => self.definitions.get(&fault.definition),
+        };
+        if let Some(document) = document {
+            return Some((&document.file, document.position(&fault.pointer)));
+        }
+        // What an OpenAPI document publishes stands in as many places as refer to it.
+        let describes = |kind: &Kind| {
+            fault.version.as_deref().is_none_or(|version| *version == *kind.version)
+                && display(&kind.group, &kind.kind) == fault.definition
+        };
+        let (file, _) = self.openapi.iter().find(|(_, openapi)| openapi.kinds().any(describes))?;
+        Some((file, None))
+    }
+
+    /// What is not there and would have to be, for there to be any unions; none if there may be some.
+    pub(in crate::cli) fn lack(&self, paths: &[PathBuf]) -> Option<String> {
+        let paths = manifest::list(paths);
+        if !self.definitions.is_empty() {
+            return None;
+        }
+        match (self.targets.first(), self.openapi.is_empty()) {
+            (Some(_), false) => None,
+            (Some(target), true) => Some(format!(
+                "only UnionDeclarations in {paths}, and nothing that describes the kinds they are about: give {}",
+                description_of(target)
+            )),
+            (None, false) if self.builtin == BuiltinUnions::OpenApi => None,
+            (None, false) => Some(format!(
+                "only OpenAPI documents in {paths}, and nothing that declares unions of their kinds: give \
+                 UnionDeclarations, or --builtin-unions=openapi for those that the documents publish"
+            )),
+            (None, true) => Some(format!(
+                "no CustomResourceDefinition in {paths}, and no UnionDeclaration with an OpenAPI document"
+            )),
+        }
+    }
+}
+
+fn target_missing(declaration: &Declaration) -> Fault {
+    let target = declaration.target();
+    Fault {
+        definition: target.display(),
+        declaration: Some(declaration.name().to_owned()),
+        version: None,
+        path: String::new(),
+        severity: Severity::Error,
+        source: Some(Source::Declaration),
+        pointer: "/spec/target".to_owned(),
+        message: format!("nothing here describes the target; give {}", description_of(target)),
+    }
+}
+
+/// What would describe a kind.
+fn description_of(Target { group, versions, .. }: &Target) -> String {
+    let version = versions.first().map_or("v1", String::as_str);
+    let path = if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") };
+    format!(
+        "the CustomResourceDefinition, or for a built-in type an OpenAPI document: `kubectl get --raw /openapi/v3/{path}`"
+    )
+}
+
+fn display(group: &str, kind: &str) -> String {
+    if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") }
+}
+
+fn group_kind(Kind { group, kind, .. }: &Kind) -> GroupKind {
+    (group.clone(), kind.clone())
+}
+
+fn has_unions(definition: &Definition) -> bool {
+    definition.versions().iter().any(|version| !version.declarations().is_empty())
+}

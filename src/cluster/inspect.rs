@@ -1,0 +1,106 @@
+//! What would become of a `UnionDeclaration`, asked before it is stored.
+
+use super::known::{GroupKind, Known, versions};
+use super::schemas::{SchemaError, Schemas};
+use crate::catalog::Builder;
+use crate::declaration::{Declaration, Definition, DefinitionError, Fault, Severity, Source};
+use crate::telemetry::with_causes;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InspectError {
+    /// The schema of the target could not be had.
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
+    /// The schema of the target cannot be used.
+    #[error("the schema of the target cannot be used")]
+    Target(#[from] DefinitionError),
+    /// Compiling was cut off.
+    #[error("compiling ended badly")]
+    CutOff,
+}
+
+/// Everything wrong with a declaration, given as the JSON text of the whole object, if it were applied now.
+pub(super) async fn inspect(
+    schemas: &Schemas,
+    known: &Mutex<Known>,
+    published: bool,
+    object: &str,
+) -> Result<Vec<Fault>, InspectError> {
+    let (declaration, mut faults) = match Declaration::from_json(object) {
+        Ok(read) => read,
+        Err(error) => return Ok(vec![unreadable(&error)]),
+    };
+    let kind = GroupKind::of(declaration.target());
+    if kind.kind.is_empty() {
+        return Ok(faults);
+    }
+    let (defined_by, mut declarations) = {
+        let known = known.lock().unwrap_or_else(PoisonError::into_inner);
+        (known.definition(&kind).map(str::to_owned), known.declarations(&kind))
+    };
+    let name = declaration.name().to_owned();
+    declarations.retain(|other| other.name() != name);
+    declarations.push(Arc::new(declaration));
+    declarations.sort_by(|one, other| one.name().cmp(other.name()));
+
+    let raw = match defined_by {
+        Some(definition) => schemas.definition(&definition).await?,
+        None => None,
+    };
+    let definition = if let Some(raw) = raw {
+        // One that cannot be read is reported as such; the declaration is not at fault.
+        let Ok(parts) = raw.parts() else { return Ok(faults) };
+        Some(Definition::from_parts(raw.name(), &parts.annotations, parts.spec.get())?)
+    } else {
+        let index = schemas.index().await?;
+        let versions = if published { None } else { versions(declarations.iter().map(AsRef::as_ref)) };
+        let edition = schemas.edition(&index, &kind, versions.as_ref()).await?;
+        match Definition::from_openapi(edition.documents.iter().map(AsRef::as_ref), &kind.group, &kind.kind, published)
+        {
+            Ok(definition) => Some(definition),
+            Err(DefinitionError::NotDescribed(_)) => None,
+            Err(error) => return Err(error.into()),
+        }
+    };
+    let Some(mut definition) = definition else {
+        faults.push(Fault { severity: Severity::Warning, ..missing(&kind, &name) });
+        return Ok(faults);
+    };
+    // On a thread of its own: a large schema takes some milliseconds.
+    let compiled = tokio::task::spawn_blocking(move || {
+        for declaration in &declarations {
+            definition.declare(declaration);
+        }
+        let mut builder = Builder::new();
+        builder.apply(definition);
+        builder.build()
+    });
+    let catalog = compiled.await.map_err(|_| InspectError::CutOff)?;
+    let own = catalog.faults().iter().filter(|fault| fault.declaration.as_deref() == Some(&*name));
+    faults.extend(own.cloned());
+    Ok(faults)
+}
+
+/// The target of a declaration is not there.
+pub(super) fn missing(kind: &GroupKind, declaration: &str) -> Fault {
+    let message = format!(
+        "the cluster has no kind `{kind}`; correct the target, or install its CRD, and the declaration takes effect"
+    );
+    Fault {
+        declaration: Some(declaration.to_owned()),
+        source: Some(Source::Declaration),
+        pointer: "/spec/target".to_owned(),
+        ..Fault::unreadable(&kind.to_string(), message)
+    }
+}
+
+fn unreadable(error: &dyn std::error::Error) -> Fault {
+    Fault {
+        source: Some(Source::Declaration),
+        pointer: "/spec".to_owned(),
+        ..Fault::unreadable("UnionDeclaration", with_causes(error))
+    }
+}

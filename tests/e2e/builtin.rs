@@ -1,0 +1,193 @@
+//! Built-in types under test: a cluster whose writes of them are sent to a webhook, and `UnionDeclaration`s to switch on and
+//! off. Presets change what built-in types do, so whoever switches them needs a cluster of its own.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::cluster::Cluster;
+use crate::http::Answer;
+use crate::kubectl::Kubectl;
+use crate::wait::{eventually, for_some};
+
+/// The folder of the presets.
+pub(crate) const PRESETS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/presets");
+
+/// For what happens in the background; far more than it takes.
+const SETTLED: Duration = Duration::from_secs(20);
+
+/// The kinds that presets are about: group, version, kind, plural, and whether its objects are in namespaces.
+pub(crate) const WITH_PRESETS: [(&str, &str, &str, &str, bool); 13] = [
+    ("", "v1", "PersistentVolume", "persistentvolumes", false),
+    ("", "v1", "Pod", "pods", true),
+    ("", "v1", "PodTemplate", "podtemplates", true),
+    ("", "v1", "ReplicationController", "replicationcontrollers", true),
+    ("apps", "v1", "DaemonSet", "daemonsets", true),
+    ("apps", "v1", "Deployment", "deployments", true),
+    ("apps", "v1", "ReplicaSet", "replicasets", true),
+    ("apps", "v1", "StatefulSet", "statefulsets", true),
+    ("autoscaling", "v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers", true),
+    ("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", true),
+    ("batch", "v1", "CronJob", "cronjobs", true),
+    ("batch", "v1", "Job", "jobs", true),
+    ("networking.k8s.io", "v1", "Ingress", "ingresses", true),
+];
+
+/// Other kinds of the corpus.
+const WITHOUT_PRESETS: [(&str, &str, &str, &str, bool); 9] = [
+    ("", "v1", "ConfigMap", "configmaps", true),
+    ("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", true),
+    ("", "v1", "Secret", "secrets", true),
+    ("", "v1", "Service", "services", true),
+    ("", "v1", "ServiceAccount", "serviceaccounts", true),
+    ("coordination.k8s.io", "v1", "Lease", "leases", true),
+    ("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", true),
+    ("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", true),
+    ("rbac.authorization.k8s.io", "v1", "Role", "roles", true),
+];
+
+/// A cluster whose webhook can be sent every write of the kinds above.
+pub(crate) struct BuiltIn {
+    pub(crate) cluster: Cluster,
+    pub(crate) kubectl: Kubectl,
+}
+
+/// What a `UnionDeclaration`'s condition `Accepted` says about its present generation.
+#[derive(Debug, Clone)]
+pub(crate) struct Accepted {
+    pub(crate) status: String,
+    pub(crate) reason: String,
+    pub(crate) message: String,
+}
+
+impl BuiltIn {
+    /// A cluster for one test alone. Nothing is declared yet, and no write is sent to the webhook.
+    pub(crate) fn own() -> Option<Self> {
+        let cluster = Cluster::own()?;
+        let kubectl = cluster.control_plane.kubectl("built-in");
+        Some(Self { cluster, kubectl })
+    }
+
+    /// Sends writes of the kinds above to the webhook, as the shipped registration does: when it is down, they pass.
+    pub(crate) fn register(&self) {
+        let rules = WITH_PRESETS.iter().chain(&WITHOUT_PRESETS).map(|(group, version, _, plural, _)| {
+            json!({
+                "apiGroups": [group],
+                "apiVersions": [version],
+                "operations": ["CREATE", "UPDATE"],
+                "resources": [plural, format!("{plural}/status")],
+            })
+        });
+        let rules: Vec<Value> = rules.collect();
+        let registration = self.cluster.webhook.registration_of("built-in.tests.example", &rules, "Ignore");
+        self.kubectl.apply(&registration.to_string()).accepted();
+    }
+
+    /// Applies every preset, and waits until all are accepted and the API server has been seen to ask the webhook.
+    pub(crate) fn switch_presets_on(&self) {
+        self.register();
+        self.kubectl.run(&["apply", "-k", PRESETS]).accepted();
+        for name in self.declarations() {
+            let accepted = wait_for_verdict(&self.kubectl, &name);
+            assert_eq!(accepted.status, "True", "{name}: {accepted:?}");
+        }
+        let probe = json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "probe", "namespace": "default"},
+            "spec": {
+                "selector": {"matchLabels": {"app": "probe"}},
+                "template": {
+                    "metadata": {"labels": {"app": "probe"}},
+                    "spec": {"containers": [{"name": "main", "image": "example.com/app:1"}]},
+                },
+            },
+        });
+        let reached = eventually(SETTLED, || {
+            let answer = self.send("POST", &format!("{}?dryRun=All", collection(&probe)), "application/json", &probe);
+            answer.is_success()
+                && ["mutate", "validate"].iter().all(|phase| self.cluster.webhook.reviews("apps", phase) > 0)
+        });
+        assert!(reached, "reviews of Deployments never reached the webhook:\n{}", self.cluster.webhook.log());
+    }
+
+    /// The names of all `UnionDeclaration`s.
+    pub(crate) fn declarations(&self) -> Vec<String> {
+        let list = self.kubectl.run(&["get", "uniondeclarations", "-o", "json"]).accepted().json();
+        let items = list["items"].as_array().expect("a list has items");
+        items.iter().map(|item| item["metadata"]["name"].as_str().expect("an object has a name").to_owned()).collect()
+    }
+
+    #[track_caller]
+    pub(crate) fn send(&self, method: &str, path: &str, content_type: &str, body: &Value) -> Answer {
+        let body = if method == "GET" { String::new() } else { body.to_string() };
+        let client = self.cluster.control_plane.client();
+        client.send(method, path, content_type, body.as_bytes()).expect("the API server answers")
+    }
+
+    #[track_caller]
+    pub(crate) fn create(&self, object: &Value) -> Answer {
+        self.send("POST", &collection(object), "application/json", object)
+    }
+
+    /// Replaces what is stored, whatever its version.
+    #[track_caller]
+    pub(crate) fn replace(&self, object: &Value) -> Answer {
+        let mut object = object.clone();
+        object["metadata"]["resourceVersion"] = self.stored(&object)["metadata"]["resourceVersion"].clone();
+        self.send("PUT", &path(&object), "application/json", &object)
+    }
+
+    #[track_caller]
+    pub(crate) fn patch(&self, object: &Value, content_type: &str, patch: &Value) -> Answer {
+        self.send("PATCH", &path(object), content_type, patch)
+    }
+
+    /// Server-side apply from the given manager, taking fields over.
+    #[track_caller]
+    pub(crate) fn apply(&self, object: &Value, manager: &str) -> Answer {
+        let path = format!("{}?fieldManager={manager}&force=true", path(object));
+        self.send("PATCH", &path, "application/apply-patch+yaml", object)
+    }
+
+    #[track_caller]
+    pub(crate) fn stored(&self, object: &Value) -> Value {
+        let answer = self.send("GET", &path(object), "application/json", &Value::Null);
+        assert!(answer.is_success(), "cannot be read: {answer:?}");
+        answer.body
+    }
+}
+
+/// What the condition says about the present generation, if it says anything.
+pub(crate) fn verdict(kubectl: &Kubectl, declaration: &str) -> Option<Accepted> {
+    let declaration = kubectl.run(&["get", "uniondeclaration", declaration, "-o", "json"]).accepted().json();
+    let conditions = declaration["status"]["conditions"].as_array()?;
+    let condition = conditions.iter().find(|condition| condition["type"] == "Accepted")?;
+    let text = |field: &str| condition[field].as_str().unwrap_or_default().to_owned();
+    let current = condition["observedGeneration"] == declaration["metadata"]["generation"];
+    current.then(|| Accepted { status: text("status"), reason: text("reason"), message: text("message") })
+}
+
+/// Waits until the condition is about the present generation.
+#[track_caller]
+pub(crate) fn wait_for_verdict(kubectl: &Kubectl, declaration: &str) -> Accepted {
+    for_some(SETTLED, || verdict(kubectl, declaration))
+        .unwrap_or_else(|| panic!("`{declaration}` never got a condition about its present generation"))
+}
+
+/// The path of the collection that an object belongs to.
+pub(crate) fn collection(object: &Value) -> String {
+    let api_version = object["apiVersion"].as_str().expect("an object has an apiVersion");
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let known = WITH_PRESETS.iter().chain(&WITHOUT_PRESETS);
+    let (.., plural, namespaced) = known
+        .copied()
+        .find(|kind| (kind.0, kind.1) == (group, version) && object["kind"] == kind.2)
+        .unwrap_or_else(|| panic!("the plural of {} is not listed", object["kind"]));
+    let root = if group.is_empty() { "/api".to_owned() } else { format!("/apis/{group}") };
+    let namespace = if namespaced { "/namespaces/default" } else { "" };
+    format!("{root}/{version}{namespace}/{plural}")
+}
+
+/// The path of an object.
+pub(crate) fn path(object: &Value) -> String {
+    format!("{}/{}", collection(object), object["metadata"]["name"].as_str().expect("an object has a name"))
+}

@@ -1,0 +1,295 @@
+//! What users do to Deployments and their like, without and with the presets, and what never happens to them.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::builtin::{BuiltIn, PRESETS, collection, wait_for_verdict};
+use crate::kind::documents;
+use crate::kubectl::Output;
+use crate::wait::eventually;
+
+const PROMISED: Duration = Duration::from_secs(1);
+
+/// A kind with a strategy, and the words in which the API server refuses what is left over from another one.
+struct Workload {
+    kind: &'static str,
+    resource: &'static str,
+    strategy: &'static str,
+    other: &'static str,
+    today: Option<&'static str>,
+}
+
+const WORKLOADS: [Workload; 3] = [
+    Workload {
+        kind: "Deployment",
+        resource: "deployment",
+        strategy: "strategy",
+        other: "Recreate",
+        today: Some("spec.strategy.rollingUpdate: Forbidden: may not be specified when strategy `type` is 'Recreate'"),
+    },
+    Workload {
+        kind: "StatefulSet",
+        resource: "statefulset",
+        strategy: "updateStrategy",
+        other: "OnDelete",
+        today: Some("only allowed for updateStrategy 'RollingUpdate'"),
+    },
+    // Here the API server lets what is left over stand, so there is no preset that could be right.
+    Workload { kind: "DaemonSet", resource: "daemonset", strategy: "updateStrategy", other: "OnDelete", today: None },
+];
+
+#[test]
+fn five_commands_fail_without_the_presets_and_work_with_them() {
+    let Some(cluster) = BuiltIn::own() else { return };
+    for workload in &WORKLOADS {
+        for attempt in workload.switch(&cluster, "without") {
+            match workload.today {
+                Some(today) => drop(attempt.output.refused(today)),
+                None => assert!(attempt.output.accepted().warned(&[]).succeeded()),
+            }
+        }
+        workload
+            .switch_volume(&cluster, "without")
+            .output
+            .refused("spec.template.spec.volumes[0].hostPath: Forbidden: may not specify more than 1 volume type");
+    }
+    cluster.switch_presets_on();
+    for workload in &WORKLOADS {
+        let (strategy, other) = (workload.strategy, workload.other);
+        for attempt in workload.switch(&cluster, "with") {
+            let output = attempt.output.accepted();
+            let stored = &cluster.stored(&attempt.object)["spec"][strategy];
+            if workload.today.is_some() {
+                let warning = format!("spec.{strategy}.rollingUpdate: cleared because `type` changed to \"{other}\"");
+                output.warned(&[&warning]);
+                assert_eq!(*stored, json!({"type": other}));
+            } else {
+                output.warned(&[]);
+                assert_eq!(*stored, json!({"type": other, "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}));
+            }
+        }
+        let attempt = workload.switch_volume(&cluster, "with");
+        attempt
+            .output
+            .accepted()
+            .warned(&["spec.template.spec.volumes[0].emptyDir: cleared because `hostPath` was set"]);
+        assert_eq!(
+            cluster.stored(&attempt.object)["spec"]["template"]["spec"]["volumes"],
+            json!([{"name": "v", "hostPath": {"path": "/x", "type": ""}}])
+        );
+    }
+}
+
+/// A command that was run, and the object it was about.
+struct Attempt {
+    object: Value,
+    output: Output,
+}
+
+impl Workload {
+    fn object(&self, name: &str) -> Value {
+        let mut object = json!({
+            "apiVersion": "apps/v1", "kind": self.kind, "metadata": {"name": name},
+            "spec": {
+                "selector": {"matchLabels": {"app": "x"}},
+                "template": {
+                    "metadata": {"labels": {"app": "x"}},
+                    "spec": {
+                        "containers": [{"name": "main", "image": "example.com/app:1"}],
+                        "volumes": [{"name": "v", "emptyDir": {}}],
+                    },
+                },
+            },
+        });
+        if self.kind == "StatefulSet" {
+            object["spec"]["serviceName"] = json!("x");
+        }
+        object
+    }
+
+    /// A fresh object, for which the server chose the strategy.
+    fn fresh(&self, cluster: &BuiltIn, name: &str) -> Value {
+        let object = self.object(name);
+        let created = cluster.create(&object);
+        assert!(created.is_success(), "{created:?}");
+        assert_eq!(created.body["spec"][self.strategy]["type"], "RollingUpdate");
+        object
+    }
+
+    /// The four ways to another strategy, each for a fresh object.
+    fn switch(&self, cluster: &BuiltIn, round: &str) -> Vec<Attempt> {
+        let kubectl = &cluster.kubectl;
+        let merge = json!({"spec": {self.strategy: {"type": self.other}}}).to_string();
+        let run = |way: &str, command: &dyn Fn(&str, &Value) -> Output| {
+            let object = self.fresh(cluster, &format!("{way}-{round}"));
+            let output = command(object["metadata"]["name"].as_str().unwrap(), &object);
+            Attempt { object, output }
+        };
+        vec![
+            run("merge", &|name, _| kubectl.run(&["patch", self.resource, name, "--type=merge", "-p", &merge])),
+            run("strategic", &|name, _| kubectl.run(&["patch", self.resource, name, "-p", &merge])),
+            run("server-side", &|_, object| {
+                let mut manifest = object.clone();
+                manifest["spec"][self.strategy] = json!({"type": self.other});
+                let args = ["apply", "--server-side", "--field-manager=x", "--force-conflicts", "-f", "-"];
+                kubectl.run_with(&args, &manifest.to_string())
+            }),
+            run("replace", &|name, _| {
+                let mut read = kubectl.run(&["get", self.resource, name, "-o", "json"]).accepted().json();
+                read["spec"][self.strategy]["type"] = json!(self.other);
+                kubectl.run_with(&["replace", "-f", "-"], &read.to_string())
+            }),
+        ]
+    }
+
+    /// The fifth command: another source for a volume.
+    fn switch_volume(&self, cluster: &BuiltIn, round: &str) -> Attempt {
+        let object = self.fresh(cluster, &format!("volume-{round}"));
+        let name = object["metadata"]["name"].as_str().unwrap();
+        let volume = json!({"name": "v", "hostPath": {"path": "/x"}});
+        let patch = json!({"spec": {"template": {"spec": {"volumes": [volume]}}}}).to_string();
+        let output = cluster.kubectl.run(&["patch", self.resource, name, "-p", &patch]);
+        Attempt { object, output }
+    }
+}
+
+#[test]
+fn a_rollout_goes_to_recreate_and_back_and_applying_again_changes_nothing() {
+    let Some(cluster) = BuiltIn::own() else { return };
+    cluster.switch_presets_on();
+    let client_side: &[&str] = &["apply", "-f", "-"];
+    let server_side: &[&str] = &["apply", "--server-side", "-f", "-"];
+    for (name, apply) in [("client-side", client_side), ("server-side", server_side)] {
+        let mut manifest = WORKLOADS[0].object(name);
+        let defaults = json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}});
+        let steps = [
+            (Value::Null, defaults.clone()),
+            (json!({"type": "Recreate"}), json!({"type": "Recreate"})),
+            (json!({"type": "RollingUpdate"}), defaults.clone()),
+            (json!({"type": "Recreate"}), json!({"type": "Recreate"})),
+            (
+                json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}),
+                json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}),
+            ),
+            // Without its parameters it gets the server's again.
+            (json!({"type": "RollingUpdate"}), defaults),
+        ];
+        for (strategy, stored) in steps {
+            manifest["spec"]["strategy"] = strategy;
+            if manifest["spec"]["strategy"].is_null() {
+                manifest["spec"].as_object_mut().unwrap().remove("strategy");
+            }
+            cluster.kubectl.run_with(apply, &manifest.to_string()).accepted();
+            let after = cluster.stored(&manifest);
+            assert_eq!(after["spec"]["strategy"], stored, "{name}");
+            // As a GitOps loop does.
+            for _ in 0..10 {
+                cluster.kubectl.run_with(apply, &manifest.to_string()).accepted().warned(&[]);
+            }
+            assert_eq!(cluster.stored(&manifest), after, "{name}: applying again changes nothing");
+        }
+    }
+}
+
+#[test]
+fn deleting_a_preset_ends_its_effect_within_a_second() {
+    let Some(cluster) = BuiltIn::own() else { return };
+    cluster.switch_presets_on();
+    let object = WORKLOADS[0].fresh(&cluster, "d");
+    let recreate = json!({"spec": {"strategy": {"type": "Recreate"}}});
+    let path = format!("{}/d?dryRun=All", collection(&object));
+    let works = || cluster.send("PATCH", &path, "application/merge-patch+json", &recreate).is_success();
+    assert!(works());
+    cluster.kubectl.run(&["delete", "uniondeclaration", "deployment-strategy"]).accepted();
+    assert!(eventually(PROMISED, || !works()), "its effect ends");
+    cluster.kubectl.run(&["apply", "-f", &format!("{PRESETS}/strategies.yaml")]).accepted();
+    assert!(eventually(PROMISED, works), "its effect is back");
+}
+
+#[test]
+fn a_declaration_that_warns_reports_and_never_rejects() {
+    let Some(cluster) = BuiltIn::own() else { return };
+    cluster.register();
+    // More than the API server asks of a DaemonSet, which is why there is no such preset.
+    let declaration = |action: &str| {
+        json!({
+            "apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "metadata": {"name": "strict"},
+            "spec": {
+                "target": {"group": "apps", "kind": "DaemonSet"},
+                "validationActions": [action],
+                "unions": [{
+                    "path": "spec.updateStrategy", "discriminator": "type",
+                    "fieldMembers": {"RollingUpdate": {"name": "rollingUpdate", "optional": true}, "OnDelete": {}},
+                }],
+            },
+        })
+    };
+    let switch_to = |action: &str| {
+        cluster.kubectl.apply(&declaration(action).to_string()).accepted();
+        assert_eq!(wait_for_verdict(&cluster.kubectl, "strict").status, "True");
+    };
+    let invalid = |name: &str| {
+        let mut object = WORKLOADS[2].object(name);
+        object["spec"]["updateStrategy"] = json!({"type": "OnDelete", "rollingUpdate": {"maxUnavailable": 2}});
+        object
+    };
+    let words = "spec.updateStrategy.rollingUpdate: Forbidden: may only be specified when `type` is \"RollingUpdate\"";
+
+    switch_to("Deny");
+    let denied = || {
+        let answer = cluster.send(
+            "POST",
+            &format!("{}?dryRun=All", collection(&invalid("x"))),
+            "application/json",
+            &invalid("x"),
+        );
+        answer.status == 422
+    };
+    assert!(eventually(20 * PROMISED, denied), "it is in force");
+    cluster.kubectl.apply(&invalid("denied").to_string()).refused(words);
+
+    switch_to("Warn");
+    assert!(eventually(PROMISED, || !denied()), "it only warns");
+    let warning = format!("{words}; let through because its declaration only warns");
+    cluster.kubectl.apply(&invalid("warned").to_string()).accepted().warned(&[&warning]);
+    assert_eq!(cluster.stored(&invalid("warned"))["spec"]["updateStrategy"]["rollingUpdate"]["maxUnavailable"], 2);
+
+    switch_to("Deny");
+    assert!(eventually(PROMISED, denied), "it denies again");
+}
+
+#[test]
+fn a_webhook_that_is_down_never_blocks_a_built_in_type() {
+    let Some(mut cluster) = BuiltIn::own() else { return };
+    cluster.switch_presets_on();
+    let object = WORKLOADS[0].fresh(&cluster, "d");
+    cluster.cluster.webhook.stop();
+    WORKLOADS[0].fresh(&cluster, "new");
+    let answer = cluster.patch(&object, "application/merge-patch+json", &json!({"spec": {"replicas": 3}}));
+    assert!(answer.is_success(), "{answer:?}");
+    // What it would have made possible is what it is without it.
+    let recreate = json!({"spec": {"strategy": {"type": "Recreate"}}});
+    assert_eq!(cluster.patch(&object, "application/merge-patch+json", &recreate).status, 422);
+    cluster.cluster.webhook.resume().unwrap();
+    let answer = cluster.patch(&object, "application/merge-patch+json", &recreate);
+    assert!(answer.is_success(), "{answer:?}");
+}
+
+#[test]
+fn the_shipped_registration_ignores_failures_for_built_in_types() {
+    let shipped = include_str!("../../manifests/webhook/registration.yaml");
+    for configuration in documents(shipped) {
+        let webhooks = configuration["webhooks"].as_array().unwrap();
+        let built_in = webhooks.iter().filter(|webhook| {
+            let groups =
+                webhook["rules"].as_array().unwrap().iter().flat_map(|rule| rule["apiGroups"].as_array().unwrap());
+            groups
+                .filter_map(Value::as_str)
+                .any(|group| matches!(group, "" | "apps" | "batch") || group.ends_with(".k8s.io"))
+        });
+        let policies: Vec<_> = built_in.map(|webhook| &webhook["failurePolicy"]).collect();
+        assert!(!policies.is_empty(), "{} has an entry for built-in types", configuration["kind"]);
+        assert!(policies.iter().all(|policy| *policy == "Ignore"), "{}: {policies:?}", configuration["kind"]);
+    }
+}

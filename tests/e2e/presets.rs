@@ -1,0 +1,220 @@
+//! `manifests/presets` against a live server: its schemas, and what it does without and with them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use kube_unions::catalog::Builder;
+use kube_unions::declaration::{Declaration, Definition, OpenApi, Severity};
+use serde_json::{Value, json};
+
+use crate::builtin::{BuiltIn, PRESETS, WITH_PRESETS};
+use crate::cluster::Cluster;
+use crate::kind::documents;
+
+/// Where the pod's spec is in each kind that has a template for pods, or is a pod.
+const POD_SPECS: [(&str, &str, &str); 9] = [
+    ("v1", "Pod", "spec"),
+    ("v1", "PodTemplate", "template.spec"),
+    ("v1", "ReplicationController", "spec.template.spec"),
+    ("apps/v1", "DaemonSet", "spec.template.spec"),
+    ("apps/v1", "Deployment", "spec.template.spec"),
+    ("apps/v1", "ReplicaSet", "spec.template.spec"),
+    ("apps/v1", "StatefulSet", "spec.template.spec"),
+    ("batch/v1", "CronJob", "spec.jobTemplate.spec.template.spec"),
+    ("batch/v1", "Job", "spec.template.spec"),
+];
+
+#[test]
+fn every_preset_is_sound_against_the_schemas_of_the_live_server() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let client = cluster.control_plane.client();
+    let versions: BTreeSet<_> = WITH_PRESETS.iter().map(|(group, version, ..)| (group, version)).collect();
+    let documents: Vec<OpenApi> = versions
+        .into_iter()
+        .map(|(group, version)| {
+            let path = if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") };
+            let answer = client.get(&format!("/openapi/v3/{path}")).unwrap();
+            assert!(answer.is_success(), "{path}: {answer:?}");
+            OpenApi::parse(&answer.body.to_string()).unwrap()
+        })
+        .collect();
+
+    let mut declarations: BTreeMap<(String, String), Vec<Declaration>> = BTreeMap::new();
+    for preset in presets() {
+        let (declaration, faults) = Declaration::from_json(&preset.to_string()).unwrap();
+        assert_eq!(faults, [], "{}", declaration.name());
+        let target = declaration.target();
+        declarations.entry((target.group.clone(), target.kind.clone())).or_default().push(declaration);
+    }
+    let mut builder = Builder::new();
+    for ((group, kind), declarations) in &declarations {
+        let mut definition = Definition::from_openapi(&documents, group, kind, false).unwrap();
+        assert!(declarations.iter().all(|declaration| definition.declare(declaration)));
+        builder.apply(definition);
+    }
+    let catalog = builder.build();
+
+    let declared: usize = presets().iter().map(|preset| preset["spec"]["unions"].as_array().unwrap().len()).sum();
+    assert_eq!(catalog.union_count(), declared, "every union of every preset is in force");
+    assert!(catalog.faults().iter().all(|fault| fault.severity == Severity::Warning), "{:#?}", catalog.faults());
+    // Lists without keys, where nothing can be cleared, and a discriminator without enum: nothing else may surprise.
+    let surprising: Vec<String> =
+        catalog.faults().iter().map(|fault| format!("{} {}", fault.definition, fault.path)).collect();
+    assert_eq!(
+        surprising,
+        [
+            "HorizontalPodAutoscaler.autoscaling spec.metrics[*].type",
+            "HorizontalPodAutoscaler.autoscaling spec.metrics[*].type",
+            "Ingress.networking.k8s.io spec.rules[*].http.paths[*].backend",
+            "Ingress.networking.k8s.io spec.rules[*].http.paths[*].backend.service.port",
+        ]
+    );
+}
+
+#[test]
+fn with_the_presets_a_change_of_a_union_is_one_request() {
+    let Some(cluster) = BuiltIn::own() else { return };
+    let mut rows = rows();
+    let names: BTreeSet<String> = presets().iter().map(|preset| name_of(preset).to_owned()).collect();
+    let shown: BTreeSet<String> = rows.iter().map(|row| row.preset.clone()).collect();
+    assert_eq!(shown, names, "every preset has a row, and no row is about another");
+
+    for row in &mut rows {
+        row.object["metadata"]["name"] = json!(format!("{}-without", name_of(&row.object)));
+        let answer = row.run(&cluster);
+        assert_eq!(answer.0, 422, "{}: {}", row.preset, answer.1);
+        assert!(message(&answer.1).contains(&row.today), "{}: not `{}` but {}", row.preset, row.today, answer.1);
+    }
+    cluster.switch_presets_on();
+    for row in &mut rows {
+        row.object["metadata"]["name"] = json!(name_of(&row.object).replace("-without", "-with"));
+        let (status, body) = row.run(&cluster);
+        match &row.then {
+            Then::Stored(pointer, after) => {
+                assert_eq!(status, 200, "{}: {body}", row.preset);
+                assert_eq!(cluster.stored(&row.object).pointer(pointer), Some(after), "{}", row.preset);
+            }
+            Then::Refused(still) => {
+                assert_eq!(status, 422, "{}: {body}", row.preset);
+                assert!(message(&body).contains(still), "{}: not `{still}` but {body}", row.preset);
+            }
+        }
+    }
+}
+
+/// A request, and what comes of it.
+struct Row {
+    preset: String,
+    object: Value,
+    content_type: String,
+    patch: Value,
+    today: String,
+    then: Then,
+}
+
+enum Then {
+    Stored(String, Value),
+    Refused(String),
+}
+
+impl Row {
+    /// Creates the object and sends the patch; status and body of the answer to it.
+    fn run(&self, cluster: &BuiltIn) -> (u16, Value) {
+        let created = cluster.create(&self.object);
+        assert!(created.is_success(), "{}: {created:?}", self.preset);
+        let answer = cluster.patch(&self.object, &self.content_type, &self.patch);
+        (answer.status, answer.body)
+    }
+}
+
+fn rows() -> Vec<Row> {
+    let text = |row: &Value, field: &str| row[field].as_str().map(str::to_owned);
+    let strategic = || "application/strategic-merge-patch+json".to_owned();
+    let mut rows: Vec<Row> = list(include_str!("presets/rows.yaml"))
+        .into_iter()
+        .map(|row| Row {
+            preset: text(&row, "preset").unwrap(),
+            object: row["object"].clone(),
+            content_type: text(&row, "as").unwrap_or_else(strategic),
+            patch: row["patch"].clone(),
+            today: text(&row, "today").unwrap(),
+            then: match text(&row, "still") {
+                Some(still) => Then::Refused(still),
+                None => Then::Stored(text(&row, "at").unwrap(), row["after"].clone()),
+            },
+        })
+        .collect();
+    for (position, row) in list(include_str!("presets/pod-templates.yaml")).into_iter().enumerate() {
+        for (api_version, kind, at) in POD_SPECS {
+            let family = text(&row, "family").unwrap();
+            let today = text(&row, "today").unwrap();
+            let then = match kind {
+                "Pod" => Then::Refused("pod updates may not change fields other than".to_owned()),
+                "Job" => Then::Refused("field is immutable".to_owned()),
+                _ => Then::Stored(
+                    format!("/{}{}", at.replace('.', "/"), text(&row, "at").unwrap()),
+                    row["after"].clone(),
+                ),
+            };
+            rows.push(Row {
+                preset: format!("{}-{family}", kind.to_lowercase()),
+                object: with_pod_spec(api_version, kind, at, &format!("{family}-{position}"), &row["before"]),
+                content_type: strategic(),
+                patch: nest(at, row["patch"].clone()),
+                // A rule of one field is said with the field's path, a rule of an object with what it says alone.
+                today: if today.contains(": ") { format!("{at}.{today}") } else { today },
+                then,
+            });
+        }
+    }
+    rows
+}
+
+/// An object of a kind that has a pod's spec, with this in it.
+fn with_pod_spec(api_version: &str, kind: &str, at: &str, name: &str, part: &Value) -> Value {
+    let mut spec = json!({"containers": [{"name": "main", "image": "example.com/app:1"}]});
+    if matches!(kind, "CronJob" | "Job") {
+        spec["restartPolicy"] = json!("Never");
+    }
+    json_patch::merge(&mut spec, part);
+    let mut object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}});
+    json_patch::merge(&mut object, &nest(at, spec));
+    if let Some(template) = at.strip_suffix(".spec").filter(|template| template.ends_with("template")) {
+        json_patch::merge(&mut object, &nest(template, json!({"metadata": {"labels": {"app": "x"}}})));
+    }
+    let more = match kind {
+        "DaemonSet" | "Deployment" | "ReplicaSet" => json!({"selector": {"matchLabels": {"app": "x"}}}),
+        "StatefulSet" => json!({"selector": {"matchLabels": {"app": "x"}}, "serviceName": "x"}),
+        "ReplicationController" => json!({"selector": {"app": "x"}}),
+        "CronJob" => json!({"schedule": "@daily"}),
+        _ => return object,
+    };
+    json_patch::merge(&mut object, &nest("spec", more));
+    object
+}
+
+/// The value, inside of objects that lead to it.
+fn nest(path: &str, value: Value) -> Value {
+    path.rsplit('.').fold(value, |inner, field| json!({ field: inner }))
+}
+
+/// Every preset, as JSON.
+fn presets() -> Vec<Value> {
+    let mut files: Vec<_> = fs::read_dir(PRESETS).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|end| end == "yaml") && !path.ends_with("kustomization.yaml"));
+    files.sort();
+    files.iter().flat_map(|path| documents(&fs::read_to_string(path).unwrap())).collect()
+}
+
+fn name_of(object: &Value) -> &str {
+    object["metadata"]["name"].as_str().unwrap()
+}
+
+fn message(status: &Value) -> &str {
+    status["message"].as_str().unwrap_or_default()
+}
+
+/// The items of a file with one list.
+fn list(text: &str) -> Vec<Value> {
+    documents(text).into_iter().flat_map(|list| list.as_array().unwrap().clone()).collect()
+}

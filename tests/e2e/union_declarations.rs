@@ -1,0 +1,195 @@
+//! `UnionDeclaration`s of custom resources that somebody else owns: conditions, bad ones among good ones, many at once.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::builtin::{verdict, wait_for_verdict};
+use crate::cluster::Cluster;
+use crate::kind::{Kind, parse};
+use crate::skew;
+use crate::wait::{eventually, for_some};
+
+const PROMISED: Duration = Duration::from_secs(1);
+const SETTLED: Duration = Duration::from_secs(20);
+
+/// A declaration with a name of its own, so that tests side by side never meet.
+fn declaration(name: &str, target: &Value, unions: &Value) -> Value {
+    json!({
+        "apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "metadata": {"name": name},
+        "spec": {"target": target, "unions": unions},
+    })
+}
+
+/// What the sample `source` declares.
+fn sources() -> Value {
+    json!([{"path": "spec", "fieldsToDiscriminateBy": {"git": "Git", "bucket": "Bucket", "oci": "OCI"}}])
+}
+
+/// The CRD of a sample as somebody ships it who never heard of unions.
+fn without_unions(kind: &Kind<'_>) -> String {
+    let mut crd = parse(&kind.authored());
+    forget(&mut crd);
+    crd.to_string()
+}
+
+fn forget(value: &mut Value) {
+    if let Some(fields) = value.as_object_mut() {
+        fields.remove("x-kubernetes-unions");
+        fields.values_mut().for_each(forget);
+    } else if let Some(items) = value.as_array_mut() {
+        items.iter_mut().for_each(forget);
+    }
+}
+
+#[test]
+fn a_declaration_takes_effect_when_its_kind_appears_and_ends_when_it_is_deleted() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let kind = Kind::new(cluster, "source");
+    let kubectl = kind.kubectl();
+    let name = format!("early.{}", kind.group());
+    let target = json!({"group": kind.group(), "kind": "Source"});
+    kubectl.apply(&declaration(&name, &target, &sources()).to_string()).accepted();
+    let early = wait_for_verdict(kubectl, &name);
+    assert_eq!(early.status, "False", "{early:?}");
+    assert!(early.message.contains("Source"), "the condition names the kind that is missing: {early:?}");
+
+    kind.apply_definition_text(&without_unions(&kind));
+    assert!(
+        eventually(SETTLED, || verdict(kubectl, &name).is_some_and(|verdict| verdict.status == "True")),
+        "it is accepted once there is a schema: {:?}",
+        verdict(kubectl, &name)
+    );
+    kind.register(&cluster.webhook);
+    kind.apply("x", &json!({"git": {"url": "https://example.com/a.git"}})).accepted();
+    let bucket = json!({"spec": {"bucket": {"name": "b"}}});
+    kind.merge("x", &bucket).accepted().warned(&["spec.git: cleared because `bucket` was set"]);
+    assert!(kind.spec("x")["git"].is_null() && kind.spec("x")["bucket"] == json!({"name": "b"}), "{}", kind.spec("x"));
+
+    kubectl.run(&["delete", "uniondeclaration", &name]).accepted();
+    let both = kind.object("y", &json!({"git": {"url": "https://example.com/a.git"}, "bucket": {"name": "b"}}));
+    assert!(eventually(PROMISED, || kind.post_dry(&both).unwrap().is_success()), "nothing is refused any more");
+}
+
+#[test]
+fn one_that_is_bad_says_why_and_the_good_ones_stay_in_force() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let kind = Kind::new(cluster, "rollout");
+    let kubectl = kind.kubectl();
+    let mut crd = parse(&without_unions(&kind));
+    let spec = &mut skew::spec(&mut crd)["properties"];
+    spec["kept"] = json!({
+        "type": "object",
+        "properties": {"type": {"type": "string"}, "a": {"type": "object"}, "b": {"type": "integer", "default": 3}},
+    });
+    kind.apply_definition_text(&crd.to_string());
+    let target = json!({"group": kind.group(), "kind": "Rollout", "versions": ["v1"]});
+    let strategy = |more: Value| {
+        let mut members = json!({
+            "RollingUpdate": {"name": "rollingUpdate", "optional": true}, "Recreate": {},
+            "Canary": {"name": "canary"}, "BlueGreen": {"name": "blueGreen"},
+        });
+        json_patch::merge(&mut members, &more);
+        json!([{"path": "spec.strategy", "discriminator": "type", "fieldMembers": members}])
+    };
+    let good = format!("a-good.{}", kind.group());
+    kubectl.apply(&declaration(&good, &target, &strategy(json!({}))).to_string()).accepted();
+    assert_eq!(wait_for_verdict(kubectl, &good).status, "True");
+    kind.register(&cluster.webhook);
+    let still_in_force = || {
+        let invalid = kind.object("x", &json!({"strategy": {"type": "Canary"}}));
+        assert_eq!(kind.post_dry(&invalid).unwrap().status, 422, "the good one is in force");
+    };
+    still_in_force();
+
+    let list = |path: &str, fields: Value| json!([{"path": path, "fieldsToDiscriminateBy": fields}]);
+    let no_kind = json!({"group": kind.group(), "kind": "Nothing"});
+    let no_version = json!({"group": kind.group(), "kind": "Rollout", "versions": ["v9"]});
+    let cases = [
+        ("unparsable", &target, list("spec..strategy[", json!({"a": "A"})), "spec..strategy["),
+        ("nowhere", &target, list("spec.nowhere", json!({"a": "A"})), "spec.nowhere"),
+        ("contradicting", &target, strategy(json!({"Canary": {"optional": true}})), "spec.strategy"),
+        ("not-in-enum", &target, strategy(json!({"Unheard": {}})), "Unheard"),
+        ("defaulted", &target, list("spec.kept", json!({"a": "A", "b": "B"})), "default"),
+        ("no-such-member", &target, list("spec.kept", json!({"a": "A", "z": "Z"})), "`z`"),
+        ("no-kind", &no_kind, list("spec.kept", json!({"a": "A"})), "Nothing"),
+        ("no-version", &no_version, list("spec.kept", json!({"a": "A"})), "v9"),
+    ];
+    for (name, target, unions, words) in cases {
+        let name = format!("{name}.{}", kind.group());
+        kubectl.apply(&declaration(&name, target, &unions).to_string()).accepted();
+        let verdict = wait_for_verdict(kubectl, &name);
+        assert_eq!(verdict.status, "False", "{name}: {verdict:?}");
+        assert!(!verdict.reason.is_empty() && verdict.message.contains(words), "{name}: {verdict:?}");
+        still_in_force();
+        kubectl.run(&["delete", "uniondeclaration", &name]).accepted();
+    }
+    assert_eq!(wait_for_verdict(kubectl, &good).status, "True");
+}
+
+#[test]
+fn a_declaration_that_can_t_be_right_is_rejected_with_path_and_reason() {
+    let Some(cluster) = Cluster::own() else { return };
+    let kubectl = cluster.control_plane.kubectl("admission");
+    let registration = cluster.webhook.registration("kube-unions.dev");
+    kubectl.apply(&registration.to_string()).accepted();
+    let target = json!({"group": "apps", "kind": "Deployment", "versions": ["v1"]});
+    let bad = declaration(
+        "bad",
+        &target,
+        &json!([
+            {"path": "spec.strategy", "discriminator": "type",
+             "fieldMembers": {"RollingUpdate": {"name": "rollingUpdate"}, "Recreate": {}, "Unheard": {}}},
+            {"path": "spec.nowhere", "fieldsToDiscriminateBy": {"a": "A"}},
+        ]),
+    );
+    let dry = "/apis/kube-unions.dev/v1alpha1/uniondeclarations?dryRun=All";
+    let client = cluster.control_plane.client();
+    assert!(
+        eventually(SETTLED, || client.post(dry, &bad).is_ok_and(|answer| answer.status == 422)),
+        "it never was refused: {:?}",
+        client.post(dry, &bad)
+    );
+    let refused = kubectl.apply(&bad.to_string());
+    for words in ["spec.strategy", "Unheard", "spec.nowhere", "the schema has no such place"] {
+        assert!(refused.stderr.contains(words), "`{words}` is not in\n{}", refused.stderr);
+    }
+    refused.refused("The UnionDeclaration \"bad\" is invalid:");
+    let good = declaration(
+        "good",
+        &target,
+        &json!([{"path": "spec.strategy", "discriminator": "type",
+                 "fieldMembers": {"RollingUpdate": {"name": "rollingUpdate", "optional": true}, "Recreate": {}}}]),
+    );
+    kubectl.apply(&good.to_string()).accepted().warned(&[]);
+}
+
+#[test]
+fn a_thousand_declarations_are_all_judged_and_in_force() {
+    const MANY: usize = 1000;
+    let Some(cluster) = Cluster::own() else { return };
+    let kind = Kind::new(&cluster, "source");
+    kind.apply_definition_text(&without_unions(&kind));
+    let kubectl = kind.kubectl();
+    let client = cluster.control_plane.client();
+    let collection = "/apis/kube-unions.dev/v1alpha1/uniondeclarations";
+    let elsewhere = |number: usize| json!({"group": format!("g{number}.example"), "kind": "Nothing"});
+    for number in 0..MANY {
+        let object = declaration(&format!("bad-{number}"), &elsewhere(number % 10), &sources());
+        assert!(client.post(collection, &object).unwrap().is_success());
+    }
+    let target = json!({"group": kind.group(), "kind": "Source"});
+    let since = Instant::now();
+    kubectl.apply(&declaration("the-good-one", &target, &sources()).to_string()).accepted();
+    kind.register(&cluster.webhook);
+    let both = kind.object("x", &json!({"git": {"url": "https://example.com/a.git"}, "bucket": {"name": "b"}}));
+    assert!(eventually(SETTLED, || kind.post_dry(&both).unwrap().status == 422), "the good one is in force");
+    assert!(since.elapsed() < SETTLED, "it took {:?}", since.elapsed());
+    let judged = || {
+        let list = client.get(collection).unwrap().body;
+        let items = list["items"].as_array().unwrap();
+        let judged = items.iter().filter(|item| item["status"]["conditions"].is_array()).count();
+        (judged == items.len()).then_some(judged)
+    };
+    assert_eq!(for_some(6 * SETTLED, judged), Some(MANY + 1), "every one has its condition");
+}

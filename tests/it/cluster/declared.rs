@@ -1,0 +1,463 @@
+//! Declarations and the schemas of their targets, on an API server that fails and changes as it is told.
+
+use super::{Call, DECLARATIONS, DEFINITIONS, Followed, SOON, Stream, definition, kinds};
+use hyper::Method;
+use kube_unions::catalog::Catalog;
+use kube_unions::declaration::Severity;
+use kube_unions::union::Union;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+
+/// An API server with definitions, declarations and documents, all as the test last left them.
+#[derive(Clone)]
+struct Server(Arc<Mutex<Inner>>);
+
+#[derive(Default)]
+struct Inner {
+    /// `None`: the CRD of declarations is not installed.
+    declarations: Option<BTreeMap<String, Value>>,
+    definitions: BTreeMap<String, String>,
+    /// By path in the index: hash and document.
+    documents: BTreeMap<String, (String, Value)>,
+    /// What starts with one of these is answered with 503.
+    broken: Vec<&'static str>,
+    streams: Vec<(&'static str, Stream)>,
+    /// `GET /openapi/v3`, `PATCH widget`, …
+    log: Vec<String>,
+    /// Keeps streams that are answered from racing the lists they follow.
+    version: u64,
+}
+
+impl Server {
+    fn new() -> Self {
+        Self(Arc::default())
+    }
+
+    fn with(self, change: impl FnOnce(&mut Inner)) -> Self {
+        change(&mut self.0.lock().unwrap());
+        self
+    }
+
+    fn set(&self, change: impl FnOnce(&mut Inner)) {
+        change(&mut self.0.lock().unwrap());
+    }
+
+    fn follow(&self) -> Followed {
+        let (calls, mut all) = mpsc::unbounded_channel::<Call>();
+        let (_nobody, incoming) = mpsc::unbounded_channel();
+        let server = self.clone();
+        tokio::spawn(async move {
+            while let Some(call) = all.recv().await {
+                server.0.lock().unwrap().answer(call);
+            }
+        });
+        Followed::with(calls, incoming)
+    }
+
+    /// How often something was asked.
+    fn asked(&self, what: &str) -> usize {
+        self.0.lock().unwrap().log.iter().filter(|line| line.starts_with(what)).count()
+    }
+
+    async fn until(&self, what: &str, holds: impl Fn(&Inner) -> bool) {
+        let settled = async {
+            while !holds(&self.0.lock().unwrap()) {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        let result = tokio::time::timeout(SOON, settled).await;
+        result.unwrap_or_else(|_| panic!("{what}: {:#?}", self.0.lock().unwrap().log));
+    }
+
+    async fn until_said(&self, declaration: &str, status: &str, reason: &str) -> String {
+        let says = |inner: &Inner| {
+            let condition = inner.condition(declaration)?;
+            (condition["status"] == status && condition["reason"] == reason)
+                .then(|| condition["message"].as_str().unwrap_or_default().to_owned())
+        };
+        self.until(&format!("{declaration} is {reason}"), |inner| says(inner).is_some()).await;
+        says(&self.0.lock().unwrap()).unwrap()
+    }
+}
+
+impl Inner {
+    fn condition(&self, declaration: &str) -> Option<&Value> {
+        self.declarations.as_ref()?.get(declaration)?.pointer("/status/conditions/0")
+    }
+
+    fn declare(&mut self, name: &str, spec: &Value) {
+        self.version += 1;
+        let version = self.version;
+        let all = self.declarations.get_or_insert_default();
+        let known = all.get(name).cloned();
+        let generation = known.as_ref().map_or(1, |known| known["metadata"]["generation"].as_i64().unwrap() + 1);
+        let status = known.as_ref().map_or(Value::Null, |known| known["status"].clone());
+        let object = json!({
+            "apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration",
+            "metadata": {"name": name, "generation": generation, "resourceVersion": version.to_string()},
+            "spec": spec, "status": status,
+        });
+        all.insert(name.to_owned(), object.clone());
+        self.tell(DECLARATIONS, if known.is_some() { "MODIFIED" } else { "ADDED" }, &object.to_string());
+    }
+
+    fn withdraw(&mut self, name: &str) {
+        let mut object = self.declarations.as_mut().unwrap().remove(name).unwrap();
+        self.version += 1;
+        object["metadata"]["resourceVersion"] = self.version.to_string().into();
+        self.tell(DECLARATIONS, "DELETED", &object.to_string());
+    }
+
+    fn define(&mut self, kind: &str) {
+        self.version += 1;
+        let text = definition(kind, u32::try_from(self.version).unwrap());
+        self.definitions.insert(format!("{}s.watch.example", kind.to_lowercase()), text.clone());
+        self.tell(DEFINITIONS, "ADDED", &text);
+    }
+
+    fn tell(&self, path: &str, event: &str, object: &str) {
+        for (_, stream) in self.streams.iter().filter(|(of, _)| *of == path) {
+            stream.event(event, object);
+        }
+    }
+
+    fn answer(&mut self, call: Call) {
+        let path = call.path.clone();
+        self.log.push(format!("{} {path}{}{}", call.method, if call.query.is_empty() { "" } else { "?" }, call.query));
+        if self.broken.iter().any(|broken| path.starts_with(broken)) {
+            return call.answer(
+                503,
+                &json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+                "reason": "ServiceUnavailable", "message": "not now", "code": 503}),
+            );
+        }
+        if call.method == Method::PATCH {
+            return self.patch(call);
+        }
+        let declarations = path == DECLARATIONS && self.declarations.is_some();
+        if call.is_watch() && (declarations || path == DEFINITIONS) {
+            let of = if declarations { DECLARATIONS } else { DEFINITIONS };
+            return self.streams.push((of, call.stream()));
+        }
+        match (path.as_str(), &self.declarations) {
+            (DEFINITIONS, _) => call.page(&self.definitions.values().cloned().collect::<Vec<_>>(), ""),
+            (DECLARATIONS, Some(all)) => call.page(&all.values().map(ToString::to_string).collect::<Vec<_>>(), ""),
+            ("/openapi/v3", _) => {
+                let paths = self.documents.iter().map(|(path, (hash, _))| {
+                    (path.clone(), json!({"serverRelativeURL": format!("/openapi/v3/{path}?hash={hash}")}))
+                });
+                call.answer(200, &json!({"paths": paths.collect::<serde_json::Map<_, _>>()}));
+            }
+            _ => {
+                let one = path.strip_prefix(DEFINITIONS).and_then(|rest| self.definitions.get(&rest[1..]));
+                let document = path.strip_prefix("/openapi/v3/").and_then(|path| self.documents.get(path));
+                match (one, document) {
+                    (Some(text), _) => call.answer(200, &serde_json::from_str(text).unwrap()),
+                    (_, Some((_, document))) => call.answer(200, document),
+                    (None, None) => call.not_found(),
+                }
+            }
+        }
+    }
+
+    /// Server-side apply of a status.
+    fn patch(&mut self, call: Call) {
+        let name = call.path.strip_prefix(DECLARATIONS).and_then(|it| it[1..].strip_suffix("/status")).unwrap();
+        assert_eq!((call.parameter("fieldManager"), call.parameter("force")), (Some("kube-unions"), Some("true")));
+        let sent: Value = serde_json::from_slice(&call.body).unwrap();
+        self.version += 1;
+        let version = self.version.to_string();
+        let Some(object) = self.declarations.as_mut().and_then(|all| all.get_mut(name)) else {
+            return call.not_found();
+        };
+        object["status"] = sent["status"].clone();
+        object["metadata"]["resourceVersion"] = version.into();
+        let object = object.clone();
+        call.answer(200, &object);
+        self.tell(DECLARATIONS, "MODIFIED", &object.to_string());
+    }
+}
+
+/// The document of `apps.example/v1` with the kind `Deployment`.
+fn document(values: &[&str]) -> Value {
+    json!({"openapi": "3.0.0", "paths": {}, "components": {"schemas": {
+        "Deployment": {
+            "type": "object",
+            "x-kubernetes-group-version-kind": [{"group": "apps.example", "version": "v1", "kind": "Deployment"}],
+            "properties": {"spec": {"allOf": [{"$ref": "#/components/schemas/Strategy"}]}},
+        },
+        "Strategy": {"type": "object", "properties": {
+            "type": {"type": "string", "enum": values}, "rolling": {"type": "object"}, "canary": {"type": "object"},
+        }},
+    }}})
+}
+
+fn strategy(members: &Value) -> Value {
+    json!({"target": {"group": "apps.example", "kind": "Deployment"},
+        "unions": [{"path": "spec", "discriminator": "type", "fieldMembers": members}]})
+}
+
+fn rolling() -> Value {
+    strategy(&json!({"Rolling": {"name": "rolling"}, "Recreate": {}}))
+}
+
+fn of_apple() -> Value {
+    json!({"target": {"group": "watch.example", "kind": "Apple"},
+        "unions": [{"path": "", "fieldsToDiscriminateBy": {"spec": "Spec"}}]})
+}
+
+fn declared(catalog: &Catalog) -> Vec<String> {
+    let unions = catalog.entries().iter().flat_map(|entry| {
+        entry
+            .plan()
+            .unions()
+            .iter()
+            .filter_map(|union: &Union| Some(format!("{}: {}", entry.gvk().kind, union.declaration()?)))
+    });
+    unions.collect()
+}
+
+async fn until(followed: &mut Followed, what: &str, holds: impl Fn(&Catalog) -> bool) -> Arc<Catalog> {
+    let settled = async {
+        loop {
+            if let Some(catalog) = followed.catalogs.borrow_and_update().clone().filter(|catalog| holds(catalog)) {
+                return catalog;
+            }
+            followed.catalogs.changed().await.unwrap();
+        }
+    };
+    tokio::time::timeout(SOON, settled).await.unwrap_or_else(|_| panic!("{what}"))
+}
+
+#[tokio::test]
+async fn the_first_catalog_has_what_is_declared_of_crds_and_of_built_in_types() {
+    let server = Server::new().with(|it| {
+        it.define("Apple");
+        it.declare("apple", &of_apple());
+        it.declare("deployment", &rolling());
+        it.documents.insert("apis/apps.example/v1".into(), ("1".into(), document(&["Rolling", "Recreate"])));
+        it.documents.insert("apis/other.example/v1".into(), ("1".into(), document(&[])));
+    });
+    let mut followed = server.follow();
+    let catalog = followed.published().await;
+    assert_eq!(declared(&catalog), ["Deployment: deployment", "Apple: apple"]);
+    assert!(catalog.faults().iter().all(|fault| fault.severity == Severity::Warning), "{:?}", catalog.faults());
+    server.until_said("deployment", "True", "Compiled").await;
+    server.until_said("apple", "True", "Compiled").await;
+    // Only what is declared is read, and a CRD that the list brought is not read again.
+    assert_eq!(server.asked("GET /openapi/v3/apis/apps.example/v1?hash=1"), 1);
+    assert_eq!(server.asked("GET /openapi/v3/apis/other.example"), 0);
+    assert_eq!(server.asked("GET /apis/apiextensions.k8s.io/v1/customresourcedefinitions/"), 0);
+}
+
+#[tokio::test]
+async fn declarations_take_effect_when_their_crd_is_installed() {
+    let server = Server::new().with(|it| it.define("Apple"));
+    let mut followed = server.follow();
+    assert_eq!(kinds(&followed.published().await), ["Apple"]);
+    server.set(|it| it.declare("apple", &of_apple()));
+    until(&mut followed, "declared", |catalog| declared(catalog) == ["Apple: apple"]).await;
+    assert_eq!(server.asked("GET /apis/apiextensions.k8s.io/v1/customresourcedefinitions/apples.watch.example"), 1);
+}
+
+#[tokio::test]
+async fn a_change_of_a_declaration_changes_its_old_target_and_its_new_one() {
+    let server = Server::new().with(|it| {
+        it.define("Apple");
+        it.define("Pear");
+        it.declare("fruit", &of_apple());
+    });
+    let mut followed = server.follow();
+    until(&mut followed, "declared", |catalog| declared(catalog) == ["Apple: fruit"]).await;
+    let mut spec = of_apple();
+    spec["target"]["kind"] = "Pear".into();
+    server.until_said("fruit", "True", "Compiled").await;
+    server.set(|it| it.declare("fruit", &spec));
+    until(&mut followed, "moved", |catalog| declared(catalog) == ["Pear: fruit"]).await;
+    server.until("observed", |it| it.condition("fruit").is_some_and(|it| it["observedGeneration"] == 2)).await;
+    server.set(|it| it.withdraw("fruit"));
+    until(&mut followed, "withdrawn", |catalog| declared(catalog).is_empty()).await;
+    assert_eq!(kinds(&followed.catalogs.borrow().clone().unwrap()), ["Apple", "Pear"]);
+}
+
+#[tokio::test]
+async fn a_target_that_is_missing_is_said_to_be_and_takes_effect_when_it_appears() {
+    let server = Server::new().with(|it| it.declare("apple", &of_apple()));
+    let mut followed = server.follow();
+    let catalog = followed.published().await;
+    assert_eq!(catalog.faults().len(), 1);
+    assert_eq!(catalog.faults()[0].declaration.as_deref(), Some("apple"));
+    let message = server.until_said("apple", "False", "TargetNotFound").await;
+    assert!(message.contains("the cluster has no kind `Apple.watch.example`"), "{message}");
+    server.set(|it| it.define("Apple"));
+    let catalog = until(&mut followed, "appeared", |catalog| declared(catalog) == ["Apple: apple"]).await;
+    assert!(catalog.faults().iter().all(|fault| fault.severity == Severity::Warning), "{:?}", catalog.faults());
+    server.until_said("apple", "True", "Compiled").await;
+}
+
+#[tokio::test]
+async fn documents_that_cannot_be_read_leave_in_force_what_is_and_are_asked_for_again() {
+    let server = Server::new().with(|it| {
+        it.declare("deployment", &rolling());
+        it.documents.insert("apis/apps.example/v1".into(), ("1".into(), document(&["Rolling", "Recreate"])));
+        it.broken = vec!["/openapi"];
+    });
+    let mut followed = server.follow();
+    // It was tried, and what could be had is in force.
+    assert!(declared(&*followed.published().await).is_empty());
+    server.set(|it| it.broken.clear());
+    until(&mut followed, "recovered", |catalog| declared(catalog) == ["Deployment: deployment"]).await;
+    server.until_said("deployment", "True", "Compiled").await;
+
+    // The same once it has been in force: nothing is lost while it fails, nor said of what is not known.
+    server.set(|it| {
+        it.broken = vec!["/openapi"];
+        it.declare("deployment", &strategy(&json!({"Rolling": {"name": "canary"}, "Recreate": {}})));
+    });
+    let asked = server.asked("GET /openapi/v3");
+    server.until("asked again", |it| it.log.iter().filter(|it| *it == "GET /openapi/v3").count() > asked + 1).await;
+    let catalog = followed.catalogs.borrow().clone().unwrap();
+    assert_eq!(declared(&catalog), ["Deployment: deployment"]);
+    server.set(|it| {
+        assert_eq!(it.condition("deployment").unwrap()["observedGeneration"], 1);
+        it.broken.clear();
+    });
+    server.until("observed", |it| it.condition("deployment").unwrap()["observedGeneration"] == 2).await;
+}
+
+#[tokio::test]
+async fn a_declaration_that_is_wrong_is_said_to_be_and_leaves_the_others() {
+    let server = Server::new().with(|it| {
+        it.declare("bad", &strategy(&json!({"Rolling": {"name": "rolling"}, "Canary": {"name": "canary"}})));
+        it.declare("garbage", &json!({"target": 7}));
+        it.declare(
+            "nowhere",
+            &json!({"target": {"group": "apps.example", "kind": "Deployment"},
+            "unions": [{"path": "spec.x", "fieldsToDiscriminateBy": {"a": "A"}}]}),
+        );
+        it.define("Apple");
+        it.declare("apple", &of_apple());
+        it.documents.insert("apis/apps.example/v1".into(), ("1".into(), document(&["Rolling", "Recreate"])));
+    });
+    let mut followed = server.follow();
+    assert_eq!(declared(&*followed.published().await), ["Apple: apple"]);
+    let message = server.until_said("bad", "False", "Invalid").await;
+    assert!(message.contains("Canary") && message.contains("spec.type"), "{message}");
+    let message = server.until_said("garbage", "False", "Invalid").await;
+    assert!(message.contains("spec.target"), "{message}");
+    let message = server.until_said("nowhere", "False", "Invalid").await;
+    assert!(message.contains("spec.x: the schema has no such place"), "{message}");
+    server.until_said("apple", "True", "Compiled").await;
+}
+
+#[tokio::test]
+async fn a_condition_that_says_so_already_is_not_written() {
+    let server = Server::new().with(|it| {
+        it.define("Apple");
+        it.declare("apple", &of_apple());
+    });
+    let mut first = server.follow();
+    first.published().await;
+    server.until_said("apple", "True", "Compiled").await;
+    let since = server.0.lock().unwrap().condition("apple").unwrap()["lastTransitionTime"].clone();
+    assert_eq!(server.asked("PATCH"), 1);
+
+    // Another replica, that sees what the first has written.
+    let mut second = server.follow();
+    second.published().await;
+    // A change that both see: once both have published it, each has had its say about `apple`, too.
+    let other = json!({"target": {"group": "watch.example", "kind": "Pear"},
+        "unions": [{"path": "", "fieldsToDiscriminateBy": {"spec": "Spec"}}]});
+    server.set(|it| it.declare("other", &other));
+    server.until_said("other", "False", "TargetNotFound").await;
+    server.set(|it| it.define("Pear"));
+    for followed in [&mut first, &mut second] {
+        until(followed, "other", |catalog| declared(catalog) == ["Apple: apple", "Pear: other"]).await;
+    }
+    server.until_said("other", "True", "Compiled").await;
+    assert_eq!(server.asked("PATCH /apis/kube-unions.dev/v1alpha1/uniondeclarations/apple/"), 1);
+    assert_eq!(server.0.lock().unwrap().condition("apple").unwrap()["lastTransitionTime"], since);
+}
+
+#[tokio::test]
+async fn a_new_document_is_read_when_the_watch_has_been_broken() {
+    let server = Server::new().with(|it| {
+        it.declare("deployment", &rolling());
+        it.documents.insert("apis/apps.example/v1".into(), ("1".into(), document(&["Rolling", "Recreate"])));
+    });
+    let mut followed = server.follow();
+    until(&mut followed, "in force", |catalog| declared(catalog) == ["Deployment: deployment"]).await;
+    server.until_said("deployment", "True", "Compiled").await;
+    // A new version of the server: one more value, which the declaration does not have.
+    server.set(|it| {
+        let entry = ("2".into(), document(&["Rolling", "Recreate", "Canary"]));
+        it.documents.insert("apis/apps.example/v1".into(), entry);
+        let broken = it.streams.iter().position(|(of, _)| *of == DEFINITIONS).unwrap();
+        it.streams.remove(broken).1.break_off();
+    });
+    let message = server.until_said("deployment", "False", "Invalid").await;
+    assert!(message.contains("Canary"), "{message}");
+    assert_eq!(server.asked("GET /openapi/v3/apis/apps.example/v1?hash=2"), 1);
+    // Looked at again, and it is the same: nothing is read.
+    let looked = server.asked("GET /openapi/v3");
+    server.set(|it| {
+        let broken = it.streams.iter().position(|(of, _)| *of == DEFINITIONS).unwrap();
+        it.streams.remove(broken).1.break_off();
+    });
+    server
+        .until("looked again", |it| it.log.iter().filter(|it| it.starts_with("GET /openapi/v3")).count() > looked)
+        .await;
+    assert_eq!(server.asked("GET /openapi/v3/apis/apps.example/v1?hash=2"), 1);
+}
+
+#[tokio::test]
+async fn ten_thousand_declarations_cost_one_fetch_a_target() {
+    let server = Server::new().with(|it| {
+        it.define("Apple");
+        it.documents.insert("apis/apps.example/v1".into(), ("1".into(), document(&["Rolling", "Recreate"])));
+        for number in 0..5_000 {
+            it.declare(&format!("apple-{number:05}"), &of_apple());
+            it.declare(&format!("deployment-{number:05}"), &rolling());
+        }
+    });
+    let start = Instant::now();
+    let mut followed = server.follow();
+    let catalog = followed.published().await;
+    assert_eq!(declared(&catalog).len(), 2);
+    assert_eq!(server.asked("GET /openapi/v3/"), 1);
+    assert!(start.elapsed() < SOON, "{:?}", start.elapsed());
+    // One that is good among them counts at once, however many conditions are still to be written.
+    server.set(|it| it.define("Pear"));
+    until(&mut followed, "pear", |catalog| catalog.lookup("watch.example", "v1", "Pear").is_some()).await;
+}
+
+#[tokio::test]
+async fn what_is_asked_about_a_declaration_is_answered_from_the_cluster() {
+    let server = Server::new().with(|it| {
+        it.define("Apple");
+        it.documents.insert("apis/apps.example/v1".into(), ("1".into(), document(&["Rolling", "Recreate"])));
+    });
+    let mut followed = server.follow();
+    followed.published().await;
+    let object = |spec: &Value| {
+        json!({"apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "metadata": {"name": "x"}, "spec": spec})
+            .to_string()
+    };
+    let inspect = async |spec: Value| followed.cluster.inspect(&object(&spec)).await;
+    let errors = async |spec: Value| {
+        let faults = inspect(spec).await.unwrap();
+        faults.into_iter().filter(|fault| fault.severity == Severity::Error).map(|it| it.pointer).collect::<Vec<_>>()
+    };
+    assert!(errors(rolling()).await.is_empty());
+    assert!(errors(of_apple()).await.is_empty());
+    assert_eq!(errors(strategy(&json!({"Rolling": {"name": "nothing"}, "Recreate": {}}))).await, ["/spec/unions/0"]);
+    let mut spec = of_apple();
+    spec["target"]["kind"] = "Plum".into();
+    let faults = inspect(spec).await.unwrap();
+    assert_eq!((faults.len(), faults[0].severity, faults[0].pointer.as_str()), (1, Severity::Warning, "/spec/target"));
+    server.set(|it| it.broken = vec!["/openapi"]);
+    assert!(inspect(rolling()).await.is_err());
+}

@@ -1,0 +1,62 @@
+//! The CRD of `UnionDeclaration`: what is checked in is what the code says.
+
+use crate::manifests::root;
+use kube::CustomResourceExt;
+use kube_unions::declaration::UnionDeclaration;
+use serde_json::{Value, json};
+use std::env;
+use std::fs;
+
+/// Set it, and this test writes the file instead of comparing it.
+const UPDATE: &str = "KUBE_UNIONS_UPDATE";
+
+const HEADER: &str = "# Made from the code by `make manifests`.\n";
+
+#[test]
+fn the_checked_in_crd_is_the_one_of_the_code() {
+    let path = root().join("manifests/webhook/crd.yaml");
+    let crd = serde_json::to_value(UnionDeclaration::crd()).unwrap();
+    let text = format!("{HEADER}{}", serde_saphyr::to_string(&crd).unwrap());
+    if env::var_os(UPDATE).is_some_and(|set| set == "1") {
+        fs::write(&path, &text).unwrap();
+    }
+    let found = fs::read_to_string(&path).unwrap();
+    assert!(found == text, "{} is not in step with the code; run `make manifests`", path.display());
+    // What is written is read back as the same, so that no string became something else.
+    assert_eq!(serde_saphyr::from_str::<Value>(&text).unwrap(), crd);
+}
+
+#[test]
+fn the_schema_is_structural_and_says_how_lists_merge() {
+    let crd = serde_json::to_value(UnionDeclaration::crd()).unwrap();
+    let version = &crd["spec"]["versions"][0];
+    assert_eq!(version["subresources"], json!({"status": {}}));
+    assert_eq!(crd["spec"]["scope"], "Cluster");
+    let mut lists = Vec::new();
+    walk(&version["schema"]["openAPIV3Schema"], "", &mut lists);
+    assert_eq!(
+        lists,
+        [
+            ".spec.target.versions: set",
+            ".spec.unions: atomic",
+            ".spec.validationActions: set",
+            ".status.conditions: map",
+        ]
+    );
+    let actions = &version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["validationActions"];
+    assert_eq!(actions["items"]["enum"], json!(["Deny", "Warn"]));
+    assert_eq!(actions["default"], json!(["Deny"]));
+}
+
+/// Collects each list with its type, and stops at an object that is closed and has properties.
+fn walk(schema: &Value, path: &str, lists: &mut Vec<String>) {
+    assert!(schema.get("properties").is_none() || schema.get("additionalProperties").is_none(), "{path}");
+    if schema["type"] == "array" {
+        lists.push(format!("{path}: {}", schema["x-kubernetes-list-type"].as_str().unwrap_or("none")));
+        walk(&schema["items"], &format!("{path}[*]"), lists);
+    }
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        walk(property, &format!("{path}.{name}"), lists);
+    }
+    lists.sort();
+}
