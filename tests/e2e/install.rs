@@ -10,7 +10,7 @@ const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/webhook");
 const ACCOUNT: &str = "--as=system:serviceaccount:kube-unions:kube-unions";
 
 #[test]
-fn the_manifests_are_accepted_step_by_step_and_grant_the_right_to_read_definitions_alone() {
+fn the_manifests_are_accepted_step_by_step_and_grant_no_more_than_is_needed() {
     let Some(cluster) = Cluster::shared() else { return };
     let kubectl = cluster.control_plane.kubectl("admin");
     let workspace = Workspace::new("install");
@@ -36,11 +36,16 @@ fn the_manifests_are_accepted_step_by_step_and_grant_the_right_to_read_definitio
     for (verb, resource, answer) in [
         ("list", "customresourcedefinitions", "yes"),
         ("watch", "customresourcedefinitions", "yes"),
+        ("list", "uniondeclarations.kube-unions.dev", "yes"),
+        ("watch", "uniondeclarations.kube-unions.dev", "yes"),
         ("update", "customresourcedefinitions", "no"),
+        ("patch", "uniondeclarations.kube-unions.dev", "no"),
         ("get", "secrets", "no"),
         ("list", "pods", "no"),
     ] {
         let asked = kubectl.run(&["auth", "can-i", verb, resource, "--all-namespaces", ACCOUNT]);
         assert_eq!(asked.stdout.trim(), answer, "may it {verb} {resource}?");
     }
+    let status = ["auth", "can-i", "patch", "uniondeclarations.kube-unions.dev", "--subresource=status", ACCOUNT];
+    assert_eq!(kubectl.run(&status).stdout.trim(), "yes");
 }

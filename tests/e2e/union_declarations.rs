@@ -9,6 +9,7 @@ use crate::cluster::Cluster;
 use crate::kind::{Kind, parse};
 use crate::skew;
 use crate::wait::{eventually, for_some};
+use crate::webhook::Webhook;
 
 const PROMISED: Duration = Duration::from_secs(1);
 const SETTLED: Duration = Duration::from_secs(20);
@@ -166,7 +167,8 @@ fn a_declaration_that_can_t_be_right_is_rejected_with_path_and_reason() {
 
 #[test]
 fn a_thousand_declarations_are_all_judged_and_in_force() {
-    const MANY: usize = 1000;
+    // `KUBE_UNIONS_E2E_DECLARATIONS` asks for another number.
+    let many = std::env::var("KUBE_UNIONS_E2E_DECLARATIONS").map_or(1000, |number| number.parse().unwrap());
     let Some(cluster) = Cluster::own() else { return };
     let kind = Kind::new(&cluster, "source");
     kind.apply_definition_text(&without_unions(&kind));
@@ -174,7 +176,7 @@ fn a_thousand_declarations_are_all_judged_and_in_force() {
     let client = cluster.control_plane.client();
     let collection = "/apis/kube-unions.dev/v1alpha1/uniondeclarations";
     let elsewhere = |number: usize| json!({"group": format!("g{number}.example"), "kind": "Nothing"});
-    for number in 0..MANY {
+    for number in 0..many {
         let object = declaration(&format!("bad-{number}"), &elsewhere(number % 10), &sources());
         assert!(client.post(collection, &object).unwrap().is_success());
     }
@@ -191,5 +193,29 @@ fn a_thousand_declarations_are_all_judged_and_in_force() {
         let judged = items.iter().filter(|item| item["status"]["conditions"].is_array()).count();
         (judged == items.len()).then_some(judged)
     };
-    assert_eq!(for_some(6 * SETTLED, judged), Some(MANY + 1), "every one has its condition");
+    assert_eq!(for_some(6 * SETTLED, judged), Some(many + 1), "every one has its condition");
+}
+
+#[test]
+fn what_built_in_types_publish_counts_only_where_an_enum_confirms_its_values() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let webhook =
+        Webhook::of_cluster(&cluster.control_plane.webhook_kubeconfig(), &["--builtin-unions=openapi"]).unwrap();
+    let named = |value: &str| eventually(SETTLED, || webhook.log().contains(value));
+    // Not in the enum of `type`, and a discriminator that has no enum.
+    assert!(named("`LocalhostProfile`") && named("`Queuing`"), "{}", webhook.log());
+
+    let profile = json!({"type": "Localhost", "localhostProfile": "profiles/audit.json"});
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x", "namespace": "default"},
+        "spec": {"securityContext": {"seccompProfile": profile}, "containers": [{"name": "c", "image": "i"}]},
+    });
+    let review = json!({
+        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+        "request": {"uid": "1", "operation": "CREATE", "kind": {"group": "", "version": "v1", "kind": "Pod"}, "object": pod},
+    });
+    for phase in ["/mutate", "/validate"] {
+        let answer = webhook.client().post(phase, &review).unwrap().body;
+        assert_eq!(answer["response"], json!({"uid": "1", "allowed": true}), "{phase}");
+    }
 }

@@ -80,7 +80,7 @@ pub enum PlaceFaultKind {
     },
     /// A value that the 2022 form says nothing about.
     #[error(
-        "the enum of `{discriminator}` has `{value}`, which is not in `fieldMembers`; add it, with null if it selects no field"
+        "the enum of `{discriminator}` has `{value}`, which is not in `fieldMembers`; add it, as an empty member if it selects no field"
     )]
     EnumValueNotDeclared {
         /// The discriminator.
