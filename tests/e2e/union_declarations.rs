@@ -187,11 +187,11 @@ fn a_thousand_declarations_are_all_judged_and_in_force() {
     let both = kind.object("x", &json!({"git": {"url": "https://example.com/a.git"}, "bucket": {"name": "b"}}));
     assert!(eventually(SETTLED, || kind.post_dry(&both).unwrap().status == 422), "the good one is in force");
     assert!(since.elapsed() < SETTLED, "it took {:?}", since.elapsed());
+    let reasons = r#"jsonpath={range .items[*]}{.status.conditions[0].reason}{"\n"}{end}"#;
     let judged = || {
-        let list = client.get(collection).unwrap().body;
-        let items = list["items"].as_array().unwrap();
-        let judged = items.iter().filter(|item| item["status"]["conditions"].is_array()).count();
-        (judged == items.len()).then_some(judged)
+        let list = kubectl.run(&["get", "uniondeclarations", "-o", reasons]).accepted().stdout;
+        let judged = list.lines().filter(|reason| !reason.is_empty()).count();
+        (judged == list.lines().count()).then_some(judged)
     };
     assert_eq!(for_some(6 * SETTLED, judged), Some(many + 1), "every one has its condition");
 }

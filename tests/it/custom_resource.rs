@@ -7,21 +7,25 @@ use serde_json::{Value, json};
 use std::env;
 use std::fs;
 
-/// Set it, and this test writes the file instead of comparing it.
+/// Set it, and this test writes the files instead of comparing them.
 const UPDATE: &str = "KUBE_UNIONS_UPDATE";
 
 const HEADER: &str = "# Made from the code by `make manifests`.\n";
 
+/// Where it is checked in: for an installation by hand, and where Helm looks for the CRDs of a chart.
+const FILES: [&str; 2] = ["manifests/webhook/crd.yaml", "charts/kube-unions/crds/uniondeclarations.yaml"];
+
 #[test]
 fn the_checked_in_crd_is_the_one_of_the_code() {
-    let path = root().join("manifests/webhook/crd.yaml");
     let crd = serde_json::to_value(UnionDeclaration::crd()).unwrap();
     let text = format!("{HEADER}{}", serde_saphyr::to_string(&crd).unwrap());
-    if env::var_os(UPDATE).is_some_and(|set| set == "1") {
-        fs::write(&path, &text).unwrap();
+    for path in FILES.map(|file| root().join(file)) {
+        if env::var_os(UPDATE).is_some_and(|set| set == "1") {
+            fs::write(&path, &text).unwrap();
+        }
+        let found = fs::read_to_string(&path).unwrap();
+        assert!(found == text, "{} is not in step with the code; run `make manifests`", path.display());
     }
-    let found = fs::read_to_string(&path).unwrap();
-    assert!(found == text, "{} is not in step with the code; run `make manifests`", path.display());
     // What is written is read back as the same, so that no string became something else.
     assert_eq!(serde_saphyr::from_str::<Value>(&text).unwrap(), crd);
 }
