@@ -120,67 +120,95 @@ impl HeldVersion {
         before: Option<&BTreeMap<Key, Declared>>,
         faults: &mut Vec<Fault>,
     ) -> Self {
-        let mut compiled = compile(&version.schema, version.status_subresource);
-        let mut found: Vec<_> =
-            compiled.faults.iter().map(|fault| (key_of(fault), fault_of(definition, &version, fault))).collect();
-        let mut failed = failed(&compiled);
+        let mut attempt = Attempt::new(&version);
+        let mut found = attempt.faults(definition, &version);
         for (key, good) in before.into_iter().flatten() {
-            let (place, source, origin) = key;
-            let now = version.declared_at(place).to_vec();
-            let mut restored = now.clone();
-            match restored.iter_mut().find(|one| (one.source, &one.origin) == (*source, origin)) {
-                // What fails as it was before has nothing to fall back to.
-                Some(one) if failed.contains(key) && one != good => one.clone_from(good),
-                None if definition.has_lost(*source, origin.as_ref()) => restored.push(good.clone()),
-                Some(_) | None => continue,
-            }
-            version.put(place, restored);
-            let again = compile(&version.schema, version.status_subresource);
-            let still_failed = self::failed(&again);
+            let Some(restored) = restored(definition, &version, &attempt, key, good) else { continue };
+            let now = version.declared_at(&key.0).to_vec();
+            version.put(&key.0, restored);
+            let again = Attempt::new(&version);
             // An old declaration must not push aside one that is good now.
-            if still_failed.contains(key) || !still_failed.is_subset(&failed) {
-                version.put(place, now);
+            if again.failed.contains(key) || !again.failed.is_subset(&attempt.failed) {
+                version.put(&key.0, now);
                 continue;
             }
-            let of_union = origin.as_ref().map(|origin| format!("/spec/unions/{}", origin.union));
-            let of_source = faults.iter_mut().filter(|fault| match &of_union {
-                None => fault.path.is_empty() && fault.source == Some(*source),
-                Some(pointer) => {
-                    fault.pointer == *pointer
-                        && fault.declaration.as_deref() == origin.as_ref().map(|origin| &*origin.declaration)
-                }
-            });
             let here = found.iter_mut().filter(|(of, _)| of == key).map(|(_, fault)| fault);
-            for fault in here.chain(of_source).filter(|fault| fault.severity == Severity::Error) {
-                if !fault.message.ends_with(KEPT) {
-                    fault.message.push_str(KEPT);
-                }
-            }
-            (compiled, failed) = (again, still_failed);
+            let unplaced = faults.iter_mut().filter(|fault| may_be_about(fault, key));
+            here.chain(unplaced).for_each(note_kept);
+            attempt = again;
         }
         faults.extend(found.into_iter().map(|(_, fault)| fault));
-        let mut good = BTreeMap::new();
-        for (place, all) in version.declarations() {
-            for declared in all {
-                let key = (place.clone(), declared.source, declared.origin.clone());
-                if !failed.contains(&key) {
-                    good.insert(key, declared);
-                }
-            }
-        }
-        Self { name: version.name, plan: Arc::new(compiled.plan), good }
+        let good = version
+            .declarations()
+            .into_iter()
+            .flat_map(|(place, all)| all.into_iter().map(move |one| (key_at(&place, &one), one)))
+            .filter(|(key, _)| !attempt.failed.contains(key))
+            .collect();
+        Self { name: version.name, plan: Arc::new(attempt.compiled.plan), good }
     }
+}
+
+/// A version compiled, and which of its declarations are not in force.
+struct Attempt {
+    compiled: Compiled,
+    failed: BTreeSet<Key>,
+}
+
+impl Attempt {
+    fn new(version: &Version) -> Self {
+        let compiled = compile(&version.schema, version.status_subresource);
+        let errors = compiled.faults.iter().filter(|fault| fault.severity() == Severity::Error);
+        let failed = errors.map(key_of).collect();
+        Self { compiled, failed }
+    }
+
+    fn faults(&self, definition: &Definition, version: &Version) -> Vec<(Key, Fault)> {
+        let report = |fault: &PlaceFault| {
+            let (origin, message) = (fault.origin.as_ref(), fault.kind.to_string());
+            version.fault(definition.name(), &fault.place, fault.source, origin, fault.severity(), message)
+        };
+        self.compiled.faults.iter().map(|fault| (key_of(fault), report(fault))).collect()
+    }
+}
+
+/// What a place would declare with one declaration as it last was good; `None` where nothing is to be restored.
+fn restored(
+    definition: &Definition,
+    version: &Version,
+    attempt: &Attempt,
+    key: &Key,
+    good: &Declared,
+) -> Option<Vec<Declared>> {
+    let (place, source, origin) = key;
+    let mut all = version.declared_at(place).to_vec();
+    match all.iter_mut().find(|one| (one.source, &one.origin) == (*source, origin)) {
+        // What fails as it was before has nothing to fall back to.
+        Some(one) => (attempt.failed.contains(key) && one != good).then(|| one.clone_from(good))?,
+        None => definition.has_lost(*source, origin.as_ref()).then(|| all.push(good.clone()))?,
+    }
+    Some(all)
+}
+
+/// Whether a fault that was found before anything was compiled is why a declaration is not where it was.
+fn may_be_about(fault: &Fault, (_, source, origin): &Key) -> bool {
+    match origin {
+        None => fault.path.is_empty() && fault.source == Some(*source),
+        Some(Origin { declaration, union }) => {
+            fault.declaration.as_deref() == Some(declaration) && fault.pointer == format!("/spec/unions/{union}")
+        }
+    }
+}
+
+fn note_kept(fault: &mut Fault) {
+    if fault.severity == Severity::Error && !fault.message.ends_with(KEPT) {
+        fault.message.push_str(KEPT);
+    }
+}
+
+fn key_at(place: &Place, declared: &Declared) -> Key {
+    (place.clone(), declared.source, declared.origin.clone())
 }
 
 fn key_of(fault: &PlaceFault) -> Key {
     (fault.place.clone(), fault.source, fault.origin.clone())
-}
-
-fn failed(compiled: &Compiled) -> BTreeSet<Key> {
-    compiled.faults.iter().filter(|fault| fault.severity() == Severity::Error).map(key_of).collect()
-}
-
-fn fault_of(definition: &Definition, version: &Version, fault: &PlaceFault) -> Fault {
-    let message = fault.kind.to_string();
-    version.fault(definition.name(), &fault.place, fault.source, fault.origin.as_ref(), fault.severity(), message)
 }
