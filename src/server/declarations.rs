@@ -99,7 +99,7 @@ impl<'a> DeclarationReview<'a> {
     /// `None` where the body is anything else; whoever answers those says what is wrong with it.
     pub(super) fn read(body: &'a [u8]) -> Option<Self> {
         let text = str::from_utf8(body).ok()?;
-        // Most bodies are settled here.
+        // Most bodies are settled by this.
         if !text.contains("\"UnionDeclaration\"") {
             return None;
         }

@@ -5,7 +5,7 @@
 
 use super::counters::{Counters, Durations, KindCounters};
 use super::declarations::{DeclarationReview, Inspector};
-use crate::admission::{self, Outcome, Phase, Ratcheting, Review, ReviewError};
+use crate::admission::{self, Operation, Outcome, Phase, Ratcheting, Review, ReviewError};
 use crate::catalog::Catalog;
 use crate::declaration::{Fault, Severity};
 use crate::telemetry::Metrics;
@@ -80,7 +80,7 @@ impl Reviews {
     }
 
     /// The admission review that answers `body`; `None` while there is no catalog.
-    pub(super) fn answer(&self, phase: Phase, body: &[u8]) -> Option<Result<Vec<u8>, ReviewError>> {
+    pub(super) fn answer(&self, phase: Phase, body: &[u8]) -> Option<Result<Answered, ReviewError>> {
         let published = self.published.load();
         let published = published.as_ref()?;
         let _in_flight = InFlight::enter(&self.in_flight);
@@ -89,8 +89,12 @@ impl Reviews {
         let answer = match answer {
             Ok(review) => {
                 let json = review.to_json();
-                self.count(published, phase, &review);
-                Ok(json)
+                if phase == Phase::Validate && review.ordinal().is_none() && self.inspector.get().is_some() {
+                    Ok(Answered::Unknown { json, operation: review.operation() })
+                } else {
+                    self.count(published, phase, &review);
+                    Ok(Answered::Whole(json))
+                }
             }
             Err(error) => {
                 self.other.count_unreadable(phase);
@@ -101,10 +105,13 @@ impl Reviews {
         Some(answer)
     }
 
-    /// The admission review that answers `body`, if that is about a declaration and somebody can judge those.
-    pub(super) async fn answer_declaration(&self, body: &[u8]) -> Option<Vec<u8>> {
-        let inspector = self.inspector.get()?;
-        let review = DeclarationReview::read(body)?;
+    /// The admission review that answers `body`, of a kind that the catalog does not know: if it is a declaration, what the
+    /// inspector says, else what was answered already. So that kinds with unions never pay for the question.
+    pub(super) async fn answer_unknown(&self, body: &[u8], json: Vec<u8>, operation: Operation) -> Vec<u8> {
+        let Some((inspector, review)) = self.inspector.get().zip(DeclarationReview::read(body)) else {
+            self.other.count(operation, Phase::Validate, Outcome::Allowed);
+            return json;
+        };
         let _in_flight = InFlight::enter(&self.in_flight);
         let start = Instant::now();
         let answer = review.answer(inspector).await;
@@ -125,7 +132,7 @@ impl Reviews {
         };
         self.other.count(review.operation(), Phase::Validate, outcome);
         self.durations.observe(Phase::Validate, start.elapsed());
-        Some(answer.json)
+        answer.json
     }
 
     fn count(&self, published: &Published, phase: Phase, review: &Review) {
@@ -153,6 +160,14 @@ impl fmt::Debug for Reviews {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Reviews").field("ratcheting", &self.ratcheting).finish_non_exhaustive()
     }
+}
+
+/// What came of a body.
+pub(super) enum Answered {
+    /// The admission review to send back.
+    Whole(Vec<u8>),
+    /// The same, of a kind that the catalog does not know: it may be a declaration, to be asked about elsewhere. Not counted.
+    Unknown { json: Vec<u8>, operation: Operation },
 }
 
 /// A catalog with the counters of its kinds.

@@ -1,7 +1,7 @@
 //! What is answered where: from an HTTP request to a review's answer, or to a refusal.
 
 use super::readiness::Readiness;
-use super::reviews::Reviews;
+use super::reviews::{Answered, Reviews};
 use super::status::Refusal;
 use super::{Limits, Timeouts};
 use crate::admission::Phase;
@@ -120,15 +120,10 @@ impl Webhook {
             return Err((Some(request), Refusal::Budget));
         };
         let body = self.read(request.into_body()).await.map_err(|refusal| (None, refusal))?;
-        if phase == Phase::Validate
-            && let Some(json) = self.reviews.answer_declaration(&body).await
-        {
-            return Ok(json);
-        }
         let answer = if body.len() < INLINE {
             self.reviews.answer(phase, &body)
         } else {
-            let reviews = Arc::clone(&self.reviews);
+            let (reviews, body) = (Arc::clone(&self.reviews), body.clone());
             match tokio::task::spawn_blocking(move || reviews.answer(phase, &body)).await {
                 Ok(answer) => answer,
                 Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
@@ -136,12 +131,16 @@ impl Webhook {
                 Err(_) => return Err((None, Refusal::Internal)),
             }
         };
-        drop(budget);
-        match answer {
-            Some(Ok(json)) => Ok(json),
+        let answer = match answer {
+            Some(Ok(Answered::Unknown { json, operation })) => {
+                Ok(self.reviews.answer_unknown(&body, json, operation).await)
+            }
+            Some(Ok(Answered::Whole(json))) => Ok(json),
             Some(Err(error)) => Err((None, Refusal::BadRequest(with_causes(&error)))),
             None => Err((None, Refusal::NotReady)),
-        }
+        };
+        drop(budget);
+        answer
     }
 
     async fn read(&self, body: Body) -> Result<Bytes, Refusal> {
