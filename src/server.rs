@@ -10,10 +10,12 @@
 //! finishes what is in flight, and returns.
 
 mod accept;
+mod budget;
 mod certificate;
 mod counters;
 mod declarations;
 mod pace;
+mod places;
 mod readiness;
 mod reviews;
 mod routes;
@@ -27,7 +29,9 @@ use crate::admission::Ratcheting;
 use crate::catalog::Catalog;
 use crate::telemetry::Metrics;
 use accept::Acceptor;
+use budget::Budget;
 use certificate::Certificate;
+use places::Places;
 use readiness::Readiness;
 use reviews::Reviews;
 use std::io;
@@ -35,7 +39,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
 /// How to serve.
 #[derive(Debug, Clone)]
@@ -82,9 +86,10 @@ impl Config {
 pub struct Limits {
     /// Bytes of one body. A review carries an object and its predecessor, of 3 MiB at the most each.
     pub body: usize,
-    /// Bytes of all bodies that are being read or reviewed. At least [`body`](Self::body).
+    /// Bytes of all bodies, as far as they have arrived, and of their answers until those are sent. At least
+    /// [`body`](Self::body).
     pub in_flight: usize,
-    /// Connections to the webhook port.
+    /// Connections to the webhook port that have sent a request and stay. A quarter more may be about to.
     pub connections: usize,
 }
 
@@ -107,7 +112,7 @@ pub struct Timeouts {
     pub body: Duration,
     /// For the next request on a connection. Longer than the 90 seconds after which the API server itself closes.
     pub idle: Duration,
-    /// For room to write.
+    /// For the client to take an answer that does not fit into what the system buffers.
     pub write: Duration,
     /// For what is in flight when the end comes.
     pub finish: Duration,
@@ -226,22 +231,22 @@ impl Server {
             reviews: Arc::clone(&reviews),
             limits: config.limits,
             timeouts: config.timeouts,
-            budget: Arc::new(Semaphore::new(config.limits.in_flight.max(config.limits.body))),
+            budget: Budget::new(config.limits.in_flight, config.limits.body),
             metrics: Arc::clone(&metrics),
         });
         let webhook_acceptor = Acceptor {
             certificate: Some(Arc::clone(&certificate)),
             router: routes::webhook(Arc::clone(&webhook_state)),
             overflow: routes::overflow(Arc::clone(&webhook_state)),
-            connections: config.limits.connections,
+            places: Places::new(config.limits.connections, metrics.connections_evicted().clone()),
             timeouts: config.timeouts,
             stage: stage.subscribe(),
         };
         let ops_acceptor = Acceptor {
             certificate: None,
+            places: Places::new(OPS_CONNECTIONS, metrics.connections_evicted().clone()),
             router: routes::ops(readiness.clone(), metrics),
             overflow: routes::overflow(webhook_state),
-            connections: OPS_CONNECTIONS,
             timeouts: config.timeouts,
             stage: stage.subscribe(),
         };

@@ -212,7 +212,11 @@ pub(crate) struct Wire {
 
 impl Wire {
     pub(crate) async fn tls(address: SocketAddr, config: Arc<ClientConfig>) -> std::io::Result<Self> {
-        let stream = TcpStream::connect(address).await?;
+        Self::over(TcpStream::connect(address).await?, config).await
+    }
+
+    /// TLS over a connection that is there.
+    pub(crate) async fn over(stream: TcpStream, config: Arc<ClientConfig>) -> std::io::Result<Self> {
         let name = ServerName::try_from("localhost").unwrap();
         let stream = TlsConnector::from(config).connect(name, stream).await?;
         Ok(Self { stream: Box::new(stream), buffer: Vec::new() })
@@ -284,6 +288,11 @@ impl Wire {
     pub(crate) async fn closed(&mut self) {
         let closed = async { while self.more().await.is_some() {} };
         tokio::time::timeout(SOON, closed).await.expect("the server closes");
+    }
+
+    /// Takes a little of an answer: how many bytes, 0 when the connection has ended.
+    pub(crate) async fn trickle(&mut self) -> usize {
+        self.stream.read(&mut [0; 16 * 1024]).await.unwrap_or_default()
     }
 
     async fn more(&mut self) -> Option<()> {
