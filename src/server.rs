@@ -14,6 +14,7 @@ mod budget;
 mod certificate;
 mod counters;
 mod declarations;
+mod files;
 mod pace;
 mod places;
 mod readiness;
@@ -238,13 +239,13 @@ impl Server {
             certificate: Some(Arc::clone(&certificate)),
             router: routes::webhook(Arc::clone(&webhook_state)),
             overflow: routes::overflow(Arc::clone(&webhook_state)),
-            places: Places::new(config.limits.connections, metrics.connections_evicted().clone()),
+            places: Places::new(config.limits.connections, files::room_for, metrics.connections_evicted().clone()),
             timeouts: config.timeouts,
             stage: stage.subscribe(),
         };
         let ops_acceptor = Acceptor {
             certificate: None,
-            places: Places::new(OPS_CONNECTIONS, metrics.connections_evicted().clone()),
+            places: Places::new(OPS_CONNECTIONS, std::convert::identity, metrics.connections_evicted().clone()),
             router: routes::ops(readiness.clone(), metrics),
             overflow: routes::overflow(webhook_state),
             timeouts: config.timeouts,

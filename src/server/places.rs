@@ -50,10 +50,14 @@ struct Newcomer {
 }
 
 impl Places {
-    /// For so many connections that stay; who is driven out is counted.
-    pub(super) fn new(seats: usize, evicted: Counter) -> Arc<Self> {
+    /// For so many connections that stay, or as many fewer as the places that `room` gives for what is asked; who is
+    /// driven out is counted.
+    pub(super) fn new(seats: usize, room: impl FnOnce(usize) -> usize, evicted: Counter) -> Arc<Self> {
+        let places = room(seats + seats / 4 + 1);
+        // At least one passes on.
+        let seats = seats.min((places - places / 5).min(places.saturating_sub(1)));
         Arc::new(Self {
-            all: Arc::new(Semaphore::new(seats + seats / 4 + 1)),
+            all: Arc::new(Semaphore::new(places)),
             seats: Arc::new(Semaphore::new(seats)),
             newcomers: Mutex::default(),
             evicted,
@@ -206,10 +210,11 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Arriving<B> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http_body_util::{BodyExt as _, Empty, StreamBody};
     use std::task::Waker;
 
     fn places(seats: usize) -> Arc<Places> {
-        Places::new(seats, Counter::default())
+        Places::new(seats, std::convert::identity, Counter::default())
     }
 
     /// Ends when it is told to and not when nobody can tell it any more, as a connection does; returns its number.
@@ -304,19 +309,19 @@ mod tests {
         let places = places(4);
         let (guest, _) = places.take().await;
         let guest = Arc::new(guest);
-        let body = http_body_util::StreamBody::new(futures::stream::iter(
+        let body = StreamBody::new(futures::stream::iter(
             ["a", "b"].map(|it| Ok::<_, std::io::Error>(Frame::data(Bytes::from(it)))),
         ));
         let mut body = Arriving::watch(body, &guest);
         for _ in 0..2 {
             assert!(guest.is_newcomer());
-            http_body_util::BodyExt::frame(&mut body).await.unwrap().unwrap();
+            body.frame().await.unwrap().unwrap();
         }
-        assert!(http_body_util::BodyExt::frame(&mut body).await.is_none());
+        assert!(body.frame().await.is_none());
         assert!(!guest.is_newcomer());
 
         let guest = Arc::new(places.take().await.0);
-        Arriving::watch(http_body_util::Empty::<Bytes>::new(), &guest);
+        drop(Arriving::watch(Empty::<Bytes>::new(), &guest));
         assert!(!guest.is_newcomer(), "nothing is to come");
     }
 }

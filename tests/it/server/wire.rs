@@ -292,7 +292,7 @@ impl Wire {
 
     /// Takes a little of an answer: how many bytes, 0 when the connection has ended.
     pub(crate) async fn trickle(&mut self) -> usize {
-        self.stream.read(&mut [0; 16 * 1024]).await.unwrap_or_default()
+        self.stream.read(&mut [0; 8 * 1024]).await.unwrap_or_default()
     }
 
     async fn more(&mut self) -> Option<()> {
