@@ -39,7 +39,7 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 
 /// How to serve.
@@ -188,11 +188,12 @@ impl Server {
     }
 
     /// The same with another way to answer reviews.
+    #[allow(clippy::unused_async, reason = "to listen takes the runtime that awaits it")]
     pub async fn with_reviewer(config: Config, mut metrics: Metrics, reviewer: Reviewer) -> Result<Self, ServerError> {
         let certificate = Certificate::new(&config.certificate, config.clients.as_ref(), &metrics)?;
         let reviews = Reviews::new(reviewer, config.ratcheting, &mut metrics);
-        let webhook = listen(config.webhook).await?;
-        let ops = listen(config.ops).await?;
+        let webhook = listen(config.webhook)?;
+        let ops = listen(config.ops)?;
         let addresses = Addresses {
             webhook: webhook.local_addr().map_err(|source| ServerError::Bind { address: config.webhook, source })?,
             ops: ops.local_addr().map_err(|source| ServerError::Bind { address: config.ops, source })?,
@@ -292,14 +293,24 @@ fn put_in_force(catalogs: &mut watch::Receiver<Option<Arc<Catalog>>>, reviews: &
     }
 }
 
+/// Connections that the system keeps until they are accepted. Of what is beyond them it drops the first packet, which the
+/// client sends again after a second: many come at once when an API server has just started.
+const QUEUE: u32 = 1024;
+
 /// All of IPv4 takes the place of all of IPv6 on a machine without the latter.
-async fn listen(address: SocketAddr) -> Result<TcpListener, ServerError> {
-    let listener = TcpListener::bind(address).await;
-    let listener = match listener {
+fn listen(address: SocketAddr) -> Result<TcpListener, ServerError> {
+    let open = |address: SocketAddr| {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+        // So that it can start again while connections of the one before are still remembered.
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        socket.listen(QUEUE)
+    };
+    let listener = match open(address) {
         Err(error) if address.ip() == Ipv6Addr::UNSPECIFIED && !is_about_the_port(&error) => {
-            TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port())).await
+            open((Ipv4Addr::UNSPECIFIED, address.port()).into())
         }
-        Ok(_) | Err(_) => listener,
+        listener => listener,
     };
     listener.map_err(|source| ServerError::Bind { address, source })
 }

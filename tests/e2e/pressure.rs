@@ -109,8 +109,7 @@ fn where_there_are_places_for_them_thousands_of_half_open_connections_are_held_i
     let open_files = || fs::read_dir(&files).expect("the webhook's files can be listed").count();
     let mut half_open = Vec::with_capacity(HALF_OPEN);
     while half_open.len() < HALF_OPEN {
-        // No faster than they are accepted: the system's queue is not what is tested here. Each is given ten seconds for
-        // its handshake, and all of them together are held before the first has had them.
+        // No more at once than the system's queue holds.
         half_open.extend((0..500).map(|_| tcp(webhook.port()).unwrap()));
         // The dozen files that it has open besides counts for nothing here.
         let all = half_open.len();
