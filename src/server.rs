@@ -3,6 +3,13 @@
 //! It is given catalogs through a channel and knows nothing of where they come from. Two ports: reviews at `/mutate` and
 //! `/validate` over TLS; `/livez`, `/readyz` and `/metrics` in the clear.
 //!
+//! # Pressure
+//!
+//! Nobody waits for what another holds. A connection that has not delivered a whole request yet gives way to one that
+//! comes later (`places`); one that has is kept. The bytes of a request count as they arrive, and with them its answer
+//! until it is sent (`budget`); a request that finds no room is told to come again. Each wait for a client has an end
+//! (`pace`).
+//!
 //! # End
 //!
 //! When it is told to stop it is unready at once and serves on for [`Config::shutdown_delay`], since it takes a cluster
