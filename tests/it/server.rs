@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
-use wire::{Request, Running, Wire, config, padded_review, review, until};
+use wire::{Request, Running, Wire, config, padded_review, review, speaking, until};
 
 const MIB: usize = 1024 * 1024;
 
@@ -36,6 +36,18 @@ async fn a_review_is_answered_on_a_connection_that_stays() {
         assert_eq!(answer.header("connection"), None);
         assert_eq!(answer.json()["response"]["uid"], "u-1");
         assert_eq!(answer.json()["response"]["allowed"], true);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tls_1_2_is_spoken_as_well_as_1_3() {
+    let directory = tempfile::tempdir().unwrap();
+    let ca_file = directory.path().join("ca.crt");
+    let source = CertificateSource::SelfSigned { ca_file: ca_file.clone() };
+    let server = Running::with(|config| config.certificate = source).await;
+    for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+        let mut wire = Wire::tls(server.addresses.webhook, speaking(&ca_file, version)).await.unwrap();
+        assert_eq!(wire.exchange(&Request::post("/mutate", review("u"))).await.code, 200, "{version:?}");
     }
 }
 
