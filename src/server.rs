@@ -3,6 +3,13 @@
 //! It is given catalogs through a channel and knows nothing of where they come from. Two ports: reviews at `/mutate` and
 //! `/validate` over TLS; `/livez`, `/readyz` and `/metrics` in the clear.
 //!
+//! # Pressure
+//!
+//! Nobody waits for what another holds. A connection that has not delivered a whole request yet gives way to one that
+//! comes later (`places`); one that has is kept. The bytes of a request count as they arrive, and with them its answer
+//! until it is sent (`budget`); a request that finds no room is told to come again. Each wait for a client has an end
+//! (`pace`).
+//!
 //! # End
 //!
 //! When it is told to stop it is unready at once and serves on for [`Config::shutdown_delay`], since it takes a cluster
@@ -10,10 +17,13 @@
 //! finishes what is in flight, and returns.
 
 mod accept;
+mod budget;
 mod certificate;
 mod counters;
 mod declarations;
+mod files;
 mod pace;
+mod places;
 mod readiness;
 mod reviews;
 mod routes;
@@ -27,15 +37,17 @@ use crate::admission::Ratcheting;
 use crate::catalog::Catalog;
 use crate::telemetry::Metrics;
 use accept::Acceptor;
+use budget::Budget;
 use certificate::Certificate;
+use places::Places;
 use readiness::Readiness;
 use reviews::Reviews;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
+use tokio::net::{TcpListener, TcpSocket};
+use tokio::sync::watch;
 
 /// How to serve.
 #[derive(Debug, Clone)]
@@ -82,9 +94,10 @@ impl Config {
 pub struct Limits {
     /// Bytes of one body. A review carries an object and its predecessor, of 3 MiB at the most each.
     pub body: usize,
-    /// Bytes of all bodies that are being read or reviewed. At least [`body`](Self::body).
+    /// Bytes of all bodies, as far as they have arrived, and of their answers until those are sent. At least
+    /// [`body`](Self::body).
     pub in_flight: usize,
-    /// Connections to the webhook port.
+    /// Connections to the webhook port that have sent a request and stay. A quarter more may be about to.
     pub connections: usize,
 }
 
@@ -107,7 +120,7 @@ pub struct Timeouts {
     pub body: Duration,
     /// For the next request on a connection. Longer than the 90 seconds after which the API server itself closes.
     pub idle: Duration,
-    /// For room to write.
+    /// For the client to take an answer that does not fit into what the system buffers.
     pub write: Duration,
     /// For what is in flight when the end comes.
     pub finish: Duration,
@@ -182,11 +195,12 @@ impl Server {
     }
 
     /// The same with another way to answer reviews.
+    #[allow(clippy::unused_async, reason = "to listen takes the runtime that awaits it")]
     pub async fn with_reviewer(config: Config, mut metrics: Metrics, reviewer: Reviewer) -> Result<Self, ServerError> {
         let certificate = Certificate::new(&config.certificate, config.clients.as_ref(), &metrics)?;
         let reviews = Reviews::new(reviewer, config.ratcheting, &mut metrics);
-        let webhook = listen(config.webhook).await?;
-        let ops = listen(config.ops).await?;
+        let webhook = listen(config.webhook)?;
+        let ops = listen(config.ops)?;
         let addresses = Addresses {
             webhook: webhook.local_addr().map_err(|source| ServerError::Bind { address: config.webhook, source })?,
             ops: ops.local_addr().map_err(|source| ServerError::Bind { address: config.ops, source })?,
@@ -226,22 +240,22 @@ impl Server {
             reviews: Arc::clone(&reviews),
             limits: config.limits,
             timeouts: config.timeouts,
-            budget: Arc::new(Semaphore::new(config.limits.in_flight.max(config.limits.body))),
+            budget: Budget::new(config.limits.in_flight, config.limits.body),
             metrics: Arc::clone(&metrics),
         });
         let webhook_acceptor = Acceptor {
             certificate: Some(Arc::clone(&certificate)),
             router: routes::webhook(Arc::clone(&webhook_state)),
             overflow: routes::overflow(Arc::clone(&webhook_state)),
-            connections: config.limits.connections,
+            places: Places::new(config.limits.connections, files::room_for, metrics.connections_evicted().clone()),
             timeouts: config.timeouts,
             stage: stage.subscribe(),
         };
         let ops_acceptor = Acceptor {
             certificate: None,
+            places: Places::new(OPS_CONNECTIONS, std::convert::identity, metrics.connections_evicted().clone()),
             router: routes::ops(readiness.clone(), metrics),
             overflow: routes::overflow(webhook_state),
-            connections: OPS_CONNECTIONS,
             timeouts: config.timeouts,
             stage: stage.subscribe(),
         };
@@ -286,14 +300,24 @@ fn put_in_force(catalogs: &mut watch::Receiver<Option<Arc<Catalog>>>, reviews: &
     }
 }
 
+/// Connections that the system keeps until they are accepted. Of what is beyond them it drops the first packet, which the
+/// client sends again after a second: many come at once when an API server has just started.
+const QUEUE: u32 = 1024;
+
 /// All of IPv4 takes the place of all of IPv6 on a machine without the latter.
-async fn listen(address: SocketAddr) -> Result<TcpListener, ServerError> {
-    let listener = TcpListener::bind(address).await;
-    let listener = match listener {
+fn listen(address: SocketAddr) -> Result<TcpListener, ServerError> {
+    let open = |address: SocketAddr| {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+        // So that it can start again while connections of the one before are still remembered.
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        socket.listen(QUEUE)
+    };
+    let listener = match open(address) {
         Err(error) if address.ip() == Ipv6Addr::UNSPECIFIED && !is_about_the_port(&error) => {
-            TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port())).await
+            open((Ipv4Addr::UNSPECIFIED, address.port()).into())
         }
-        Ok(_) | Err(_) => listener,
+        listener => listener,
     };
     listener.map_err(|source| ServerError::Bind { address, source })
 }

@@ -69,6 +69,7 @@ pub struct Metrics {
     in_flight: Gauge,
     fields_cleared: Counter,
     panics: Counter,
+    connections_evicted: Counter,
     certificate_expiry: Gauge,
     certificate_reload_failures: Counter,
     watch_connected: Gauge,
@@ -84,6 +85,12 @@ impl Metrics {
         registry.register("fields_cleared", "Members cleared by patches", fields_cleared.clone());
         let panics = Counter::default();
         registry.register("panics", "Requests that ended in a panic and were answered with 500", panics.clone());
+        let connections_evicted = Counter::default();
+        registry.register(
+            "connections_evicted",
+            "Connections closed before their first request had arrived, to make room for others",
+            connections_evicted.clone(),
+        );
         let certificate_expiry = Gauge::default();
         registry.register(
             "certificate_expiry_timestamp_seconds",
@@ -108,6 +115,7 @@ impl Metrics {
             in_flight,
             fields_cleared,
             panics,
+            connections_evicted,
             certificate_expiry,
             certificate_reload_failures,
             watch_connected,
@@ -132,6 +140,11 @@ impl Metrics {
     /// Requests that ended in a panic.
     pub fn panics(&self) -> &Counter {
         &self.panics
+    }
+
+    /// Connections closed before their first request had arrived, to make room for others.
+    pub fn connections_evicted(&self) -> &Counter {
+        &self.connections_evicted
     }
 
     /// When the serving certificate ends, in seconds since 1970.

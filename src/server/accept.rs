@@ -2,6 +2,7 @@
 
 use super::certificate::Certificate;
 use super::pace::{Paced, Requests};
+use super::places::{Arriving, Guest, Places};
 use super::{Stage, Timeouts};
 use axum::Router;
 use axum::body::Body;
@@ -11,12 +12,13 @@ use hyper::server::conn::http1;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use std::convert::Infallible;
+use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
@@ -24,52 +26,58 @@ use tower::ServiceExt;
 /// A pause after an `accept` that failed: it mostly means that there are no file descriptors left, which passes.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+/// What one connection may have buffered here in either direction, beside the bodies of its request and its answer, which
+/// the budget of bytes is for. A longer header is refused with 431; the API server's has less than a thousand bytes.
+const BUFFER: usize = 16 * 1024;
+
 /// One listener, and what its connections are served with.
 pub(super) struct Acceptor {
     /// `None`: plain HTTP.
     pub(super) certificate: Option<Arc<Certificate>>,
     pub(super) router: Router,
-    /// Answers what is beyond `connections`.
+    /// Answers those for whom there is no seat.
     pub(super) overflow: Router,
-    pub(super) connections: usize,
+    pub(super) places: Arc<Places>,
     pub(super) timeouts: Timeouts,
     pub(super) stage: watch::Receiver<Stage>,
 }
 
 impl Acceptor {
-    /// Beyond the bound this many more are accepted, to be told so. Past them new ones wait in the system's queue.
-    fn refused_at_once(&self) -> usize {
-        self.connections / 4 + 1
-    }
-
     /// Serves `listener` until [`Stage::Finishing`], then waits for what is in flight.
     pub(super) async fn run(self, listener: TcpListener) {
         let this = Arc::new(self);
-        let served = Arc::new(Semaphore::new(this.connections));
-        let accepted = Arc::new(Semaphore::new(this.connections + this.refused_at_once()));
         let mut stage = this.stage.clone();
         let mut finishing = pin!(finishing(&mut stage));
         let mut tasks = JoinSet::new();
         loop {
-            let next = async {
-                let place = Arc::clone(&accepted).acquire_owned().await;
-                (place, listener.accept().await)
-            };
-            let (place, stream) = tokio::select! {
-                (place, stream) = next => (place, stream),
+            let stream = tokio::select! {
+                stream = listener.accept() => stream,
                 Some(_) = tasks.join_next(), if !tasks.is_empty() => continue,
                 () = &mut finishing => break,
             };
             let stream = match stream {
                 Ok((stream, _)) => stream,
+                Err(error) if is_about_one_connection(&error) => continue,
                 Err(error) => {
                     tracing::warn!(%error, "no connection could be accepted");
+                    this.places.evict();
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                     continue;
                 }
             };
-            let served = Arc::clone(&served).try_acquire_owned().ok();
-            tasks.spawn(Arc::clone(&this).connection(stream, place.ok(), served));
+            // Only now is it known that somebody needs a place.
+            let (guest, left) = tokio::select! {
+                place = this.places.take() => place,
+                () = &mut finishing => break,
+            };
+            let connection = Arc::clone(&this).connection(stream, guest);
+            tasks.spawn(async move {
+                tokio::select! {
+                    () = connection => {}
+                    // Not where nobody can tell it to any more.
+                    Ok(()) = left => tracing::debug!("closed, to make room for another connection"),
+                }
+            });
         }
         drop(listener);
         let end = tokio::time::Instant::now() + this.timeouts.finish;
@@ -80,22 +88,15 @@ impl Acceptor {
         tasks.shutdown().await;
     }
 
-    async fn connection(
-        self: Arc<Self>,
-        stream: TcpStream,
-        _place: Option<OwnedSemaphorePermit>,
-        served: Option<OwnedSemaphorePermit>,
-    ) {
+    async fn connection(self: Arc<Self>, stream: TcpStream, guest: Guest) {
         // Answers are small and written whole.
         stream.set_nodelay(true).ok();
-        let router = if served.is_some() { &self.router } else { &self.overflow };
-        let close = served.is_none();
         match &self.certificate {
-            None => self.http(stream, router, close).await,
+            None => self.http(stream, guest).await,
             Some(certificate) => {
                 let handshake = TlsAcceptor::from(certificate.config()).accept(stream);
                 match tokio::time::timeout(self.timeouts.handshake, handshake).await {
-                    Ok(Ok(stream)) => self.http(stream, router, close).await,
+                    Ok(Ok(stream)) => self.http(stream, guest).await,
                     // A probe of the port, a client that does not trust us: its business, and not worth a line each.
                     Ok(Err(error)) => tracing::debug!(%error, "no TLS connection"),
                     Err(_elapsed) => tracing::debug!("no TLS connection in time"),
@@ -104,18 +105,22 @@ impl Acceptor {
         }
     }
 
-    /// HTTP/1.1 on `stream`; `close`: for one request only.
-    async fn http<S: AsyncRead + AsyncWrite + Unpin>(&self, stream: S, router: &Router, close: bool) {
+    /// HTTP/1.1 on `stream`.
+    async fn http<S: AsyncRead + AsyncWrite + Unpin>(&self, stream: S, guest: Guest) {
+        let guest = Arc::new(guest);
         let requests = Arc::<Requests>::default();
         let stream = Paced::new(stream, Arc::clone(&requests), self.timeouts);
         let service = hyper::service::service_fn(|request: Request<Incoming>| {
             requests.begin();
-            let answer = router.clone().oneshot(request.map(Body::new));
+            let welcome = guest.is_welcome();
+            let router = if welcome { &self.router } else { &self.overflow };
+            let answer = router.clone().oneshot(request.map(|body| Arriving::watch(body, &guest)));
+            let guest = Arc::clone(&guest);
             let requests = Arc::clone(&requests);
             let stage = self.stage.clone();
             async move {
                 let mut response: Response<Body> = answer.await.unwrap_or_else(|never: Infallible| match never {});
-                if close || *stage.borrow() > Stage::Serving {
+                if !welcome || !guest.may_stay() || *stage.borrow() > Stage::Serving {
                     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }
                 requests.end();
@@ -123,7 +128,8 @@ impl Acceptor {
             }
         });
         let mut stage = self.stage.clone();
-        let mut connection = pin!(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+        let mut connection =
+            pin!(http1::Builder::new().max_buf_size(BUFFER).serve_connection(TokioIo::new(stream), service));
         let served = tokio::select! {
             served = &mut connection => served,
             () = finishing(&mut stage) => {
@@ -135,6 +141,12 @@ impl Acceptor {
             tracing::debug!(%error, "connection ended");
         }
     }
+}
+
+/// Not about the listener: the client has gone before it was accepted.
+fn is_about_one_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
 /// Resolves when the server is to finish, or is gone.

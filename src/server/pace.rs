@@ -53,7 +53,7 @@ pub(super) struct Paced<S> {
     timeouts: Timeouts,
     waiting: Waiting,
     read_deadline: Pin<Box<Sleep>>,
-    /// `None`: the last write did not have to wait.
+    /// `None`: the client has taken all that was written.
     write_deadline: Option<Pin<Box<Sleep>>>,
 }
 
@@ -80,9 +80,10 @@ impl<S> Paced<S> {
         self.read_deadline.as_mut().reset(Instant::now() + within);
     }
 
+    /// The deadline stands from the first wait until all is written: one that takes a byte now and then is as slow as one
+    /// that takes none, and keeps as much waiting here.
     fn check_write<T>(&mut self, context: &mut Context<'_>, poll: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if poll.is_ready() {
-            self.write_deadline = None;
             return poll;
         }
         let within = self.timeouts.write;
@@ -135,6 +136,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let poll = Pin::new(&mut self.stream).poll_flush(context);
+        if poll.is_ready() {
+            self.write_deadline = None;
+        }
         self.check_write(context, poll)
     }
 

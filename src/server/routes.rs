@@ -1,5 +1,6 @@
 //! What is answered where: from an HTTP request to a review's answer, or to a refusal.
 
+use super::budget::{Budget, Reserved};
 use super::readiness::Readiness;
 use super::reviews::{Answered, Reviews};
 use super::status::Refusal;
@@ -11,13 +12,13 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::routing::{any, get, post};
 use futures::FutureExt;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::{BodyExt, Limited};
 use hyper::body::Body as _;
 use hyper::header::{CONTENT_TYPE, EXPECT, HeaderValue};
 use hyper::{Request, Response, StatusCode};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 /// A larger body is reviewed on a thread of its own, so that it keeps no other request waiting.
 const INLINE: usize = 256 * 1024;
@@ -32,8 +33,7 @@ pub(super) struct Webhook {
     pub(super) reviews: Arc<Reviews>,
     pub(super) limits: Limits,
     pub(super) timeouts: Timeouts,
-    /// One permit a byte.
-    pub(super) budget: Arc<Semaphore>,
+    pub(super) budget: Arc<Budget>,
     pub(super) metrics: Arc<Metrics>,
 }
 
@@ -87,11 +87,8 @@ pub(super) fn ops(readiness: Readiness, metrics: Arc<Metrics>) -> Router {
 
 async fn review(State(webhook): State<Arc<Webhook>>, phase: Phase, request: Request<Body>) -> Response<Body> {
     match AssertUnwindSafe(webhook.try_review(phase, request)).catch_unwind().await {
-        Ok(Ok(json)) => text(StatusCode::OK, "application/json", json),
-        Ok(Err((request, refusal))) => match request {
-            Some(request) => webhook.refuse(request, refusal).await,
-            None => refusal.into_response(),
-        },
+        Ok(Ok(json)) => text(StatusCode::OK, "application/json", Bytes::from_owner(json)),
+        Ok(Err(refusal)) => refusal.into_response(),
         Err(_panic) => {
             webhook.metrics.panics().inc();
             Refusal::Internal.into_response()
@@ -99,73 +96,93 @@ async fn review(State(webhook): State<Arc<Webhook>>, phase: Phase, request: Requ
     }
 }
 
-/// Why there is no review, with the request as far as its body has not been read yet.
-type Unread = (Option<Request<Body>>, Refusal);
-
 impl Webhook {
-    async fn try_review(&self, phase: Phase, request: Request<Body>) -> Result<Vec<u8>, Unread> {
+    /// The review that answers `request`. It holds its part of the budget until it is sent.
+    async fn try_review(&self, phase: Phase, request: Request<Body>) -> Result<Reserved, Refusal> {
         let limit = self.limits.body;
+        let deadline = Instant::now() + self.timeouts.body;
         if !is_json(&request) {
-            return Err((Some(request), Refusal::MediaType));
+            return Err(self.unread(request, deadline, Refusal::MediaType).await);
         }
-        let size = request.body().size_hint();
-        if usize::try_from(size.lower()).is_ok_and(|lower| lower > limit) {
-            return Err((Some(request), Refusal::TooLarge(limit)));
+        let announced = request.body().size_hint();
+        if usize::try_from(announced.lower()).is_ok_and(|lower| lower > limit) {
+            return Err(self.unread(request, deadline, Refusal::TooLarge(limit)).await);
         }
         // Of a body whose length is not told, the most is assumed.
-        let reserved = size.exact().and_then(|it| usize::try_from(it).ok()).unwrap_or(limit).min(limit);
-        let Some(budget) =
-            u32::try_from(reserved).ok().and_then(|it| Arc::clone(&self.budget).try_acquire_many_owned(it).ok())
-        else {
-            return Err((Some(request), Refusal::Budget));
-        };
-        let body = self.read(request.into_body()).await.map_err(|refusal| (None, refusal))?;
-        let answer = if body.len() < INLINE {
-            self.reviews.answer(phase, &body)
+        let announced = announced.exact().and_then(|it| usize::try_from(it).ok()).unwrap_or(limit);
+        let body = self.read(request.into_body(), announced, deadline).await?;
+        let (answer, body) = if body.len() < INLINE {
+            (self.reviews.answer(phase, body.as_ref()), body)
         } else {
-            let (reviews, body) = (Arc::clone(&self.reviews), body.clone());
-            match tokio::task::spawn_blocking(move || reviews.answer(phase, &body)).await {
-                Ok(answer) => answer,
+            let reviews = Arc::clone(&self.reviews);
+            // With its part of the budget: the client may be gone long before the review is made.
+            let reviewed = tokio::task::spawn_blocking(move || (reviews.answer(phase, body.as_ref()), body));
+            match reviewed.await {
+                Ok(reviewed) => reviewed,
                 Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
                 // Only while the runtime shuts down.
-                Err(_) => return Err((None, Refusal::Internal)),
+                Err(_) => return Err(Refusal::Internal),
             }
         };
-        let answer = match answer {
+        let json = match answer {
             Some(Ok(Answered::Unknown { json, operation })) => {
-                Ok(self.reviews.answer_unknown(&body, json, operation).await)
+                self.reviews.answer_unknown(body.as_ref(), json, operation).await
             }
-            Some(Ok(Answered::Whole(json))) => Ok(json),
-            Some(Err(error)) => Err((None, Refusal::BadRequest(with_causes(&error)))),
-            None => Err((None, Refusal::NotReady)),
+            Some(Ok(Answered::Whole(json))) => json,
+            Some(Err(error)) => return Err(Refusal::BadRequest(with_causes(&error))),
+            None => return Err(Refusal::NotReady),
         };
-        drop(budget);
-        answer
+        body.replace(json).map_err(|_| Refusal::Budget)
     }
 
-    async fn read(&self, body: Body) -> Result<Bytes, Refusal> {
+    /// All of `body`, as long as the budget has room for what arrives of it.
+    async fn read(&self, mut body: Body, announced: usize, deadline: Instant) -> Result<Reserved, Refusal> {
         let limit = self.limits.body;
-        let whole = tokio::time::timeout(self.timeouts.body, Limited::new(body, limit).collect());
-        match whole.await {
-            Ok(Ok(body)) => Ok(body.to_bytes()),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Refusal::TooLarge(limit)),
-            Ok(Err(error)) => Err(Refusal::BadRequest(format!("the body cannot be read: {error}"))),
+        let whole = async {
+            let mut arrived = Reserved::new(&self.budget);
+            while let Some(frame) = body.frame().await {
+                let frame = frame.map_err(|error| Refusal::BadRequest(format!("the body cannot be read: {error}")))?;
+                // Trailers say nothing to a review.
+                let Ok(data) = frame.into_data() else { continue };
+                if data.len() > limit - arrived.len() {
+                    return Err(Refusal::TooLarge(limit));
+                }
+                arrived.extend(&data, announced).map_err(|_| Refusal::Budget)?;
+            }
+            Ok(arrived)
+        };
+        match tokio::time::timeout_at(deadline, whole).await {
+            Ok(Ok(arrived)) => Ok(arrived),
+            Ok(Err(refusal)) => {
+                discard(body, deadline).await;
+                Err(refusal)
+            }
             Err(_elapsed) => Err(Refusal::BodyTimeout),
         }
     }
 
     /// Refuses, after what the client still sends.
     async fn refuse(&self, request: Request<Body>, refusal: Refusal) -> Response<Body> {
+        self.unread(request, Instant::now() + self.timeouts.body, refusal).await.into_response()
+    }
+
+    /// Gives `refusal` back, after what the client still sends until `deadline`.
+    async fn unread(&self, request: Request<Body>, deadline: Instant, refusal: Refusal) -> Refusal {
         // One that asks first has not begun to send, and does not once it is refused.
-        let asks_first = request.headers().contains_key(EXPECT);
-        let length = request.body().size_hint().lower();
-        if !asks_first && usize::try_from(length).is_ok_and(|length| length <= DISCARDED) {
-            let mut body = Limited::new(request.into_body(), DISCARDED);
-            let drained = async { while let Some(Ok(_)) = body.frame().await {} };
-            // Late or broken, the answer is the same.
-            tokio::time::timeout(self.timeouts.body, drained).await.ok();
+        if !request.headers().contains_key(EXPECT) {
+            discard(request.into_body(), deadline).await;
         }
-        refusal.into_response()
+        refusal
+    }
+}
+
+/// Reads what is left of a body that is refused, unless it is too much.
+async fn discard(body: Body, deadline: Instant) {
+    if usize::try_from(body.size_hint().lower()).is_ok_and(|length| length <= DISCARDED) {
+        let mut body = Limited::new(body, DISCARDED);
+        let drained = async { while let Some(Ok(_)) = body.frame().await {} };
+        // Late or broken, the answer is the same.
+        tokio::time::timeout_at(deadline, drained).await.ok();
     }
 }
 

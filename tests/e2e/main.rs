@@ -38,6 +38,7 @@ mod matrix;
 mod outage;
 mod places;
 mod presets;
+mod pressure;
 mod ratcheting;
 mod samples;
 mod serving;

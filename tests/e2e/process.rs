@@ -14,9 +14,10 @@ use std::time::Duration;
 
 use crate::wait::{self, eventually};
 
-/// `$@` is the server. Its output goes to the watchdog's stderr, which is a log file; stdout only carries its pid.
+/// `$@` is the server, `OPEN_FILES` what `ulimit` is told for it. Its output goes to the watchdog's stderr, which is a log file; stdout only carries its pid.
 const WATCHDOG: &str = r#"
 exec 3<&0 </dev/null
+if [ -n "${OPEN_FILES:-}" ]; then ulimit ${OPEN_FILES}; fi
 "$@" 3<&- >&2 &
 server=$!
 echo "$server"

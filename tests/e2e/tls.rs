@@ -29,8 +29,13 @@ pub(crate) struct RawAnswer {
 impl Connection {
     /// Connects and shakes hands.
     pub(crate) fn open(webhook: &Webhook) -> Self {
+        Self::try_open(webhook.port(), webhook.ca(), LIMIT).expect("the webhook accepts connections")
+    }
+
+    /// The same for a client that may be turned away; no step takes longer than `limit`.
+    pub(crate) fn try_open(port: u16, ca: &str, limit: Duration) -> io::Result<Self> {
         let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_slice(webhook.ca().as_bytes()).unwrap()).unwrap();
+        roots.add(CertificateDer::from_pem_slice(ca.as_bytes()).unwrap()).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -38,9 +43,18 @@ impl Connection {
             .with_root_certificates(roots)
             .with_no_client_auth();
         let client = ClientConnection::new(Arc::new(config), ServerName::try_from("127.0.0.1").unwrap()).unwrap();
-        let mut stream = StreamOwned::new(client, tcp(webhook.port()));
-        stream.flush().expect("the handshake succeeds");
-        Self { stream: BufReader::new(stream) }
+        let tcp = TcpStream::connect(("127.0.0.1", port))?;
+        tcp.set_read_timeout(Some(limit))?;
+        tcp.set_write_timeout(Some(limit))?;
+        let mut stream = StreamOwned::new(client, tcp);
+        stream.flush()?;
+        Ok(Self { stream: BufReader::new(stream) })
+    }
+
+    /// Leaves the webhook little room for answers that are not read.
+    pub(crate) fn narrow(&self) {
+        let socket = &self.stream.get_ref().sock;
+        rustix::net::sockopt::set_socket_recv_buffer_size(socket, 64 * 1024).expect("a buffer has a size");
     }
 
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -51,8 +65,11 @@ impl Connection {
 
     /// Writes a whole POST of JSON.
     pub(crate) fn post(&mut self, path: &str, body: &str) {
-        let request = format!("{}{body}", Self::head(path, body.len()));
-        self.write(request.as_bytes()).expect("a request can be written");
+        self.try_post(path, body).expect("a request can be written");
+    }
+
+    pub(crate) fn try_post(&mut self, path: &str, body: &str) -> io::Result<()> {
+        self.write(format!("{}{body}", Self::head(path, body.len())).as_bytes())
     }
 
     /// The head of a POST whose body has `length` bytes.

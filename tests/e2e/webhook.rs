@@ -26,6 +26,8 @@ pub(crate) struct Webhook {
     port: u16,
     ops_port: u16,
     workspace: Workspace,
+    /// What `ulimit` is told for it, nothing where that is empty.
+    open_files: &'static str,
 }
 
 impl Webhook {
@@ -45,7 +47,21 @@ impl Webhook {
         Self::of_files(path, &["--tls-self-signed", &ca])
     }
 
+    /// Reads files, and may have so many open: what `ulimit` is told.
+    pub(crate) fn with_open_files(path: &Path, open_files: &'static str) -> Result<Self, String> {
+        let mut webhook = Self::prepare(["--from".as_ref(), path.as_os_str()], &[]);
+        webhook.open_files = open_files;
+        webhook.resume()?;
+        Ok(webhook)
+    }
+
     fn start(source: [&OsStr; 2], more: &[&str]) -> Result<Self, String> {
+        let mut webhook = Self::prepare(source, more);
+        webhook.resume()?;
+        Ok(webhook)
+    }
+
+    fn prepare(source: [&OsStr; 2], more: &[&str]) -> Self {
         let workspace = Workspace::new("webhook");
         let authority = Authority::new("kube-unions webhook tests");
         authority.issue(&workspace.path().join("tls"));
@@ -60,9 +76,7 @@ impl Webhook {
             args.push("--shutdown-delay=0s".to_owned());
         }
         args.extend(more.iter().map(|&arg| arg.to_owned()));
-        let mut webhook = Self { process: None, args, authority, port: 0, ops_port: 0, workspace };
-        webhook.resume()?;
-        Ok(webhook)
+        Self { process: None, args, authority, port: 0, ops_port: 0, workspace, open_files: "" }
     }
 
     /// Starts it (again), on the ports it had, and waits until it is ready.
@@ -71,7 +85,8 @@ impl Webhook {
         args.push(format!("--bind=127.0.0.1:{}", self.port));
         args.push(format!("--ops-bind=127.0.0.1:{}", self.ops_port));
         let log = self.workspace.path().join("log");
-        let mut process = Process::start(&binary()?, &args, &[("NO_COLOR", "1"), ("RUST_LOG", "info")], &log);
+        let envs = [("NO_COLOR", "1"), ("RUST_LOG", "info"), ("OPEN_FILES", self.open_files)];
+        let mut process = Process::start(&binary()?, &args, &envs, &log);
         if self.port == 0 {
             let [webhook, ops] =
                 wait::for_some(STARTUP, || listening(&process.log()).or(process.exit_status().map(|_| [0; 2])))

@@ -2,6 +2,7 @@
 
 mod certificate;
 mod declarations;
+mod pressure;
 #[cfg(feature = "cli")]
 mod process;
 mod wire;
@@ -9,14 +10,14 @@ mod wire;
 use kube_unions::admission;
 use kube_unions::catalog::{Builder, Catalog};
 use kube_unions::declaration::Definition;
-use kube_unions::server::{CertificateSource, Limits, Reviewer, Server, Timeouts};
+use kube_unions::server::{CertificateSource, Reviewer, Server, Timeouts};
 use kube_unions::telemetry::Metrics;
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
-use wire::{Request, Running, SOON, Wire, config, padded_review, review, until};
+use wire::{Request, Running, Wire, config, padded_review, review, speaking, until};
 
 const MIB: usize = 1024 * 1024;
 
@@ -35,6 +36,18 @@ async fn a_review_is_answered_on_a_connection_that_stays() {
         assert_eq!(answer.header("connection"), None);
         assert_eq!(answer.json()["response"]["uid"], "u-1");
         assert_eq!(answer.json()["response"]["allowed"], true);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tls_1_2_is_spoken_as_well_as_1_3() {
+    let directory = tempfile::tempdir().unwrap();
+    let ca_file = directory.path().join("ca.crt");
+    let source = CertificateSource::SelfSigned { ca_file: ca_file.clone() };
+    let server = Running::with(|config| config.certificate = source).await;
+    for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+        let mut wire = Wire::tls(server.addresses.webhook, speaking(&ca_file, version)).await.unwrap();
+        assert_eq!(wire.exchange(&Request::post("/mutate", review("u"))).await.code, 200, "{version:?}");
     }
 }
 
@@ -247,48 +260,6 @@ async fn a_panic_ends_one_request_and_nothing_else() {
         let answer = wire.exchange(&Request::post("/mutate", padded_review("u", size))).await;
         assert_eq!(answer.code, 200, "on the same connection");
     }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn beyond_the_budget_of_bytes_a_request_is_told_to_come_again() {
-    let limits = Limits { body: MIB, in_flight: MIB, ..Limits::default() };
-    let server = Running::with(|config| config.limits = limits).await;
-    let large = Request::post("/mutate", padded_review("slow", MIB));
-    let mut slow = server.connect().await;
-    let rest = slow.begin(&large).await;
-    let quick = Request::post("/mutate", review("quick"));
-    let answer = server.send(&quick).await;
-    assert_eq!((answer.code, answer.header("retry-after")), (429, Some("1")));
-    assert_eq!(answer.json()["reason"], "TooManyRequests");
-
-    slow.write(rest).await;
-    assert_eq!(slow.answer().await.code, 200);
-    assert_eq!(server.send(&quick).await.code, 200);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn beyond_the_bound_of_connections_one_is_told_to_come_again_and_then_none_is_accepted() {
-    let limits = Limits { connections: 1, ..Limits::default() };
-    let server = Running::with(|config| config.limits = limits).await;
-    let request = Request::post("/mutate", review("u"));
-    let mut first = server.connect().await;
-    assert_eq!(first.exchange(&request).await.code, 200);
-
-    let mut second = server.connect().await;
-    // Neither a handshake nor an answer: it waits in the system's queue.
-    let mut third = Box::pin(server.connect());
-    assert!(tokio::time::timeout(Duration::from_millis(100), &mut third).await.is_err());
-
-    let answer = second.exchange(&request).await;
-    assert_eq!((answer.code, answer.header("retry-after")), (503, Some("1")));
-    assert_eq!(answer.header("connection"), Some("close"));
-    second.closed().await;
-    drop(first);
-    let mut third = tokio::time::timeout(SOON, third).await.expect("there is room again");
-    let answer = third.exchange(&request).await;
-    assert!([200, 503].contains(&answer.code), "{answer:?}");
-    drop(third);
-    until(async || server.send(&request).await.code == 200).await;
 }
 
 /// A reviewer that says when it has begun, and goes on when it is let.

@@ -132,11 +132,7 @@ pub(crate) async fn until(holds: impl AsyncFn() -> bool) {
 
 /// A TLS client that trusts the CA in a file, and shows a certificate (chain and key, PEM) where it has one.
 pub(crate) fn trusting(ca_file: &Path, identity: Option<(&str, &str)>) -> Arc<ClientConfig> {
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_file_iter(ca_file).unwrap() {
-        roots.add(certificate.unwrap()).unwrap();
-    }
-    let builder = builder().with_root_certificates(roots);
+    let builder = builder().with_root_certificates(roots(ca_file));
     Arc::new(match identity {
         None => builder.with_no_client_auth(),
         Some((chain, key)) => {
@@ -144,6 +140,21 @@ pub(crate) fn trusting(ca_file: &Path, identity: Option<(&str, &str)>) -> Arc<Cl
             builder.with_client_auth_cert(chain, PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap()).unwrap()
         }
     })
+}
+
+/// A TLS client that trusts the CA in a file and speaks one version.
+pub(crate) fn speaking(ca_file: &Path, version: &'static rustls::SupportedProtocolVersion) -> Arc<ClientConfig> {
+    let builder = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()));
+    let builder = builder.with_protocol_versions(&[version]).unwrap();
+    Arc::new(builder.with_root_certificates(roots(ca_file)).with_no_client_auth())
+}
+
+fn roots(ca_file: &Path) -> RootCertStore {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(ca_file).unwrap() {
+        roots.add(certificate.unwrap()).unwrap();
+    }
+    roots
 }
 
 fn trusting_none() -> Arc<ClientConfig> {
@@ -212,7 +223,11 @@ pub(crate) struct Wire {
 
 impl Wire {
     pub(crate) async fn tls(address: SocketAddr, config: Arc<ClientConfig>) -> std::io::Result<Self> {
-        let stream = TcpStream::connect(address).await?;
+        Self::over(TcpStream::connect(address).await?, config).await
+    }
+
+    /// TLS over a connection that is there.
+    pub(crate) async fn over(stream: TcpStream, config: Arc<ClientConfig>) -> std::io::Result<Self> {
         let name = ServerName::try_from("localhost").unwrap();
         let stream = TlsConnector::from(config).connect(name, stream).await?;
         Ok(Self { stream: Box::new(stream), buffer: Vec::new() })
@@ -284,6 +299,11 @@ impl Wire {
     pub(crate) async fn closed(&mut self) {
         let closed = async { while self.more().await.is_some() {} };
         tokio::time::timeout(SOON, closed).await.expect("the server closes");
+    }
+
+    /// Takes a little of an answer: how many bytes, 0 when the connection has ended.
+    pub(crate) async fn trickle(&mut self) -> usize {
+        self.stream.read(&mut [0; 8 * 1024]).await.unwrap_or_default()
     }
 
     async fn more(&mut self) -> Option<()> {
