@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, OwnCluster};
 use crate::kind::{Kind, annotate, parse};
 use crate::load::{Load, Outcome, causes};
 use crate::wait::{eventually, for_some};
@@ -29,7 +29,7 @@ fn kubectl_refuses_a_crd_that_still_has_the_extension_in_its_schema() {
 
 #[test]
 fn an_annotated_crd_is_accepted_by_strict_validation_and_enforced_within_a_second() {
-    let Some(cluster) = Cluster::shared() else { return };
+    let Some(cluster) = OwnCluster::shared() else { return };
     // Another kind of the same group is there first, and so the webhook is known to be registered for the group.
     let sources = cluster.install("source");
     let rollouts = Kind::in_group(cluster, "rollout", sources.group().to_owned());
@@ -72,7 +72,7 @@ fn a_crd_applied_without_validation_is_enforced_through_its_last_applied_configu
     let rollouts = Kind::new(cluster, "rollout");
     rollouts.kubectl().run_with(&["apply", "--validate=false", "-f", "-"], &rollouts.authored()).accepted();
     rollouts.wait_until_served();
-    rollouts.register(&cluster.webhook);
+    rollouts.enforce();
 
     let crd = definition(&rollouts);
     assert!(!crd["spec"].to_string().contains("x-kubernetes-unions"), "the API server drops the extension: {crd}");
@@ -84,7 +84,7 @@ fn a_crd_applied_without_validation_is_enforced_through_its_last_applied_configu
 
 #[test]
 fn a_changed_annotation_is_enforced_within_a_second_under_a_stream_of_requests() {
-    let Some(cluster) = Cluster::shared() else { return };
+    let Some(cluster) = OwnCluster::shared() else { return };
     let rollouts = cluster.install("rollout");
     let stream = Stream::start(&rollouts);
     stream.load.wait_for_a_round(3);
@@ -117,7 +117,7 @@ fn a_changed_annotation_is_enforced_within_a_second_under_a_stream_of_requests()
 
 #[test]
 fn a_crd_deleted_and_created_again_is_enforced_within_a_second_under_a_stream_of_requests() {
-    let Some(cluster) = Cluster::shared() else { return };
+    let Some(cluster) = OwnCluster::shared() else { return };
     let rollouts = cluster.install("rollout");
     let stream = Stream::start(&rollouts);
     stream.load.wait_for_a_round(3);
@@ -176,7 +176,7 @@ fn taking_the_annotation_away_ends_the_enforcement() {
 
 #[test]
 fn a_broken_annotation_is_reported_and_leaves_the_last_good_one_in_force() {
-    let Some(cluster) = Cluster::shared() else { return };
+    let Some(cluster) = OwnCluster::shared() else { return };
     let rollouts = cluster.install("rollout");
     let invalid = rollouts.object("x", &json!({"strategy": {"type": "Recreate", "rollingUpdate": {}}}));
     let faults = || cluster.webhook.metric("kube_unions_declaration_faults");

@@ -15,9 +15,11 @@
     reason = "a test that cannot go on fails"
 )]
 
+mod access;
 mod builtin;
 mod cluster;
 mod control_plane;
+mod enforcement;
 mod http;
 mod kind;
 mod kubectl;
@@ -31,6 +33,7 @@ mod webhook;
 mod builtin_types;
 mod corpus;
 mod declarations;
+mod image;
 mod install;
 mod list_form;
 mod map_form;

@@ -166,7 +166,7 @@ fn a_value_that_is_not_declared_is_rejected_where_the_schema_has_no_enum() {
             .unwrap();
         kind.as_object_mut().unwrap().remove("enum").expect("the sample has an enum");
     });
-    rollouts.register(&cluster.webhook);
+    rollouts.enforce();
     rollouts.apply("bogus", &json!({"strategy": {"type": "Bogus"}})).rejected(&rollouts.invalid(
         "bogus",
         &["spec.strategy.type: Unsupported value: \"Bogus\": supported values: \"BlueGreen\", \"Canary\", \"Recreate\", \"RollingUpdate\""],

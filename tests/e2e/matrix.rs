@@ -104,7 +104,7 @@ fn run(cluster: &Cluster, matrix: &str, shape: impl Fn(&mut Value, Union, Server
         for union in [Union::Optional, Union::Required] {
             let kind = Kind::new(cluster, &matrix.sample);
             kind.apply_definition_with(|crd| shape(crd, union, server));
-            kind.register(&cluster.webhook);
+            kind.enforce();
             for row in matrix.rows.iter().filter(|row| row.server == server && row.union == union) {
                 failures.extend(row.run(&kind, &matrix.newest, &format!("row-{seen}")).err());
                 seen += 1;

@@ -28,6 +28,12 @@ pub(crate) struct Webhook {
     workspace: Workspace,
 }
 
+/// Where the API server finds a webhook, the same for as long as that is started again and again.
+pub(crate) struct Endpoint {
+    port: u16,
+    ca: String,
+}
+
 impl Webhook {
     /// Watches the cluster of a kubeconfig.
     pub(crate) fn of_cluster(kubeconfig: &Path, more: &[&str]) -> Result<Self, String> {
@@ -159,6 +165,28 @@ impl Webhook {
         outcomes
     }
 
+    /// Where the API server finds it.
+    pub(crate) fn endpoint(&self) -> Endpoint {
+        Endpoint::new(self.port, self.authority.pem())
+    }
+
+    /// [`Endpoint::registration`].
+    pub(crate) fn registration(&self, group: &str) -> Value {
+        self.endpoint().registration(group)
+    }
+
+    /// [`Endpoint::registration_of`].
+    pub(crate) fn registration_of(&self, name: &str, rules: &[Value], failure_policy: &str) -> Value {
+        self.endpoint().registration_of(name, rules, failure_policy)
+    }
+}
+
+impl Endpoint {
+    /// A webhook on a port of loopback whose certificate `ca` (PEM) signed.
+    pub(crate) fn new(port: u16, ca: &str) -> Self {
+        Self { port, ca: ca.to_owned() }
+    }
+
     /// The two configurations that send the objects of `group` here, as a user would write them.
     pub(crate) fn registration(&self, group: &str) -> Value {
         let rule = json!({
@@ -178,7 +206,7 @@ impl Webhook {
                 "admissionReviewVersions": ["v1"],
                 "clientConfig": {
                     "url": format!("https://127.0.0.1:{}/{path}", self.port),
-                    "caBundle": base64(self.authority.pem().as_bytes()),
+                    "caBundle": base64(self.ca.as_bytes()),
                 },
                 "rules": rules,
                 "failurePolicy": failure_policy,
@@ -226,7 +254,7 @@ pub(crate) fn binary() -> Result<PathBuf, String> {
 }
 
 /// The ports of the webhook and of its operations, from the log line that names them.
-fn listening(log: &str) -> Option<[u16; 2]> {
+pub(crate) fn listening(log: &str) -> Option<[u16; 2]> {
     let event = log
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())
