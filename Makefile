@@ -85,11 +85,11 @@ image: ## The container image (needs a container engine); IMAGE_PLATFORM=linux/a
 # What the image holds, laid into the folder CONTENTS. The Dockerfile does it by this target, and so does `image-root`.
 #
 # The binary is static, with glibc in it: its allocator scales with threads where musl's does not, and since 2.34 it has
-# the resolver of names built in, so that nothing is loaded at run time. Beside it:
-#   nsswitch.conf  without it glibc asks DNS before /etc/hosts, which is where a pod's hostAliases are
-#   LICENSE        it asks to go with the binary
-# Not there, since nothing reads it: public certificate authorities (a pod has the cluster's own mounted), users (the number
-# is enough), a folder for temporary files, a shell.
+# the resolver of names built in, so that nothing is loaded at run time. Its licence (LGPL) wants glibc to be exchangeable,
+# and these sources built again exchange it. LICENSE, of all the rest, asks to go with the binary.
+#
+# Not there, since nothing reads it: public certificate authorities (a pod has the cluster's own mounted), users (the
+# number is enough), nsswitch.conf (glibc's own order is the hosts file, then DNS), a folder for temporary files, a shell.
 #
 # The target is named, although it is the host: so the flag does not count for what only runs during the build.
 IMAGE_PROFILE ?= release
@@ -103,8 +103,6 @@ image-contents:
 	  --bin kube-unions --target "$$target"; \
 	install -D -m 0755 "$(call image_target,$$target)" '$(CONTENTS)/usr/local/bin/kube-unions'
 	install -D -m 0644 LICENSE '$(CONTENTS)/licenses/LICENSE'
-	install -d '$(CONTENTS)/etc'
-	echo 'hosts: files dns' >'$(CONTENTS)/etc/nsswitch.conf'
 
 .PHONY: image-root
 image-root: ## What the image holds, run in a root folder of its own, without an engine (needs root or user namespaces)

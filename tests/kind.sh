@@ -108,7 +108,7 @@ run kubectl --namespace "$namespace" rollout status "deployment/$release" --time
 run helm test "$release" --namespace "$namespace" --logs --timeout 180s
 
 # kubectl as it is found here, not of the control plane that the tests have where there is no cluster.
-run env -u KUBEBUILDER_ASSETS KUBE_UNIONS_E2E_KUBECONFIG="$KUBECONFIG" cargo test --locked --all-features --test e2e
+run env -u KUBEBUILDER_ASSETS -u KUBE_UNIONS_E2E KUBE_UNIONS_E2E_KUBECONFIG="$KUBECONFIG" cargo test --locked --all-features --test e2e
 
 run helm uninstall "$release" --namespace "$namespace" --wait --timeout 180s
 # No webhook may be left that is asked and cannot answer.
