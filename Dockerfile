@@ -1,11 +1,12 @@
 # syntax=docker/dockerfile:1
 
-# The image is what `make image-contents` lays into a folder and nothing else; `make image-root` runs the same folder as an
-# engine would, where there is none.
+# The image is what `make image-contents` lays into a folder and nothing else; `make image-root` runs the same folder as
+# an engine would, where there is none.
 #
-# For another architecture: docker build --platform linux/arm64 (make image IMAGE_PLATFORM=linux/arm64). Each is built on
-# its own kind: the same commands, the same compiler and the same C library for both, no cross tool chain that only one of
-# them goes through. On another processor that takes an emulator and patience; releases build each on a machine of its own.
+# For another architecture: docker build --platform linux/arm64 (make image IMAGE_PLATFORM=linux/arm64). Each is built
+# on its own kind: the same commands, the same compiler and the same C library for both, no cross tool chain that only
+# one of them goes through. On another processor that takes an emulator and patience: better build each on a machine
+# of its kind.
 FROM rust:1.95.0-bookworm AS build
 # The image's own tool chain: rust-toolchain.toml also asks for what only development needs.
 ENV RUSTUP_TOOLCHAIN=1.95.0

@@ -85,11 +85,12 @@ image: ## The container image (needs a container engine); IMAGE_PLATFORM=linux/a
 # What the image holds, laid into the folder CONTENTS. The Dockerfile does it by this target, and so does `image-root`.
 #
 # The binary is static, with glibc in it: its allocator scales with threads where musl's does not, and since 2.34 it has
-# the resolver of names built in, so that nothing is loaded at run time. Its licence (LGPL) wants glibc to be exchangeable,
-# and these sources built again exchange it. LICENSE, of all the rest, asks to go with the binary.
+# the resolver of names built in, so that nothing is loaded at run time. Its licence (LGPL) wants glibc to be
+# exchangeable, and these sources built again exchange it. LICENSE, of all the rest, asks to go with the binary.
 #
 # Not there, since nothing reads it: public certificate authorities (a pod has the cluster's own mounted), users (the
-# number is enough), nsswitch.conf (glibc's own order is the hosts file, then DNS), a folder for temporary files, a shell.
+# number is enough), nsswitch.conf (glibc's own order is the hosts file, then DNS), a folder for temporary files, a
+# shell.
 #
 # The target is named, although it is the host: so the flag does not count for what only runs during the build.
 IMAGE_PROFILE ?= release

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Shows without a container engine that the image lacks nothing: makes what the Dockerfile's last stage holds, by the command
-# that the Dockerfile calls, from no more files than an engine would be sent, and runs it as an engine would
+# Shows without a container engine that the image lacks nothing: makes what the Dockerfile's last stage holds, by the
+# command that the Dockerfile calls, from no more files than an engine would be sent, and runs it as an engine would
 # (image/run.sh). It does not build the image itself: `make image` does, where there is an engine.
 #
-# Needs root or user namespaces, and the control plane of the end-to-end tests (KUBE_UNIONS_E2E=skip leaves that part out).
+# Needs root or user namespaces, and the control plane of the end-to-end tests (KUBE_UNIONS_E2E=skip leaves that part
+# out).
 #   KUBE_UNIONS_IMAGE=skip        leaves everything out, where neither can be had
 #   KUBE_UNIONS_IMAGE_ROOT=DIR    takes these contents instead of making them, which costs minutes
 set -euo pipefail
@@ -22,7 +23,7 @@ fi
 as_root=()
 [ "$(id -u)" = 0 ] || as_root=(--map-root-user)
 unshare "${as_root[@]}" --mount --pid --fork true 2>/dev/null ||
-  fail "an empty root folder takes root or user namespaces, and neither can be had here; KUBE_UNIONS_IMAGE=skip leaves this out"
+  fail "this takes root or user namespaces, and neither can be had here; KUBE_UNIONS_IMAGE=skip leaves it out"
 
 folder=$(mktemp -d)
 # The user 65532 is to get in.
@@ -39,7 +40,7 @@ toolchain=$(sed -n 's/^channel = "\(.*\)"$/\1/p' rust-toolchain.toml)
 for line in "FROM rust:$toolchain-bookworm AS build" "ENV RUSTUP_TOOLCHAIN=$toolchain" "FROM scratch" \
   "COPY --from=build /contents/ /" "ENV PATH=/usr/local/bin" "USER 65532:65532" \
   'ENTRYPOINT ["/usr/local/bin/kube-unions"]'; do
-  grep -qxF "$line" Dockerfile || fail "the Dockerfile has no line \`$line\` any more: bring this script in step with it"
+  grep -qxF "$line" Dockerfile || fail "the Dockerfile has no line \`$line\` any more: bring this in step with it"
 done
 
 root=${KUBE_UNIONS_IMAGE_ROOT:-}
@@ -50,7 +51,9 @@ if [ -z "$root" ]; then
   context=$target/image-context
   rm -rf "$context"
   mkdir -p "$context"
-  while read -r path; do cp -R --parents --preserve=timestamps "$path" "$context"; done < <(sed -n 's/^!//p' .dockerignore)
+  while read -r path; do
+    cp -R --parents --preserve=timestamps "$path" "$context"
+  done < <(sed -n 's/^!//p' .dockerignore)
   RUSTUP_TOOLCHAIN=$toolchain CARGO_TARGET_DIR=$target make -s -C "$context" image-contents CONTENTS="$root" >&2
 fi
 
@@ -59,13 +62,13 @@ expected='/licenses/LICENSE -rw-r--r--
 /usr/local/bin/kube-unions -rwxr-xr-x'
 [ "$contents" = "$expected" ] || fail "the contents are others than those that are known here:"$'\n'"$contents"
 binary=$root/usr/local/bin/kube-unions
-if readelf --program-headers --wide "$binary" | grep -q INTERP || readelf --dynamic --wide "$binary" | grep -q NEEDED; then
-  fail "the binary is not static: $(readelf --dynamic --wide "$binary" | grep NEEDED)"
+if loaded=$(readelf --program-headers --dynamic --wide "$binary" | grep -E 'INTERP|NEEDED'); then
+  fail "the binary is not static: $loaded"
 fi
 say "$(awk '{ print $1 }' <<<"$contents" | paste -sd ' '), no shared library, $(du -sb "$root" | cut -f1) bytes in all"
 
 version=$(tests/image/run.sh "$root" version)
-[ "$version" = "$(sed -n 's/^version = /kube-unions /p' Cargo.toml | head -1 | tr -d '"')" ] || fail "it says it is \`$version\`"
+grep -qxF "version = \"${version#kube-unions }\"" Cargo.toml || fail "it says it is \`$version\`"
 tests/image/run.sh "$root" help | grep -q '^Usage: kube-unions' || fail "it prints no help"
 say "$version and its help, from the empty root"
 
@@ -79,16 +82,16 @@ cp -R manifests/samples/rollout "$pod/samples"
 chmod -R a+rX "$pod/etc/kube-unions"
 
 # The root is read-only, and no folder for temporary files is there: what asks for one is told so in one line.
-if said=$(tests/image/run.sh "$pod" serve --from /samples --tls-self-signed --bind 127.0.0.1:0 --ops-bind 127.0.0.1:0 2>&1); then
+serve=(serve --from /samples --bind 127.0.0.1:0 --ops-bind 127.0.0.1:0)
+if said=$(tests/image/run.sh "$pod" "${serve[@]}" --tls-self-signed 2>&1); then
   fail "it wrote a file into a root that was to be read-only"
 fi
 [ "$(wc -l <<<"$said")" = 1 ] || fail "without a folder for temporary files it says more than one line: $said"
 
 : >"$folder/log"
 # As process 1, which the kernel protects from signals that it does not handle.
-unshare "${as_root[@]}" --pid --fork --kill-child tests/image/run.sh "$pod" \
-  serve --from /samples --bind 127.0.0.1:0 --ops-bind 127.0.0.1:0 --tls-cert-dir /etc/kube-unions/tls --shutdown-delay 0s \
-  --log-format json 2>>"$folder/log" &
+unshare "${as_root[@]}" --pid --fork --kill-child tests/image/run.sh "$pod" "${serve[@]}" \
+  --tls-cert-dir /etc/kube-unions/tls --shutdown-delay 0s --log-format json 2>>"$folder/log" &
 engine=$!
 address() { sed -n "s/.*\"message\":\"listening\".*\"$1\":\"\([^\"]*\)\".*/\1/p" "$folder/log"; }
 deadline=$((SECONDS + 30))
@@ -105,7 +108,7 @@ awk '/^CapEff:/ && $2 !~ /^0*$/ { exit 1 }' "/proc/$process/status" || fail "it 
 answer=$(curl -fsS --cacert "$pod/etc/kube-unions/tls/ca.crt" -H 'Content-Type: application/json' \
   --data-binary @manifests/samples/review.json "https://$(address webhook)/mutate")
 patch=$(sed -n 's/.*"patch":"\([^"]*\)".*/\1/p' <<<"$answer" | base64 -d)
-[ "$patch" = '[{"op":"remove","path":"/spec/strategy/rollingUpdate"}]' ] || fail "it answers the sample's review with $answer"
+[ "$patch" = '[{"op":"remove","path":"/spec/strategy/rollingUpdate"}]' ] || fail "it answers a review with $answer"
 kill -s TERM "$process"
 status=0
 wait "$engine" || status=$?

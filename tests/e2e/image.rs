@@ -1,5 +1,5 @@
-//! What the image holds, run as the container of a pod: it finds its cluster by what is mounted into it, and watches it by
-//! the rights of its account.
+//! What the image holds, run as the container of a pod: it finds its cluster by what is mounted into it, and watches it
+//! by the rights of its account.
 //!
 //! `make image-root` makes the folder and sets `KUBE_UNIONS_IMAGE_ROOT`; without it these tests are left out.
 
@@ -150,7 +150,8 @@ impl Pod {
 }
 
 impl NameServer {
-    /// Starts it, and says what is to be in resolv.conf. None, and a line, where the port can't be had without being root.
+    /// Starts it, and says what is to be in resolv.conf. None, and a line, where the port can't be had without being
+    /// root.
     fn start(self) -> Option<String> {
         let address = match self {
             Self::None => return Some(String::new()),

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs what the image holds as a container engine would, without one: the program as process of the user 65532, who has no
-# capabilities, in the folder as its root, which is read-only, with an environment of its own. Stricter than an engine in
-# one thing: there is no /proc and no /dev. Signals reach the program: its process id is that of this script.
+# Runs what the image holds as a container engine would, without one: the program as process of the user 65532, who has
+# no capabilities, in the folder as its root, which is read-only, with an environment of its own. Stricter than an
+# engine in one thing: there is no /proc and no /dev. Signals reach the program: its process id is that of this script.
 #
 #   run.sh FOLDER ARGUMENT...      KUBERNETES_* and RUST_LOG of the environment are passed on, and nothing else
 #
