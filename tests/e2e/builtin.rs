@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, OwnCluster};
+use crate::cluster::Cluster;
 use crate::http::Answer;
 use crate::kubectl::Kubectl;
 use crate::wait::{eventually, for_some};
@@ -48,7 +48,7 @@ const WITHOUT_PRESETS: [(&str, &str, &str, &str, bool); 9] = [
 
 /// A cluster whose webhook can be sent every write of the kinds above.
 pub(crate) struct BuiltIn {
-    pub(crate) cluster: OwnCluster,
+    pub(crate) cluster: Cluster,
     pub(crate) kubectl: Kubectl,
 }
 

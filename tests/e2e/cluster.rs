@@ -1,12 +1,13 @@
 //! The clusters that the tests are about. What a test needs of one is the type it asks for.
 //!
-//! A [`Cluster`] is an API server with *some* webhook that enforces unions: enough for whatever can be seen through the
-//! API server. All tests of a process share one. It is either started here, or, when `KUBE_UNIONS_E2E_KUBECONFIG` names
-//! a kubeconfig, one that runs already and has the webhook installed as users have it: by the chart, registering
-//! itself. That one is to be thrown away afterwards: the tests leave kinds and objects behind.
+//! A [`Cluster`] has the processes in hand: the only webhook, its arguments, its log and its metrics, and an API server
+//! that can be stopped.
 //!
-//! An [`OwnCluster`] has the processes in hand: the only webhook, its arguments, its log and its metrics, and an API
-//! server that can be stopped. What needs one is left out, and says so, where the cluster is not started here.
+//! [`AnyCluster`] is an API server with *some* webhook that enforces unions: enough for whatever can be seen through the
+//! API server. It is a [`Cluster`] that the tests share, or, when `KUBE_UNIONS_E2E_KUBECONFIG` names a kubeconfig, one
+//! that runs already and has the webhook installed as users have it: by the chart, registering itself. That one is to be
+//! thrown away afterwards: the tests leave kinds and objects behind. What needs a [`Cluster`] is then left out, and says
+//! so.
 
 use std::env;
 use std::io::{self, Write as _};
@@ -36,8 +37,16 @@ const KUBECONFIG: &str = "KUBE_UNIONS_E2E_KUBECONFIG";
 /// Within which every replica of an installed webhook has followed, once one of them has.
 const REPLICAS_AGREE: Duration = Duration::from_secs(1);
 
-/// A cluster that enforces unions, with all rights on it.
+/// A control plane, and a webhook that watches it.
 pub(crate) struct Cluster {
+    // The webhook first, so that it is dropped first.
+    pub(crate) webhook: Webhook,
+    pub(crate) control_plane: ControlPlane,
+    any: AnyCluster,
+}
+
+/// A cluster that enforces unions, with all rights on it.
+pub(crate) struct AnyCluster {
     access: Access,
     /// The webhook to register for each kind; none where it registers itself.
     by_hand: Option<Endpoint>,
@@ -48,20 +57,60 @@ pub(crate) struct Cluster {
     _caches: Option<Workspace>,
 }
 
-/// A cluster with all of its processes.
-pub(crate) struct OwnCluster {
-    // The webhook first, so that it is dropped first.
-    pub(crate) webhook: Webhook,
-    pub(crate) control_plane: ControlPlane,
-    cluster: Cluster,
+impl Cluster {
+    /// The cluster of this process, started by the first test that asks. None when these tests are left out.
+    pub(crate) fn shared() -> Option<&'static Self> {
+        static SHARED: OnceLock<Result<Cluster, String>> = OnceLock::new();
+        if is_left_out() {
+            return None;
+        }
+        match SHARED.get_or_init(Self::try_start) {
+            Ok(cluster) => Some(cluster),
+            Err(message) => panic!("{message}"),
+        }
+    }
+
+    /// A cluster for one test alone, which may stop and restart its parts.
+    pub(crate) fn own() -> Option<Self> {
+        if is_left_out() {
+            return None;
+        }
+        Some(Self::try_start().unwrap_or_else(|message| panic!("{message}")))
+    }
+
+    fn try_start() -> Result<Self, String> {
+        webhook::binary()?;
+        let control_plane = ControlPlane::start()?;
+        control_plane.kubectl("setup").run(&["apply", "-f", DECLARATIONS]).accepted();
+        let webhook = Webhook::of_cluster(&control_plane.webhook_kubeconfig(), &[])?;
+        Ok(Self::new(webhook, control_plane))
+    }
+
+    fn new(webhook: Webhook, control_plane: ControlPlane) -> Self {
+        let any = AnyCluster {
+            access: control_plane.access().clone(),
+            by_hand: Some(webhook.endpoint()),
+            groups: "samples.example".to_owned(),
+            kinds: AtomicUsize::new(0),
+            _caches: None,
+        };
+        Self { webhook, control_plane, any }
+    }
 }
 
-impl Cluster {
-    /// The cluster that tests share, started or connected by the first that asks. None when the user left these tests
-    /// out.
+impl Deref for Cluster {
+    type Target = AnyCluster;
+
+    fn deref(&self) -> &AnyCluster {
+        &self.any
+    }
+}
+
+impl AnyCluster {
+    /// The cluster that tests share, started or connected by the first that asks. None when the user left them out.
     pub(crate) fn shared() -> Option<&'static Self> {
-        static RUNNING: OnceLock<Result<Cluster, String>> = OnceLock::new();
-        let Some(kubeconfig) = env::var_os(KUBECONFIG) else { return Some(OwnCluster::shared()?) };
+        static RUNNING: OnceLock<Result<AnyCluster, String>> = OnceLock::new();
+        let Some(kubeconfig) = env::var_os(KUBECONFIG) else { return Some(Cluster::shared()?) };
         if is_skipped() {
             return None;
         }
@@ -69,11 +118,6 @@ impl Cluster {
             Ok(cluster) => Some(cluster),
             Err(message) => panic!("{KUBECONFIG}: {message}"),
         }
-    }
-
-    /// A cluster for one test alone, which may stop and restart its parts.
-    pub(crate) fn own() -> Option<OwnCluster> {
-        OwnCluster::is_wanted().then(|| OwnCluster::try_start().unwrap_or_else(|message| panic!("{message}")))
     }
 
     /// A cluster that runs already, with the webhook installed.
@@ -126,54 +170,16 @@ impl Cluster {
     }
 }
 
-impl OwnCluster {
-    /// The one that tests share, and that [`Cluster::shared`] is where none was named. None when these tests are left
-    /// out.
-    pub(crate) fn shared() -> Option<&'static Self> {
-        static SHARED: OnceLock<Result<OwnCluster, String>> = OnceLock::new();
-        if !Self::is_wanted() {
-            return None;
-        }
-        match SHARED.get_or_init(Self::try_start) {
-            Ok(cluster) => Some(cluster),
-            Err(message) => panic!("{message}"),
-        }
+/// Whether no cluster is to be started here; says why.
+pub(crate) fn is_left_out() -> bool {
+    if is_skipped() {
+        return true;
     }
-
-    fn try_start() -> Result<Self, String> {
-        webhook::binary()?;
-        let control_plane = ControlPlane::start()?;
-        control_plane.kubectl("setup").run(&["apply", "-f", DECLARATIONS]).accepted();
-        let webhook = Webhook::of_cluster(&control_plane.webhook_kubeconfig(), &[])?;
-        let cluster = Cluster {
-            access: control_plane.access().clone(),
-            by_hand: Some(webhook.endpoint()),
-            groups: "samples.example".to_owned(),
-            kinds: AtomicUsize::new(0),
-            _caches: None,
-        };
-        Ok(Self { webhook, control_plane, cluster })
+    let elsewhere = env::var_os(KUBECONFIG).is_some();
+    if elsewhere {
+        say(&format!("left out, since {KUBECONFIG} names a cluster whose processes are not in hand"));
     }
-
-    /// Whether clusters are to be started here.
-    fn is_wanted() -> bool {
-        if is_skipped() {
-            return false;
-        }
-        let elsewhere = env::var_os(KUBECONFIG).is_some();
-        if elsewhere {
-            say(&format!("left out, since {KUBECONFIG} names a cluster whose processes are not in hand"));
-        }
-        !elsewhere
-    }
-}
-
-impl Deref for OwnCluster {
-    type Target = Cluster;
-
-    fn deref(&self) -> &Cluster {
-        &self.cluster
-    }
+    elsewhere
 }
 
 /// Whether `KUBE_UNIONS_E2E=skip`; says so.

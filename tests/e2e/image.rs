@@ -12,7 +12,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use crate::cluster::{Cluster, OwnCluster, say};
+use crate::cluster::{Cluster, say};
 use crate::enforcement;
 use crate::http::Client;
 use crate::kind::Kind;
@@ -90,7 +90,7 @@ struct Pod {
 }
 
 impl Pod {
-    fn new(image: &Path, cluster: &OwnCluster, hosts: &str, resolver: &str) -> Self {
+    fn new(image: &Path, cluster: &Cluster, hosts: &str, resolver: &str) -> Self {
         let workspace = Workspace::new("pod");
         let authority = Authority::new("kube-unions image tests");
         let copied = Command::new("cp").arg("-R").arg(image).arg(workspace.path().join("root")).status();

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 
-use crate::cluster::OwnCluster;
+use crate::cluster::Cluster;
 use crate::process::Workspace;
 use crate::webhook;
 
@@ -11,7 +11,7 @@ const ACCOUNT: &str = "--as=system:serviceaccount:kube-unions:kube-unions";
 
 #[test]
 fn the_manifests_are_accepted_step_by_step_and_grant_no_more_than_is_needed() {
-    let Some(cluster) = OwnCluster::shared() else { return };
+    let Some(cluster) = Cluster::shared() else { return };
     let kubectl = cluster.control_plane.kubectl("admin");
     let workspace = Workspace::new("install");
     let certs = workspace.path().join("certs");

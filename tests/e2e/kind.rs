@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::cluster::Cluster;
+use crate::cluster::AnyCluster;
 use crate::enforcement;
 use crate::http::{Answer, Client};
 use crate::kubectl::{Kubectl, Output};
@@ -24,7 +24,7 @@ const SETTLED: Duration = Duration::from_secs(20);
 
 /// A kind, and a kubectl of its own.
 pub(crate) struct Kind<'c> {
-    cluster: &'c Cluster,
+    cluster: &'c AnyCluster,
     sample: PathBuf,
     group: String,
     name: String,
@@ -34,12 +34,12 @@ pub(crate) struct Kind<'c> {
 
 impl<'c> Kind<'c> {
     /// Like the kind of a sample's folder, in a new group. Nothing is installed yet.
-    pub(crate) fn new(cluster: &'c Cluster, sample: &str) -> Self {
+    pub(crate) fn new(cluster: &'c AnyCluster, sample: &str) -> Self {
         Self::in_group(cluster, sample, cluster.new_group())
     }
 
     /// The kind of a sample's folder in the given group.
-    pub(crate) fn in_group(cluster: &'c Cluster, sample: &str, group: String) -> Self {
+    pub(crate) fn in_group(cluster: &'c AnyCluster, sample: &str, group: String) -> Self {
         let folder = samples().join(sample);
         let crd = parse(&read(&folder.join("crd.yaml")));
         let name = |field: &str| crd["spec"]["names"][field].as_str().expect("a sample's CRD has names").to_owned();
@@ -50,7 +50,7 @@ impl<'c> Kind<'c> {
     /// The kind of a sample that the tests of this process share; each keeps to objects of its own.
     pub(crate) fn shared(sample: &'static str) -> Option<&'static Kind<'static>> {
         static KINDS: Mutex<BTreeMap<&str, &Kind<'_>>> = Mutex::new(BTreeMap::new());
-        let cluster = Cluster::shared()?;
+        let cluster = AnyCluster::shared()?;
         // A test that failed to install a kind says so itself; the next one may try again.
         let mut kinds = KINDS.lock().unwrap_or_else(PoisonError::into_inner);
         Some(*kinds.entry(sample).or_insert_with(|| Box::leak(Box::new(cluster.install(sample)))))

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::cluster::{Cluster, OwnCluster};
+use crate::cluster::Cluster;
 use crate::kind::{Kind, annotate, parse};
 use crate::skew;
 use crate::wait::eventually;
@@ -18,7 +18,7 @@ const RECONNECTED: Duration = Duration::from_secs(90);
 
 #[test]
 fn while_the_webhook_is_stopped_writes_fail_cleanly_and_when_it_is_back_they_pass() {
-    let Some(cluster) = OwnCluster::shared() else { return };
+    let Some(cluster) = Cluster::shared() else { return };
     let mut webhook = Webhook::of_cluster(&cluster.control_plane.webhook_kubeconfig(), &[]).unwrap();
     let rollouts = Kind::new(cluster, "rollout");
     rollouts.apply_definition();
@@ -55,7 +55,7 @@ fn when_the_api_server_is_restarted_the_webhook_serves_on_and_follows_again() {
         rollouts.group().to_owned()
     };
     let pid = cluster.webhook.pid();
-    let connected = |cluster: &OwnCluster| cluster.webhook.metric("kube_unions_watch_connected") == 1;
+    let connected = |cluster: &Cluster| cluster.webhook.metric("kube_unions_watch_connected") == 1;
     assert!(eventually(PROMISED, || connected(&cluster)));
 
     cluster.control_plane.stop_api_server();

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::cluster::Cluster;
+use crate::cluster::AnyCluster;
 use crate::kind::Kind;
 
 #[test]
@@ -142,7 +142,7 @@ fn an_item_of_an_atomic_list_is_never_cleared_and_still_validated() {
 
 #[test]
 fn an_invalid_item_of_an_atomic_list_may_move_and_may_not_multiply() {
-    let Some(cluster) = Cluster::shared() else { return };
+    let Some(cluster) = AnyCluster::shared() else { return };
     let routes = Kind::new(cluster, "route");
     routes.apply_definition_without_unions();
     let invalid = json!({"type": "None", "requestRedirect": {"hostname": "example.com", "statusCode": 301}});
@@ -168,7 +168,7 @@ fn an_invalid_item_of_an_atomic_list_may_move_and_may_not_multiply() {
 
 #[test]
 fn on_the_status_subresource_only_the_status_counts() {
-    let Some(cluster) = Cluster::shared() else { return };
+    let Some(cluster) = AnyCluster::shared() else { return };
     let backups = Kind::new(cluster, "backup");
     backups.apply_definition_without_unions();
     let spec = json!({"destination": {"type": "S3", "gcs": {"bucket": "c"}}});

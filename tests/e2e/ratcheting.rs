@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, OwnCluster};
+use crate::cluster::{AnyCluster, Cluster};
 use crate::kind::Kind;
 use crate::webhook::Webhook;
 
@@ -13,7 +13,7 @@ const BLUE_GREEN: &str = "spec.strategy.blueGreen: Forbidden: may only be specif
 
 #[test]
 fn an_object_stored_invalid_can_be_changed_elsewhere_with_a_warning() {
-    let Some(cluster) = Cluster::shared() else { return };
+    let Some(cluster) = AnyCluster::shared() else { return };
     let rollouts = stored_invalid(cluster, &["old"]);
     rollouts.enforce();
     let warning = let_through(ROLLING_UPDATE);
@@ -30,7 +30,7 @@ fn an_object_stored_invalid_can_be_changed_elsewhere_with_a_warning() {
 
 #[test]
 fn an_object_stored_invalid_cannot_be_made_worse() {
-    let Some(cluster) = Cluster::shared() else { return };
+    let Some(cluster) = AnyCluster::shared() else { return };
     let rollouts = stored_invalid(cluster, &["worse"]);
     rollouts.enforce();
 
@@ -42,7 +42,7 @@ fn an_object_stored_invalid_cannot_be_made_worse() {
 
 #[test]
 fn an_object_stored_invalid_can_be_repaired() {
-    let Some(cluster) = Cluster::shared() else { return };
+    let Some(cluster) = AnyCluster::shared() else { return };
     let rollouts = stored_invalid(cluster, &["removed", "switched"]);
     rollouts.enforce();
 
@@ -57,7 +57,7 @@ fn an_object_stored_invalid_can_be_repaired() {
 
 #[test]
 fn an_object_stored_invalid_can_lose_its_finalizer_and_be_deleted() {
-    let Some(cluster) = Cluster::shared() else { return };
+    let Some(cluster) = AnyCluster::shared() else { return };
     let rollouts = Kind::new(cluster, "rollout");
     rollouts.apply_definition_without_unions();
     let mut object = rollouts.object("doomed", &invalid());
@@ -76,7 +76,7 @@ fn an_object_stored_invalid_can_lose_its_finalizer_and_be_deleted() {
 
 #[test]
 fn without_ratcheting_an_object_stored_invalid_can_only_be_repaired_or_deleted() {
-    let Some(cluster) = OwnCluster::shared() else { return };
+    let Some(cluster) = Cluster::shared() else { return };
     let rollouts = stored_invalid(cluster, &["strict", "deleted"]);
     let strict = Webhook::of_cluster(&cluster.control_plane.webhook_kubeconfig(), &["--ratcheting=disabled"]).unwrap();
     rollouts.register(&strict);
@@ -89,7 +89,7 @@ fn without_ratcheting_an_object_stored_invalid_can_only_be_repaired_or_deleted()
 
 #[test]
 fn two_members_stored_without_a_discriminator_stay_until_one_is_chosen() {
-    let Some(cluster) = Cluster::shared() else { return };
+    let Some(cluster) = AnyCluster::shared() else { return };
     let sources = Kind::new(cluster, "source");
     sources.apply_definition_without_unions();
     sources.apply("two", &json!({"git": {"url": "https://example.com/a.git"}, "bucket": {"name": "b"}})).accepted();
@@ -111,7 +111,7 @@ fn invalid() -> Value {
 }
 
 /// A kind whose unions were declared when invalid objects of these names were there already. Not enforced yet.
-fn stored_invalid<'c>(cluster: &'c Cluster, names: &[&str]) -> Kind<'c> {
+fn stored_invalid<'c>(cluster: &'c AnyCluster, names: &[&str]) -> Kind<'c> {
     let rollouts = Kind::new(cluster, "rollout");
     rollouts.apply_definition_without_unions();
     for name in names {

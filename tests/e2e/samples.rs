@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use crate::cluster::Cluster;
+use crate::cluster::AnyCluster;
 use crate::kind::{Kind, SAMPLES_GROUP, parse};
 use crate::kubectl::Output;
 use crate::load::causes;
 
 #[test]
 fn every_object_of_the_samples_does_what_its_file_says() {
-    let Some(cluster) = Cluster::shared() else { return };
+    let Some(cluster) = AnyCluster::shared() else { return };
     let mut seen = 0;
     for sample in ["rollout", "route", "monitor", "source", "backup", "pipeline"] {
         let kind = Kind::in_group(cluster, sample, SAMPLES_GROUP.to_owned());

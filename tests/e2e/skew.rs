@@ -7,7 +7,7 @@
 
 use serde_json::{Value, json};
 
-use crate::cluster::Cluster;
+use crate::cluster::AnyCluster;
 use crate::kind::Kind;
 
 #[test]
@@ -97,7 +97,7 @@ fn case_23_28_without_a_discriminator_the_member_that_is_added_replaces_one_the_
 
 #[test]
 fn case_34_39_a_member_the_server_does_not_know_is_refused_by_its_discriminator_value() {
-    let Some(cluster) = Cluster::shared() else { return };
+    let Some(cluster) = AnyCluster::shared() else { return };
     let rollouts = Kind::new(cluster, "rollout");
     rollouts.apply_definition_with(|crd| {
         rollout_without_blue_green(crd);
@@ -123,7 +123,7 @@ fn case_34_39_a_member_the_server_does_not_know_is_refused_by_its_discriminator_
 
 #[test]
 fn case_34_39_an_enum_in_the_older_schema_refuses_the_value_as_well() {
-    let Some(cluster) = Cluster::shared() else { return };
+    let Some(cluster) = AnyCluster::shared() else { return };
     let rollouts = Kind::new(cluster, "rollout");
     rollouts.apply_definition_with(rollout_without_blue_green);
     rollouts.enforce();
@@ -137,7 +137,7 @@ fn case_34_39_an_enum_in_the_older_schema_refuses_the_value_as_well() {
 
 #[test]
 fn case_34_39_without_a_discriminator_the_member_is_dropped_and_the_union_left_empty() {
-    let Some(cluster) = Cluster::shared() else { return };
+    let Some(cluster) = AnyCluster::shared() else { return };
     let sources = Kind::new(cluster, "source");
     sources.apply_definition_with(source_without_oci);
     sources.enforce();

@@ -28,7 +28,7 @@ pub(crate) struct Webhook {
     workspace: Workspace,
 }
 
-/// Where the API server finds a webhook, the same for as long as that is started again and again.
+/// Where the API server finds a webhook: the same for as long as that is started again and again.
 pub(crate) struct Endpoint {
     port: u16,
     ca: String,
@@ -170,14 +170,14 @@ impl Webhook {
         Endpoint::new(self.port, self.authority.pem())
     }
 
-    /// [`Endpoint::registration`].
+    /// The two configurations that send the objects of `group` here, as a user would write them.
     pub(crate) fn registration(&self, group: &str) -> Value {
         self.endpoint().registration(group)
     }
 
-    /// [`Endpoint::registration_of`].
+    /// The two configurations that send here what the rules say.
     pub(crate) fn registration_of(&self, name: &str, rules: &[Value], failure_policy: &str) -> Value {
-        self.endpoint().registration_of(name, rules, failure_policy)
+        registration(self.port, self.authority.pem(), name, rules, failure_policy)
     }
 }
 
@@ -187,7 +187,7 @@ impl Endpoint {
         Self { port, ca: ca.to_owned() }
     }
 
-    /// The two configurations that send the objects of `group` here, as a user would write them.
+    /// The two configurations that send the objects of `group` there, as a user would write them.
     pub(crate) fn registration(&self, group: &str) -> Value {
         let rule = json!({
             "apiGroups": [group],
@@ -195,37 +195,7 @@ impl Endpoint {
             "resources": ["*", "*/status"],
             "operations": ["CREATE", "UPDATE"],
         });
-        self.registration_of(group, &[rule], "Fail")
-    }
-
-    /// The two configurations that send here what the rules say.
-    pub(crate) fn registration_of(&self, name: &str, rules: &[Value], failure_policy: &str) -> Value {
-        let configuration = |kind: &str, path: &str, more: Value| {
-            let mut webhook = json!({
-                "name": format!("{path}.{name}"),
-                "admissionReviewVersions": ["v1"],
-                "clientConfig": {
-                    "url": format!("https://127.0.0.1:{}/{path}", self.port),
-                    "caBundle": base64(self.ca.as_bytes()),
-                },
-                "rules": rules,
-                "failurePolicy": failure_policy,
-                "matchPolicy": "Equivalent",
-                "sideEffects": "None",
-                "timeoutSeconds": 5,
-            });
-            webhook.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-            json!({
-                "apiVersion": "admissionregistration.k8s.io/v1",
-                "kind": kind,
-                "metadata": {"name": name},
-                "webhooks": [webhook],
-            })
-        };
-        json!({"apiVersion": "v1", "kind": "List", "items": [
-            configuration("MutatingWebhookConfiguration", "mutate", json!({"reinvocationPolicy": "IfNeeded"})),
-            configuration("ValidatingWebhookConfiguration", "validate", json!({})),
-        ]})
+        registration(self.port, &self.ca, group, &[rule], "Fail")
     }
 }
 
@@ -234,6 +204,37 @@ pub(crate) fn kube_unions(args: &[&str], input: &str) -> Output {
     let mut command = Command::new(binary().unwrap_or_else(|message| panic!("{message}")));
     command.args(args).env("NO_COLOR", "1").env_remove("KUBECONFIG");
     kubectl::run(command, &format!("kube-unions {}", args.join(" ")), input)
+}
+
+/// The two configurations, both of this name, that send what the rules say to a port of loopback whose certificate one
+/// of `authorities` (PEM) has signed.
+pub(crate) fn registration(port: u16, authorities: &str, name: &str, rules: &[Value], failure_policy: &str) -> Value {
+    let configuration = |kind: &str, path: &str, more: Value| {
+        let mut webhook = json!({
+            "name": format!("{path}.{name}"),
+            "admissionReviewVersions": ["v1"],
+            "clientConfig": {
+                "url": format!("https://127.0.0.1:{port}/{path}"),
+                "caBundle": base64(authorities.as_bytes()),
+            },
+            "rules": rules,
+            "failurePolicy": failure_policy,
+            "matchPolicy": "Equivalent",
+            "sideEffects": "None",
+            "timeoutSeconds": 5,
+        });
+        webhook.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": kind,
+            "metadata": {"name": name},
+            "webhooks": [webhook],
+        })
+    };
+    json!({"apiVersion": "v1", "kind": "List", "items": [
+        configuration("MutatingWebhookConfiguration", "mutate", json!({"reinvocationPolicy": "IfNeeded"})),
+        configuration("ValidatingWebhookConfiguration", "validate", json!({})),
+    ]})
 }
 
 /// Where the release binary is.
