@@ -45,12 +45,13 @@ assets: ## kube-apiserver, etcd and kubectl for the tests; prints their folder a
 	@tests/controlplane/assets.sh
 
 .PHONY: lint
-lint: ## Formatting, clippy, the core alone, licences and advisories
+lint: ## Formatting, clippy, the core alone, licences and advisories, scripts
 	$(CARGO) fmt --all -- --check
 	$(CARGO) clippy --locked --all-features --all-targets -- -D warnings
 	$(CARGO) clippy --locked --no-default-features --lib -- -D warnings
 	$(CARGO) check --locked --no-default-features --features cli
 	$(MAKE) -s deny
+	$(MAKE) -s shellcheck
 
 .PHONY: deny
 deny: ## Licences, sources and duplicates of dependencies
@@ -78,5 +79,40 @@ fuzz: ## Every fuzz target for FUZZ_SECONDS each, from the checked-in corpus (ne
 	tests/fuzz/run.sh $(FUZZ_SECONDS)
 
 .PHONY: image
-image: ## The container image (needs a container engine)
-	docker build --tag $(IMAGE) .
+image: ## The container image (needs a container engine); IMAGE_PLATFORM=linux/arm64 for another than this machine's
+	docker build $(if $(IMAGE_PLATFORM),--platform $(IMAGE_PLATFORM)) --tag $(IMAGE) .
+
+# What the image holds, laid into the folder CONTENTS. The Dockerfile does it by this target, and so does `image-root`.
+#
+# The binary is static, with glibc in it: its allocator scales with threads where musl's does not, and since 2.34 it has
+# the resolver of names built in, so that nothing is loaded at run time. Its licence (LGPL) wants glibc to be
+# exchangeable, and these sources built again exchange it. LICENSE, of all the rest, asks to go with the binary.
+#
+# Not there, since nothing reads it: public certificate authorities (a pod has the cluster's own mounted), users (the
+# number is enough), nsswitch.conf (glibc's own order is the hosts file, then DNS), a folder for temporary files, a
+# shell.
+#
+# The target is named, although it is the host: so the flag does not count for what only runs during the build.
+IMAGE_PROFILE ?= release
+CONTENTS ?= $(or $(CARGO_TARGET_DIR),target)/image
+image_target = $(or $(CARGO_TARGET_DIR),target)/$(1)/$(patsubst dev,debug,$(IMAGE_PROFILE))/kube-unions
+
+.PHONY: image-contents
+image-contents:
+	target=$$(rustc -vV | sed -n 's/^host: //p'); \
+	RUSTFLAGS='-C target-feature=+crt-static' $(CARGO) build --locked --profile $(IMAGE_PROFILE) --all-features \
+	  --bin kube-unions --target "$$target"; \
+	install -D -m 0755 "$(call image_target,$$target)" '$(CONTENTS)/usr/local/bin/kube-unions'
+	install -D -m 0644 LICENSE '$(CONTENTS)/licenses/LICENSE'
+
+.PHONY: image-root
+image-root: ## What the image holds, run in a root folder of its own, without an engine (needs root or user namespaces)
+	tests/image.sh
+
+.PHONY: e2e-kind
+e2e-kind: ## The end-to-end tests on a kind cluster with the image and the chart (needs docker, kind, kubectl, helm)
+	tests/kind.sh
+
+.PHONY: shellcheck
+shellcheck: ## Every script of the repository
+	tests/shellcheck.sh

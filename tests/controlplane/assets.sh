@@ -71,7 +71,8 @@ download() {
 }
 
 build_core() {
-  local stamp="-X k8s.io/component-base/version.gitVersion=$kubernetes
+  local stamp
+  stamp="-X k8s.io/component-base/version.gitVersion=$kubernetes
     -X k8s.io/component-base/version.gitMajor=1
     -X k8s.io/component-base/version.gitMinor=$(echo "$kubernetes" | cut -d. -f2)
     -X k8s.io/component-base/version.gitTreeState=clean"

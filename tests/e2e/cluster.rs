@@ -1,28 +1,64 @@
-//! The cluster that most tests share: one control plane and one webhook a test process.
+//! The clusters that the tests are about. What a test needs of one is the type it asks for.
+//!
+//! A [`Cluster`] has the processes in hand: the only webhook, its arguments, its log and its metrics, and an API server
+//! that can be stopped.
+//!
+//! [`AnyCluster`] is an API server with *some* webhook that enforces unions: enough for whatever can be seen through the
+//! API server. It is a [`Cluster`] that the tests share, or, when `KUBE_UNIONS_E2E_KUBECONFIG` names a kubeconfig, one
+//! that runs already and has the webhook installed as users have it: by the chart, registering itself. That one is to be
+//! thrown away afterwards: the tests leave kinds and objects behind. What needs a [`Cluster`] is then left out, and says
+//! so.
 
 use std::env;
 use std::io::{self, Write as _};
+use std::ops::Deref;
+use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use serde_json::Value;
+
+use crate::access::Access;
 use crate::control_plane::ControlPlane;
+use crate::http::Client;
 use crate::kind::Kind;
-use crate::webhook::{self, Webhook};
+use crate::kubectl::Kubectl;
+use crate::process::Workspace;
+use crate::webhook::{self, Endpoint, Webhook};
 
 /// The CRD of `UnionDeclaration`.
 const DECLARATIONS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/webhook/crd.yaml");
+
+/// Names the kubeconfig of a cluster to use instead of one of our own.
+const KUBECONFIG: &str = "KUBE_UNIONS_E2E_KUBECONFIG";
+
+/// Within which every replica of an installed webhook has followed, once one of them has.
+const REPLICAS_AGREE: Duration = Duration::from_secs(1);
 
 /// A control plane, and a webhook that watches it.
 pub(crate) struct Cluster {
     // The webhook first, so that it is dropped first.
     pub(crate) webhook: Webhook,
     pub(crate) control_plane: ControlPlane,
+    any: AnyCluster,
+}
+
+/// A cluster that enforces unions, with all rights on it.
+pub(crate) struct AnyCluster {
+    access: Access,
+    /// The webhook to register for each kind; none where it registers itself.
+    by_hand: Option<Endpoint>,
+    /// What the names of groups end in.
+    groups: String,
     kinds: AtomicUsize,
+    /// Where kubectl keeps its caches, unless the control plane has a folder for them.
+    _caches: Option<Workspace>,
 }
 
 impl Cluster {
-    /// The cluster of this process, started by the first test that asks. None when the user left these tests out.
+    /// The cluster of this process, started by the first test that asks. None when these tests are left out.
     pub(crate) fn shared() -> Option<&'static Self> {
         static SHARED: OnceLock<Result<Cluster, String>> = OnceLock::new();
         if is_left_out() {
@@ -47,30 +83,117 @@ impl Cluster {
         let control_plane = ControlPlane::start()?;
         control_plane.kubectl("setup").run(&["apply", "-f", DECLARATIONS]).accepted();
         let webhook = Webhook::of_cluster(&control_plane.webhook_kubeconfig(), &[])?;
-        Ok(Self { webhook, control_plane, kinds: AtomicUsize::new(0) })
+        Ok(Self::new(webhook, control_plane))
+    }
+
+    fn new(webhook: Webhook, control_plane: ControlPlane) -> Self {
+        let any = AnyCluster {
+            access: control_plane.access().clone(),
+            by_hand: Some(webhook.endpoint()),
+            groups: "samples.example".to_owned(),
+            kinds: AtomicUsize::new(0),
+            _caches: None,
+        };
+        Self { webhook, control_plane, any }
+    }
+}
+
+impl Deref for Cluster {
+    type Target = AnyCluster;
+
+    fn deref(&self) -> &AnyCluster {
+        &self.any
+    }
+}
+
+impl AnyCluster {
+    /// The cluster that tests share, started or connected by the first that asks. None when the user left them out.
+    pub(crate) fn shared() -> Option<&'static Self> {
+        static RUNNING: OnceLock<Result<AnyCluster, String>> = OnceLock::new();
+        let Some(kubeconfig) = env::var_os(KUBECONFIG) else { return Some(Cluster::shared()?) };
+        if is_skipped() {
+            return None;
+        }
+        match RUNNING.get_or_init(|| Self::running(Path::new(&kubeconfig))) {
+            Ok(cluster) => Some(cluster),
+            Err(message) => panic!("{KUBECONFIG}: {message}"),
+        }
+    }
+
+    /// A cluster that runs already, with the webhook installed.
+    fn running(kubeconfig: &Path) -> Result<Self, String> {
+        webhook::binary()?;
+        let caches = Workspace::new("cluster");
+        let access = Access::of_kubeconfig(kubeconfig, caches.path().to_owned())?;
+        let declarations = "/apis/kube-unions.dev/v1alpha1/uniondeclarations";
+        let answer = access.client().get(declarations)?;
+        if !answer.is_success() {
+            return Err(format!("`{declarations}` answers {}: install the chart first", answer.status));
+        }
+        // Not those of a run before this one on the same cluster.
+        let run = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let groups = format!("r{run}.samples.example");
+        Ok(Self { access, by_hand: None, groups, kinds: AtomicUsize::new(0), _caches: Some(caches) })
+    }
+
+    /// A client of the API server with all rights.
+    pub(crate) fn client(&self) -> &Client {
+        self.access.client()
+    }
+
+    /// A kubectl with all rights; what it learns about the API is cached under `name`, apart from every other.
+    pub(crate) fn kubectl(&self, name: &str) -> Kubectl {
+        self.access.kubectl(name)
     }
 
     /// An API group that no other test uses.
     pub(crate) fn new_group(&self) -> String {
-        format!("t{}.samples.example", self.kinds.fetch_add(1, Ordering::Relaxed))
+        format!("t{}.{}", self.kinds.fetch_add(1, Ordering::Relaxed), self.groups)
     }
 
     /// A kind like the one of a sample's folder, in a group of its own, declared by annotation and enforced.
     pub(crate) fn install(&self, sample: &str) -> Kind<'_> {
         let kind = Kind::new(self, sample);
         kind.apply_definition();
-        kind.register(&self.webhook);
+        kind.enforce();
         kind
+    }
+
+    /// What has the webhook asked about the objects of a group; none where it sees to that itself.
+    pub(crate) fn registration(&self, group: &str) -> Option<Value> {
+        self.by_hand.as_ref().map(|webhook| webhook.registration(group))
+    }
+
+    /// How long a kind is to have been enforced until no replica lags behind.
+    pub(crate) fn steady(&self) -> Duration {
+        if self.by_hand.is_some() { Duration::ZERO } else { REPLICAS_AGREE }
     }
 }
 
-/// Whether `KUBE_UNIONS_E2E=skip`; says so, past the capture of the test harness.
-fn is_left_out() -> bool {
+/// Whether no cluster is to be started here; says why.
+pub(crate) fn is_left_out() -> bool {
+    if is_skipped() {
+        return true;
+    }
+    let elsewhere = env::var_os(KUBECONFIG).is_some();
+    if elsewhere {
+        say(&format!("left out, since {KUBECONFIG} names a cluster whose processes are not in hand"));
+    }
+    elsewhere
+}
+
+/// Whether `KUBE_UNIONS_E2E=skip`; says so.
+fn is_skipped() -> bool {
     let skip = env::var("KUBE_UNIONS_E2E").is_ok_and(|value| value == "skip");
     if skip {
-        let thread = thread::current();
-        let line = format!("skipped, since KUBE_UNIONS_E2E=skip: {}\n", thread.name().unwrap_or("a test"));
-        let _ = io::stderr().write_all(line.as_bytes());
+        say("skipped, since KUBE_UNIONS_E2E=skip");
     }
     skip
+}
+
+/// Says what becomes of the test of this thread, past the capture of the test harness.
+pub(crate) fn say(what: &str) {
+    let thread = thread::current();
+    let line = format!("{what}: {}\n", thread.name().unwrap_or("a test"));
+    let _ = io::stderr().write_all(line.as_bytes());
 }

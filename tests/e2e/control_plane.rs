@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::access::Access;
 use crate::http::Client;
 use crate::kind::documents;
 use crate::kubectl::Kubectl;
@@ -29,7 +30,7 @@ pub(crate) struct ControlPlane {
     api_server: Process,
     etcd: Process,
     layout: Layout,
-    client: Client,
+    access: Access,
 }
 
 /// What stays the same when the API server is restarted.
@@ -74,7 +75,9 @@ impl ControlPlane {
         let mut api_server = layout.start_api_server();
         let client = Client::tls(layout.api_url(), layout.authority.pem(), Some(ADMIN_TOKEN));
         wait_until_ready(&client, &mut [&mut api_server, &mut etcd])?;
-        let control_plane = Self { api_server, etcd, layout, client };
+        let access =
+            Access::new(client, layout.assets.join("kubectl"), layout.file("admin.kubeconfig"), layout.file("kubectl"));
+        let control_plane = Self { api_server, etcd, layout, access };
         control_plane.kubectl("setup").apply(&rights_of_the_webhook().to_string()).accepted();
         Ok(control_plane)
     }
@@ -88,23 +91,34 @@ impl ControlPlane {
     /// Starts the API server again, on the same port and the same data, and waits until it answers.
     pub(crate) fn start_api_server(&mut self) {
         self.api_server = self.layout.start_api_server();
-        if let Err(message) = wait_until_ready(&self.client, &mut [&mut self.api_server, &mut self.etcd]) {
+        if let Err(message) = wait_until_ready(self.access.client(), &mut [&mut self.api_server, &mut self.etcd]) {
             panic!("{message}");
         }
     }
 
     /// A client with all rights.
     pub(crate) fn client(&self) -> &Client {
-        &self.client
+        self.access.client()
+    }
+
+    /// All rights on it.
+    pub(crate) fn access(&self) -> &Access {
+        &self.access
     }
 
     /// A kubectl with all rights; what it learns about the API is cached under `name`, apart from every other.
     pub(crate) fn kubectl(&self, name: &str) -> Kubectl {
-        Kubectl::new(
-            self.layout.assets.join("kubectl"),
-            self.layout.file("admin.kubeconfig"),
-            self.layout.file("kubectl").join(name),
-        )
+        self.access.kubectl(name)
+    }
+
+    /// Where it listens on loopback.
+    pub(crate) fn port(&self) -> u16 {
+        self.layout.api_port
+    }
+
+    /// Who signed its certificate, PEM.
+    pub(crate) fn ca(&self) -> &str {
+        self.layout.authority.pem()
     }
 
     /// The kubeconfig of a user who may do what the manifests grant and nothing else.

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::cluster::Cluster;
+use crate::cluster::{AnyCluster, Cluster};
 use crate::kind::{Kind, annotate, parse};
 use crate::load::{Load, Outcome, causes};
 use crate::wait::{eventually, for_some};
@@ -19,7 +19,7 @@ const ROLLING_UPDATE_FORBIDDEN: &str =
 
 #[test]
 fn kubectl_refuses_a_crd_that_still_has_the_extension_in_its_schema() {
-    let Some(cluster) = Cluster::shared() else { return };
+    let Some(cluster) = AnyCluster::shared() else { return };
     let rollouts = Kind::new(cluster, "rollout");
     rollouts.kubectl().apply(&rollouts.authored()).refused(
         "unknown field \"spec.versions[0].schema.openAPIV3Schema.properties.spec.properties.strategy.properties.type.\
@@ -58,7 +58,7 @@ fn an_annotated_crd_is_accepted_by_strict_validation_and_enforced_within_a_secon
 
 #[test]
 fn every_sample_crd_is_accepted_by_strict_validation_once_annotated() {
-    let Some(cluster) = Cluster::shared() else { return };
+    let Some(cluster) = AnyCluster::shared() else { return };
     for sample in ["rollout", "route", "monitor", "source", "backup", "pipeline"] {
         let kind = Kind::new(cluster, sample);
         kind.kubectl().apply(&kind.annotated()).accepted().warned(&[]);
@@ -68,11 +68,11 @@ fn every_sample_crd_is_accepted_by_strict_validation_once_annotated() {
 
 #[test]
 fn a_crd_applied_without_validation_is_enforced_through_its_last_applied_configuration() {
-    let Some(cluster) = Cluster::shared() else { return };
+    let Some(cluster) = AnyCluster::shared() else { return };
     let rollouts = Kind::new(cluster, "rollout");
     rollouts.kubectl().run_with(&["apply", "--validate=false", "-f", "-"], &rollouts.authored()).accepted();
     rollouts.wait_until_served();
-    rollouts.register(&cluster.webhook);
+    rollouts.enforce();
 
     let crd = definition(&rollouts);
     assert!(!crd["spec"].to_string().contains("x-kubernetes-unions"), "the API server drops the extension: {crd}");
@@ -163,7 +163,7 @@ fn a_crd_deleted_and_created_again_is_enforced_within_a_second_under_a_stream_of
 
 #[test]
 fn taking_the_annotation_away_ends_the_enforcement() {
-    let Some(cluster) = Cluster::shared() else { return };
+    let Some(cluster) = AnyCluster::shared() else { return };
     let rollouts = cluster.install("rollout");
     let invalid = rollouts.object("x", &json!({"strategy": {"type": "Recreate", "rollingUpdate": {}}}));
     assert_eq!(rollouts.post_dry(&invalid).unwrap().status, 422);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use ureq::http;
-use ureq::tls::{Certificate, RootCerts, TlsConfig};
+use ureq::tls::{Certificate, ClientCert, PrivateKey, RootCerts, TlsConfig};
 
 /// Longer than anything the API server does on purpose, so running into it is a failure and not a result.
 const LIMIT: Duration = Duration::from_secs(15);
@@ -28,12 +28,20 @@ pub(crate) struct Answer {
 impl Client {
     /// A client of a plain HTTP server.
     pub(crate) fn plain(base: impl Into<String>) -> Self {
-        Self { agent: agent(None), base: base.into(), token: None }
+        Self { agent: agent(None, None), base: base.into(), token: None }
     }
 
     /// A client of a server whose certificate `ca` (PEM) signed.
     pub(crate) fn tls(base: impl Into<String>, ca: &str, token: Option<&str>) -> Self {
-        Self { agent: agent(Some(ca)), base: base.into(), token: token.map(str::to_owned) }
+        Self { agent: agent(Some(ca), None), base: base.into(), token: token.map(str::to_owned) }
+    }
+
+    /// The same, of a user who is known by a certificate (PEM, as is its key).
+    pub(crate) fn by_certificate(base: impl Into<String>, ca: &str, certificate: &str, key: &str) -> Self {
+        let certificate = Certificate::from_pem(certificate.as_bytes()).expect("the client's certificate is PEM");
+        let key = PrivateKey::from_pem(key.as_bytes()).expect("the client's key is PEM");
+        let identity = ClientCert::new_with_certs(&[certificate], key);
+        Self { agent: agent(Some(ca), Some(identity)), base: base.into(), token: None }
     }
 
     pub(crate) fn get(&self, path: &str) -> Result<Answer, String> {
@@ -81,7 +89,7 @@ impl Answer {
     }
 }
 
-fn agent(ca: Option<&str>) -> ureq::Agent {
+fn agent(ca: Option<&str>, identity: Option<ClientCert>) -> ureq::Agent {
     let mut config = ureq::Agent::config_builder()
         .http_status_as_error(false)
         .allow_non_standard_methods(true)
@@ -90,7 +98,7 @@ fn agent(ca: Option<&str>) -> ureq::Agent {
     if let Some(ca) = ca {
         let ca = Certificate::from_pem(ca.as_bytes()).expect("the authority's certificate is PEM");
         let roots = RootCerts::Specific(Arc::new(vec![ca]));
-        config = config.tls_config(TlsConfig::builder().root_certs(roots).build());
+        config = config.tls_config(TlsConfig::builder().root_certs(roots).client_cert(identity).build());
     }
     config.build().into()
 }

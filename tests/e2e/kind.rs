@@ -1,6 +1,7 @@
 //! A kind under test: a sample's CRD in an API group of its own, so that tests that run side by side never meet.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -8,7 +9,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::cluster::Cluster;
+use crate::cluster::AnyCluster;
+use crate::enforcement;
 use crate::http::{Answer, Client};
 use crate::kubectl::{Kubectl, Output};
 use crate::wait::{eventually, for_some};
@@ -22,7 +24,7 @@ const SETTLED: Duration = Duration::from_secs(20);
 
 /// A kind, and a kubectl of its own.
 pub(crate) struct Kind<'c> {
-    cluster: &'c Cluster,
+    cluster: &'c AnyCluster,
     sample: PathBuf,
     group: String,
     name: String,
@@ -32,26 +34,31 @@ pub(crate) struct Kind<'c> {
 
 impl<'c> Kind<'c> {
     /// Like the kind of a sample's folder, in a new group. Nothing is installed yet.
-    pub(crate) fn new(cluster: &'c Cluster, sample: &str) -> Self {
+    pub(crate) fn new(cluster: &'c AnyCluster, sample: &str) -> Self {
         Self::in_group(cluster, sample, cluster.new_group())
     }
 
     /// The kind of a sample's folder in the given group.
-    pub(crate) fn in_group(cluster: &'c Cluster, sample: &str, group: String) -> Self {
+    pub(crate) fn in_group(cluster: &'c AnyCluster, sample: &str, group: String) -> Self {
         let folder = samples().join(sample);
         let crd = parse(&read(&folder.join("crd.yaml")));
         let name = |field: &str| crd["spec"]["names"][field].as_str().expect("a sample's CRD has names").to_owned();
-        let kubectl = cluster.control_plane.kubectl(&format!("{group}-{sample}"));
+        let kubectl = cluster.kubectl(&format!("{group}-{sample}"));
         Self { cluster, sample: folder, group, name: name("kind"), plural: name("plural"), kubectl }
     }
 
     /// The kind of a sample that the tests of this process share; each keeps to objects of its own.
     pub(crate) fn shared(sample: &'static str) -> Option<&'static Kind<'static>> {
         static KINDS: Mutex<BTreeMap<&str, &Kind<'_>>> = Mutex::new(BTreeMap::new());
-        let cluster = Cluster::shared()?;
+        let cluster = AnyCluster::shared()?;
         // A test that failed to install a kind says so itself; the next one may try again.
         let mut kinds = KINDS.lock().unwrap_or_else(PoisonError::into_inner);
         Some(*kinds.entry(sample).or_insert_with(|| Box::leak(Box::new(cluster.install(sample)))))
+    }
+
+    /// The sample that it is like.
+    pub(crate) fn sample(&self) -> &str {
+        self.sample.file_name().and_then(OsStr::to_str).expect("a sample's folder has a name")
     }
 
     pub(crate) fn group(&self) -> &str {
@@ -64,7 +71,7 @@ impl<'c> Kind<'c> {
 
     /// A client of the API server with all rights.
     pub(crate) fn client(&self) -> &Client {
-        self.cluster.control_plane.client()
+        self.cluster.client()
     }
 
     /// The name of the CRD.
@@ -85,6 +92,13 @@ impl<'c> Kind<'c> {
     /// The same, passed through `kube-unions annotate`.
     pub(crate) fn annotated(&self) -> String {
         annotate(&self.authored())
+    }
+
+    /// The sample's CRD as somebody ships it who never heard of unions.
+    pub(crate) fn without_unions(&self) -> String {
+        let mut crd = parse(&self.authored());
+        forget_unions(&mut crd);
+        crd.to_string()
     }
 
     /// A file of the sample's folder, for this kind's group.
@@ -116,6 +130,11 @@ impl<'c> Kind<'c> {
         self.apply_definition_text(&self.annotated());
     }
 
+    /// Installs the CRD before its unions are declared: what is stored now may be invalid later.
+    pub(crate) fn apply_definition_without_unions(&self) {
+        self.apply_definition_text(&self.without_unions());
+    }
+
     /// Installs the annotated CRD, changed.
     pub(crate) fn apply_definition_with(&self, change: impl FnOnce(&mut Value)) {
         let mut crd = parse(&self.authored());
@@ -135,16 +154,18 @@ impl<'c> Kind<'c> {
         assert!(served, "the API server never served {}", self.resource());
     }
 
-    /// Sends this group's objects to a webhook, and waits until both phases have been seen to reach it.
+    /// Has the cluster's webhook asked about this group's objects, and waits until that is seen to count.
+    pub(crate) fn enforce(&self) {
+        if let Some(registration) = self.cluster.registration(&self.group) {
+            self.kubectl.apply(&registration.to_string()).accepted();
+        }
+        enforcement::wait_until_seen(self, self.cluster.steady());
+    }
+
+    /// Has another webhook asked about this group's objects, and waits until that is seen to count.
     pub(crate) fn register(&self, webhook: &Webhook) {
         self.kubectl.apply(&webhook.registration(&self.group).to_string()).accepted();
-        let valid = self.files().into_iter().filter(|file| file.starts_with("valid-"));
-        let probes: Vec<Value> = valid.map(|file| parse(&self.read(&file))).collect();
-        let reached = eventually(SETTLED, || {
-            probes.iter().all(|probe| self.post_dry(probe).is_ok())
-                && ["mutate", "validate"].iter().all(|phase| webhook.reviews(&self.group, phase) > 0)
-        });
-        assert!(reached, "reviews of `{}` never reached the webhook:\n{}", self.group, webhook.log());
+        enforcement::wait_until_seen(self, Duration::ZERO);
     }
 
     /// The path of an object, or with an empty name of the collection.
@@ -239,6 +260,15 @@ pub(crate) fn parse(text: &str) -> Value {
 pub(crate) fn documents(text: &str) -> Vec<Value> {
     let documents = text.split("\n---\n").map(|document| document.strip_prefix("---\n").unwrap_or(document));
     documents.filter(|text| text.lines().any(|line| !line.is_empty() && !line.starts_with('#'))).map(parse).collect()
+}
+
+fn forget_unions(value: &mut Value) {
+    if let Some(fields) = value.as_object_mut() {
+        fields.remove("x-kubernetes-unions");
+        fields.values_mut().for_each(forget_unions);
+    } else if let Some(items) = value.as_array_mut() {
+        items.iter_mut().for_each(forget_unions);
+    }
 }
 
 /// The folder of the samples.

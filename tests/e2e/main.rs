@@ -3,9 +3,12 @@
 //! The control plane's binaries come from `KUBEBUILDER_ASSETS`, or from `make assets`. `KUBE_UNIONS_BIN` names another
 //! binary than `target/release/kube-unions`. `KUBE_UNIONS_E2E=skip` leaves out what needs a control plane, and says so.
 //!
-//! The tests of a process share one control plane and one webhook ([`cluster`]) and keep apart by API groups: each takes
-//! a sample's CRD and gives it a group of its own ([`kind`]). Whatever is started ends with the process that runs the
-//! tests, even when that is killed ([`process`]).
+//! `KUBE_UNIONS_E2E_KUBECONFIG` names the kubeconfig of a cluster that has the webhook installed, as `make e2e-kind`
+//! makes one, to be thrown away afterwards. The same tests then run on that, but those that need the processes in hand.
+//!
+//! The tests of a process share one control plane and one webhook ([`cluster`]) and keep apart by API groups: each
+//! takes a sample's CRD and gives it a group of its own ([`kind`]). Whatever is started ends with the process that runs
+//! the tests, even when that is killed ([`process`]).
 
 #![allow(
     clippy::unwrap_used,
@@ -15,9 +18,11 @@
     reason = "a test that cannot go on fails"
 )]
 
+mod access;
 mod builtin;
 mod cluster;
 mod control_plane;
+mod enforcement;
 mod http;
 mod kind;
 mod kubectl;
@@ -31,6 +36,7 @@ mod webhook;
 mod builtin_types;
 mod corpus;
 mod declarations;
+mod image;
 mod install;
 mod list_form;
 mod map_form;

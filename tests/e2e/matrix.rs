@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::cluster::Cluster;
+use crate::cluster::AnyCluster;
 use crate::kind::Kind;
 use crate::skew::{rollout_without_blue_green, source_without_oci, spec};
 
@@ -65,7 +65,7 @@ enum Client {
 
 #[test]
 fn the_matrix_of_a_discriminated_union_holds() {
-    let Some(cluster) = Cluster::shared() else { return };
+    let Some(cluster) = AnyCluster::shared() else { return };
     run(cluster, include_str!("matrix/discriminated.yaml"), |crd, union, server| {
         if server == Server::IsOlder {
             rollout_without_blue_green(crd);
@@ -82,7 +82,7 @@ fn the_matrix_of_a_discriminated_union_holds() {
 
 #[test]
 fn the_matrix_of_a_union_without_discriminator_holds() {
-    let Some(cluster) = Cluster::shared() else { return };
+    let Some(cluster) = AnyCluster::shared() else { return };
     run(cluster, include_str!("matrix/undiscriminated.yaml"), |crd, union, server| {
         if server == Server::IsOlder {
             source_without_oci(crd);
@@ -96,7 +96,7 @@ fn the_matrix_of_a_union_without_discriminator_holds() {
 }
 
 /// Installs what the rows need and runs them; every row that fails is reported.
-fn run(cluster: &Cluster, matrix: &str, shape: impl Fn(&mut Value, Union, Server)) {
+fn run(cluster: &AnyCluster, matrix: &str, shape: impl Fn(&mut Value, Union, Server)) {
     let matrix: Matrix = serde_saphyr::from_str(matrix).expect("the rows are well formed");
     let mut failures = Vec::new();
     let mut seen = 0;
@@ -104,7 +104,7 @@ fn run(cluster: &Cluster, matrix: &str, shape: impl Fn(&mut Value, Union, Server
         for union in [Union::Optional, Union::Required] {
             let kind = Kind::new(cluster, &matrix.sample);
             kind.apply_definition_with(|crd| shape(crd, union, server));
-            kind.register(&cluster.webhook);
+            kind.enforce();
             for row in matrix.rows.iter().filter(|row| row.server == server && row.union == union) {
                 failures.extend(row.run(&kind, &matrix.newest, &format!("row-{seen}")).err());
                 seen += 1;

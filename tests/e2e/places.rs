@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::cluster::Cluster;
+use crate::cluster::AnyCluster;
 use crate::kind::Kind;
 
 #[test]
@@ -142,12 +142,13 @@ fn an_item_of_an_atomic_list_is_never_cleared_and_still_validated() {
 
 #[test]
 fn an_invalid_item_of_an_atomic_list_may_move_and_may_not_multiply() {
-    let Some(cluster) = Cluster::shared() else { return };
+    let Some(cluster) = AnyCluster::shared() else { return };
     let routes = Kind::new(cluster, "route");
-    routes.apply_definition();
+    routes.apply_definition_without_unions();
     let invalid = json!({"type": "None", "requestRedirect": {"hostname": "example.com", "statusCode": 301}});
     routes.apply("moved", &json!({"backend": "b", "filters": [invalid, {"type": "None"}]})).accepted();
-    routes.register(&cluster.webhook);
+    routes.apply_definition();
+    routes.enforce();
 
     let cause = |index: usize| {
         format!(
@@ -167,12 +168,13 @@ fn an_invalid_item_of_an_atomic_list_may_move_and_may_not_multiply() {
 
 #[test]
 fn on_the_status_subresource_only_the_status_counts() {
-    let Some(cluster) = Cluster::shared() else { return };
+    let Some(cluster) = AnyCluster::shared() else { return };
     let backups = Kind::new(cluster, "backup");
-    backups.apply_definition();
+    backups.apply_definition_without_unions();
     let spec = json!({"destination": {"type": "S3", "gcs": {"bucket": "c"}}});
     backups.apply("status", &spec).accepted();
-    backups.register(&cluster.webhook);
+    backups.apply_definition();
+    backups.enforce();
 
     // The spec is invalid, and nobody asked about the spec.
     backups

@@ -1,8 +1,8 @@
-//! Objects that were stored invalid before the webhook came.
+//! Objects that were stored invalid before their unions were declared.
 
 use serde_json::{Value, json};
 
-use crate::cluster::Cluster;
+use crate::cluster::{AnyCluster, Cluster};
 use crate::kind::Kind;
 use crate::webhook::Webhook;
 
@@ -13,9 +13,9 @@ const BLUE_GREEN: &str = "spec.strategy.blueGreen: Forbidden: may only be specif
 
 #[test]
 fn an_object_stored_invalid_can_be_changed_elsewhere_with_a_warning() {
-    let Some(cluster) = Cluster::shared() else { return };
+    let Some(cluster) = AnyCluster::shared() else { return };
     let rollouts = stored_invalid(cluster, &["old"]);
-    rollouts.register(&cluster.webhook);
+    rollouts.enforce();
     let warning = let_through(ROLLING_UPDATE);
 
     rollouts.label("old", "team=a").accepted().warned(&[&warning]);
@@ -30,9 +30,9 @@ fn an_object_stored_invalid_can_be_changed_elsewhere_with_a_warning() {
 
 #[test]
 fn an_object_stored_invalid_cannot_be_made_worse() {
-    let Some(cluster) = Cluster::shared() else { return };
+    let Some(cluster) = AnyCluster::shared() else { return };
     let rollouts = stored_invalid(cluster, &["worse"]);
-    rollouts.register(&cluster.webhook);
+    rollouts.enforce();
 
     rollouts
         .merge("worse", &json!({"spec": {"strategy": {"blueGreen": {"previewService": "p"}}}}))
@@ -42,9 +42,9 @@ fn an_object_stored_invalid_cannot_be_made_worse() {
 
 #[test]
 fn an_object_stored_invalid_can_be_repaired() {
-    let Some(cluster) = Cluster::shared() else { return };
+    let Some(cluster) = AnyCluster::shared() else { return };
     let rollouts = stored_invalid(cluster, &["removed", "switched"]);
-    rollouts.register(&cluster.webhook);
+    rollouts.enforce();
 
     rollouts.merge("removed", &json!({"spec": {"strategy": {"rollingUpdate": null}}})).accepted().warned(&[]);
     assert_eq!(rollouts.spec("removed")["strategy"], json!({"type": "Canary", "canary": {"weight": 1}}));
@@ -57,13 +57,14 @@ fn an_object_stored_invalid_can_be_repaired() {
 
 #[test]
 fn an_object_stored_invalid_can_lose_its_finalizer_and_be_deleted() {
-    let Some(cluster) = Cluster::shared() else { return };
+    let Some(cluster) = AnyCluster::shared() else { return };
     let rollouts = Kind::new(cluster, "rollout");
-    rollouts.apply_definition();
+    rollouts.apply_definition_without_unions();
     let mut object = rollouts.object("doomed", &invalid());
     object["metadata"]["finalizers"] = json!(["samples.example/hold"]);
     rollouts.kubectl().apply(&object.to_string()).accepted();
-    rollouts.register(&cluster.webhook);
+    rollouts.apply_definition();
+    rollouts.enforce();
 
     rollouts.kubectl().run(&["delete", &rollouts.resource(), "doomed", "--wait=false"]).accepted();
     rollouts
@@ -88,11 +89,12 @@ fn without_ratcheting_an_object_stored_invalid_can_only_be_repaired_or_deleted()
 
 #[test]
 fn two_members_stored_without_a_discriminator_stay_until_one_is_chosen() {
-    let Some(cluster) = Cluster::shared() else { return };
+    let Some(cluster) = AnyCluster::shared() else { return };
     let sources = Kind::new(cluster, "source");
-    sources.apply_definition();
+    sources.apply_definition_without_unions();
     sources.apply("two", &json!({"git": {"url": "https://example.com/a.git"}, "bucket": {"name": "b"}})).accepted();
-    sources.register(&cluster.webhook);
+    sources.apply_definition();
+    sources.enforce();
 
     let cause = "spec.git: Forbidden: at most one of `bucket`, `git` may be set";
     sources.label("two", "team=a").accepted().warned(&[&let_through(cause)]);
@@ -108,13 +110,14 @@ fn invalid() -> Value {
     json!({"strategy": {"type": "Canary", "canary": {"weight": 1}, "rollingUpdate": {"maxSurge": 1}}})
 }
 
-/// A kind whose unions are declared while no webhook is registered for it yet, with invalid objects of these names.
-fn stored_invalid<'c>(cluster: &'c Cluster, names: &[&str]) -> Kind<'c> {
+/// A kind whose unions were declared when invalid objects of these names were there already. Not enforced yet.
+fn stored_invalid<'c>(cluster: &'c AnyCluster, names: &[&str]) -> Kind<'c> {
     let rollouts = Kind::new(cluster, "rollout");
-    rollouts.apply_definition();
+    rollouts.apply_definition_without_unions();
     for name in names {
         rollouts.apply(name, &invalid()).accepted().warned(&[]);
     }
+    rollouts.apply_definition();
     rollouts
 }
 

@@ -7,7 +7,7 @@
 
 use serde_json::{Value, json};
 
-use crate::cluster::Cluster;
+use crate::cluster::AnyCluster;
 use crate::kind::Kind;
 
 #[test]
@@ -97,14 +97,14 @@ fn case_23_28_without_a_discriminator_the_member_that_is_added_replaces_one_the_
 
 #[test]
 fn case_34_39_a_member_the_server_does_not_know_is_refused_by_its_discriminator_value() {
-    let Some(cluster) = Cluster::shared() else { return };
+    let Some(cluster) = AnyCluster::shared() else { return };
     let rollouts = Kind::new(cluster, "rollout");
     rollouts.apply_definition_with(|crd| {
         rollout_without_blue_green(crd);
         // Without an enum the API server has no objection of its own.
         strategy(crd)["type"].as_object_mut().unwrap().remove("enum");
     });
-    rollouts.register(&cluster.webhook);
+    rollouts.enforce();
     let words = |name: &str| {
         rollouts.invalid(
             name,
@@ -123,10 +123,10 @@ fn case_34_39_a_member_the_server_does_not_know_is_refused_by_its_discriminator_
 
 #[test]
 fn case_34_39_an_enum_in_the_older_schema_refuses_the_value_as_well() {
-    let Some(cluster) = Cluster::shared() else { return };
+    let Some(cluster) = AnyCluster::shared() else { return };
     let rollouts = Kind::new(cluster, "rollout");
     rollouts.apply_definition_with(rollout_without_blue_green);
-    rollouts.register(&cluster.webhook);
+    rollouts.enforce();
     let before = json!({"strategy": {"type": "Canary", "canary": {"weight": 1}}});
     rollouts.apply("case-34-39", &before).accepted();
     rollouts
@@ -137,10 +137,10 @@ fn case_34_39_an_enum_in_the_older_schema_refuses_the_value_as_well() {
 
 #[test]
 fn case_34_39_without_a_discriminator_the_member_is_dropped_and_the_union_left_empty() {
-    let Some(cluster) = Cluster::shared() else { return };
+    let Some(cluster) = AnyCluster::shared() else { return };
     let sources = Kind::new(cluster, "source");
     sources.apply_definition_with(source_without_oci);
-    sources.register(&cluster.webhook);
+    sources.enforce();
     sources.apply("case-34-39", &json!({"git": {"url": "https://example.com/a.git"}})).accepted();
     sources
         .read_modify_write("case-34-39", |object| object["spec"] = json!({"oci": {"ref": "r"}}))

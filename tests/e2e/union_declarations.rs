@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::builtin::{verdict, wait_for_verdict};
-use crate::cluster::Cluster;
+use crate::cluster::{AnyCluster, Cluster};
 use crate::kind::{Kind, parse};
 use crate::skew;
 use crate::wait::{eventually, for_some};
@@ -27,25 +27,9 @@ fn sources() -> Value {
     json!([{"path": "spec", "fieldsToDiscriminateBy": {"git": "Git", "bucket": "Bucket", "oci": "OCI"}}])
 }
 
-/// The CRD of a sample as somebody ships it who never heard of unions.
-fn without_unions(kind: &Kind<'_>) -> String {
-    let mut crd = parse(&kind.authored());
-    forget(&mut crd);
-    crd.to_string()
-}
-
-fn forget(value: &mut Value) {
-    if let Some(fields) = value.as_object_mut() {
-        fields.remove("x-kubernetes-unions");
-        fields.values_mut().for_each(forget);
-    } else if let Some(items) = value.as_array_mut() {
-        items.iter_mut().for_each(forget);
-    }
-}
-
 #[test]
 fn a_declaration_takes_effect_when_its_kind_appears_and_ends_when_it_is_deleted() {
-    let Some(cluster) = Cluster::shared() else { return };
+    let Some(cluster) = AnyCluster::shared() else { return };
     let kind = Kind::new(cluster, "source");
     let kubectl = kind.kubectl();
     let name = format!("early.{}", kind.group());
@@ -55,13 +39,13 @@ fn a_declaration_takes_effect_when_its_kind_appears_and_ends_when_it_is_deleted(
     assert_eq!(early.status, "False", "{early:?}");
     assert!(early.message.contains("Source"), "the condition names the kind that is missing: {early:?}");
 
-    kind.apply_definition_text(&without_unions(&kind));
+    kind.apply_definition_without_unions();
     assert!(
         eventually(SETTLED, || verdict(kubectl, &name).is_some_and(|verdict| verdict.status == "True")),
         "it is accepted once there is a schema: {:?}",
         verdict(kubectl, &name)
     );
-    kind.register(&cluster.webhook);
+    kind.enforce();
     kind.apply("x", &json!({"git": {"url": "https://example.com/a.git"}})).accepted();
     let bucket = json!({"spec": {"bucket": {"name": "b"}}});
     kind.merge("x", &bucket).accepted().warned(&["spec.git: cleared because `bucket` was set"]);
@@ -74,10 +58,11 @@ fn a_declaration_takes_effect_when_its_kind_appears_and_ends_when_it_is_deleted(
 
 #[test]
 fn one_that_is_bad_says_why_and_the_good_ones_stay_in_force() {
+    // One where declarations that can't be right are stored: no webhook is asked about them.
     let Some(cluster) = Cluster::shared() else { return };
     let kind = Kind::new(cluster, "rollout");
     let kubectl = kind.kubectl();
-    let mut crd = parse(&without_unions(&kind));
+    let mut crd = parse(&kind.without_unions());
     let spec = &mut skew::spec(&mut crd)["properties"];
     spec["kept"] = json!({
         "type": "object",
@@ -96,7 +81,7 @@ fn one_that_is_bad_says_why_and_the_good_ones_stay_in_force() {
     let good = format!("a-good.{}", kind.group());
     kubectl.apply(&declaration(&good, &target, &strategy(json!({}))).to_string()).accepted();
     assert_eq!(wait_for_verdict(kubectl, &good).status, "True");
-    kind.register(&cluster.webhook);
+    kind.enforce();
     let still_in_force = || {
         let invalid = kind.object("x", &json!({"strategy": {"type": "Canary"}}));
         assert_eq!(kind.post_dry(&invalid).unwrap().status, 422, "the good one is in force");
@@ -171,7 +156,7 @@ fn a_thousand_declarations_are_all_judged_and_in_force() {
     let many = std::env::var("KUBE_UNIONS_E2E_DECLARATIONS").map_or(1000, |number| number.parse().unwrap());
     let Some(cluster) = Cluster::own() else { return };
     let kind = Kind::new(&cluster, "source");
-    kind.apply_definition_text(&without_unions(&kind));
+    kind.apply_definition_without_unions();
     let kubectl = kind.kubectl();
     let client = cluster.control_plane.client();
     let collection = "/apis/kube-unions.dev/v1alpha1/uniondeclarations";
@@ -183,7 +168,7 @@ fn a_thousand_declarations_are_all_judged_and_in_force() {
     let target = json!({"group": kind.group(), "kind": "Source"});
     let since = Instant::now();
     kubectl.apply(&declaration("the-good-one", &target, &sources()).to_string()).accepted();
-    kind.register(&cluster.webhook);
+    kind.enforce();
     let both = kind.object("x", &json!({"git": {"url": "https://example.com/a.git"}, "bucket": {"name": "b"}}));
     assert!(eventually(SETTLED, || kind.post_dry(&both).unwrap().status == 422), "the good one is in force");
     assert!(since.elapsed() < SETTLED, "it took {:?}", since.elapsed());

@@ -30,6 +30,12 @@ pub(crate) struct Webhook {
     open_files: &'static str,
 }
 
+/// Where the API server finds a webhook: the same for as long as that is started again and again.
+pub(crate) struct Endpoint {
+    port: u16,
+    ca: String,
+}
+
 impl Webhook {
     /// Watches the cluster of a kubeconfig.
     pub(crate) fn of_cluster(kubeconfig: &Path, more: &[&str]) -> Result<Self, String> {
@@ -174,7 +180,29 @@ impl Webhook {
         outcomes
     }
 
+    /// Where the API server finds it.
+    pub(crate) fn endpoint(&self) -> Endpoint {
+        Endpoint::new(self.port, self.authority.pem())
+    }
+
     /// The two configurations that send the objects of `group` here, as a user would write them.
+    pub(crate) fn registration(&self, group: &str) -> Value {
+        self.endpoint().registration(group)
+    }
+
+    /// The two configurations that send here what the rules say.
+    pub(crate) fn registration_of(&self, name: &str, rules: &[Value], failure_policy: &str) -> Value {
+        registration(self.port, self.authority.pem(), name, rules, failure_policy)
+    }
+}
+
+impl Endpoint {
+    /// A webhook on a port of loopback whose certificate `ca` (PEM) signed.
+    pub(crate) fn new(port: u16, ca: &str) -> Self {
+        Self { port, ca: ca.to_owned() }
+    }
+
+    /// The two configurations that send the objects of `group` there, as a user would write them.
     pub(crate) fn registration(&self, group: &str) -> Value {
         let rule = json!({
             "apiGroups": [group],
@@ -182,37 +210,7 @@ impl Webhook {
             "resources": ["*", "*/status"],
             "operations": ["CREATE", "UPDATE"],
         });
-        self.registration_of(group, &[rule], "Fail")
-    }
-
-    /// The two configurations that send here what the rules say.
-    pub(crate) fn registration_of(&self, name: &str, rules: &[Value], failure_policy: &str) -> Value {
-        let configuration = |kind: &str, path: &str, more: Value| {
-            let mut webhook = json!({
-                "name": format!("{path}.{name}"),
-                "admissionReviewVersions": ["v1"],
-                "clientConfig": {
-                    "url": format!("https://127.0.0.1:{}/{path}", self.port),
-                    "caBundle": base64(self.authority.pem().as_bytes()),
-                },
-                "rules": rules,
-                "failurePolicy": failure_policy,
-                "matchPolicy": "Equivalent",
-                "sideEffects": "None",
-                "timeoutSeconds": 5,
-            });
-            webhook.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-            json!({
-                "apiVersion": "admissionregistration.k8s.io/v1",
-                "kind": kind,
-                "metadata": {"name": name},
-                "webhooks": [webhook],
-            })
-        };
-        json!({"apiVersion": "v1", "kind": "List", "items": [
-            configuration("MutatingWebhookConfiguration", "mutate", json!({"reinvocationPolicy": "IfNeeded"})),
-            configuration("ValidatingWebhookConfiguration", "validate", json!({})),
-        ]})
+        registration(self.port, &self.ca, group, &[rule], "Fail")
     }
 }
 
@@ -221,6 +219,37 @@ pub(crate) fn kube_unions(args: &[&str], input: &str) -> Output {
     let mut command = Command::new(binary().unwrap_or_else(|message| panic!("{message}")));
     command.args(args).env("NO_COLOR", "1").env_remove("KUBECONFIG");
     kubectl::run(command, &format!("kube-unions {}", args.join(" ")), input)
+}
+
+/// The two configurations, both of this name, that send what the rules say to a port of loopback whose certificate one
+/// of `authorities` (PEM) has signed.
+pub(crate) fn registration(port: u16, authorities: &str, name: &str, rules: &[Value], failure_policy: &str) -> Value {
+    let configuration = |kind: &str, path: &str, more: Value| {
+        let mut webhook = json!({
+            "name": format!("{path}.{name}"),
+            "admissionReviewVersions": ["v1"],
+            "clientConfig": {
+                "url": format!("https://127.0.0.1:{port}/{path}"),
+                "caBundle": base64(authorities.as_bytes()),
+            },
+            "rules": rules,
+            "failurePolicy": failure_policy,
+            "matchPolicy": "Equivalent",
+            "sideEffects": "None",
+            "timeoutSeconds": 5,
+        });
+        webhook.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": kind,
+            "metadata": {"name": name},
+            "webhooks": [webhook],
+        })
+    };
+    json!({"apiVersion": "v1", "kind": "List", "items": [
+        configuration("MutatingWebhookConfiguration", "mutate", json!({"reinvocationPolicy": "IfNeeded"})),
+        configuration("ValidatingWebhookConfiguration", "validate", json!({})),
+    ]})
 }
 
 /// Where the release binary is.
@@ -241,7 +270,7 @@ pub(crate) fn binary() -> Result<PathBuf, String> {
 }
 
 /// The ports of the webhook and of its operations, from the log line that names them.
-fn listening(log: &str) -> Option<[u16; 2]> {
+pub(crate) fn listening(log: &str) -> Option<[u16; 2]> {
     let event = log
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())
