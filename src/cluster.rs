@@ -13,11 +13,13 @@ mod rounds;
 mod schemas;
 mod state;
 mod status;
+mod trust;
 mod watch;
 
 pub use connection::{ConnectError, Link, connect};
 pub use inspect::InspectError;
 pub use schemas::SchemaError;
+pub use trust::{Held, ServiceReference, ServiceReferenceError, Trust};
 
 use crate::catalog::Catalog;
 use crate::declaration::Fault;
