@@ -184,11 +184,6 @@ impl Collector for Counters {
     }
 }
 
-/// As the API server writes it.
-pub(super) fn operation(operation: Operation) -> &'static str {
-    OPERATIONS.get(operation_index(operation)).copied().unwrap_or(OTHER)
-}
-
 fn operation_index(operation: Operation) -> usize {
     match operation {
         Operation::Create => 0,

@@ -4,7 +4,7 @@
 //! swapped whole when a catalog is published.
 
 use super::counters::{Counters, Durations, KindCounters};
-use super::declarations::{DeclarationReview, Inspector};
+use super::declarations::{self, DeclarationReview, Inspector};
 use crate::admission::{self, Operation, Outcome, Phase, Ratcheting, Review, ReviewError};
 use crate::catalog::Catalog;
 use crate::declaration::{Fault, Severity};
@@ -22,6 +22,9 @@ pub type Reviewer = Arc<dyn Fn(&Catalog, Phase, Ratcheting, &[u8]) -> Result<Rev
 
 /// Longest uid that is written to the log; the API server's have 36 characters.
 const LOGGED_UID: usize = 64;
+
+/// Longest list of paths that is written to the log, in bytes.
+const LOGGED_PATHS: usize = 4096;
 
 /// Reviews under the catalog in force.
 pub(super) struct Reviews {
@@ -115,22 +118,10 @@ impl Reviews {
         let _in_flight = InFlight::enter(&self.in_flight);
         let start = Instant::now();
         let answer = review.answer(inspector).await;
-        let outcome = if let Some(paths) = &answer.denied {
-            let uid = head(review.uid());
-            tracing::info!(
-                uid,
-                group = "kube-unions.dev",
-                kind = "UnionDeclaration",
-                paths = paths.join(", "),
-                "denied"
-            );
-            Outcome::Denied
-        } else if answer.warned {
-            Outcome::Warned
-        } else {
-            Outcome::Allowed
-        };
-        self.other.count(review.operation(), Phase::Validate, outcome);
+        if answer.outcome == Outcome::Denied {
+            log_denial(review.uid(), declarations::GROUP, declarations::KIND, review.operation(), &answer.denied);
+        }
+        self.other.count(review.operation(), Phase::Validate, answer.outcome);
         self.durations.observe(Phase::Validate, start.elapsed());
         answer.json
     }
@@ -144,14 +135,9 @@ impl Reviews {
             Outcome::Patched => {
                 self.cleared.inc_by(u64::try_from(review.cleared()).unwrap_or(u64::MAX));
             }
-            Outcome::Denied => tracing::info!(
-                uid = head(review.uid()),
-                group = kind.group(),
-                kind = kind.kind(),
-                operation = super::counters::operation(review.operation()),
-                paths = review.denied_paths().join(", "),
-                "denied"
-            ),
+            Outcome::Denied => {
+                log_denial(review.uid(), kind.group(), kind.kind(), review.operation(), &review.denied_paths());
+            }
         }
     }
 }
@@ -257,6 +243,21 @@ fn log_faults(before: &[Fault], now: &[Fault]) {
     }
 }
 
-fn head(uid: &str) -> &str {
-    uid.char_indices().nth(LOGGED_UID).and_then(|(end, _)| uid.get(..end)).unwrap_or(uid)
+/// One line a denial. Group and kind are those of the catalog; of the object nothing but paths.
+fn log_denial(uid: &str, group: &str, kind: &str, operation: Operation, paths: &[String]) {
+    let mut listed = String::new();
+    for (position, path) in paths.iter().filter(|path| !path.is_empty()).enumerate() {
+        if listed.len() + path.len() > LOGGED_PATHS {
+            listed.push_str(", …");
+            break;
+        }
+        listed.push_str(if position == 0 { "" } else { ", " });
+        listed.push_str(path);
+    }
+    let (uid, operation) = (head(uid, LOGGED_UID), operation.name());
+    tracing::info!(uid, group, kind, operation, paths = listed, "denied");
+}
+
+fn head(text: &str, longest: usize) -> &str {
+    text.char_indices().nth(longest).and_then(|(end, _)| text.get(..end)).unwrap_or(text)
 }
