@@ -8,18 +8,22 @@ pub(super) use arguments::ServeArgs;
 use super::kinds;
 use crate::cluster::{self, Cluster, Link};
 use crate::server::{CertificateSource, Inspector, Server};
-use crate::telemetry::{self, Metrics};
+use crate::telemetry::{self, Metrics, Spans};
 use anyhow::{Context, bail};
 use std::io;
 use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread::available_parallelism;
+use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{oneshot, watch};
 
 /// What `serve` returns when a second signal cuts off what is in flight.
 const CUT_OFF: u8 = 2;
+
+/// How long the end waits for a collector to take the last spans.
+const LAST_SPANS: Duration = Duration::from_secs(1);
 
 /// Serves until a signal ends it.
 pub(super) fn run(arguments: ServeArgs) -> anyhow::Result<ExitCode> {
@@ -30,13 +34,18 @@ pub(super) fn run(arguments: ServeArgs) -> anyhow::Result<ExitCode> {
         .enable_all()
         .build()
         .context("cannot start")?;
-    let code = runtime.block_on(serve(arguments));
+    let spans = arguments.spans(runtime.handle())?;
+    let code = runtime.block_on(serve(arguments, spans.clone()));
+    let cut_off = code.as_ref().is_ok_and(|code| *code == ExitCode::from(CUT_OFF));
+    if let Some(spans) = spans.filter(|_| !cut_off) {
+        spans.finish(LAST_SPANS);
+    }
     // What is cut off is not waited for.
     runtime.shutdown_background();
     code
 }
 
-async fn serve(arguments: ServeArgs) -> anyhow::Result<ExitCode> {
+async fn serve(arguments: ServeArgs, spans: Option<Arc<dyn Spans>>) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::new().context("cannot listen for signals")?;
     let config = arguments.config();
     let metrics = Metrics::new();
@@ -53,6 +62,9 @@ async fn serve(arguments: ServeArgs) -> anyhow::Result<ExitCode> {
     let mut server = Server::bind(config.clone(), metrics).await?;
     if let Some(cluster) = &cluster {
         server = server.inspecting_with(inspector(cluster));
+    }
+    if let Some(spans) = spans {
+        server = server.tracing_to(spans);
     }
     if let CertificateSource::SelfSigned { ca_file } = &config.certificate {
         tracing::info!(ca = ca_file.display().to_string(), "self-signed certificate");

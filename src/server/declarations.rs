@@ -32,7 +32,6 @@ pub(super) const KIND: &str = "UnionDeclaration";
 /// A review of a declaration.
 pub(super) struct DeclarationReview<'a> {
     uid: Cow<'a, str>,
-    operation: Operation,
     name: Cow<'a, str>,
     object: &'a RawValue,
     /// Its spec is what it was.
@@ -108,23 +107,15 @@ impl<'a> DeclarationReview<'a> {
         if (&*api_version, &**group, &**kind) != ("admission.k8s.io/v1", GROUP, KIND)
             || request.uid.is_empty()
             || request.sub_resource.is_some_and(|it| !it.is_empty())
+            || ![Operation::Create, Operation::Update].iter().any(|it| it.name() == request.operation)
         {
             return None;
         }
-        let operation = [Operation::Create, Operation::Update].into_iter().find(|it| it.name() == request.operation)?;
         let object = request.object?;
         let read = |object: &RawValue| serde_json::from_str::<Object>(object.get()).ok();
         let new = read(object)?;
         let unchanged = request.old_object.and_then(read).is_some_and(|old| old.spec == new.spec);
-        Some(Self { uid: request.uid, operation, name: new.metadata.name.into(), object, unchanged })
-    }
-
-    pub(super) fn uid(&self) -> &str {
-        &self.uid
-    }
-
-    pub(super) fn operation(&self) -> Operation {
-        self.operation
+        Some(Self { uid: request.uid, name: new.metadata.name.into(), object, unchanged })
     }
 
     /// What is answered.

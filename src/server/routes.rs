@@ -105,6 +105,7 @@ type Unread = (Option<Request<Body>>, Refusal);
 impl Webhook {
     async fn try_review(&self, phase: Phase, request: Request<Body>) -> Result<Vec<u8>, Unread> {
         let limit = self.limits.body;
+        let begin = self.reviews.begin(request.headers());
         if !is_json(&request) {
             return Err((Some(request), Refusal::MediaType));
         }
@@ -121,10 +122,10 @@ impl Webhook {
         };
         let body = self.read(request.into_body()).await.map_err(|refusal| (None, refusal))?;
         let answer = if body.len() < INLINE {
-            self.reviews.answer(phase, &body)
+            self.reviews.answer(phase, &body, begin)
         } else {
             let (reviews, body) = (Arc::clone(&self.reviews), body.clone());
-            match tokio::task::spawn_blocking(move || reviews.answer(phase, &body)).await {
+            match tokio::task::spawn_blocking(move || reviews.answer(phase, &body, begin)).await {
                 Ok(answer) => answer,
                 Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
                 // Only while the runtime shuts down.
@@ -132,9 +133,7 @@ impl Webhook {
             }
         };
         let answer = match answer {
-            Some(Ok(Answered::Unknown { json, operation })) => {
-                Ok(self.reviews.answer_unknown(&body, json, operation).await)
-            }
+            Some(Ok(Answered::Unknown(review, begin))) => Ok(self.reviews.answer_unknown(&body, review, begin).await),
             Some(Ok(Answered::Whole(json))) => Ok(json),
             Some(Err(error)) => Err((None, Refusal::BadRequest(with_causes(&error)))),
             None => Err((None, Refusal::NotReady)),

@@ -2,8 +2,11 @@
 
 mod certificate;
 mod declarations;
+#[cfg(all(feature = "cli", feature = "otlp"))]
+mod otlp;
 #[cfg(feature = "cli")]
 mod process;
+mod telemetry;
 mod wire;
 
 use kube_unions::admission;

@@ -5,11 +5,13 @@ use crate::cli::kinds::BuiltinUnions;
 use crate::cluster;
 use crate::cluster::ServiceReference;
 use crate::server::{CertificateSource, ClientPolicy, Config, Limits};
-use crate::telemetry;
+use crate::telemetry::{self, Spans};
 use clap::{ArgAction, ArgGroup, Args, ValueEnum};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::runtime::Handle;
 
 /// Run the admission webhook
 #[derive(Debug, Args)]
@@ -109,6 +111,13 @@ pub(in crate::cli) struct ServeArgs {
     /// How long to have been ready before the first registration in a cluster, so that the Service has found this replica
     #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = duration)]
     pub(super) registration_delay: Duration,
+
+    /// Send a span of every review to this collector, by OTLP over HTTP, to /v1/traces below this URL
+    ///
+    /// What is not said here comes from the OTEL_ variables: headers, sampling, the service's name.
+    #[cfg(feature = "otlp")]
+    #[arg(long, value_name = "URL")]
+    otlp_endpoint: Option<telemetry::Endpoint>,
 }
 
 /// Whether rules are registered.
@@ -168,6 +177,20 @@ impl ServeArgs {
             },
             ..Config::new(certificate)
         }
+    }
+
+    /// Who wants to know of reviews; sends on `runtime`.
+    #[cfg(feature = "otlp")]
+    pub(super) fn spans(&self, runtime: &Handle) -> Result<Option<Arc<dyn Spans>>, telemetry::OtlpError> {
+        let Some(endpoint) = &self.otlp_endpoint else { return Ok(None) };
+        Ok(Some(Arc::new(telemetry::Otlp::new(endpoint, runtime.clone())?)))
+    }
+
+    /// Nobody wants to know of reviews.
+    #[cfg(not(feature = "otlp"))]
+    #[allow(clippy::unused_self, clippy::unnecessary_wraps, reason = "with the feature `otlp` it may fail")]
+    pub(super) fn spans(&self, _runtime: &Handle) -> anyhow::Result<Option<Arc<dyn Spans>>> {
+        Ok(None)
     }
 
     /// Two servers on one machine do not write the same file.

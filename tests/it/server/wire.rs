@@ -213,6 +213,8 @@ pub(crate) struct Wire {
 impl Wire {
     pub(crate) async fn tls(address: SocketAddr, config: Arc<ClientConfig>) -> std::io::Result<Self> {
         let stream = TcpStream::connect(address).await?;
+        // Head and body are written apart; the one would wait for the other side to acknowledge the other.
+        stream.set_nodelay(true)?;
         let name = ServerName::try_from("localhost").unwrap();
         let stream = TlsConnector::from(config).connect(name, stream).await?;
         Ok(Self { stream: Box::new(stream), buffer: Vec::new() })
