@@ -29,6 +29,9 @@ const PATIENCE: Duration = Duration::from_secs(3);
 pub(super) const GROUP: &str = "kube-unions.dev";
 pub(super) const KIND: &str = "UnionDeclaration";
 
+/// The reason of every fault of a declaration, as the API has them (`metav1.CauseType`).
+const INVALID: &str = "FieldValueInvalid";
+
 /// A review of a declaration.
 pub(super) struct DeclarationReview<'a> {
     uid: Cow<'a, str>,
@@ -166,7 +169,7 @@ impl<'a> DeclarationReview<'a> {
         let mut causes: Vec<Cause> = Vec::new();
         let mut annotations = Annotations::default();
         for fault in errors {
-            let cause = Cause { reason: "FieldValueInvalid", message: cause(fault), field: field(&fault.pointer) };
+            let cause = Cause { reason: INVALID, message: cause(fault), field: field(&fault.pointer) };
             // The versions of a kind mostly have the same to say.
             if !causes.contains(&cause) {
                 causes.push(cause);
@@ -174,7 +177,9 @@ impl<'a> DeclarationReview<'a> {
         }
         let mut denied: Vec<String> = causes.iter().map(|cause| cause.field.clone()).collect();
         denied.dedup();
-        denied.iter().for_each(|field| annotations.denied.push(format_args!("{field}: FieldValueInvalid")));
+        for field in &denied {
+            annotations.denied.push(format_args!("{field}: {INVALID}"));
+        }
         let denial = Denial::new(GROUP, KIND, self.name.to_string(), causes.into_iter());
         Answered { json: self.write(Some(&denial), &[], &annotations), outcome: Outcome::Denied, denied }
     }

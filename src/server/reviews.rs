@@ -112,7 +112,7 @@ impl Reviews {
         let answer = match answer {
             Ok(review) => {
                 if phase == Phase::Validate && review.ordinal().is_none() && self.inspector.get().is_some() {
-                    Ok(Answered::Unknown(review, begin))
+                    Ok(Answered::Unknown(Box::new(review), begin))
                 } else {
                     let json = review.to_json();
                     let kind = review.ordinal().and_then(|ordinal| published.kinds.get(ordinal)).unwrap_or(&self.other);
@@ -133,11 +133,11 @@ impl Reviews {
 
     /// The admission review that answers `body`, of a kind that the catalog does not know: if it is a declaration, what the
     /// inspector says, else what was answered already. So that kinds with unions never pay for the question.
-    pub(super) async fn answer_unknown(&self, body: &[u8], review: Review, begin: Option<Begin>) -> Vec<u8> {
+    pub(super) async fn answer_unknown(&self, body: &[u8], review: &Review, begin: Option<Begin>) -> Vec<u8> {
         let phase = Phase::Validate;
         let Some((inspector, declaration)) = self.inspector.get().zip(DeclarationReview::read(body)) else {
-            self.count(&self.other, phase, &review);
-            self.trace(begin, self.other.labels(), phase, Some((&review).into()));
+            self.count(&self.other, phase, review);
+            self.trace(begin, self.other.labels(), phase, Some(review.into()));
             return review.to_json();
         };
         let _in_flight = InFlight::enter(&self.in_flight);
@@ -198,7 +198,7 @@ pub(super) enum Answered {
     /// The admission review to send back.
     Whole(Vec<u8>),
     /// One of a kind that the catalog does not know: it may be a declaration, to be asked about elsewhere. Not counted.
-    Unknown(Review, Option<Begin>),
+    Unknown(Box<Review>, Option<Begin>),
 }
 
 /// What a trace says of a review, beside its labels.

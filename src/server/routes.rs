@@ -133,7 +133,7 @@ impl Webhook {
             }
         };
         let answer = match answer {
-            Some(Ok(Answered::Unknown(review, begin))) => Ok(self.reviews.answer_unknown(&body, review, begin).await),
+            Some(Ok(Answered::Unknown(review, begin))) => Ok(self.reviews.answer_unknown(&body, &review, begin).await),
             Some(Ok(Answered::Whole(json))) => Ok(json),
             Some(Err(error)) => Err((None, Refusal::BadRequest(with_causes(&error)))),
             None => Err((None, Refusal::NotReady)),

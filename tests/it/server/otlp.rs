@@ -116,9 +116,10 @@ async fn each_review_is_a_span_with_labels_of_the_catalog_below_the_one_of_the_r
     let failed = |uid: &str| spans[uid].status.as_ref().is_some_and(|status| status.code() == StatusCode::Error);
     assert!(failed("") && !failed("u-denied"), "a denial is an answer");
 
-    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let denied = spans["u-denied"];
-    assert_eq!((hex(&denied.trace_id), hex(&denied.parent_span_id)), (TRACE.to_owned(), "00f067aa0ba902b7".to_owned()));
+    let trace = u128::from_be_bytes(denied.trace_id.as_slice().try_into().unwrap());
+    let parent = u64::from_be_bytes(denied.parent_span_id.as_slice().try_into().unwrap());
+    assert_eq!((format!("{trace:032x}").as_str(), parent), (TRACE, 0x00f0_67aa_0ba9_02b7));
     assert_eq!(denied.trace_state, "k8s=1");
     assert!(spans["u-rubbish"].parent_span_id.is_empty());
 }

@@ -1,8 +1,8 @@
 //! What `/metrics` shows: names, types and labels that users write into dashboards and alerts, and no more series than the
 //! catalog has kinds.
 
-use super::wire::{Request, Running, review, until};
 use super::declared;
+use super::wire::{Request, Running, review, until};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Every metric, its type, and its labels.
@@ -27,7 +27,7 @@ fn described(text: &str) -> BTreeMap<String, (String, BTreeSet<String>)> {
     for line in text.lines() {
         if let Some(words) = line.strip_prefix("# TYPE ") {
             let (name, kind) = words.split_once(' ').unwrap();
-            current = name.to_owned();
+            name.clone_into(&mut current);
             found.insert(current.clone(), (kind.to_owned(), BTreeSet::new()));
         } else if !line.starts_with('#') {
             let (series, value) = line.rsplit_once(' ').unwrap();
