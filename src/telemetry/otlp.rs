@@ -209,7 +209,8 @@ impl HttpClient for Collector {
         let answer = match answer {
             Ok(Ok(answer)) => answer,
             Ok(Err(_elapsed)) => Err("the collector did not answer in time".into()),
-            Err(error) => Err(error.into()),
+            // The process ends, and has said so.
+            Err(cut_off) => return Err(cut_off.into()),
         };
         self.log(match &answer {
             Ok(answer) if answer.status().is_success() => None,
