@@ -159,6 +159,24 @@ async fn a_collector_that_is_away_holds_up_neither_reviews_nor_the_end() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn the_certificate_of_a_collector_is_checked_by_the_roots_of_the_machine() {
+    // No collector, but something that speaks TLS and answers.
+    let other = Process::start(&[]);
+    let endpoint = format!("https://localhost:{}", other.webhook.port());
+    let roots = other.ca_file.display().to_string();
+    let directory = tempfile::tempdir().unwrap();
+    let strange = Process::start(&["--tls-ca-file", directory.path().join("ca.crt").to_str().unwrap()]);
+    let strangers = strange.ca_file.display().to_string();
+    for (roots, reason) in [(&roots, "the collector answered 404"), (&strangers, "certificate")] {
+        let variables = [("SSL_CERT_FILE", roots.as_str()), ("SSL_CERT_DIR", ""), ("OTEL_BSP_SCHEDULE_DELAY", "1")];
+        let mut process = Process::start_with(&["--otlp-endpoint", &endpoint], &variables);
+        assert_eq!(process.send(&Request::post("/mutate", review("u"))).await.code, 200);
+        let line = process.logged("traces cannot be sent, and are dropped until they can");
+        assert!(line["reason"].as_str().unwrap().contains(reason), "{line}");
+    }
+}
+
 #[test]
 fn what_is_no_collector_is_refused_at_the_start() {
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_kube-unions"))

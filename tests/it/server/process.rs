@@ -60,9 +60,9 @@ pub(super) struct Process {
     child: Child,
     /// Read as it is written, since nobody who logs more than a pipe holds goes on before it is read.
     log: mpsc::IntoIter<String>,
-    webhook: SocketAddr,
+    pub(super) webhook: SocketAddr,
     ops: SocketAddr,
-    ca_file: PathBuf,
+    pub(super) ca_file: PathBuf,
     _directory: tempfile::TempDir,
 }
 
