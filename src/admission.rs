@@ -7,8 +7,12 @@
 //! Pure: no clock, no network, no state but the catalog it is given. A body that can't be answered is a [`ReviewError`];
 //! everything else has an answer.
 
+mod answer;
 mod request;
 mod response;
+
+#[cfg(feature = "server")]
+pub(crate) use answer::{Annotations, Answer, Cause, Denial, Warnings};
 
 pub use request::{Operation, ReviewError};
 pub use response::Review;
@@ -16,7 +20,6 @@ pub use response::Review;
 use crate::catalog::Catalog;
 use crate::union::{Rules, judge};
 use request::Request;
-use response::Answer;
 
 /// Which of the API server's two calls a review belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -60,7 +63,7 @@ pub enum Outcome {
 pub fn review(catalog: &Catalog, phase: Phase, ratcheting: Ratcheting, body: &[u8]) -> Result<Review, ReviewError> {
     let request = Request::read(catalog, body)?;
     let Some(subject) = &request.subject else {
-        return Ok(Answer::allow(&request));
+        return Ok(Review::allow(&request));
     };
     let rules = Rules { normalize: phase != Phase::Validate, ratchet: ratcheting == Ratcheting::Enabled };
     let judgement = judge(subject.entry.plan(), subject.part, &subject.new, subject.old.as_ref(), rules);
@@ -68,5 +71,5 @@ pub fn review(catalog: &Catalog, phase: Phase, ratcheting: Ratcheting, body: &[u
         Phase::Mutate => judgement.contradicted,
         Phase::Validate | Phase::Both => !judgement.violations.is_empty(),
     };
-    Ok(if denied { Answer::deny(&request, body, &judgement) } else { Answer::patch(&request, phase, judgement) })
+    Ok(if denied { Review::deny(&request, body, &judgement) } else { Review::patch(&request, phase, judgement) })
 }

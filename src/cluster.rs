@@ -3,9 +3,11 @@
 //! What is learnt of a cluster leaves this module as a [`Catalog`] through a channel. It knows nothing of who serves it.
 //!
 //! Three things are read: CRDs and `UnionDeclaration`s, which are watched, and the OpenAPI documents of built-in types,
-//! which are read when a declaration is about one. One thing is written: the status of `UnionDeclaration`s.
+//! which are read when a declaration is about one. Two are written: the status of `UnionDeclaration`s, and events about
+//! them.
 
 mod connection;
+mod events;
 mod inspect;
 mod known;
 mod raw;
@@ -13,11 +15,13 @@ mod rounds;
 mod schemas;
 mod state;
 mod status;
+mod trust;
 mod watch;
 
 pub use connection::{ConnectError, Link, connect};
 pub use inspect::InspectError;
 pub use schemas::SchemaError;
+pub use trust::{Held, ServiceReference, ServiceReferenceError, Trust};
 
 use crate::catalog::Catalog;
 use crate::declaration::Fault;

@@ -25,7 +25,7 @@
 //! | [`admission`] | an `AdmissionReview` in, an `AdmissionReview` out |
 #![cfg_attr(feature = "server", doc = "| [`cluster`] | the watch of a cluster's CRDs |")]
 #![cfg_attr(feature = "server", doc = "| [`server`] | the webhook's listeners, limits and drain |")]
-#![cfg_attr(feature = "server", doc = "| [`telemetry`] | logs and metrics |")]
+#![cfg_attr(feature = "server", doc = "| [`telemetry`] | logs, metrics and traces |")]
 #![cfg_attr(feature = "cli", doc = "| [`cli`] | the command line |")]
 //! | [`guide`] | for users: semantics, declaring, operating |
 //!
@@ -34,7 +34,7 @@
 //! # Features
 //!
 //! Without features the crate is its pure core: no runtime, no network, no clock. `server` adds the webhook, `cli` the
-//! command line; both are on by default.
+//! command line; both are on by default. `otlp` adds traces of reviews, and is not.
 //!
 //! # Example
 //!

@@ -35,7 +35,7 @@ pub use reviews::Reviewer;
 
 use crate::admission::Ratcheting;
 use crate::catalog::Catalog;
-use crate::telemetry::Metrics;
+use crate::telemetry::{Metrics, Spans};
 use accept::Acceptor;
 use budget::Budget;
 use certificate::Certificate;
@@ -220,6 +220,13 @@ impl Server {
     #[must_use]
     pub fn inspecting_with(self, inspector: Inspector) -> Self {
         self.reviews.inspect_with(inspector);
+        self
+    }
+
+    /// Has a span of every review told to `spans`.
+    #[must_use]
+    pub fn tracing_to(self, spans: Arc<dyn Spans>) -> Self {
+        self.reviews.trace_to(spans);
         self
     }
 

@@ -1,8 +1,16 @@
-//! Logs and metrics that are not about one union: how they are switched on, and the instruments that several parts
+//! Logs, metrics and traces that are not about one union: how they are switched on, and the instruments that several parts
 //! share.
 //!
 //! Nothing here knows what a union or a review is. Counters that carry labels of a catalog live with what counts them
 //! (`server`), and join the same [`Metrics`] as a collector. No instrument takes a lock where requests pass.
+
+#[cfg(feature = "otlp")]
+mod otlp;
+mod spans;
+
+#[cfg(feature = "otlp")]
+pub use otlp::{Endpoint, Otlp, OtlpError};
+pub use spans::{Begin, Span, Spans};
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text;
@@ -195,4 +203,41 @@ pub fn with_causes(error: &dyn std::error::Error) -> String {
 fn log_panic(info: &PanicHookInfo<'_>) {
     let location = info.location().map(ToString::to_string).unwrap_or_default();
     tracing::error!(location, "panic");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+    use std::sync::{Arc, Mutex};
+
+    #[derive(Clone, Default)]
+    struct Buffer(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Buffer {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_panic_is_logged_by_its_place_alone() {
+        let buffer = Buffer::default();
+        let writer = buffer.clone();
+        let subscriber = tracing_subscriber::fmt().json().with_writer(move || writer.clone()).finish();
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(log_panic));
+        let panicked = tracing::subscriber::with_default(subscriber, || {
+            std::panic::catch_unwind(|| assert_eq!("s3cret", "another", "of an object: {}", "s3cret"))
+        });
+        std::panic::set_hook(before);
+        assert!(panicked.is_err());
+        let log = String::from_utf8(buffer.0.lock().unwrap().clone()).unwrap();
+        assert!(log.contains("\"panic\"") && log.contains("src/telemetry.rs:"), "{log}");
+        assert!(!log.contains("s3cret"), "{log}");
+    }
 }

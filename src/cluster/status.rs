@@ -4,6 +4,7 @@
 //! spares the others the write. One that says something else, as during an upgrade, is not argued with: the same words
 //! are written once, and again only if they are missing altogether.
 
+use super::events::Events;
 use super::raw::{Declarations, Parts, RawResource};
 use super::schemas::is_not_found;
 use crate::declaration::{Fault, Severity};
@@ -83,6 +84,26 @@ impl Verdict {
         };
         Self { generation, status: status.to_owned(), reason: reason.to_owned(), message }
     }
+
+    /// Whether the declaration is in force.
+    pub(super) fn accepts(&self) -> bool {
+        self.status == "True"
+    }
+
+    /// Whether nothing is wrong with it but that the cluster does not have its target.
+    pub(super) fn misses_target(&self) -> bool {
+        self.reason == "TargetNotFound"
+    }
+
+    /// What it says for people.
+    pub(super) fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// Whether it says something else, of whatever generation.
+    fn differs(&self, other: &Self) -> bool {
+        (&self.status, &self.reason, &self.message) != (&other.status, &other.reason, &other.message)
+    }
 }
 
 impl Condition {
@@ -100,7 +121,8 @@ impl Condition {
 /// The writes that are due or under way.
 pub(super) struct Statuses {
     client: Client,
-    due: BTreeMap<Box<str>, (Verdict, String)>,
+    events: Events,
+    due: BTreeMap<Box<str>, Due>,
     writing: FuturesUnordered<BoxFuture<'static, Written>>,
     /// What was written last, or is being written.
     said: HashMap<Box<str>, Verdict>,
@@ -109,16 +131,36 @@ pub(super) struct Statuses {
     trouble: Option<String>,
 }
 
-struct Written {
-    name: Box<str>,
+/// A condition to write.
+#[derive(Debug, Clone)]
+struct Due {
     verdict: Verdict,
     since: String,
-    outcome: kube::Result<()>,
+    /// The version of the declaration that it is about, where the verdict is another than the one that stands there.
+    news: Option<Box<str>>,
+}
+
+struct Written {
+    name: Box<str>,
+    due: Due,
+    /// The API server's answer.
+    outcome: kube::Result<String>,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    metadata: Metadata,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    uid: String,
 }
 
 impl Statuses {
     pub(super) fn new(client: Client) -> Self {
         Self {
+            events: Events::new(client.clone()),
             client,
             due: BTreeMap::new(),
             writing: FuturesUnordered::new(),
@@ -128,8 +170,8 @@ impl Statuses {
         }
     }
 
-    /// Has the condition of a declaration say so.
-    pub(super) fn want(&mut self, name: &str, verdict: Verdict, stands: Option<&Condition>) {
+    /// Has the condition of a declaration say so, which had `stands` at `version`.
+    pub(super) fn want(&mut self, name: &str, version: &str, verdict: Verdict, stands: Option<&Condition>) {
         if stands.is_some_and(|stands| stands.verdict == verdict) {
             self.due.remove(name);
             return;
@@ -140,7 +182,8 @@ impl Statuses {
         let since = stands
             .filter(|stands| stands.verdict.status == verdict.status && !stands.since.is_empty())
             .map_or_else(now, |stands| stands.since.clone());
-        self.due.insert(name.into(), (verdict, since));
+        let news = stands.is_none_or(|stands| stands.verdict.differs(&verdict)).then(|| version.into());
+        self.due.insert(name.into(), Due { verdict, since, news });
     }
 
     /// It has no condition, so what was said before is to be said again.
@@ -162,9 +205,9 @@ impl Statuses {
                 self.paused = None;
             }
             while self.writing.len() < AT_A_TIME {
-                let Some((name, (verdict, since))) = self.due.pop_first() else { break };
-                self.said.insert(name.clone(), verdict.clone());
-                self.writing.push(write(self.client.clone(), name, verdict, since).boxed());
+                let Some((name, due)) = self.due.pop_first() else { break };
+                self.said.insert(name.clone(), due.verdict.clone());
+                self.writing.push(write(self.client.clone(), name, due).boxed());
             }
             match self.writing.next().await {
                 Some(written) => self.settle(written),
@@ -174,16 +217,23 @@ impl Statuses {
     }
 
     fn settle(&mut self, written: Written) {
-        let Written { name, verdict, since, outcome } = written;
+        let Written { name, due, outcome } = written;
         match outcome {
-            Ok(()) => self.trouble = None,
+            Ok(answer) => {
+                self.trouble = None;
+                if let Some(version) = &due.news
+                    && let Ok(Answer { metadata }) = serde_json::from_str(&answer)
+                {
+                    self.events.tell(&name, &metadata.uid, version, &due.verdict);
+                }
+            }
             // It was deleted meanwhile.
             Err(error) if is_not_found(&error) => self.forget(&name),
             Err(error) => {
-                if self.said.get(&name) == Some(&verdict) {
+                if self.said.get(&name) == Some(&due.verdict) {
                     self.said.remove(&name);
                     // Unless there is something newer to say.
-                    self.due.entry(name).or_insert((verdict, since));
+                    self.due.entry(name).or_insert(due);
                 }
                 self.paused = Some(Instant::now());
                 let reason = with_causes(&error);
@@ -196,7 +246,8 @@ impl Statuses {
     }
 }
 
-async fn write(client: Client, name: Box<str>, verdict: Verdict, since: String) -> Written {
+async fn write(client: Client, name: Box<str>, due: Due) -> Written {
+    let Due { verdict, since, .. } = &due;
     let mut condition = json!({
         "type": CONDITION,
         "status": verdict.status,
@@ -218,10 +269,10 @@ async fn write(client: Client, name: Box<str>, verdict: Verdict, since: String) 
         .header(CONTENT_TYPE, "application/apply-patch+yaml")
         .body(body.to_string().into_bytes());
     let outcome = match request {
-        Ok(request) => client.request_text(request).await.map(drop),
+        Ok(request) => client.request_text(request).await,
         Err(error) => Err(kube::Error::HttpError(error)),
     };
-    Written { name, verdict, since, outcome }
+    Written { name, due, outcome }
 }
 
 /// Every message once, with its place; the versions of a kind mostly have the same to say.

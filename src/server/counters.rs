@@ -44,14 +44,13 @@ impl KindCounters {
         &self.kind
     }
 
+    /// Group and kind.
+    pub(super) fn labels(&self) -> (&str, &str) {
+        (&self.group, &self.kind)
+    }
+
     pub(super) fn count(&self, operation: Operation, phase: Phase, outcome: Outcome) {
-        let outcome = match outcome {
-            Outcome::Allowed => 0,
-            Outcome::Patched => 1,
-            Outcome::Warned => 2,
-            Outcome::Denied => 3,
-        };
-        self.add(operation_index(operation), phase, outcome);
+        self.add(operation_index(operation), phase, outcome_index(outcome));
     }
 
     pub(super) fn count_unreadable(&self, phase: Phase) {
@@ -184,9 +183,26 @@ impl Collector for Counters {
     }
 }
 
-/// As the API server writes it.
-pub(super) fn operation(operation: Operation) -> &'static str {
-    OPERATIONS.get(operation_index(operation)).copied().unwrap_or(OTHER)
+/// The labels of a review: its operation, phase and outcome. `None`: it could not be read.
+pub(super) fn labels(phase: Phase, read: Option<(Operation, Outcome)>) -> [(&'static str, &'static str); 3] {
+    let (operation, outcome) = read.map_or((OPERATIONS.len() - 1, OUTCOMES.len() - 1), |(operation, outcome)| {
+        (operation_index(operation), outcome_index(outcome))
+    });
+    let label = |of: &[&'static str], index: usize| of.get(index).copied().unwrap_or(OTHER);
+    [
+        ("operation", label(&OPERATIONS, operation)),
+        ("phase", label(&PHASES, phase_index(phase))),
+        ("outcome", label(&OUTCOMES, outcome)),
+    ]
+}
+
+fn outcome_index(outcome: Outcome) -> usize {
+    match outcome {
+        Outcome::Allowed => 0,
+        Outcome::Patched => 1,
+        Outcome::Warned => 2,
+        Outcome::Denied => 3,
+    }
 }
 
 fn operation_index(operation: Operation) -> usize {

@@ -3,14 +3,15 @@
 //! An inspector that fails denies nothing: the condition of the declaration will tell. Nor is a declaration denied that
 //! says what it said before, so that its labels can be changed although its target has changed.
 
-use crate::admission::Operation;
+use crate::admission::{Annotations, Answer, Cause, Denial, Operation, Outcome, Warnings};
 use crate::declaration::{Fault, Severity};
 use crate::telemetry::with_causes;
 use futures::future::BoxFuture;
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,16 +25,16 @@ pub type InspectorError = Box<dyn std::error::Error + Send + Sync>;
 /// The API server waits five seconds for an answer.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Past these the API server, or a reader, cuts.
-const LONGEST_WARNING: usize = 256;
-const MOST_WARNINGS: usize = 12;
-const MOST_CAUSES: usize = 256;
-const LONGEST_MESSAGE: usize = 8192;
+/// What is reviewed here.
+pub(super) const GROUP: &str = "kube-unions.dev";
+pub(super) const KIND: &str = "UnionDeclaration";
+
+/// The reason of every fault of a declaration, as the API has them (`metav1.CauseType`).
+const INVALID: &str = "FieldValueInvalid";
 
 /// A review of a declaration.
 pub(super) struct DeclarationReview<'a> {
     uid: Cow<'a, str>,
-    operation: Operation,
     name: Cow<'a, str>,
     object: &'a RawValue,
     /// Its spec is what it was.
@@ -41,11 +42,12 @@ pub(super) struct DeclarationReview<'a> {
 }
 
 /// What is answered.
-pub(super) struct Answer {
+#[derive(Debug)]
+pub(super) struct Answered {
     pub(super) json: Vec<u8>,
+    pub(super) outcome: Outcome,
     /// The paths of a denial.
-    pub(super) denied: Option<Vec<String>>,
-    pub(super) warned: bool,
+    pub(super) denied: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -105,30 +107,22 @@ impl<'a> DeclarationReview<'a> {
         }
         let Review { api_version, request } = serde_json::from_str::<Review<'a>>(text).ok()?;
         let Kind { group, kind } = &request.kind;
-        if (&*api_version, &**group, &**kind) != ("admission.k8s.io/v1", "kube-unions.dev", "UnionDeclaration")
+        if (&*api_version, &**group, &**kind) != ("admission.k8s.io/v1", GROUP, KIND)
             || request.uid.is_empty()
             || request.sub_resource.is_some_and(|it| !it.is_empty())
+            || ![Operation::Create, Operation::Update].iter().any(|it| it.name() == request.operation)
         {
             return None;
         }
-        let operation = [Operation::Create, Operation::Update].into_iter().find(|it| it.name() == request.operation)?;
         let object = request.object?;
         let read = |object: &RawValue| serde_json::from_str::<Object>(object.get()).ok();
         let new = read(object)?;
         let unchanged = request.old_object.and_then(read).is_some_and(|old| old.spec == new.spec);
-        Some(Self { uid: request.uid, operation, name: new.metadata.name.into(), object, unchanged })
-    }
-
-    pub(super) fn uid(&self) -> &str {
-        &self.uid
-    }
-
-    pub(super) fn operation(&self) -> Operation {
-        self.operation
+        Some(Self { uid: request.uid, name: new.metadata.name.into(), object, unchanged })
     }
 
     /// What is answered.
-    pub(super) async fn answer(&self, inspector: &Inspector) -> Answer {
+    pub(super) async fn answer(&self, inspector: &Inspector) -> Answered {
         let faults = match tokio::time::timeout(PATIENCE, inspector(self.object.get().to_owned())).await {
             Ok(Ok(faults)) => faults,
             Ok(Err(error)) => return self.unchecked(&with_causes(&*error)),
@@ -136,76 +130,63 @@ impl<'a> DeclarationReview<'a> {
         };
         let (errors, warnings): (Vec<_>, Vec<_>) =
             faults.iter().partition(|fault| fault.severity == Severity::Error && !self.unchanged);
-        if errors.is_empty() { self.allow(warnings.into_iter().map(say)) } else { self.deny(&errors) }
+        if errors.is_empty() {
+            self.allow(warnings.into_iter().map(|fault| {
+                let why =
+                    if fault.severity == Severity::Error { "the declaration did not change" } else { "may surprise" };
+                (say(fault), format!("{} ({why})", field(&fault.pointer)))
+            }))
+        } else {
+            self.deny(&errors)
+        }
     }
 
-    fn unchecked(&self, reason: &str) -> Answer {
+    fn unchecked(&self, reason: &str) -> Answered {
         tracing::warn!(reason, declaration = &*self.name, "a declaration could not be checked and was let through");
-        self.allow([format!("not checked, its condition will tell whether it is in force: {reason}")])
+        let warning = format!("not checked, its condition will tell whether it is in force: {reason}");
+        self.allow([(warning, "not checked".to_owned())])
     }
 
-    fn allow(&self, warnings: impl IntoIterator<Item = String>) -> Answer {
-        let mut all: Vec<String> = Vec::new();
-        for warning in warnings {
-            let warning = cut(&warning, LONGEST_WARNING);
-            if !all.contains(&warning) {
-                all.push(warning);
+    /// With warnings, each with what the audit log says of it. The versions of a kind mostly have the same to say.
+    fn allow(&self, said: impl IntoIterator<Item = (String, String)>) -> Answered {
+        let (mut warnings, mut annotations) = (Warnings::default(), Annotations::default());
+        let (mut warned, mut noted) = (HashSet::new(), HashSet::new());
+        for (warning, note) in said {
+            if !warned.contains(&warning) {
+                warnings.push(&warning);
+                warned.insert(warning);
+            }
+            if !noted.contains(&note) {
+                annotations.warned.push(&note);
+                noted.insert(note);
             }
         }
-        if let Some(more) = all.len().checked_sub(MOST_WARNINGS).filter(|more| *more > 0) {
-            all.truncate(MOST_WARNINGS);
-            all.push(format!("and {more} more warnings"));
-        }
-        let warned = !all.is_empty();
-        let mut response = json!({"uid": self.uid, "allowed": true});
-        if let Some(response) = response.as_object_mut().filter(|_| warned) {
-            response.insert("warnings".to_owned(), all.into());
-        }
-        Answer { json: envelope(&response), denied: None, warned }
+        let outcome = if warned.is_empty() { Outcome::Allowed } else { Outcome::Warned };
+        Answered { json: self.write(None, &warnings.finish(), &annotations), outcome, denied: Vec::new() }
     }
 
-    fn deny(&self, errors: &[&Fault]) -> Answer {
-        let mut causes: Vec<(String, String)> = Vec::new();
+    fn deny(&self, errors: &[&Fault]) -> Answered {
+        let mut causes: Vec<Cause> = Vec::new();
+        let mut annotations = Annotations::default();
         for fault in errors {
-            let cause = (field(&fault.pointer), cause(fault));
+            let cause = Cause { reason: INVALID, message: cause(fault), field: field(&fault.pointer) };
             // The versions of a kind mostly have the same to say.
             if !causes.contains(&cause) {
                 causes.push(cause);
             }
         }
-        let lines: Vec<String> = causes.iter().map(|(field, message)| format!("{field}: {message}")).collect();
-        let lines = if let [line] = lines.as_slice() { line.clone() } else { format!("[{}]", lines.join(", ")) };
-        let message = format!("UnionDeclaration.kube-unions.dev {:?} is invalid: {lines}", self.name);
-        let mut listed: Vec<Value> = causes
-            .iter()
-            .take(MOST_CAUSES)
-            .map(|(field, message)| json!({"reason": "FieldValueInvalid", "message": message, "field": field}))
-            .collect();
-        if let Some(more) = causes.len().checked_sub(MOST_CAUSES).filter(|more| *more > 0) {
-            listed.push(json!({"reason": "FieldValueInvalid", "message": format!("and {more} more"), "field": ""}));
+        let mut denied: Vec<String> = causes.iter().map(|cause| cause.field.clone()).collect();
+        denied.dedup();
+        for field in &denied {
+            annotations.denied.push(format_args!("{field}: {INVALID}"));
         }
-        let response = json!({
-            "uid": self.uid,
-            "allowed": false,
-            "status": {
-                "status": "Failure",
-                "code": 422,
-                "reason": "Invalid",
-                "message": cut(&message, LONGEST_MESSAGE),
-                "details": {
-                    "name": self.name, "group": "kube-unions.dev", "kind": "UnionDeclaration", "causes": listed,
-                },
-            },
-        });
-        let denied = causes.into_iter().map(|(field, _)| field).collect();
-        Answer { json: envelope(&response), denied: Some(denied), warned: false }
+        let denial = Denial::new(GROUP, KIND, self.name.to_string(), causes.into_iter());
+        Answered { json: self.write(Some(&denial), &[], &annotations), outcome: Outcome::Denied, denied }
     }
-}
 
-fn envelope(response: &Value) -> Vec<u8> {
-    json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
-        .to_string()
-        .into_bytes()
+    fn write(&self, denial: Option<&Denial>, warnings: &[String], annotations: &Annotations) -> Vec<u8> {
+        Answer { uid: &self.uid, denial, patch: &[], warnings, annotations }.to_json()
+    }
 }
 
 /// As the API server words it, with the place in the target that is meant.
@@ -237,24 +218,6 @@ fn field(pointer: &str) -> String {
     field
 }
 
-/// At most `longest` bytes, the last ones an ellipsis where some are missing, and no control characters.
-fn cut(text: &str, longest: usize) -> String {
-    const ELLIPSIS: char = '…';
-    let mut out = String::new();
-    for character in text.chars() {
-        let character = if character.is_control() { ' ' } else { character };
-        if out.len() + character.len_utf8() > longest {
-            while out.len() + ELLIPSIS.len_utf8() > longest {
-                out.pop();
-            }
-            out.push(ELLIPSIS);
-            break;
-        }
-        out.push(character);
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -269,12 +232,5 @@ mod tests {
         ] {
             assert_eq!(field(pointer), path);
         }
-    }
-
-    #[test]
-    fn a_long_text_is_cut_at_a_character() {
-        assert_eq!(cut("ab\ncd", 10), "ab cd");
-        let long = cut(&"é".repeat(300), LONGEST_WARNING);
-        assert!(long.len() <= LONGEST_WARNING && long.ends_with('…'), "{long}");
     }
 }

@@ -3,13 +3,14 @@
 //! A review takes no lock and looks up no label: the catalog and the counters of its kinds are one immutable value,
 //! swapped whole when a catalog is published.
 
-use super::counters::{Counters, Durations, KindCounters};
-use super::declarations::{DeclarationReview, Inspector};
+use super::counters::{self, Counters, Durations, KindCounters};
+use super::declarations::{self, DeclarationReview, Inspector};
 use crate::admission::{self, Operation, Outcome, Phase, Ratcheting, Review, ReviewError};
 use crate::catalog::Catalog;
 use crate::declaration::{Fault, Severity};
-use crate::telemetry::Metrics;
+use crate::telemetry::{Begin, Metrics, Span, Spans};
 use arc_swap::ArcSwapOption;
+use hyper::HeaderMap;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use std::collections::{BTreeMap, HashMap};
@@ -20,8 +21,11 @@ use std::time::Instant;
 /// What answers a review: [`admission::review`], or a stand-in for it in a test.
 pub type Reviewer = Arc<dyn Fn(&Catalog, Phase, Ratcheting, &[u8]) -> Result<Review, ReviewError> + Send + Sync>;
 
-/// Longest uid that is written to the log; the API server's have 36 characters.
-const LOGGED_UID: usize = 64;
+/// Longest uid that is logged or traced; the API server's have 36 characters.
+const LONGEST_UID: usize = 64;
+
+/// Longest list of paths that is written to the log, in bytes.
+const LOGGED_PATHS: usize = 4096;
 
 /// Reviews under the catalog in force.
 pub(super) struct Reviews {
@@ -29,6 +33,8 @@ pub(super) struct Reviews {
     reviewer: Reviewer,
     /// Set where there is something to ask.
     inspector: OnceLock<Inspector>,
+    /// Set where somebody wants to know.
+    spans: OnceLock<Arc<dyn Spans>>,
     ratcheting: Ratcheting,
     /// Kinds that the catalog does not know, and bodies that are no review.
     other: Arc<KindCounters>,
@@ -48,6 +54,7 @@ impl Reviews {
             published,
             reviewer,
             inspector: OnceLock::new(),
+            spans: OnceLock::new(),
             ratcheting,
             other,
             durations,
@@ -66,6 +73,16 @@ impl Reviews {
         self.inspector.get_or_init(|| inspector);
     }
 
+    /// Has reviews traced; the first counts.
+    pub(super) fn trace_to(&self, spans: Arc<dyn Spans>) {
+        self.spans.get_or_init(|| spans);
+    }
+
+    /// A request begins; `None` where nobody wants to know.
+    pub(super) fn begin(&self, headers: &HeaderMap) -> Option<Begin> {
+        self.spans.get().map(|_| Begin::now(headers))
+    }
+
     pub(super) fn has_catalog(&self) -> bool {
         self.published.load().is_some()
     }
@@ -79,8 +96,14 @@ impl Reviews {
         self.published.store(Some(Arc::new(next)));
     }
 
-    /// The admission review that answers `body`; `None` while there is no catalog.
-    pub(super) fn answer(&self, phase: Phase, body: &[u8]) -> Option<Result<Answered, ReviewError>> {
+    /// The admission review that answers `body`, which came with a request that began so; `None` while there is no
+    /// catalog.
+    pub(super) fn answer(
+        &self,
+        phase: Phase,
+        body: &[u8],
+        begin: Option<Begin>,
+    ) -> Option<Result<Answered, ReviewError>> {
         let published = self.published.load();
         let published = published.as_ref()?;
         let _in_flight = InFlight::enter(&self.in_flight);
@@ -88,16 +111,19 @@ impl Reviews {
         let answer = (self.reviewer)(&published.catalog, phase, self.ratcheting, body);
         let answer = match answer {
             Ok(review) => {
-                let json = review.to_json();
                 if phase == Phase::Validate && review.ordinal().is_none() && self.inspector.get().is_some() {
-                    Ok(Answered::Unknown { json, operation: review.operation() })
+                    Ok(Answered::Unknown(Box::new(review), begin))
                 } else {
-                    self.count(published, phase, &review);
+                    let json = review.to_json();
+                    let kind = review.ordinal().and_then(|ordinal| published.kinds.get(ordinal)).unwrap_or(&self.other);
+                    self.count(kind, phase, &review);
+                    self.trace(begin, kind.labels(), phase, Some((&review).into()));
                     Ok(Answered::Whole(json))
                 }
             }
             Err(error) => {
                 self.other.count_unreadable(phase);
+                self.trace(begin, self.other.labels(), phase, None);
                 Err(error)
             }
         };
@@ -107,36 +133,28 @@ impl Reviews {
 
     /// The admission review that answers `body`, of a kind that the catalog does not know: if it is a declaration, what the
     /// inspector says, else what was answered already. So that kinds with unions never pay for the question.
-    pub(super) async fn answer_unknown(&self, body: &[u8], json: Vec<u8>, operation: Operation) -> Vec<u8> {
-        let Some((inspector, review)) = self.inspector.get().zip(DeclarationReview::read(body)) else {
-            self.other.count(operation, Phase::Validate, Outcome::Allowed);
-            return json;
+    pub(super) async fn answer_unknown(&self, body: &[u8], review: &Review, begin: Option<Begin>) -> Vec<u8> {
+        let phase = Phase::Validate;
+        let Some((inspector, declaration)) = self.inspector.get().zip(DeclarationReview::read(body)) else {
+            self.count(&self.other, phase, review);
+            self.trace(begin, self.other.labels(), phase, Some(review.into()));
+            return review.to_json();
         };
         let _in_flight = InFlight::enter(&self.in_flight);
         let start = Instant::now();
-        let answer = review.answer(inspector).await;
-        let outcome = if let Some(paths) = &answer.denied {
-            let uid = head(review.uid());
-            tracing::info!(
-                uid,
-                group = "kube-unions.dev",
-                kind = "UnionDeclaration",
-                paths = paths.join(", "),
-                "denied"
-            );
-            Outcome::Denied
-        } else if answer.warned {
-            Outcome::Warned
-        } else {
-            Outcome::Allowed
-        };
-        self.other.count(review.operation(), Phase::Validate, outcome);
-        self.durations.observe(Phase::Validate, start.elapsed());
+        let answer = declaration.answer(inspector).await;
+        let (uid, operation, outcome) = (review.uid(), review.operation(), answer.outcome);
+        let labels = (declarations::GROUP, declarations::KIND);
+        if outcome == Outcome::Denied {
+            log_denial(uid, labels, operation, &answer.denied);
+        }
+        self.other.count(operation, phase, outcome);
+        self.durations.observe(phase, start.elapsed());
+        self.trace(begin, labels, phase, Some(Traced { uid, operation, outcome }));
         answer.json
     }
 
-    fn count(&self, published: &Published, phase: Phase, review: &Review) {
-        let kind = review.ordinal().and_then(|ordinal| published.kinds.get(ordinal)).unwrap_or(&self.other);
+    fn count(&self, kind: &KindCounters, phase: Phase, review: &Review) {
         let outcome = review.outcome();
         kind.count(review.operation(), phase, outcome);
         match outcome {
@@ -144,15 +162,28 @@ impl Reviews {
             Outcome::Patched => {
                 self.cleared.inc_by(u64::try_from(review.cleared()).unwrap_or(u64::MAX));
             }
-            Outcome::Denied => tracing::info!(
-                uid = head(review.uid()),
-                group = kind.group(),
-                kind = kind.kind(),
-                operation = super::counters::operation(review.operation()),
-                paths = review.denied_paths().join(", "),
-                "denied"
-            ),
+            Outcome::Denied => {
+                log_denial(review.uid(), kind.labels(), review.operation(), &review.denied_paths());
+            }
         }
+    }
+
+    /// `None` where nobody wants to know; `review`: `None` where it could not be read.
+    fn trace(&self, begin: Option<Begin>, (group, kind): (&str, &str), phase: Phase, review: Option<Traced<'_>>) {
+        let Some((spans, begin)) = self.spans.get().zip(begin) else { return };
+        let [operation, phase, outcome] =
+            counters::labels(phase, review.as_ref().map(|review| (review.operation, review.outcome)));
+        let failed = review.is_none();
+        let uid = review.map_or("", |review| head(review.uid, LONGEST_UID));
+        let attributes = [
+            ("admission.uid", uid),
+            ("admission.group", group),
+            ("admission.kind", kind),
+            ("admission.operation", operation.1),
+            ("admission.phase", phase.1),
+            ("admission.outcome", outcome.1),
+        ];
+        spans.record(&Span { name: "admission review", begin: &begin, attributes: &attributes, failed });
     }
 }
 
@@ -166,8 +197,21 @@ impl fmt::Debug for Reviews {
 pub(super) enum Answered {
     /// The admission review to send back.
     Whole(Vec<u8>),
-    /// The same, of a kind that the catalog does not know: it may be a declaration, to be asked about elsewhere. Not counted.
-    Unknown { json: Vec<u8>, operation: Operation },
+    /// One of a kind that the catalog does not know: it may be a declaration, to be asked about elsewhere. Not counted.
+    Unknown(Box<Review>, Option<Begin>),
+}
+
+/// What a trace says of a review, beside its labels.
+struct Traced<'a> {
+    uid: &'a str,
+    operation: Operation,
+    outcome: Outcome,
+}
+
+impl<'a> From<&'a Review> for Traced<'a> {
+    fn from(review: &'a Review) -> Self {
+        Self { uid: review.uid(), operation: review.operation(), outcome: review.outcome() }
+    }
 }
 
 /// A catalog with the counters of its kinds.
@@ -257,6 +301,21 @@ fn log_faults(before: &[Fault], now: &[Fault]) {
     }
 }
 
-fn head(uid: &str) -> &str {
-    uid.char_indices().nth(LOGGED_UID).and_then(|(end, _)| uid.get(..end)).unwrap_or(uid)
+/// One line a denial. Group and kind are those of the catalog; of the object nothing but paths.
+fn log_denial(uid: &str, (group, kind): (&str, &str), operation: Operation, paths: &[String]) {
+    let mut listed = String::new();
+    for (position, path) in paths.iter().filter(|path| !path.is_empty()).enumerate() {
+        if listed.len() + path.len() > LOGGED_PATHS {
+            listed.push_str(", …");
+            break;
+        }
+        listed.push_str(if position == 0 { "" } else { ", " });
+        listed.push_str(path);
+    }
+    let (uid, operation) = (head(uid, LONGEST_UID), operation.name());
+    tracing::info!(uid, group, kind, operation, paths = listed, "denied");
+}
+
+fn head(text: &str, longest: usize) -> &str {
+    text.char_indices().nth(longest).and_then(|(end, _)| text.get(..end)).unwrap_or(text)
 }

@@ -101,6 +101,7 @@ impl Webhook {
     async fn try_review(&self, phase: Phase, request: Request<Body>) -> Result<Reserved, Refusal> {
         let limit = self.limits.body;
         let deadline = Instant::now() + self.timeouts.body;
+        let begin = self.reviews.begin(request.headers());
         if !is_json(&request) {
             return Err(self.unread(request, deadline, Refusal::MediaType).await);
         }
@@ -112,11 +113,11 @@ impl Webhook {
         let announced = announced.exact().and_then(|it| usize::try_from(it).ok()).unwrap_or(limit);
         let body = self.read(request.into_body(), announced, deadline).await?;
         let (answer, body) = if body.len() < INLINE {
-            (self.reviews.answer(phase, body.as_ref()), body)
+            (self.reviews.answer(phase, body.as_ref(), begin), body)
         } else {
             let reviews = Arc::clone(&self.reviews);
             // With its part of the budget: the client may be gone long before the review is made.
-            let reviewed = tokio::task::spawn_blocking(move || (reviews.answer(phase, body.as_ref()), body));
+            let reviewed = tokio::task::spawn_blocking(move || (reviews.answer(phase, body.as_ref(), begin), body));
             match reviewed.await {
                 Ok(reviewed) => reviewed,
                 Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
@@ -125,8 +126,8 @@ impl Webhook {
             }
         };
         let json = match answer {
-            Some(Ok(Answered::Unknown { json, operation })) => {
-                self.reviews.answer_unknown(body.as_ref(), json, operation).await
+            Some(Ok(Answered::Unknown(review, begin))) => {
+                self.reviews.answer_unknown(body.as_ref(), &review, begin).await
             }
             Some(Ok(Answered::Whole(json))) => json,
             Some(Err(error)) => return Err(Refusal::BadRequest(with_causes(&error))),

@@ -64,7 +64,7 @@ impl Cluster {
         if is_left_out() {
             return None;
         }
-        match SHARED.get_or_init(Self::try_start) {
+        match SHARED.get_or_init(|| Self::try_start(&[])) {
             Ok(cluster) => Some(cluster),
             Err(message) => panic!("{message}"),
         }
@@ -72,15 +72,20 @@ impl Cluster {
 
     /// A cluster for one test alone, which may stop and restart its parts.
     pub(crate) fn own() -> Option<Self> {
+        Self::own_with(&[])
+    }
+
+    /// The same with more flags for the API server.
+    pub(crate) fn own_with(flags: &[String]) -> Option<Self> {
         if is_left_out() {
             return None;
         }
-        Some(Self::try_start().unwrap_or_else(|message| panic!("{message}")))
+        Some(Self::try_start(flags).unwrap_or_else(|message| panic!("{message}")))
     }
 
-    fn try_start() -> Result<Self, String> {
+    fn try_start(flags: &[String]) -> Result<Self, String> {
         webhook::binary()?;
-        let control_plane = ControlPlane::start()?;
+        let control_plane = ControlPlane::start_with(flags)?;
         control_plane.kubectl("setup").run(&["apply", "-f", DECLARATIONS]).accepted();
         let webhook = Webhook::of_cluster(&control_plane.webhook_kubeconfig(), &[])?;
         Ok(Self::new(webhook, control_plane))

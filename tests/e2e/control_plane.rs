@@ -41,16 +41,18 @@ struct Layout {
     serving: ServingCertificate,
     etcd_port: u16,
     api_port: u16,
+    /// Of the API server, beside those that it always has.
+    flags: Vec<String>,
 }
 
 impl ControlPlane {
-    /// Starts etcd and an API server, and waits until they answer.
-    pub(crate) fn start() -> Result<Self, String> {
+    /// Starts etcd and an API server, the latter with more flags than it always has, and waits until they answer.
+    pub(crate) fn start_with(flags: &[String]) -> Result<Self, String> {
         let assets = assets()?;
         // A port that was free a moment ago may be taken by the time the server binds it, so this may need another try.
         let mut last = String::new();
         for _ in 0..3 {
-            match Self::try_start(assets) {
+            match Self::try_start(assets, flags) {
                 Ok(control_plane) => return Ok(control_plane),
                 Err(message) if message.contains("address already in use") => last = message,
                 Err(message) => return Err(message),
@@ -59,12 +61,13 @@ impl ControlPlane {
         Err(last)
     }
 
-    fn try_start(assets: &Path) -> Result<Self, String> {
+    fn try_start(assets: &Path, flags: &[String]) -> Result<Self, String> {
         let workspace = Workspace::new("control-plane");
         let authority = Authority::new("kube-unions tests");
         let serving = authority.issue(&workspace.path().join("serving"));
         let [etcd_port, api_port] = free_ports();
-        let layout = Layout { assets: assets.to_owned(), workspace, authority, serving, etcd_port, api_port };
+        let (assets, flags) = (assets.to_owned(), flags.to_vec());
+        let layout = Layout { assets, workspace, authority, serving, etcd_port, api_port, flags };
         layout.write_files();
 
         let mut etcd = layout.start_etcd();
@@ -175,7 +178,7 @@ impl Layout {
     }
 
     fn start_api_server(&self) -> Process {
-        let args = [
+        let mut args = vec![
             format!("--etcd-servers=http://127.0.0.1:{}", self.etcd_port),
             "--bind-address=127.0.0.1".to_owned(),
             format!("--secure-port={}", self.api_port),
@@ -194,6 +197,7 @@ impl Layout {
             // It would advertise its address to pods, and refuses to advertise loopback.
             "--endpoint-reconciler-type=none".to_owned(),
         ];
+        args.extend_from_slice(&self.flags);
         Process::start(&self.assets.join("kube-apiserver"), &args, &[], &self.file("kube-apiserver.log"))
     }
 }
@@ -208,15 +212,26 @@ fn wait_until_ready(client: &Client, servers: &mut [&mut Process]) -> Result<(),
 /// What the manifests grant the webhook, and no more, for the user that it is here.
 fn rights_of_the_webhook() -> Value {
     const SHIPPED: &str = include_str!("../../manifests/webhook/rbac.yaml");
-    let role = documents(SHIPPED).into_iter().find(|document| document["kind"] == "ClusterRole");
-    let role = role.expect("the manifests have a role");
-    let binding = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
-        "metadata": {"name": "webhook-under-test"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role["metadata"]["name"]},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "kube-unions"}],
-    });
-    json!({"apiVersion": "v1", "kind": "List", "items": [role, binding]})
+    let roles = documents(SHIPPED).into_iter().filter(|it| it["kind"] == "ClusterRole" || it["kind"] == "Role");
+    let mut items = Vec::new();
+    for role in roles {
+        let (kind, name) = (&role["kind"], &role["metadata"]["name"]);
+        let mut binding = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": format!("{}Binding", kind.as_str().unwrap_or_default()),
+            "metadata": {"name": format!("{}-under-test", name.as_str().unwrap_or_default())},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name},
+            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "kube-unions"}],
+        });
+        if let Some(namespace) = role["metadata"].get("namespace") {
+            binding["metadata"]["namespace"] = namespace.clone();
+            if namespace != "default" {
+                items.push(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}));
+            }
+        }
+        items.extend([role, binding]);
+    }
+    assert!(!items.is_empty(), "the manifests have roles");
+    json!({"apiVersion": "v1", "kind": "List", "items": items})
 }
 
 /// The folder with kube-apiserver, etcd and kubectl; found, or made, once a test run.

@@ -46,6 +46,12 @@ fn the_manifests_are_accepted_step_by_step_and_grant_no_more_than_is_needed() {
         let asked = kubectl.run(&["auth", "can-i", verb, resource, "--all-namespaces", ACCOUNT]);
         assert_eq!(asked.stdout.trim(), answer, "may it {verb} {resource}?");
     }
+    for (verb, namespace, answer) in
+        [("create", "default", "yes"), ("create", "kube-system", "no"), ("list", "default", "no")]
+    {
+        let asked = kubectl.run(&["auth", "can-i", verb, "events.events.k8s.io", "-n", namespace, ACCOUNT]);
+        assert_eq!(asked.stdout.trim(), answer, "may it {verb} events in {namespace}?");
+    }
     let status = ["auth", "can-i", "patch", "uniondeclarations.kube-unions.dev", "--subresource=status", ACCOUNT];
     assert_eq!(kubectl.run(&status).stdout.trim(), "yes");
 }

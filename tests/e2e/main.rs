@@ -41,6 +41,7 @@ mod install;
 mod list_form;
 mod map_form;
 mod matrix;
+mod observability;
 mod outage;
 mod places;
 mod presets;

@@ -9,6 +9,7 @@ use kube_unions::catalog::{Builder, Catalog};
 use kube_unions::declaration::{Definition, Severity};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
 /// The group of the kinds that tests make up.
 pub(crate) const GROUP: &str = "cases.example.com";
@@ -281,7 +282,33 @@ pub(crate) fn answer(
         let fields: Vec<_> = causes.iter().map(|cause| cause.field.as_str()).collect();
         assert_eq!(review.denied_paths(), fields);
     }
+    let annotations = audit_annotations(response.get("auditAnnotations"));
+    let keys: Vec<_> = annotations.keys().map(String::as_str).collect();
+    let let_through = warnings.len() > operations.len();
+    let expected = [
+        ("cleared", removals > 0),
+        ("denied", !allowed),
+        ("set", operations.len() > removals),
+        ("warned", allowed && let_through),
+    ];
+    let expected: Vec<_> = expected.into_iter().filter_map(|(key, due)| due.then_some(key)).collect();
+    // Of more changes than there can be warnings one can't tell.
+    if operations.len() < 8 {
+        assert_eq!(keys, expected, "{json}");
+    }
     Ok(RawAnswer { uid: review.uid().to_owned(), verdict, warnings, operations })
+}
+
+/// What the audit log gets, sorted by key: names that the API server takes, and values that are not too long.
+pub(crate) fn audit_annotations(annotations: Option<&Value>) -> BTreeMap<String, String> {
+    let Some(annotations) = annotations else { return BTreeMap::new() };
+    let annotations: BTreeMap<String, String> = serde_json::from_value(annotations.clone()).expect("a map of strings");
+    assert!(!annotations.is_empty(), "no annotations are no map");
+    for (key, value) in &annotations {
+        assert!(!key.is_empty() && key.bytes().all(|byte| byte.is_ascii_lowercase()), "{key}");
+        assert!(!value.is_empty() && value.len() <= 2048 && !value.chars().any(char::is_control), "{key}: {value}");
+    }
+    annotations
 }
 
 /// The causes of a denial, whose status must be the one that clients know from the API server itself.

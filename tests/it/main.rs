@@ -8,6 +8,7 @@
 )]
 
 mod api_server;
+mod audit;
 mod bad_input;
 mod cases;
 #[cfg(feature = "cli")]

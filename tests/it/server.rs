@@ -2,9 +2,12 @@
 
 mod certificate;
 mod declarations;
+#[cfg(all(feature = "cli", feature = "otlp"))]
+mod otlp;
 mod pressure;
 #[cfg(feature = "cli")]
 mod process;
+mod telemetry;
 mod wire;
 
 use kube_unions::admission;

@@ -13,6 +13,7 @@ use std::hash::BuildHasher;
 pub(super) struct Declared {
     fingerprint: u64,
     generation: Option<i64>,
+    version: Box<str>,
     /// `None` while none of it could ever be read.
     kind: Option<GroupKind>,
     faults: Vec<Fault>,
@@ -99,7 +100,8 @@ impl State {
                 (Some(kind), faults)
             }
         };
-        let declared = Declared { fingerprint, generation: raw.generation(), kind, faults, condition };
+        let (generation, version) = (raw.generation(), raw.version().into());
+        let declared = Declared { fingerprint, generation, version, kind, faults, condition };
         self.declarations.insert(name.into(), declared);
     }
 
@@ -143,7 +145,7 @@ impl State {
             let missing = declared.kind.as_ref().is_some_and(|kind| self.missing.contains_key(kind));
             let faults = faults.get(&*name).map_or(&[][..], Vec::as_slice);
             let verdict = Verdict::new(declared.generation, missing, faults);
-            statuses.want(&name, verdict, declared.condition.as_ref());
+            statuses.want(&name, &declared.version, verdict, declared.condition.as_ref());
         }
     }
 

@@ -84,6 +84,7 @@ async fn a_declaration_that_could_not_be_in_force_is_denied_in_the_words_of_the_
     assert!(
         message.starts_with("UnionDeclaration.kube-unions.dev \"deployment\" is invalid: [spec.unions[0]: Invalid")
     );
+    assert_eq!(response["auditAnnotations"], json!({"denied": "spec.unions[0]: FieldValueInvalid"}));
     let series = "kube_unions_admission_reviews_total{group=\"other\",kind=\"other\",operation=\"CREATE\",phase=\"validate\",outcome=\"denied\"}";
     assert_eq!(server.metric(series).await, Some(1.0));
 }
@@ -99,6 +100,9 @@ async fn what_may_surprise_is_a_warning_and_so_is_an_old_fault() {
     assert_eq!(response["allowed"], true);
     assert_eq!(response["warnings"][0], "spec.unions[0]: spec.strategy: may surprise");
     assert!(response["warnings"][1].as_str().is_some_and(|it| it.len() <= 256 && it.ends_with('…')));
+
+    let noted = "spec.unions[0] (may surprise), spec.target (may surprise)";
+    assert_eq!(response["auditAnnotations"], json!({"warned": noted}));
 
     let (old, mut new) = (object("spec["), object("spec["));
     new["metadata"]["labels"] = json!({"a": "b"});
@@ -118,6 +122,7 @@ async fn an_inspector_that_fails_denies_nothing() {
     assert_eq!(response["allowed"], true);
     let warning = "not checked, its condition will tell whether it is in force: the cluster is away";
     assert_eq!(response["warnings"], json!([warning]));
+    assert_eq!(response["auditAnnotations"], json!({"warned": "not checked"}));
 }
 
 #[tokio::test(flavor = "multi_thread")]

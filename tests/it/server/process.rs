@@ -2,10 +2,11 @@
 
 use super::wire::{Answer, Request, Wire, review, trusting};
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Lines};
+use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Command, ExitStatus, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_kube-unions");
 
@@ -55,23 +56,32 @@ fn command(directory: &Path, arguments: &[&str]) -> Command {
 }
 
 /// A webhook that runs. Dropped, it is killed.
-struct Process {
+pub(super) struct Process {
     child: Child,
-    log: Lines<BufReader<ChildStderr>>,
-    webhook: SocketAddr,
+    /// Read as it is written, since nobody who logs more than a pipe holds goes on before it is read.
+    log: mpsc::IntoIter<String>,
+    pub(super) webhook: SocketAddr,
     ops: SocketAddr,
-    ca_file: PathBuf,
+    pub(super) ca_file: PathBuf,
     _directory: tempfile::TempDir,
 }
 
 impl Process {
-    fn start(arguments: &[&str]) -> Self {
+    pub(super) fn start(arguments: &[&str]) -> Self {
+        Self::start_with(arguments, &[])
+    }
+
+    /// The same with variables in its environment.
+    pub(super) fn start_with(arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         let directory = definitions();
         let from = directory.path().to_str().unwrap();
         let mut arguments = arguments.to_vec();
         arguments.extend(["--bind", "127.0.0.1:0", "--from", from, "--tls-self-signed"]);
-        let mut child = command(directory.path(), &arguments).spawn().unwrap();
-        let log = BufReader::new(child.stderr.take().unwrap()).lines();
+        let mut child = command(directory.path(), &arguments).envs(variables.iter().copied()).spawn().unwrap();
+        let (line, log) = mpsc::channel();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        std::thread::spawn(move || stderr.lines().try_for_each(|read| line.send(read.unwrap())));
+        let log = log.into_iter();
         let nowhere = SocketAddr::from(([0, 0, 0, 0], 0));
         let mut this =
             Self { child, log, webhook: nowhere, ops: nowhere, ca_file: PathBuf::new(), _directory: directory };
@@ -83,31 +93,35 @@ impl Process {
     }
 
     /// The next line with this message.
-    fn logged(&mut self, message: &str) -> Value {
+    pub(super) fn logged(&mut self, message: &str) -> Value {
         self.log
             .by_ref()
-            .map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap())
+            .map(|line| serde_json::from_str::<Value>(&line).unwrap())
             .find(|line| line["message"] == message)
             .unwrap_or_else(|| panic!("`{message}` is never logged"))
     }
 
-    async fn connect(&self) -> Wire {
+    pub(super) async fn connect(&self) -> Wire {
         Wire::tls(self.webhook, trusting(&self.ca_file, None)).await.unwrap()
     }
 
-    async fn send(&self, request: &Request) -> Answer {
+    pub(super) async fn send(&self, request: &Request) -> Answer {
         self.connect().await.exchange(request).await
     }
 
-    fn signal(&self, signal: &str) {
+    pub(super) fn signal(&self, signal: &str) {
         let done = Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap();
         assert!(done.success());
     }
 
-    fn ended(mut self) -> ExitStatus {
-        // Its end closes the log.
-        self.log.by_ref().for_each(drop);
-        self.child.wait().unwrap()
+    fn ended(self) -> ExitStatus {
+        self.ended_saying().0
+    }
+
+    /// Waits for its end, which closes the log; with what is left of that.
+    pub(super) fn ended_saying(mut self) -> (ExitStatus, String) {
+        let rest: Vec<String> = self.log.by_ref().collect();
+        (self.child.wait().unwrap(), rest.join("\n"))
     }
 }
 
@@ -187,5 +201,51 @@ fn where_it_cannot_start_it_says_why() {
         let stderr = String::from_utf8(stderr).unwrap();
         assert_eq!(status.code(), Some(2), "{arguments:?}: {stderr}");
         assert!(stderr.contains(says), "{arguments:?}: {stderr}");
+    }
+}
+
+#[tokio::test]
+async fn no_value_of_an_object_is_logged_at_any_level() {
+    const SECRET: &str = "s3cret";
+    let with_spec = |spec: &str| {
+        review("u").replace(
+            r#""metadata":{"name":"x"}"#,
+            &format!(r#""metadata":{{"name":"x","labels":{{"l":"{SECRET}"}}}},"spec":{spec}"#),
+        )
+    };
+    let denied = with_spec(&format!(r#"{{"a":"{SECRET}","b":"{SECRET}","c":{{"d":["{SECRET}"]}}}}"#));
+    let rows: Vec<(&str, u16, Vec<u8>)> = vec![
+        ("denied", 200, denied.clone().into_bytes()),
+        ("truncated", 400, denied.as_bytes()[..denied.len() - 40].to_vec()),
+        ("not JSON", 400, format!("{SECRET} {denied}").into_bytes()),
+        (
+            "of another type",
+            400,
+            denied.replace(r#""operation":"CREATE""#, &format!(r#""operation":["{SECRET}"]"#)).into(),
+        ),
+        ("of no operation", 400, denied.replace("CREATE", SECRET).into()),
+        ("of another kind", 400, denied.replace("AdmissionReview", SECRET).into()),
+        (
+            "no object",
+            400,
+            with_spec("0").replace(r#""object":{"#, &format!(r#""object":"{SECRET}","rest":{{"#)).into(),
+        ),
+        ("not UTF-8", 400, [denied.as_bytes(), b"\xff"].concat()),
+    ];
+    for level in ["info", "trace"] {
+        let process = Process::start_with(&["--shutdown-delay", "0"], &[("RUST_LOG", level)]);
+        for (what, code, body) in &rows {
+            for path in ["/mutate", "/validate"] {
+                let answer = process.send(&Request::post(path, body.clone())).await;
+                assert_eq!(answer.code, *code, "{what}: {answer:?}");
+            }
+        }
+        process.signal("-TERM");
+        let (status, log) = process.ended_saying();
+        assert_eq!(status.code(), Some(0));
+        let leak = log.lines().find(|line| line.contains(SECRET));
+        assert_eq!(leak, None, "at {level}");
+        // Only what is denied is worth a line. Two members that contradict each other: in either phase.
+        assert_eq!(log.matches(r#""message":"denied""#).count(), 2, "{log}");
     }
 }

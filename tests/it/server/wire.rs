@@ -228,6 +228,8 @@ impl Wire {
 
     /// TLS over a connection that is there.
     pub(crate) async fn over(stream: TcpStream, config: Arc<ClientConfig>) -> std::io::Result<Self> {
+        // Head and body are written apart; the one would wait for the other side to acknowledge the other.
+        stream.set_nodelay(true)?;
         let name = ServerName::try_from("localhost").unwrap();
         let stream = TlsConnector::from(config).connect(name, stream).await?;
         Ok(Self { stream: Box::new(stream), buffer: Vec::new() })

@@ -1,0 +1,325 @@
+//! An `AdmissionReview` as it is sent back, within the bounds of those who read it: warnings, a denial that reads like the
+//! API server's own, audit annotations. What there is to say is decided elsewhere.
+
+use crate::field_path::cut;
+use crate::json_patch::Operation;
+use base64::Engine;
+use serde::Serialize;
+use std::borrow::Cow;
+use std::fmt::{Display, Write};
+
+/// The API server cuts longer warnings.
+const LONGEST_WARNING: usize = 256;
+/// Past this many bytes of warnings the API server cuts them all.
+const LONGEST_WARNINGS: usize = 4096;
+/// What is kept free for a last line, or item, that says how many are left out.
+const RESERVED: usize = 64;
+/// An object with more faults than this is told so; no one reads more.
+const MOST_CAUSES: usize = 256;
+/// Longest message of a denial, in bytes. The causes hold the rest.
+const LONGEST_MESSAGE: usize = 8192;
+/// Longest value of an audit annotation, in bytes. The API server has no bound, but an audit event is logged or sent whole.
+const LONGEST_ANNOTATION: usize = 2048;
+
+/// The answer to one review.
+#[derive(Debug)]
+pub(crate) struct Answer<'a> {
+    /// That of the request.
+    pub(crate) uid: &'a str,
+    /// `None`: allowed.
+    pub(crate) denial: Option<&'a Denial>,
+    /// Empty: the object is let through as it is.
+    pub(crate) patch: &'a [Operation],
+    pub(crate) warnings: &'a [String],
+    pub(crate) annotations: &'a Annotations,
+}
+
+impl Answer<'_> {
+    /// The `AdmissionReview` to send.
+    pub(crate) fn to_json(&self) -> Vec<u8> {
+        let patch =
+            (!self.patch.is_empty()).then(|| base64::prelude::BASE64_STANDARD.encode(json(&self.patch).as_slice()));
+        json(&Envelope {
+            api_version: "admission.k8s.io/v1",
+            kind: "AdmissionReview",
+            response: Response {
+                uid: self.uid,
+                allowed: self.denial.is_none(),
+                status: self.denial,
+                patch_type: patch.as_ref().map(|_| "JSONPatch"),
+                patch,
+                warnings: self.warnings,
+                audit_annotations: self.annotations,
+            },
+        })
+    }
+}
+
+/// The `Status` of a denial.
+#[derive(Debug, Serialize)]
+pub(crate) struct Denial {
+    status: &'static str,
+    code: u16,
+    reason: &'static str,
+    message: String,
+    details: Details,
+}
+
+#[derive(Debug, Serialize)]
+struct Details {
+    name: String,
+    group: String,
+    kind: String,
+    causes: Vec<Cause>,
+}
+
+/// One fault of an object.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Cause {
+    /// As the API has them (`metav1.CauseType`).
+    pub(crate) reason: &'static str,
+    /// Everything but the path.
+    pub(crate) message: String,
+    /// The path.
+    pub(crate) field: String,
+}
+
+impl Denial {
+    /// Worded as `NewInvalid` of the API machinery words it.
+    pub(crate) fn new(group: &str, kind: &str, name: String, causes: impl ExactSizeIterator<Item = Cause>) -> Self {
+        let dot = if group.is_empty() { "" } else { "." };
+        let mut message = format!("{kind}{dot}{group} {name:?} is invalid: ");
+        let total = causes.len();
+        let (open, close) = if total == 1 { ("", "") } else { ("[", "]") };
+        message.push_str(open);
+        let mut listed: Vec<Cause> = Vec::new();
+        let mut causes = causes.enumerate();
+        while message.len() <= LONGEST_MESSAGE || listed.len() < MOST_CAUSES {
+            let Some((position, cause)) = causes.next() else { break };
+            if message.len() <= LONGEST_MESSAGE {
+                let separator = if position == 0 { "" } else { ", " };
+                // Writing to a string can't fail.
+                let _ = write!(message, "{separator}{}: {}", cause.field, cause.message);
+            }
+            if position < MOST_CAUSES {
+                listed.push(cause);
+            }
+        }
+        message.push_str(close);
+        let left_out = total.saturating_sub(listed.len());
+        if left_out > 0 {
+            let message = format!("and {left_out} more");
+            listed.push(Cause { reason: "FieldValueInvalid", message, field: String::new() });
+        }
+        let details = Details { name, group: group.to_owned(), kind: kind.to_owned(), causes: listed };
+        let message = shorten(&message, LONGEST_MESSAGE).into_owned();
+        Self { status: "Failure", code: 422, reason: "Invalid", message, details }
+    }
+
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
+    pub(crate) fn causes(&self) -> &[Cause] {
+        &self.details.causes
+    }
+}
+
+/// What the audit log of the API server gets, each value within a bound; it puts the webhook's name before each key. Paths
+/// and reasons, never a value but a discriminator's. A mutating webhook that is asked again says what it does then, too, but
+/// the API server keeps the first value of a key.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Annotations {
+    /// Members that the patch clears.
+    #[serde(skip_serializing_if = "Listing::is_empty")]
+    pub(crate) cleared: Listing,
+    /// Discriminators that the patch sets, and to what.
+    #[serde(skip_serializing_if = "Listing::is_empty")]
+    pub(crate) set: Listing,
+    /// Faults that are denied.
+    #[serde(skip_serializing_if = "Listing::is_empty")]
+    pub(crate) denied: Listing,
+    /// Faults that are let through, and why.
+    #[serde(skip_serializing_if = "Listing::is_empty")]
+    pub(crate) warned: Listing,
+}
+
+impl Annotations {
+    fn is_empty(&self) -> bool {
+        [&self.cleared, &self.set, &self.denied, &self.warned].into_iter().all(Listing::is_empty)
+    }
+}
+
+/// Items with commas between them, and how many are left out where they would be too long.
+#[derive(Debug, Default)]
+pub(crate) struct Listing {
+    text: String,
+    left_out: usize,
+}
+
+impl Listing {
+    pub(crate) fn push(&mut self, item: impl Display) {
+        if self.left_out > 0 {
+            self.left_out = self.left_out.saturating_add(1);
+            return;
+        }
+        let end = self.text.len();
+        let separator = if end == 0 { "" } else { ", " };
+        // Writing to a string can't fail.
+        let _ = write!(self.text, "{separator}{item}");
+        if self.text.len() > LONGEST_ANNOTATION.saturating_sub(RESERVED) {
+            self.text.truncate(end);
+            self.left_out = 1;
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.text.is_empty() && self.left_out == 0
+    }
+}
+
+impl Display for Listing {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(&self.text)?;
+        match self.left_out {
+            0 => Ok(()),
+            more if self.text.is_empty() => write!(out, "{more}, too long to name"),
+            more => write!(out, ", and {more} more"),
+        }
+    }
+}
+
+impl Serialize for Listing {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// Warnings within the bounds of the API server.
+#[derive(Debug, Default)]
+pub(crate) struct Warnings {
+    all: Vec<String>,
+    bytes: usize,
+    left_out: usize,
+}
+
+impl Warnings {
+    pub(crate) fn push(&mut self, text: &str) {
+        let warning = shorten(text, LONGEST_WARNING);
+        if self.left_out > 0 || self.bytes.saturating_add(warning.len()) > LONGEST_WARNINGS.saturating_sub(RESERVED) {
+            self.left_out = self.left_out.saturating_add(1);
+        } else {
+            self.bytes = self.bytes.saturating_add(warning.len());
+            self.all.push(warning.into_owned());
+        }
+    }
+
+    pub(crate) fn finish(mut self) -> Vec<String> {
+        if self.left_out > 0 {
+            self.all.push(format!("and {} more warnings", self.left_out));
+        }
+        self.all
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Envelope<'a> {
+    api_version: &'static str,
+    kind: &'static str,
+    response: Response<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Response<'a> {
+    uid: &'a str,
+    allowed: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<&'a Denial>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    patch: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    patch_type: Option<&'static str>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    warnings: &'a [String],
+    #[serde(skip_serializing_if = "Annotations::is_empty")]
+    audit_annotations: &'a Annotations,
+}
+
+/// At most `longest` bytes of a text, the last ones an ellipsis where some are missing, and no control characters, for which
+/// the API server would drop a warning.
+fn shorten(text: &str, longest: usize) -> Cow<'_, str> {
+    const ELLIPSIS: &str = "…";
+    let text = if text.chars().any(char::is_control) {
+        Cow::Owned(text.replace(char::is_control, " "))
+    } else {
+        Cow::Borrowed(text)
+    };
+    if text.len() <= longest {
+        return text;
+    }
+    format!("{}{ELLIPSIS}", cut(&text, longest.saturating_sub(ELLIPSIS.len()))).into()
+}
+
+fn json(value: &impl Serialize) -> Vec<u8> {
+    // Strings, numbers and lists of them: there is nothing in these types that can't be written.
+    serde_json::to_vec(value).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_keep_within_the_bounds_of_the_api_server() {
+        let mut warnings = Warnings::default();
+        for _ in 0..1000 {
+            warnings.push(&"é".repeat(1000));
+        }
+        let all = warnings.finish();
+        assert!(all.iter().all(|warning| warning.len() <= LONGEST_WARNING));
+        assert!(all.iter().map(String::len).sum::<usize>() <= LONGEST_WARNINGS);
+        assert_eq!(all.last().map(String::as_str), Some("and 985 more warnings"));
+    }
+
+    #[test]
+    fn a_long_text_is_cut_at_a_character() {
+        assert_eq!(shorten("ab\ncd", 10), "ab cd");
+        let long = shorten(&"é".repeat(300), LONGEST_WARNING).into_owned();
+        assert!(long.len() <= LONGEST_WARNING && long.ends_with('…'), "{long}");
+    }
+
+    #[test]
+    fn annotations_keep_within_a_bound_and_say_how_many_are_left_out() {
+        let mut listing = Listing::default();
+        for number in 0..10_000 {
+            listing.push(format_args!("spec.items[{number}].git"));
+        }
+        let text = listing.to_string();
+        assert!(text.len() <= LONGEST_ANNOTATION, "{}", text.len());
+        let (shown, more) = text.rsplit_once(", and ").unwrap();
+        let more: usize = more.strip_suffix(" more").unwrap().parse().unwrap();
+        assert_eq!(shown.split(", ").count() + more, 10_000);
+
+        let mut listing = Listing::default();
+        listing.push("x".repeat(10_000));
+        assert_eq!(listing.to_string(), "1, too long to name");
+    }
+
+    #[test]
+    fn a_denial_says_how_many_faults_it_does_not_list() {
+        let cause = |number: usize| Cause {
+            reason: "FieldValueForbidden",
+            message: "Forbidden: x".to_owned(),
+            field: format!("spec.items[{number}]"),
+        };
+        let denial = Denial::new("example.com", "Thing", "x".to_owned(), (0..10_000).map(cause));
+        assert!(denial.message().len() <= LONGEST_MESSAGE && denial.message().ends_with('…'));
+        assert_eq!(denial.causes().len(), MOST_CAUSES + 1);
+        let last = denial.causes().last().unwrap();
+        assert_eq!((&*last.field, &*last.message), ("", "and 9744 more"));
+        let one = Denial::new("", "Pod", "x".to_owned(), std::iter::once(cause(0)));
+        assert_eq!(one.message(), "Pod \"x\" is invalid: spec.items[0]: Forbidden: x");
+    }
+}

@@ -1,0 +1,179 @@
+//! What is left behind for those who look later: the audit log of the API server, events, the log of the webhook.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::builtin::wait_for_verdict;
+use crate::cluster::Cluster;
+use crate::kind::{Kind, annotate};
+use crate::kubectl::Kubectl;
+use crate::process::Workspace;
+use crate::wait::{eventually, for_some};
+
+const SETTLED: Duration = Duration::from_secs(20);
+
+/// In every value of an object here, and in nothing else.
+const SECRET: &str = "s3cret";
+
+/// Whoever writes what, without bodies, as most clusters have it.
+const POLICY: &str = "\
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules: [{level: Metadata}]
+";
+
+/// The audit events about an object, in the order in which they happened; each is in the log before its answer is sent.
+fn audited(log: &Path, resource: &str, name: &str) -> Vec<Value> {
+    let text = fs::read_to_string(log).unwrap();
+    let events = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    events
+        .filter(|event| event["objectRef"]["resource"] == resource && event["objectRef"]["name"] == name)
+        .filter(|event| event["verb"] != "get")
+        .collect()
+}
+
+/// What the two webhooks of a group annotated.
+fn annotations(event: &Value, group: &str) -> BTreeMap<String, String> {
+    let all: BTreeMap<String, String> = serde_json::from_value(event["annotations"].clone()).unwrap_or_default();
+    let suffix = format!(".{group}");
+    let ours = all.into_iter().filter_map(|(key, value)| {
+        let (webhook, key) = key.split_once('/')?;
+        Some((format!("{}/{key}", webhook.strip_suffix(&suffix)?), value))
+    });
+    ours.filter(|(key, _)| ["mutate/", "validate/"].iter().any(|phase| key.starts_with(phase))).collect()
+}
+
+fn said<const N: usize>(annotations: [(&str, &str); N]) -> BTreeMap<String, String> {
+    annotations.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+}
+
+#[test]
+fn the_audit_log_says_what_was_cleared_denied_and_let_through_and_no_values() {
+    let workspace = Workspace::new("audit");
+    let (policy, log) = (workspace.write("policy.yaml", POLICY), workspace.path().join("audit.log"));
+    let flags = [
+        format!("--audit-policy-file={}", policy.display()),
+        format!("--audit-log-path={}", log.display()),
+        "--audit-log-mode=blocking".to_owned(),
+    ];
+    let Some(cluster) = Cluster::own_with(&flags) else { return };
+    let kind = Kind::new(&cluster, "rollout");
+    kind.apply_definition();
+    // Before there is a webhook: an old fault.
+    let old = json!({"strategy": {"type": "Recreate", "blueGreen": {"previewService": SECRET}}});
+    let stored = kind.client().post(&kind.path(""), &kind.object("old", &old)).unwrap();
+    assert!(stored.is_success(), "{stored:?}");
+    kind.register(&cluster.webhook);
+
+    let spec = json!({"strategy": {"type": "BlueGreen", "blueGreen": {"previewService": SECRET}}});
+    let write = |name: &str, spec: &Value| {
+        let mut object = kind.object(name, spec);
+        object["metadata"]["annotations"] = json!({"example.com/note": SECRET});
+        kind.client().post(&kind.path(""), &object).unwrap()
+    };
+    let plain = write("plain", &spec);
+    assert!(plain.is_success(), "{plain:?}");
+    let patch = json!({"spec": {"strategy": {"type": "Recreate"}}});
+    kind.merge("plain", &patch).accepted();
+    let both =
+        json!({"strategy": {"type": "Recreate", "blueGreen": {"previewService": SECRET}, "canary": {"weight": 10}}});
+    assert_eq!(write("bad", &both).status, 422);
+    kind.label("old", "touched=yes").accepted();
+
+    let (resource, _) =
+        kind.resource().split_once('.').map(|(plural, rest)| (plural.to_owned(), rest.to_owned())).unwrap();
+    let of = |name: &str| -> Vec<_> {
+        audited(&log, &resource, name).iter().map(|event| annotations(event, kind.group())).collect()
+    };
+    let denied = "spec.strategy.blueGreen: FieldValueForbidden, spec.strategy.canary: FieldValueForbidden";
+    let let_through = "spec.strategy.blueGreen: FieldValueForbidden (the union did not change)";
+    assert_eq!(of("plain"), [said([]), said([("mutate/cleared", "spec.strategy.blueGreen")])]);
+    assert_eq!(of("bad"), [said([("validate/denied", denied)])]);
+    assert_eq!(of("old"), [said([]), said([("validate/warned", let_through)])]);
+
+    let text = fs::read_to_string(&log).unwrap();
+    assert!(!text.contains(SECRET), "{:?}", text.lines().find(|line| line.contains(SECRET)));
+    let log = cluster.webhook.log();
+    assert!(log.contains("\"denied\"") && !log.contains(SECRET), "{log}");
+}
+
+fn declaration(name: &str, group: &str, member: &str) -> String {
+    json!({
+        "apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "metadata": {"name": name},
+        "spec": {
+            "target": {"group": group, "kind": "Source"},
+            "unions": [{"path": "spec", "fieldsToDiscriminateBy": {"git": "Git", member: "Other"}}],
+        },
+    })
+    .to_string()
+}
+
+/// The CRD of the sample, which declares nothing.
+fn bare_definition(kind: &Kind<'_>) -> String {
+    let annotated = annotate(&kind.authored());
+    let mut crd = crate::kind::parse(&annotated);
+    crd["metadata"].as_object_mut().unwrap().remove("annotations");
+    crd.to_string()
+}
+
+/// Reason and type of the events about a declaration, the oldest first.
+fn told(kubectl: &Kubectl, declaration: &str) -> Vec<(String, String)> {
+    let selector = format!("--field-selector=regarding.kind=UnionDeclaration,regarding.name={declaration}");
+    let args = ["get", "events.v1.events.k8s.io", "-n", "default", &selector, "-o", "json", "--sort-by=.eventTime"];
+    let events = kubectl.run(&args).accepted().json();
+    let text = |event: &Value, field: &str| event[field].as_str().unwrap_or_default().to_owned();
+    events["items"].as_array().unwrap().iter().map(|event| (text(event, "reason"), text(event, "type"))).collect()
+}
+
+#[test]
+fn kubectl_shows_each_new_verdict_on_a_declaration_as_an_event() {
+    let Some(cluster) = Cluster::shared() else { return };
+    // Two replicas, and each verdict is told once.
+    let _second = crate::webhook::Webhook::of_cluster(&cluster.control_plane.webhook_kubeconfig(), &[]).unwrap();
+    let kind = Kind::new(cluster, "source");
+    let kubectl = kind.kubectl();
+    let name = format!("told.{}", kind.group());
+    let pair = |reason: &str, kind: &str| (reason.to_owned(), kind.to_owned());
+    let expect = |wanted: &[(String, String)]| {
+        let seen = for_some(SETTLED, || Some(told(kubectl, &name)).filter(|told| told.len() >= wanted.len()));
+        assert_eq!(seen.as_deref(), Some(wanted), "{}", cluster.webhook.log());
+    };
+    kubectl.apply(&declaration(&name, kind.group(), "bucket")).accepted();
+    let mut wanted = vec![pair("TargetNotFound", "Warning")];
+    expect(&wanted);
+    kind.apply_definition_text(&bare_definition(&kind));
+    wanted.push(pair("Accepted", "Normal"));
+    expect(&wanted);
+    kubectl.apply(&declaration(&name, kind.group(), "nosuch")).accepted();
+    wanted.push(pair("Rejected", "Warning"));
+    expect(&wanted);
+
+    let described = kubectl.run(&["describe", "uniondeclaration", &name]).accepted().stdout;
+    let events = described.split_once("Events:").unwrap().1;
+    for reason in ["TargetNotFound", "Accepted", "Rejected"] {
+        assert!(events.contains(reason), "{described}");
+    }
+    assert!(events.contains("nosuch") && events.contains("kube-unions"), "{described}");
+}
+
+#[test]
+fn without_the_right_to_write_events_conditions_are_written_and_it_is_said_once() {
+    let Some(cluster) = Cluster::own() else { return };
+    let kubectl = cluster.control_plane.kubectl("rights");
+    kubectl.run(&["delete", "role", "-n", "default", "kube-unions-events"]).accepted();
+    let apply = |name: &str| {
+        kubectl.apply(&declaration(name, "nowhere.example", "bucket")).accepted();
+        assert_eq!(wait_for_verdict(&kubectl, name).reason, "TargetNotFound");
+    };
+    let said = || cluster.webhook.log().matches("no event could be written").count();
+    apply("first");
+    assert!(eventually(SETTLED, || said() == 1), "{}", cluster.webhook.log());
+    ["second", "third"].into_iter().for_each(apply);
+    assert!(told(&kubectl, "first").is_empty() && told(&kubectl, "third").is_empty());
+    assert_eq!(said(), 1, "{}", cluster.webhook.log());
+}

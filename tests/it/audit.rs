@@ -1,0 +1,76 @@
+//! What a review leaves in the audit log of the API server: paths and reasons, within a bound, and no values.
+
+use crate::api_server::{Write, audit_annotations, catalog_of, thing};
+use kube_unions::admission::{Phase, Ratcheting, review};
+use kube_unions::catalog::Catalog;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+const SECRET: &str = "s3cret";
+
+/// Two unions in `spec`, one of each form, and one in the items of a list.
+fn catalog() -> Catalog {
+    let list = json!({"type": "object", "properties": {"kind": {"type": "string"}, "x": {"type": "string"}, "y": {"type": "string"}},
+        "x-kubernetes-unions": [{"discriminator": "kind", "fields-to-discriminateBy": {"x": "X", "y": "Y"}}]});
+    let items = json!({"type": "object", "properties": {"x": {"type": "string"}, "y": {"type": "string"}},
+        "x-kubernetes-unions": [{"fields-to-discriminateBy": {"x": "X", "y": "Y"}}]});
+    catalog_of(&json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+        "type": {"type": "string", "enum": ["A", "B", "None"], "x-kubernetes-unions": {
+            "fieldMembers": {"A": {"name": "a"}, "B": {"name": "b"}, "None": null}}},
+        "a": {"type": "string"}, "b": {"type": "string"},
+        "list": list,
+        "items": {"type": "array", "items": items},
+    }}}}))
+}
+
+fn annotations(phase: Phase, old: Option<&Value>, new: &Value) -> BTreeMap<String, String> {
+    let of = |spec: &Value| thing(&json!({"spec": spec}));
+    let write = Write::new(old.map(of), of(new));
+    let body = write.review("u").to_string();
+    let json = review(&catalog(), phase, Ratcheting::Enabled, body.as_bytes()).unwrap().to_json();
+    let text = String::from_utf8(json.clone()).unwrap();
+    assert!(!text.contains(SECRET), "{text}");
+    let json: Value = serde_json::from_slice(&json).unwrap();
+    audit_annotations(json["response"].get("auditAnnotations"))
+}
+
+fn pairs<const N: usize>(pairs: [(&str, &str); N]) -> BTreeMap<String, String> {
+    pairs.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+}
+
+#[test]
+fn what_is_cleared_and_set_is_named_and_only_where_it_happens() {
+    let old = json!({"type": "A", "a": SECRET, "list": {"kind": "X", "x": SECRET}});
+    let new = json!({"type": "B", "a": SECRET, "b": SECRET, "list": {"kind": "X", "x": SECRET, "y": SECRET}});
+    let said = pairs([("cleared", "spec.a, spec.list.x"), ("set", "spec.list.kind=\"Y\"")]);
+    assert_eq!(annotations(Phase::Mutate, Some(&old), &new), said);
+    let normalized = json!({"type": "B", "b": SECRET, "list": {"kind": "Y", "y": SECRET}});
+    assert_eq!(annotations(Phase::Validate, Some(&old), &normalized), pairs([]));
+}
+
+#[test]
+fn what_is_denied_is_named_with_the_reason() {
+    let new = json!({"type": "None", "a": SECRET, "list": {"kind": "X", "y": SECRET}});
+    let said = pairs([("denied", "spec.a: FieldValueForbidden, spec.list.y: FieldValueForbidden")]);
+    assert_eq!(annotations(Phase::Validate, None, &new), said);
+    // It contradicts itself, so that mutation denies it, too.
+    assert_eq!(annotations(Phase::Mutate, None, &new), said);
+}
+
+#[test]
+fn what_is_let_through_is_named_once_with_why() {
+    let old = json!({"type": "None", "a": SECRET});
+    let new = json!({"type": "None", "a": SECRET, "list": {}});
+    let said = [("warned", "spec.a: FieldValueForbidden (the union did not change)")];
+    assert_eq!(annotations(Phase::Validate, Some(&old), &new), pairs(said));
+    assert_eq!(annotations(Phase::Mutate, Some(&old), &new), pairs([]));
+}
+
+#[test]
+fn ten_thousand_paths_are_counted_and_not_listed() {
+    let items: Vec<_> = (0..10_000).map(|_| json!({"x": SECRET, "y": SECRET})).collect();
+    let annotations = annotations(Phase::Validate, None, &json!({"items": items}));
+    let (listed, more) = annotations["denied"].rsplit_once(", and ").unwrap();
+    let more: usize = more.strip_suffix(" more").unwrap().parse().unwrap();
+    assert_eq!(listed.split(", ").count() + more, 10_000, "{listed}");
+}
