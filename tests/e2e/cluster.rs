@@ -11,7 +11,7 @@ use crate::kind::Kind;
 use crate::webhook::{self, Webhook};
 
 /// The CRD of `UnionDeclaration`.
-const DECLARATIONS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/webhook/crd.yaml");
+pub(crate) const DECLARATIONS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/webhook/crd.yaml");
 
 /// A control plane, and a webhook that watches it.
 pub(crate) struct Cluster {
@@ -65,7 +65,7 @@ impl Cluster {
 }
 
 /// Whether `KUBE_UNIONS_E2E=skip`; says so, past the capture of the test harness.
-fn is_left_out() -> bool {
+pub(crate) fn is_left_out() -> bool {
     let skip = env::var("KUBE_UNIONS_E2E").is_ok_and(|value| value == "skip");
     if skip {
         let thread = thread::current();

@@ -15,6 +15,8 @@
     reason = "a test that cannot go on fails"
 )]
 
+mod background;
+mod balancer;
 mod builtin;
 mod cluster;
 mod control_plane;
@@ -27,12 +29,14 @@ mod process;
 mod tls;
 mod wait;
 mod webhook;
+mod writers;
 
 mod builtin_types;
 mod corpus;
 mod declarations;
 mod install;
 mod list_form;
+mod loss;
 mod map_form;
 mod matrix;
 mod outage;

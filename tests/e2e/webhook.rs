@@ -51,7 +51,7 @@ impl Webhook {
         authority.issue(&workspace.path().join("tls"));
         let mut args = vec!["serve".to_owned()];
         args.extend(source.map(|arg| arg.to_string_lossy().into_owned()));
-        if !more.contains(&"--tls-self-signed") {
+        if !more.iter().any(|arg| arg.starts_with("--tls-self-signed") || arg.starts_with("--tls-cert-dir=")) {
             args.push(format!("--tls-cert-dir={}", workspace.path().join("tls").display()));
         }
         args.push("--log-format=json".to_owned());
@@ -110,6 +110,10 @@ impl Webhook {
 
     pub(crate) fn port(&self) -> u16 {
         self.port
+    }
+
+    pub(crate) fn ops_port(&self) -> u16 {
+        self.ops_port
     }
 
     pub(crate) fn ca(&self) -> &str {
@@ -172,32 +176,7 @@ impl Webhook {
 
     /// The two configurations that send here what the rules say.
     pub(crate) fn registration_of(&self, name: &str, rules: &[Value], failure_policy: &str) -> Value {
-        let configuration = |kind: &str, path: &str, more: Value| {
-            let mut webhook = json!({
-                "name": format!("{path}.{name}"),
-                "admissionReviewVersions": ["v1"],
-                "clientConfig": {
-                    "url": format!("https://127.0.0.1:{}/{path}", self.port),
-                    "caBundle": base64(self.authority.pem().as_bytes()),
-                },
-                "rules": rules,
-                "failurePolicy": failure_policy,
-                "matchPolicy": "Equivalent",
-                "sideEffects": "None",
-                "timeoutSeconds": 5,
-            });
-            webhook.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-            json!({
-                "apiVersion": "admissionregistration.k8s.io/v1",
-                "kind": kind,
-                "metadata": {"name": name},
-                "webhooks": [webhook],
-            })
-        };
-        json!({"apiVersion": "v1", "kind": "List", "items": [
-            configuration("MutatingWebhookConfiguration", "mutate", json!({"reinvocationPolicy": "IfNeeded"})),
-            configuration("ValidatingWebhookConfiguration", "validate", json!({})),
-        ]})
+        registration(self.port, self.authority.pem(), name, rules, failure_policy)
     }
 }
 
@@ -206,6 +185,37 @@ pub(crate) fn kube_unions(args: &[&str], input: &str) -> Output {
     let mut command = Command::new(binary().unwrap_or_else(|message| panic!("{message}")));
     command.args(args).env("NO_COLOR", "1").env_remove("KUBECONFIG");
     kubectl::run(command, &format!("kube-unions {}", args.join(" ")), input)
+}
+
+/// The two configurations, both of this name, that send what the rules say to a port of loopback whose certificate one
+/// of `authorities` (PEM) has signed.
+pub(crate) fn registration(port: u16, authorities: &str, name: &str, rules: &[Value], failure_policy: &str) -> Value {
+    let configuration = |kind: &str, path: &str, more: Value| {
+        let mut webhook = json!({
+            "name": format!("{path}.{name}"),
+            "admissionReviewVersions": ["v1"],
+            "clientConfig": {
+                "url": format!("https://127.0.0.1:{port}/{path}"),
+                "caBundle": base64(authorities.as_bytes()),
+            },
+            "rules": rules,
+            "failurePolicy": failure_policy,
+            "matchPolicy": "Equivalent",
+            "sideEffects": "None",
+            "timeoutSeconds": 5,
+        });
+        webhook.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": kind,
+            "metadata": {"name": name},
+            "webhooks": [webhook],
+        })
+    };
+    json!({"apiVersion": "v1", "kind": "List", "items": [
+        configuration("MutatingWebhookConfiguration", "mutate", json!({"reinvocationPolicy": "IfNeeded"})),
+        configuration("ValidatingWebhookConfiguration", "validate", json!({})),
+    ]})
 }
 
 /// Where the release binary is.
