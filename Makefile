@@ -8,6 +8,7 @@ CARGO ?= cargo
 IMAGE ?= kube-unions:dev
 BIN := $(abspath $(or $(CARGO_TARGET_DIR),target)/release/kube-unions)
 FUZZ_SECONDS ?= 20
+LOSS_SECONDS ?= 60
 
 # The binary that the demo and the end-to-end tests run.
 export KUBE_UNIONS_BIN ?= $(BIN)
@@ -39,6 +40,11 @@ test: build ## Every test, those on a real API server included (KUBE_UNIONS_E2E=
 e2e: build ## The tests on a real API server alone
 	@$(MAKE) -s assets >/dev/null
 	$(CARGO) test --locked --all-features --test e2e
+
+.PHONY: loss
+loss: build ## Counts lost writes for LOSS_SECONDS a suite while replicas, certificates, CRDs and the API server change
+	@$(MAKE) -s assets >/dev/null
+	KUBE_UNIONS_E2E_LOSS_SECONDS=$(LOSS_SECONDS) $(CARGO) test --locked --all-features --test e2e -- --test-threads=1 loss::
 
 .PHONY: assets
 assets: ## kube-apiserver, etcd and kubectl for the tests; prints their folder alone on stdout

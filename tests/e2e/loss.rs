@@ -138,9 +138,9 @@ fn while_written(writers: &Writers, mut what: impl FnMut()) {
 }
 
 /// Waits for so many more writes.
-fn wait_for(writers: &Writers, writes: u64) {
+fn wait_for(writers: &Writers, more: u64) {
     let sent = writers.sent();
-    assert!(eventually(SETTLED, || writers.sent() >= sent + writes), "there are writes all the time");
+    assert!(eventually(SETTLED, || writers.sent() >= sent + more), "there are writes all the time");
 }
 
 /// Ends the writes, says what became of them, and fails unless all were answered and there were enough of them.

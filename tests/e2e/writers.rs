@@ -64,8 +64,9 @@ pub(crate) struct Count {
     created: usize,
     /// Of those answered, all that were sent and answered while the API server was there.
     undisturbed: u64,
-    /// How long it was there.
+    /// How long it was there, and how long not.
     up: Duration,
+    down: Duration,
     /// How long the slowest of those took.
     longest: Duration,
 }
@@ -146,8 +147,8 @@ impl Writers {
         let elapsed = self.began.elapsed();
         self.writing.finish();
         let mut count = self.shared.count.lock().unwrap().clone();
-        let down: Duration = self.shared.downtimes.lock().unwrap().iter().filter_map(Downtime::length).sum();
-        count.up = elapsed - down;
+        count.down = self.shared.downtimes.lock().unwrap().iter().filter_map(Downtime::length).sum();
+        count.up = elapsed.saturating_sub(count.down);
         if count.failed == 0 {
             let stored = self.client.get(&self.collection).expect("the API server answers").body;
             let stored = stored["items"].as_array().expect("a collection can be listed");
@@ -175,11 +176,11 @@ impl Count {
 
 impl fmt::Display for Count {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { sent, answered, failed, again, longest, .. } = self;
+        let Self { sent, answered, failed, again, longest, down, .. } = self;
         write!(out, "sent {sent}, answered {answered}, failed {failed}, rate {:.0}/s, ", self.rate())?;
         write!(out, "longest {} ms", longest.as_millis())?;
-        if *again > 0 {
-            write!(out, ", sent again while the API server was down: {again}")?;
+        if !down.is_zero() {
+            write!(out, ", sent again while the API server was down for {:.1} s: {again}", down.as_secs_f64())?;
         }
         self.stories.iter().try_for_each(|story| write!(out, "\n  {story}"))
     }

@@ -101,8 +101,8 @@ fn without_unions() -> Value {
 }
 
 fn annotate(client: &Client, path: &str, annotation: &str, value: &str) -> Result<Answer, String> {
-    let patch = json!({"metadata": {"annotations": {annotation: value}}});
-    client.send("PATCH", path, "application/merge-patch+json", patch.to_string().as_bytes())
+    let body = json!({"metadata": {"annotations": {annotation: value}}});
+    client.send("PATCH", path, "application/merge-patch+json", body.to_string().as_bytes())
 }
 
 fn accepted(answer: Result<Answer, String>) {

@@ -22,6 +22,9 @@ pub(crate) const DELAY: &str = "4s";
 
 pub(crate) const REPLICAS: usize = 2;
 
+/// One installation at a time: each is to have the processors for its rate of writes.
+static ALONE: Mutex<()> = Mutex::new(());
+
 /// A control plane with the kind that is written, and what enforces its unions.
 pub(crate) struct Installation {
     // In this order they are dropped: nobody is to call what is gone already.
@@ -46,8 +49,6 @@ impl Installation {
         if cluster::is_left_out() {
             return None;
         }
-        // One at a time: each is to have the processors for its rate.
-        static ALONE: Mutex<()> = Mutex::new(());
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let control_plane = ControlPlane::start().unwrap_or_else(|message| panic!("{message}"));
         let kubectl = control_plane.kubectl("loss");
@@ -117,9 +118,8 @@ impl Installation {
         let trusted = volume.trusted();
         volume.renew(authority, &trusted);
         let (port, certificate) = (webhook.port(), volume.certificate());
-        let served = eventually(SETTLED, || {
-            tls::served_certificate(port, &trusted).is_ok_and(|served| served == certificate)
-        });
+        let served =
+            eventually(SETTLED, || tls::served_certificate(port, &trusted).is_ok_and(|served| served == certificate));
         assert!(served, "the new certificate is never served:\n{}", webhook.log());
     }
 
@@ -154,7 +154,10 @@ impl Installation {
     fn join(&self, replica: usize) {
         let webhook = &self.replicas[replica].webhook;
         self.balancer.add(Backend { port: webhook.port(), ops_port: webhook.ops_port() });
-        assert!(eventually(SETTLED, || self.balancer.has(webhook.port())), "a replica that is ready gets into rotation");
+        assert!(
+            eventually(SETTLED, || self.balancer.has(webhook.port())),
+            "a replica that is ready gets into rotation"
+        );
     }
 
     /// Removes what sends the writes to the webhook.
@@ -181,5 +184,6 @@ fn reviews(webhook: &Webhook) -> u64 {
 
 fn start(control_plane: &ControlPlane, volume: &Volume, delay: &str) -> Webhook {
     let (tls, delay) = (format!("--tls-cert-dir={}", volume.path().display()), format!("--shutdown-delay={delay}"));
-    Webhook::of_cluster(&control_plane.webhook_kubeconfig(), &[&tls, &delay]).unwrap_or_else(|message| panic!("{message}"))
+    Webhook::of_cluster(&control_plane.webhook_kubeconfig(), &[&tls, &delay])
+        .unwrap_or_else(|message| panic!("{message}"))
 }

@@ -67,7 +67,10 @@ impl Registration {
         self.kubectl.apply(&list.to_string()).accepted();
         let in_force = eventually(SETTLED, || {
             let passes = self.edition.to_string();
-            self.is_mutated("none") && self.is_validated("none") && !self.is_mutated(&passes) && !self.is_validated(&passes)
+            self.is_mutated("none")
+                && self.is_validated("none")
+                && !self.is_mutated(&passes)
+                && !self.is_validated(&passes)
         });
         assert!(in_force, "the API server never did as it was told");
     }
