@@ -2,6 +2,7 @@
 //!
 //! The control plane's binaries come from `KUBEBUILDER_ASSETS`, or from `make assets`. `KUBE_UNIONS_BIN` names another
 //! binary than `target/release/kube-unions`. `KUBE_UNIONS_E2E=skip` leaves out what needs a control plane, and says so.
+//! `KUBE_UNIONS_E2E_LOSS_SECONDS` is for [`loss`].
 //!
 //! The tests of a process share one control plane and one webhook ([`cluster`]) and keep apart by API groups: each takes
 //! a sample's CRD and gives it a group of its own ([`kind`]). Whatever is started ends with the process that runs the

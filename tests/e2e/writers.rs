@@ -38,7 +38,7 @@ pub(crate) struct Writers {
     collection: String,
     /// What the names of its objects begin with.
     names: String,
-    writing: Background,
+    writing: Option<Background>,
 }
 
 /// How writes are spread over time, at the same rate.
@@ -112,7 +112,7 @@ impl Writers {
             move || writer.write_next()
         });
         let writing = Background::start(writers);
-        Self { began, shared, client: new_client(), collection: path.to_owned(), names, writing }
+        Self { began, shared, client: new_client(), collection: path.to_owned(), names, writing: Some(writing) }
     }
 
     pub(crate) fn elapsed(&self) -> Duration {
@@ -143,27 +143,38 @@ impl Writers {
     }
 
     /// Ends the writes, and fails unless what is stored is what was answered.
-    pub(crate) fn finish(self) -> Count {
+    pub(crate) fn finish(mut self) -> Count {
         let elapsed = self.began.elapsed();
-        self.writing.finish();
+        self.writing.take().expect("writes are ended once").finish();
         let mut count = self.shared.count.lock().unwrap().clone();
         count.down = self.shared.downtimes.lock().unwrap().iter().filter_map(Downtime::length).sum();
         count.up = elapsed.saturating_sub(count.down);
         if count.failed == 0 {
-            let stored = self.client.get(&self.collection).expect("the API server answers").body;
-            let stored = stored["items"].as_array().expect("a collection can be listed");
-            let mut created = 0;
+            let stored = self.stored();
+            assert_eq!(stored.len(), count.created, "as many objects are stored as were created");
             for object in stored {
-                if !object["metadata"]["name"].as_str().is_some_and(|name| name.starts_with(&self.names)) {
-                    continue;
-                }
-                created += 1;
-                let destination = object["spec"]["destination"].as_object().unwrap();
+                let destination = object["spec"]["destination"].as_object().expect("every destination is kept");
                 assert_eq!(destination.len(), 2, "a discriminator and one member: {object}");
             }
-            assert_eq!(created, count.created, "as many objects are stored as were created");
         }
         count
+    }
+
+    /// The objects of this run.
+    fn stored(&self) -> Vec<Value> {
+        let (mut stored, mut next) = (Vec::new(), String::new());
+        loop {
+            let page = self.client.get(&format!("{}?limit=500&continue={next}", self.collection));
+            let mut page = page.expect("the API server answers").body;
+            let items = page["items"].as_array_mut().expect("a collection can be listed");
+            stored.extend(items.drain(..).filter(|object| {
+                object["metadata"]["name"].as_str().is_some_and(|name| name.starts_with(&self.names))
+            }));
+            match page["metadata"]["continue"].as_str() {
+                Some(more) if !more.is_empty() => more.clone_into(&mut next),
+                _ => return stored,
+            }
+        }
     }
 }
 
