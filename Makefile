@@ -46,7 +46,8 @@ e2e: build ## The tests on a real API server alone
 .PHONY: loss
 loss: build ## Counts lost writes, LOSS_SECONDS for each thing that happens to replicas, certificates and the API server
 	@if [ "$${KUBE_UNIONS_E2E:-}" != skip ]; then $(MAKE) -s assets >/dev/null; fi
-	KUBE_UNIONS_E2E_LOSS_SECONDS=$(LOSS_SECONDS) $(CARGO) test --locked --all-features --test e2e -- --test-threads=1 loss::
+	KUBE_UNIONS_E2E_LOSS_SECONDS=$(LOSS_SECONDS) \
+	  $(CARGO) test --locked --all-features --test e2e -- --test-threads=1 loss::
 
 .PHONY: assets
 assets: ## kube-apiserver, etcd and kubectl for the tests; prints their folder alone on stdout

@@ -1,10 +1,11 @@
 //! What stands in for a Service here: one address on loopback, behind it the replicas that are ready.
 //!
-//! There is no kubelet, no endpoint controller and no kube-proxy on this control plane, so this is all three of them, in
-//! this process: each replica's `/readyz` is asked every [`PERIOD`], what came of it takes effect [`LAG`] later, and until
-//! then new connections still go to a replica that has said that it is about to leave. That delay is what a drain is for.
-//! As with kube-proxy, connections that are there already stay with their replica, and one that its replica refuses is
-//! cut off at once. Unlike kube-proxy it ends connections and opens others, which makes a race longer, and never shorter.
+//! There is no kubelet, no endpoint controller and no kube-proxy on this control plane, so this is all three of them,
+//! in this process: each replica's `/readyz` is asked every [`PERIOD`], what came of it takes effect [`LAG`] later,
+//! and until then new connections still go to a replica that has said that it is about to leave. That delay is what a
+//! drain is for. As with kube-proxy, connections that are there already stay with their replica, and one that its
+//! replica refuses is cut off at once. Unlike kube-proxy it ends connections and opens others, which makes a race
+//! longer, and never shorter.
 
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicUsize, Ordering};

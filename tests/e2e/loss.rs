@@ -1,9 +1,10 @@
-//! Nothing is lost: two replicas behind one address, `failurePolicy: Fail`, at least [`FLOOR`] writes a second through the
-//! API server, and each thing that happens to a webhook in its life.
+//! Nothing is lost: two replicas behind one address, `failurePolicy: Fail`, at least [`FLOOR`] writes a second through
+//! the API server, and each thing that happens to a webhook in its life.
 //!
-//! Each test prints `sent N, answered N, failed N, rate N/s`. By itself it lasts as long as what happens takes once, and
-//! where other tests have a part of the machine its rate is only said. `KUBE_UNIONS_E2E_LOSS_SECONDS` (`make loss`, `make
-//! test`) is for when they have it to themselves: what happens is repeated for so many seconds, and the rate is held to.
+//! Each test prints `sent N, answered N, failed N, rate N/s`. By itself it lasts as long as what happens takes once,
+//! and where other tests have a part of the machine its rate is only said. `KUBE_UNIONS_E2E_LOSS_SECONDS` (set by
+//! `make loss` and `make test`) is for when they have it to themselves: what happens is repeated for so many seconds,
+//! and the rate is held to.
 
 mod churn;
 mod installation;
@@ -152,7 +153,7 @@ fn none_lost(what: &str, writers: Writers) {
     at_least(FLOOR, count.rate(), "writes");
 }
 
-/// Fails where there was less than this a second although the machine was there for nothing else, and says so otherwise.
+/// Fails where there was less than this a second although the machine was there for nothing else; else says so.
 fn at_least(floor: f64, rate: f64, of_what: &str) {
     if rate < floor {
         let invalid =

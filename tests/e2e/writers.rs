@@ -46,7 +46,7 @@ pub(crate) struct Writers {
 pub(crate) enum Spread {
     /// One after the other.
     Even,
-    /// All writers at once, then a pause: connections of the API server are idle for long, and then wanted all together.
+    /// All writers at once, then a pause: connections of the API server are idle, and then wanted all together.
     Bursts,
 }
 
@@ -414,8 +414,8 @@ impl Shared {
     }
 }
 
-/// Whether this may come of an API server that stops or starts: no answer, or one that says it does not know yet. What it
-/// says of a webhook, and an answer to the write itself, is never excused.
+/// Whether this may come of an API server that stops or starts: no answer, or one that says it does not know yet. What
+/// it says of a webhook, and an answer to the write itself, is never excused.
 fn is_of_a_server_that_is_down(answer: &Result<Answer, String>) -> bool {
     match answer {
         Err(_) => true,
