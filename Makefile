@@ -8,6 +8,7 @@ CARGO ?= cargo
 IMAGE ?= kube-unions:dev
 BIN := $(abspath $(or $(CARGO_TARGET_DIR),target)/release/kube-unions)
 FUZZ_SECONDS ?= 20
+LOSS_SECONDS ?= 60
 
 # The binary that the demo and the end-to-end tests run.
 export KUBE_UNIONS_BIN ?= $(BIN)
@@ -32,13 +33,21 @@ demo: build ## The same, asked one review, which it answers; then it ends
 .PHONY: test
 test: build ## Every test, those on a real API server included (KUBE_UNIONS_E2E=skip leaves these out)
 	@if [ "$${KUBE_UNIONS_E2E:-}" != skip ]; then $(MAKE) -s assets >/dev/null; fi
-	$(CARGO) test --locked --all-features
+	$(CARGO) test --locked --all-features -- --skip loss::
+	@$(MAKE) -s loss LOSS_SECONDS=1
 	$(CARGO) test --locked --no-default-features --lib
 
 .PHONY: e2e
 e2e: build ## The tests on a real API server alone
 	@$(MAKE) -s assets >/dev/null
-	$(CARGO) test --locked --all-features --test e2e
+	$(CARGO) test --locked --all-features --test e2e -- --skip loss::
+	@$(MAKE) -s loss LOSS_SECONDS=1
+
+.PHONY: loss
+loss: build ## Counts lost writes, LOSS_SECONDS for each thing that happens to replicas, certificates and the API server
+	@if [ "$${KUBE_UNIONS_E2E:-}" != skip ]; then $(MAKE) -s assets >/dev/null; fi
+	KUBE_UNIONS_E2E_LOSS_SECONDS=$(LOSS_SECONDS) \
+	  $(CARGO) test --locked --all-features --test e2e -- --test-threads=1 loss::
 
 .PHONY: assets
 assets: ## kube-apiserver, etcd and kubectl for the tests; prints their folder alone on stdout

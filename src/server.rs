@@ -112,7 +112,8 @@ impl Default for Limits {
 pub struct Timeouts {
     /// For the TLS handshake.
     pub handshake: Duration,
-    /// For the first byte after it: the API server connects when it has something to say.
+    /// For the first byte after it. As long as for the next request: the API server dials while another connection may
+    /// become free first, and then keeps the new one for later, idle from the beginning.
     pub first_byte: Duration,
     /// For the rest of a request's header after its first byte.
     pub header: Duration,
@@ -126,14 +127,18 @@ pub struct Timeouts {
     pub finish: Duration,
 }
 
+/// Longer than the 90 seconds after which the API server closes a connection that it does not use: whichever closes first
+/// cuts off what the other has just sent.
+const IDLE: Duration = Duration::from_secs(150);
+
 impl Default for Timeouts {
     fn default() -> Self {
         Self {
             handshake: Duration::from_secs(10),
-            first_byte: Duration::from_secs(10),
+            first_byte: IDLE,
             header: Duration::from_secs(10),
             body: Duration::from_secs(10),
-            idle: Duration::from_secs(150),
+            idle: IDLE,
             write: Duration::from_secs(10),
             finish: Duration::from_secs(10),
         }
@@ -263,7 +268,8 @@ impl Server {
             places: Places::new(OPS_CONNECTIONS, std::convert::identity, metrics.connections_evicted().clone()),
             router: routes::ops(readiness.clone(), metrics),
             overflow: routes::overflow(webhook_state),
-            timeouts: config.timeouts,
+            // In the clear there is no handshake that a silent client would fail at, and no API server that keeps one.
+            timeouts: Timeouts { first_byte: config.timeouts.handshake, ..config.timeouts },
             stage: stage.subscribe(),
         };
         let background =

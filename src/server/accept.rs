@@ -128,11 +128,18 @@ impl Acceptor {
             }
         });
         let mut stage = self.stage.clone();
+        let end = async {
+            finishing(&mut stage).await;
+            // Once round the runtime, so that a request that has arrived is read before its connection counts as idle: the
+            // API server sends none a second time, and the write that it was for would fail.
+            tokio::task::yield_now().await;
+        };
         let mut connection =
             pin!(http1::Builder::new().max_buf_size(BUFFER).serve_connection(TokioIo::new(stream), service));
         let served = tokio::select! {
+            biased;
             served = &mut connection => served,
-            () = finishing(&mut stage) => {
+            () = end => {
                 connection.as_mut().graceful_shutdown();
                 connection.await
             }
@@ -152,4 +159,53 @@ fn is_about_one_connection(error: &io::Error) -> bool {
 /// Resolves when the server is to finish, or is gone.
 async fn finishing(stage: &mut watch::Receiver<Stage>) {
     stage.wait_for(|stage| *stage >= Stage::Finishing).await.map(drop).unwrap_or_default();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use prometheus_client::metrics::counter::Counter;
+    use std::io::{Read, Write};
+    use tokio::sync::watch::Sender;
+
+    /// On one thread, so that nothing is read between the two lines that the test is about.
+    #[tokio::test]
+    async fn a_request_that_has_arrived_when_the_end_comes_is_answered() {
+        const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+        let (mut client, stage, served) = connected().await;
+        client.write_all(REQUEST).unwrap();
+        assert!(answer(&client).await.starts_with("HTTP/1.1 200 "), "the connection is idle after this");
+
+        client.write_all(REQUEST).unwrap();
+        stage.send_replace(Stage::Finishing);
+
+        let answered = answer(&client).await;
+        assert!(answered.contains("connection: close"), "{answered:?}");
+        served.await.unwrap();
+    }
+
+    /// A connection to a server of its own.
+    async fn connected() -> (std::net::TcpStream, Sender<Stage>, tokio::task::JoinHandle<()>) {
+        let (stage, receiver) = watch::channel(Stage::Serving);
+        let router = Router::new().fallback(|| async { "here" });
+        let acceptor = Acceptor {
+            certificate: None,
+            overflow: router.clone(),
+            router,
+            places: Places::new(1, std::convert::identity, Counter::default()),
+            timeouts: Timeouts::default(),
+            stage: receiver,
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        (client, stage, tokio::spawn(acceptor.run(listener)))
+    }
+
+    /// What is answered, or nothing where the connection ends.
+    async fn answer(client: &std::net::TcpStream) -> String {
+        let mut client = client.try_clone().unwrap();
+        let mut buffer = [0; 1024];
+        let read = tokio::task::spawn_blocking(move || client.read(&mut buffer).map(|read| buffer[..read].to_vec()));
+        String::from_utf8(read.await.unwrap().unwrap_or_default()).unwrap()
+    }
 }

@@ -29,7 +29,7 @@ use crate::process::Workspace;
 use crate::webhook::{self, Endpoint, Webhook};
 
 /// The CRD of `UnionDeclaration`.
-const DECLARATIONS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/webhook/crd.yaml");
+pub(crate) const DECLARATIONS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/webhook/crd.yaml");
 
 /// Names the kubeconfig of a cluster to use instead of one of our own.
 const KUBECONFIG: &str = "KUBE_UNIONS_E2E_KUBECONFIG";

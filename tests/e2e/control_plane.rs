@@ -76,7 +76,7 @@ impl ControlPlane {
             health.get("/health").is_ok_and(|answer| answer.body["health"] == "true")
         })?;
         let mut api_server = layout.start_api_server();
-        let client = Client::tls(layout.api_url(), layout.authority.pem(), Some(ADMIN_TOKEN));
+        let client = layout.client();
         wait_until_ready(&client, &mut [&mut api_server, &mut etcd])?;
         let access =
             Access::new(client, layout.assets.join("kubectl"), layout.file("admin.kubeconfig"), layout.file("kubectl"));
@@ -109,6 +109,11 @@ impl ControlPlane {
         &self.access
     }
 
+    /// Another client with all rights, which shares no connection.
+    pub(crate) fn new_client(&self) -> Client {
+        self.layout.client()
+    }
+
     /// A kubectl with all rights; what it learns about the API is cached under `name`, apart from every other.
     pub(crate) fn kubectl(&self, name: &str) -> Kubectl {
         self.access.kubectl(name)
@@ -137,6 +142,10 @@ impl Layout {
 
     fn api_url(&self) -> String {
         format!("https://127.0.0.1:{}", self.api_port)
+    }
+
+    fn client(&self) -> Client {
+        Client::tls(self.api_url(), self.authority.pem(), Some(ADMIN_TOKEN))
     }
 
     fn write_files(&self) {

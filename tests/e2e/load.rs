@@ -1,12 +1,12 @@
 //! A stream of requests to the API server, in the background of a test.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::background::Background;
 use crate::http::{Answer, Client};
 use crate::wait;
 
@@ -43,31 +43,26 @@ pub(crate) fn causes(status: &Value) -> Vec<String> {
 
 /// POSTs objects in turn, dry, until it is stopped.
 pub(crate) struct Load {
-    stop: Arc<AtomicBool>,
     outcomes: Arc<Mutex<Vec<Outcome>>>,
-    thread: Option<JoinHandle<()>>,
+    sending: Background,
 }
 
 impl Load {
     pub(crate) fn start(client: &Client, path: &str, objects: Vec<Value>) -> Self {
-        let stop = Arc::new(AtomicBool::new(false));
         let outcomes = Arc::new(Mutex::new(Vec::new()));
         let (client, path) = (client.clone(), format!("{path}?dryRun=All"));
-        let thread = thread::spawn({
-            let (stop, outcomes) = (Arc::clone(&stop), Arc::clone(&outcomes));
+        let mut turns = (0..objects.len()).cycle();
+        let sending = Background::start([{
+            let outcomes = Arc::clone(&outcomes);
             move || {
-                for object in (0..objects.len()).cycle() {
-                    if stop.load(Ordering::Relaxed) {
-                        break;
-                    }
-                    let sent = Instant::now();
-                    let answer = client.post(&path, &objects[object]);
-                    outcomes.lock().unwrap().push(Outcome { object, sent, answer });
-                    thread::sleep(PACE);
-                }
+                let object = turns.next().expect("a stream has objects");
+                let sent = Instant::now();
+                let answer = client.post(&path, &objects[object]);
+                outcomes.lock().unwrap().push(Outcome { object, sent, answer });
+                thread::sleep(PACE);
             }
-        });
-        Self { stop, outcomes, thread: Some(thread) }
+        }]);
+        Self { outcomes, sending }
     }
 
     /// Waits for an outcome of a request sent from now on.
@@ -88,15 +83,8 @@ impl Load {
     }
 
     /// Ends the stream and returns all that became of it.
-    pub(crate) fn finish(mut self) -> Vec<Outcome> {
-        self.stop.store(true, Ordering::Relaxed);
-        self.thread.take().expect("a stream is finished once").join().expect("the stream has not failed");
+    pub(crate) fn finish(self) -> Vec<Outcome> {
+        self.sending.finish();
         self.outcomes.lock().unwrap().clone()
-    }
-}
-
-impl Drop for Load {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! The control plane's binaries come from `KUBEBUILDER_ASSETS`, or from `make assets`. `KUBE_UNIONS_BIN` names another
 //! binary than `target/release/kube-unions`. `KUBE_UNIONS_E2E=skip` leaves out what needs a control plane, and says so.
+//! `KUBE_UNIONS_E2E_LOSS_SECONDS` is for [`loss`].
 //!
 //! `KUBE_UNIONS_E2E_KUBECONFIG` names the kubeconfig of a cluster that has the webhook installed, as `make e2e-kind`
 //! makes one, to be thrown away afterwards. The same tests then run on that, but those that need the processes in hand.
@@ -19,6 +20,8 @@
 )]
 
 mod access;
+mod background;
+mod balancer;
 mod builtin;
 mod cluster;
 mod control_plane;
@@ -32,6 +35,7 @@ mod process;
 mod tls;
 mod wait;
 mod webhook;
+mod writers;
 
 mod builtin_types;
 mod corpus;
@@ -39,6 +43,7 @@ mod declarations;
 mod image;
 mod install;
 mod list_form;
+mod loss;
 mod map_form;
 mod matrix;
 mod observability;

@@ -34,19 +34,10 @@ impl Connection {
 
     /// The same for a client that may be turned away; no step takes longer than `limit`.
     pub(crate) fn try_open(port: u16, ca: &str, limit: Duration) -> io::Result<Self> {
-        let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_slice(ca.as_bytes()).unwrap()).unwrap();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        let client = ClientConnection::new(Arc::new(config), ServerName::try_from("127.0.0.1").unwrap()).unwrap();
         let tcp = TcpStream::connect(("127.0.0.1", port))?;
         tcp.set_read_timeout(Some(limit))?;
         tcp.set_write_timeout(Some(limit))?;
-        let mut stream = StreamOwned::new(client, tcp);
+        let mut stream = StreamOwned::new(client(ca), tcp);
         stream.flush()?;
         Ok(Self { stream: BufReader::new(stream) })
     }
@@ -110,6 +101,32 @@ impl RawAnswer {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(header, _)| header == name).map(|(_, value)| value.as_str())
     }
+}
+
+/// The certificate that is served at a port of loopback; an error unless one of `authorities` (PEM) has signed it.
+pub(crate) fn served_certificate(port: u16, authorities: &str) -> io::Result<CertificateDer<'static>> {
+    let mut client = client(authorities);
+    let mut stream = tcp(port);
+    while client.is_handshaking() {
+        client.complete_io(&mut stream)?;
+    }
+    let chain = client.peer_certificates().unwrap_or_default();
+    chain.first().map(|leaf| leaf.clone().into_owned()).ok_or_else(|| io::Error::other("no certificate"))
+}
+
+/// A client of a server on loopback whose certificate one of `authorities` (PEM) has signed.
+fn client(authorities: &str) -> ClientConnection {
+    let mut roots = RootCertStore::empty();
+    for authority in CertificateDer::pem_slice_iter(authorities.as_bytes()) {
+        roots.add(authority.unwrap()).unwrap();
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    ClientConnection::new(Arc::new(config), ServerName::try_from("127.0.0.1").unwrap()).unwrap()
 }
 
 /// A TCP connection to a port of loopback.

@@ -73,7 +73,7 @@ impl Webhook {
         authority.issue(&workspace.path().join("tls"));
         let mut args = vec!["serve".to_owned()];
         args.extend(source.map(|arg| arg.to_string_lossy().into_owned()));
-        if !more.contains(&"--tls-self-signed") {
+        if !more.iter().any(|arg| arg.starts_with("--tls-self-signed") || arg.starts_with("--tls-cert-dir=")) {
             args.push(format!("--tls-cert-dir={}", workspace.path().join("tls").display()));
         }
         args.push("--log-format=json".to_owned());
@@ -131,6 +131,10 @@ impl Webhook {
 
     pub(crate) fn port(&self) -> u16 {
         self.port
+    }
+
+    pub(crate) fn ops_port(&self) -> u16 {
+        self.ops_port
     }
 
     pub(crate) fn ca(&self) -> &str {

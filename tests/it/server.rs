@@ -388,7 +388,9 @@ async fn a_slow_client_is_let_go_and_an_idle_one_is_kept() {
         assert_eq!(wire.exchange(&request).await.code, 200);
         tokio::time::sleep(short.first_byte * 4).await;
     }
-    assert!(Timeouts::default().idle >= Duration::from_mins(2));
+    // The API server keeps a connection for 90 seconds, one that it never used included.
+    let Timeouts { first_byte, idle, .. } = Timeouts::default();
+    assert!(first_byte.min(idle) >= Duration::from_mins(2));
 }
 
 #[tokio::test(flavor = "multi_thread")]

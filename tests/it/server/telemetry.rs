@@ -6,7 +6,7 @@ use super::wire::{Request, Running, review, until};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Every metric, its type, and its labels.
-const METRICS: [(&str, &str, &[&str]); 11] = [
+const METRICS: [(&str, &str, &[&str]); 12] = [
     ("kube_unions_admission_in_flight", "gauge", &[]),
     ("kube_unions_admission_review_duration_seconds", "histogram", &["le", "phase"]),
     ("kube_unions_admission_reviews", "counter", &["group", "kind", "operation", "outcome", "phase"]),
@@ -14,6 +14,7 @@ const METRICS: [(&str, &str, &[&str]); 11] = [
     ("kube_unions_catalog_unions", "gauge", &["source"]),
     ("kube_unions_certificate_expiry_timestamp_seconds", "gauge", &[]),
     ("kube_unions_certificate_reload_failures", "counter", &[]),
+    ("kube_unions_connections_evicted", "counter", &[]),
     ("kube_unions_declaration_faults", "gauge", &[]),
     ("kube_unions_fields_cleared", "counter", &[]),
     ("kube_unions_panics", "counter", &[]),

@@ -1,0 +1,160 @@
+//! What stands in for a Service here: one address on loopback, behind it the replicas that are ready.
+//!
+//! There is no kubelet, no endpoint controller and no kube-proxy on this control plane, so this is all three of them,
+//! in this process: each replica's `/readyz` is asked every [`PERIOD`], what came of it takes effect [`LAG`] later,
+//! and until then new connections still go to a replica that has said that it is about to leave. That delay is what a
+//! drain is for. As with kube-proxy, connections that are there already stay with their replica, and one that its
+//! replica refuses is cut off at once. Unlike kube-proxy it ends connections and opens others, which makes a race
+//! longer, and never shorter.
+
+use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Runtime;
+
+/// Between two probes of a replica; a kubelet under the shipped manifests takes two seconds, and no longer to fail.
+const PERIOD: Duration = Duration::from_millis(500);
+/// A kubelet's default.
+const PROBE_LIMIT: Duration = Duration::from_secs(1);
+/// From a probe's result to its effect, by way of a Pod's status, an `EndpointSlice` and the rules of a node.
+pub(crate) const LAG: Duration = Duration::from_millis(1500);
+
+/// Where a replica answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Backend {
+    pub(crate) port: u16,
+    pub(crate) ops_port: u16,
+}
+
+/// A running balancer. Dropping it ends its connections.
+pub(crate) struct Balancer {
+    port: u16,
+    rotation: Arc<Rotation>,
+    runtime: Option<Runtime>,
+}
+
+/// The replicas that new connections go to.
+#[derive(Default)]
+struct Rotation {
+    ports: Mutex<Vec<u16>>,
+    /// How many connections there were.
+    opened: AtomicUsize,
+}
+
+impl Balancer {
+    /// Starts it, with no replica.
+    pub(crate) fn start() -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("balancer")
+            .enable_all()
+            .build()
+            .expect("a runtime can be started");
+        let rotation = Arc::<Rotation>::default();
+        let listener = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))).expect("loopback has a free port");
+        let port = listener.local_addr().expect("a listener has an address").port();
+        runtime.spawn(accept(listener, Arc::clone(&rotation)));
+        Self { port, rotation, runtime: Some(runtime) }
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Has it look after a replica, which is in rotation whenever it was seen to be ready.
+    pub(crate) fn add(&self, backend: Backend) {
+        let runtime = self.runtime.as_ref().expect("it runs until it is dropped");
+        runtime.spawn(watch(backend, Arc::clone(&self.rotation)));
+    }
+
+    /// Whether new connections go to the replica that answers at `port`.
+    pub(crate) fn has(&self, port: u16) -> bool {
+        self.rotation.ports.lock().unwrap().contains(&port)
+    }
+
+    /// How many connections there were so far.
+    pub(crate) fn opened(&self) -> usize {
+        self.rotation.opened.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Balancer {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl Rotation {
+    fn set(&self, port: u16, ready: bool) {
+        let mut ports = self.ports.lock().unwrap();
+        ports.retain(|other| *other != port);
+        if ready {
+            ports.push(port);
+        }
+    }
+
+    /// Each replica in its turn.
+    fn next(&self) -> Option<u16> {
+        let ports = self.ports.lock().unwrap();
+        let turn = self.opened.fetch_add(1, Ordering::Relaxed).checked_rem(ports.len())?;
+        ports.get(turn).copied()
+    }
+}
+
+/// Asks a replica again and again whether it is ready, and has that count after [`LAG`].
+async fn watch(backend: Backend, rotation: Arc<Rotation>) {
+    let mut last = false;
+    let mut ticks = tokio::time::interval(PERIOD);
+    loop {
+        ticks.tick().await;
+        let ready = matches!(tokio::time::timeout(PROBE_LIMIT, is_ready(backend.ops_port)).await, Ok(Ok(true)));
+        if ready != last {
+            last = ready;
+            let rotation = Arc::clone(&rotation);
+            tokio::spawn(async move {
+                tokio::time::sleep(LAG).await;
+                rotation.set(backend.port, ready);
+            });
+        }
+    }
+}
+
+async fn is_ready(ops_port: u16) -> std::io::Result<bool> {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, ops_port)).await?;
+    stream.write_all(b"GET /readyz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await?;
+    Ok(answer.starts_with(b"HTTP/1.1 200 "))
+}
+
+async fn accept(listener: TcpListener, rotation: Arc<Rotation>) {
+    loop {
+        let (client, _) = listener.accept().await.expect("the balancer accepts connections");
+        tokio::spawn(pass_on(client, rotation.next()));
+    }
+}
+
+/// Bytes both ways until both ends are done. An end that is cut off is cut off on the other side.
+async fn pass_on(mut client: TcpStream, port: Option<u16>) {
+    let passed = async {
+        let port = port.ok_or(std::io::ErrorKind::ConnectionRefused)?;
+        let mut server = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await?;
+        client.set_nodelay(true)?;
+        server.set_nodelay(true)?;
+        let passed = tokio::io::copy_bidirectional(&mut client, &mut server).await;
+        if passed.is_err() {
+            server.set_zero_linger()?;
+        }
+        passed
+    };
+    if passed.await.is_err() {
+        // The client is not to take it for an orderly end.
+        let _ = client.set_zero_linger();
+    }
+}

@@ -1,0 +1,111 @@
+//! CRDs that change all the time, beside the one that is written.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::background::Background;
+use crate::http::{Answer, Client};
+use crate::kind::parse;
+
+use super::installation::backups_of;
+
+/// Between two changes.
+const PACE: Duration = Duration::from_millis(100);
+/// The annotation that declares unions.
+const UNIONS: &str = "kube-unions.dev/unions";
+const GROUP: &str = "churn.example";
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+/// As many others as there are at a time.
+const ALIVE: u64 = 5;
+
+/// Ten changes a second: CRDs with unions are created, changed and deleted, one without is annotated.
+pub(crate) struct Churn {
+    began: Instant,
+    changes: Arc<AtomicU64>,
+    changing: Background,
+}
+
+impl Churn {
+    pub(crate) fn start(client: Client) -> Self {
+        accepted(client.post(DEFINITIONS, &without_unions()));
+        let template = parse(&backups_of(GROUP));
+        let (began, changes) = (Instant::now(), Arc::<AtomicU64>::default());
+        let mut next = began;
+        let changing = Background::start([{
+            let changes = Arc::clone(&changes);
+            move || {
+                let turn = changes.load(Ordering::Relaxed);
+                change(&client, &template, turn);
+                changes.store(turn + 1, Ordering::Relaxed);
+                next += PACE;
+                thread::sleep(next.saturating_duration_since(Instant::now()));
+            }
+        }]);
+        Self { began, changes, changing }
+    }
+
+    /// Ends it. How many changes there were a second.
+    pub(crate) fn finish(self) -> f64 {
+        let elapsed = self.began.elapsed();
+        self.changing.finish();
+        f64::from(u32::try_from(self.changes.load(Ordering::Relaxed)).unwrap()) / elapsed.as_secs_f64()
+    }
+}
+
+fn change(client: &Client, template: &Value, turn: u64) {
+    let number = turn / 4;
+    let path = |number: u64| format!("{DEFINITIONS}/backups.{}", group(number));
+    accepted(match turn % 4 {
+        0 => client.post(DEFINITIONS, &definition(template, number)),
+        1 => annotate(client, &path(number), UNIONS, &fewer_unions(template)),
+        2 if number >= ALIVE => client.delete(&path(number - ALIVE)),
+        _ => annotate(client, &format!("{DEFINITIONS}/plains.{GROUP}"), "example.com/turn", &turn.to_string()),
+    });
+}
+
+fn group(number: u64) -> String {
+    format!("n{number}.{GROUP}")
+}
+
+fn definition(template: &Value, number: u64) -> Value {
+    let mut definition = template.clone();
+    definition["metadata"]["name"] = json!(format!("backups.{}", group(number)));
+    definition["spec"]["group"] = json!(group(number));
+    definition
+}
+
+/// The declarations of the template without those of `status`.
+fn fewer_unions(template: &Value) -> String {
+    let unions = template["metadata"]["annotations"][UNIONS].as_str().expect("the sample declares unions");
+    let mut unions: Value = serde_json::from_str(unions).expect("declarations are JSON");
+    unions["v1"].as_object_mut().unwrap().remove("/properties/status").expect("the status has a union");
+    unions.to_string()
+}
+
+fn without_unions() -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("plains.{GROUP}")},
+        "spec": {
+            "group": GROUP, "scope": "Namespaced", "names": {"kind": "Plain", "plural": "plains"},
+            "versions": [
+                {"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}},
+            ],
+        },
+    })
+}
+
+fn annotate(client: &Client, path: &str, annotation: &str, value: &str) -> Result<Answer, String> {
+    let body = json!({"metadata": {"annotations": {annotation: value}}});
+    client.send("PATCH", path, "application/merge-patch+json", body.to_string().as_bytes())
+}
+
+fn accepted(answer: Result<Answer, String>) {
+    let answer = answer.expect("the API server answers");
+    assert!(answer.is_success(), "a change of a CRD: {answer:?}");
+}

@@ -1,0 +1,431 @@
+//! Writes at a steady rate through the API server, each of which only the webhook's work makes right, counted.
+//!
+//! Every object is a sample's `Backup` and lives the same life ([`life`]): it is created without its discriminator, is
+//! switched from member to member, and is asked twice to become invalid. A write counts as answered when it is what it
+//! must be: the object in the answer is normalised, or the rejection has the union's words. One that got past the
+//! webhook is therefore as lost as one that failed.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::background::Background;
+use crate::http::{Answer, Client};
+use crate::load::causes;
+
+/// Threads, each with a connection of its own and one write at a time.
+const WRITERS: u32 = 12;
+/// Writes a second of all of them. Above what is to be shown, so that the average holds over a pause.
+const RATE: u32 = 300;
+/// Writes in a row of each writer where they come in bursts.
+const BURST: u32 = 10;
+/// A writer that is this late starts to count anew, rather than catch up in one burst.
+const LATE: Duration = Duration::from_millis(500);
+/// While the API server is down, between two attempts.
+const RETRY: Duration = Duration::from_millis(50);
+/// Failed writes whose story is kept.
+const KEPT: usize = 5;
+
+/// Writers at work.
+pub(crate) struct Writers {
+    began: Instant,
+    shared: Arc<Shared>,
+    client: Client,
+    collection: String,
+    /// What the names of its objects begin with.
+    names: String,
+    writing: Option<Background>,
+}
+
+/// How writes are spread over time, at the same rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Spread {
+    /// One after the other.
+    Even,
+    /// All writers at once, then a pause: connections of the API server are idle, and then wanted all together.
+    Bursts,
+}
+
+/// What became of the writes.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Count {
+    pub(crate) sent: u64,
+    pub(crate) answered: u64,
+    pub(crate) failed: u64,
+    /// Attempts that the API server's own downtime excuses; the writes were sent again.
+    pub(crate) again: u64,
+    /// What the first failed ones came to.
+    pub(crate) stories: Vec<String>,
+    /// Objects that were created.
+    created: usize,
+    /// Of those answered, all that were sent and answered while the API server was there.
+    undisturbed: u64,
+    /// How long it was there, and how long not.
+    up: Duration,
+    down: Duration,
+    /// How long the slowest of those took.
+    longest: Duration,
+}
+
+#[derive(Default)]
+struct Shared {
+    count: Mutex<Count>,
+    downtimes: Mutex<Vec<Downtime>>,
+}
+
+/// From an API server's SIGTERM until its successor is ready.
+#[derive(Debug, Clone, Copy)]
+struct Downtime {
+    began: Instant,
+    /// `None`: not over.
+    ended: Option<Instant>,
+}
+
+impl Writers {
+    /// Starts to write to the collection at `path`, of `Backup`s of this API group.
+    pub(crate) fn start(new_client: impl Fn() -> Client, group: &str, path: &str, spread: Spread) -> Self {
+        // No two runs write the same objects.
+        static RUNS: AtomicU32 = AtomicU32::new(0);
+        let names = format!("r{}-", RUNS.fetch_add(1, Ordering::Relaxed));
+        let shared = Arc::<Shared>::default();
+        let began = Instant::now();
+        let writers = (0..WRITERS).map(|index| {
+            let mut writer = Writer {
+                client: new_client(),
+                group: group.to_owned(),
+                collection: path.to_owned(),
+                name: format!("{names}w{index}"),
+                lives: 0,
+                ahead: Vec::new(),
+                next: match spread {
+                    Spread::Even => began + Duration::from_secs(1) * index / RATE,
+                    Spread::Bursts => began,
+                },
+                burst: if spread == Spread::Bursts { BURST } else { 1 },
+                turns: 0,
+                shared: Arc::clone(&shared),
+            };
+            move || writer.write_next()
+        });
+        let writing = Background::start(writers);
+        Self { began, shared, client: new_client(), collection: path.to_owned(), names, writing: Some(writing) }
+    }
+
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    pub(crate) fn sent(&self) -> u64 {
+        self.shared.count.lock().unwrap().sent
+    }
+
+    /// How many are waited for.
+    pub(crate) fn underway(&self) -> u64 {
+        let count = self.shared.count.lock().unwrap();
+        count.sent - count.answered - count.failed
+    }
+
+    pub(crate) fn failed(&self) -> u64 {
+        self.shared.count.lock().unwrap().failed
+    }
+
+    /// Does what takes the API server down and ends when it is back.
+    pub(crate) fn while_down<T>(&self, restart: impl FnOnce() -> T) -> T {
+        self.shared.downtimes.lock().unwrap().push(Downtime { began: Instant::now(), ended: None });
+        let result = restart();
+        let mut downtimes = self.shared.downtimes.lock().unwrap();
+        downtimes.last_mut().expect("one has begun").ended = Some(Instant::now());
+        result
+    }
+
+    /// Ends the writes, and fails unless what is stored is what was answered.
+    pub(crate) fn finish(mut self) -> Count {
+        let elapsed = self.began.elapsed();
+        self.writing.take().expect("writes are ended once").finish();
+        let mut count = self.shared.count.lock().unwrap().clone();
+        count.down = self.shared.downtimes.lock().unwrap().iter().filter_map(Downtime::length).sum();
+        count.up = elapsed.saturating_sub(count.down);
+        if count.failed == 0 {
+            let stored = self.stored();
+            assert_eq!(stored.len(), count.created, "as many objects are stored as were created");
+            for object in stored {
+                let destination = object["spec"]["destination"].as_object().expect("every destination is kept");
+                assert_eq!(destination.len(), 2, "a discriminator and one member: {object}");
+            }
+        }
+        count
+    }
+
+    /// The objects of this run.
+    fn stored(&self) -> Vec<Value> {
+        let (mut stored, mut next) = (Vec::new(), String::new());
+        loop {
+            let page = self.client.get(&format!("{}?limit=500&continue={next}", self.collection));
+            let mut page = page.expect("the API server answers").body;
+            let items = page["items"].as_array_mut().expect("a collection can be listed");
+            stored.extend(items.drain(..).filter(|object| {
+                object["metadata"]["name"].as_str().is_some_and(|name| name.starts_with(&self.names))
+            }));
+            match page["metadata"]["continue"].as_str() {
+                Some(more) if !more.is_empty() => more.clone_into(&mut next),
+                _ => return stored,
+            }
+        }
+    }
+}
+
+impl Count {
+    /// Writes a second while the API server was there.
+    pub(crate) fn rate(&self) -> f64 {
+        f64::from(u32::try_from(self.undisturbed).unwrap_or(u32::MAX)) / self.up.as_secs_f64()
+    }
+}
+
+impl fmt::Display for Count {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { sent, answered, failed, again, longest, down, .. } = self;
+        write!(out, "sent {sent}, answered {answered}, failed {failed}, rate {:.0}/s, ", self.rate())?;
+        write!(out, "longest {} ms", longest.as_millis())?;
+        if !down.is_zero() {
+            write!(out, ", sent again while the API server was down for {:.1} s: {again}", down.as_secs_f64())?;
+        }
+        self.stories.iter().try_for_each(|story| write!(out, "\n  {story}"))
+    }
+}
+
+impl Downtime {
+    fn length(&self) -> Option<Duration> {
+        Some(self.ended? - self.began)
+    }
+
+    fn touches(&self, from: Instant, to: Instant) -> bool {
+        to >= self.began && self.ended.is_none_or(|ended| from <= ended)
+    }
+}
+
+/// One write, and what must come of it.
+struct Write {
+    /// The object's name; a write to its collection creates it.
+    name: String,
+    target: Target,
+    body: Value,
+    expected: Expected,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Target {
+    Collection,
+    Object,
+    Status,
+}
+
+#[derive(Debug)]
+enum Expected {
+    /// Accepted, with this value at this place of the object.
+    Stored(&'static str, Value),
+    /// Rejected as invalid in these words.
+    Rejected(&'static str),
+}
+
+/// The writes of one object. Each can be sent twice and comes to the same.
+fn life(group: &str, name: &str) -> Vec<Write> {
+    let object = |name: &str, destination: Value| {
+        json!({
+            "apiVersion": format!("{group}/v1"), "kind": "Backup",
+            "metadata": {"name": name}, "spec": {"destination": destination},
+        })
+    };
+    let to = |destination: Value| json!({"spec": {"destination": destination}});
+    let (s3, gcs, volume) = (json!({"bucket": "b"}), json!({"bucket": "b"}), json!({"claimName": "c"}));
+    let destination = |value: Value| Expected::Stored("/spec/destination", value);
+    let running = json!({"startedAt": "2026-01-01T00:00:00Z"});
+    let failed = json!({"reason": "Full"});
+    let writes = [
+        (
+            Target::Collection,
+            object(name, json!({"s3": s3, "gcs": gcs})),
+            Expected::Rejected("spec.destination.s3: Forbidden: at most one of `gcs`, `s3` may be set"),
+        ),
+        (Target::Collection, object(name, json!({"s3": s3})), destination(json!({"s3": s3, "type": "S3"}))),
+        (Target::Object, to(json!({"gcs": gcs})), destination(json!({"gcs": gcs, "type": "GCS"}))),
+        (
+            Target::Object,
+            to(json!({"type": "Volume", "s3": s3})),
+            Expected::Rejected("spec.destination.s3: Forbidden: may only be specified when `type` is \"S3\""),
+        ),
+        (
+            Target::Object,
+            to(json!({"type": "Volume", "volume": volume})),
+            destination(json!({"type": "Volume", "volume": volume})),
+        ),
+        (
+            Target::Status,
+            json!({"status": {"running": running}}),
+            Expected::Stored("/status", json!({"phase": "Running", "running": running})),
+        ),
+        (
+            Target::Status,
+            json!({"status": {"failed": failed}}),
+            Expected::Stored("/status", json!({"phase": "Failed", "failed": failed})),
+        ),
+        (Target::Object, to(json!({"s3": s3})), destination(json!({"s3": s3, "type": "S3"}))),
+    ];
+    let write = |(target, body, expected)| Write { name: name.to_owned(), target, body, expected };
+    writes.into_iter().map(write).collect()
+}
+
+struct Writer {
+    client: Client,
+    group: String,
+    collection: String,
+    /// What the names of its objects begin with.
+    name: String,
+    lives: u32,
+    /// The writes of the object at hand, the next one last.
+    ahead: Vec<Write>,
+    /// When it is its turn.
+    next: Instant,
+    /// Writes in a row, before a pause.
+    burst: u32,
+    turns: u32,
+    shared: Arc<Shared>,
+}
+
+impl Writer {
+    fn write_next(&mut self) {
+        self.wait_for_its_turn();
+        let Some(write) = self.ahead.pop() else {
+            self.lives += 1;
+            self.ahead = life(&self.group, &format!("{}-{}", self.name, self.lives));
+            self.ahead.reverse();
+            return;
+        };
+        let sent = Instant::now();
+        self.shared.count.lock().unwrap().sent += 1;
+        let outcome = self.send_until_answered(&write);
+        let down = self.shared.was_down_since(sent);
+        let mut count = self.shared.count.lock().unwrap();
+        match outcome {
+            Ok(()) => {
+                count.answered += 1;
+                if !down {
+                    count.undisturbed += 1;
+                    count.longest = count.longest.max(sent.elapsed());
+                }
+                if write.target == Target::Collection && matches!(write.expected, Expected::Stored(..)) {
+                    count.created += 1;
+                }
+            }
+            Err(story) => {
+                count.failed += 1;
+                if count.stories.len() < KEPT {
+                    count.stories.push(format!("after {:?}: {story}", sent.elapsed()));
+                }
+                // What comes next in this life depends on what was lost.
+                self.ahead.clear();
+            }
+        }
+    }
+
+    /// The only sleep, and the one thing that makes a rate.
+    fn wait_for_its_turn(&mut self) {
+        if self.ahead.is_empty() {
+            return;
+        }
+        self.turns += 1;
+        if !self.turns.is_multiple_of(self.burst) {
+            return;
+        }
+        let now = Instant::now();
+        thread::sleep(self.next.saturating_duration_since(now));
+        let pause = Duration::from_secs(1) * WRITERS / RATE * self.burst;
+        self.next = self.next.max(now.checked_sub(LATE).unwrap_or(now)) + pause;
+    }
+
+    /// Sends again what the API server's own downtime has swallowed, and nothing else.
+    fn send_until_answered(&self, write: &Write) -> Result<(), String> {
+        let mut unsure = false;
+        loop {
+            let sent = Instant::now();
+            let answer = self.send(write);
+            let excused = || self.shared.was_down_since(sent) && is_of_a_server_that_is_down(&answer);
+            match write.expected.check(&answer) {
+                Ok(()) => return Ok(()),
+                // The attempt before had no answer, and got there.
+                Err(_) if unsure && write.target == Target::Collection && is_conflict(&answer) => {
+                    return write.expected.check(&self.client.get(&self.object(&write.name)));
+                }
+                Err(_) if excused() => {
+                    unsure |= answer.is_err();
+                    self.shared.count.lock().unwrap().again += 1;
+                    thread::sleep(RETRY);
+                }
+                Err(story) => return Err(format!("{} of {}: {story}", write.verb(), write.name)),
+            }
+        }
+    }
+
+    fn send(&self, write: &Write) -> Result<Answer, String> {
+        let patch = |path: &str| {
+            self.client.send("PATCH", path, "application/merge-patch+json", write.body.to_string().as_bytes())
+        };
+        match write.target {
+            Target::Collection => self.client.post(&self.collection, &write.body),
+            Target::Object => patch(&self.object(&write.name)),
+            Target::Status => patch(&format!("{}/status", self.object(&write.name))),
+        }
+    }
+
+    fn object(&self, name: &str) -> String {
+        format!("{}/{name}", self.collection)
+    }
+}
+
+impl Write {
+    fn verb(&self) -> &'static str {
+        match self.target {
+            Target::Collection => "creation",
+            Target::Object => "patch",
+            Target::Status => "patch of the status",
+        }
+    }
+}
+
+impl Expected {
+    fn check(&self, answer: &Result<Answer, String>) -> Result<(), String> {
+        let answer = answer.as_ref().map_err(|error| format!("no answer: {error}"))?;
+        let kept = match self {
+            Self::Stored(place, value) => answer.is_success() && answer.body.pointer(place) == Some(value),
+            Self::Rejected(words) => answer.status == 422 && causes(&answer.body) == [*words],
+        };
+        let message = answer.body.get("message").unwrap_or(&answer.body);
+        if kept { Ok(()) } else { Err(format!("{} instead of {self:?}: {message}", answer.status)) }
+    }
+}
+
+impl Shared {
+    fn was_down_since(&self, sent: Instant) -> bool {
+        let now = Instant::now();
+        self.downtimes.lock().unwrap().iter().any(|downtime| downtime.touches(sent, now))
+    }
+}
+
+/// Whether this may come of an API server that stops or starts: no answer, or one that says it does not know yet. What
+/// it says of a webhook, and an answer to the write itself, is never excused.
+fn is_of_a_server_that_is_down(answer: &Result<Answer, String>) -> bool {
+    match answer {
+        Err(_) => true,
+        Ok(answer) => {
+            // 403 and 404: permissions, admission and definitions are not read yet.
+            matches!(answer.status, 403 | 404 | 429 | 500 | 503) && !answer.body.to_string().contains("webhook")
+        }
+    }
+}
+
+fn is_conflict(answer: &Result<Answer, String>) -> bool {
+    answer.as_ref().is_ok_and(|answer| answer.status == 409)
+}
