@@ -6,7 +6,7 @@ mod builder;
 
 pub use builder::Builder;
 
-use crate::declaration::Fault;
+use crate::declaration::{Fault, Resource};
 use crate::union::Plan;
 use hashbrown::{Equivalent, HashMap};
 use std::fmt;
@@ -38,12 +38,13 @@ pub struct Entry {
     gvk: GroupVersionKind,
     ordinal: usize,
     plan: Arc<Plan>,
+    resource: Option<Arc<Resource>>,
 }
 
 impl Catalog {
     /// Of two plans for one kind the first counts.
-    fn new(plans: impl IntoIterator<Item = (GroupVersionKind, Arc<Plan>)>, mut faults: Vec<Fault>) -> Self {
-        let mut entries: Vec<_> = plans.into_iter().map(|(gvk, plan)| Entry { gvk, ordinal: 0, plan }).collect();
+    fn new(entries: impl IntoIterator<Item = Entry>, mut faults: Vec<Fault>) -> Self {
+        let mut entries: Vec<_> = entries.into_iter().collect();
         entries.sort_by(|one, other| one.gvk.cmp(&other.gvk));
         entries.dedup_by(|next, kept| next.gvk == kept.gvk);
         for (ordinal, entry) in entries.iter_mut().enumerate() {
@@ -89,6 +90,11 @@ impl Entry {
     /// Its unions.
     pub fn plan(&self) -> &Arc<Plan> {
         &self.plan
+    }
+
+    /// Through which resource it is written, if that is known.
+    pub fn resource(&self) -> Option<&Resource> {
+        self.resource.as_deref()
     }
 }
 
