@@ -7,7 +7,7 @@ mod builder;
 pub use builder::Builder;
 
 use crate::declaration::{Fault, Resource};
-use crate::union::Plan;
+use crate::union::{Part, Plan};
 use hashbrown::{Equivalent, HashMap};
 use std::fmt;
 use std::sync::Arc;
@@ -95,6 +95,14 @@ impl Entry {
     /// Through which resource it is written, if that is known.
     pub fn resource(&self) -> Option<&Resource> {
         self.resource.as_deref()
+    }
+
+    /// The paths of its resource through which a union can be changed, as an API server's rules name them: `deployments`,
+    /// `deployments/status`. Without the subresource a union in `status` is changed through the object.
+    pub fn written_through(&self) -> impl Iterator<Item = String> {
+        let parts = [(Part::Main, ""), (Part::Status, "/status")].into_iter().filter(|(part, _)| self.plan.has(*part));
+        let plural = self.resource.as_deref().map(|resource| &resource.plural);
+        plural.into_iter().flat_map(move |plural| parts.clone().map(move |(_, suffix)| format!("{plural}{suffix}")))
     }
 }
 

@@ -48,7 +48,7 @@ Exit codes:
 enum Command {
     /// Run the admission webhook
     #[cfg(feature = "server")]
-    Serve(serve::ServeArgs),
+    Serve(Box<serve::ServeArgs>),
     /// Answer one `AdmissionReview`, exactly as the webhook does
     Review(review::ReviewArgs),
     /// Print objects as the webhook would have them stored
@@ -108,7 +108,7 @@ impl Cli {
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let verdict = match self.command {
             #[cfg(feature = "server")]
-            Command::Serve(arguments) => return serve::run(arguments),
+            Command::Serve(arguments) => return serve::run(*arguments),
             Command::Review(arguments) => review::run(&arguments)?,
             Command::Normalize(arguments) => normalize::run(&arguments)?,
             Command::Lint(arguments) => lint::run(&arguments)?,

@@ -41,9 +41,13 @@ mod tests {
         ] {
             assert!(is_out_of_reach(group, kind), "{kind}.{group}");
         }
-        for (group, kind) in
-            [("", "Pod"), ("apps", "Deployment"), ("example.com", "Node"), ("", "Lease"), ("coordination.k8s.io", "LeaseCandidate")]
-        {
+        for (group, kind) in [
+            ("", "Pod"),
+            ("apps", "Deployment"),
+            ("example.com", "Node"),
+            ("", "Lease"),
+            ("coordination.k8s.io", "LeaseCandidate"),
+        ] {
             assert!(!is_out_of_reach(group, kind), "{kind}.{group}");
         }
     }

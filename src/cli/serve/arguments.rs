@@ -3,7 +3,7 @@
 use crate::cli::Ratcheting;
 use crate::cli::kinds::BuiltinUnions;
 use crate::cluster;
-use crate::cluster::ServiceReference;
+use crate::cluster::{Registering, Registration, ServiceReference};
 use crate::server::{CertificateSource, ClientPolicy, Config, Limits};
 use crate::telemetry;
 use clap::{ArgAction, ArgGroup, Args, ValueEnum};
@@ -168,6 +168,23 @@ impl ServeArgs {
             },
             ..Config::new(certificate)
         }
+    }
+
+    /// What is to be registered, if anything is.
+    pub(super) fn registration(&self) -> Option<Registration> {
+        let service = self.service.clone()?;
+        let registering = match (self.register, &self.tls_secret) {
+            (true, _) => Registering::Everything,
+            (false, Some(_)) => Registering::Bundles,
+            (false, None) => return None,
+        };
+        Some(Registration {
+            registering,
+            service,
+            excluded_namespaces: self.exclude_namespace.clone(),
+            enforcing: self.enforcement == Enforcement::On,
+            delay: self.registration_delay,
+        })
     }
 
     /// Two servers on one machine do not write the same file.
