@@ -42,10 +42,29 @@ impl Cluster {
         Some(Self::try_start().unwrap_or_else(|message| panic!("{message}")))
     }
 
-    fn try_start() -> Result<Self, String> {
+    /// A cluster for one test alone, whose webhook registers itself: `setup` gives it the rights, or does not.
+    pub(crate) fn registering(setup: &str, more: &[&str]) -> Option<Self> {
+        if is_left_out() {
+            return None;
+        }
+        let start = || {
+            let control_plane = Self::control_plane()?;
+            control_plane.kubectl("setup").apply(setup).accepted();
+            let webhook = Webhook::registering(&control_plane.webhook_kubeconfig(), more)?;
+            Ok(Self { webhook, control_plane, kinds: AtomicUsize::new(0) })
+        };
+        Some(start().unwrap_or_else(|message: String| panic!("{message}")))
+    }
+
+    fn control_plane() -> Result<ControlPlane, String> {
         webhook::binary()?;
         let control_plane = ControlPlane::start()?;
         control_plane.kubectl("setup").run(&["apply", "-f", DECLARATIONS]).accepted();
+        Ok(control_plane)
+    }
+
+    fn try_start() -> Result<Self, String> {
+        let control_plane = Self::control_plane()?;
         let webhook = Webhook::of_cluster(&control_plane.webhook_kubeconfig(), &[])?;
         Ok(Self { webhook, control_plane, kinds: AtomicUsize::new(0) })
     }

@@ -39,6 +39,7 @@ mod outage;
 mod places;
 mod presets;
 mod ratcheting;
+mod registration;
 mod samples;
 mod serving;
 mod skew;
