@@ -20,6 +20,7 @@ mod stored;
 
 use super::Cluster;
 use super::trust::{Held, ServiceReference, Trust};
+use super::watch::code;
 use crate::catalog::{Catalog, GroupVersionKind};
 use crate::telemetry::{RegistrationWrites, with_causes};
 use bundle::{Bundle, Strangers};
@@ -54,7 +55,7 @@ const POLL: Duration = Duration::from_millis(250);
 
 /// Wait after a failure, doubled with each one up to the longest.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
-const LONGEST_WAIT: Duration = Duration::from_secs(5);
+const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
 /// Writes of one configuration at a time: at the most an address put right, an apply, and what that leaves behind.
 const WRITES: u32 = 4;
@@ -177,7 +178,9 @@ struct Registrar {
     trouble: Option<String>,
     /// The watch has failed since.
     unheard: Option<Instant>,
-    watch_trouble: Option<String>,
+    /// That there are rights missing for it, which is still to be said.
+    unsaid: Option<String>,
+    denied: Option<String>,
     passed_over: BTreeSet<GroupVersionKind>,
 }
 
@@ -203,7 +206,8 @@ impl Registrar {
             failures: 0,
             trouble: None,
             unheard: None,
-            watch_trouble: None,
+            unsaid: None,
+            denied: None,
             passed_over: BTreeSet::new(),
         }
     }
@@ -216,9 +220,9 @@ impl Registrar {
         };
         self.unheard = Some(Instant::now());
         let reason = with_causes(&error);
-        if self.watch_trouble.as_ref() != Some(&reason) {
-            tracing::debug!(reason, "the webhook configurations cannot be watched; they are looked at more often");
-            self.watch_trouble = Some(reason);
+        if code(&error) == Some(403) && self.denied.as_ref() != Some(&reason) {
+            self.denied = Some(reason.clone());
+            self.unsaid = Some(reason);
         }
     }
 
@@ -240,6 +244,13 @@ impl Registrar {
                 self.failures = 0;
                 if self.trouble.take().is_some() {
                     tracing::info!("the webhook configurations are kept true again");
+                }
+                // Where they cannot be read either, that is what there is to say.
+                if let Some(reason) = self.unsaid.take() {
+                    tracing::warn!(
+                        reason,
+                        "the webhook configurations may not be watched; they are looked at more often"
+                    );
                 }
                 next
             }

@@ -183,7 +183,7 @@ impl DeclarationsLog {
 }
 
 /// The code of the API server's answer to a list or a watch.
-fn code(error: &watcher::Error) -> Option<u16> {
+pub(super) fn code(error: &watcher::Error) -> Option<u16> {
     let (watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error)) = error else {
         return None;
     };

@@ -56,6 +56,14 @@ impl Cluster {
         Some(start().unwrap_or_else(|message: String| panic!("{message}")))
     }
 
+    /// A control plane for one test alone, and no webhook.
+    pub(crate) fn control_plane_alone() -> Option<ControlPlane> {
+        if is_left_out() {
+            return None;
+        }
+        Some(Self::control_plane().unwrap_or_else(|message| panic!("{message}")))
+    }
+
     fn control_plane() -> Result<ControlPlane, String> {
         webhook::binary()?;
         let control_plane = ControlPlane::start()?;

@@ -5,6 +5,7 @@
 
 mod drift;
 mod rights;
+mod trust;
 
 use std::io::{self, Write as _};
 use std::thread;

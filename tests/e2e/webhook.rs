@@ -47,10 +47,12 @@ impl Webhook {
         Ok(webhook)
     }
 
-    /// Another one with the same arguments and more, on other ports, and with the same certificate.
+    /// Another one with the same arguments but for these, on other ports, and with the same certificate.
     pub(crate) fn replica(&self, more: &[&str]) -> Result<Self, String> {
         let workspace = Workspace::new("webhook");
-        let args = self.args.iter().cloned().chain(more.iter().map(|&arg| arg.to_owned())).collect();
+        let name = |arg: &str| arg.split('=').next().map(str::to_owned);
+        let kept = self.args.iter().filter(|arg| more.iter().all(|more| name(more) != name(arg)));
+        let args = kept.cloned().chain(more.iter().map(|&arg| arg.to_owned())).collect();
         let authority = self.authority.clone();
         let mut webhook = Self { process: None, args, authority, port: 0, ops_port: 0, workspace };
         webhook.resume()?;

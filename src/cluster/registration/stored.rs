@@ -193,3 +193,182 @@ fn holds(stored: &Value, wanted: &Value) -> bool {
 fn is_selector(value: &Value) -> bool {
     value.get("matchExpressions").is_some() || value.get("matchLabels").is_some()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::entries::{CaBundle, Frame};
+    use super::super::rules::{Rule, Rules};
+    use super::*;
+
+    fn service() -> ServiceReference {
+        "kube-unions/kube-unions:8443".parse().unwrap()
+    }
+
+    /// What is wanted of the mutating configuration where only custom resources have unions.
+    fn wanted() -> Wanted {
+        let rules = Rules { custom: vec![Rule::of_declarations()], ..Rules::default() };
+        let frame = Frame::new(service(), &["b".to_owned(), "a".to_owned(), "kube-system".to_owned()]);
+        frame.wanted(Phase::Mutating, &rules, true, &CaBundle::Ours("pem".to_owned()))
+    }
+
+    /// The same as it is stored.
+    fn stored() -> Value {
+        let mut object = wanted().object(Phase::Mutating, None);
+        object["metadata"]["resourceVersion"] = json!("7");
+        object["metadata"]["managedFields"] = json!([]);
+        object
+    }
+
+    fn patched(object: &mut Value, patch: Value) {
+        let patch: json_patch::Patch = serde_json::from_value(patch).unwrap();
+        json_patch::patch(object, &patch).unwrap();
+    }
+
+    fn differences(stored: Value) -> Vec<String> {
+        Stored::new(stored).differences(&wanted(), &service())
+    }
+
+    #[test]
+    fn what_is_stored_as_wanted_differs_in_nothing() {
+        assert_eq!(differences(stored()), [""; 0]);
+        // The API server knows fields that this version does not, and others may add what changes nothing.
+        let mut more = stored();
+        more["webhooks"][0]["someFieldOfLater"] = json!("Default");
+        more["webhooks"][0]["matchConditions"] = json!([]);
+        more["metadata"]["annotations"] = json!({"of": "others"});
+        more["metadata"]["labels"]["of"] = json!("others");
+        more["webhooks"]
+            .as_array_mut()
+            .unwrap()
+            .push(json!({"name": "of.others.example", "clientConfig": {"url": "https://a"}}));
+        assert_eq!(differences(more), [""; 0]);
+    }
+
+    #[test]
+    fn every_field_is_held_to_what_is_wanted() {
+        let entry = wanted().webhooks.remove(0);
+        for field in entry.as_object().unwrap().keys().filter(|field| *field != "name") {
+            let mut missing = stored();
+            missing["webhooks"][0].as_object_mut().unwrap().remove(field);
+            assert_eq!(differences(missing), [format!("mutate.kube-unions.dev {field}")]);
+            let mut other = stored();
+            other["webhooks"][0][field] = json!(["other"]);
+            assert_eq!(differences(other), [format!("mutate.kube-unions.dev {field}")]);
+        }
+        // All that there are in v1, but `matchConditions`, which must not be there.
+        assert_eq!(entry.as_object().unwrap().len(), 11, "a field that is not written out could be anybody's: {entry}");
+    }
+
+    #[test]
+    fn changes_of_parts_and_additions_are_seen() {
+        let condition = json!([{"name": "a", "expression": "false"}]);
+        let rows = [
+            ("/webhooks/0/clientConfig/service/port", json!(443), "mutate.kube-unions.dev clientConfig"),
+            ("/webhooks/0/clientConfig/caBundle", json!(""), "mutate.kube-unions.dev clientConfig"),
+            ("/webhooks/0/clientConfig/url", json!("https://a"), "mutate.kube-unions.dev clientConfig/url"),
+            ("/webhooks/0/matchConditions", condition, "mutate.kube-unions.dev matchConditions"),
+            ("/webhooks/0/objectSelector/matchLabels", json!({"a": "b"}), "mutate.kube-unions.dev objectSelector"),
+            ("/webhooks/0/namespaceSelector/matchLabels", json!({}), "mutate.kube-unions.dev namespaceSelector"),
+            ("/webhooks/0/rules/1", json!({}), "mutate.kube-unions.dev rules"),
+            (
+                "/webhooks/1",
+                json!({"name": "mutate.builtin.kube-unions.dev"}),
+                "mutate.builtin.kube-unions.dev is not wanted",
+            ),
+            ("/metadata/labels/app.kubernetes.io~1name", json!("else"), "labels `app.kubernetes.io/name`"),
+            (
+                "/metadata/annotations",
+                json!({"cert-manager.io/inject-ca-from": "a/b"}),
+                "annotations `cert-manager.io/inject-ca-from`",
+            ),
+        ];
+        for (pointer, value, want) in rows {
+            let mut object = stored();
+            let patch = json!([{"op": "add", "path": pointer, "value": value}]);
+            patched(&mut object, patch);
+            assert_eq!(differences(object), [want], "{pointer}");
+        }
+    }
+
+    #[test]
+    fn an_entry_under_another_name_is_ours_if_it_calls_us() {
+        let mut object = stored();
+        let calls = |namespace: &str| json!({"name": "a.example", "clientConfig": {"service": {"namespace": namespace, "name": "kube-unions"}}});
+        object["webhooks"] = json!([calls("else"), calls("kube-unions"), object["webhooks"][0]]);
+        assert_eq!(differences(object.clone()), ["a.example is not wanted"]);
+        let write = Stored::new(object).next(Phase::Mutating, &wanted(), &service(), true);
+        let patch = json!([
+            {"op": "replace", "path": "/metadata/resourceVersion", "value": "7"},
+            {"op": "remove", "path": "/webhooks/1"},
+        ]);
+        assert_eq!(write, Write::Patch(patch));
+    }
+
+    #[test]
+    fn what_applying_leaves_behind_is_removed_the_last_first() {
+        let mut object = stored();
+        object["metadata"]["annotations"] = json!({"cert-manager.io/inject-ca-from": "a/b"});
+        object["webhooks"][0]["matchConditions"] = json!([{"name": "a", "expression": "false"}]);
+        for name in ["mutate.builtin.kube-unions.dev", "declarations.kube-unions.dev"] {
+            object["webhooks"].as_array_mut().unwrap().push(json!({"name": name}));
+        }
+        let stored = Stored::new(object.clone());
+        assert!(matches!(stored.next(Phase::Mutating, &wanted(), &service(), false), Write::Apply(_)));
+        let Write::Patch(patch) = stored.next(Phase::Mutating, &wanted(), &service(), true) else { panic!("no patch") };
+        patched(&mut object, patch);
+        assert_eq!(differences(object), [""; 0]);
+    }
+
+    #[test]
+    fn an_entry_that_leads_elsewhere_is_led_back_in_one_go() {
+        let mut object = stored();
+        object["webhooks"][0]["clientConfig"] = json!({"url": "https://else"});
+        let Write::Patch(patch) = Stored::new(object.clone()).next(Phase::Mutating, &wanted(), &service(), false)
+        else {
+            panic!("no patch");
+        };
+        patched(&mut object, patch);
+        assert_eq!(differences(object), [""; 0]);
+    }
+
+    #[test]
+    fn what_is_applied_is_meant_for_the_version_that_was_looked_at() {
+        let Write::Apply(object) = Stored::new(stored()).next(Phase::Mutating, &wanted(), &service(), false) else {
+            panic!("nothing applied");
+        };
+        assert_eq!(object["metadata"]["resourceVersion"], "7");
+        assert_eq!(wanted().object(Phase::Mutating, None)["metadata"].get("resourceVersion"), None);
+    }
+
+    #[test]
+    fn a_bundle_alone_is_given_to_entries_of_our_names() {
+        let mut object = stored();
+        object["webhooks"].as_array_mut().unwrap().push(json!({"name": "of.others.example", "clientConfig": {}}));
+        let stored = Stored::new(object);
+        assert_eq!(stored.with_bundle(Phase::Mutating, "pem"), None);
+        let Some(Write::Apply(applied)) = stored.with_bundle(Phase::Mutating, "other") else {
+            panic!("nothing applied")
+        };
+        let entry =
+            json!({"name": "mutate.kube-unions.dev", "clientConfig": {"caBundle": BASE64_STANDARD.encode("other")}});
+        assert_eq!(applied["webhooks"], json!([entry]));
+        assert_eq!(applied["metadata"], json!({"name": "kube-unions", "resourceVersion": "7"}));
+    }
+
+    #[test]
+    fn an_entry_without_a_bundle_that_somebody_else_injects_fails_nothing() {
+        let rules = Rules { custom: vec![Rule::of_declarations()], ..Rules::default() };
+        let wanted = |held: &[&str]| {
+            let held_by = held.iter().map(|&name| name.to_owned()).collect();
+            let ca = CaBundle::Injected { from: "a/b".to_owned(), held_by };
+            Frame::new(service(), &[]).wanted(Phase::Validating, &rules, true, &ca)
+        };
+        let none = wanted(&[]);
+        assert_eq!(none.annotations["cert-manager.io/inject-ca-from"], "a/b");
+        assert_eq!(none.webhooks[0]["failurePolicy"], "Ignore");
+        assert_eq!(none.webhooks[0]["clientConfig"].get("caBundle"), None);
+        let held = wanted(&["validate.kube-unions.dev", "declarations.kube-unions.dev"]);
+        assert_eq!(held.webhooks[0]["failurePolicy"], "Fail");
+        assert_eq!(held.webhooks[1]["failurePolicy"], "Ignore", "declarations never fail");
+    }
+}
