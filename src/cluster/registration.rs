@@ -171,6 +171,8 @@ struct Registrar {
     /// What was wanted when everything last was as it should be.
     settled: Option<Intent>,
     ready: Option<Instant>,
+    /// While it is unready nothing is looked at before, unless something happens.
+    idle: Option<Instant>,
     /// Nothing is looked at before.
     not_before: Instant,
     failures: u32,
@@ -202,6 +204,7 @@ impl Registrar {
             pace: Pace::default(),
             settled: None,
             ready: None,
+            idle: None,
             not_before: Instant::now(),
             failures: 0,
             trouble: None,
@@ -227,7 +230,8 @@ impl Registrar {
     }
 
     /// When to look, now that something has happened.
-    fn soon(&self, next: Instant) -> Instant {
+    fn soon(&mut self, next: Instant) -> Instant {
+        self.idle = None;
         next.min(Instant::now() + DEBOUNCE).max(self.not_before)
     }
 
@@ -238,6 +242,10 @@ impl Registrar {
             self.ready.get_or_insert(now);
         } else {
             self.ready = None;
+            // It may be so for long: that is no reason to read the same again and again.
+            if self.idle.is_some_and(|until| now < until) {
+                return now + POLL;
+            }
         }
         let next = match self.keep(now).await {
             Ok(next) => {
@@ -269,7 +277,8 @@ impl Registrar {
             (validating, self.configurations.read(validating).await?),
         ];
         self.report(&stored);
-        let Some(intent) = self.intent() else { return Ok(now + POLL) };
+        // Whoever knows says so.
+        let Some(intent) = self.intent() else { return Ok(self.next_look(now)) };
         if self.registration.registering == Registering::Bundles {
             return self.keep_bundles(&mut stored, intent, now).await;
         }
@@ -284,6 +293,7 @@ impl Registrar {
         let Some(ready) = self.ready else {
             // Whom the replicas have agreed on may have to be trusted before any of them can be ready.
             let next = self.keep_bundles(&mut stored, intent, now).await?;
+            self.idle = Some(next);
             return Ok(next.min(now + POLL));
         };
         let delayed = ready + self.registration.delay;

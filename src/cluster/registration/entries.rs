@@ -134,7 +134,7 @@ impl Frame {
             CaBundle::Injected { held_by, .. } if !held_by.contains(name) => failure_policy = "Ignore",
             CaBundle::Injected { .. } => {}
         }
-        // Objects that are in no namespace match whatever a selector of namespaces says.
+        // To an object in no namespace the API server asks no selector of namespaces; to a namespace, its own labels.
         json!({
             "name": name,
             "clientConfig": client,

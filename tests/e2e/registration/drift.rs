@@ -218,13 +218,16 @@ fn flags(cluster: &mut Cluster, kubectl: &Kubectl, wanted: &[Option<Value>; 2]) 
     say(&format!("two replicas at odds: {writes} writes in 20 s"));
     assert!((4..=24).contains(&writes), "{writes} writes");
 
-    // One that is told to stop writes nothing any more.
+    // One that is told to stop writes nothing any more, while it serves on.
+    cluster.webhook.stop();
     other.process().terminate();
     assert!(eventually(SETTLED, || other.ops().get("/readyz").is_ok_and(|answer| answer.status != 200)));
-    wait_for(cluster, wanted);
-    drop(other);
-    cluster.webhook.process().terminate();
-    assert!(eventually(SETTLED, || cluster.webhook.process().exit_status().is_some()));
+    kubectl.run(&["delete", &KINDS.join(","), "kube-unions"]).accepted();
+    assert!(other.process().exit_status().is_none(), "it is still draining");
+    while other.process().exit_status().is_none() {
+        assert_eq!(configurations(cluster), [None, None]);
+        thread::sleep(Duration::from_millis(20));
+    }
 }
 
 fn inject(cluster: &Cluster, kubectl: &Kubectl) {

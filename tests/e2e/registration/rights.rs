@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{KINDS, RIGHTS, SERVICE, SETTLED, applied, both, configurations, get, post_bad, rule, say, wait_for};
+use super::{
+    KINDS, PROMISED, RIGHTS, SERVICE, SETTLED, applied, both, configurations, get, post_bad, rule, say, wait_for,
+};
 use crate::cluster::Cluster;
 use crate::kind::{Kind, parse};
 use crate::wait::eventually;
@@ -16,8 +18,9 @@ const EVERY: Duration = Duration::from_millis(100);
 
 #[test]
 fn without_rights_it_says_so_once_and_serves_on_and_with_them_it_registers() {
-    let Some(cluster) = Cluster::registering(SERVICE, &["--exclude-namespace=left-alone"]) else { return };
+    let Some(mut cluster) = Cluster::registering(SERVICE, &["--exclude-namespace=left-alone"]) else { return };
     let kubectl = cluster.control_plane.kubectl("registration");
+    let replica = cluster.webhook.replica(&[]).unwrap();
     let rollouts = Kind::new(&cluster, "rollout");
     rollouts.apply_definition();
     let complaint = "cannot get resource \\\"mutatingwebhookconfigurations\\\"";
@@ -31,7 +34,7 @@ fn without_rights_it_says_so_once_and_serves_on_and_with_them_it_registers() {
     assert_eq!(configurations(&cluster), [None, None]);
     assert_eq!(cluster.webhook.metric("kube_unions_registered"), 0);
 
-    // A right to create that is bound to the name is enough.
+    // A right to create that is bound to the name is enough. Both replicas find it at about the same time.
     kubectl.apply(RIGHTS).accepted();
     let rules = [rule(rollouts.group(), "v1", &["rollouts"], "Namespaced")];
     let took = wait_for(&cluster, &both(&cluster, &rules, &[]));
@@ -39,8 +42,27 @@ fn without_rights_it_says_so_once_and_serves_on_and_with_them_it_registers() {
     assert!(eventually(SETTLED, || post_bad(&rollouts, "default") == 422));
     assert!(cluster.webhook.log().contains("are kept true again"), "{}", cluster.webhook.log());
 
+    for one in [&cluster.webhook, &replica] {
+        assert!(eventually(SETTLED, || one.metric("kube_unions_registered") == 1), "{}", one.log());
+        assert_eq!(one.metric("kube_unions_registration_writes_total{outcome=\"failed\"}"), 0);
+    }
+    drop(replica);
+
     many_changes(&cluster, &rollouts);
     thousands_of_kinds(&cluster);
+
+    // Without the right to watch it looks more often, and says so once.
+    let wanted = configurations(&cluster);
+    kubectl.apply(&RIGHTS.replace("get, list, watch, create, patch", "get, create, patch")).accepted();
+    cluster.webhook.stop();
+    cluster.webhook.resume().unwrap();
+    let complaint = "may not be watched";
+    assert!(eventually(SETTLED, || cluster.webhook.log().contains(complaint)), "{}", cluster.webhook.log());
+    kubectl.run(&["delete", &KINDS.join(","), "kube-unions"]).accepted();
+    let took = wait_for(&cluster, &wanted);
+    say(&format!("put right after {took:?} without the right to watch"));
+    assert!(took < PROMISED);
+    assert!((1..=2).contains(&cluster.webhook.log().matches(complaint).count()), "once a configuration at the most");
 }
 
 /// Kinds that come and go ten times a second.
