@@ -6,8 +6,8 @@ mod builder;
 
 pub use builder::Builder;
 
-use crate::declaration::Fault;
-use crate::union::Plan;
+use crate::declaration::{Fault, Resource};
+use crate::union::{Part, Plan};
 use hashbrown::{Equivalent, HashMap};
 use std::fmt;
 use std::sync::Arc;
@@ -38,12 +38,13 @@ pub struct Entry {
     gvk: GroupVersionKind,
     ordinal: usize,
     plan: Arc<Plan>,
+    resource: Option<Arc<Resource>>,
 }
 
 impl Catalog {
     /// Of two plans for one kind the first counts.
-    fn new(plans: impl IntoIterator<Item = (GroupVersionKind, Arc<Plan>)>, mut faults: Vec<Fault>) -> Self {
-        let mut entries: Vec<_> = plans.into_iter().map(|(gvk, plan)| Entry { gvk, ordinal: 0, plan }).collect();
+    fn new(entries: impl IntoIterator<Item = Entry>, mut faults: Vec<Fault>) -> Self {
+        let mut entries: Vec<_> = entries.into_iter().collect();
         entries.sort_by(|one, other| one.gvk.cmp(&other.gvk));
         entries.dedup_by(|next, kept| next.gvk == kept.gvk);
         for (ordinal, entry) in entries.iter_mut().enumerate() {
@@ -89,6 +90,19 @@ impl Entry {
     /// Its unions.
     pub fn plan(&self) -> &Arc<Plan> {
         &self.plan
+    }
+
+    /// Through which resource it is written, if that is known.
+    pub fn resource(&self) -> Option<&Resource> {
+        self.resource.as_deref()
+    }
+
+    /// The paths of its resource through which a union can be changed, as an API server's rules name them: `deployments`,
+    /// `deployments/status`. Without the subresource a union in `status` is changed through the object.
+    pub fn written_through(&self) -> impl Iterator<Item = String> {
+        let parts = [(Part::Main, ""), (Part::Status, "/status")].into_iter().filter(|(part, _)| self.plan.has(*part));
+        let plural = self.resource.as_deref().map(|resource| &resource.plural);
+        plural.into_iter().flat_map(move |plural| parts.clone().map(move |(_, suffix)| format!("{plural}{suffix}")))
     }
 }
 

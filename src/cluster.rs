@@ -3,14 +3,15 @@
 //! What is learnt of a cluster leaves this module as a [`Catalog`] through a channel. It knows nothing of who serves it.
 //!
 //! Three things are read: CRDs and `UnionDeclaration`s, which are watched, and the OpenAPI documents of built-in types,
-//! which are read when a declaration is about one. Two are written: the status of `UnionDeclaration`s, and events about
-//! them.
+//! which are read when a declaration is about one. Written are the status of `UnionDeclaration`s, events about them, and
+//! the two webhook configurations.
 
 mod connection;
 mod events;
 mod inspect;
 mod known;
 mod raw;
+mod registration;
 mod rounds;
 mod schemas;
 mod state;
@@ -20,6 +21,7 @@ mod watch;
 
 pub use connection::{ConnectError, Link, connect};
 pub use inspect::InspectError;
+pub use registration::{Registering, Registration, Signals};
 pub use schemas::SchemaError;
 pub use trust::{Held, ServiceReference, ServiceReferenceError, Trust};
 
@@ -39,6 +41,8 @@ pub struct Cluster {
     schemas: Arc<Schemas>,
     known: Arc<Mutex<Known>>,
     builtin_unions: BuiltinUnions,
+    /// Whether there is the CRD of `UnionDeclaration`.
+    declarable: channel::Sender<bool>,
 }
 
 /// Whether unions count that the server's own OpenAPI documents declare.
@@ -55,12 +59,17 @@ impl Cluster {
     /// Nothing is known yet.
     pub fn new(client: Client, builtin_unions: BuiltinUnions) -> Self {
         let schemas = Arc::new(Schemas::new(client.clone()));
-        Self { client, schemas, known: Arc::default(), builtin_unions }
+        Self { client, schemas, known: Arc::default(), builtin_unions, declarable: channel::Sender::new(false) }
     }
 
     /// Follows the cluster until nobody receives `catalogs` any more.
     pub async fn follow(&self, link: Link, catalogs: channel::Sender<Option<Arc<Catalog>>>) {
         watch::follow(self, link, catalogs).await;
+    }
+
+    /// Keeps the webhook configurations true to the catalogs that come through `signals`. Ends when they do.
+    pub async fn register(&self, registration: Registration, signals: Signals) {
+        registration::follow(self, registration, signals).await;
     }
 
     /// Everything that would be wrong with a `UnionDeclaration`, given as the JSON text of the whole object, if it were

@@ -9,6 +9,7 @@
 mod annotation;
 mod custom_resource;
 mod last_applied;
+mod reach;
 mod wire;
 
 pub use crate::schema::{Action, Declared, OpenApi, Origin, Place, Severity, Source};
@@ -19,6 +20,7 @@ pub use custom_resource::{
 #[cfg(feature = "server")]
 pub use custom_resource::{UnionDeclaration, UnionDeclarationStatus};
 pub use last_applied::LAST_APPLIED;
+pub use reach::is_out_of_reach;
 
 use crate::field_path::push_token;
 use crate::schema::{EXTENSION, Kind, OpenApiError, Schema};
@@ -32,10 +34,22 @@ pub struct Definition {
     name: String,
     group: Box<str>,
     kind: Box<str>,
+    resource: Option<Resource>,
     versions: Vec<Version>,
     // What could not be placed: a whole source, or one union of a `UnionDeclaration`.
     lost: Vec<(Source, Option<Origin>)>,
     faults: Vec<Fault>,
+}
+
+/// The resource through which objects of a kind are written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resource {
+    /// Its name in paths and rules: `deployments`.
+    pub plural: Box<str>,
+    /// Whether its objects are in namespaces.
+    pub namespaced: bool,
+    /// Whether a CRD defines it.
+    pub custom: bool,
 }
 
 /// One version of a kind.
@@ -123,6 +137,11 @@ impl Definition {
             name: name.to_owned(),
             group: spec.group,
             kind: spec.names.kind,
+            resource: spec.names.plural.map(|plural| Resource {
+                plural,
+                namespaced: spec.scope.as_deref() != Some("Cluster"),
+                custom: true,
+            }),
             versions: spec.versions.into_iter().enumerate().filter_map(wire::Version::into_version).collect(),
             lost: Vec::new(),
             faults: Vec::new(),
@@ -149,6 +168,7 @@ impl Definition {
     ) -> Result<Self, DefinitionError> {
         let name = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
         let mut versions: Vec<Version> = Vec::new();
+        let mut resource = None;
         for document in documents {
             let described: Vec<&Kind> =
                 document.kinds().filter(|known| (&*known.group, &*known.kind) == (group, kind)).collect();
@@ -157,6 +177,13 @@ impl Definition {
                 let Some(mut schema) = document.schema(described)?.filter(|_| !known) else { continue };
                 if !published {
                     schema.forget_unions();
+                }
+                if resource.is_none() {
+                    resource = document.resource(described).map(|(plural, namespaced)| Resource {
+                        plural: plural.into(),
+                        namespaced,
+                        custom: false,
+                    });
                 }
                 versions.push(Version {
                     name: described.version.clone(),
@@ -169,13 +196,23 @@ impl Definition {
         if versions.is_empty() {
             return Err(DefinitionError::NotDescribed(name));
         }
-        Ok(Self { name, group: group.into(), kind: kind.into(), versions, lost: Vec::new(), faults: Vec::new() })
+        let (group, kind) = (group.into(), kind.into());
+        Ok(Self { name, group, kind, resource, versions, lost: Vec::new(), faults: Vec::new() })
     }
 
     /// Grafts a `UnionDeclaration` on, if the kind is its target. Tells whether it is.
     pub fn declare(&mut self, declaration: &Declaration) -> bool {
         if !declaration.targets(&self.group, &self.kind) {
             return false;
+        }
+        if is_out_of_reach(&self.group, &self.kind) {
+            let message = "its objects are never sent to the webhook, or it could keep the cluster from being repaired; \
+                           only the command line applies the declaration";
+            self.faults.push(Fault {
+                declaration: Some(declaration.name().to_owned()),
+                pointer: "/spec/target".to_owned(),
+                ..self.fault(None, &Place::root(), Source::Declaration, Severity::Warning, message.to_owned())
+            });
         }
         for name in declaration.versions() {
             if self.version_named(name).is_none() {
@@ -214,6 +251,11 @@ impl Definition {
     /// The kind it defines.
     pub fn kind(&self) -> &str {
         &self.kind
+    }
+
+    /// Through which resource it is written, as far as its CRD or its documents tell.
+    pub fn resource(&self) -> Option<&Resource> {
+        self.resource.as_ref()
     }
 
     /// Its versions that have a schema.

@@ -23,7 +23,7 @@
 //! | [`declaration`] | where a CRD declares unions, and which source wins |
 //! | [`catalog`] | kind → plan, published whole |
 //! | [`admission`] | an `AdmissionReview` in, an `AdmissionReview` out |
-#![cfg_attr(feature = "server", doc = "| [`cluster`] | the watch of a cluster's CRDs |")]
+#![cfg_attr(feature = "server", doc = "| [`cluster`] | the watch of a cluster's CRDs, and registration there |")]
 #![cfg_attr(feature = "server", doc = "| [`server`] | the webhook's listeners, limits and drain |")]
 #![cfg_attr(feature = "server", doc = "| [`telemetry`] | logs, metrics and traces |")]
 #![cfg_attr(feature = "cli", doc = "| [`cli`] | the command line |")]

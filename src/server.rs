@@ -180,6 +180,8 @@ pub struct Server {
     addresses: Addresses,
     certificate: Arc<Certificate>,
     reviews: Arc<Reviews>,
+    readiness: Readiness,
+    in_force: watch::Sender<Option<Arc<Catalog>>>,
     metrics: Arc<Metrics>,
     config: Config,
 }
@@ -210,12 +212,16 @@ impl Server {
             webhook: webhook.local_addr().map_err(|source| ServerError::Bind { address: config.webhook, source })?,
             ops: ops.local_addr().map_err(|source| ServerError::Bind { address: config.ops, source })?,
         };
+        let (certificate, reviews) = (Arc::new(certificate), Arc::new(reviews));
+        let readiness = Readiness::new(Arc::clone(&certificate), Arc::clone(&reviews));
         Ok(Self {
             webhook,
             ops,
             addresses,
-            certificate: Arc::new(certificate),
-            reviews: Arc::new(reviews),
+            certificate,
+            reviews,
+            readiness,
+            in_force: watch::Sender::new(None),
             metrics: Arc::new(metrics),
             config,
         })
@@ -235,6 +241,17 @@ impl Server {
         self
     }
 
+    /// The catalog by which reviews are answered, each as soon as it is.
+    pub fn in_force(&self) -> watch::Receiver<Option<Arc<Catalog>>> {
+        self.in_force.subscribe()
+    }
+
+    /// Asks whether it is ready, as `/readyz` does.
+    pub fn readiness(&self) -> impl Fn() -> bool + Send + Sync + use<> {
+        let readiness = self.readiness.clone();
+        move || readiness.report().is_ready()
+    }
+
     /// Where it listens.
     pub fn addresses(&self) -> Addresses {
         self.addresses
@@ -243,11 +260,10 @@ impl Server {
     /// Serves until `stop` resolves, and then comes to an orderly end. Each catalog that arrives is put in force; until
     /// the first, reviews are answered with 503.
     pub async fn run(self, mut catalogs: watch::Receiver<Option<Arc<Catalog>>>, stop: impl Future<Output = ()>) {
-        let Self { webhook, ops, addresses, certificate, reviews, metrics, config } = self;
+        let Self { webhook, ops, addresses, certificate, reviews, readiness, in_force, metrics, config } = self;
         // One that is there already is in force before anybody is told where to ask.
-        put_in_force(&mut catalogs, &reviews);
+        put_in_force(&mut catalogs, &reviews, &in_force);
         let (stage, _) = watch::channel(Stage::Serving);
-        let readiness = Readiness::new(Arc::clone(&certificate), Arc::clone(&reviews));
         let webhook_state = Arc::new(routes::Webhook {
             reviews: Arc::clone(&reviews),
             limits: config.limits,
@@ -272,8 +288,10 @@ impl Server {
             timeouts: Timeouts { first_byte: config.timeouts.handshake, ..config.timeouts },
             stage: stage.subscribe(),
         };
-        let background =
-            [tokio::spawn(publish(catalogs, reviews)), tokio::spawn(certificate.keep_fresh(config.certificate_poll))];
+        let background = [
+            tokio::spawn(publish(catalogs, reviews, in_force)),
+            tokio::spawn(certificate.keep_fresh(config.certificate_poll)),
+        ];
         let listeners = [tokio::spawn(webhook_acceptor.run(webhook)), tokio::spawn(ops_acceptor.run(ops))];
         readiness.listen();
         tracing::info!(webhook = addresses.webhook.to_string(), ops = addresses.ops.to_string(), "listening");
@@ -300,16 +318,26 @@ impl Server {
 const OPS_CONNECTIONS: usize = 64;
 
 /// Puts each catalog in force that arrives, until no more can.
-async fn publish(mut catalogs: watch::Receiver<Option<Arc<Catalog>>>, reviews: Arc<Reviews>) {
+async fn publish(
+    mut catalogs: watch::Receiver<Option<Arc<Catalog>>>,
+    reviews: Arc<Reviews>,
+    in_force: watch::Sender<Option<Arc<Catalog>>>,
+) {
     while catalogs.changed().await.is_ok() {
-        put_in_force(&mut catalogs, &reviews);
+        put_in_force(&mut catalogs, &reviews, &in_force);
     }
 }
 
-fn put_in_force(catalogs: &mut watch::Receiver<Option<Arc<Catalog>>>, reviews: &Reviews) {
+fn put_in_force(
+    catalogs: &mut watch::Receiver<Option<Arc<Catalog>>>,
+    reviews: &Reviews,
+    in_force: &watch::Sender<Option<Arc<Catalog>>>,
+) {
     let catalog = catalogs.borrow_and_update().clone();
     if let Some(catalog) = catalog {
-        reviews.publish(catalog);
+        reviews.publish(Arc::clone(&catalog));
+        // Nobody may want to know.
+        in_force.send_replace(Some(catalog));
     }
 }
 

@@ -15,6 +15,7 @@ pub use spans::{Begin, Span, Spans};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text;
 use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
@@ -81,7 +82,12 @@ pub struct Metrics {
     certificate_expiry: Gauge,
     certificate_reload_failures: Counter,
     watch_connected: Gauge,
+    registered: Gauge,
+    registration_writes: RegistrationWrites,
 }
+
+/// Writes of the webhook configurations, by `outcome`: `applied` or `failed`.
+pub type RegistrationWrites = Family<[(&'static str, &'static str); 1], Counter>;
 
 impl Metrics {
     /// All instruments, at zero.
@@ -117,6 +123,17 @@ impl Metrics {
             "1 while definitions are watched, 0 while the watch is broken or there is none",
             watch_connected.clone(),
         );
+        let registered = Gauge::default();
+        registry.register(
+            "registered",
+            "1 while the webhook configurations are as this replica wants them",
+            registered.clone(),
+        );
+        let registration_writes = RegistrationWrites::default();
+        for outcome in ["applied", "failed"] {
+            drop(registration_writes.get_or_create(&[("outcome", outcome)]));
+        }
+        registry.register("registration_writes", "Writes of the webhook configurations", registration_writes.clone());
         registry.register("build", "The version that runs", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
         Self {
             registry,
@@ -127,6 +144,8 @@ impl Metrics {
             certificate_expiry,
             certificate_reload_failures,
             watch_connected,
+            registered,
+            registration_writes,
         }
     }
 
@@ -168,6 +187,16 @@ impl Metrics {
     /// 1 while definitions are watched.
     pub fn watch_connected(&self) -> &Gauge {
         &self.watch_connected
+    }
+
+    /// 1 while the webhook configurations are as this replica wants them.
+    pub fn registered(&self) -> &Gauge {
+        &self.registered
+    }
+
+    /// Writes of the webhook configurations.
+    pub fn registration_writes(&self) -> &RegistrationWrites {
+        &self.registration_writes
     }
 
     /// All of it in the text format of `OpenMetrics`, see [`METRICS_CONTENT_TYPE`].

@@ -1,7 +1,7 @@
 //! The working set behind a catalog.
 
-use super::{Catalog, GroupVersionKind};
-use crate::declaration::{Declared, Definition, Fault, Origin, Place, Severity, Source, Version};
+use super::{Catalog, Entry, GroupVersionKind};
+use crate::declaration::{Declared, Definition, Fault, Origin, Place, Resource, Severity, Source, Version};
 use crate::union::{Compiled, PlaceFault, Plan, compile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,6 +20,7 @@ pub struct Builder {
 struct Held {
     group: Box<str>,
     kind: Box<str>,
+    resource: Option<Arc<Resource>>,
     versions: Vec<HeldVersion>,
     faults: Vec<Fault>,
 }
@@ -84,7 +85,7 @@ impl Builder {
     pub fn build(&self) -> Catalog {
         let of_kinds = self.definitions.values().flat_map(|held| &held.faults);
         let faults = of_kinds.chain(self.reported.values().flatten()).cloned().collect();
-        Catalog::new(self.definitions.values().flat_map(Held::plans), faults)
+        Catalog::new(self.definitions.values().flat_map(Held::entries), faults)
     }
 }
 
@@ -94,6 +95,7 @@ const KEPT: &str = "; the last good version stays in force";
 impl Held {
     fn compile(mut definition: Definition, before: Option<&Self>) -> Self {
         let (group, kind) = (definition.group().into(), definition.kind().into());
+        let resource = definition.resource().cloned().map(Arc::new);
         let mut faults = definition.faults().to_vec();
         let mut versions = Vec::new();
         for version in definition.take_versions() {
@@ -101,14 +103,15 @@ impl Held {
             let before = known.map(|known| &known.good);
             versions.push(HeldVersion::compile(&definition, version, before, &mut faults));
         }
-        Self { group, kind, versions, faults }
+        Self { group, kind, resource, versions, faults }
     }
 
-    fn plans(&self) -> impl Iterator<Item = (GroupVersionKind, Arc<Plan>)> {
+    fn entries(&self) -> impl Iterator<Item = Entry> {
         let with_unions = self.versions.iter().filter(|version| !version.plan.unions().is_empty());
         with_unions.map(|version| {
             let (group, kind) = (self.group.clone(), self.kind.clone());
-            (GroupVersionKind { group, version: version.name.clone(), kind }, Arc::clone(&version.plan))
+            let gvk = GroupVersionKind { group, version: version.name.clone(), kind };
+            Entry { gvk, ordinal: 0, plan: Arc::clone(&version.plan), resource: self.resource.clone() }
         })
     }
 }

@@ -6,7 +6,7 @@ mod arguments;
 pub(super) use arguments::ServeArgs;
 
 use super::kinds;
-use crate::cluster::{self, Cluster, Link};
+use crate::cluster::{self, Cluster, Held, Link, Trust};
 use crate::server::{CertificateSource, Inspector, Server};
 use crate::telemetry::{self, Metrics, Spans};
 use anyhow::{Context, bail};
@@ -18,6 +18,7 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{oneshot, watch};
+use tokio::task::JoinSet;
 
 /// What `serve` returns when a second signal cuts off what is in flight.
 const CUT_OFF: u8 = 2;
@@ -59,6 +60,7 @@ async fn serve(arguments: ServeArgs, spans: Option<Arc<dyn Spans>>) -> anyhow::R
         publish.send_replace(Some(Arc::new(kinds::catalog(&arguments.from, arguments.builtin_unions)?)));
         None
     };
+    let (registered, writes) = (metrics.registered().clone(), metrics.registration_writes().clone());
     let mut server = Server::bind(config.clone(), metrics).await?;
     if let Some(cluster) = &cluster {
         server = server.inspecting_with(inspector(cluster));
@@ -68,6 +70,20 @@ async fn serve(arguments: ServeArgs, spans: Option<Arc<dyn Spans>>) -> anyhow::R
     }
     if let CertificateSource::SelfSigned { ca_file } = &config.certificate {
         tracing::info!(ca = ca_file.display().to_string(), "self-signed certificate");
+    }
+    // A replica that is asked to stop writes nothing any more: dropping it ends it.
+    let mut registering = JoinSet::new();
+    if let (Some(cluster), Some(registration)) = (&cluster, arguments.registration()) {
+        let signals = cluster::Signals {
+            catalogs: server.in_force(),
+            trust: watch::channel(trust(&arguments)?).1,
+            held: watch::Sender::new(Held::default()),
+            ready: Box::new(server.readiness()),
+            registered,
+            writes,
+        };
+        let cluster = cluster.clone();
+        registering.spawn(async move { cluster.register(registration, signals).await });
     }
     let mut following = pin!(async {
         match cluster {
@@ -90,11 +106,23 @@ async fn serve(arguments: ServeArgs, spans: Option<Arc<dyn Spans>>) -> anyhow::R
                     return Ok(ExitCode::from(CUT_OFF));
                 };
                 tracing::info!(signal = name, "asked to stop");
+                registering.shutdown().await;
                 // The server has ended by itself where nobody listens.
                 stop.send(()).ok();
             }
         }
     }
+}
+
+/// Whom the API server is to trust.
+fn trust(arguments: &ServeArgs) -> anyhow::Result<Option<Trust>> {
+    if let Some(certificate) = &arguments.inject_ca_from {
+        return Ok(Some(Trust::InjectedFrom(certificate.as_str().into())));
+    }
+    let Some(directory) = &arguments.tls_cert_dir else { return Ok(None) };
+    let file = directory.join("ca.crt");
+    let pem = std::fs::read_to_string(&file).with_context(|| format!("cannot read `{}`", file.display()))?;
+    Ok(Some(Trust::Local(pem.into())))
 }
 
 /// Has declarations judged by what the cluster says of their targets.

@@ -26,6 +26,9 @@ const PUBLISH_WITHIN: Duration = Duration::from_millis(200);
 /// time for anything else. A small catalog takes no time at all.
 const REST: u32 = 4;
 
+/// The CRD that the declarations need themselves.
+pub(super) const OWN_DEFINITION: &str = "uniondeclarations.kube-unions.dev";
+
 /// Nobody receives catalogs any more.
 pub(super) struct Unwanted;
 
@@ -59,6 +62,8 @@ pub(super) struct State {
     /// The declarations, too, or there are none.
     declared: bool,
     published: Option<Arc<Catalog>>,
+    /// Whether there is the CRD of declarations.
+    declarable: watch::Sender<bool>,
     /// Declarations whose condition may have something new to say.
     unsaid: BTreeSet<Box<str>>,
 }
@@ -95,6 +100,7 @@ impl State {
             defined: false,
             declared: false,
             published: None,
+            declarable: cluster.declarable.clone(),
             unsaid: BTreeSet::new(),
         }
     }
@@ -263,6 +269,8 @@ impl State {
             return Ok(());
         }
         if self.changed.take().is_some() {
+            let declarable = self.has_definition(OWN_DEFINITION);
+            self.declarable.send_if_modified(|known| std::mem::replace(known, declarable) != declarable);
             let catalog = Arc::new(self.builder.build());
             catalogs.send(Some(Arc::clone(&catalog))).map_err(|_| Unwanted)?;
             self.published = Some(catalog);

@@ -9,7 +9,7 @@ use super::Cluster;
 use super::connection::Link;
 use super::raw::{RawDeclaration, RawDefinition};
 use super::rounds::{self, Answers};
-use super::state::State;
+use super::state::{OWN_DEFINITION, State};
 use super::status::Statuses;
 use crate::catalog::Catalog;
 use crate::telemetry::with_causes;
@@ -32,9 +32,6 @@ const DECLARATIONS_PAGE: u32 = 500;
 
 /// A watch is asked for anew after so long. It also bounds how long a connection that died in silence goes unnoticed.
 const WATCH_SECONDS: u32 = 120;
-
-/// The CRD that the declarations need themselves.
-const OWN_DEFINITION: &str = "uniondeclarations.kube-unions.dev";
 
 /// Follows the cluster until nobody receives `catalogs` any more.
 pub(super) async fn follow(cluster: &Cluster, link: Link, catalogs: watch::Sender<Option<Arc<Catalog>>>) {
@@ -186,7 +183,7 @@ impl DeclarationsLog {
 }
 
 /// The code of the API server's answer to a list or a watch.
-fn code(error: &watcher::Error) -> Option<u16> {
+pub(super) fn code(error: &watcher::Error) -> Option<u16> {
     let (watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error)) = error else {
         return None;
     };
@@ -195,7 +192,7 @@ fn code(error: &watcher::Error) -> Option<u16> {
 
 /// Waits between attempts: short at first and never long, so that a restart of the API server is followed soon.
 #[derive(Debug, Default)]
-struct Retry {
+pub(super) struct Retry {
     failures: u32,
     last: Option<Instant>,
 }

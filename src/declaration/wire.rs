@@ -32,6 +32,8 @@ pub(super) struct Metadata {
 pub(super) struct Spec {
     pub(super) group: Box<str>,
     pub(super) names: Names,
+    #[serde(default)]
+    pub(super) scope: Option<Box<str>>,
     pub(super) versions: Vec<Version>,
 }
 
@@ -39,6 +41,8 @@ pub(super) struct Spec {
 #[serde(expecting = "the names of a CustomResourceDefinition")]
 pub(super) struct Names {
     pub(super) kind: Box<str>,
+    #[serde(default)]
+    pub(super) plural: Option<Box<str>>,
 }
 
 #[derive(Deserialize)]

@@ -13,6 +13,8 @@ pub struct OpenApi {
     // Which component describes a kind.
     kinds: BTreeMap<Kind, String>,
     with_status: BTreeSet<Kind>,
+    /// The plural, and whether objects are in namespaces.
+    resources: BTreeMap<Kind, (Box<str>, bool)>,
 }
 
 /// A kind at one version, as documents name it.
@@ -115,10 +117,21 @@ impl OpenApi {
         for list in &lists {
             kinds.remove(list);
         }
-        let status = document.paths.iter().filter(|(path, _)| path.ends_with("/status"));
-        let with_status =
-            status.filter_map(|(_, item)| serde_json::from_str::<PathItem>(item.get()).ok()?.put?.kind).collect();
-        Ok(Self { components, kinds, with_status })
+        let (mut with_status, mut resources) = (BTreeSet::new(), BTreeMap::new());
+        for (path, item) in &document.paths {
+            // An object is replaced at its own path, its status below that. Other subresources are of other kinds.
+            let object = path.strip_suffix("/status").unwrap_or(path);
+            let Some((collection, "{name}")) = object.rsplit_once('/') else { continue };
+            let Some(kind) = serde_json::from_str::<PathItem>(item.get()).ok().and_then(|item| item.put?.kind) else {
+                continue;
+            };
+            if object.len() < path.len() {
+                with_status.insert(kind);
+            } else if let Some((parent, plural)) = collection.rsplit_once('/') {
+                resources.insert(kind, (plural.into(), parent.ends_with("/{namespace}")));
+            }
+        }
+        Ok(Self { components, kinds, with_status, resources })
     }
 
     /// The kinds it describes, lists of them left out.
@@ -129,6 +142,12 @@ impl OpenApi {
     /// Whether `status` of a kind is changed through a subresource of its own, as far as the document's paths tell.
     pub fn has_status_subresource(&self, kind: &Kind) -> bool {
         self.with_status.contains(kind)
+    }
+
+    /// The resource through which objects of a kind are written, and whether they are in namespaces, as far as the
+    /// document's paths tell.
+    pub fn resource(&self, kind: &Kind) -> Option<(&str, bool)> {
+        self.resources.get(kind).map(|(plural, namespaced)| (&**plural, *namespaced))
     }
 
     /// The schema of a kind, references followed. A type that holds itself is followed once. `None` if the document does
@@ -247,8 +266,14 @@ mod tests {
                 "x-kubernetes-unions": [{"fields-to-discriminateBy": {"a": "A"}}],
             },
         });
-        let paths = json!({"/apis/example.com/v1/things/{name}/status":
-            {"put": {"x-kubernetes-group-version-kind": {"group": "example.com", "version": "v1", "kind": "Thing"}}}});
+        let put = json!({"put": {"x-kubernetes-group-version-kind":
+            {"group": "example.com", "version": "v1", "kind": "Thing"}}});
+        let paths = json!({
+            "/apis/example.com/v1/namespaces/{namespace}/things": {},
+            "/apis/example.com/v1/namespaces/{namespace}/things/{name}": put,
+            "/apis/example.com/v1/namespaces/{namespace}/things/{name}/resize": put,
+            "/apis/example.com/v1/namespaces/{namespace}/things/{name}/status": put,
+        });
         if root == "definitions" {
             json!({"swagger": "2.0", "definitions": schemas, "paths": paths}).to_string()
         } else {
@@ -262,6 +287,7 @@ mod tests {
             let document = OpenApi::parse(&document(root)).unwrap();
             let kind = document.kinds().next().unwrap().clone();
             assert!(document.has_status_subresource(&kind));
+            assert_eq!(document.resource(&kind), Some(("things", true)));
             let schema = document.schema(&kind).unwrap().unwrap();
             let at = |pointer| schema.at(&Place::from_pointer(pointer).unwrap()).unwrap();
             let spec = at("/properties/spec");

@@ -83,10 +83,39 @@ impl Cluster {
         Some(Self::try_start(flags).unwrap_or_else(|message| panic!("{message}")))
     }
 
-    fn try_start(flags: &[String]) -> Result<Self, String> {
+    /// A cluster for one test alone, whose webhook registers itself: `setup` gives it the rights, or does not.
+    pub(crate) fn registering(setup: &str, more: &[&str]) -> Option<Self> {
+        if is_left_out() {
+            return None;
+        }
+        let start = || {
+            let control_plane = Self::control_plane_with(&[])?;
+            control_plane.kubectl("setup").apply(setup).accepted();
+            let webhook = Webhook::registering(&control_plane.webhook_kubeconfig(), more)?;
+            let mut cluster = Self::new(webhook, control_plane);
+            cluster.any.by_hand = None;
+            Ok(cluster)
+        };
+        Some(start().unwrap_or_else(|message: String| panic!("{message}")))
+    }
+
+    /// A control plane for one test alone, and no webhook.
+    pub(crate) fn control_plane_alone() -> Option<ControlPlane> {
+        if is_left_out() {
+            return None;
+        }
+        Some(Self::control_plane_with(&[]).unwrap_or_else(|message| panic!("{message}")))
+    }
+
+    fn control_plane_with(flags: &[String]) -> Result<ControlPlane, String> {
         webhook::binary()?;
         let control_plane = ControlPlane::start_with(flags)?;
         control_plane.kubectl("setup").run(&["apply", "-f", DECLARATIONS]).accepted();
+        Ok(control_plane)
+    }
+
+    fn try_start(flags: &[String]) -> Result<Self, String> {
+        let control_plane = Self::control_plane_with(flags)?;
         let webhook = Webhook::of_cluster(&control_plane.webhook_kubeconfig(), &[])?;
         Ok(Self::new(webhook, control_plane))
     }

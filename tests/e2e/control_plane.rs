@@ -278,7 +278,7 @@ fn make_assets() -> Result<PathBuf, String> {
 }
 
 /// Ports that nobody listens on, different from each other.
-fn free_ports<const N: usize>() -> [u16; N] {
+pub(crate) fn free_ports<const N: usize>() -> [u16; N] {
     let listeners = [(); N].map(|()| TcpListener::bind("127.0.0.1:0").expect("loopback has a free port"));
     listeners.map(|listener| listener.local_addr().expect("a listener has an address").port())
 }

@@ -52,6 +52,7 @@ mod places;
 mod presets;
 mod pressure;
 mod ratcheting;
+mod registration;
 mod samples;
 mod serving;
 mod skew;

@@ -27,15 +27,17 @@ impl Authority {
         &self.pem
     }
 
-    /// Writes `tls.crt` and `tls.key` for a server on loopback into `folder`.
+    /// Writes `tls.crt`, `tls.key` and `ca.crt` for a server on loopback, or behind the webhook's Service, into `folder`.
     pub(crate) fn issue(&self, folder: &Path) -> ServingCertificate {
-        let names = ["127.0.0.1", "localhost", "kubernetes", "kubernetes.default.svc"].map(str::to_owned);
+        let names = ["127.0.0.1", "localhost", "kubernetes", "kubernetes.default.svc", "kube-unions.kube-unions.svc"];
+        let names = names.map(str::to_owned);
         let key = KeyPair::generate().expect("a key can be made");
         let params = CertificateParams::new(names).expect("the names are valid");
         let certificate = params.signed_by(&key, &self.issuer).expect("a certificate can be signed");
         fs::create_dir_all(folder).expect("a folder can be made");
         let serving = ServingCertificate { certificate: folder.join("tls.crt"), key: folder.join("tls.key") };
         fs::write(&serving.certificate, certificate.pem()).expect("a certificate can be written");
+        fs::write(folder.join("ca.crt"), &self.pem).expect("a certificate can be written");
         fs::write(&serving.key, key.serialize_pem()).expect("a key can be written");
         serving
     }

@@ -5,10 +5,12 @@ use std::env;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::control_plane::free_ports;
 use crate::http::Client;
 use crate::kubectl::{self, Output};
 use crate::pki::Authority;
@@ -22,7 +24,7 @@ const SHUTDOWN: Duration = Duration::from_secs(20);
 pub(crate) struct Webhook {
     process: Option<Process>,
     args: Vec<String>,
-    authority: Authority,
+    authority: Arc<Authority>,
     port: u16,
     ops_port: u16,
     workspace: Workspace,
@@ -40,6 +42,29 @@ impl Webhook {
     /// Watches the cluster of a kubeconfig.
     pub(crate) fn of_cluster(kubeconfig: &Path, more: &[&str]) -> Result<Self, String> {
         Self::start(["--kubeconfig".as_ref(), kubeconfig.as_os_str()], more)
+    }
+
+    /// Watches a cluster and registers itself there, as the Service `kube-unions` of the namespace `kube-unions`, which is to
+    /// lead to loopback.
+    pub(crate) fn registering(kubeconfig: &Path, more: &[&str]) -> Result<Self, String> {
+        let [port] = free_ports();
+        let mut webhook = Self::prepare(["--kubeconfig".as_ref(), kubeconfig.as_os_str()], more);
+        webhook.args.push(format!("--service=kube-unions/kube-unions:{port}"));
+        webhook.port = port;
+        webhook.resume()?;
+        Ok(webhook)
+    }
+
+    /// Another one with the same arguments but for these, on other ports, and with the same certificate.
+    pub(crate) fn replica(&self, more: &[&str]) -> Result<Self, String> {
+        let workspace = Workspace::new("webhook");
+        let name = |arg: &str| arg.split('=').next().map(str::to_owned);
+        let kept = self.args.iter().filter(|arg| more.iter().all(|more| name(more) != name(arg)));
+        let args = kept.cloned().chain(more.iter().map(|&arg| arg.to_owned())).collect();
+        let authority = self.authority.clone();
+        let mut webhook = Self { process: None, args, authority, port: 0, ops_port: 0, workspace, open_files: "" };
+        webhook.resume()?;
+        Ok(webhook)
     }
 
     /// Reads files, and needs no cluster.
@@ -82,7 +107,7 @@ impl Webhook {
             args.push("--shutdown-delay=0s".to_owned());
         }
         args.extend(more.iter().map(|&arg| arg.to_owned()));
-        Self { process: None, args, authority, port: 0, ops_port: 0, workspace, open_files: "" }
+        Self { process: None, args, authority: Arc::new(authority), port: 0, ops_port: 0, workspace, open_files: "" }
     }
 
     /// Starts it (again), on the ports it had, and waits until it is ready.
@@ -93,7 +118,7 @@ impl Webhook {
         let log = self.workspace.path().join("log");
         let envs = [("NO_COLOR", "1"), ("RUST_LOG", "info"), ("OPEN_FILES", self.open_files)];
         let mut process = Process::start(&binary()?, &args, &envs, &log);
-        if self.port == 0 {
+        if self.ops_port == 0 {
             let [webhook, ops] =
                 wait::for_some(STARTUP, || listening(&process.log()).or(process.exit_status().map(|_| [0; 2])))
                     .filter(|ports| *ports != [0; 2])

@@ -3,7 +3,7 @@
 use crate::cli::Ratcheting;
 use crate::cli::kinds::BuiltinUnions;
 use crate::cluster;
-use crate::cluster::ServiceReference;
+use crate::cluster::{Registering, Registration, ServiceReference};
 use crate::server::{CertificateSource, ClientPolicy, Config, Limits};
 use crate::telemetry::{self, Spans};
 use clap::{ArgAction, ArgGroup, Args, ValueEnum};
@@ -97,11 +97,11 @@ pub(in crate::cli) struct ServeArgs {
     pub(super) register: bool,
 
     /// Leave `caBundle` to cert-manager, which takes it from this Certificate
-    #[arg(long, value_name = "NAMESPACE/NAME", requires_all = ["service", "tls_cert_dir"])]
+    #[arg(long, value_name = "NAMESPACE/NAME", requires_all = ["service", "tls_cert_dir"], value_parser = namespaced_name)]
     pub(super) inject_ca_from: Option<String>,
 
     /// A namespace whose objects are never sent here, beside kube-system and that of --service; may be repeated
-    #[arg(long, value_name = "NAME", requires = "service")]
+    #[arg(long, value_name = "NAME", requires = "service", value_parser = namespace)]
     pub(super) exclude_namespace: Vec<String>,
 
     /// Whether rules are registered: `off` leaves the webhook running, and every object alone
@@ -193,6 +193,23 @@ impl ServeArgs {
         Ok(None)
     }
 
+    /// What is to be registered, if anything is.
+    pub(super) fn registration(&self) -> Option<Registration> {
+        let service = self.service.clone()?;
+        let registering = match (self.register, &self.tls_secret) {
+            (true, _) => Registering::Everything,
+            (false, Some(_)) => Registering::Bundles,
+            (false, None) => return None,
+        };
+        Some(Registration {
+            registering,
+            service,
+            excluded_namespaces: self.exclude_namespace.clone(),
+            enforcing: self.enforcement == Enforcement::On,
+            delay: self.registration_delay,
+        })
+    }
+
     /// Two servers on one machine do not write the same file.
     fn ca_file(&self) -> PathBuf {
         self.tls_ca_file
@@ -235,6 +252,23 @@ fn bytes(text: &str) -> Result<usize, String> {
     }
 }
 
+/// What the API server would take for a namespace's name, since it refuses a whole selector for one that it would not.
+fn namespace(text: &str) -> Result<String, String> {
+    let inner = |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '-';
+    if (1..=63).contains(&text.len()) && text.chars().all(inner) && !text.starts_with('-') && !text.ends_with('-') {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("`{text}` is no namespace; write one name, of lower-case letters, digits and `-`"))
+    }
+}
+
+fn namespaced_name(text: &str) -> Result<String, String> {
+    match text.split_once('/') {
+        Some((of, name)) if namespace(of).is_ok() && !name.is_empty() && !name.contains('/') => Ok(text.to_owned()),
+        Some(_) | None => Err(format!("`{text}` is no Certificate; write NAMESPACE/NAME")),
+    }
+}
+
 fn connections(text: &str) -> Result<usize, String> {
     // Room above it for those that are told to come again.
     const MOST: usize = 1_000_000;
@@ -270,6 +304,18 @@ mod tests {
         }
         for text in ["", "6Mi", "64MB", "64M", "-1", "17179869184Gi", "9007199254740992Ki"] {
             assert!(bytes(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_the_api_server_would_refuse_is_refused_first() {
+        assert_eq!(namespace("team-a1"), Ok("team-a1".to_owned()));
+        for text in ["", "A", "-a", "a-", "a,b", "a/b", "a.b", &"a".repeat(64)] {
+            assert!(namespace(text).is_err_and(|it| it.contains(&format!("`{text}`"))), "{text}");
+        }
+        assert_eq!(namespaced_name("a/b.c"), Ok("a/b.c".to_owned()));
+        for text in ["", "a", "a/", "/b", "a/b/c", "A/b"] {
+            assert!(namespaced_name(text).is_err(), "{text}");
         }
     }
 

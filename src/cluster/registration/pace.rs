@@ -1,0 +1,120 @@
+//! When to write: at once where we want something else than before, more and more slowly where somebody keeps writing
+//! something else than we do.
+//!
+//! Two replicas that want different things, as in the middle of an upgrade, would otherwise write as fast as they can.
+
+use std::time::{Duration, Instant};
+
+/// Least time between two rounds of writes.
+const BETWEEN: Duration = Duration::from_millis(500);
+
+/// Drift is left alone for so long: a replica that hears of a CRD a moment later than another must not undo what that one
+/// has registered.
+const SETTLE: Duration = Duration::from_secs(1);
+
+/// So long at the most, which leaves room to notice drift within what is promised: 10 s.
+const LONGEST: Duration = Duration::from_secs(7);
+
+/// So long without drift, and the next counts as the first.
+const CALM: Duration = Duration::from_mins(1);
+
+/// What was written, and what came of it.
+#[derive(Debug, Default)]
+pub(super) struct Pace {
+    written: Option<Instant>,
+    /// Since when what is stored differs, although we want nothing new.
+    drifted: Option<Instant>,
+    /// Drift put right without a calm time between.
+    corrections: u32,
+    corrected: Option<Instant>,
+}
+
+impl Pace {
+    /// Everything is as it should be.
+    pub(super) fn in_step(&mut self) {
+        self.drifted = None;
+    }
+
+    /// Something is to be written: when.
+    pub(super) fn due(&mut self, drift: bool, now: Instant) -> Instant {
+        let free = self.written.map_or(now, |written| written + BETWEEN);
+        if !drift {
+            return free;
+        }
+        if self.corrected.is_some_and(|corrected| now.saturating_duration_since(corrected) > CALM) {
+            self.corrections = 0;
+        }
+        let since = *self.drifted.get_or_insert(now);
+        let wait = SETTLE.saturating_mul(2_u32.saturating_pow(self.corrections.saturating_sub(1))).min(LONGEST);
+        free.max(since + wait)
+    }
+
+    /// It was written.
+    pub(super) fn wrote(&mut self, drift: bool, now: Instant) {
+        self.written = Some(now);
+        self.drifted = None;
+        if drift {
+            self.corrections = self.corrections.saturating_add(1);
+            self.corrected = Some(now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROMISED: Duration = Duration::from_secs(10);
+
+    #[test]
+    fn what_we_want_anew_is_written_at_once_and_not_more_than_twice_a_second() {
+        let mut pace = Pace::default();
+        let mut now = Instant::now();
+        let start = now;
+        assert_eq!(pace.due(false, now), now);
+        for _ in 0..20 {
+            pace.wrote(false, now);
+            now = pace.due(false, now);
+        }
+        assert_eq!(now - start, Duration::from_secs(10));
+    }
+
+    #[test]
+    fn drift_is_put_right_within_two_seconds_at_first_and_within_ten_always() {
+        let mut pace = Pace::default();
+        let mut now = Instant::now();
+        let mut waits = Vec::new();
+        for _ in 0..10 {
+            let due = pace.due(true, now);
+            // Looking again changes nothing.
+            assert_eq!(pace.due(true, due), due);
+            waits.push(due - now);
+            now = due;
+            pace.wrote(true, now);
+        }
+        assert!(waits[0] < Duration::from_secs(2) && waits[1] < Duration::from_secs(2), "{waits:?}");
+        assert!(waits.is_sorted() && waits[9] < PROMISED, "{waits:?}");
+        assert!(waits[4] > Duration::from_secs(5), "a quarrel slows down: {waits:?}");
+    }
+
+    #[test]
+    fn after_a_calm_time_drift_is_put_right_as_soon_as_the_first_time() {
+        let mut pace = Pace::default();
+        let now = Instant::now();
+        for _ in 0..10 {
+            pace.wrote(true, now);
+        }
+        let later = now + CALM + Duration::from_secs(1);
+        assert_eq!(pace.due(true, later), later + SETTLE);
+    }
+
+    #[test]
+    fn drift_that_somebody_else_has_put_right_is_forgotten() {
+        let mut pace = Pace::default();
+        let now = Instant::now();
+        pace.due(true, now);
+        pace.in_step();
+        let later = now + Duration::from_secs(30);
+        assert_eq!(pace.due(true, later), later + SETTLE);
+    }
+}

@@ -1,0 +1,268 @@
+//! From a catalog to the rules that send its kinds here, and nothing else.
+
+use crate::catalog::{Catalog, GroupVersionKind};
+use crate::declaration::is_out_of_reach;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is to be sent here. The same catalog always gives the same, in the same order.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Rules {
+    /// Of custom resources.
+    pub(super) custom: Vec<Rule>,
+    /// Of built-in types, and of those that an aggregated server adds.
+    pub(super) builtin: Vec<Rule>,
+    /// What is never sent, although it has unions, and why. Sorted.
+    pub(super) passed_over: Vec<(GroupVersionKind, &'static str)>,
+}
+
+/// One rule of a webhook, every field written out.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Rule {
+    api_groups: [Box<str>; 1],
+    api_versions: Vec<Box<str>>,
+    operations: [&'static str; 2],
+    resources: Vec<Box<str>>,
+    scope: &'static str,
+}
+
+/// Resources (with their subresource) by what else a rule says: group, versions, scope.
+type Groups<'c> = BTreeMap<(&'c str, Vec<&'c str>, &'static str), BTreeSet<String>>;
+
+impl Rules {
+    pub(super) fn of(catalog: &Catalog) -> Self {
+        let mut rules = Self::default();
+        // The versions of each resource: whether it is custom, its group, its path in a rule, its scope.
+        let mut versions: BTreeMap<(bool, &str, String, &'static str), Vec<&str>> = BTreeMap::new();
+        for entry in catalog.entries() {
+            let gvk = entry.gvk();
+            if is_out_of_reach(&gvk.group, &gvk.kind) {
+                rules.passed_over.push((gvk.clone(), "the webhook must not stand in the way of the cluster's repair"));
+                continue;
+            }
+            let Some(resource) = entry.resource() else {
+                rules.passed_over.push((gvk.clone(), "the cluster does not say through which resource it is written"));
+                continue;
+            };
+            let scope = if resource.namespaced { "Namespaced" } else { "Cluster" };
+            for path in entry.written_through() {
+                versions.entry((resource.custom, &gvk.group, path, scope)).or_default().push(&gvk.version);
+            }
+        }
+        let (mut custom, mut builtin) = (Groups::new(), Groups::new());
+        for ((is_custom, group, path, scope), versions) in versions {
+            let groups = if is_custom { &mut custom } else { &mut builtin };
+            groups.entry((group, versions, scope)).or_default().insert(path);
+        }
+        rules.custom = custom.into_iter().map(Rule::new).collect();
+        rules.builtin = builtin.into_iter().map(Rule::new).collect();
+        rules
+    }
+}
+
+impl Rule {
+    fn new(((group, versions, scope), resources): ((&str, Vec<&str>, &'static str), BTreeSet<String>)) -> Self {
+        Self {
+            api_groups: [group.into()],
+            api_versions: versions.into_iter().map(Into::into).collect(),
+            operations: ["CREATE", "UPDATE"],
+            resources: resources.into_iter().map(Into::into).collect(),
+            scope,
+        }
+    }
+
+    /// The rule for declarations themselves.
+    pub(super) fn of_declarations() -> Self {
+        Self {
+            api_groups: ["kube-unions.dev".into()],
+            api_versions: vec!["v1alpha1".into()],
+            operations: ["CREATE", "UPDATE"],
+            resources: vec!["uniondeclarations".into()],
+            scope: "Cluster",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::Builder;
+    use crate::declaration::{Declaration, Definition, OpenApi};
+    use serde_json::{Value, json};
+
+    /// Unions at `spec`, at `status`, or at both.
+    fn schema(at: &[&str]) -> Value {
+        let with = |place: &str| {
+            let mut node = json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}});
+            if at.contains(&place) {
+                node["x-kubernetes-unions"] = json!([{"fields-to-discriminateBy": {"a": "A", "b": "B"}}]);
+            }
+            node
+        };
+        json!({"type": "object", "properties": {"spec": with("spec"), "status": with("status")}})
+    }
+
+    /// A version: its name, where its unions are, whether it has the status subresource.
+    type Version<'v> = (&'v str, &'v [&'v str], bool);
+
+    fn crd(group: &str, kind: &str, scope: &str, versions: &[Version<'_>]) -> Definition {
+        let plural = format!("{}s", kind.to_lowercase());
+        let versions = versions.iter().map(|(name, unions, status)| {
+            let subresources = if *status { json!({"status": {}}) } else { json!({}) };
+            json!({"name": name, "schema": {"openAPIV3Schema": schema(unions)}, "subresources": subresources})
+        });
+        let crd = json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": format!("{plural}.{group}")},
+            "spec": {"group": group, "names": {"kind": kind, "plural": plural}, "scope": scope,
+                     "versions": versions.collect::<Vec<_>>()},
+        });
+        Definition::from_json(&crd.to_string()).unwrap()
+    }
+
+    fn rules(definitions: impl IntoIterator<Item = Definition>) -> Rules {
+        let mut builder = Builder::new();
+        definitions.into_iter().for_each(|definition| builder.apply(definition));
+        let catalog = builder.build();
+        assert!(catalog.faults().iter().all(|fault| fault.declaration.is_some()), "{:#?}", catalog.faults());
+        Rules::of(&catalog)
+    }
+
+    /// `group versions resources scope`, as short as it can be said.
+    fn short(rules: &[Rule]) -> Vec<String> {
+        let line = |rule: &Rule| {
+            assert_eq!(rule.operations, ["CREATE", "UPDATE"]);
+            let [group] = &rule.api_groups;
+            format!("{group} {} {} {}", rule.api_versions.join(","), rule.resources.join(","), rule.scope)
+        };
+        rules.iter().map(line).collect()
+    }
+
+    #[test]
+    fn a_rule_names_what_holds_a_union_and_nothing_else() {
+        let (spec, status, both): (&[&str], &[&str], &[&str]) = (&["spec"], &["status"], &["spec", "status"]);
+        let rows: [(&[Version<'_>], &str, &[&str]); 9] = [
+            (&[("v1", &[], true)], "Namespaced", &[]),
+            (&[("v1", spec, true)], "Namespaced", &["g v1 things Namespaced"]),
+            (&[("v1", spec, true)], "Cluster", &["g v1 things Cluster"]),
+            (&[("v1", status, true)], "Namespaced", &["g v1 things/status Namespaced"]),
+            (&[("v1", status, false)], "Namespaced", &["g v1 things Namespaced"]),
+            (&[("v1", both, true)], "Namespaced", &["g v1 things,things/status Namespaced"]),
+            (&[("v1", both, false)], "Namespaced", &["g v1 things Namespaced"]),
+            (
+                &[("v2", spec, true), ("v1", spec, true), ("v1alpha1", &[], true)],
+                "Namespaced",
+                &["g v1,v2 things Namespaced"],
+            ),
+            (
+                &[("v1", spec, true), ("v2", both, true)],
+                "Namespaced",
+                &["g v1,v2 things Namespaced", "g v2 things/status Namespaced"],
+            ),
+        ];
+        for (versions, scope, want) in rows {
+            let found = rules([crd("g", "Thing", scope, versions)]);
+            assert_eq!(short(&found.custom), want, "{versions:?}");
+            assert!(found.builtin.is_empty() && found.passed_over.is_empty());
+        }
+    }
+
+    #[test]
+    fn what_differs_in_nothing_but_the_resource_is_one_rule_whatever_the_order() {
+        let definitions = || {
+            let v1: &[Version<'_>] = &[("v1", &["spec"], true)];
+            vec![
+                crd("b.example", "Pear", "Namespaced", v1),
+                crd("b.example", "Apple", "Namespaced", v1),
+                crd("b.example", "Fig", "Cluster", v1),
+                crd("b.example", "Plum", "Namespaced", &[("v1beta1", &["spec", "status"], true)]),
+                crd("a.example", "Apple", "Namespaced", v1),
+            ]
+        };
+        let found = rules(definitions());
+        assert_eq!(
+            short(&found.custom),
+            [
+                "a.example v1 apples Namespaced",
+                "b.example v1 figs Cluster",
+                "b.example v1 apples,pears Namespaced",
+                "b.example v1beta1 plums,plums/status Namespaced",
+            ]
+        );
+        let mut turned = definitions();
+        turned.reverse();
+        assert_eq!(rules(turned), found);
+        assert_eq!(
+            serde_json::to_value(&found.custom[3]).unwrap(),
+            json!({"apiGroups": ["b.example"], "apiVersions": ["v1beta1"], "operations": ["CREATE", "UPDATE"],
+                   "resources": ["plums", "plums/status"], "scope": "Namespaced"})
+        );
+    }
+
+    /// A kind as the OpenAPI document of its group has it, with one union declared at `spec`.
+    fn builtin(group: &str, kind: &str, path: Option<&str>) -> Definition {
+        let gvk = json!({"group": group, "version": "v1", "kind": kind});
+        let mut described = schema(&[]);
+        described["x-kubernetes-group-version-kind"] = json!([gvk]);
+        let mut document = json!({"openapi": "3.0.0", "components": {"schemas": {"it": described}}, "paths": {}});
+        if let Some(path) = path {
+            document["paths"][path] = json!({"put": {"x-kubernetes-group-version-kind": gvk}});
+        }
+        let document = OpenApi::parse(&document.to_string()).unwrap();
+        let mut definition = Definition::from_openapi([&document], group, kind, false).unwrap();
+        let declaration = json!({
+            "apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "metadata": {"name": "it"},
+            "spec": {"target": {"group": group, "kind": kind},
+                     "unions": [{"path": "spec", "fieldsToDiscriminateBy": {"a": "A", "b": "B"}}]},
+        });
+        let (declaration, faults) = Declaration::from_json(&declaration.to_string()).unwrap();
+        assert!(faults.is_empty() && definition.declare(&declaration));
+        definition
+    }
+
+    #[test]
+    fn built_in_types_are_apart() {
+        let found = rules([
+            builtin("apps", "Deployment", Some("/apis/apps/v1/namespaces/{namespace}/deployments/{name}")),
+            builtin("", "PersistentVolume", Some("/api/v1/persistentvolumes/{name}")),
+            crd("g", "Thing", "Namespaced", &[("v1", &["spec"], true)]),
+        ]);
+        assert_eq!(short(&found.builtin), [" v1 persistentvolumes Cluster", "apps v1 deployments Namespaced"]);
+        assert_eq!(short(&found.custom), ["g v1 things Namespaced"]);
+    }
+
+    #[test]
+    fn what_keeps_a_cluster_alive_is_never_sent_whatever_is_declared() {
+        let kinds = [
+            ("coordination.k8s.io", "Lease", "/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}"),
+            ("", "Event", "/api/v1/namespaces/{namespace}/events/{name}"),
+            ("", "Node", "/api/v1/nodes/{name}"),
+            ("authentication.k8s.io", "TokenReview", "/apis/authentication.k8s.io/v1/tokenreviews/{name}"),
+        ];
+        let found = rules(kinds.map(|(group, kind, path)| builtin(group, kind, Some(path))));
+        assert!(found.custom.is_empty() && found.builtin.is_empty());
+        assert_eq!(found.passed_over.len(), kinds.len());
+        let own = rules([crd("kube-unions.dev", "UnionDeclaration", "Cluster", &[("v1alpha1", &["spec"], true)])]);
+        assert!(own.custom.is_empty() && own.passed_over.len() == 1);
+    }
+
+    #[test]
+    fn a_kind_that_has_no_resource_is_named_and_left_out() {
+        let found = rules([builtin("", "Binding", None)]);
+        assert!(found.builtin.is_empty());
+        assert_eq!(found.passed_over[0].0.to_string(), "v1, Kind=Binding");
+    }
+
+    #[test]
+    fn two_thousand_kinds_in_as_many_groups_fit_into_one_request() {
+        let definitions = (0..2_000).map(|number| {
+            let group = format!("group-{number:04}.of-a-vendor.example.com");
+            crd(&group, "SomeCustomThing", "Namespaced", &[("v1", &["spec", "status"], true)])
+        });
+        let found = rules(definitions);
+        assert_eq!(found.custom.len(), 2_000);
+        let size = serde_json::to_string(&found.custom).unwrap().len();
+        assert!(size < 1 << 20, "{size} bytes, while etcd takes 1.5 MiB");
+    }
+}

@@ -1,0 +1,345 @@
+//! The webhook registers itself, with the rights that it needs and no others, and keeps what it has registered true.
+//!
+//! Its Service is of type `ExternalName` and leads to loopback, so that the API server finds it as it finds any Service. The
+//! names of the configurations are fixed: every test has a cluster of its own.
+
+mod drift;
+mod rights;
+mod trust;
+
+use std::io::{self, Write as _};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::builtin::wait_for_verdict;
+use crate::cluster::Cluster;
+use crate::http::Answer;
+use crate::kind::Kind;
+use crate::wait::{eventually, for_some};
+
+/// What registration may take after a change.
+const PROMISED: Duration = Duration::from_secs(10);
+
+/// For what the API server does in the background; far more than it takes.
+const SETTLED: Duration = Duration::from_secs(30);
+
+const KINDS: [&str; 2] = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
+
+/// The Service, and the rights to look at declarations and definitions, which every webhook under test has already.
+const SERVICE: &str = "
+apiVersion: v1
+kind: Namespace
+metadata: {name: kube-unions}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: kube-unions, namespace: kube-unions}
+spec: {type: ExternalName, externalName: localhost}
+";
+
+/// All that registration needs beside.
+const RIGHTS: &str = "
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: kube-unions-registration}
+rules:
+- apiGroups: [admissionregistration.k8s.io]
+  resources: [mutatingwebhookconfigurations, validatingwebhookconfigurations]
+  resourceNames: [kube-unions]
+  verbs: [get, list, watch, create, patch]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: kube-unions-registration}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: kube-unions-registration}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: kube-unions}]
+";
+
+fn with_rights() -> String {
+    format!("{SERVICE}---{RIGHTS}")
+}
+
+fn get(cluster: &Cluster, plural: &str) -> Answer {
+    let path = format!("/apis/admissionregistration.k8s.io/v1/{plural}/kube-unions");
+    cluster.control_plane.client().get(&path).expect("the API server answers")
+}
+
+/// A configuration without what the API server adds to any object; the bundle of each entry is checked, and `CA` here.
+fn configuration(cluster: &Cluster, plural: &str) -> Option<Value> {
+    let answer = get(cluster, plural);
+    if answer.status == 404 {
+        return None;
+    }
+    assert!(answer.is_success(), "{answer:?}");
+    let mut object = answer.body;
+    let metadata = object["metadata"].as_object_mut().unwrap();
+    metadata.retain(|field, _| ["name", "labels", "annotations"].contains(&field.as_str()));
+    for webhook in object["webhooks"].as_array_mut().into_iter().flatten() {
+        let bundle = webhook["clientConfig"]["caBundle"].take();
+        let is_ours = certificates(&decoded(&bundle)) == certificates(cluster.webhook.ca());
+        webhook["clientConfig"]["caBundle"] = if is_ours { json!("CA") } else { bundle };
+    }
+    Some(object)
+}
+
+fn configurations(cluster: &Cluster) -> [Option<Value>; 2] {
+    KINDS.map(|plural| configuration(cluster, plural))
+}
+
+fn versions(cluster: &Cluster) -> [Value; 2] {
+    KINDS.map(|plural| get(cluster, plural).body["metadata"]["resourceVersion"].clone())
+}
+
+fn decoded(base64: &Value) -> String {
+    use ::base64::Engine as _;
+    let bytes = ::base64::prelude::BASE64_STANDARD.decode(base64.as_str().unwrap_or_default()).unwrap();
+    String::from_utf8(bytes).unwrap()
+}
+
+/// The certificates of a PEM text, whatever the lines, sorted.
+fn certificates(pem: &str) -> Vec<String> {
+    let mut all: Vec<String> = pem
+        .split("-----BEGIN CERTIFICATE-----")
+        .skip(1)
+        .map(|rest| rest.split("-----END").next().unwrap().split_whitespace().collect())
+        .collect();
+    all.sort();
+    all
+}
+
+fn rule(group: &str, version: &str, resources: &[&str], scope: &str) -> Value {
+    json!({"apiGroups": [group], "apiVersions": [version], "operations": ["CREATE", "UPDATE"],
+           "resources": resources, "scope": scope})
+}
+
+/// An entry, whole.
+fn entry(cluster: &Cluster, name: &str, rules: &[Value], failure_policy: &str) -> Value {
+    let path = if name.starts_with("mutate") { "/mutate" } else { "/validate" };
+    let mut entry = json!({
+        "name": name,
+        "clientConfig": {
+            "caBundle": "CA",
+            "service": {"namespace": "kube-unions", "name": "kube-unions", "path": path, "port": cluster.webhook.port()},
+        },
+        "rules": rules,
+        "failurePolicy": failure_policy,
+        "matchPolicy": "Equivalent",
+        "namespaceSelector": {"matchExpressions": [
+            {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", "kube-unions", "left-alone"]},
+            {"key": "kube-unions.dev/enforcement", "operator": "NotIn", "values": ["disabled"]},
+        ]},
+        "objectSelector": {},
+        "sideEffects": "None",
+        "timeoutSeconds": 5,
+        "admissionReviewVersions": ["v1"],
+    });
+    if path == "/mutate" {
+        entry["reinvocationPolicy"] = json!("IfNeeded");
+    }
+    entry
+}
+
+fn declarations_entry(cluster: &Cluster) -> Value {
+    let rules = [rule("kube-unions.dev", "v1alpha1", &["uniondeclarations"], "Cluster")];
+    entry(cluster, "declarations.kube-unions.dev", &rules, "Ignore")
+}
+
+/// A whole configuration.
+fn whole(plural: &str, webhooks: &[Value]) -> Value {
+    let kind = if plural == KINDS[0] { "MutatingWebhookConfiguration" } else { "ValidatingWebhookConfiguration" };
+    let mut object = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": kind,
+        "metadata": {
+            "name": "kube-unions",
+            "labels": {"app.kubernetes.io/name": "kube-unions", "app.kubernetes.io/managed-by": "kube-unions"},
+        },
+    });
+    if !webhooks.is_empty() {
+        object["webhooks"] = json!(webhooks);
+    }
+    object
+}
+
+/// Both configurations for rules of custom resources and of built-in types.
+fn both(cluster: &Cluster, custom: &[Value], builtin: &[Value]) -> [Option<Value>; 2] {
+    [("mutate", KINDS[0]), ("validate", KINDS[1])].map(|(phase, plural)| {
+        let mut webhooks = Vec::new();
+        if !custom.is_empty() {
+            webhooks.push(entry(cluster, &format!("{phase}.kube-unions.dev"), custom, "Fail"));
+        }
+        if !builtin.is_empty() {
+            webhooks.push(entry(cluster, &format!("{phase}.builtin.kube-unions.dev"), builtin, "Ignore"));
+        }
+        if phase == "validate" {
+            webhooks.push(declarations_entry(cluster));
+        }
+        Some(whole(plural, &webhooks))
+    })
+}
+
+/// Waits until the configurations are exactly these; gives how long that took. The order of entries is the API server's.
+#[track_caller]
+fn wait_for(cluster: &Cluster, wanted: &[Option<Value>; 2]) -> Duration {
+    let start = Instant::now();
+    let is_so = || configurations(cluster).map(sorted) == wanted.clone().map(sorted);
+    if !eventually(SETTLED, is_so) {
+        assert_eq!(configurations(cluster).map(sorted), wanted.clone().map(sorted), "\n{}", cluster.webhook.log());
+    }
+    start.elapsed()
+}
+
+fn sorted(configuration: Option<Value>) -> Option<Value> {
+    let mut configuration = configuration?;
+    if let Some(webhooks) = configuration["webhooks"].as_array_mut() {
+        webhooks.sort_by_key(|webhook| webhook["name"].to_string());
+    }
+    Some(configuration)
+}
+
+/// Past the capture of the test harness.
+fn say(line: &str) {
+    let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
+}
+
+fn applied(cluster: &Cluster) -> i64 {
+    cluster.webhook.metric("kube_unions_registration_writes_total{outcome=\"applied\"}")
+}
+
+/// A rollout that no union allows, in a namespace.
+fn bad_rollout(kind: &Kind<'_>, namespace: &str) -> Value {
+    let mut object = kind.object("bad", &json!({"strategy": {"type": "Canary"}}));
+    object["metadata"]["namespace"] = json!(namespace);
+    object
+}
+
+/// What the API server says to a bad rollout, which it does not store.
+fn post_bad(kind: &Kind<'_>, namespace: &str) -> u16 {
+    let path = format!("/apis/{}/v1/namespaces/{namespace}/rollouts?dryRun=All", kind.group());
+    kind.client().post(&path, &bad_rollout(kind, namespace)).map_or(0, |answer| answer.status)
+}
+
+#[test]
+fn the_webhook_registers_exactly_what_has_unions_and_is_asked() {
+    let more = ["--exclude-namespace=left-alone", "--registration-delay=2s"];
+    let Some(cluster) = Cluster::registering(&with_rights(), &more) else { return };
+    let kubectl = cluster.control_plane.kubectl("registration");
+
+    // Nothing has unions: nothing but declarations is checked.
+    let nothing = [None, both(&cluster, &[], &[])[1].clone()];
+    let took = wait_for(&cluster, &nothing);
+    assert!(took > Duration::from_secs(1), "a fresh registration waits for readiness to last: {took:?}");
+    kubectl
+        .apply(
+            r#"{"apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "metadata": {"name": "bad"},
+                   "spec": {"target": {"kind": "Pod"}, "unions": [{"path": "spec"}]}}"#,
+        )
+        .refused("has neither `fieldMembers` nor `fieldsToDiscriminateBy`");
+
+    // A CRD with unions appears.
+    let rollouts = Kind::new(&cluster, "rollout");
+    rollouts.apply_definition();
+    let rollout_rule = rule(rollouts.group(), "v1", &["rollouts"], "Namespaced");
+    let took = wait_for(&cluster, &both(&cluster, std::slice::from_ref(&rollout_rule), &[]));
+    say(&format!("registered {took:?} after the kind was served"));
+    assert!(took < PROMISED);
+    assert!(eventually(SETTLED, || post_bad(&rollouts, "default") == 422), "{}", cluster.webhook.log());
+    rollouts
+        .apply("shop", &json!({"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}}))
+        .accepted();
+    rollouts
+        .merge("shop", &json!({"spec": {"strategy": {"type": "Recreate"}}}))
+        .accepted()
+        .warned(&["spec.strategy.rollingUpdate: cleared because `type` changed to \"Recreate\""]);
+    assert_eq!(rollouts.spec("shop")["strategy"], json!({"type": "Recreate"}));
+
+    // One with a union in its status.
+    let backups = Kind::new(&cluster, "backup");
+    backups.apply_definition();
+    let backup_rule = rule(backups.group(), "v1", &["backups", "backups/status"], "Namespaced");
+    let custom = [rollout_rule, backup_rule];
+    wait_for(&cluster, &both(&cluster, &custom, &[]));
+
+    // A built-in type.
+    let preset = json!({
+        "apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "metadata": {"name": "deployment-strategy"},
+        "spec": {
+            "target": {"group": "apps", "kind": "Deployment"},
+            "unions": [{"path": "spec.strategy", "discriminator": "type",
+                        "fieldMembers": {"RollingUpdate": {"name": "rollingUpdate", "optional": true}, "Recreate": {}}}],
+        },
+    });
+    kubectl.apply(&preset.to_string()).accepted();
+    let builtin = [rule("apps", "v1", &["deployments"], "Namespaced")];
+    wait_for(&cluster, &both(&cluster, &custom, &builtin));
+    kubectl.run(&["create", "deployment", "d", "--image=example.com/app:1"]).accepted();
+    let recreate = ["patch", "deployment", "d", "--type=merge", "-p", r#"{"spec":{"strategy":{"type":"Recreate"}}}"#];
+    assert!(eventually(SETTLED, || kubectl.run(&recreate).succeeded()), "{}", cluster.webhook.log());
+
+    // What keeps a cluster alive is never registered, whatever is declared.
+    let lease = json!({
+        "apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "metadata": {"name": "lease"},
+        "spec": {
+            "target": {"group": "coordination.k8s.io", "kind": "Lease", "versions": ["v1"]},
+            "unions": [{"path": "spec", "fieldsToDiscriminateBy": {"holderIdentity": "A", "strategy": "B"}}],
+        },
+    });
+    let warned = kubectl.apply(&lease.to_string()).accepted();
+    assert!(warned.stderr.contains("never sent to the webhook"), "{}", warned.stderr);
+    let verdict = wait_for_verdict(&kubectl, "lease");
+    assert!(verdict.message.contains("never sent to the webhook"), "{verdict:?}");
+    assert!(eventually(SETTLED, || cluster.webhook.log().contains("never registered, although it has unions")));
+    assert_eq!(cluster.webhook.log().matches("never registered, although it has unions").count(), 1);
+    wait_for(&cluster, &both(&cluster, &custom, &builtin));
+
+    exemptions(&cluster, &rollouts);
+    a_second_replica_writes_nothing(&cluster);
+
+    // The last unions go.
+    kubectl.run(&["delete", "uniondeclarations", "--all"]).accepted();
+    wait_for(&cluster, &both(&cluster, &custom, &[]));
+    rollouts.delete_definition();
+    backups.delete_definition();
+    let nothing = [Some(whole(KINDS[0], &[])), nothing[1].clone()];
+    wait_for(&cluster, &nothing);
+    kubectl.run(&["delete", "crd", "uniondeclarations.kube-unions.dev"]).accepted();
+    wait_for(&cluster, &KINDS.map(|plural| Some(whole(plural, &[]))));
+    assert_eq!(cluster.webhook.metric("kube_unions_registered"), 1);
+    assert_eq!(cluster.webhook.metric("kube_unions_registration_writes_total{outcome=\"failed\"}"), 0);
+}
+
+fn exemptions(cluster: &Cluster, rollouts: &Kind<'_>) {
+    let kubectl = cluster.control_plane.kubectl("registration");
+    for namespace in ["left-alone", "disabled"] {
+        kubectl.run(&["create", "namespace", namespace]).accepted();
+    }
+    assert_eq!(post_bad(rollouts, "disabled"), 422);
+    kubectl.run(&["label", "namespace", "disabled", "kube-unions.dev/enforcement=disabled"]).accepted();
+    for namespace in ["disabled", "left-alone", "kube-system", "kube-unions"] {
+        assert!(eventually(SETTLED, || post_bad(rollouts, namespace) == 201), "{namespace} is left alone");
+    }
+    kubectl.run(&["label", "namespace", "disabled", "kube-unions.dev/enforcement-"]).accepted();
+    assert!(eventually(SETTLED, || post_bad(rollouts, "disabled") == 422), "a namespace that is no longer exempt");
+}
+
+fn a_second_replica_writes_nothing(cluster: &Cluster) {
+    let replica = cluster.webhook.replica(&[]).unwrap();
+    assert!(eventually(SETTLED, || replica.metric("kube_unions_registered") == 1), "{}", replica.log());
+    let (before, written) = (versions(cluster), applied(cluster));
+    // Both look at the configurations every few seconds.
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(10) {
+        assert_eq!(versions(cluster), before, "{}\n{}", cluster.webhook.log(), replica.log());
+        thread::sleep(Duration::from_millis(200));
+    }
+    assert_eq!(replica.metric("kube_unions_registration_writes_total{outcome=\"applied\"}"), 0);
+    assert_eq!(applied(cluster), written);
+}
+
+/// The first answer that is there.
+#[track_caller]
+fn wait_for_some<T>(what: &str, question: impl FnMut() -> Option<T>) -> T {
+    for_some(SETTLED, question).unwrap_or_else(|| panic!("{what}"))
+}

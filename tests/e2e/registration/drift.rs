@@ -1,0 +1,246 @@
+//! What others change of the configurations is put right, by one replica or several, and flags that say otherwise count.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::{
+    KINDS, PROMISED, SETTLED, applied, both, certificates, configurations, decoded, entry, get, post_bad, rule, say,
+    wait_for, wait_for_some, with_rights,
+};
+use crate::cluster::Cluster;
+use crate::kind::Kind;
+use crate::kubectl::Kubectl;
+use crate::pki::Authority;
+use crate::wait::eventually;
+
+const MORE: [&str; 1] = ["--exclude-namespace=left-alone"];
+
+/// What is done to both configurations at a time: a JSON Patch of the mutating one, and one of the validating one;
+/// `{entry}` is the position of the entry for custom resources.
+const CHANGES: [(&str, &str, &str); 7] = [
+    (
+        "rules edited; rules removed",
+        r#"{"op": "replace", "path": "/webhooks/{entry}/rules/0/resources", "value": ["*"]}"#,
+        r#"{"op": "remove", "path": "/webhooks/{entry}/rules"}"#,
+    ),
+    (
+        "failurePolicy changed; caBundle removed",
+        r#"{"op": "replace", "path": "/webhooks/{entry}/failurePolicy", "value": "Ignore"}"#,
+        r#"{"op": "remove", "path": "/webhooks/{entry}/clientConfig/caBundle"}"#,
+    ),
+    (
+        "matchConditions added",
+        r#"{"op": "add", "path": "/webhooks/{entry}/matchConditions", "value": [{"name": "never", "expression": "false"}]}"#,
+        r#"{"op": "add", "path": "/webhooks/{entry}/matchConditions", "value": [{"name": "never", "expression": "false"}]}"#,
+    ),
+    (
+        "namespaceSelector narrowed; objectSelector narrowed",
+        r#"{"op": "add", "path": "/webhooks/{entry}/namespaceSelector/matchLabels", "value": {"a": "b"}}"#,
+        r#"{"op": "add", "path": "/webhooks/{entry}/objectSelector", "value": {"matchLabels": {"a": "b"}}}"#,
+    ),
+    (
+        "led elsewhere; wrong port",
+        r#"{"op": "replace", "path": "/webhooks/{entry}/clientConfig", "value": {"url": "https://127.0.0.1:1/mutate"}}"#,
+        r#"{"op": "replace", "path": "/webhooks/{entry}/clientConfig/service/port", "value": 1}"#,
+    ),
+    (
+        "labels removed; cert-manager's annotation added",
+        r#"{"op": "remove", "path": "/metadata/labels"}"#,
+        r#"{"op": "add", "path": "/metadata/annotations", "value": {"cert-manager.io/inject-ca-from": "a/b"}}"#,
+    ),
+    (
+        "timeout changed; an entry removed",
+        r#"{"op": "replace", "path": "/webhooks/{entry}/timeoutSeconds", "value": 30}"#,
+        r#"{"op": "remove", "path": "/webhooks/{entry}"}"#,
+    ),
+];
+
+#[test]
+fn what_others_change_is_put_right_within_ten_seconds() {
+    let Some(mut cluster) = Cluster::registering(&with_rights(), &MORE) else { return };
+    let kubectl = cluster.control_plane.kubectl("registration");
+    let group = {
+        let rollouts = Kind::new(&cluster, "rollout");
+        rollouts.apply_definition();
+        rollouts.group().to_owned()
+    };
+    let rules = [rule(&group, "v1", &["rollouts"], "Namespaced")];
+    let wanted = both(&cluster, &rules, &[]);
+    wait_for(&cluster, &wanted);
+
+    let mut longest = Duration::ZERO;
+    let mut put_right = |cluster: &Cluster, what: &str| {
+        let took = wait_for(cluster, &wanted);
+        say(&format!("put right after {:>5} ms: {what}", took.as_millis()));
+        assert!(took < PROMISED, "{what}: {took:?}");
+        longest = longest.max(took);
+    };
+    // Drift again and again is put right ever more slowly, and always within what is promised.
+    for (what, mutating, validating) in CHANGES {
+        patch(&cluster, &kubectl, "mutating", mutating);
+        patch(&cluster, &kubectl, "validating", validating);
+        assert!(configurations(&cluster).iter().zip(&wanted).all(|(found, wanted)| found != wanted), "{what}");
+        put_right(&cluster, what);
+    }
+    kubectl.run(&["delete", &KINDS.join(","), "kube-unions"]).accepted();
+    put_right(&cluster, "both deleted");
+    say(&format!("longest: {longest:?}"));
+
+    wrong_bundle(&cluster, &kubectl, &wanted);
+    other_entries(&cluster, &kubectl, &wanted);
+    applied_by_hand(&cluster, &kubectl, &rules, &wanted);
+
+    cluster.control_plane.stop_api_server();
+    cluster.control_plane.start_api_server();
+    kubectl.run(&["delete", &KINDS.join(","), "kube-unions"]).accepted();
+    let took = wait_for(&cluster, &wanted);
+    say(&format!("put right after {:>5} ms: both deleted after a restart of the API server", took.as_millis()));
+    let rollouts = Kind::in_group(&cluster, "rollout", group);
+    assert!(eventually(SETTLED, || post_bad(&rollouts, "default") == 422));
+    flags(&mut cluster, &kubectl, &wanted);
+}
+
+fn patch(cluster: &Cluster, kubectl: &Kubectl, which: &str, change: &str) {
+    let plural = format!("{which}webhookconfigurations");
+    let webhooks = get(cluster, &plural).body["webhooks"].as_array().unwrap().clone();
+    let is_custom =
+        |name: &Value| ["mutate.kube-unions.dev", "validate.kube-unions.dev"].map(Value::from).contains(name);
+    let position = webhooks.iter().position(|webhook| is_custom(&webhook["name"])).unwrap();
+    let change = format!("[{}]", change.replace("{entry}", &position.to_string()));
+    kubectl.run(&["patch", &plural, "kube-unions", "--type=json", "-p", &change]).accepted();
+}
+
+/// Another CA in the place of ours: ours is back at once, the other stays for a while.
+fn wrong_bundle(cluster: &Cluster, kubectl: &Kubectl, wanted: &[Option<Value>; 2]) {
+    use ::base64::Engine as _;
+    let other = Authority::new("somebody else");
+    let bundle = ::base64::prelude::BASE64_STANDARD.encode(other.pem());
+    let start = Instant::now();
+    let change = json!({"op": "replace", "path": "/webhooks/{entry}/clientConfig/caBundle", "value": bundle});
+    patch(cluster, kubectl, "mutating", &change.to_string());
+    let all = certificates(&format!("{}{}", other.pem(), cluster.webhook.ca()));
+    let held = |plural: &str| -> Vec<Vec<String>> {
+        let webhooks = get(cluster, plural).body["webhooks"].as_array().unwrap().clone();
+        webhooks.iter().map(|webhook| certificates(&decoded(&webhook["clientConfig"]["caBundle"]))).collect()
+    };
+    let is_back = || KINDS.iter().all(|plural| held(plural).iter().all(|held| *held == all));
+    assert!(eventually(PROMISED, is_back), "{}", cluster.webhook.log());
+    say(&format!("put right after {:>5} ms: another CA", start.elapsed().as_millis()));
+    // Until then nobody would take it away; a fresh pair of configurations has ours alone.
+    kubectl.run(&["delete", &KINDS.join(","), "kube-unions"]).accepted();
+    wait_for(cluster, wanted);
+}
+
+/// Entries that lead here under other names go, those of others stay.
+fn other_entries(cluster: &Cluster, kubectl: &Kubectl, wanted: &[Option<Value>; 2]) {
+    let add = |name: &str, service: &str| {
+        let mut webhook = entry(cluster, "mutate.else.example", &[rule("", "v1", &["nothings"], "*")], "Ignore");
+        webhook["name"] = json!(name);
+        webhook["clientConfig"]["service"]["name"] = json!(service);
+        webhook["clientConfig"].as_object_mut().unwrap().remove("caBundle");
+        let change = json!([{"op": "add", "path": "/webhooks/-", "value": webhook}]).to_string();
+        kubectl.run(&["patch", KINDS[0], "kube-unions", "--type=json", "-p", &change]).accepted();
+    };
+    add("of-others.else.example", "somebody-else");
+    add("to-us.else.example", "kube-unions");
+    let names = || -> Vec<String> {
+        let webhooks = get(cluster, KINDS[0]).body["webhooks"].as_array().unwrap().clone();
+        webhooks.iter().map(|webhook| webhook["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert!(eventually(PROMISED, || names() == ["mutate.kube-unions.dev", "of-others.else.example"]), "{:?}", names());
+    kubectl.run(&["delete", KINDS[0], "kube-unions"]).accepted();
+    wait_for(cluster, wanted);
+}
+
+/// What somebody has applied under our names is taken over, and goes when it is not wanted.
+fn applied_by_hand(cluster: &Cluster, kubectl: &Kubectl, rules: &[Value], wanted: &[Option<Value>; 2]) {
+    let mut by_hand = both(cluster, rules, &[rule("apps", "v1", &["deployments"], "*")])[0].clone().unwrap();
+    for webhook in by_hand["webhooks"].as_array_mut().unwrap() {
+        webhook["clientConfig"].as_object_mut().unwrap().remove("caBundle");
+        webhook["timeoutSeconds"] = json!(10);
+    }
+    kubectl.run(&["delete", KINDS[0], "kube-unions"]).accepted();
+    // The webhook may be faster; what is applied then is a change.
+    let args = ["apply", "--server-side", "--force-conflicts", "-f", "-"];
+    kubectl.run_with(&args, &by_hand.to_string()).accepted();
+    let took = wait_for(cluster, wanted);
+    say(&format!("put right after {:>5} ms: applied by hand, with an entry too many", took.as_millis()));
+    kubectl.run(&["delete", KINDS[0], "kube-unions"]).accepted();
+    wait_for(cluster, wanted);
+}
+
+fn flags(cluster: &mut Cluster, kubectl: &Kubectl, wanted: &[Option<Value>; 2]) {
+    // Off: entries go but that of declarations.
+    cluster.webhook.stop();
+    let [mutating, validating] = both(cluster, &[], &[]);
+    let off = cluster.webhook.replica(&["--enforcement=off"]).unwrap();
+    wait_for(cluster, &[mutating.clone(), validating.clone()]);
+    assert!(off.log().contains("enforcement is off"), "{}", off.log());
+    drop(off);
+
+    // Not registering: nothing is put right.
+    kubectl.run(&["delete", &KINDS.join(","), "kube-unions"]).accepted();
+    let unregistered = cluster.webhook.replica(&["--register=false"]).unwrap();
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(3) {
+        assert_eq!(configurations(cluster), [None, None]);
+        thread::sleep(Duration::from_millis(100));
+    }
+    assert_eq!(unregistered.metric("kube_unions_registered"), 0);
+    drop(unregistered);
+
+    // cert-manager's: nothing fails while there is no bundle, which whoever injects it changes.
+    let injected =
+        cluster.webhook.replica(&["--inject-ca-from=kube-unions/serving", "--registration-delay=0s"]).unwrap();
+    let policy = || {
+        let stored = get(cluster, KINDS[0]).body;
+        let entry = stored["webhooks"].as_array()?.first()?.clone();
+        Some((stored["metadata"]["annotations"].clone(), entry["failurePolicy"].as_str()?.to_owned()))
+    };
+    let (annotations, before) = wait_for_some("it registers", policy);
+    assert_eq!((&annotations["cert-manager.io/inject-ca-from"], &*before), (&json!("kube-unions/serving"), "Ignore"));
+    inject(cluster, kubectl);
+    assert!(eventually(PROMISED, || policy().is_some_and(|(_, policy)| policy == "Fail")), "{}", injected.log());
+    drop(injected);
+
+    // Two that want different things write ever more slowly, not as fast as they can.
+    cluster.webhook.resume().unwrap();
+    wait_for(cluster, wanted);
+    let mut other = cluster.webhook.replica(&["--exclude-namespace=another", "--shutdown-delay=3s"]).unwrap();
+    let written = || other.metric("kube_unions_registration_writes_total{outcome=\"applied\"}") + applied(cluster);
+    let (start, before) = (Instant::now(), written());
+    while start.elapsed() < Duration::from_secs(20) {
+        thread::sleep(Duration::from_millis(500));
+    }
+    let writes = written() - before;
+    say(&format!("two replicas at odds: {writes} writes in 20 s"));
+    assert!((4..=24).contains(&writes), "{writes} writes");
+
+    // One that is told to stop writes nothing any more, while it serves on.
+    cluster.webhook.stop();
+    other.process().terminate();
+    assert!(eventually(SETTLED, || other.ops().get("/readyz").is_ok_and(|answer| answer.status != 200)));
+    kubectl.run(&["delete", &KINDS.join(","), "kube-unions"]).accepted();
+    assert!(other.process().exit_status().is_none(), "it is still draining");
+    while other.process().exit_status().is_none() {
+        assert_eq!(configurations(cluster), [None, None]);
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn inject(cluster: &Cluster, kubectl: &Kubectl) {
+    use ::base64::Engine as _;
+    let bundle = ::base64::prelude::BASE64_STANDARD.encode(cluster.webhook.ca());
+    for plural in KINDS {
+        let count = get(cluster, plural).body["webhooks"].as_array().map_or(0, Vec::len);
+        let operations: Vec<Value> = (0..count)
+            .map(|index| {
+                json!({"op": "add", "path": format!("/webhooks/{index}/clientConfig/caBundle"), "value": bundle})
+            })
+            .collect();
+        let patch = Value::from(operations).to_string();
+        kubectl.run(&["patch", plural, "kube-unions", "--type=json", "-p", &patch]).accepted();
+    }
+}

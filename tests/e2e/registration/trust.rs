@@ -1,0 +1,221 @@
+//! Whom the API server is told to trust, step by step: registration in this process, on a real API server, with what
+//! certificates would say given by hand.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use kube_unions::catalog::Builder;
+use kube_unions::cluster::{
+    BuiltinUnions, Cluster as Watched, Held, Link, Registering, Registration, Signals, Trust, connect,
+};
+use kube_unions::declaration::Definition;
+use kube_unions::telemetry::Metrics;
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+
+use super::{KINDS, PROMISED, certificates, decoded, with_rights};
+use crate::cluster::Cluster;
+use crate::control_plane::ControlPlane;
+use crate::kind::parse;
+use crate::pki::Authority;
+use crate::wait::eventually;
+
+/// Registration that hears what a test says.
+struct Registrar {
+    control_plane: ControlPlane,
+    runtime: Runtime,
+    trust: watch::Sender<Option<Trust>>,
+    held: watch::Receiver<Held>,
+    ready: Arc<AtomicBool>,
+    metrics: Metrics,
+}
+
+impl Registrar {
+    /// With the unions of a sample in force; unready, and nothing known of trust.
+    fn start(control_plane: ControlPlane) -> Self {
+        control_plane.kubectl("setup").apply(&with_rights()).accepted();
+        let runtime = Runtime::new().unwrap();
+        let (trust, _) = watch::channel(None);
+        let (_, held) = watch::channel(Held::default());
+        Self { control_plane, runtime, trust, held, ready: Arc::default(), metrics: Metrics::new() }
+    }
+
+    /// Runs one until the answer is dropped.
+    fn run(&mut self, registering: Registering) -> watch::Sender<Option<Arc<kube_unions::catalog::Catalog>>> {
+        let crd = parse(&std::fs::read_to_string(crate::kind::samples().join("rollout/crd.yaml")).unwrap());
+        let mut builder = Builder::new();
+        builder.apply(Definition::from_json(&crd.to_string()).unwrap());
+        let (catalogs, in_force) = watch::channel(Some(Arc::new(builder.build())));
+        let held = watch::Sender::new(Held::default());
+        self.held = held.subscribe();
+        let ready = Arc::clone(&self.ready);
+        let signals = Signals {
+            catalogs: in_force,
+            trust: self.trust.subscribe(),
+            held,
+            ready: Box::new(move || ready.load(Ordering::Relaxed)),
+            registered: self.metrics.registered().clone(),
+            writes: self.metrics.registration_writes().clone(),
+        };
+        let registration = Registration {
+            registering,
+            service: "kube-unions/kube-unions".parse().unwrap(),
+            excluded_namespaces: Vec::new(),
+            enforcing: true,
+            delay: Duration::ZERO,
+        };
+        let (kubeconfig, metrics) = (self.control_plane.webhook_kubeconfig(), self.metrics.watch_connected().clone());
+        self.runtime.spawn(async move {
+            let link = Link::new(metrics);
+            let client = connect(Some(&kubeconfig), &link).await.unwrap();
+            Watched::new(client, BuiltinUnions::Ignored).register(registration, signals).await;
+        });
+        catalogs
+    }
+
+    fn stored(&self, plural: &str) -> Option<Value> {
+        let path = format!("/apis/admissionregistration.k8s.io/v1/{plural}/kube-unions");
+        let answer = self.control_plane.client().get(&path).unwrap();
+        answer.is_success().then_some(answer.body)
+    }
+
+    /// The `caBundle` of every entry of both configurations, as it is.
+    fn bundles(&self) -> Vec<String> {
+        let webhooks = KINDS.into_iter().filter_map(|plural| self.stored(plural)?["webhooks"].as_array().cloned());
+        webhooks.flatten().map(|webhook| decoded(&webhook["clientConfig"]["caBundle"])).collect()
+    }
+
+    /// Waits until every entry, of which there are so many, holds these certificates, and that has been said.
+    #[track_caller]
+    fn wait_for(&self, entries: usize, pem: &str) {
+        let wanted = certificates(pem);
+        let holds =
+            |bundles: &[String]| bundles.len() == entries && bundles.iter().all(|it| certificates(it) == wanted);
+        let said = || match &*self.held.borrow() {
+            Held::Unknown => false,
+            Held::Nothing => entries == 0,
+            Held::Bundle(pem) => entries > 0 && certificates(pem) == wanted,
+        };
+        let so = eventually(PROMISED, || holds(&self.bundles()) && said());
+        assert!(so, "{:?}\n{:?}", self.bundles(), self.held.borrow());
+    }
+
+    /// Watches that it stays so for longer than it takes to look again.
+    #[track_caller]
+    fn stays(&self, entries: usize, pem: &str) {
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_secs(3) {
+            let bundles = self.bundles();
+            assert!(bundles.len() == entries && bundles.iter().all(|it| certificates(it) == certificates(pem)));
+            thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    fn say(&self, trust: Trust) {
+        self.trust.send_replace(Some(trust));
+    }
+
+    fn set_bundles(&self, pem: &str) {
+        use ::base64::Engine as _;
+        let bundle = ::base64::prelude::BASE64_STANDARD.encode(pem);
+        for plural in KINDS {
+            let patch =
+                json!([{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": bundle}]).to_string();
+            let kubectl = self.control_plane.kubectl("trust");
+            kubectl.run(&["patch", plural, "kube-unions", "--type=json", "-p", &patch]).accepted();
+        }
+    }
+}
+
+#[test]
+fn the_configurations_hold_whom_the_replicas_trust_and_say_so() {
+    let Some(control_plane) = Cluster::control_plane_alone() else { return };
+    let mut it = Registrar::start(control_plane);
+    let [one, two, three] = ["one", "two", "three"].map(Authority::new);
+    let [one, two, three] = [one.pem(), two.pem(), three.pem()];
+    let agreed = |pem: &str| Trust::Agreed(pem.into());
+    let catalogs = it.run(Registering::Everything);
+
+    // Neither without trust nor while it is unready.
+    it.ready.store(true, Ordering::Relaxed);
+    it.wait_for(0, "");
+    it.stays(0, "");
+    it.ready.store(false, Ordering::Relaxed);
+    it.say(agreed(one));
+    it.stays(0, "");
+    it.ready.store(true, Ordering::Relaxed);
+    it.wait_for(2, one);
+    assert_eq!(it.bundles(), [one, one], "what was agreed, to the letter");
+    assert_eq!(it.metrics.registered().get(), 1);
+
+    // A rotation, step by step, and what is not agreed goes.
+    let both = format!("{one}{two}");
+    it.say(agreed(&both));
+    it.wait_for(2, &both);
+    it.set_bundles(three);
+    it.wait_for(2, &both);
+    // Unready since its certificate is not trusted yet: entries that there are must hold it all the same.
+    it.ready.store(false, Ordering::Relaxed);
+    it.say(agreed(two));
+    it.wait_for(2, two);
+    it.ready.store(true, Ordering::Relaxed);
+
+    // Given to this replica alone: what others may serve under stays.
+    it.say(Trust::Local(three.into()));
+    it.wait_for(2, &format!("{two}{three}"));
+    it.say(Trust::Local(one.into()));
+    it.wait_for(2, &format!("{one}{two}{three}"));
+    it.set_bundles("nonsense");
+    it.wait_for(2, one);
+    drop(catalogs);
+
+    bundles_alone(&mut it, one, two);
+}
+
+/// Registered by somebody else, under our names and another.
+fn bundles_alone(it: &mut Registrar, one: &str, two: &str) {
+    let kubectl = it.control_plane.kubectl("trust");
+    let entry = |name: &str| {
+        json!({
+            "name": name, "sideEffects": "None", "admissionReviewVersions": ["v1"], "timeoutSeconds": 7,
+            "clientConfig": {"service": {"namespace": "kube-unions", "name": "kube-unions", "path": "/mutate"}},
+            "rules": [{"apiGroups": ["g.example"], "apiVersions": ["v1"], "resources": ["things"], "operations": ["CREATE"]}],
+        })
+    };
+    let by_hand = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
+        "metadata": {"name": "kube-unions"},
+        "webhooks": [entry("mutate.kube-unions.dev"), entry("of.others.example")],
+    });
+    kubectl.run(&["delete", &KINDS.join(","), "kube-unions"]).accepted();
+    it.say(Trust::Local(one.into()));
+    it.ready.store(false, Ordering::Relaxed);
+    let catalogs = it.run(Registering::Bundles);
+    it.wait_for(0, "");
+    kubectl.run_with(&["create", "-f", "-"], &by_hand.to_string()).accepted();
+    assert!(eventually(PROMISED, || *it.held.borrow() == Held::Bundle("".into())), "{:?}", it.held.borrow());
+    assert_eq!(it.bundles(), ["", ""], "what one replica was given is not for it to say");
+
+    let mut wanted = it.stored(KINDS[0]).unwrap()["webhooks"].take();
+    for pem in [one, two] {
+        it.say(Trust::Agreed(pem.into()));
+        assert!(eventually(PROMISED, || it.bundles() == [pem, ""]), "{:?}", it.bundles());
+        assert!(eventually(
+            PROMISED,
+            || matches!(&*it.held.borrow(), Held::Bundle(held) if certificates(held) == certificates(pem))
+        ));
+    }
+    let mut stored = it.stored(KINDS[0]).unwrap()["webhooks"].take();
+    for webhooks in [&mut wanted, &mut stored] {
+        webhooks[0]["clientConfig"].as_object_mut().unwrap().remove("caBundle");
+    }
+    assert_eq!(stored, wanted, "nothing else is touched");
+    assert!(it.stored(KINDS[1]).is_none(), "nothing is created");
+    kubectl.run(&["delete", KINDS[0], "kube-unions"]).accepted();
+    it.wait_for(0, "");
+    it.stays(0, "");
+    drop(catalogs);
+}
