@@ -5,6 +5,7 @@
 //! Three things are read: CRDs and `UnionDeclaration`s, which are watched, and the OpenAPI documents of built-in types,
 //! which are read when a declaration is about one. One thing is written: the status of `UnionDeclaration`s.
 
+mod call;
 mod connection;
 mod inspect;
 mod known;
@@ -14,12 +15,16 @@ mod schemas;
 mod state;
 mod status;
 mod trust;
+mod unregister;
+mod verify;
 mod watch;
 
 pub use connection::{ConnectError, Link, connect};
 pub use inspect::InspectError;
 pub use schemas::SchemaError;
 pub use trust::{Held, ServiceReference, ServiceReferenceError, Trust};
+pub use unregister::{Registered, UnregisterError, unregister};
+pub use verify::{Step, Trial, VerifyError};
 
 use crate::catalog::Catalog;
 use crate::declaration::Fault;
