@@ -65,7 +65,7 @@ impl Cluster {
 }
 
 /// Whether `KUBE_UNIONS_E2E=skip`; says so, past the capture of the test harness.
-fn is_left_out() -> bool {
+pub(crate) fn is_left_out() -> bool {
     let skip = env::var("KUBE_UNIONS_E2E").is_ok_and(|value| value == "skip");
     if skip {
         let thread = thread::current();
