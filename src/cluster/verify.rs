@@ -9,6 +9,7 @@ use hyper::Method;
 use kube::Client;
 use serde_json::{Value, json};
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time::{Instant, sleep};
 
@@ -22,8 +23,9 @@ const INTERVAL: Duration = Duration::from_millis(250);
 /// Rights that were granted a moment ago reach an API server within so long.
 const RIGHTS_SETTLE: Duration = Duration::from_secs(5);
 
-/// For taking things away, whatever became of the rest.
+/// For taking things away, whatever became of the rest; and where the API server no longer answers at all.
 const CLEANING: Duration = Duration::from_secs(30);
+const CLEANING_UNANSWERED: Duration = Duration::from_secs(5);
 
 /// Why a step failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -44,6 +46,8 @@ pub struct Trial {
     within: Duration,
     /// What its objects' names begin with.
     prefix: String,
+    /// Whether there may be something to take away.
+    touched: AtomicBool,
 }
 
 /// A step of a trial, in the order of [`Step::ALL`].
@@ -84,7 +88,7 @@ impl Trial {
     pub fn new(client: Client, within: Duration) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let prefix = format!("verify-{:x}-{:x}", std::process::id(), now.as_millis());
-        Self { client, started: Instant::now(), within, prefix }
+        Self { client, started: Instant::now(), within, prefix, touched: AtomicBool::new(false) }
     }
 
     /// Takes one step.
@@ -112,17 +116,23 @@ impl Trial {
         }
     }
 
+    /// Whether something may have been made that is to be taken away.
+    pub fn has_left_traces(&self) -> bool {
+        self.touched.load(Ordering::Relaxed)
+    }
+
     /// Deletes the definition, and with it every object, and waits until it is gone.
     pub async fn clean_up(&self) -> Result<(), VerifyError> {
         let started = Instant::now();
         loop {
-            let reason = match call::send(&self.client, Method::DELETE, &definition_path()).await {
+            let (reason, patience) = match call::send(&self.client, Method::DELETE, &definition_path()).await {
                 Err(refused) if refused.is_not_found() => return Ok(()),
                 // Its objects are being deleted.
-                Ok(_) => "it is still there".to_owned(),
-                Err(refused) => refused.to_string(),
+                Ok(_) => ("it is still there".to_owned(), CLEANING),
+                Err(refused) if refused.code().is_none() => (refused.to_string(), CLEANING_UNANSWERED),
+                Err(refused) => (refused.to_string(), CLEANING),
             };
-            if started.elapsed() >= CLEANING {
+            if started.elapsed() >= patience {
                 return Err(VerifyError::Untried(format!(
                     "{reason}; delete it yourself: `kubectl delete customresourcedefinition {PLURAL}.{GROUP}`"
                 )));
@@ -133,7 +143,12 @@ impl Trial {
 
     async fn define(&self) -> Result<Seen, Refused> {
         let path = format!("{}?fieldManager={FIELD_MANAGER}&force=true", definition_path());
-        let found = call::write(&self.client, Method::PATCH, &path, APPLY, &definition()).await?;
+        let found = call::write(&self.client, Method::PATCH, &path, APPLY, &definition()).await;
+        // What was not answered may have been done.
+        if found.as_ref().err().is_none_or(|refused| refused.code().is_none()) {
+            self.touched.store(true, Ordering::Relaxed);
+        }
+        let found = found?;
         if found.pointer("/metadata/deletionTimestamp").is_some() {
             return Ok(not_yet("the definition of an earlier trial is still being deleted"));
         }
