@@ -23,7 +23,6 @@ fn each_metric_that_is_asked_for_is_one_of_the_webhooks_or_of_an_api_servers() {
     let metrics = cluster.webhook.ops().get("/metrics").unwrap();
     let families = metrics.text().lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
     let known: BTreeSet<&str> = families.chain(OF_THE_API_SERVER).collect();
-    let mut asked = BTreeSet::new();
     for expression in alerts().iter().map(|alert| text(alert, "expr")).chain(queries()) {
         let metrics = metrics_in(&expression);
         assert!(!metrics.is_empty(), "no metric in {expression}");
@@ -31,11 +30,7 @@ fn each_metric_that_is_asked_for_is_one_of_the_webhooks_or_of_an_api_servers() {
             let suffixes = ["_total", "_bucket", "_info"];
             let family = suffixes.iter().find_map(|suffix| metric.strip_suffix(suffix)).unwrap_or(&metric);
             assert!(known.contains(family), "nobody has the metric {metric}: {expression}");
-            asked.insert(family.to_owned());
         }
-    }
-    for family in known {
-        assert!(asked.contains(family), "neither an alert nor the dashboard shows {family}");
     }
 }
 
