@@ -10,6 +10,7 @@
 mod api_server;
 mod bad_input;
 mod cases;
+mod chart;
 #[cfg(feature = "cli")]
 mod cli;
 #[cfg(feature = "server")]

@@ -41,8 +41,7 @@ impl Release {
         let kubectl = control_plane.kubectl("release");
         // What every other test needs, and this one installs.
         kubectl.run(&["delete", "clusterrolebinding", "webhook-under-test"]).accepted();
-        kubectl.run(&["delete", "clusterrole", "--all", "--selector=app.kubernetes.io/name=kube-unions"]);
-        kubectl.run(&["delete", "clusterrole", "kube-unions", "--ignore-not-found"]).accepted();
+        kubectl.run(&["delete", "clusterrole", "kube-unions"]).accepted();
         let helm = Helm::of_cluster(control_plane.admin_kubeconfig());
         Some(Self { control_plane, kubectl, helm })
     }

@@ -6,7 +6,7 @@ use serde_json::{Deserializer, Value, json};
 
 use super::helm::Helm;
 use super::is_hook;
-use super::rendering::rows;
+use super::rendering::{Row, rows};
 use crate::cluster::Cluster;
 use crate::kind::documents;
 use crate::kubectl::Kubectl;
@@ -14,6 +14,9 @@ use crate::wait::for_some;
 
 /// The kinds of others that the chart makes objects of.
 const OTHERS: &str = include_str!("crds.yaml");
+
+/// A namespace of these tests' own, as strict as one gets.
+const NAMESPACE: &str = "chart-dry-run";
 
 /// For what the API server does in the background; far more than it takes.
 const SETTLED: Duration = Duration::from_secs(20);
@@ -34,7 +37,7 @@ const OF_THE_CLUSTER: [&str; 6] = [
 fn every_object_of_every_row_is_accepted_without_a_warning() {
     let Some((kubectl, helm)) = prepared() else { return };
     for row in rows() {
-        let objects = json!({"apiVersion": "v1", "kind": "List", "items": helm.render(&row.values)});
+        let objects = json!({"apiVersion": "v1", "kind": "List", "items": rendered(&helm, &row)});
         let applied =
             kubectl.run_with(&["apply", "--dry-run=server", "--validate=strict", "-f", "-"], &objects.to_string());
         println!("{}", row.what);
@@ -46,7 +49,7 @@ fn every_object_of_every_row_is_accepted_without_a_warning() {
 fn nothing_is_filled_in_that_could_have_been_written() {
     let Some((kubectl, helm)) = prepared() else { return };
     for row in rows() {
-        let rendered: Vec<Value> = helm.render(&row.values).into_iter().filter(|object| !is_hook(object)).collect();
+        let rendered: Vec<Value> = rendered(&helm, &row).into_iter().filter(|object| !is_hook(object)).collect();
         let mut renamed = rendered.clone();
         for object in &mut renamed {
             // Created, not applied, so that what other tests have written is of no account.
@@ -94,15 +97,20 @@ fn compare(kind: &str, at: &str, rendered: Option<&Value>, stored: &Value, fille
     }
 }
 
-/// A kubectl, the release's namespace as strict as it gets, and the kinds of others.
+/// A row's objects, in the namespace of these tests.
+fn rendered(helm: &Helm, row: &Row) -> Vec<Value> {
+    let namespace = format!("--namespace={NAMESPACE}");
+    documents(&helm.template(&row.values, &[&namespace]).accepted().stdout)
+}
+
+/// A kubectl, the namespace, and the kinds of others.
 fn prepared() -> Option<(Kubectl, Helm)> {
     let cluster = Cluster::shared()?;
     let kubectl = cluster.control_plane.kubectl("chart");
     let labels = json!({
         "pod-security.kubernetes.io/enforce": "restricted", "pod-security.kubernetes.io/warn": "restricted",
     });
-    let namespace =
-        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-unions", "labels": labels}});
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": labels}});
     // Tests that run side by side may both be first.
     kubectl.run_with(&["apply", "--server-side", "-f", "-"], &namespace.to_string()).accepted();
     kubectl.run_with(&["apply", "--server-side", "-f", "-"], OTHERS).accepted();
