@@ -1,10 +1,12 @@
 //! A release on a real API server: installed, tried, changed, rolled back, uninstalled.
 //!
-//! No node runs the pods. What each would run is run here, with its arguments and with the token of its ServiceAccount.
+//! No node runs the pods. The tests stand in for one where helm waits for a hook: they run its command, with its arguments
+//! and with the token of its ServiceAccount, and report how it ended.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -13,10 +15,10 @@ use super::helm::Helm;
 use super::{CHART, RELEASE, arguments, id};
 use crate::cluster::is_left_out;
 use crate::control_plane::ControlPlane;
-use crate::http::Client;
+use crate::http::{Answer, Client};
 use crate::kind::documents;
 use crate::kubectl::{Kubectl, Output};
-use crate::wait::eventually;
+use crate::wait::{eventually, for_some};
 use crate::webhook::{Webhook, kube_unions};
 
 /// For what happens in the background; far more than it takes.
@@ -54,28 +56,44 @@ impl Release {
         self.helm(&["install", RELEASE, CHART, "--create-namespace"], values).accepted()
     }
 
-    /// What helm would install for a hook, in helm's own words, and then the arguments of what it would run.
-    fn begin_hook(&self, event: &str) -> Vec<String> {
+    /// Gives the account of a hook its rights, as helm does when the hook's moment has come.
+    fn prepare_hook(&self, event: &str) {
         let hooks = documents(&self.helm(&["get", "hooks", RELEASE], &Value::Null).accepted().stdout);
-        let mut hooks: Vec<_> =
-            hooks.into_iter().filter(|hook| hook["metadata"]["annotations"]["helm.sh/hook"] == event).collect();
-        assert!(!hooks.is_empty(), "there is a hook for {event}");
-        let run = hooks.iter().position(|hook| matches!(hook["kind"].as_str(), Some("Job" | "Pod"))).unwrap();
-        let run = hooks.remove(run);
+        let of_the_event = |hook: &Value| hook["metadata"]["annotations"]["helm.sh/hook"] == event;
+        let runs = |hook: &Value| matches!(hook["kind"].as_str(), Some("Job" | "Pod"));
+        let hooks: Vec<_> = hooks.into_iter().filter(|hook| of_the_event(hook) && !runs(hook)).collect();
+        assert_eq!(hooks.len(), 3, "an account, a role and a binding for {event}");
         self.kubectl.apply(&json!({"apiVersion": "v1", "kind": "List", "items": hooks}).to_string()).accepted();
-        let account =
-            run.pointer("/spec/template/spec").unwrap_or(&run["spec"])["serviceAccountName"].as_str().unwrap();
-        let mut args = arguments(&run).remove(0);
-        args.push(format!("--kubeconfig={}", self.control_plane.account_kubeconfig(RELEASE, account).display()));
-        args
     }
 
-    /// Removes what a hook needed, as helm does when it has succeeded.
-    fn end_hook(&self, name: &str) {
-        for kind in ["clusterrolebinding", "clusterrole"] {
-            self.kubectl.run(&["delete", kind, name]).accepted();
-        }
-        self.kubectl.run(&["-n", RELEASE, "delete", "serviceaccount", name]).accepted();
+    /// Runs helm while somebody does a node's part: runs what helm waits for, `path` in its namespace, and reports how that ended.
+    /// What it printed, and what helm did.
+    fn helm_with_a_node(&self, path: &str, args: &[&str]) -> (Output, Output) {
+        thread::scope(|scope| {
+            let helm = scope.spawn(|| self.helm(&[args, &["--timeout=60s"]].concat(), &Value::Null));
+            let client = self.control_plane.client();
+            // One that has ended is left from an earlier time.
+            let new = |object: &Value| match object["kind"].as_str() {
+                Some("Job") => object["status"]["conditions"].is_null(),
+                _ => object["status"]["phase"] == "Pending",
+            };
+            let object = for_some(SETTLED, || {
+                assert!(!helm.is_finished(), "helm did not wait for {path}");
+                client.get(path).ok().filter(Answer::is_success).map(|answer| answer.body).filter(new)
+            });
+            let object = object.unwrap_or_else(|| panic!("helm never created {path}"));
+            let account =
+                object.pointer("/spec/template/spec").unwrap_or(&object["spec"])["serviceAccountName"].as_str();
+            let kubeconfig = self.control_plane.account_kubeconfig(RELEASE, account.unwrap());
+            let mut args = arguments(&object).remove(0);
+            args.push(format!("--kubeconfig={}", kubeconfig.display()));
+            let done = kube_unions(&args.iter().map(String::as_str).collect::<Vec<_>>(), "");
+            let status = json!({"status": status(object["kind"] == "Job", done.succeeded())}).to_string();
+            let path = format!("{path}/status");
+            let reported = client.send("PATCH", &path, "application/merge-patch+json", status.as_bytes()).unwrap();
+            assert!(reported.is_success(), "{reported:?}");
+            (done, helm.join().unwrap())
+        })
     }
 
     /// The arguments of the webhook's pods as they are now.
@@ -96,7 +114,7 @@ impl Release {
 #[test]
 fn a_release_is_installed_tried_changed_rolled_back_and_uninstalled() {
     let Some(release) = Release::new() else { return };
-    let installed = release.install(&json!({"presets": {"strategies": true}}));
+    let installed = release.install(&json!({"presets": {"strategies": true}, "helmTest": {"timeout": "3s"}}));
     assert!(installed.stdout.contains("helm test kube-unions -n kube-unions --logs"), "{}", installed.stdout);
     let emergency = installed.stdout.find("kubectl delete clusterrolebinding kube-unions-registration").unwrap();
     let after = "kubectl delete mutatingwebhookconfiguration,validatingwebhookconfiguration kube-unions";
@@ -115,17 +133,20 @@ fn a_release_is_installed_tried_changed_rolled_back_and_uninstalled() {
     };
     assert!(eventually(SETTLED, accepted), "the declaration is in force:\n{}", webhook.log());
 
-    // `helm test`.
-    let verify = release.begin_hook("test");
+    // Nobody has told the API server of the webhook, so it can't be seen to work; then somebody has.
+    let pod = format!("/api/v1/namespaces/{RELEASE}/pods/kube-unions-verify");
+    let (verified, test) = release.helm_with_a_node(&pod, &["test", RELEASE]);
+    assert_eq!(verified.code, Some(1), "{verified:#?}");
+    test.refused("kube-unions-verify");
     release.kubectl.apply(&webhook.registration("verify.kube-unions.dev").to_string()).accepted();
-    let verified = run(&verify).accepted();
+    let (verified, test) = release.helm_with_a_node(&pod, &["test", RELEASE]);
     assert_eq!(verified.stdout.lines().filter(|line| line.starts_with("ok ")).count(), 4, "{verified:#?}");
-    release.end_hook("kube-unions-verify");
-    release.kubectl.run(&[
-        "delete",
-        "mutatingwebhookconfiguration,validatingwebhookconfiguration",
-        "verify.kube-unions.dev",
-    ]);
+    assert!(test.accepted().stdout.contains("Phase:          Succeeded"));
+    assert!(release.is_there(&pod), "the pod stays, for its log");
+    release
+        .kubectl
+        .run(&["delete", "mutatingwebhookconfiguration,validatingwebhookconfiguration", "verify.kube-unions.dev"])
+        .accepted();
 
     // Changes, and back.
     release
@@ -152,23 +173,36 @@ fn a_release_is_installed_tried_changed_rolled_back_and_uninstalled() {
         assert_eq!(account.delete(&path).unwrap().status, 403, "{path}");
     }
 
-    // `helm uninstall`.
-    let unregister = release.begin_hook("pre-delete");
-    run(&unregister).accepted();
-    release.end_hook("kube-unions-unregister");
+    let rendered = documents(&release.helm(&["get", "manifest", RELEASE], &Value::Null).accepted().stdout);
+    let job = format!("/apis/batch/v1/namespaces/{RELEASE}/jobs/kube-unions-unregister");
+    let (unregistered, uninstalled) = release.helm_with_a_node(&job, &["uninstall", RELEASE]);
+    unregistered.accepted();
+    uninstalled.accepted();
     for (kind, path) in configurations() {
         assert!(!release.is_there(&path), "nothing is registered any more");
-        assert_eq!(apply(&account, kind, &path), 403, "and the webhook, which still runs, can't change that");
+        assert!(
+            matches!(apply(&account, kind, &path), 401 | 403),
+            "and the webhook, which still runs, can't change that"
+        );
     }
     webhook.process().assert_running();
-    let rendered = documents(&release.helm(&["get", "manifest", RELEASE], &Value::Null).accepted().stdout);
-    release.helm(&["uninstall", RELEASE, "--no-hooks"], &Value::Null).accepted();
     for object in rendered {
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or("default").to_owned();
         let (kind, name) = (object["kind"].as_str().unwrap(), object["metadata"]["name"].as_str().unwrap());
         let left = release.kubectl.run(&["-n", &namespace, "get", kind, name, "--ignore-not-found"]).accepted();
         assert_eq!(left.stdout, "", "{} is left", id(&object));
     }
+    for account in ACCOUNTS {
+        let path = format!("/api/v1/namespaces/{RELEASE}/serviceaccounts/{account}");
+        assert!(!release.is_there(&path), "{account} is left");
+        for kind in ["clusterroles", "clusterrolebindings"] {
+            assert!(
+                !release.is_there(&format!("/apis/rbac.authorization.k8s.io/v1/{kind}/{account}")),
+                "{account} is left"
+            );
+        }
+    }
+    assert!(!release.is_there(&job), "the job is left");
     release.kubectl.run(&["get", "crd", "uniondeclarations.kube-unions.dev"]).accepted();
 }
 
@@ -176,8 +210,8 @@ fn a_release_is_installed_tried_changed_rolled_back_and_uninstalled() {
 fn no_account_may_do_more_than_the_table_in_the_readme() {
     let Some(release) = Release::new() else { return };
     release.install(&Value::Null);
-    release.begin_hook("test");
-    release.begin_hook("pre-delete");
+    release.prepare_hook("test");
+    release.prepare_hook("pre-delete");
     release.kubectl.run(&["-n", RELEASE, "create", "serviceaccount", "nobody"]).accepted();
     let table = rights_of_the_readme();
     for account in ACCOUNTS {
@@ -199,9 +233,19 @@ fn no_account_may_do_more_than_the_table_in_the_readme() {
     assert!(table.iter().all(|row| ACCOUNTS.contains(&row.account.as_str())), "the table has other accounts");
 }
 
-/// Runs the command of a pod by hand.
-fn run(args: &[String]) -> Output {
-    kube_unions(&args.iter().map(String::as_str).collect::<Vec<_>>(), "")
+/// The status of a pod, or of a job, that has ended.
+fn status(job: bool, succeeded: bool) -> Value {
+    const NOW: &str = "2026-01-01T00:00:00Z";
+    if !job {
+        return json!({"phase": if succeeded { "Succeeded" } else { "Failed" }});
+    }
+    let condition = |kind: &str| json!({"type": kind, "status": "True", "lastTransitionTime": NOW, "reason": "Tests"});
+    if succeeded {
+        let conditions = [condition("SuccessCriteriaMet"), condition("Complete")];
+        json!({"startTime": NOW, "completionTime": NOW, "succeeded": 1, "conditions": conditions})
+    } else {
+        json!({"startTime": NOW, "failed": 1, "conditions": [condition("FailureTarget"), condition("Failed")]})
+    }
 }
 
 fn configurations() -> [(&'static str, String); 2] {
