@@ -1,7 +1,7 @@
 //! The Helm chart: what it renders, what a real API server says of it, and a release from its installation to its end.
 //!
 //! helm is the real one. There are no nodes, so what a pod would run is run by hand, with the arguments of the rendered pod
-//! and the token of its own ServiceAccount.
+//! and the token of its own `ServiceAccount`.
 
 mod helm;
 mod lifecycle;

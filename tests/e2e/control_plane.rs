@@ -112,14 +112,14 @@ impl ControlPlane {
         self.layout.file("admin.kubeconfig")
     }
 
-    /// A kubeconfig for a ServiceAccount, with a token as its pods would have it.
+    /// A kubeconfig for a `ServiceAccount`, with a token as its pods would have it.
     pub(crate) fn account_kubeconfig(&self, namespace: &str, name: &str) -> PathBuf {
         let token = self.account_token(namespace, name);
         let file = format!("{namespace}-{name}.kubeconfig");
         self.layout.workspace.write(&file, &self.layout.kubeconfig(name, &token).to_string())
     }
 
-    /// A client with the rights of a ServiceAccount.
+    /// A client with the rights of a `ServiceAccount`.
     pub(crate) fn account_client(&self, namespace: &str, name: &str) -> Client {
         let token = self.account_token(namespace, name);
         Client::tls(self.layout.api_url(), self.layout.authority.pem(), Some(&token))

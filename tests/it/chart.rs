@@ -68,7 +68,7 @@ fn compare(path: &str, values: &Value, schema: &Value) {
 
 #[test]
 fn each_value_is_documented_and_the_readme_has_all_of_them() {
-    let table: String = documented_values().iter().map(|row| format!("{row}\n")).collect();
+    let table = documented_values().concat();
     let readme = read("README.md");
     let (before, rest) = readme.split_once("<!-- values -->\n").expect("the README says where the values begin");
     let (_, after) = rest.split_once("<!-- end of values -->").expect("the README says where the values end");
@@ -80,7 +80,7 @@ fn each_value_is_documented_and_the_readme_has_all_of_them() {
     );
 }
 
-/// A row for each value: what stands in values.yaml in the comment before it, from `# -- ` on.
+/// A line of the table for each value: what stands in values.yaml in the comment before it, from `# -- ` on.
 fn documented_values() -> Vec<String> {
     let text = read("values.yaml");
     let values: Value = parse("values.yaml", &text);
@@ -111,16 +111,13 @@ fn documented_values() -> Vec<String> {
         parents.retain(|(of, _)| *of < indent);
         let path = parents.iter().map(|(_, name)| name.as_str()).chain([name]).collect::<Vec<_>>();
         let value = path.iter().fold(&values, |value, name| &value[*name]);
-        match comment.take() {
-            Some(said) => {
-                rows.push(format!("| `{}` | `{value}` | {} |", path.join("."), said.replace('|', "\\|")));
-                within = Some(indent);
-            }
-            None => {
-                let group = value.as_object().is_some_and(|fields| !fields.is_empty());
-                assert!(group, "values.yaml says nothing about {}", path.join("."));
-                parents.push((indent, name.to_owned()));
-            }
+        if let Some(said) = comment.take() {
+            rows.push(format!("| `{}` | `{value}` | {} |\n", path.join("."), said.replace('|', "\\|")));
+            within = Some(indent);
+        } else {
+            let group = value.as_object().is_some_and(|fields| !fields.is_empty());
+            assert!(group, "values.yaml says nothing about {}", path.join("."));
+            parents.push((indent, name.to_owned()));
         }
     }
     rows

@@ -1,7 +1,7 @@
 //! A release on a real API server: installed, tried, changed, rolled back, uninstalled.
 //!
 //! No node runs the pods. The tests stand in for one where helm waits for a hook: they run its command, with its arguments
-//! and with the token of its ServiceAccount, and report how it ended.
+//! and with the token of its `ServiceAccount`, and report how it ended.
 
 use std::collections::BTreeMap;
 use std::fs;

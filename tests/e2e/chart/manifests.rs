@@ -50,7 +50,7 @@ fn files(rendered: &str) -> BTreeMap<String, String> {
         let name = source.rsplit('/').next().unwrap();
         assert!(source.starts_with("# Source: "), "{source}");
         let lines = text.lines().filter(|line| !HELM_ONLY.iter().any(|label| line.trim_start().starts_with(label)));
-        let text: String = lines.map(|line| format!("{line}\n")).collect();
+        let text = lines.flat_map(|line| [line, "\n"]).collect::<String>();
         files
             .entry(name.to_owned())
             .and_modify(|file: &mut String| {

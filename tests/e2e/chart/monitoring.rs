@@ -94,7 +94,7 @@ fn text(object: &Value, field: &str) -> String {
     object[field].as_str().unwrap_or_else(|| panic!("no {field} in {object}")).to_owned()
 }
 
-/// The names of metrics in a PromQL expression; what stands in quotes is none.
+/// The names of metrics in a `PromQL` expression; what stands in quotes is none.
 fn metrics_in(expression: &str) -> Vec<String> {
     let unquoted: String = expression.split('"').step_by(2).collect::<Vec<_>>().join(" ");
     let words = unquoted.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');

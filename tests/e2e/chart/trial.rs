@@ -196,13 +196,6 @@ fn path(plural: &str) -> String {
 /// how often that was refused.
 fn while_registering(client: &Client, work: impl FnOnce(&AtomicUsize)) {
     let (stop, refused) = (AtomicBool::new(false), AtomicUsize::new(0));
-    // Also when `work` panics: the thread must end.
-    struct Stop<'a>(&'a AtomicBool);
-    impl Drop for Stop<'_> {
-        fn drop(&mut self) {
-            self.0.store(true, Ordering::Relaxed);
-        }
-    }
     thread::scope(|scope| {
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
@@ -219,9 +212,19 @@ fn while_registering(client: &Client, work: impl FnOnce(&AtomicUsize)) {
                 }
             }
         });
+        // Also when `work` panics: the thread must end.
         let _stop = Stop(&stop);
         work(&refused);
     });
+}
+
+/// Sets a flag when it is dropped.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// What the alerts and the dashboard read of an API server is there under these names: calls that failed, and where they may.
