@@ -9,6 +9,8 @@ IMAGE ?= kube-unions:dev
 BIN := $(abspath $(or $(CARGO_TARGET_DIR),target)/release/kube-unions)
 FUZZ_SECONDS ?= 20
 LOSS_SECONDS ?= 60
+# Provides helm for the tests of the chart.
+HELM := tests/controlplane/assets.sh helm
 
 # The binary that the demo and the end-to-end tests run.
 export KUBE_UNIONS_BIN ?= $(BIN)
@@ -32,14 +34,14 @@ demo: build ## The same, asked one review, which it answers; then it ends
 
 .PHONY: test
 test: build ## Every test, those on a real API server included (KUBE_UNIONS_E2E=skip leaves these out)
-	@if [ "$${KUBE_UNIONS_E2E:-}" != skip ]; then $(MAKE) -s assets >/dev/null; fi
+	@if [ "$${KUBE_UNIONS_E2E:-}" != skip ]; then $(MAKE) -s assets >/dev/null; $(HELM) >/dev/null; fi
 	$(CARGO) test --locked --all-features -- --skip loss::
 	@$(MAKE) -s loss LOSS_SECONDS=1
 	$(CARGO) test --locked --no-default-features --lib
 
 .PHONY: e2e
 e2e: build ## The tests on a real API server alone
-	@$(MAKE) -s assets >/dev/null
+	@$(MAKE) -s assets >/dev/null; $(HELM) >/dev/null
 	$(CARGO) test --locked --all-features --test e2e -- --skip loss::
 	@$(MAKE) -s loss LOSS_SECONDS=1
 
@@ -71,9 +73,18 @@ deny: ## Licences, sources and duplicates of dependencies
 fmt: ## Formats the code
 	$(CARGO) fmt --all
 
+.PHONY: chart
+chart: build ## The Helm chart: lint, rendering, and what a real API server says of it
+	@$(MAKE) -s assets >/dev/null; $(HELM) >/dev/null
+	$(CARGO) test --locked --all-features --test it chart::
+	$(CARGO) test --locked --all-features --test e2e chart::
+
 .PHONY: manifests
-manifests: ## Writes what is made from the code: the CRD of UnionDeclaration
+manifests: ## Writes what is made from something else: the CRD of UnionDeclaration, parts of the chart, manifests/webhook
+	@$(HELM) >/dev/null
 	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test it custom_resource
+	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test it chart::
+	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test e2e -- chart::manifests chart::rendering::the_default
 
 .PHONY: docs
 docs: ## The documentation, warnings refused

@@ -7,6 +7,8 @@
 mod annotate;
 mod certs;
 mod completion;
+#[cfg(feature = "server")]
+mod connection;
 mod explain;
 mod finding;
 mod kinds;
@@ -17,6 +19,10 @@ mod output;
 mod review;
 #[cfg(feature = "server")]
 mod serve;
+#[cfg(feature = "server")]
+mod unregister;
+#[cfg(feature = "server")]
+mod verify;
 mod version;
 
 use crate::admission;
@@ -61,6 +67,12 @@ enum Command {
     Explain(explain::ExplainArgs),
     /// Write a certificate authority and a serving certificate for development
     Certs(certs::CertsArgs),
+    /// See on a cluster whether unions are enforced there
+    #[cfg(feature = "server")]
+    Verify(verify::VerifyArgs),
+    /// Take the webhook's registration off a cluster, so that no write is sent to it any more
+    #[cfg(feature = "server")]
+    Unregister(unregister::UnregisterArgs),
     /// Print a completion script
     Completion(completion::CompletionArgs),
     /// Print the version
@@ -115,6 +127,10 @@ impl Cli {
             Command::Annotate(arguments) => annotate::run(&arguments)?,
             Command::Explain(arguments) => explain::run(&arguments)?,
             Command::Certs(arguments) => certs::run(&arguments)?,
+            #[cfg(feature = "server")]
+            Command::Verify(arguments) => verify::run(&arguments)?,
+            #[cfg(feature = "server")]
+            Command::Unregister(arguments) => unregister::run(&arguments)?,
             Command::Completion(arguments) => completion::run(&arguments)?,
             Command::Version(arguments) => version::run(&arguments)?,
         };

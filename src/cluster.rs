@@ -6,6 +6,7 @@
 //! which are read when a declaration is about one. Written are the status of `UnionDeclaration`s, events about them, and
 //! the two webhook configurations.
 
+mod call;
 mod connection;
 mod events;
 mod inspect;
@@ -17,6 +18,8 @@ mod schemas;
 mod state;
 mod status;
 mod trust;
+mod unregister;
+mod verify;
 mod watch;
 
 pub use connection::{ConnectError, Link, connect};
@@ -24,6 +27,8 @@ pub use inspect::InspectError;
 pub use registration::{Registering, Registration, Signals};
 pub use schemas::SchemaError;
 pub use trust::{Held, ServiceReference, ServiceReferenceError, Trust};
+pub use unregister::{Registered, UnregisterError, unregister};
+pub use verify::{Step, Trial, VerifyError};
 
 use crate::catalog::Catalog;
 use crate::declaration::Fault;

@@ -3,7 +3,7 @@
 
 mod arguments;
 
-pub(super) use arguments::ServeArgs;
+pub(super) use arguments::{ServeArgs, duration};
 
 use super::kinds;
 use crate::cluster::{self, Cluster, Held, Link, Trust};

@@ -129,6 +129,29 @@ impl ControlPlane {
         self.layout.authority.pem()
     }
 
+    /// The kubeconfig of a user with all rights.
+    pub(crate) fn admin_kubeconfig(&self) -> PathBuf {
+        self.layout.file("admin.kubeconfig")
+    }
+
+    /// A kubeconfig for a `ServiceAccount`, with a token as its pods would have it.
+    pub(crate) fn account_kubeconfig(&self, namespace: &str, name: &str) -> PathBuf {
+        let token = self.account_token(namespace, name);
+        let file = format!("{namespace}-{name}.kubeconfig");
+        self.layout.workspace.write(&file, &self.layout.kubeconfig(name, &token).to_string())
+    }
+
+    /// A client with the rights of a `ServiceAccount`.
+    pub(crate) fn account_client(&self, namespace: &str, name: &str) -> Client {
+        let token = self.account_token(namespace, name);
+        Client::tls(self.layout.api_url(), self.layout.authority.pem(), Some(&token))
+    }
+
+    fn account_token(&self, namespace: &str, name: &str) -> String {
+        let token = self.kubectl("setup").run(&["-n", namespace, "create", "token", name]).accepted().stdout;
+        token.trim().to_owned()
+    }
+
     /// The kubeconfig of a user who may do what the manifests grant and nothing else.
     pub(crate) fn webhook_kubeconfig(&self) -> PathBuf {
         self.layout.file("webhook.kubeconfig")

@@ -19,6 +19,8 @@ pub(crate) struct Kubectl {
 pub(crate) struct Output {
     command: String,
     success: bool,
+    /// The exit code; none when a signal ended it.
+    pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
@@ -115,6 +117,7 @@ pub(crate) fn run(mut command: Command, name: &str, input: &str) -> Output {
     Output {
         command: name.to_owned(),
         success: output.status.success(),
+        code: output.status.code(),
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
         stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
     }

@@ -11,6 +11,7 @@ mod api_server;
 mod audit;
 mod bad_input;
 mod cases;
+mod chart;
 #[cfg(feature = "cli")]
 mod cli;
 #[cfg(feature = "server")]

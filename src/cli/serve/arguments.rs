@@ -219,7 +219,7 @@ impl ServeArgs {
 }
 
 /// `10s`, `500ms`, `2m`, or `0`.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(in crate::cli) fn duration(text: &str) -> Result<Duration, String> {
     let (number, unit) = split_unit(text);
     let number: u64 =
         number.parse().map_err(|_| format!("`{text}` is no duration; write for instance 10s or 500ms"))?;

@@ -185,3 +185,20 @@ fn there_is_no_colour_where_there_is_no_terminal() {
         assert!(!run.stdout.contains('\u{1b}') && !run.stderr.contains('\u{1b}'), "{run:#?}");
     }
 }
+
+#[cfg(feature = "server")]
+#[test]
+fn commands_for_a_cluster_say_so_where_there_is_none() {
+    let folder = Folder::new(&[("broken", "kind: Config\nclusters: 1\n")]);
+    for name in ["verify", "unregister"] {
+        let mut command = Command::new(binary());
+        command.current_dir(folder.path()).arg(name).env("HOME", folder.path());
+        command.env_remove("KUBECONFIG").env_remove("KUBERNETES_SERVICE_HOST");
+        run(&mut command, b"").code(2).says(&["no cluster: give --kubeconfig, or set KUBECONFIG"]);
+        folder.run(&[name, "--kubeconfig=missing"]).code(2).says(&["cannot use the kubeconfig `missing`"]);
+        folder.run(&[name, "--kubeconfig=broken"]).code(2).says(&["cannot use the kubeconfig `broken`"]);
+        folder.run(&[name, "--timeout=soon"]).code(2).says(&["`soon` is no duration; write for instance 10s or 500ms"]);
+    }
+    let named = folder.run(&["unregister", "--registration-binding=a/b"]).code(2);
+    named.says(&["`a/b` is no name of a ClusterRoleBinding"]);
+}

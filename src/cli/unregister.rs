@@ -1,0 +1,68 @@
+//! `unregister`: the webhook's registration is taken off a cluster and stays away.
+
+use super::connection::ClusterArgs;
+use super::{Verdict, output, serve};
+use crate::cluster;
+use clap::Args;
+use std::time::Duration;
+
+/// Arguments of `unregister`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Deletes the ClusterRoleBinding first, since a webhook that runs would put its registration back, then the \
+MutatingWebhookConfiguration and the ValidatingWebhookConfiguration `kube-unions`, until all three have stayed away for some \
+seconds. What is not there is done already. The chart runs this before it uninstalls; in an emergency run it yourself. \
+`helm upgrade`, or applying the manifests again, puts the binding back, and the webhook the rest.
+
+Exit codes:
+  0  nothing is registered any more
+  2  that could not be brought about, and standard error says why")]
+pub(super) struct UnregisterArgs {
+    #[command(flatten)]
+    cluster: ClusterArgs,
+    /// The `ClusterRoleBinding` that gives the webhook the right to register itself
+    #[arg(long, value_name = "NAME", default_value = "kube-unions-registration", value_parser = name)]
+    registration_binding: String,
+    /// How long to try, should the API server not answer
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = serve::duration)]
+    timeout: Duration,
+}
+
+pub(super) fn run(arguments: &UnregisterArgs) -> anyhow::Result<Verdict> {
+    let UnregisterArgs { cluster, registration_binding, timeout } = arguments;
+    cluster.run(async |client| {
+        let mut anything = false;
+        let deleted = |object: &cluster::Registered| {
+            anything = true;
+            output::note(format_args!("deleted {object}"));
+        };
+        cluster::unregister(&client, registration_binding, *timeout, deleted).await?;
+        output::note(if anything { "nothing is registered any more" } else { "nothing was registered" });
+        Ok(Verdict::Accepted)
+    })
+}
+
+/// A name that a `ClusterRoleBinding` can have, and that is a segment of a path.
+fn name(text: &str) -> Result<String, String> {
+    let sound = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '.' | ':' | '_');
+    if !text.is_empty() && text != "." && text != ".." && text.chars().all(sound) {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("`{text}` is no name of a ClusterRoleBinding"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_one_segment_of_a_path() {
+        for text in ["kube-unions-registration", "system:a.b_c", "x"] {
+            assert_eq!(name(text).as_deref(), Ok(text));
+        }
+        for text in ["", ".", "..", "a/b", "a?b", "a b", "%2e"] {
+            assert!(name(text).is_err_and(|it| it.contains(&format!("`{text}`"))), "{text}");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! One request to the API server at a time, for commands that run once: what came back, or in one word why nothing did.
+
+use crate::telemetry::with_causes;
+use hyper::header::CONTENT_TYPE;
+use hyper::{Method, Request};
+use kube::Client;
+use kube::core::Status;
+use serde_json::Value;
+use std::fmt;
+use std::time::Duration;
+
+/// An API server that takes longer is as good as away. Longer than the longest call of a webhook that it may wait for.
+const LIMIT: Duration = Duration::from_secs(35);
+
+/// How a patch is to be read.
+pub(super) const APPLY: &str = "application/apply-patch+yaml";
+pub(super) const MERGE: &str = "application/merge-patch+json";
+
+/// What the API server did not do.
+#[derive(Debug, Clone)]
+pub(super) enum Refused {
+    /// It answered, with an error.
+    Status(Box<Status>),
+    /// It did not answer, or with something that is no answer.
+    Unanswered(String),
+}
+
+impl Refused {
+    /// The HTTP status, if there was an answer.
+    pub(super) fn code(&self) -> Option<u16> {
+        match self {
+            Self::Status(status) => Some(status.code),
+            Self::Unanswered(_) => None,
+        }
+    }
+
+    pub(super) fn is_not_found(&self) -> bool {
+        self.code() == Some(404)
+    }
+
+    /// Whether rights are missing, which may just have been granted.
+    pub(super) fn is_forbidden(&self) -> bool {
+        matches!(self.code(), Some(401 | 403))
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Status(status) if status.message.is_empty() => write!(out, "HTTP status {}", status.code),
+            Self::Status(status) => out.write_str(status.message.trim()),
+            Self::Unanswered(reason) => write!(out, "the API server does not answer: {reason}"),
+        }
+    }
+}
+
+/// Without a body.
+pub(super) async fn send(client: &Client, method: Method, path: &str) -> Result<Value, Refused> {
+    request(client, Request::builder().method(method).uri(path).body(Vec::new())).await
+}
+
+/// With a body of the given media type.
+pub(super) async fn write(
+    client: &Client,
+    method: Method,
+    path: &str,
+    media_type: &str,
+    body: &Value,
+) -> Result<Value, Refused> {
+    let body = body.to_string().into_bytes();
+    request(client, Request::builder().method(method).uri(path).header(CONTENT_TYPE, media_type).body(body)).await
+}
+
+async fn request(client: &Client, request: Result<Request<Vec<u8>>, hyper::http::Error>) -> Result<Value, Refused> {
+    let request = request.map_err(|error| Refused::Unanswered(with_causes(&error)))?;
+    match tokio::time::timeout(LIMIT, client.request::<Value>(request)).await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(kube::Error::Api(status))) => Err(Refused::Status(status)),
+        Ok(Err(error)) => Err(Refused::Unanswered(with_causes(&error))),
+        Err(_) => Err(Refused::Unanswered(format!("not within {} s", LIMIT.as_secs()))),
+    }
+}

@@ -1,0 +1,45 @@
+//! The Helm chart: what it renders, what a real API server says of it, and a release from its installation to its end.
+//!
+//! helm is the real one. There are no nodes, so what a pod would run is run by hand, with the arguments of the rendered pod
+//! and the token of its own `ServiceAccount`.
+
+mod helm;
+mod lifecycle;
+mod manifests;
+mod monitoring;
+mod refusals;
+mod rendering;
+mod server;
+mod trial;
+
+use serde_json::Value;
+
+/// The chart's folder.
+pub(crate) const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/charts/kube-unions");
+
+/// Where it is installed, and under which name.
+pub(crate) const RELEASE: &str = "kube-unions";
+
+/// The object `Kind/name`.
+fn find<'a>(objects: &'a [Value], id: &str) -> Option<&'a Value> {
+    objects.iter().find(|object| self::id(object) == id)
+}
+
+/// `Kind/name`.
+fn id(object: &Value) -> String {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+    format!("{}/{}", text("/kind"), text("/metadata/name"))
+}
+
+/// Whether it is run by helm at some moment, rather than installed.
+fn is_hook(object: &Value) -> bool {
+    !object["metadata"]["annotations"]["helm.sh/hook"].is_null()
+}
+
+/// The arguments of every container in it.
+fn arguments(object: &Value) -> Vec<Vec<String>> {
+    let specs = ["/spec/template/spec/containers", "/spec/containers"];
+    let containers = specs.iter().filter_map(|at| object.pointer(at)?.as_array()).flatten();
+    let texts = |args: &Value| args.as_array().unwrap().iter().map(|arg| arg.as_str().unwrap().to_owned()).collect();
+    containers.map(|container| texts(&container["args"])).collect()
+}

@@ -1,0 +1,90 @@
+//! The real helm, with a home of its own.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+use super::{CHART, RELEASE};
+use crate::cluster::is_left_out;
+use crate::kind::documents;
+use crate::kubectl::{self, Output};
+use crate::process::Workspace;
+
+/// What charts are rendered for where there is no cluster to ask.
+const KUBERNETES: &str = "--kube-version=1.36.0";
+
+/// How to call helm.
+pub(super) struct Helm {
+    binary: &'static Path,
+    home: Workspace,
+    kubeconfig: PathBuf,
+}
+
+impl Helm {
+    /// Without a cluster. None when the user left these tests out.
+    pub(super) fn offline() -> Option<Self> {
+        (!is_left_out()).then(|| Self::new(None))
+    }
+
+    /// For the cluster of a kubeconfig.
+    pub(super) fn of_cluster(kubeconfig: PathBuf) -> Self {
+        Self::new(Some(kubeconfig))
+    }
+
+    fn new(kubeconfig: Option<PathBuf>) -> Self {
+        static BINARY: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+        let binary = BINARY.get_or_init(find).as_deref().unwrap_or_else(|message| panic!("{message}"));
+        let home = Workspace::new("helm");
+        let kubeconfig = kubeconfig.unwrap_or_else(|| home.path().join("there-is-no-cluster"));
+        Self { binary, home, kubeconfig }
+    }
+
+    pub(super) fn run(&self, args: &[&str], values: &Value) -> Output {
+        let mut command = Command::new(self.binary);
+        command.env_clear().env("PATH", env::var_os("PATH").unwrap_or_default()).env("HOME", self.home.path());
+        command.env("KUBECONFIG", &self.kubeconfig).args(args);
+        if !values.is_null() {
+            command.arg("--values=-");
+        }
+        kubectl::run(command, &format!("helm {} with {values}", args.join(" ")), &values.to_string())
+    }
+
+    /// `helm template`, as text.
+    pub(super) fn template(&self, values: &Value, more: &[&str]) -> Output {
+        let args = [&["template", RELEASE, CHART, "--namespace", RELEASE, KUBERNETES], more].concat();
+        self.run(&args, values)
+    }
+
+    /// Every object that the chart makes of values, hooks included.
+    pub(super) fn render(&self, values: &Value) -> Vec<Value> {
+        documents(&self.template(values, &[]).accepted().stdout)
+    }
+
+    /// `helm lint`, warnings counted as errors.
+    pub(super) fn lint(&self, values: &Value) -> Output {
+        self.run(&["lint", "--strict", KUBERNETES, CHART], values)
+    }
+}
+
+/// Beside the control plane, or where `assets.sh` puts it.
+fn find() -> Result<PathBuf, String> {
+    let given = env::var_os("KUBEBUILDER_ASSETS").map(|folder| Path::new(&folder).join("helm"));
+    if let Some(given) = given.filter(|path| path.is_file()) {
+        return Ok(given);
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/controlplane/assets.sh");
+    let output = Command::new(&script)
+        .arg("helm")
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| format!("no helm: `{}` cannot be run: {error}", script.display()))?;
+    let path = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()).join("helm");
+    if output.status.success() && path.is_file() {
+        Ok(path)
+    } else {
+        Err("no helm: see what assets.sh says; KUBE_UNIONS_E2E=skip leaves these tests out".to_owned())
+    }
+}

@@ -1,0 +1,102 @@
+//! The alerts and the dashboard: they ask for metrics that there are.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::cluster::Cluster;
+use crate::kind::parse;
+
+const RULES: &str = include_str!("../../../charts/kube-unions/rules/kube-unions.yaml");
+const DASHBOARD: &str = include_str!("../../../charts/kube-unions/dashboards/kube-unions.json");
+
+/// What is asked of API servers, seen on a real one in `trial.rs`.
+const OF_THE_API_SERVER: [&str; 3] = [
+    "apiserver_admission_webhook_admission_duration_seconds",
+    "apiserver_admission_webhook_fail_open_count",
+    "apiserver_admission_webhook_rejection_count",
+];
+
+#[test]
+fn each_metric_that_is_asked_for_is_one_of_the_webhooks_or_of_an_api_servers() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let metrics = cluster.webhook.ops().get("/metrics").unwrap();
+    let families = metrics.text().lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
+    let known: BTreeSet<&str> = families.chain(OF_THE_API_SERVER).collect();
+    for expression in alerts().iter().map(|alert| text(alert, "expr")).chain(queries()) {
+        let metrics = metrics_in(&expression);
+        assert!(!metrics.is_empty(), "no metric in {expression}");
+        for metric in metrics {
+            let suffixes = ["_total", "_bucket", "_info"];
+            let family = suffixes.iter().find_map(|suffix| metric.strip_suffix(suffix)).unwrap_or(&metric);
+            assert!(known.contains(family), "nobody has the metric {metric}: {expression}");
+        }
+    }
+}
+
+#[test]
+fn each_alert_says_how_bad_it_is_what_it_is_and_what_to_do() {
+    let alerts = alerts();
+    let names: BTreeSet<_> = alerts.iter().map(|alert| text(alert, "alert")).collect();
+    assert_eq!(names.len(), alerts.len());
+    for alert in &alerts {
+        let name = text(alert, "alert");
+        assert!(name.starts_with("KubeUnions"), "{name}");
+        let severity = alert["labels"]["severity"].as_str().unwrap_or_default();
+        assert!(["critical", "warning", "info"].contains(&severity), "{name}: {severity}");
+        let (summary, description) = (&alert["annotations"]["summary"], text(&alert["annotations"], "description"));
+        assert!(
+            summary.as_str().is_some_and(|summary| summary.ends_with('.') && summary.len() < 100),
+            "{name}: {summary}"
+        );
+        assert!(description.len() > 150 && description.contains('`'), "{name} names no command: {description}");
+        // The one way to have it off that a running webhook does not undo.
+        if description.contains("delete mutatingwebhookconfiguration") {
+            let binding = description.find("delete clusterrolebinding kube-unions-registration").expect(&name);
+            assert!(binding < description.find("delete mutatingwebhookconfiguration").unwrap(), "{name}: the order");
+        }
+    }
+}
+
+#[test]
+fn the_dashboard_has_panels_that_do_not_overlap_and_say_what_they_show() {
+    let dashboard = parse(DASHBOARD);
+    let mut taken = BTreeSet::new();
+    let mut ids = BTreeSet::new();
+    for panel in dashboard["panels"].as_array().unwrap() {
+        let title = text(panel, "title");
+        assert!(ids.insert(panel["id"].to_string()), "{title}: its id is another's");
+        assert!(text(panel, "description").ends_with('.'), "{title}");
+        assert_eq!(panel["datasource"]["uid"], "${datasource}", "{title}");
+        let at = |field: &str| panel["gridPos"][field].as_u64().unwrap();
+        assert!(at("x") + at("w") <= 24, "{title}: the grid is 24 wide");
+        for x in at("x")..at("x") + at("w") {
+            for y in at("y")..at("y") + at("h") {
+                assert!(taken.insert((x, y)), "{title} overlaps another");
+            }
+        }
+    }
+}
+
+fn alerts() -> Vec<Value> {
+    let groups = parse(RULES)["groups"].clone();
+    groups.as_array().unwrap().iter().flat_map(|group| group["rules"].as_array().unwrap().clone()).collect()
+}
+
+/// Every query of the dashboard.
+fn queries() -> Vec<String> {
+    let dashboard = parse(DASHBOARD);
+    let panels = dashboard["panels"].as_array().unwrap();
+    panels.iter().flat_map(|panel| panel["targets"].as_array().unwrap()).map(|target| text(target, "expr")).collect()
+}
+
+fn text(object: &Value, field: &str) -> String {
+    object[field].as_str().unwrap_or_else(|| panic!("no {field} in {object}")).to_owned()
+}
+
+/// The names of metrics in a `PromQL` expression; what stands in quotes is none.
+fn metrics_in(expression: &str) -> Vec<String> {
+    let unquoted: String = expression.split('"').step_by(2).collect::<Vec<_>>().join(" ");
+    let words = unquoted.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    words.filter(|word| word.starts_with("kube_unions_") || word.starts_with("apiserver_")).map(str::to_owned).collect()
+}

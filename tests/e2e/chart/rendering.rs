@@ -1,0 +1,258 @@
+//! What the chart makes of values, as rows of data, and what holds for all of them.
+
+use std::collections::BTreeSet;
+use std::env;
+use std::fs;
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::helm::Helm;
+use super::{arguments, find, id, is_hook};
+use crate::kind::parse;
+use crate::webhook::kube_unions;
+
+/// Values, and what is to be found in the objects that the chart makes of them.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Row {
+    pub(super) what: String,
+    #[serde(default)]
+    pub(super) values: Value,
+    want: Vec<Want>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Want {
+    /// `Kind/name`.
+    object: String,
+    /// False: there is no such object.
+    #[serde(default = "yes")]
+    there: bool,
+    /// A JSON pointer in it. What follows is about the value there.
+    #[serde(default)]
+    at: String,
+    is: Option<Value>,
+    has: Option<Value>,
+    lacks: Option<Value>,
+    /// Nothing is there.
+    #[serde(default)]
+    missing: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// Every row.
+pub(super) fn rows() -> Vec<Row> {
+    let rows: Vec<Row> = serde_saphyr::from_str(include_str!("rows.yaml")).unwrap();
+    let names: BTreeSet<_> = rows.iter().map(|row| &row.what).collect();
+    assert_eq!(names.len(), rows.len(), "two rows have the same name");
+    rows
+}
+
+impl Row {
+    /// Everything that is not as it should be.
+    fn faults(&self, objects: &[Value]) -> Vec<String> {
+        self.want.iter().filter_map(|want| Some(format!("{}: {}", self.what, want.fault(objects)?))).collect()
+    }
+}
+
+impl Want {
+    fn fault(&self, objects: &[Value]) -> Option<String> {
+        let Self { object: id, at, .. } = self;
+        let Some(object) = find(objects, id) else {
+            return self.there.then(|| format!("there is no {id}"));
+        };
+        if !self.there {
+            return Some(format!("there is a {id}"));
+        }
+        let found = object.pointer(at).filter(|found| !found.is_null());
+        let list = || found.and_then(Value::as_array).cloned().unwrap_or_default();
+        let sound = self.missing == found.is_none()
+            && self.is.as_ref().is_none_or(|is| Some(is) == found)
+            && self.has.as_ref().is_none_or(|item| list().contains(item))
+            && self.lacks.as_ref().is_none_or(|item| !list().contains(item));
+        (!sound).then(|| format!("{id} has at {at:?}: {}", found.unwrap_or(&Value::Null)))
+    }
+}
+
+#[test]
+fn each_value_does_what_it_says() {
+    let Some(helm) = Helm::offline() else { return };
+    let faults: Vec<_> = rows().iter().flat_map(|row| row.faults(&helm.render(&row.values))).collect();
+    assert!(faults.is_empty(), "\n{}", faults.join("\n"));
+}
+
+#[test]
+fn lint_has_nothing_to_say_whatever_the_values() {
+    let Some(helm) = Helm::offline() else { return };
+    for row in rows() {
+        helm.lint(&row.values).accepted();
+    }
+}
+
+#[test]
+fn the_binary_understands_the_arguments_of_every_pod() {
+    let Some(helm) = Helm::offline() else { return };
+    let mut seen = BTreeSet::new();
+    for row in rows() {
+        for args in helm.render(&row.values).iter().flat_map(arguments) {
+            let loopback = |arg: &String| match arg.split_once('=') {
+                Some((flag @ ("--bind" | "--ops-bind"), _)) => format!("{flag}=127.0.0.1:0"),
+                _ => arg.clone(),
+            };
+            let mut args: Vec<_> = args.iter().map(loopback).collect();
+            args.push("--kubeconfig=/there/is/none".to_owned());
+            let words: Vec<&str> = args.iter().map(String::as_str).collect();
+            // This is what is wrong once all arguments have been understood.
+            kube_unions(&words, "").refused("cannot use the kubeconfig `/there/is/none`");
+            seen.insert(args[0].clone());
+        }
+    }
+    assert_eq!(seen.into_iter().collect::<Vec<_>>(), ["serve", "unregister", "verify"]);
+}
+
+#[test]
+fn the_same_values_render_to_the_same_bytes() {
+    let Some(helm) = Helm::offline() else { return };
+    for row in rows() {
+        let render = || helm.template(&row.values, &["--include-crds"]).accepted().stdout;
+        assert_eq!(render(), render(), "{}", row.what);
+    }
+}
+
+#[test]
+fn the_default_rendering_is_the_golden_one() {
+    let Some(helm) = Helm::offline() else { return };
+    let rendered = helm.template(&Value::Null, &[]).accepted().stdout;
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/e2e/chart/default.yaml");
+    if env::var_os("KUBE_UNIONS_UPDATE").is_some_and(|set| set == "1") {
+        fs::write(&path, &rendered).unwrap();
+    }
+    let golden = fs::read_to_string(&path).unwrap();
+    assert!(rendered == golden, "{} differs; `make manifests` writes it, and git shows how", path.display());
+}
+
+#[test]
+fn every_object_is_named_after_the_release_labelled_and_in_its_namespace() {
+    let Some(helm) = Helm::offline() else { return };
+    let values = json!({"nameOverride": "", "fullnameOverride": "other", "labels": {"team": "a", "app.kubernetes.io/name": "b"}});
+    let mut rows: Vec<Value> = rows().into_iter().map(|row| row.values).filter(Value::is_object).collect();
+    for row in &mut rows {
+        row.as_object_mut().unwrap().extend(values.as_object().unwrap().clone());
+    }
+    for object in rows.iter().flat_map(|values| helm.render(values)) {
+        let (id, metadata) = (id(&object), &object["metadata"]);
+        assert_eq!(metadata["labels"]["team"], "a", "{id}");
+        assert_eq!(metadata["labels"]["app.kubernetes.io/name"], "kube-unions", "{id}: selectors depend on it");
+        if object["kind"] == "UnionDeclaration" {
+            continue;
+        }
+        assert!(metadata["name"].as_str().unwrap().starts_with("other"), "{id}");
+        let namespace = match object["kind"].as_str().unwrap() {
+            "ClusterRole" | "ClusterRoleBinding" => json!(null),
+            "Role" | "RoleBinding" if id.ends_with("-events") => json!("default"),
+            _ => json!("kube-unions"),
+        };
+        assert_eq!(metadata["namespace"], namespace, "{id}");
+    }
+}
+
+#[test]
+fn no_pod_may_more_than_the_restricted_profile_and_none_is_root() {
+    let Some(helm) = Helm::offline() else { return };
+    for row in rows() {
+        for object in helm.render(&row.values) {
+            let pods = ["/spec/template/spec", "/spec"].iter().filter_map(|at| object.pointer(at));
+            for pod in pods.filter(|pod| pod["containers"].is_array()) {
+                let what = format!("{}: {}", row.what, id(&object));
+                assert_eq!(pod["securityContext"]["runAsNonRoot"], true, "{what}");
+                assert_eq!(pod["securityContext"]["seccompProfile"]["type"], "RuntimeDefault", "{what}");
+                for container in pod["containers"].as_array().unwrap() {
+                    let want = json!({
+                        "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": {"drop": ["ALL"]},
+                    });
+                    assert_eq!(container["securityContext"], want, "{what}");
+                    assert!(!container["resources"]["limits"]["memory"].is_null(), "{what}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn hooks_come_after_their_rights_and_end() {
+    let Some(helm) = Helm::offline() else { return };
+    let objects = helm.render(&Value::Null);
+    for name in ["kube-unions-unregister", "kube-unions-verify"] {
+        let of = |kind: &str| find(&objects, &format!("{kind}/{name}")).cloned();
+        let weight = |kind: &str| {
+            let object = of(kind).unwrap_or_else(|| panic!("no {kind}"));
+            assert!(is_hook(&object));
+            object["metadata"]["annotations"]["helm.sh/hook-weight"].as_str().unwrap().parse::<i32>().unwrap()
+        };
+        let runs = if of("Job").is_some() { "Job" } else { "Pod" };
+        assert!(weight("ServiceAccount") < weight(runs) && weight("ClusterRole") < weight("ClusterRoleBinding"));
+        assert!(weight("ClusterRoleBinding") < weight(runs));
+        let runs = of(runs).unwrap();
+        assert!(runs["spec"]["activeDeadlineSeconds"].as_u64().unwrap() > 60, "time to pull the image, and to work");
+    }
+    assert_eq!(find(&objects, "Job/kube-unions-unregister").unwrap()["spec"]["backoffLimit"], 2);
+}
+
+#[test]
+fn nothing_in_the_chart_asks_the_cluster_or_a_die() {
+    let folder = Path::new(super::CHART).join("templates");
+    let mut folders = vec![folder];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if entry.is_dir() {
+                folders.push(entry);
+                continue;
+            }
+            let text = fs::read_to_string(&entry).unwrap();
+            let actions = text.split("{{").skip(1).map(|rest| rest.split("}}").next().unwrap());
+            let words = actions.flat_map(|action| action.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '.'));
+            for word in words {
+                let unstable = word.starts_with("gen") || word.starts_with("rand") || word.starts_with("uuid");
+                let asks = matches!(word, "lookup" | "now" | "date" | "ago" | ".Capabilities.APIVersions.Has");
+                assert!(!unstable && !asks, "{}: `{word}` makes no stable rendering", entry.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_row_that_is_wrong_is_noticed() {
+    let objects = [parse("{kind: A, metadata: {name: a}, spec: {n: 1, l: [x]}}")];
+    let row = |want: &str| Row {
+        what: String::new(),
+        values: Value::Null,
+        want: vec![serde_saphyr::from_str(want).unwrap()],
+    };
+    for right in [
+        "{object: A/a}",
+        "{object: A/a, at: /spec/n, is: 1}",
+        "{object: A/a, at: /spec/l, has: x}",
+        "{object: A/a, at: /spec/l, lacks: y}",
+        "{object: A/a, at: /spec/m, missing: true}",
+        "{object: A/b, there: false}",
+    ] {
+        assert_eq!(row(right).faults(&objects), [""; 0], "{right}");
+    }
+    for wrong in [
+        "{object: A/b}",
+        "{object: A/a, at: /spec/n, is: 2}",
+        "{object: A/a, at: /spec/l, has: y}",
+        "{object: A/a, at: /spec/l, lacks: x}",
+        "{object: A/a, at: /spec/m}",
+        "{object: A/a, at: /spec/n, missing: true}",
+        "{object: A/a, there: false}",
+    ] {
+        assert_eq!(row(wrong).faults(&objects).len(), 1, "{wrong}");
+    }
+}

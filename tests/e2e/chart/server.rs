@@ -1,0 +1,125 @@
+//! What a real API server says of everything that the chart renders.
+
+use std::time::Duration;
+
+use serde_json::{Deserializer, Value, json};
+
+use super::helm::Helm;
+use super::is_hook;
+use super::rendering::{Row, rows};
+use crate::cluster::Cluster;
+use crate::kind::documents;
+use crate::kubectl::Kubectl;
+use crate::wait::for_some;
+
+/// The kinds of others that the chart makes objects of.
+const OTHERS: &str = include_str!("crds.yaml");
+
+/// A namespace of these tests' own, as strict as one gets.
+const NAMESPACE: &str = "chart-dry-run";
+
+/// For what the API server does in the background; far more than it takes.
+const SETTLED: Duration = Duration::from_secs(20);
+
+/// What an API server fills in that nobody can write beforehand: it depends on the cluster, it is somebody else's to say, or it
+/// says again under an old name what has been said.
+const OF_THE_CLUSTER: [&str; 6] = [
+    "Service: /spec/clusterIP",
+    "Service: /spec/clusterIPs",
+    "Service: /spec/ipFamilies",
+    "Service: /spec/ipFamilyPolicy",
+    "Deployment: /spec/template/spec/serviceAccount",
+    // With autoscaling only: rows.yaml says when it is written.
+    "Deployment: /spec/replicas",
+];
+
+#[test]
+fn every_object_of_every_row_is_accepted_without_a_warning() {
+    let Some((kubectl, helm)) = prepared() else { return };
+    for row in rows() {
+        let objects = json!({"apiVersion": "v1", "kind": "List", "items": rendered(&helm, &row)});
+        let applied =
+            kubectl.run_with(&["apply", "--dry-run=server", "--validate=strict", "-f", "-"], &objects.to_string());
+        println!("{}", row.what);
+        applied.accepted().warned(&[]);
+    }
+}
+
+#[test]
+fn nothing_is_filled_in_that_could_have_been_written() {
+    let Some((kubectl, helm)) = prepared() else { return };
+    for row in rows() {
+        let rendered: Vec<Value> = rendered(&helm, &row).into_iter().filter(|object| !is_hook(object)).collect();
+        let mut renamed = rendered.clone();
+        for object in &mut renamed {
+            // Created, not applied, so that what other tests have written is of no account.
+            object["metadata"]["name"] = format!("dry-{}", object["metadata"]["name"].as_str().unwrap()).into();
+        }
+        let objects = json!({"apiVersion": "v1", "kind": "List", "items": renamed}).to_string();
+        let args = ["create", "--dry-run=server", "--validate=strict", "-o", "json", "-f", "-"];
+        let stored = kubectl.run_with(&args, &objects).accepted().stdout;
+        let stored: Vec<Value> = Deserializer::from_str(&stored).into_iter().collect::<Result<_, _>>().unwrap();
+        assert_eq!(rendered.len(), stored.len());
+        let mut filled = Vec::new();
+        for (rendered, stored) in rendered.iter().zip(&stored) {
+            for (field, value) in stored.as_object().unwrap() {
+                if !matches!(field.as_str(), "metadata" | "status") {
+                    compare(
+                        rendered["kind"].as_str().unwrap(),
+                        &format!("/{field}"),
+                        rendered.get(field),
+                        value,
+                        &mut filled,
+                    );
+                }
+            }
+        }
+        filled.retain(|line| !OF_THE_CLUSTER.contains(&line.as_str()));
+        assert!(filled.is_empty(), "{}:\n{}", row.what, filled.join("\n"));
+    }
+}
+
+/// Collects where something is stored that was not rendered, or not as it was rendered.
+fn compare(kind: &str, at: &str, rendered: Option<&Value>, stored: &Value, filled: &mut Vec<String>) {
+    match (rendered, stored) {
+        (Some(Value::Object(rendered)), Value::Object(stored)) => {
+            for (field, value) in stored {
+                compare(kind, &format!("{at}/{}", field.replace('/', "~1")), rendered.get(field), value, filled);
+            }
+        }
+        (Some(Value::Array(rendered)), Value::Array(stored)) if rendered.len() == stored.len() => {
+            for (index, value) in stored.iter().enumerate() {
+                compare(kind, &format!("{at}/{index}"), rendered.get(index), value, filled);
+            }
+        }
+        (rendered, stored) if rendered == Some(stored) => {}
+        _ => filled.push(format!("{kind}: {at}")),
+    }
+}
+
+/// A row's objects, in the namespace of these tests.
+fn rendered(helm: &Helm, row: &Row) -> Vec<Value> {
+    let namespace = format!("--namespace={NAMESPACE}");
+    documents(&helm.template(&row.values, &[&namespace]).accepted().stdout)
+}
+
+/// A kubectl, the namespace, and the kinds of others.
+fn prepared() -> Option<(Kubectl, Helm)> {
+    let cluster = Cluster::shared()?;
+    let kubectl = cluster.control_plane.kubectl("chart");
+    let labels = json!({
+        "pod-security.kubernetes.io/enforce": "restricted", "pod-security.kubernetes.io/warn": "restricted",
+    });
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": labels}});
+    // Tests that run side by side may both be first.
+    kubectl.run_with(&["apply", "--server-side", "-f", "-"], &namespace.to_string()).accepted();
+    kubectl.run_with(&["apply", "--server-side", "-f", "-"], OTHERS).accepted();
+    for definition in documents(OTHERS) {
+        let (group, plural) = (&definition["spec"]["group"], &definition["spec"]["names"]["plural"]);
+        let path = format!("/apis/{}/v1/{}", group.as_str().unwrap(), plural.as_str().unwrap());
+        let client = cluster.control_plane.client();
+        for_some(SETTLED, || client.get(&path).is_ok_and(|answer| answer.is_success()).then_some(()))
+            .unwrap_or_else(|| panic!("{path} is never served"));
+    }
+    Some((kubectl, Helm::offline()?))
+}

@@ -1,0 +1,256 @@
+//! `kube-unions verify` and `kube-unions unregister`, which the chart's hooks run, on clusters in every state.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::cluster::{Cluster, is_left_out};
+use crate::control_plane::ControlPlane;
+use crate::http::Client;
+use crate::kubectl::Output;
+use crate::process::{Process, Workspace};
+use crate::wait::{eventually, for_some};
+use crate::webhook::{binary, kube_unions};
+
+const GROUP: &str = "verify.kube-unions.dev";
+const DEFINITION: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/probes.verify.kube-unions.dev";
+const CONFIGURATIONS: [(&str, &str); 2] = [
+    ("MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
+    ("ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
+];
+
+const DEFINED: &str = "ok      a definition with a union is served\n";
+const REJECTED: &str = "ok      an object with two members is rejected\n";
+const NORMALIZED: &str = "ok      switching the union clears the member that was left over\n";
+const CLEANED: &str = "ok      what was made is deleted again\n";
+
+/// For what happens in the background; far more than it takes.
+const SETTLED: Duration = Duration::from_secs(30);
+
+#[test]
+fn verify_tells_whether_unions_are_enforced_and_leaves_nothing_behind() {
+    let Some(mut cluster) = Cluster::own() else { return };
+    let kubectl = cluster.control_plane.kubectl("verify");
+    let kubeconfig = format!("--kubeconfig={}", cluster.control_plane.admin_kubeconfig().display());
+    let verify = |timeout: &str| kube_unions(&["verify", &kubeconfig, &format!("--timeout={timeout}")], "");
+
+    let nobody_asked = verify("1s");
+    ends(
+        &nobody_asked,
+        1,
+        &format!("{DEFINED}failed  an object with two members is rejected: it was accepted; look whether"),
+    );
+    assert!(nobody_asked.stdout.ends_with(CLEANED), "{nobody_asked:#?}");
+    assert_eq!(nobody_asked.stderr, "", "what was found is on standard output alone");
+    gone(&cluster.control_plane);
+
+    // The registration follows the definition, as it does where the webhook registers itself.
+    let registration = cluster.webhook.registration(GROUP);
+    thread::scope(|scope| {
+        let verifying = scope.spawn(|| verify("30s"));
+        appeared(&cluster.control_plane);
+        kubectl.apply(&registration.to_string()).accepted();
+        let enforced = verifying.join().unwrap();
+        ends(&enforced, 0, &format!("{DEFINED}{REJECTED}{NORMALIZED}{CLEANED}"));
+    });
+    gone(&cluster.control_plane);
+
+    kubectl.run(&["delete", "mutatingwebhookconfiguration", GROUP]).accepted();
+    let half = verify("2s");
+    ends(
+        &half,
+        1,
+        &format!(
+            "{DEFINED}{REJECTED}failed  switching the union clears the member that was left over: it was rejected \
+        and not normalised: "
+        ),
+    );
+    gone(&cluster.control_plane);
+    kubectl.apply(&registration.to_string()).accepted();
+
+    cluster.webhook.stop();
+    let down = verify("1s");
+    ends(&down, 1, "failed  an object with two members is rejected: the API server can't call the webhook: ");
+    gone(&cluster.control_plane);
+    counted_by_the_api_server(&cluster);
+
+    // Asked to stop, it cleans up first.
+    kubectl.run(&["delete", "mutatingwebhookconfiguration,validatingwebhookconfiguration", GROUP]).accepted();
+    let workspace = Workspace::new("verify");
+    let args = ["verify".to_owned(), kubeconfig.clone(), "--timeout=300s".to_owned()];
+    let mut process = Process::start(&binary().unwrap(), &args, &[], &workspace.path().join("log"));
+    appeared(&cluster.control_plane);
+    process.terminate();
+    assert_eq!(process.wait_for_exit(SETTLED).code(), Some(2), "{}", process.log());
+    assert!(process.log().contains(CLEANED) && process.log().contains("interrupted"), "{}", process.log());
+    gone(&cluster.control_plane);
+
+    let nobody = account(&cluster.control_plane, "nobody");
+    let forbidden = kube_unions(&["verify", &nobody, "--timeout=1s"], "");
+    ends(&forbidden, 2, "failed  a definition with a union is served: ");
+    ends(&forbidden, 2, "it takes the rights to patch, create and delete the customresourcedefinition");
+    assert!(!forbidden.stdout.contains("deleted"), "nothing was made: {forbidden:#?}");
+
+    cluster.control_plane.stop_api_server();
+    let away = verify("1s");
+    ends(&away, 2, "failed  a definition with a union is served: the API server does not answer: ");
+}
+
+#[test]
+fn unregister_wins_against_a_webhook_that_runs() {
+    if is_left_out() {
+        return;
+    }
+    let mut control_plane = ControlPlane::start_with(&[]).unwrap();
+    let kubectl = control_plane.kubectl("unregister");
+    let kubeconfig = format!("--kubeconfig={}", control_plane.admin_kubeconfig().display());
+    let unregister = |timeout: &str| kube_unions(&["unregister", &kubeconfig, &format!("--timeout={timeout}")], "");
+    kubectl.run(&["apply", "-k", concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/webhook")]).accepted();
+
+    let webhook = control_plane.account_client("kube-unions", "kube-unions");
+    while_registering(&webhook, |refused| {
+        assert!(eventually(SETTLED, || registered(&control_plane) == 2), "the account may register itself");
+        let done = unregister("30s");
+        ends(&done, 0, "");
+        for deleted in [
+            "ClusterRoleBinding `kube-unions-registration`",
+            "MutatingWebhookConfiguration `kube-unions`",
+            "ValidatingWebhookConfiguration `kube-unions`",
+        ] {
+            assert_eq!(done.stderr.matches(&format!("deleted {deleted}\n")).count(), 1, "{done:#?}");
+        }
+        let before = refused.load(Ordering::Relaxed);
+        assert!(eventually(SETTLED, || refused.load(Ordering::Relaxed) > before + 10), "the webhook still tries");
+        assert_eq!(registered(&control_plane), 0, "nothing came back");
+    });
+    let again = unregister("30s");
+    ends(&again, 0, "");
+    assert_eq!(again.stderr, "nothing was registered\n", "what is not there is done already");
+
+    // Somebody whose rights were not taken away.
+    while_registering(control_plane.client(), |_| {
+        assert!(eventually(SETTLED, || registered(&control_plane) == 2));
+        let lost = unregister("2s");
+        assert_eq!(lost.code, Some(2), "{lost:#?}");
+        assert!(
+            lost.stderr.contains("WebhookConfiguration `kube-unions` comes back whenever it is deleted"),
+            "{lost:#?}"
+        );
+    });
+
+    let nobody = account(&control_plane, "nobody");
+    let forbidden = kube_unions(&["unregister", &nobody, "--timeout=1s"], "");
+    assert_eq!(forbidden.code, Some(2), "{forbidden:#?}");
+    let words = "may not delete ClusterRoleBinding `kube-unions-registration`: ";
+    assert!(forbidden.stderr.contains(words), "{forbidden:#?}");
+    assert!(forbidden.stderr.contains("grant `delete` of `clusterrolebindings` by this name"), "{forbidden:#?}");
+
+    control_plane.stop_api_server();
+    let away = unregister("1s");
+    assert_eq!(away.code, Some(2), "{away:#?}");
+    assert!(away.stderr.contains("could not be deleted within 1s: the API server does not answer"), "{away:#?}");
+    let workspace = Workspace::new("unregister");
+    let args = ["unregister".to_owned(), kubeconfig.clone(), "--timeout=300s".to_owned()];
+    let mut waiting = Process::start(&binary().unwrap(), &args, &[], &workspace.path().join("log"));
+    control_plane.start_api_server();
+    assert!(waiting.wait_for_exit(SETTLED).success(), "it waits for the API server:\n{}", waiting.log());
+    assert_eq!(registered(&control_plane), 0);
+}
+
+/// Fails unless a command ended with this exit code, and said so on standard output.
+#[track_caller]
+fn ends(output: &Output, code: i32, says: &str) {
+    assert_eq!(output.code, Some(code), "{output:#?}");
+    assert!(output.stdout.contains(says), "no `{says}` in {output:#?}");
+}
+
+fn appeared(control_plane: &ControlPlane) {
+    for_some(SETTLED, || control_plane.client().get(DEFINITION).is_ok_and(|it| it.is_success()).then_some(()))
+        .expect("the definition appears");
+}
+
+#[track_caller]
+fn gone(control_plane: &ControlPlane) {
+    assert_eq!(control_plane.client().get(DEFINITION).unwrap().status, 404, "the definition was left behind");
+}
+
+/// The kubeconfig argument of an account without rights.
+fn account(control_plane: &ControlPlane, name: &str) -> String {
+    control_plane.kubectl("accounts").run(&["-n", "default", "create", "serviceaccount", name]).accepted();
+    format!("--kubeconfig={}", control_plane.account_kubeconfig("default", name).display())
+}
+
+/// How many of the two configurations are there.
+fn registered(control_plane: &ControlPlane) -> usize {
+    let there = |plural| control_plane.client().get(&path(plural)).unwrap().is_success();
+    CONFIGURATIONS.iter().filter(|(_, plural)| there(plural)).count()
+}
+
+fn path(plural: &str) -> String {
+    format!("/apis/admissionregistration.k8s.io/v1/{plural}/kube-unions")
+}
+
+/// Meanwhile both configurations are applied again and again with the rights of `client`, as a webhook does that runs. Counts
+/// how often that was refused.
+fn while_registering(client: &Client, work: impl FnOnce(&AtomicUsize)) {
+    let (stop, refused) = (AtomicBool::new(false), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                for (kind, plural) in CONFIGURATIONS {
+                    let object = json!({
+                        "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": "kube-unions"},
+                    });
+                    let path = format!("{}?fieldManager=kube-unions&force=true", path(plural));
+                    let body = object.to_string();
+                    match client.send("PATCH", &path, "application/apply-patch+yaml", body.as_bytes()) {
+                        Ok(answer) if answer.is_success() => {}
+                        _ => drop(refused.fetch_add(1, Ordering::Relaxed)),
+                    }
+                }
+            }
+        });
+        // Also when `work` panics: the thread must end.
+        let _stop = Stop(&stop);
+        work(&refused);
+    });
+}
+
+/// Sets a flag when it is dropped.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// What the alerts and the dashboard read of an API server is there under these names: calls that failed, and where they may.
+fn counted_by_the_api_server(cluster: &Cluster) {
+    let kubectl = cluster.control_plane.kubectl("counted");
+    let rule = json!({
+        "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"],
+    });
+    let open = cluster.webhook.registration_of("open.kube-unions.dev", &[rule], "Ignore");
+    kubectl.apply(&open.to_string()).accepted();
+    let metrics = || cluster.control_plane.client().get("/metrics").unwrap().text().to_owned();
+    let passes = |number: &AtomicUsize| {
+        let name = format!("open-{}", number.fetch_add(1, Ordering::Relaxed));
+        kubectl.run(&["-n", "default", "create", "configmap", &name]).accepted();
+        metrics().contains("apiserver_admission_webhook_fail_open_count{name=\"mutate.open.kube-unions.dev\"")
+    };
+    let number = AtomicUsize::new(0);
+    assert!(eventually(SETTLED, || passes(&number)), "a call that may fail is counted");
+    kubectl
+        .run(&["delete", "mutatingwebhookconfiguration,validatingwebhookconfiguration", "open.kube-unions.dev"])
+        .accepted();
+    let text = metrics();
+    for name in [
+        "apiserver_admission_webhook_rejection_count{error_type=\"calling_webhook_error\",name=\"mutate.verify.kube-unions.dev\"",
+        "apiserver_admission_webhook_admission_duration_seconds_bucket{name=\"mutate.verify.kube-unions.dev\"",
+    ] {
+        assert!(text.contains(name), "the API server has no {name}");
+    }
+}

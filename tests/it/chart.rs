@@ -1,0 +1,145 @@
+//! The Helm chart as files: what has to be in step with something else. What it renders is a matter of the end-to-end tests.
+
+use crate::manifests::{files, parse, root};
+use serde_json::Value;
+use std::env;
+use std::fs;
+
+/// Set it, and these tests write what is made from something else instead of comparing it.
+const UPDATE: &str = "KUBE_UNIONS_UPDATE";
+
+const FOLDER: &str = "charts/kube-unions";
+
+#[test]
+fn the_chart_installs_this_version() {
+    let chart: Value = parse("Chart.yaml", &read("Chart.yaml"));
+    assert_eq!(chart["appVersion"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(chart["version"], env!("CARGO_PKG_VERSION"), "one version for both, so that nobody has to look one up");
+}
+
+#[test]
+fn the_charts_presets_are_those_of_the_manifests() {
+    let values: Value = parse("values.yaml", &read("values.yaml"));
+    let presets: Vec<_> =
+        files("manifests/presets", "yaml").into_iter().filter(|(name, _)| name != "kustomization.yaml").collect();
+    for (name, text) in &presets {
+        in_step(&format!("presets/{name}"), text);
+        let value = camel_case(name.trim_end_matches(".yaml"));
+        assert_eq!(values["presets"][&value], false, "{name} has no value presets.{value}");
+    }
+    assert_eq!(values["presets"].as_object().unwrap().len(), presets.len());
+    assert_eq!(
+        files(&format!("{FOLDER}/presets"), "yaml").len(),
+        presets.len(),
+        "a preset of the chart is nobody's copy"
+    );
+}
+
+#[test]
+fn the_schema_knows_every_value_and_nothing_else() {
+    let values: Value = parse("values.yaml", &read("values.yaml"));
+    let schema: Value = serde_json::from_str(&read("values.schema.json")).unwrap();
+    compare("", &values, &schema);
+}
+
+/// An object that has defaults has the same fields in its schema, and no others may be given.
+fn compare(path: &str, values: &Value, schema: &Value) {
+    let Some(fields) = values.as_object().filter(|fields| !fields.is_empty()) else {
+        assert!(schema.is_object(), "{path} has no schema");
+        return;
+    };
+    let Some(properties) = schema["properties"].as_object() else {
+        // Keys of the user's own, such as labels: their values have a type.
+        assert!(schema["additionalProperties"]["type"].is_string(), "{path}");
+        return;
+    };
+    assert_eq!(schema["additionalProperties"], false, "{path}");
+    for (name, value) in fields {
+        let schema = properties.get(name).unwrap_or_else(|| panic!("{path}.{name} has no schema"));
+        compare(&format!("{path}.{name}"), value, schema);
+    }
+    for name in properties.keys() {
+        // `global` is every chart's; what claims a device has no default.
+        let undocumented =
+            fields.contains_key(name) || name == "global" || (path, name.as_str()) == (".resources", "claims");
+        assert!(undocumented, "{path}.{name} has a schema, and is not in values.yaml");
+    }
+}
+
+#[test]
+fn each_value_is_documented_and_the_readme_has_all_of_them() {
+    let table = documented_values().concat();
+    let readme = read("README.md");
+    let (before, rest) = readme.split_once("<!-- values -->\n").expect("the README says where the values begin");
+    let (_, after) = rest.split_once("<!-- end of values -->").expect("the README says where the values end");
+    in_step(
+        "README.md",
+        &format!(
+            "{before}<!-- values -->\n| value | default | what it is for |\n|---|---|---|\n{table}<!-- end of values -->{after}"
+        ),
+    );
+}
+
+/// A line of the table for each value: what stands in values.yaml in the comment before it, from `# -- ` on.
+fn documented_values() -> Vec<String> {
+    let text = read("values.yaml");
+    let values: Value = parse("values.yaml", &text);
+    let mut rows = Vec::new();
+    let mut parents: Vec<(usize, String)> = Vec::new();
+    let mut comment: Option<String> = None;
+    // Below a value that was documented as a whole.
+    let mut within: Option<usize> = None;
+    for line in text.lines() {
+        let indent = line.len() - line.trim_start().len();
+        let line = line.trim_start();
+        if let Some(said) = line.strip_prefix('#') {
+            comment = match (said.strip_prefix(" -- "), comment) {
+                (Some(first), _) => Some(first.to_owned()),
+                (None, Some(before)) => Some(format!("{before} {}", said.trim())),
+                (None, None) => None,
+            };
+            continue;
+        }
+        let Some((name, _)) = line.split_once(':') else {
+            comment = None;
+            continue;
+        };
+        if within.is_some_and(|of| indent > of) {
+            continue;
+        }
+        within = None;
+        parents.retain(|(of, _)| *of < indent);
+        let path = parents.iter().map(|(_, name)| name.as_str()).chain([name]).collect::<Vec<_>>();
+        let value = path.iter().fold(&values, |value, name| &value[*name]);
+        if let Some(said) = comment.take() {
+            rows.push(format!("| `{}` | `{value}` | {} |\n", path.join("."), said.replace('|', "\\|")));
+            within = Some(indent);
+        } else {
+            let group = value.as_object().is_some_and(|fields| !fields.is_empty());
+            assert!(group, "values.yaml says nothing about {}", path.join("."));
+            parents.push((indent, name.to_owned()));
+        }
+    }
+    rows
+}
+
+/// Compares a file of the chart, or writes it.
+#[track_caller]
+fn in_step(name: &str, text: &str) {
+    let path = root().join(FOLDER).join(name);
+    if env::var_os(UPDATE).is_some_and(|set| set == "1") {
+        fs::write(&path, text).unwrap();
+    }
+    let found = fs::read_to_string(&path).unwrap_or_default();
+    assert!(found == text, "{} is not in step; run `make manifests`", path.display());
+}
+
+fn read(name: &str) -> String {
+    fs::read_to_string(root().join(FOLDER).join(name)).unwrap()
+}
+
+fn camel_case(name: &str) -> String {
+    let mut words = name.split('-');
+    let first = words.next().unwrap().to_owned();
+    words.fold(first, |name, word| name + &word[..1].to_uppercase() + &word[1..])
+}
