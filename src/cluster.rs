@@ -5,6 +5,7 @@
 //! Three things are read: CRDs and `UnionDeclaration`s, which are watched, and the OpenAPI documents of built-in types,
 //! which are read when a declaration is about one. One thing is written: the status of `UnionDeclaration`s.
 
+mod certificates;
 mod connection;
 mod inspect;
 mod known;

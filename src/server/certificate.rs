@@ -7,6 +7,7 @@
 mod client;
 mod self_signed;
 
+use crate::authority::{AuthorityError, Pair};
 use crate::telemetry::{Metrics, with_causes};
 use arc_swap::ArcSwap;
 use client::NamedClients;
@@ -90,7 +91,7 @@ pub enum CertificateError {
     X509(#[source] x509_parser::asn1_rs::Err<x509_parser::error::X509Error>),
     /// No certificate could be made.
     #[error("no self-signed certificate could be made")]
-    SelfSigned(#[source] rcgen::Error),
+    SelfSigned(#[source] AuthorityError),
 }
 
 /// The certificate in force, and how to get the next.
@@ -226,6 +227,12 @@ struct Contents {
     chain: Vec<u8>,
     key: Vec<u8>,
     client_ca: Option<Vec<u8>>,
+}
+
+impl Contents {
+    fn new(pair: Pair, client_ca: Option<Vec<u8>>) -> Self {
+        Self { chain: pair.chain.into_bytes(), key: pair.key.into_bytes(), client_ca }
+    }
 }
 
 impl std::fmt::Debug for Contents {
