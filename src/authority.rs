@@ -9,6 +9,7 @@ use rcgen::{
     KeyUsagePurpose, PKCS_ECDSA_P256_SHA256,
 };
 use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 /// Clocks differ: what is valid from now on is not yet valid elsewhere.
@@ -129,6 +130,9 @@ impl fmt::Debug for Pair {
         out.debug_struct("Pair").field("chain", &self.chain).finish_non_exhaustive()
     }
 }
+
+/// A pair from whoever makes them, for whoever serves with them; or why there is none yet.
+pub type Offer = Result<Arc<Pair>, Arc<str>>;
 
 fn params(common_name: &str, validity: Validity, mut params: CertificateParams) -> CertificateParams {
     params.distinguished_name = DistinguishedName::new();

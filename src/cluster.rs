@@ -3,7 +3,8 @@
 //! What is learnt of a cluster leaves this module as a [`Catalog`] through a channel. It knows nothing of who serves it.
 //!
 //! Three things are read: CRDs and `UnionDeclaration`s, which are watched, and the OpenAPI documents of built-in types,
-//! which are read when a declaration is about one. One thing is written: the status of `UnionDeclaration`s.
+//! which are read when a declaration is about one. Two are written: the status of `UnionDeclaration`s, and the Secret with
+//! the certificate that the replicas agree on.
 
 mod certificates;
 mod connection;
@@ -17,6 +18,7 @@ mod status;
 mod trust;
 mod watch;
 
+pub use certificates::{Agreement, Timing};
 pub use connection::{ConnectError, Link, connect};
 pub use inspect::InspectError;
 pub use schemas::SchemaError;

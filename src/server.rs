@@ -19,7 +19,7 @@ mod reviews;
 mod routes;
 mod status;
 
-pub use certificate::{CertificateError, CertificateSource, ClientPolicy};
+pub use certificate::{Announcer, CertificateError, CertificateSource, ClientPolicy};
 pub use declarations::{Inspector, InspectorError};
 pub use reviews::Reviewer;
 
@@ -30,6 +30,7 @@ use accept::Acceptor;
 use certificate::Certificate;
 use readiness::Readiness;
 use reviews::Reviews;
+use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -155,13 +156,14 @@ enum Stage {
 }
 
 /// A server that has its addresses and its certificate. Connections queue until it runs.
-#[derive(Debug)]
 pub struct Server {
     webhook: TcpListener,
     ops: TcpListener,
     addresses: Addresses,
     certificate: Arc<Certificate>,
+    announcer: Option<Announcer>,
     reviews: Arc<Reviews>,
+    readiness: Readiness,
     metrics: Arc<Metrics>,
     config: Config,
 }
@@ -191,15 +193,10 @@ impl Server {
             webhook: webhook.local_addr().map_err(|source| ServerError::Bind { address: config.webhook, source })?,
             ops: ops.local_addr().map_err(|source| ServerError::Bind { address: config.ops, source })?,
         };
-        Ok(Self {
-            webhook,
-            ops,
-            addresses,
-            certificate: Arc::new(certificate),
-            reviews: Arc::new(reviews),
-            metrics: Arc::new(metrics),
-            config,
-        })
+        let (certificate, reviews) = (Arc::new(certificate), Arc::new(reviews));
+        let readiness = Readiness::new(Arc::clone(&certificate), Arc::clone(&reviews));
+        let metrics = Arc::new(metrics);
+        Ok(Self { webhook, ops, addresses, certificate, announcer: None, reviews, readiness, metrics, config })
     }
 
     /// Has `inspector` judge `UnionDeclaration`s that are to be written. Without one they are all allowed.
@@ -207,6 +204,19 @@ impl Server {
     pub fn inspecting_with(self, inspector: Inspector) -> Self {
         self.reviews.inspect_with(inspector);
         self
+    }
+
+    /// Has `announcer` tell the API server of each `ca.crt` in the certificate's folder, before a pair is served that came
+    /// with it. Without one pairs are served as they come.
+    #[must_use]
+    pub fn announcing_with(self, announcer: Announcer) -> Self {
+        Self { announcer: Some(announcer), ..self }
+    }
+
+    /// Whether requests should be sent here now, as `/readyz` says.
+    pub fn readiness(&self) -> impl Fn() -> bool + Clone + Send + Sync + 'static {
+        let readiness = self.readiness.clone();
+        move || readiness.report().is_ready()
     }
 
     /// Where it listens.
@@ -217,11 +227,10 @@ impl Server {
     /// Serves until `stop` resolves, and then comes to an orderly end. Each catalog that arrives is put in force; until
     /// the first, reviews are answered with 503.
     pub async fn run(self, mut catalogs: watch::Receiver<Option<Arc<Catalog>>>, stop: impl Future<Output = ()>) {
-        let Self { webhook, ops, addresses, certificate, reviews, metrics, config } = self;
+        let Self { webhook, ops, addresses, certificate, announcer, reviews, readiness, metrics, config } = self;
         // One that is there already is in force before anybody is told where to ask.
         put_in_force(&mut catalogs, &reviews);
         let (stage, _) = watch::channel(Stage::Serving);
-        let readiness = Readiness::new(Arc::clone(&certificate), Arc::clone(&reviews));
         let webhook_state = Arc::new(routes::Webhook {
             reviews: Arc::clone(&reviews),
             limits: config.limits,
@@ -245,8 +254,8 @@ impl Server {
             timeouts: config.timeouts,
             stage: stage.subscribe(),
         };
-        let background =
-            [tokio::spawn(publish(catalogs, reviews)), tokio::spawn(certificate.keep_fresh(config.certificate_poll))];
+        let fresh = certificate.keep_fresh(config.certificate_poll, announcer);
+        let background = [tokio::spawn(publish(catalogs, reviews)), tokio::spawn(fresh)];
         let listeners = [tokio::spawn(webhook_acceptor.run(webhook)), tokio::spawn(ops_acceptor.run(ops))];
         readiness.listen();
         tracing::info!(webhook = addresses.webhook.to_string(), ops = addresses.ops.to_string(), "listening");
@@ -266,6 +275,15 @@ impl Server {
             task.abort();
         }
         tracing::info!("stopped");
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { addresses, certificate, config, .. } = self;
+        let mut out = out.debug_struct("Server");
+        out.field("addresses", addresses).field("certificate", certificate).field("config", config);
+        out.finish_non_exhaustive()
     }
 }
 

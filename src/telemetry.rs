@@ -70,6 +70,7 @@ pub struct Metrics {
     fields_cleared: Counter,
     panics: Counter,
     certificate_expiry: Gauge,
+    certificate_authority_expiry: Gauge,
     certificate_reload_failures: Counter,
     watch_connected: Gauge,
 }
@@ -90,10 +91,16 @@ impl Metrics {
             "When the serving certificate ends, in seconds since 1970",
             certificate_expiry.clone(),
         );
+        let certificate_authority_expiry = Gauge::default();
+        registry.register(
+            "certificate_authority_expiry_timestamp_seconds",
+            "When the CA of the serving certificate ends, in seconds since 1970; 0 where that is not known",
+            certificate_authority_expiry.clone(),
+        );
         let certificate_reload_failures = Counter::default();
         registry.register(
             "certificate_reload_failures",
-            "Looks at the certificate's files that found none to serve with",
+            "Looks at the certificate's source that found none to serve with",
             certificate_reload_failures.clone(),
         );
         let watch_connected = Gauge::default();
@@ -109,6 +116,7 @@ impl Metrics {
             fields_cleared,
             panics,
             certificate_expiry,
+            certificate_authority_expiry,
             certificate_reload_failures,
             watch_connected,
         }
@@ -139,7 +147,12 @@ impl Metrics {
         &self.certificate_expiry
     }
 
-    /// Looks at the certificate's files that found none to serve with.
+    /// When its CA ends, likewise. 0 where that is not known.
+    pub fn certificate_authority_expiry(&self) -> &Gauge {
+        &self.certificate_authority_expiry
+    }
+
+    /// Looks at the certificate's source that found none to serve with.
     pub fn certificate_reload_failures(&self) -> &Counter {
         &self.certificate_reload_failures
     }

@@ -2,14 +2,16 @@
 //! channel, and what is to be known of a declaration is asked through a function.
 
 mod arguments;
+mod certificate;
 
 pub(super) use arguments::ServeArgs;
 
 use super::kinds;
-use crate::cluster::{self, Cluster, Link};
+use crate::cluster::{self, Cluster, Held, Link};
 use crate::server::{CertificateSource, Inspector, Server};
 use crate::telemetry::{self, Metrics};
 use anyhow::{Context, bail};
+use certificate::Supply;
 use std::io;
 use std::pin::pin;
 use std::process::ExitCode;
@@ -38,19 +40,29 @@ pub(super) fn run(arguments: ServeArgs) -> anyhow::Result<ExitCode> {
 
 async fn serve(arguments: ServeArgs) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::new().context("cannot listen for signals")?;
-    let config = arguments.config();
     let metrics = Metrics::new();
     let link = Link::new(metrics.watch_connected().clone());
     let (publish, catalogs) = watch::channel(None);
 
-    let cluster = if arguments.from.is_empty() {
-        let client = cluster::connect(arguments.kubeconfig.as_deref(), &link).await?;
-        Some(Cluster::new(client, arguments.builtin_unions.into()))
+    let client = if arguments.from.is_empty() {
+        Some(cluster::connect(arguments.kubeconfig.as_deref(), &link).await?)
     } else {
         publish.send_replace(Some(Arc::new(kinds::catalog(&arguments.from, arguments.builtin_unions)?)));
         None
     };
+    let cluster = client.clone().map(|client| Cluster::new(client, arguments.builtin_unions.into()));
+    // What is to be trusted goes to registration, and what the configurations hold comes back.
+    let (trust, _trusted) = watch::channel(None);
+    let (_hold, held) = watch::channel(Held::default());
+    let supply = Supply::new(&arguments, trust, held);
+    let config = arguments.config(supply.source.clone());
+    let authority_expiry = metrics.certificate_authority_expiry().clone();
     let mut server = Server::bind(config.clone(), metrics).await?;
+    if let Some(announcer) = supply.announcer() {
+        server = server.announcing_with(announcer);
+    }
+    // REGISTRATION: its task takes `_trusted`, `_hold` and `server.readiness()` here.
+    tokio::spawn(supply.keep(client, authority_expiry));
     if let Some(cluster) = &cluster {
         server = server.inspecting_with(inspector(cluster));
     }

@@ -231,20 +231,14 @@ pub(super) fn takes_over(stored: &State, going_by: &State, holds: impl Fn(&Id) -
 
 /// What is to be trusted: what the replicas have agreed on, and the CA of what is served here.
 pub(super) fn trusted(stored: &State, going_by: &State, now: Seconds) -> Vec<Authority> {
-    let usable = |it: &&Authority| now < it.not_after;
-    let agreed: Vec<_> = stored.authorities.iter().filter(usable).cloned().collect();
-    if agreed.is_empty() {
-        // The Secret was deleted or spoilt. It will be back, with these in it.
-        return going_by.authorities.iter().filter(usable).cloned().collect();
-    }
-    with_issuer(agreed, going_by, going_by.good_leaf(now))
+    kept(stored, going_by, going_by.good_leaf(now), now)
 }
 
-/// The CAs that are there, as far as they have not ended.
+/// The CAs that are there, as far as they have not ended. Where a Secret was deleted or spoilt those from before stay.
 fn kept(stored: &State, going_by: &State, served: Option<&Leaf>, now: Seconds) -> Vec<Authority> {
-    let authorities =
-        if stored.authorities.iter().any(|it| it.is_valid(now)) { &stored.authorities } else { &going_by.authorities };
-    let authorities = authorities.iter().filter(|it| now < it.not_after).cloned().collect();
+    let usable = |state: &State| state.authorities.iter().filter(|it| now < it.not_after).cloned().collect::<Vec<_>>();
+    let stored = usable(stored);
+    let authorities = if stored.is_empty() { usable(going_by) } else { stored };
     with_issuer(authorities, going_by, served)
 }
 
@@ -423,7 +417,7 @@ mod tests {
                 state(&[authority("a", -2)], "a", leaf("a", -2)),
                 none.clone(),
                 None,
-                "+ (its time has not come) : issue (its time has not come)",
+                "+ (its time has not come) a: issue (its time has not come)",
             ),
         ];
         for (what, stored, going_by, held_for, want) in rows {
