@@ -93,7 +93,8 @@ pub struct Agreement {
     pair: Option<Arc<Pair>>,
     settling: Settling,
     started: Instant,
-    writes: (Instant, u32),
+    /// How many since when.
+    writes: (SystemTime, u32),
     log: Log,
 }
 
@@ -130,7 +131,7 @@ impl Agreement {
             pair: None,
             settling: Settling::default(),
             started: Instant::now(),
-            writes: (Instant::now(), 0),
+            writes: (SystemTime::UNIX_EPOCH, 0),
             log: Log::new(format!("{}/{name}", service.namespace)),
         }
     }
@@ -221,7 +222,7 @@ impl Agreement {
                 let again = u64::try_from(plan.again - since_1970(now)).unwrap_or_default();
                 return Ok(self.timing.check.min(Duration::from_secs(again)));
             }
-            self.count_write()?;
+            self.count_write(now)?;
             let data = contents.carry_out(&plan, self.pair.as_deref(), &self.dns_names, now, self.lifetimes())?;
             secret = match self.write(secret, data).await? {
                 Some(written) => {
@@ -238,14 +239,12 @@ impl Agreement {
     fn go_by(&mut self, contents: &Contents, holding: &Holding, now: i64, outlets: &Outlets<'_>) {
         let stored = &contents.state;
         let is_new = contents.pair != self.pair;
-        if is_new && plan::takes_over(stored, &self.going_by, |id| holding.has(id), now) {
+        let takes_over = is_new && plan::takes_over(stored, &self.going_by, |id| holding.has(id), now);
+        if takes_over {
             self.going_by.leaf.clone_from(&stored.leaf);
             // Its CA goes with it.
             self.going_by.authorities.clone_from(&stored.authorities);
             self.pair.clone_from(&contents.pair);
-            if let Some(pair) = &self.pair {
-                outlets.offers.send_modify(|it| *it = Ok(Arc::clone(pair)));
-            }
         }
         let trusted = plan::trusted(stored, &self.going_by, now);
         self.going_by.authorities = trusted;
@@ -258,6 +257,10 @@ impl Agreement {
                 other
             });
         }
+        // Last, so that nothing is served of which nobody has been told whom to trust for it.
+        if let Some(pair) = self.pair.as_ref().filter(|_| takes_over) {
+            outlets.offers.send_modify(|it| *it = Ok(Arc::clone(pair)));
+        }
     }
 
     fn lifetimes(&self) -> Lifetimes {
@@ -267,12 +270,14 @@ impl Agreement {
     }
 
     /// Somebody else who keeps this Secret to his own mind is not argued with at the speed of the API server.
-    fn count_write(&mut self) -> Result<(), Trouble> {
+    fn count_write(&mut self, now: SystemTime) -> Result<(), Trouble> {
         let (since, count) = &mut self.writes;
-        if since.elapsed() > Duration::from_mins(1) {
-            (*since, *count) = (Instant::now(), 0);
+        // An error is a clock that was set back.
+        if now.duration_since(*since).is_ok_and(|it| it < Duration::from_mins(1)) {
+            *count += 1;
+        } else {
+            (*since, *count) = (now, 1);
         }
-        *count += 1;
         if *count > MOST_WRITES { Err(Trouble::Contended(self.secret())) } else { Ok(()) }
     }
 

@@ -10,6 +10,8 @@
 mod api_server;
 mod bad_input;
 mod cases;
+#[cfg(feature = "server")]
+mod certificates;
 #[cfg(feature = "cli")]
 mod cli;
 #[cfg(feature = "server")]
