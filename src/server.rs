@@ -214,7 +214,7 @@ impl Server {
     }
 
     /// Whether requests should be sent here now, as `/readyz` says.
-    pub fn readiness(&self) -> impl Fn() -> bool + Clone + Send + Sync + 'static {
+    pub fn readiness(&self) -> impl Fn() -> bool + Clone + Send + Sync + use<> {
         let readiness = self.readiness.clone();
         move || readiness.report().is_ready()
     }
