@@ -29,6 +29,7 @@ mod wait;
 mod webhook;
 
 mod builtin_types;
+mod certificates;
 mod corpus;
 mod declarations;
 mod install;
