@@ -61,8 +61,8 @@ impl Authority {
     pub fn unique(name: &str, validity: Validity) -> Result<Self, AuthorityError> {
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
         let hash = CertificateParams::default().key_identifier(&key);
-        let hash: String = hash.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
-        Self::with_key(&format!("{name} {hash}"), validity, key)
+        let hash = hash.first_chunk().map_or(0, |it| u32::from_be_bytes(*it));
+        Self::with_key(&format!("{name} {hash:08x}"), validity, key)
     }
 
     /// A new one with exactly this common name.
@@ -136,10 +136,9 @@ pub type Offer = Result<Arc<Pair>, Arc<str>>;
 
 fn params(common_name: &str, validity: Validity, mut params: CertificateParams) -> CertificateParams {
     params.distinguished_name = DistinguishedName::new();
-    params.distinguished_name.push(
-        DnType::CommonName,
-        common_name.chars().take(LONGEST_COMMON_NAME).collect::<String>(),
-    );
+    params
+        .distinguished_name
+        .push(DnType::CommonName, common_name.chars().take(LONGEST_COMMON_NAME).collect::<String>());
     params.not_before = validity.not_before.into();
     params.not_after = validity.not_after.into();
     params

@@ -23,7 +23,10 @@
 //! | [`declaration`] | where a CRD declares unions, and which source wins |
 //! | [`catalog`] | kind → plan, published whole |
 //! | [`admission`] | an `AdmissionReview` in, an `AdmissionReview` out |
-#![cfg_attr(any(feature = "cli", feature = "server"), doc = "| [`authority`] | certificate authorities, and what they sign |")]
+#![cfg_attr(
+    any(feature = "cli", feature = "server"),
+    doc = "| [`authority`] | certificate authorities, and what they sign |"
+)]
 #![cfg_attr(feature = "server", doc = "| [`cluster`] | the watch of a cluster's CRDs |")]
 #![cfg_attr(feature = "server", doc = "| [`server`] | the webhook's listeners, limits and drain |")]
 #![cfg_attr(feature = "server", doc = "| [`telemetry`] | logs and metrics |")]

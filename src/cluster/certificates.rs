@@ -68,7 +68,7 @@ impl Default for Timing {
     fn default() -> Self {
         Self {
             check: Duration::from_secs(30),
-            settle: Duration::from_secs(60),
+            settle: Duration::from_mins(1),
             retry: Duration::from_secs(1),
             clock: Arc::new(SystemTime::now),
         }
@@ -179,8 +179,8 @@ impl Agreement {
             loop {
                 tokio::select! {
                     () = &mut pause => break,
-                    changed = held.changed(), if told => {
-                        told = changed.is_ok();
+                    news = held.changed(), if told => {
+                        told = news.is_ok();
                         break;
                     }
                     change = changes.next(), if watch_again.is_none() => match change {

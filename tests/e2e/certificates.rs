@@ -214,7 +214,8 @@ fn a_certificate_is_renewed_when_two_thirds_of_its_time_are_over() {
     let change = patch(&[("tls.crt", &old.chain), ("tls.key", &old.key)]);
     namespace.kubectl.run(&["patch", "secret", SECRET, "-n", &namespace.name, "-p", &change]).accepted();
 
-    let renewed = || namespace.secret().filter(|it| it.text("tls.crt") != old.chain).filter(|it| it.leaf() != secret.leaf());
+    let renewed =
+        || namespace.secret().filter(|it| it.text("tls.crt") != old.chain).filter(|it| it.leaf() != secret.leaf());
     assert!(eventually(SEEN, || renewed().is_some()), "{}", replicas[0].log());
     let renewed = renewed().unwrap();
     assert_eq!(renewed.authorities(), secret.authorities(), "by the same CA");

@@ -64,7 +64,10 @@ impl Webhook {
         authority.issue(&workspace.path().join("tls"));
         let mut args = vec!["serve".to_owned()];
         args.extend(source.map(|arg| arg.to_string_lossy().into_owned()));
-        if !more.iter().any(|arg| ["--tls-self-signed", "--tls-secret", "--tls-cert-dir"].iter().any(|it| arg.starts_with(it))) {
+        if !more
+            .iter()
+            .any(|arg| ["--tls-self-signed", "--tls-secret", "--tls-cert-dir"].iter().any(|it| arg.starts_with(it)))
+        {
             args.push(format!("--tls-cert-dir={}", workspace.path().join("tls").display()));
         }
         args.push("--log-format=json".to_owned());

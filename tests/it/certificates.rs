@@ -14,8 +14,8 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use store::Store;
 use tokio::sync::watch;
@@ -177,6 +177,9 @@ async fn ten_that_start_at_once_with_no_secret_come_to_one_ca() {
     assert_eq!(value(&stored, "ca.key"), rcgen::KeyPair::from_pem(&value(&stored, "ca.key")).unwrap().serialize_pem());
 }
 
+/// What is there: the leaf, the bundle, the CA's key. Then whether the CA stays, and whether the leaf does.
+type Spoilt<'a> = (&'a str, Option<&'a Pair>, &'a str, &'a str, bool, bool);
+
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_stands_in_the_secret_is_mended() {
     let clock = Clock::new();
@@ -188,68 +191,30 @@ async fn whatever_stands_in_the_secret_is_mended() {
     let renamed = one.issue("x", &names("old.team.svc"), validity).unwrap();
     let ended = Validity { not_before: validity.not_before, not_after: clock.now() - Duration::from_secs(1) };
     let ended = one.issue("x", &names("hook.team.svc"), ended).unwrap();
-    let (ca, ca_key, other_key) = (one.certificate(), one.key(), other.key());
-    let half = &good.key[..good.key.len() / 2];
-    let pair = |pair: &Pair| [("tls.crt", pair.chain.clone()), ("tls.key", pair.key.clone())];
-    // What is there, whether the CA stays, whether its leaf does.
-    let rows: Vec<(&str, Vec<(&str, String)>, bool, bool)> = vec![
-        ("nothing", vec![], false, false),
-        ("blanks", ["tls.crt", "tls.key", "ca.crt", "ca.key"].map(|key| (key, "\n".to_owned())).to_vec(), false, false),
-        ("rubbish", ["tls.crt", "tls.key", "ca.crt", "ca.key"].map(|key| (key, "rubbish".to_owned())).to_vec(), false, false),
-        ("a CA alone", vec![("ca.crt", ca.to_owned()), ("ca.key", ca_key.clone())], true, false),
-        ("all", [&pair(&good)[..], &[("ca.crt", ca.to_owned()), ("ca.key", ca_key.clone())]].concat(), true, true),
-        ("no key of the CA", [&pair(&good)[..], &[("ca.crt", ca.to_owned())]].concat(), true, true),
-        (
-            "the key of another CA",
-            [&pair(&good)[..], &[("ca.crt", ca.to_owned()), ("ca.key", other_key.clone())]].concat(),
-            true,
-            true,
-        ),
-        (
-            "the leaf of another CA",
-            [&pair(&good)[..], &[("ca.crt", other.certificate().to_owned()), ("ca.key", other_key)]].concat(),
-            false,
-            false,
-        ),
-        ("no CA", pair(&good).to_vec(), false, false),
-        (
-            "half a key",
-            vec![
-                ("tls.crt", good.chain.clone()),
-                ("tls.key", half.to_owned()),
-                ("ca.crt", ca.to_owned()),
-                ("ca.key", ca_key.clone()),
-            ],
-            true,
-            false,
-        ),
-        (
-            "a leaf for another Service",
-            [&pair(&renamed)[..], &[("ca.crt", ca.to_owned()), ("ca.key", ca_key.clone())]].concat(),
-            true,
-            false,
-        ),
-        (
-            "a leaf that has ended",
-            [&pair(&ended)[..], &[("ca.crt", ca.to_owned()), ("ca.key", ca_key.clone())]].concat(),
-            true,
-            false,
-        ),
-        (
-            "a bundle with rubbish in it",
-            [
-                &pair(&good)[..],
-                &[("ca.crt", format!("rubbish\n{ca}-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"))],
-                &[("ca.key", ca_key)],
-            ]
-            .concat(),
-            true,
-            true,
-        ),
+    let half = Pair { key: good.key[..good.key.len() / 2].to_owned(), ..good.clone() };
+    let rubbish = Pair { chain: "rubbish".to_owned(), key: "rubbish".to_owned() };
+    let (ca, ca_key) = (one.certificate(), one.key());
+    let spoilt = format!("rubbish\n{ca}-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
+    let rows: [Spoilt; 13] = [
+        ("nothing", None, "", "", false, false),
+        ("blanks", None, "\n", " ", false, false),
+        ("rubbish", Some(&rubbish), "rubbish", "rubbish", false, false),
+        ("a CA alone", None, ca, &ca_key, true, false),
+        ("all", Some(&good), ca, &ca_key, true, true),
+        ("no key of the CA", Some(&good), ca, "", true, true),
+        ("the key of another CA", Some(&good), ca, &other.key(), true, true),
+        ("the leaf of another CA", Some(&good), other.certificate(), &other.key(), false, false),
+        ("no CA", Some(&good), "", "", false, false),
+        ("half a key", Some(&half), ca, &ca_key, true, false),
+        ("a leaf for another Service", Some(&renamed), ca, &ca_key, true, false),
+        ("a leaf that has ended", Some(&ended), ca, &ca_key, true, false),
+        ("a bundle with rubbish in it", Some(&good), &spoilt, &ca_key, true, true),
     ];
-    for (what, data, ca_stays, leaf_stays) in rows {
+    for (what, leaf, bundle, key, ca_stays, leaf_stays) in rows {
+        let leaf = leaf.map_or(("", ""), |it| (&it.chain, &it.key));
+        let data = [("tls.crt", leaf.0), ("tls.key", leaf.1), ("ca.crt", bundle), ("ca.key", key)];
+        let data: Vec<_> = data.into_iter().filter(|(_, text)| !text.is_empty()).collect();
         let store = Store::new();
-        let data: Vec<_> = data.iter().map(|(key, text)| (*key, text.as_str())).collect();
         let mut before = secret(&data);
         before["metadata"]["labels"] = json!({"team": "x"});
         before["data"]["another"] = json!("a2VwdA==");
@@ -266,7 +231,11 @@ async fn whatever_stands_in_the_secret_is_mended() {
         assert_eq!(pair.chain == good.chain, leaf_stays, "{what}");
         let key = rcgen::KeyPair::from_pem(&value(&stored, "ca.key")).unwrap();
         let newest = x509_parser::parse_x509_certificate(&bundle[0]).unwrap().1;
-        assert_eq!(newest.public_key().subject_public_key.data.as_ref(), rcgen::PublicKeyData::der_bytes(&key), "{what}");
+        assert_eq!(
+            newest.public_key().subject_public_key.data.as_ref(),
+            rcgen::PublicKeyData::der_bytes(&key),
+            "{what}"
+        );
         assert_eq!(value(&stored, "another"), "kept", "{what}");
         assert_eq!(stored["metadata"]["labels"]["team"], "x", "{what}");
         assert_eq!(stored["type"], "Opaque", "{what}: it cannot be changed");

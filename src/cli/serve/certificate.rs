@@ -34,11 +34,7 @@ struct Agreed {
 }
 
 impl Supply {
-    pub(super) fn new(
-        arguments: &ServeArgs,
-        trust: watch::Sender<Option<Trust>>,
-        held: watch::Receiver<Held>,
-    ) -> Self {
+    pub(super) fn new(arguments: &ServeArgs, trust: watch::Sender<Option<Trust>>, held: watch::Receiver<Held>) -> Self {
         let agreed = arguments.service.clone().zip(arguments.tls_secret.clone());
         let (source, agreed) = match (agreed, &arguments.tls_cert_dir) {
             (Some((service, secret)), _) => {

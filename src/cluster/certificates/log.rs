@@ -30,7 +30,9 @@ impl Log {
             // The API server's sentence names who, what and where; the rest of the error says it again.
             reason = format!("{trouble}: {}", status.message);
             if status.is_forbidden() {
-                reason.push_str("; its Role has to grant get, list, watch and update on this Secret, and create on secrets");
+                reason.push_str(
+                    "; its Role has to grant get, list, watch and update on this Secret, and create on secrets",
+                );
             }
         }
         let reason: Arc<str> = reason.into();
@@ -61,7 +63,11 @@ impl Log {
     pub(super) fn not_watching(&mut self, error: &watcher::Error) {
         let reason = with_causes(error);
         if self.not_watching.as_ref() != Some(&reason) {
-            tracing::warn!(secret = self.secret, reason, "the certificate's Secret cannot be watched; it is read now and then");
+            tracing::warn!(
+                secret = self.secret,
+                reason,
+                "the certificate's Secret cannot be watched; it is read now and then"
+            );
             self.not_watching = Some(reason);
         }
     }

@@ -274,7 +274,12 @@ pub(super) struct Settling {
 
 impl Settling {
     /// How long they have done so. `now` is that of a clock that nobody sets.
-    pub(super) fn held_for(&mut self, signer: Option<&Id>, holds: impl Fn(&Id) -> bool, now: Seconds) -> Option<Seconds> {
+    pub(super) fn held_for(
+        &mut self,
+        signer: Option<&Id>,
+        holds: impl Fn(&Id) -> bool,
+        now: Seconds,
+    ) -> Option<Seconds> {
         let signer = signer.filter(|id| holds(id));
         let since = match (signer, self.since.take()) {
             (None, _) => return None,

@@ -6,7 +6,9 @@
 //! waits until the API server is known to trust its CA, while the one before it is served on.
 
 use super::wake::Wake;
-use super::{Certificate, CertificateError, Contents, Loaded, ReloadLog, Validity, certificates, read, read_client_ca, ticks};
+use super::{
+    Certificate, CertificateError, Contents, Loaded, ReloadLog, Validity, certificates, read, read_client_ca, ticks,
+};
 use futures::FutureExt;
 use futures::future::{BoxFuture, OptionFuture};
 use std::io::ErrorKind;
@@ -85,11 +87,11 @@ pub(super) async fn follow(
     let mut announcements = announcer.map(Announcements::new);
     let mut next = None;
     loop {
-        let announced = OptionFuture::from(announcements.as_mut().and_then(|it| it.under_way.as_mut()));
+        let trusted = OptionFuture::from(announcements.as_mut().and_then(|it| it.under_way.as_mut()));
         tokio::select! {
             _ = ticks.tick() => {}
             () = wake.changed() => tokio::time::sleep(CALM).await,
-            Some(()) = announced => {
+            Some(()) = trusted => {
                 if let Some(announcements) = &mut announcements {
                     announcements.under_way = None;
                 }
@@ -104,7 +106,7 @@ pub(super) async fn follow(
         });
         let Ok(found) = look.await else { continue };
         let found = found.map(|Found { pair, authorities }| {
-            if let (Some(announcements), Some(authorities)) = (&mut announcements, authorities) {
+            if let Some(announcements) = &mut announcements {
                 announcements.announce(certificate, authorities);
             }
             pair
@@ -144,15 +146,25 @@ fn look(certificate: &Certificate, files: &Files, with_authorities: bool) -> Res
 struct Announcements {
     announcer: Announcer,
     last: Option<String>,
+    /// It was said that there is nothing to announce.
+    said: bool,
     under_way: Option<BoxFuture<'static, ()>>,
 }
 
 impl Announcements {
     fn new(announcer: Announcer) -> Self {
-        Self { announcer, last: None, under_way: None }
+        Self { announcer, last: None, said: false, under_way: None }
     }
 
-    fn announce(&mut self, certificate: &Certificate, (authorities, ends): (String, i64)) {
+    fn announce(&mut self, certificate: &Certificate, authorities: Option<(String, i64)>) {
+        let Some((authorities, ends)) = authorities else {
+            if self.last.is_none() && !std::mem::replace(&mut self.said, true) {
+                tracing::warn!(
+                    "the certificate's folder has no `ca.crt`, or an empty one: nothing is registered without"
+                );
+            }
+            return;
+        };
         if self.last.as_ref() == Some(&authorities) {
             return;
         }

@@ -73,7 +73,10 @@ mod linux {
         }
     }
 
-    #[allow(deprecated, reason = "it asks more of types that could close their descriptor early, which this one cannot")]
+    #[allow(
+        deprecated,
+        reason = "it asks more of types that could close their descriptor early, which this one cannot"
+    )]
     fn watched(inotify: OwnedFd) -> std::io::Result<AsyncFd<OwnedFd>> {
         AsyncFd::new(inotify)
     }

@@ -247,13 +247,13 @@ async fn a_swapped_link_is_noticed_without_looking_again_and_again() {
 
 /// An announcer that tells the test, and resolves when the test says so.
 fn announcer() -> (Announcer, mpsc::UnboundedReceiver<(String, oneshot::Sender<()>)>) {
-    let (sender, announced) = mpsc::unbounded_channel();
+    let (sender, calls) = mpsc::unbounded_channel();
     let announcer: Announcer = Arc::new(move |authorities| {
         let (held, holds) = oneshot::channel();
         sender.send((authorities, held)).unwrap();
         async { holds.await.unwrap_or_default() }.boxed()
     });
-    (announcer, announced)
+    (announcer, calls)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -265,7 +265,7 @@ async fn a_new_ca_is_announced_before_its_certificate_is_served() {
     };
     let start = files(&old, &first);
     let projected = Projected::new(&start.each_ref().map(|(name, text)| (*name, text.as_str())));
-    let (announcer, mut announced) = announcer();
+    let (announcer, mut calls) = announcer();
     let mut server = Running::new(
         |config| {
             config.certificate = CertificateSource::Directory(projected.folder.path().to_owned());
@@ -279,13 +279,13 @@ async fn a_new_ca_is_announced_before_its_certificate_is_served() {
     // The first is served at once, and announced as well.
     server.until_ready().await;
     let ends = server.metric(EXPIRY).await.unwrap();
-    let (authorities, held) = announced.recv().await.unwrap();
+    let (authorities, held) = calls.recv().await.unwrap();
     assert_eq!(authorities, old.pem);
     held.send(()).unwrap();
 
     let next = files(&new, &second);
     projected.swap("second", &next.each_ref().map(|(name, text)| (*name, text.as_str())));
-    let (authorities, held) = announced.recv().await.unwrap();
+    let (authorities, held) = calls.recv().await.unwrap();
     assert_eq!(authorities, new.pem);
     let ca_files = tempfile::tempdir().unwrap();
     let trusting_only = |authority: &Authority, name: &str| {
@@ -307,13 +307,13 @@ async fn a_new_ca_is_announced_before_its_certificate_is_served() {
     let third = files(&new, &new.serving(7_000));
     projected.swap("third", &third.each_ref().map(|(name, text)| (*name, text.as_str())));
     until(async || server.metric(EXPIRY).await.is_some_and(|it| it > ends + 1900.0)).await;
-    assert!(announced.try_recv().is_err());
+    assert!(calls.try_recv().is_err());
 
     // CAs that are none are no reason to announce anything, nor to serve what came with them.
     let fourth = [("tls.crt", second.0.as_str()), ("tls.key", second.1.as_str()), ("ca.crt", "rubbish")];
     projected.swap("fourth", &fourth);
     failed_to_reload(&server).await;
-    assert!(announced.try_recv().is_err());
+    assert!(calls.try_recv().is_err());
     assert!(server.metric(EXPIRY).await.is_some_and(|it| it > ends + 1900.0));
 }
 
@@ -322,12 +322,12 @@ async fn a_certificate_that_ends_while_another_waits_is_not_served_on() {
     let (old, new) = (Authority::new(), Authority::new());
     let mounted = Mounted::new(&old, &old.serving(3));
     fs::write(mounted.path().join("ca.crt"), &old.pem).unwrap();
-    let (announcer, mut announced) = announcer();
+    let (announcer, mut calls) = announcer();
     let server = mounted.serve_with(Duration::from_millis(5), |it| it.announcing_with(announcer)).await;
-    let (_, _never) = announced.recv().await.unwrap();
+    let (_, _never) = calls.recv().await.unwrap();
     fs::write(mounted.path().join("ca.crt"), &new.pem).unwrap();
     mounted.write(&new.serving(5_000));
-    let (_, _nor_this) = announced.recv().await.unwrap();
+    let (_, _nor_this) = calls.recv().await.unwrap();
     let soon = f64::from(u32::try_from(now()).unwrap()) + 4_000.0;
     until(async || server.metric(EXPIRY).await.is_some_and(|it| it > soon)).await;
 }
