@@ -368,3 +368,22 @@ fn a_folder_is_followed_and_what_is_worse_than_what_is_served_is_not() {
     project(&folder, "2", &[("tls.crt", &third.chain), ("tls.key", &third.key)]);
     assert!(eventually(SEEN, || served() == leaf(&third.chain)));
 }
+
+#[test]
+fn a_deleted_secret_is_a_rotation_that_is_carried_through() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let namespace = Namespace::new(&cluster.control_plane, "certs-rotation").with_rights();
+    let replicas = namespace.replicas(2);
+    let before = namespace.secret().unwrap();
+    namespace.kubectl.run(&["delete", "secret", SECRET, "-n", &namespace.name]).accepted();
+    // No configuration holds any CA, so that all that is waited for is that no replica lags behind.
+    let rotated = || namespace.secret().filter(|it| it.leaf() != before.leaf());
+    assert!(eventually(Duration::from_secs(150), || rotated().is_some()), "{}", replicas[0].log());
+    let after = rotated().unwrap();
+    let (old, new) = (before.text("ca.crt"), after.text("ca.crt"));
+    namespace.assert_all_serve(&replicas, &after);
+    assert!(new.ends_with(&old), "the old CA stays, for whoever still serves what it has signed");
+    for replica in &replicas {
+        assert!(namespace.served(replica, &old).is_err(), "it is the new CA that has signed");
+    }
+}
