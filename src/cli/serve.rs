@@ -62,7 +62,12 @@ async fn serve(arguments: ServeArgs) -> anyhow::Result<ExitCode> {
         server = server.announcing_with(announcer);
     }
     // REGISTRATION: its task takes `_trusted`, `_hold` and `server.readiness()` here.
-    tokio::spawn(supply.keep(client, authority_expiry));
+    let keeping = tokio::spawn(supply.keep(client, authority_expiry));
+    let mut unkept = pin!(async {
+        if keeping.await.is_ok() {
+            std::future::pending::<()>().await;
+        }
+    });
     if let Some(cluster) = &cluster {
         server = server.inspecting_with(inspector(cluster));
     }
@@ -84,6 +89,8 @@ async fn serve(arguments: ServeArgs) -> anyhow::Result<ExitCode> {
             () = &mut serving => return Ok(ExitCode::SUCCESS),
             // It follows for as long as there is a server: nothing but a fault of ours ends it.
             _ = &mut following => bail!("the watch of the cluster has ended; start again"),
+            // Nor does what keeps the certificate end before the server.
+            () = &mut unkept => bail!("the certificate is no longer kept; start again"),
             name = signals.next() => {
                 let Some(stop) = stop.take() else {
                     tracing::warn!(signal = name, "asked again: what is in flight is cut off");

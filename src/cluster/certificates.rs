@@ -181,7 +181,9 @@ impl Agreement {
                     () = &mut pause => break,
                     news = held.changed(), if told => {
                         told = news.is_ok();
-                        break;
+                        if *held.borrow_and_update() != holding {
+                            break;
+                        }
                     }
                     change = changes.next(), if watch_again.is_none() => match change {
                         Some(Ok(watcher::Event::Apply(_) | watcher::Event::Delete(_) | watcher::Event::InitDone)) => {

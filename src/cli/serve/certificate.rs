@@ -72,11 +72,13 @@ impl Supply {
         }))
     }
 
-    /// Keeps the certificate, for as long as there is a server. Resolves at once where nobody has to.
+    /// Keeps the certificate, and what was said of it, for as long as there is a server.
     pub(super) async fn keep(self, client: Option<Client>, authority_expiry: Gauge) {
-        if let (Some(Agreed { service, secret, offers }), Some(client)) = (self.agreed, client) {
-            let agreement = Agreement::new(client, &service, &secret);
-            agreement.follow(offers, self.trust, self.held, authority_expiry).await;
+        let Self { agreed, trust, held, .. } = self;
+        if let (Some(Agreed { service, secret, offers }), Some(client)) = (agreed, client) {
+            Agreement::new(client, &service, &secret).follow(offers, trust, held, authority_expiry).await;
+        } else {
+            trust.closed().await;
         }
     }
 }
