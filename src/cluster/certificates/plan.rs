@@ -531,6 +531,10 @@ mod tests {
                     self.check();
                 }
                 if self.now - self.last_change < 300 {
+                    // Amid whatever is going on, too.
+                    if self.below(400) == 0 {
+                        self.accident();
+                    }
                     self.now += 1 + self.below(7);
                 } else {
                     if self.now >= next_accident {
@@ -547,8 +551,13 @@ mod tests {
             self
         }
 
-        /// The Secret is deleted, or a replica starts anew.
+        /// The Secret is deleted, or a replica starts anew. Both at once, so that nobody knows what there was before the
+        /// Secret is written again, are beyond what can be promised.
         fn accident(&mut self) {
+            let stored = self.secret.last().is_some_and(|(_, state)| state.leaf.is_some());
+            if !stored || self.replicas.iter().any(|it| it.going_by.leaf.is_none()) {
+                return;
+            }
             if self.below(2) == 0 {
                 self.store(State::default());
             } else {
