@@ -3,10 +3,11 @@
 //! What is learnt of a cluster leaves this module as a [`Catalog`] through a channel. It knows nothing of who serves it.
 //!
 //! Three things are read: CRDs and `UnionDeclaration`s, which are watched, and the OpenAPI documents of built-in types,
-//! which are read when a declaration is about one. Written are the status of `UnionDeclaration`s, events about them, and
-//! the two webhook configurations.
+//! which are read when a declaration is about one. Written are the status of `UnionDeclaration`s, events about them, the
+//! two webhook configurations, and the Secret with the certificate that the replicas agree on.
 
 mod call;
+mod certificates;
 mod connection;
 mod events;
 mod inspect;
@@ -22,6 +23,7 @@ mod unregister;
 mod verify;
 mod watch;
 
+pub use certificates::{Agreement, Timing};
 pub use connection::{ConnectError, Link, connect};
 pub use inspect::InspectError;
 pub use registration::{Registering, Registration, Signals};

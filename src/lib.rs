@@ -23,6 +23,10 @@
 //! | [`declaration`] | where a CRD declares unions, and which source wins |
 //! | [`catalog`] | kind → plan, published whole |
 //! | [`admission`] | an `AdmissionReview` in, an `AdmissionReview` out |
+#![cfg_attr(
+    any(feature = "cli", feature = "server"),
+    doc = "| [`authority`] | certificate authorities, and what they sign |"
+)]
 #![cfg_attr(feature = "server", doc = "| [`cluster`] | the watch of a cluster's CRDs, and registration there |")]
 #![cfg_attr(feature = "server", doc = "| [`server`] | the webhook's listeners, limits and drain |")]
 #![cfg_attr(feature = "server", doc = "| [`telemetry`] | logs, metrics and traces |")]
@@ -63,6 +67,8 @@
 //! ```
 
 pub mod admission;
+#[cfg(any(feature = "cli", feature = "server"))]
+pub mod authority;
 pub mod catalog;
 #[cfg(feature = "cli")]
 pub mod cli;

@@ -29,7 +29,7 @@ mod reviews;
 mod routes;
 mod status;
 
-pub use certificate::{CertificateError, CertificateSource, ClientPolicy};
+pub use certificate::{Announcer, CertificateError, CertificateSource, ClientPolicy};
 pub use declarations::{Inspector, InspectorError};
 pub use reviews::Reviewer;
 
@@ -42,6 +42,7 @@ use certificate::Certificate;
 use places::Places;
 use readiness::Readiness;
 use reviews::Reviews;
+use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -173,12 +174,12 @@ enum Stage {
 }
 
 /// A server that has its addresses and its certificate. Connections queue until it runs.
-#[derive(Debug)]
 pub struct Server {
     webhook: TcpListener,
     ops: TcpListener,
     addresses: Addresses,
     certificate: Arc<Certificate>,
+    announcer: Option<Announcer>,
     reviews: Arc<Reviews>,
     readiness: Readiness,
     in_force: watch::Sender<Option<Arc<Catalog>>>,
@@ -219,6 +220,7 @@ impl Server {
             ops,
             addresses,
             certificate,
+            announcer: None,
             reviews,
             readiness,
             in_force: watch::Sender::new(None),
@@ -246,8 +248,15 @@ impl Server {
         self.in_force.subscribe()
     }
 
-    /// Asks whether it is ready, as `/readyz` does.
-    pub fn readiness(&self) -> impl Fn() -> bool + Send + Sync + use<> {
+    /// Has `announcer` tell the API server of each `ca.crt` in the certificate's folder, before a pair is served that came
+    /// with it. Without one pairs are served as they come.
+    #[must_use]
+    pub fn announcing_with(self, announcer: Announcer) -> Self {
+        Self { announcer: Some(announcer), ..self }
+    }
+
+    /// Whether requests should be sent here now, as `/readyz` says.
+    pub fn readiness(&self) -> impl Fn() -> bool + Clone + Send + Sync + use<> {
         let readiness = self.readiness.clone();
         move || readiness.report().is_ready()
     }
@@ -260,7 +269,8 @@ impl Server {
     /// Serves until `stop` resolves, and then comes to an orderly end. Each catalog that arrives is put in force; until
     /// the first, reviews are answered with 503.
     pub async fn run(self, mut catalogs: watch::Receiver<Option<Arc<Catalog>>>, stop: impl Future<Output = ()>) {
-        let Self { webhook, ops, addresses, certificate, reviews, readiness, in_force, metrics, config } = self;
+        let Self { webhook, ops, addresses, certificate, announcer, reviews, readiness, in_force, metrics, config } =
+            self;
         // One that is there already is in force before anybody is told where to ask.
         put_in_force(&mut catalogs, &reviews, &in_force);
         let (stage, _) = watch::channel(Stage::Serving);
@@ -290,7 +300,7 @@ impl Server {
         };
         let background = [
             tokio::spawn(publish(catalogs, reviews, in_force)),
-            tokio::spawn(certificate.keep_fresh(config.certificate_poll)),
+            tokio::spawn(certificate.keep_fresh(config.certificate_poll, announcer)),
         ];
         let listeners = [tokio::spawn(webhook_acceptor.run(webhook)), tokio::spawn(ops_acceptor.run(ops))];
         readiness.listen();
@@ -311,6 +321,15 @@ impl Server {
             task.abort();
         }
         tracing::info!("stopped");
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { addresses, certificate, config, .. } = self;
+        let mut out = out.debug_struct("Server");
+        out.field("addresses", addresses).field("certificate", certificate).field("config", config);
+        out.finish_non_exhaustive()
     }
 }
 

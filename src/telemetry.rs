@@ -80,6 +80,7 @@ pub struct Metrics {
     panics: Counter,
     connections_evicted: Counter,
     certificate_expiry: Gauge,
+    certificate_authority_expiry: Gauge,
     certificate_reload_failures: Counter,
     watch_connected: Gauge,
     registered: Gauge,
@@ -111,10 +112,16 @@ impl Metrics {
             "When the serving certificate ends, in seconds since 1970",
             certificate_expiry.clone(),
         );
+        let certificate_authority_expiry = Gauge::default();
+        registry.register(
+            "certificate_authority_expiry_timestamp_seconds",
+            "When the CA of the serving certificate ends, in seconds since 1970; 0 where that is not known",
+            certificate_authority_expiry.clone(),
+        );
         let certificate_reload_failures = Counter::default();
         registry.register(
             "certificate_reload_failures",
-            "Looks at the certificate's files that found none to serve with",
+            "Looks at the certificate's source that found none to serve with",
             certificate_reload_failures.clone(),
         );
         let watch_connected = Gauge::default();
@@ -142,6 +149,7 @@ impl Metrics {
             panics,
             connections_evicted,
             certificate_expiry,
+            certificate_authority_expiry,
             certificate_reload_failures,
             watch_connected,
             registered,
@@ -179,7 +187,12 @@ impl Metrics {
         &self.certificate_expiry
     }
 
-    /// Looks at the certificate's files that found none to serve with.
+    /// When its CA ends, likewise. 0 where that is not known.
+    pub fn certificate_authority_expiry(&self) -> &Gauge {
+        &self.certificate_authority_expiry
+    }
+
+    /// Looks at the certificate's source that found none to serve with.
     pub fn certificate_reload_failures(&self) -> &Counter {
         &self.certificate_reload_failures
     }

@@ -1,23 +1,15 @@
 //! `certs`: a certificate authority and a serving certificate, for development.
 
 use super::{Verdict, output};
+use crate::authority::{Authority, LOCAL, Validity};
 use anyhow::{Context, bail};
 use clap::Args;
-use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
-    PKCS_ECDSA_P256_SHA256,
-};
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// Clocks differ: what is valid from now on is not yet valid elsewhere.
-const BACKDATED: Duration = Duration::from_hours(1);
 const LIFETIME: Duration = Duration::from_hours(365 * 24);
-
-/// The names of a webhook on this machine.
-const LOCAL: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
 /// Arguments of `certs`.
 #[derive(Debug, Args)]
@@ -67,36 +59,15 @@ fn issue(hosts: &[String]) -> anyhow::Result<[Pem; 4]> {
     let hosts = if hosts.is_empty() { LOCAL.map(str::to_owned).to_vec() } else { hosts.to_vec() };
     let common_name = hosts.first().cloned().unwrap_or_default();
 
-    let mut authority = valid(CertificateParams::default());
-    authority.distinguished_name.push(DnType::CommonName, "kube-unions development CA");
-    authority.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-    authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-    let authority_key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
-    let authority_certificate = authority.self_signed(&authority_key)?;
-
-    let mut leaf = valid(CertificateParams::new(hosts).context("a name is not one that a certificate can have")?);
-    // RFC 5280 bounds it to 64 characters; clients look at the alternative names only.
-    leaf.distinguished_name.push(DnType::CommonName, common_name.chars().take(64).collect::<String>());
-    leaf.use_authority_key_identifier_extension = true;
-    leaf.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-    leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-    let leaf_key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
-    let leaf_certificate = leaf.signed_by(&leaf_key, &Issuer::from_params(&authority, &authority_key))?;
-
+    let validity = Validity::new(SystemTime::now(), LIFETIME);
+    let authority = Authority::new("kube-unions development CA", validity)?;
+    let pair = authority.issue(&common_name, &hosts, validity)?;
     Ok([
-        Pem { name: "ca.crt", secret: false, text: authority_certificate.pem() },
-        Pem { name: "ca.key", secret: true, text: authority_key.serialize_pem() },
-        Pem { name: "tls.crt", secret: false, text: leaf_certificate.pem() },
-        Pem { name: "tls.key", secret: true, text: leaf_key.serialize_pem() },
+        Pem { name: "ca.crt", secret: false, text: authority.certificate().to_owned() },
+        Pem { name: "ca.key", secret: true, text: authority.key() },
+        Pem { name: "tls.crt", secret: false, text: pair.chain },
+        Pem { name: "tls.key", secret: true, text: pair.key },
     ])
-}
-
-fn valid(mut params: CertificateParams) -> CertificateParams {
-    let now = SystemTime::now();
-    params.not_before = (now - BACKDATED).into();
-    params.not_after = (now + LIFETIME).into();
-    params.distinguished_name = rcgen::DistinguishedName::new();
-    params
 }
 
 /// Through a file beside it: a key is never readable by others, not even while it is written, and an old file's mode is

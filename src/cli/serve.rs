@@ -2,14 +2,16 @@
 //! channel, and what is to be known of a declaration is asked through a function.
 
 mod arguments;
+mod certificate;
 
 pub(super) use arguments::{ServeArgs, duration};
 
 use super::kinds;
-use crate::cluster::{self, Cluster, Held, Link, Trust};
+use crate::cluster::{self, Cluster, Held, Link};
 use crate::server::{CertificateSource, Inspector, Server};
 use crate::telemetry::{self, Metrics, Spans};
 use anyhow::{Context, bail};
+use certificate::Supply;
 use std::io;
 use std::pin::pin;
 use std::process::ExitCode;
@@ -48,20 +50,34 @@ pub(super) fn run(arguments: ServeArgs) -> anyhow::Result<ExitCode> {
 
 async fn serve(arguments: ServeArgs, spans: Option<Arc<dyn Spans>>) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::new().context("cannot listen for signals")?;
-    let config = arguments.config();
     let metrics = Metrics::new();
     let link = Link::new(metrics.watch_connected().clone());
     let (publish, catalogs) = watch::channel(None);
 
-    let cluster = if arguments.from.is_empty() {
-        let client = cluster::connect(arguments.kubeconfig.as_deref(), &link).await?;
-        Some(Cluster::new(client, arguments.builtin_unions.into()))
+    let client = if arguments.from.is_empty() {
+        Some(cluster::connect(arguments.kubeconfig.as_deref(), &link).await?)
     } else {
         publish.send_replace(Some(Arc::new(kinds::catalog(&arguments.from, arguments.builtin_unions)?)));
         None
     };
     let (registered, writes) = (metrics.registered().clone(), metrics.registration_writes().clone());
+    let cluster = client.clone().map(|client| Cluster::new(client, arguments.builtin_unions.into()));
+    // What is to be trusted goes to registration, and what the configurations hold comes back.
+    let (trust, trusted) = watch::channel(None);
+    let (hold, held) = watch::channel(Held::default());
+    let supply = Supply::new(&arguments, trust, held);
+    let config = arguments.config(supply.source.clone());
+    let authority_expiry = metrics.certificate_authority_expiry().clone();
     let mut server = Server::bind(config.clone(), metrics).await?;
+    if let Some(announcer) = supply.announcer() {
+        server = server.announcing_with(announcer);
+    }
+    let keeping = tokio::spawn(supply.keep(client, authority_expiry));
+    let mut unkept = pin!(async {
+        if keeping.await.is_ok() {
+            std::future::pending::<()>().await;
+        }
+    });
     if let Some(cluster) = &cluster {
         server = server.inspecting_with(inspector(cluster));
     }
@@ -76,8 +92,8 @@ async fn serve(arguments: ServeArgs, spans: Option<Arc<dyn Spans>>) -> anyhow::R
     if let (Some(cluster), Some(registration)) = (&cluster, arguments.registration()) {
         let signals = cluster::Signals {
             catalogs: server.in_force(),
-            trust: watch::channel(trust(&arguments)?).1,
-            held: watch::Sender::new(Held::default()),
+            trust: trusted,
+            held: hold,
             ready: Box::new(server.readiness()),
             registered,
             writes,
@@ -100,6 +116,8 @@ async fn serve(arguments: ServeArgs, spans: Option<Arc<dyn Spans>>) -> anyhow::R
             () = &mut serving => return Ok(ExitCode::SUCCESS),
             // It follows for as long as there is a server: nothing but a fault of ours ends it.
             _ = &mut following => bail!("the watch of the cluster has ended; start again"),
+            // Nor does what keeps the certificate end before the server.
+            () = &mut unkept => bail!("the certificate is no longer kept; start again"),
             name = signals.next() => {
                 let Some(stop) = stop.take() else {
                     tracing::warn!(signal = name, "asked again: what is in flight is cut off");
@@ -112,17 +130,6 @@ async fn serve(arguments: ServeArgs, spans: Option<Arc<dyn Spans>>) -> anyhow::R
             }
         }
     }
-}
-
-/// Whom the API server is to trust.
-fn trust(arguments: &ServeArgs) -> anyhow::Result<Option<Trust>> {
-    if let Some(certificate) = &arguments.inject_ca_from {
-        return Ok(Some(Trust::InjectedFrom(certificate.as_str().into())));
-    }
-    let Some(directory) = &arguments.tls_cert_dir else { return Ok(None) };
-    let file = directory.join("ca.crt");
-    let pem = std::fs::read_to_string(&file).with_context(|| format!("cannot read `{}`", file.display()))?;
-    Ok(Some(Trust::Local(pem.into())))
 }
 
 /// Has declarations judged by what the cluster says of their targets.

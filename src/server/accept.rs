@@ -94,7 +94,9 @@ impl Acceptor {
         match &self.certificate {
             None => self.http(stream, guest).await,
             Some(certificate) => {
-                let handshake = TlsAcceptor::from(certificate.config()).accept(stream);
+                // Without one there is nothing to say, and a connection that ends at once is asked for again soonest.
+                let Some(config) = certificate.config() else { return };
+                let handshake = TlsAcceptor::from(config).accept(stream);
                 match tokio::time::timeout(self.timeouts.handshake, handshake).await {
                     Ok(Ok(stream)) => self.http(stream, guest).await,
                     // A probe of the port, a client that does not trust us: its business, and not worth a line each.

@@ -1,29 +1,36 @@
 //! The serving certificate: where it comes from, its reload without a restart, and who may connect.
 //!
 //! Chain, key and the clients' CA are read together and put in force together, or not at all: a pair that does not
-//! parse or does not match leaves the one before it in force. Files are compared by content, on a timer, since what a
-//! kubelet does to a mounted Secret (it swaps a symbolic link) is no change of the file.
+//! parse or does not match leaves the one before it in force. So does one that is not valid now, while that before is.
 
 mod client;
+mod directory;
 mod self_signed;
+mod wake;
 
+pub use directory::Announcer;
+
+use crate::authority::{AuthorityError, Offer, Pair};
 use crate::telemetry::{Metrics, with_causes};
-use arc_swap::ArcSwap;
+use arc_swap::ArcSwapOption;
 use client::NamedClients;
+use directory::Files;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use rustls::RootCertStore;
-use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{ServerConfig, VerifierBuilderError, WebPkiClientVerifier};
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::sync::watch;
+use tokio::time::MissedTickBehavior;
 
 /// Where the serving certificate comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum CertificateSource {
     /// A folder with `tls.crt` and `tls.key`, as a Secret of type `kubernetes.io/tls` is mounted.
     Directory(PathBuf),
@@ -32,6 +39,8 @@ pub enum CertificateSource {
         /// Where the CA's certificate is written, for clients to trust.
         ca_file: PathBuf,
     },
+    /// Whatever arrives here. Until the first pair nobody is served.
+    Offered(watch::Receiver<Offer>),
 }
 
 /// Who may connect to the webhook port. Without one, everybody.
@@ -88,93 +97,171 @@ pub enum CertificateError {
     /// The certificate's times cannot be read.
     #[error("the certificate cannot be read as X.509")]
     X509(#[source] x509_parser::asn1_rs::Err<x509_parser::error::X509Error>),
+    /// It would be a change for the worse.
+    #[error("the new certificate is {0}, that before it is not")]
+    Validity(&'static str),
     /// No certificate could be made.
     #[error("no self-signed certificate could be made")]
-    SelfSigned(#[source] rcgen::Error),
+    SelfSigned(#[source] AuthorityError),
 }
 
 /// The certificate in force, and how to get the next.
 #[derive(Debug)]
 pub(super) struct Certificate {
-    /// `None`: never reloaded.
-    files: Option<Files>,
-    current: ArcSwap<Loaded>,
+    source: Source,
+    clients: Option<ClientPolicy>,
+    current: ArcSwapOption<Loaded>,
     expiry: Gauge,
+    authority_expiry: Gauge,
     failures: Counter,
 }
 
+#[derive(Debug)]
+enum Source {
+    Fixed,
+    Files(Files),
+    Offered(watch::Receiver<Offer>),
+}
+
 impl Certificate {
-    /// Loads or makes it.
+    /// Loads or makes it. One that is offered may come later.
     pub(super) fn new(
         source: &CertificateSource,
         clients: Option<&ClientPolicy>,
         metrics: &Metrics,
     ) -> Result<Self, CertificateError> {
-        let (files, contents) = match source {
+        let (source, contents) = match source {
             CertificateSource::Directory(directory) => {
-                let files = Files { directory: directory.clone(), clients: clients.cloned() };
-                let contents = files.read()?;
-                (Some(files), contents)
+                let files = Files::new(directory.clone());
+                let contents = files.read_pair(read_client_ca(clients)?)?;
+                (Source::Files(files), Some(contents))
             }
-            CertificateSource::SelfSigned { ca_file } => (None, self_signed::make(ca_file, clients)?),
+            CertificateSource::SelfSigned { ca_file } => (Source::Fixed, Some(self_signed::make(ca_file, clients)?)),
+            CertificateSource::Offered(offers) => {
+                // What cannot be used is said before anything is offered.
+                Loaded::verifier_of(clients, read_client_ca(clients)?.as_deref())?;
+                (Source::Offered(offers.clone()), None)
+            }
         };
-        let loaded = Loaded::new(contents, clients, directory_of(source))?;
-        let expiry = metrics.certificate_expiry().clone();
-        expiry.set(loaded.validity.not_after);
-        let failures = metrics.certificate_reload_failures().clone();
-        Ok(Self { files, current: ArcSwap::from_pointee(loaded), expiry, failures })
+        let this = Self {
+            source,
+            clients: clients.cloned(),
+            current: ArcSwapOption::empty(),
+            expiry: metrics.certificate_expiry().clone(),
+            authority_expiry: metrics.certificate_authority_expiry().clone(),
+            failures: metrics.certificate_reload_failures().clone(),
+        };
+        if let Some(contents) = contents {
+            this.put_in_force(this.load(contents)?);
+        }
+        Ok(this)
     }
 
-    /// For the next connection.
-    pub(super) fn config(&self) -> Arc<ServerConfig> {
-        Arc::clone(&self.current.load().config)
+    /// For the next connection; `None`: there is no certificate yet.
+    pub(super) fn config(&self) -> Option<Arc<ServerConfig>> {
+        self.current.load().as_ref().map(|it| Arc::clone(&it.config))
     }
 
-    pub(super) fn validity(&self) -> Validity {
-        self.current.load().validity
+    /// Says what is wrong at `now`.
+    pub(super) fn check(&self, now: SystemTime) -> Result<(), Cow<'static, str>> {
+        if let Some(loaded) = &*self.current.load() {
+            return loaded.validity.check(now).map_err(Cow::Borrowed);
+        }
+        let reason = match &self.source {
+            Source::Offered(offers) => offers.borrow().as_ref().err().map(|reason| format!("none yet: {reason}")),
+            Source::Fixed | Source::Files(_) => None,
+        };
+        Err(reason.map_or(Cow::Borrowed("none yet"), Cow::Owned))
     }
 
-    /// Looks at the files every `interval`, for ever.
-    pub(super) async fn keep_fresh(self: Arc<Self>, interval: Duration) {
-        let mut ticks = tokio::time::interval(interval);
-        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let mut logged = None;
+    /// Follows its source, for ever. Files are looked at every `interval`.
+    pub(super) async fn keep_fresh(self: Arc<Self>, interval: Duration, announcer: Option<Announcer>) {
+        match &self.source {
+            Source::Fixed => {}
+            Source::Files(files) => directory::follow(&self, files, interval, announcer).await,
+            Source::Offered(offers) => self.follow_offers(offers.clone(), interval).await,
+        }
+    }
+
+    async fn follow_offers(&self, mut offers: watch::Receiver<Offer>, interval: Duration) {
+        // For the clients' CA, which is a file.
+        let mut ticks = ticks(interval);
+        let mut log = ReloadLog::default();
+        let mut open = true;
         loop {
-            ticks.tick().await;
-            let certificate = Arc::clone(&self);
-            // A Secret is a file system that can hang.
-            let Ok(result) = tokio::task::spawn_blocking(move || certificate.reload()).await else { continue };
-            match result {
-                Ok(changed) => {
-                    if changed {
-                        tracing::info!(expires = self.validity().not_after, "certificate reloaded");
-                    }
-                    logged = None;
+            tokio::select! {
+                _ = ticks.tick() => {}
+                changed = offers.changed(), if open => open = changed.is_ok(),
+            }
+            let offer = offers.borrow_and_update().clone();
+            let Ok(pair) = offer else { continue };
+            let loaded = read_client_ca(self.clients.as_ref()).map(|it| Contents::new((*pair).clone(), it));
+            let loaded = loaded.and_then(|contents| self.load_other(contents));
+            log.say(self, loaded.map(|loaded| loaded.map(|it| self.put_in_force(it)).is_some()));
+        }
+    }
+
+    /// `None`: it is in force already.
+    fn load_other(&self, contents: Contents) -> Result<Option<Loaded>, CertificateError> {
+        let current = self.current.load();
+        let Some(current) = &*current else { return self.load(contents).map(Some) };
+        if current.contents == contents {
+            return Ok(None);
+        }
+        let loaded = self.load(contents)?;
+        let now = SystemTime::now();
+        match loaded.validity.check(now) {
+            Err(fault) if current.validity.check(now).is_ok() => Err(CertificateError::Validity(fault)),
+            Ok(()) | Err(_) => Ok(Some(loaded)),
+        }
+    }
+
+    fn load(&self, contents: Contents) -> Result<Loaded, CertificateError> {
+        let directory = match &self.source {
+            Source::Files(files) => files.directory(),
+            Source::Fixed | Source::Offered(_) => Path::new(""),
+        };
+        Loaded::new(contents, self.clients.as_ref(), directory)
+    }
+
+    fn put_in_force(&self, loaded: Loaded) {
+        self.expiry.set(loaded.validity.not_after);
+        self.current.store(Some(Arc::new(loaded)));
+    }
+}
+
+/// What is said of a source: each change, and each reason why there is none once.
+#[derive(Default)]
+struct ReloadLog {
+    said: Option<String>,
+}
+
+impl ReloadLog {
+    /// `Ok(true)`: another certificate is in force.
+    fn say(&mut self, certificate: &Certificate, reloaded: Result<bool, CertificateError>) {
+        match reloaded {
+            Ok(changed) => {
+                if changed {
+                    tracing::info!(expires = certificate.expiry.get(), "certificate reloaded");
                 }
-                Err(error) => {
-                    self.failures.inc();
-                    let reason = with_causes(&error);
-                    if logged.as_ref() != Some(&reason) {
-                        tracing::warn!(reason, "certificate not reloaded; the one before stays in force");
-                    }
-                    logged = Some(reason);
+                self.said = None;
+            }
+            Err(error) => {
+                certificate.failures.inc();
+                let reason = with_causes(&error);
+                if self.said.as_ref() != Some(&reason) {
+                    tracing::warn!(reason, "certificate not reloaded; the one before stays in force");
                 }
+                self.said = Some(reason);
             }
         }
     }
+}
 
-    /// Whether another certificate is in force now.
-    fn reload(&self) -> Result<bool, CertificateError> {
-        let Some(files) = &self.files else { return Ok(false) };
-        let contents = files.read()?;
-        if contents == self.current.load().contents {
-            return Ok(false);
-        }
-        let loaded = Loaded::new(contents, files.clients.as_ref(), &files.directory)?;
-        self.expiry.set(loaded.validity.not_after);
-        self.current.store(Arc::new(loaded));
-        Ok(true)
-    }
+fn ticks(interval: Duration) -> tokio::time::Interval {
+    let mut ticks = tokio::time::interval(interval);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
 }
 
 /// When a certificate may be used, in seconds since 1970, both ends included.
@@ -204,28 +291,18 @@ impl Validity {
     }
 }
 
-#[derive(Debug)]
-struct Files {
-    directory: PathBuf,
-    clients: Option<ClientPolicy>,
-}
-
-impl Files {
-    fn read(&self) -> Result<Contents, CertificateError> {
-        Ok(Contents {
-            chain: read(&self.directory.join(CHAIN))?,
-            key: read(&self.directory.join(KEY))?,
-            client_ca: read_client_ca(self.clients.as_ref())?,
-        })
-    }
-}
-
 /// What is in the files, PEM.
 #[derive(PartialEq, Eq)]
 struct Contents {
     chain: Vec<u8>,
     key: Vec<u8>,
     client_ca: Option<Vec<u8>>,
+}
+
+impl Contents {
+    fn new(pair: Pair, client_ca: Option<Vec<u8>>) -> Self {
+        Self { chain: pair.chain.into_bytes(), key: pair.key.into_bytes(), client_ca }
+    }
 }
 
 impl std::fmt::Debug for Contents {
@@ -255,11 +332,11 @@ impl Loaded {
             source,
         })?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        let builder = ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
             .map_err(CertificateError::Pair)?;
-        let builder = match clients.zip(contents.client_ca.as_deref()) {
-            Some((policy, pem)) => builder.with_client_cert_verifier(verifier(policy, pem, provider)?),
+        let builder = match Self::verifier_of(clients, contents.client_ca.as_deref())? {
+            Some(verifier) => builder.with_client_cert_verifier(verifier),
             None => builder.with_no_client_auth(),
         };
         let mut config = builder.with_single_cert(chain, key).map_err(CertificateError::Pair)?;
@@ -267,16 +344,19 @@ impl Loaded {
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Self { contents, config: Arc::new(config), validity })
     }
+
+    fn verifier_of(
+        clients: Option<&ClientPolicy>,
+        client_ca: Option<&[u8]>,
+    ) -> Result<Option<Arc<dyn ClientCertVerifier>>, CertificateError> {
+        clients.zip(client_ca).map(|(policy, pem)| verifier(policy, pem)).transpose()
+    }
 }
 
-const CHAIN: &str = "tls.crt";
-const KEY: &str = "tls.key";
+use directory::{CHAIN, KEY};
 
-fn verifier(
-    policy: &ClientPolicy,
-    pem: &[u8],
-    provider: Arc<CryptoProvider>,
-) -> Result<Arc<dyn ClientCertVerifier>, CertificateError> {
+fn verifier(policy: &ClientPolicy, pem: &[u8]) -> Result<Arc<dyn ClientCertVerifier>, CertificateError> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(certificates(pem, &policy.ca_file)?);
     let inner = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
@@ -299,11 +379,4 @@ fn read_client_ca(clients: Option<&ClientPolicy>) -> Result<Option<Vec<u8>>, Cer
 
 fn read(path: &Path) -> Result<Vec<u8>, CertificateError> {
     std::fs::read(path).map_err(|source| CertificateError::Read { path: path.to_owned(), source })
-}
-
-fn directory_of(source: &CertificateSource) -> &Path {
-    match source {
-        CertificateSource::Directory(directory) => directory,
-        CertificateSource::SelfSigned { .. } => Path::new(""),
-    }
 }

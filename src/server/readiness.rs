@@ -2,6 +2,7 @@
 
 use super::certificate::Certificate;
 use super::reviews::Reviews;
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +18,7 @@ pub(super) struct Readiness {
 }
 
 /// One check and how it stands: `Err` says what is missing.
-type Check = (&'static str, Result<(), &'static str>);
+type Check = (&'static str, Result<(), Cow<'static, str>>);
 
 impl Readiness {
     pub(super) fn new(certificate: Arc<Certificate>, reviews: Arc<Reviews>) -> Self {
@@ -36,10 +37,10 @@ impl Readiness {
 
     /// How things stand now.
     pub(super) fn report(&self) -> Report {
-        let hold = |holds: bool, otherwise| if holds { Ok(()) } else { Err(otherwise) };
+        let hold = |holds: bool, otherwise| if holds { Ok(()) } else { Err(Cow::Borrowed(otherwise)) };
         Report([
             ("listening", hold(self.listening.load(Ordering::Relaxed), "not accepting connections yet")),
-            ("certificate", self.certificate.validity().check(SystemTime::now())),
+            ("certificate", self.certificate.check(SystemTime::now())),
             ("catalog", hold(self.reviews.has_catalog(), "the first list of definitions is not complete")),
             ("shutdown", hold(!self.stopping.load(Ordering::Relaxed), "shutting down")),
         ])

@@ -38,6 +38,7 @@ mod webhook;
 mod writers;
 
 mod builtin_types;
+mod certificates;
 mod chart;
 mod corpus;
 mod declarations;

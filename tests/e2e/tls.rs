@@ -97,6 +97,28 @@ impl Connection {
     }
 }
 
+/// What a server on loopback shows a client that calls `name` and trusts the CAs in `bundle` (PEM); or why such a client would not talk to it.
+pub(crate) fn served(port: u16, name: &str, bundle: &str) -> Result<CertificateDer<'static>, String> {
+    let mut roots = RootCertStore::empty();
+    for authority in CertificateDer::pem_slice_iter(bundle.as_bytes()) {
+        roots.add(authority.unwrap()).unwrap();
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let name = ServerName::try_from(name.to_owned()).unwrap();
+    let mut client = ClientConnection::new(Arc::new(config), name).unwrap();
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).map_err(|error| error.to_string())?;
+    stream.set_read_timeout(Some(LIMIT)).unwrap();
+    while client.is_handshaking() {
+        client.complete_io(&mut stream).map_err(|error| error.to_string())?;
+    }
+    Ok(client.peer_certificates().unwrap()[0].clone().into_owned())
+}
+
 impl RawAnswer {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(header, _)| header == name).map(|(_, value)| value.as_str())

@@ -86,6 +86,13 @@ impl Webhook {
         Ok(webhook)
     }
 
+    /// Watches the cluster of a kubeconfig, and need not become ready.
+    pub(crate) fn unready(kubeconfig: &Path, more: &[&str]) -> Result<Self, String> {
+        let mut webhook = Self::prepare(["--kubeconfig".as_ref(), kubeconfig.as_os_str()], more);
+        webhook.process = Some(webhook.launch()?);
+        Ok(webhook)
+    }
+
     fn start(source: [&OsStr; 2], more: &[&str]) -> Result<Self, String> {
         let mut webhook = Self::prepare(source, more);
         webhook.resume()?;
@@ -98,7 +105,10 @@ impl Webhook {
         authority.issue(&workspace.path().join("tls"));
         let mut args = vec!["serve".to_owned()];
         args.extend(source.map(|arg| arg.to_string_lossy().into_owned()));
-        if !more.iter().any(|arg| arg.starts_with("--tls-self-signed") || arg.starts_with("--tls-cert-dir=")) {
+        if !more
+            .iter()
+            .any(|arg| ["--tls-self-signed", "--tls-secret", "--tls-cert-dir"].iter().any(|it| arg.starts_with(it)))
+        {
             args.push(format!("--tls-cert-dir={}", workspace.path().join("tls").display()));
         }
         args.push("--log-format=json".to_owned());
@@ -112,6 +122,17 @@ impl Webhook {
 
     /// Starts it (again), on the ports it had, and waits until it is ready.
     pub(crate) fn resume(&mut self) -> Result<(), String> {
+        let mut process = self.launch()?;
+        let ops = self.ops();
+        process::wait_until_ready("the webhook", STARTUP, &mut [&mut process], || {
+            ops.get("/readyz").is_ok_and(|answer| answer.status == 200)
+        })?;
+        self.process = Some(process);
+        Ok(())
+    }
+
+    /// Starts it, on the ports it had, and waits until it listens.
+    fn launch(&mut self) -> Result<Process, String> {
         let mut args = self.args.clone();
         args.push(format!("--bind=127.0.0.1:{}", self.port));
         args.push(format!("--ops-bind=127.0.0.1:{}", self.ops_port));
@@ -125,12 +146,7 @@ impl Webhook {
                     .ok_or_else(|| format!("the webhook never said where it listens:\n{}", process.log_tail()))?;
             (self.port, self.ops_port) = (webhook, ops);
         }
-        let ops = Client::plain(format!("http://127.0.0.1:{}", self.ops_port));
-        process::wait_until_ready("the webhook", STARTUP, &mut [&mut process], || {
-            ops.get("/readyz").is_ok_and(|answer| answer.status == 200)
-        })?;
-        self.process = Some(process);
-        Ok(())
+        Ok(process)
     }
 
     /// Ends it with SIGTERM and fails unless it ends well.

@@ -14,8 +14,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("catalog", &["union", "declaration"]),
     ("admission", &["catalog", "union", "json_patch", "field_path"]),
     ("telemetry", &[]),
-    ("cluster", &["catalog", "admission", "declaration", "telemetry"]),
-    ("server", &["catalog", "admission", "declaration", "telemetry"]),
+    ("authority", &[]),
+    ("cluster", &["catalog", "admission", "declaration", "telemetry", "authority"]),
+    ("server", &["catalog", "admission", "declaration", "telemetry", "authority"]),
     (
         "cli",
         &[
@@ -27,6 +28,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "catalog",
             "admission",
             "telemetry",
+            "authority",
             "cluster",
             "server",
         ],

@@ -11,6 +11,8 @@ mod api_server;
 mod audit;
 mod bad_input;
 mod cases;
+#[cfg(feature = "server")]
+mod certificates;
 mod chart;
 #[cfg(feature = "cli")]
 mod cli;

@@ -41,7 +41,10 @@ pub(in crate::cli) struct ServeArgs {
 
     /// Agree with the other replicas on a CA and a certificate that are kept, and renewed, in this Secret of the Service's
     /// namespace
-    #[arg(long, value_name = "NAME", group = "certificate", requires = "service", conflicts_with = "from")]
+    #[arg(
+        long, value_name = "NAME", group = "certificate", requires = "service", conflicts_with = "from",
+        value_parser = object_name
+    )]
     pub(super) tls_secret: Option<String>,
 
     /// Serve with tls.crt and tls.key of this folder, and follow their changes
@@ -159,11 +162,7 @@ impl From<LogFormat> for telemetry::LogFormat {
 }
 
 impl ServeArgs {
-    pub(super) fn config(&self) -> Config {
-        let certificate = match &self.tls_cert_dir {
-            Some(directory) => CertificateSource::Directory(directory.clone()),
-            None => CertificateSource::SelfSigned { ca_file: self.ca_file() },
-        };
+    pub(super) fn config(&self, certificate: CertificateSource) -> Config {
         Config {
             webhook: self.bind,
             ops: self.ops_bind,
@@ -211,7 +210,7 @@ impl ServeArgs {
     }
 
     /// Two servers on one machine do not write the same file.
-    fn ca_file(&self) -> PathBuf {
+    pub(super) fn ca_file(&self) -> PathBuf {
         self.tls_ca_file
             .clone()
             .unwrap_or_else(|| std::env::temp_dir().join(format!("kube-unions-ca-{}.crt", std::process::id())))
@@ -269,6 +268,21 @@ fn namespaced_name(text: &str) -> Result<String, String> {
     }
 }
 
+/// A DNS subdomain (RFC 1123), which the names of most objects are.
+fn object_name(text: &str) -> Result<String, String> {
+    let outer = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit();
+    let is_label = |label: &str| {
+        let bytes = label.as_bytes();
+        bytes.iter().all(|it| outer(*it) || *it == b'-')
+            && [bytes.first(), bytes.last()].into_iter().all(|it| it.is_some_and(|it| outer(*it)))
+    };
+    if text.len() <= 253 && text.split('.').all(is_label) {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("`{text}` is no name of an object; it has lower-case letters, digits, `-` and `.`"))
+    }
+}
+
 fn connections(text: &str) -> Result<usize, String> {
     // Room above it for those that are told to come again.
     const MOST: usize = 1_000_000;
@@ -316,6 +330,16 @@ mod tests {
         assert_eq!(namespaced_name("a/b.c"), Ok("a/b.c".to_owned()));
         for text in ["", "a", "a/", "/b", "a/b/c", "A/b"] {
             assert!(namespaced_name(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_secret_has_a_name_that_an_object_can_have() {
+        for text in ["a", "kube-unions-tls", "a.b-c.0"] {
+            assert_eq!(object_name(text).as_deref(), Ok(text));
+        }
+        for text in ["", "A", "a_b", "-a", "a-", "a..b", "a/b", &"a".repeat(254)] {
+            assert!(object_name(text).is_err_and(|it| it.contains(&format!("`{text}`"))), "{text}");
         }
     }
 

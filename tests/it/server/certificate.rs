@@ -1,14 +1,17 @@
 //! Certificates: their reload, their expiry, and those of clients.
 
 use super::wire::{Request, Running, Wire, config, review, trusting, until};
+use futures::FutureExt;
 use kube_unions::admission;
-use kube_unions::server::{CertificateSource, ClientPolicy, Config, Server};
+use kube_unions::authority::{Offer, Pair};
+use kube_unions::server::{Announcer, CertificateSource, ClientPolicy, Config, Server};
 use kube_unions::telemetry::Metrics;
 use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::sync::{mpsc, oneshot, watch};
 
 /// A CA that signs what a test needs.
 struct Authority {
@@ -81,14 +84,15 @@ impl Mounted {
     }
 
     async fn serve(&self) -> Running {
-        let mut server = Running::without_catalog(
-            |config| {
-                config.certificate = CertificateSource::Directory(self.path().to_owned());
-                config.certificate_poll = Duration::from_millis(5);
-            },
-            Arc::new(admission::review),
-        )
-        .await;
+        self.serve_with(Duration::from_millis(5), |it| it).await
+    }
+
+    async fn serve_with(&self, poll: Duration, prepare: impl FnOnce(Server) -> Server) -> Running {
+        let change = |config: &mut Config| {
+            config.certificate = CertificateSource::Directory(self.path().to_owned());
+            config.certificate_poll = poll;
+        };
+        let mut server = Running::new(change, Arc::new(admission::review), prepare).await;
         server.tls = trusting(&self.ca_file, None);
         server.catalogs.send_replace(Some(Arc::default()));
         server
@@ -164,6 +168,212 @@ async fn a_certificate_that_cannot_be_read_is_named_at_the_start() {
     assert_eq!(start().await, format!("`{}` holds no usable PEM private key", path("tls.key")));
     fs::remove_file(mounted.path().join("tls.crt")).unwrap();
     assert_eq!(start().await, format!("cannot read `{}`", path("tls.crt")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_is_not_valid_does_not_take_the_place_of_one_that_is() {
+    let authority = Authority::new();
+    let good = authority.serving(5_000);
+    let mounted = Mounted::new(&authority, &good);
+    let server = mounted.serve().await;
+    server.until_ready().await;
+    let ends = server.metric(EXPIRY).await;
+    let not_yet = authority.sign(|params| params.not_before = (SystemTime::now() + Duration::from_hours(1)).into());
+    for pair in [authority.serving(-60), not_yet] {
+        mounted.write(&pair);
+        failed_to_reload(&server).await;
+        assert_eq!(server.metric(EXPIRY).await, ends);
+        assert_eq!(server.ops("/readyz").await.code, 200);
+    }
+}
+
+/// A folder as a kubelet lays it out: the files are links through `..data`, which is swapped.
+struct Projected {
+    folder: tempfile::TempDir,
+}
+
+impl Projected {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let this = Self { folder: tempfile::tempdir().unwrap() };
+        this.swap("first", files);
+        for (name, _) in files {
+            std::os::unix::fs::symlink(format!("..data/{name}"), this.folder.path().join(name)).unwrap();
+        }
+        this
+    }
+
+    fn swap(&self, version: &str, files: &[(&str, &str)]) {
+        let folder = self.folder.path();
+        fs::create_dir(folder.join(version)).unwrap();
+        for (name, text) in files {
+            fs::write(folder.join(version).join(name), text).unwrap();
+        }
+        std::os::unix::fs::symlink(version, folder.join("..data_tmp")).unwrap();
+        fs::rename(folder.join("..data_tmp"), folder.join("..data")).unwrap();
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_swapped_link_is_noticed_without_looking_again_and_again() {
+    let authority = Authority::new();
+    let files = |(chain, key): &(String, String)| [("tls.crt", chain.clone()), ("tls.key", key.clone())];
+    let (first, second, third) = (authority.serving(5_000), authority.serving(6_000), authority.serving(7_000));
+    let swap = |projected: &Projected, version: &str, pair| {
+        let files = files(pair);
+        projected.swap(version, &files.each_ref().map(|(name, text)| (*name, text.as_str())));
+    };
+    let start = files(&first);
+    let projected = Projected::new(&start.each_ref().map(|(name, text)| (*name, text.as_str())));
+    let mounted = Mounted { directory: tempfile::tempdir().unwrap(), ca_file: projected.folder.path().join("test-ca") };
+    fs::write(&mounted.ca_file, &authority.pem).unwrap();
+    let server = Running::new(
+        |config| {
+            config.certificate = CertificateSource::Directory(projected.folder.path().to_owned());
+            config.certificate_poll = Duration::from_hours(1);
+        },
+        Arc::new(admission::review),
+        |it| it,
+    )
+    .await;
+    let ends = server.metric(EXPIRY).await.unwrap();
+    swap(&projected, "second", &second);
+    until(async || server.metric(EXPIRY).await.is_some_and(|it| it > ends + 900.0)).await;
+    // A second time: a watch on what was behind the link would be deaf by now.
+    fs::remove_dir_all(projected.folder.path().join("first")).unwrap();
+    swap(&projected, "third", &third);
+    until(async || server.metric(EXPIRY).await.is_some_and(|it| it > ends + 1900.0)).await;
+}
+
+/// An announcer that tells the test, and resolves when the test says so.
+fn announcer() -> (Announcer, mpsc::UnboundedReceiver<(String, oneshot::Sender<()>)>) {
+    let (sender, calls) = mpsc::unbounded_channel();
+    let announcer: Announcer = Arc::new(move |authorities| {
+        let (held, holds) = oneshot::channel();
+        sender.send((authorities, held)).unwrap();
+        async { holds.await.unwrap_or_default() }.boxed()
+    });
+    (announcer, calls)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_ca_is_announced_before_its_certificate_is_served() {
+    let (old, new) = (Authority::new(), Authority::new());
+    let (first, second) = (old.serving(5_000), new.serving(6_000));
+    let files = |authority: &Authority, (chain, key): &(String, String)| {
+        [("tls.crt", chain.clone()), ("tls.key", key.clone()), ("ca.crt", authority.pem.clone())]
+    };
+    let start = files(&old, &first);
+    let projected = Projected::new(&start.each_ref().map(|(name, text)| (*name, text.as_str())));
+    let (announcer, mut calls) = announcer();
+    let mut server = Running::new(
+        |config| {
+            config.certificate = CertificateSource::Directory(projected.folder.path().to_owned());
+            config.certificate_poll = Duration::from_millis(5);
+        },
+        Arc::new(admission::review),
+        |it| it.announcing_with(announcer),
+    )
+    .await;
+    server.catalogs.send_replace(Some(Arc::default()));
+    // The first is served at once, and announced as well.
+    server.until_ready().await;
+    let ends = server.metric(EXPIRY).await.unwrap();
+    let (authorities, held) = calls.recv().await.unwrap();
+    assert_eq!(authorities, old.pem);
+    held.send(()).unwrap();
+
+    let next = files(&new, &second);
+    projected.swap("second", &next.each_ref().map(|(name, text)| (*name, text.as_str())));
+    let (authorities, held) = calls.recv().await.unwrap();
+    assert_eq!(authorities, new.pem);
+    let ca_files = tempfile::tempdir().unwrap();
+    let trusting_only = |authority: &Authority, name: &str| {
+        let path = ca_files.path().join(name);
+        fs::write(&path, &authority.pem).unwrap();
+        trusting(&path, None)
+    };
+    server.tls = trusting_only(&old, "old.crt");
+    for _ in 0..20 {
+        assert_eq!(server.send(&Request::post("/mutate", review("u"))).await.code, 200);
+    }
+    assert_eq!(server.metric(EXPIRY).await, Some(ends), "it waits");
+    held.send(()).unwrap();
+    until(async || server.metric(EXPIRY).await.is_some_and(|it| it > ends + 900.0)).await;
+    server.tls = trusting_only(&new, "new.crt");
+    assert_eq!(server.send(&Request::post("/mutate", review("u"))).await.code, 200);
+
+    // The next of the same CA needs no announcement.
+    let third = files(&new, &new.serving(7_000));
+    projected.swap("third", &third.each_ref().map(|(name, text)| (*name, text.as_str())));
+    until(async || server.metric(EXPIRY).await.is_some_and(|it| it > ends + 1900.0)).await;
+    assert!(calls.try_recv().is_err());
+
+    // CAs that are none are no reason to announce anything, nor to serve what came with them.
+    let fourth = [("tls.crt", second.0.as_str()), ("tls.key", second.1.as_str()), ("ca.crt", "rubbish")];
+    projected.swap("fourth", &fourth);
+    failed_to_reload(&server).await;
+    assert!(calls.try_recv().is_err());
+    assert!(server.metric(EXPIRY).await.is_some_and(|it| it > ends + 1900.0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_certificate_that_ends_while_another_waits_is_not_served_on() {
+    let (old, new) = (Authority::new(), Authority::new());
+    let mounted = Mounted::new(&old, &old.serving(3));
+    fs::write(mounted.path().join("ca.crt"), &old.pem).unwrap();
+    let (announcer, mut calls) = announcer();
+    let server = mounted.serve_with(Duration::from_millis(5), |it| it.announcing_with(announcer)).await;
+    let (_, _never) = calls.recv().await.unwrap();
+    fs::write(mounted.path().join("ca.crt"), &new.pem).unwrap();
+    mounted.write(&new.serving(5_000));
+    let (_, _nor_this) = calls.recv().await.unwrap();
+    let soon = f64::from(u32::try_from(now()).unwrap()) + 4_000.0;
+    until(async || server.metric(EXPIRY).await.is_some_and(|it| it > soon)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn until_a_certificate_is_offered_nobody_is_served_and_it_says_why() {
+    let authority = Authority::new();
+    let (offers, offered) = watch::channel::<Offer>(Err("nobody has one".into()));
+    let change = |config: &mut Config| config.certificate = CertificateSource::Offered(offered);
+    let mut ready = None;
+    let mut server = Running::new(change, Arc::new(admission::review), |it| {
+        ready = Some(it.readiness());
+        it
+    })
+    .await;
+    let ready = ready.unwrap();
+    server.catalogs.send_replace(Some(Arc::default()));
+    let says = async |line: &str| server.ops("/readyz?verbose").await.body.contains(line);
+    until(async || says("[+]catalog ok\n").await).await;
+    assert!(says("[-]certificate failed: none yet: nobody has one\n").await);
+    assert!(!ready());
+    assert_eq!(server.metric(EXPIRY).await, Some(0.0));
+    assert!(Wire::tls(server.addresses.webhook, Arc::clone(&server.tls)).await.is_err());
+    offers.send_modify(|it| *it = Err("still nobody".into()));
+    assert!(says("[-]certificate failed: none yet: still nobody\n").await);
+
+    let offer = |(chain, key): &(String, String)| Ok(Arc::new(Pair { chain: chain.clone(), key: key.clone() }));
+    let ca = tempfile::tempdir().unwrap();
+    let path = ca.path().join("ca.crt");
+    fs::write(&path, &authority.pem).unwrap();
+    offers.send_modify(|it| *it = offer(&authority.serving(5_000)));
+    until(async || server.metric(EXPIRY).await.is_some_and(|it| it > 0.0)).await;
+    let ends = server.metric(EXPIRY).await;
+    assert!(ready());
+    server.tls = trusting(&path, None);
+    assert_eq!(server.send(&Request::post("/mutate", review("u"))).await.code, 200);
+
+    // What cannot be served with changes nothing, nor does a source that has dried up.
+    let failures = "kube_unions_certificate_reload_failures_total";
+    let mismatched = (authority.serving(6_000).0, authority.serving(6_000).1);
+    offers.send_modify(|it| *it = offer(&mismatched));
+    until(async || server.metric(failures).await == Some(1.0)).await;
+    offers.send_modify(|it| *it = Err("gone".into()));
+    drop(offers);
+    assert_eq!(server.send(&Request::post("/mutate", review("u"))).await.code, 200);
+    assert_eq!(server.metric(EXPIRY).await, ends);
 }
 
 #[tokio::test(flavor = "multi_thread")]

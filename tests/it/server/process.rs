@@ -187,7 +187,25 @@ fn where_it_cannot_start_it_says_why() {
     let address = taken.local_addr().unwrap().to_string();
     let missing = directory.path().join("missing").display().to_string();
     let signed = "--tls-self-signed";
-    let rows: [(&[&str], &str); 7] = [
+    // Two pairs, the first with the other's key, and one whose key is no file.
+    let pairs = directory.path().join("pairs");
+    let pairs = pairs.to_str().unwrap();
+    let [one, two, three] = ["one", "two", "three"].map(|name| format!("{pairs}/{name}"));
+    for dir in [&one, &two, &three] {
+        assert!(Command::new(BINARY).args(["certs", "--dir", dir]).stderr(Stdio::null()).status().unwrap().success());
+    }
+    std::fs::copy(format!("{two}/tls.key"), format!("{one}/tls.key")).unwrap();
+    std::fs::remove_file(format!("{three}/tls.key")).unwrap();
+    std::fs::create_dir(format!("{three}/tls.key")).unwrap();
+    let kubeconfig = directory.path().join("missing").display().to_string();
+    let agreed = ["--kubeconfig", &kubeconfig, "--tls-secret"];
+    let rows: [(&[&str], &str); 13] = [
+        (&["--from", from, "--tls-cert-dir", &one], "the certificate and its key cannot be used together"),
+        (&["--from", from, "--tls-cert-dir", &three], "three/tls.key`"),
+        (&["--from", from, "--tls-cert-dir", &missing], "missing/tls.crt`"),
+        (&[&agreed[..], &["a"]].concat(), "--service <NAMESPACE/NAME[:PORT]>"),
+        (&[&agreed[..], &["a_b", "--service", "a/b"]].concat(), "`a_b` is no name of an object"),
+        (&["--from", from, "--tls-secret", "a", "--service", "a/b"], "cannot be used with"),
         (&["--from", from], "--tls-cert-dir <DIR>|--tls-self-signed"),
         (&[signed, "--from", from, "--tls-cert-dir", from], "cannot be used with"),
         (&[signed, "--from", &missing], &missing),

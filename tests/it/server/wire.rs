@@ -49,25 +49,26 @@ impl Running {
 
     /// With an empty catalog in force, and somebody to judge declarations.
     pub(crate) async fn inspecting(inspector: Inspector) -> Self {
-        let running = Self::new(|_| {}, Arc::new(admission::review), Some(inspector)).await;
+        let running = Self::new(|_| {}, Arc::new(admission::review), |it| it.inspecting_with(inspector)).await;
         running.catalogs.send_replace(Some(Arc::default()));
         running.until_ready().await;
         running
     }
 
     pub(crate) async fn without_catalog(change: impl FnOnce(&mut Config), reviewer: Reviewer) -> Self {
-        Self::new(change, reviewer, None).await
+        Self::new(change, reviewer, |it| it).await
     }
 
-    async fn new(change: impl FnOnce(&mut Config), reviewer: Reviewer, inspector: Option<Inspector>) -> Self {
+    pub(crate) async fn new(
+        change: impl FnOnce(&mut Config),
+        reviewer: Reviewer,
+        prepare: impl FnOnce(Server) -> Server,
+    ) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let ca_file = directory.path().join("ca.crt");
         let mut config = config(CertificateSource::SelfSigned { ca_file: ca_file.clone() });
         change(&mut config);
-        let mut server = Server::with_reviewer(config, Metrics::new(), reviewer).await.unwrap();
-        if let Some(inspector) = inspector {
-            server = server.inspecting_with(inspector);
-        }
+        let server = prepare(Server::with_reviewer(config, Metrics::new(), reviewer).await.unwrap());
         // Absent where the test brings a certificate of its own.
         let tls = if ca_file.exists() { trusting(&ca_file, None) } else { trusting_none() };
         let addresses = server.addresses();

@@ -1,0 +1,407 @@
+//! The replicas' agreement on a Secret, on an API server that keeps one Secret and refuses what a real one refuses.
+
+mod store;
+
+use axum::body::Bytes;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use kube_unions::authority::{Authority, Offer, Pair, Validity};
+use kube_unions::cluster::{Agreement, Held, ServiceReference, Timing, Trust};
+use kube_unions::telemetry::Metrics;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::ServerCertVerifier;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use store::Store;
+use tokio::sync::watch;
+
+/// What is waited for comes at once; only a test that fails waits so long.
+const SOON: Duration = Duration::from_secs(20);
+
+const DAY: u64 = 24 * 3600;
+
+/// A clock that the test sets, in seconds since 1970.
+#[derive(Clone)]
+struct Clock(Arc<AtomicU64>);
+
+impl Clock {
+    fn new() -> Self {
+        Self(Arc::new(AtomicU64::new(1_800_000_000)))
+    }
+
+    fn now(&self) -> SystemTime {
+        UNIX_EPOCH + Duration::from_secs(self.0.load(Ordering::SeqCst))
+    }
+
+    fn pass(&self, seconds: u64) {
+        self.0.fetch_add(seconds, Ordering::SeqCst);
+    }
+}
+
+/// One that takes part, and the ends of its channels.
+struct Replica {
+    number: usize,
+    offers: watch::Receiver<Offer>,
+    trust: watch::Receiver<Option<Trust>>,
+    held: watch::Sender<Held>,
+    expiry: Metrics,
+}
+
+impl Replica {
+    fn start(store: &Store, clock: &Clock) -> Self {
+        Self::of("team/hook", store, clock)
+    }
+
+    fn of(service: &str, store: &Store, clock: &Clock) -> Self {
+        let service: ServiceReference = service.parse().unwrap();
+        let (number, client) = store.client();
+        let clock = clock.clone();
+        let timing = Timing {
+            check: Duration::from_millis(5),
+            settle: Duration::ZERO,
+            retry: Duration::from_millis(5),
+            clock: Arc::new(move || clock.now()),
+        };
+        let (offer, offers) = watch::channel(Err("not asked".into()));
+        let (tell, trust) = watch::channel(None);
+        let (held, holds) = watch::channel(Held::Unknown);
+        let expiry = Metrics::new();
+        let gauge = expiry.certificate_authority_expiry().clone();
+        let agreement = Agreement::new(client, &service, "cert").with_timing(timing);
+        tokio::spawn(agreement.follow(offer, tell, holds, gauge));
+        Self { number, offers, trust, held, expiry }
+    }
+
+    async fn pair(&mut self) -> Arc<Pair> {
+        let offered = tokio::time::timeout(SOON, self.offers.wait_for(Result::is_ok)).await;
+        Arc::clone(offered.expect("a pair comes").unwrap().as_ref().unwrap())
+    }
+
+    async fn reason(&mut self, part: &str) -> String {
+        let holds = |it: &Offer| it.as_ref().is_err_and(|it| it.contains(part));
+        let offered = tokio::time::timeout(SOON, self.offers.wait_for(holds)).await;
+        let offered = offered.unwrap_or_else(|_| panic!("`{part}` is never said")).unwrap();
+        offered.as_ref().unwrap_err().to_string()
+    }
+
+    fn trusted(&self) -> String {
+        match &*self.trust.borrow() {
+            Some(Trust::Agreed(bundle)) => bundle.to_string(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn hold(&self, bundle: &str) {
+        self.held.send_replace(Held::Bundle(bundle.into()));
+    }
+}
+
+async fn until(what: &str, holds: impl Fn() -> bool) {
+    let asked = async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::time::timeout(SOON, asked).await.unwrap_or_else(|_| panic!("{what}"));
+}
+
+/// Every replica has looked at the Secret, and had time to do something about it and to look again.
+async fn looked(store: &Store, replicas: &[&Replica]) {
+    for replica in replicas {
+        let before = store.reads(replica.number);
+        until("a replica looks", || store.reads(replica.number) > before + 3).await;
+    }
+}
+
+fn certificates(pem: &str) -> Vec<CertificateDer<'static>> {
+    CertificateDer::pem_slice_iter(pem.as_bytes()).map(Result::unwrap).collect()
+}
+
+/// As the API server would.
+fn accepts(bundle: &str, pair: &Pair, now: SystemTime) -> Result<(), rustls::Error> {
+    let mut roots = rustls::RootCertStore::empty();
+    for authority in certificates(bundle) {
+        roots.add(authority).unwrap();
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build().unwrap();
+    let name = ServerName::try_from("hook.team.svc").unwrap();
+    let now = UnixTime::since_unix_epoch(now.duration_since(UNIX_EPOCH).unwrap());
+    let chain = certificates(&pair.chain);
+    verifier.verify_server_cert(&chain[0], &chain[1..], &name, &[], now).map(drop)
+}
+
+fn pair_of(secret: &Value) -> Pair {
+    Pair { chain: value(secret, "tls.crt"), key: value(secret, "tls.key") }
+}
+
+fn value(secret: &Value, key: &str) -> String {
+    let encoded = secret["data"][key].as_str().unwrap_or_else(|| panic!("no `{key}`: {secret}"));
+    String::from_utf8(STANDARD.decode(encoded).unwrap()).unwrap()
+}
+
+/// A Secret with these keys.
+fn secret(data: &[(&str, &str)]) -> Value {
+    let data: serde_json::Map<_, _> =
+        data.iter().map(|(key, text)| ((*key).to_owned(), json!(STANDARD.encode(text)))).collect();
+    json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": {"name": "cert", "namespace": "team"}, "data": data})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ten_that_start_at_once_with_no_secret_come_to_one_ca() {
+    let (store, clock) = (Store::new(), Clock::new());
+    let mut replicas: Vec<_> = (0..10).map(|_| Replica::start(&store, &clock)).collect();
+    let mut pairs = Vec::new();
+    for replica in &mut replicas {
+        pairs.push(replica.pair().await);
+    }
+    looked(&store, &replicas.iter().collect::<Vec<_>>()).await;
+    let stored = store.secret().unwrap();
+    let bundle = value(&stored, "ca.crt");
+    assert_eq!(certificates(&bundle).len(), 1);
+    for (replica, pair) in replicas.iter().zip(&pairs) {
+        assert_eq!(**pair, pair_of(&stored));
+        assert_eq!(certificates(&replica.trusted()), certificates(&bundle));
+        accepts(&replica.trusted(), pair, clock.now()).unwrap();
+        let year = i64::try_from(365 * DAY).unwrap();
+        assert_eq!(replica.expiry.certificate_authority_expiry().get(), 1_800_000_000 + year);
+    }
+    assert_eq!(store.versions(), 1, "nothing is written twice");
+    assert_eq!(stored["type"], "kubernetes.io/tls");
+    assert_eq!(stored["metadata"]["labels"], json!({"app.kubernetes.io/name": "kube-unions"}));
+    assert_eq!(value(&stored, "ca.key"), rcgen::KeyPair::from_pem(&value(&stored, "ca.key")).unwrap().serialize_pem());
+}
+
+/// What is there: the leaf, the bundle, the CA's key. Then whether the CA stays, and whether the leaf does.
+type Spoilt<'a> = (&'a str, Option<&'a Pair>, &'a str, &'a str, bool, bool);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_stands_in_the_secret_is_mended() {
+    let clock = Clock::new();
+    let validity = Validity::new(clock.now(), Duration::from_secs(50 * DAY));
+    let authority = |name| Authority::new(name, validity).unwrap();
+    let names = |name: &str| vec![name.to_owned()];
+    let (one, other) = (authority("one"), authority("other"));
+    let good = one.issue("x", &names("hook.team.svc"), validity).unwrap();
+    let renamed = one.issue("x", &names("old.team.svc"), validity).unwrap();
+    let ended = Validity { not_before: validity.not_before, not_after: clock.now() - Duration::from_secs(1) };
+    let ended = one.issue("x", &names("hook.team.svc"), ended).unwrap();
+    let half = Pair { key: good.key[..good.key.len() / 2].to_owned(), ..good.clone() };
+    let rubbish = Pair { chain: "rubbish".to_owned(), key: "rubbish".to_owned() };
+    let (ca, ca_key) = (one.certificate(), one.key());
+    let spoilt = format!("rubbish\n{ca}-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
+    let rows: [Spoilt; 13] = [
+        ("nothing", None, "", "", false, false),
+        ("blanks", None, "\n", " ", false, false),
+        ("rubbish", Some(&rubbish), "rubbish", "rubbish", false, false),
+        ("a CA alone", None, ca, &ca_key, true, false),
+        ("all", Some(&good), ca, &ca_key, true, true),
+        ("no key of the CA", Some(&good), ca, "", true, true),
+        ("the key of another CA", Some(&good), ca, &other.key(), true, true),
+        ("the leaf of another CA", Some(&good), other.certificate(), &other.key(), false, false),
+        ("no CA", Some(&good), "", "", false, false),
+        ("half a key", Some(&half), ca, &ca_key, true, false),
+        ("a leaf for another Service", Some(&renamed), ca, &ca_key, true, false),
+        ("a leaf that has ended", Some(&ended), ca, &ca_key, true, false),
+        ("a bundle with rubbish in it", Some(&good), &spoilt, &ca_key, true, true),
+    ];
+    for (what, leaf, bundle, key, ca_stays, leaf_stays) in rows {
+        let leaf = leaf.map_or(("", ""), |it| (&it.chain, &it.key));
+        let data = [("tls.crt", leaf.0), ("tls.key", leaf.1), ("ca.crt", bundle), ("ca.key", key)];
+        let data: Vec<_> = data.into_iter().filter(|(_, text)| !text.is_empty()).collect();
+        let store = Store::new();
+        let mut before = secret(&data);
+        before["metadata"]["labels"] = json!({"team": "x"});
+        before["data"]["another"] = json!("a2VwdA==");
+        store.put(before);
+        let mut replica = Replica::start(&store, &clock);
+        replica.pair().await;
+        looked(&store, &[&replica]).await;
+        let stored = store.secret().unwrap();
+        let pair = replica.pair().await;
+        assert_eq!(*pair, pair_of(&stored), "{what}");
+        accepts(&replica.trusted(), &pair, clock.now()).unwrap_or_else(|error| panic!("{what}: {error}"));
+        let bundle = certificates(&value(&stored, "ca.crt"));
+        assert_eq!(bundle.contains(&certificates(ca)[0]), ca_stays, "{what}");
+        assert_eq!(pair.chain == good.chain, leaf_stays, "{what}");
+        let key = rcgen::KeyPair::from_pem(&value(&stored, "ca.key")).unwrap();
+        let newest = x509_parser::parse_x509_certificate(&bundle[0]).unwrap().1;
+        assert_eq!(
+            newest.public_key().subject_public_key.data.as_ref(),
+            rcgen::PublicKeyData::der_bytes(&key),
+            "{what}"
+        );
+        assert_eq!(value(&stored, "another"), "kept", "{what}");
+        assert_eq!(stored["metadata"]["labels"]["team"], "x", "{what}");
+        assert_eq!(stored["type"], "Opaque", "{what}: it cannot be changed");
+        assert!(store.versions() <= 3, "{what}: {} versions", store.versions());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn through_years_of_renewals_what_is_served_is_trusted_by_whoever_lags_behind() {
+    let (store, clock) = (Store::new(), Clock::new());
+    let mut replicas = [Replica::start(&store, &clock), Replica::start(&store, &clock)];
+    let (mut authorities, mut leaves) = (BTreeSet::new(), BTreeSet::new());
+    let mut held = String::new();
+    for round in 0..3 * 365 / 15 {
+        for replica in &mut replicas {
+            let pair = replica.pair().await;
+            if round > 0 {
+                // By what the configurations held before this round, and by what they hold now.
+                accepts(&held, &pair, clock.now()).unwrap_or_else(|error| panic!("round {round}, before: {error}"));
+            }
+            accepts(&replica.trusted(), &pair, clock.now()).unwrap_or_else(|error| panic!("round {round}: {error}"));
+            leaves.insert(pair.chain.clone());
+        }
+        assert_eq!(replicas[0].trusted(), replicas[1].trusted(), "round {round}");
+        held = replicas[0].trusted();
+        let bundle = certificates(&held);
+        assert!(bundle.len() <= 2, "round {round}: {} CAs", bundle.len());
+        authorities.extend(bundle.iter().map(|it| it.to_vec()));
+        for replica in &replicas {
+            replica.hold(&held);
+        }
+        looked(&store, &replicas.each_ref()).await;
+        clock.pass(15 * DAY);
+        looked(&store, &replicas.each_ref()).await;
+    }
+    // Two thirds of a year, and of ninety days, rounded up to the steps of this test.
+    assert!((4..=6).contains(&authorities.len()), "{} CAs", authorities.len());
+    assert!((16..=24).contains(&leaves.len()), "{} certificates", leaves.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deleted_secret_comes_back_with_a_new_ca_beside_the_old_one() {
+    let (store, clock) = (Store::new(), Clock::new());
+    let mut replicas = [Replica::start(&store, &clock), Replica::start(&store, &clock)];
+    let first = replicas[0].pair().await;
+    assert_eq!(replicas[1].pair().await, first);
+    let old = replicas[0].trusted();
+    for replica in &replicas {
+        replica.hold(&old);
+    }
+    store.delete();
+    until("there is a Secret again", || store.secret().is_some()).await;
+    looked(&store, &replicas.each_ref()).await;
+    let stored = store.secret().unwrap();
+    let bundle = certificates(&value(&stored, "ca.crt"));
+    assert_eq!(bundle.len(), 2);
+    assert_eq!(bundle[1], certificates(&old)[0], "the newest comes first");
+    for replica in &mut replicas {
+        assert_eq!(replica.pair().await, first, "nobody trusts another yet");
+        assert_eq!(certificates(&replica.trusted()), bundle);
+    }
+
+    // One replica knows that the configurations hold it: that is enough.
+    let both = replicas[0].trusted();
+    replicas[0].hold(&both);
+    until("the new CA signs", || pair_of(&store.secret().unwrap()) != *first).await;
+    let second = pair_of(&store.secret().unwrap());
+    accepts(&both, &second, clock.now()).unwrap();
+    assert!(accepts(&old, &second, clock.now()).is_err());
+    looked(&store, &replicas.each_ref()).await;
+    assert_eq!(*replicas[0].pair().await, second);
+    assert_eq!(replicas[1].pair().await, first, "the other one has not heard of it");
+    replicas[1].held.send_replace(Held::Nothing);
+    until("the other one serves it too", || replicas[1].offers.borrow().as_ref().is_ok_and(|it| **it == second)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_the_rights_it_says_which_and_goes_on_when_it_has_them() {
+    let clock = Clock::new();
+    for verb in ["get", "create", "update"] {
+        let store = Store::new();
+        if verb == "update" {
+            store.put(secret(&[]));
+        }
+        store.forbid(verb);
+        let mut replica = Replica::start(&store, &clock);
+        let reason = replica.reason(&format!("cannot {verb} resource \"secrets\"")).await;
+        assert!(reason.contains("team/cert") && reason.contains("get, list, watch and update"), "{reason}");
+        store.forbid("");
+        replica.pair().await;
+    }
+    // It does not depend on a watch.
+    let store = Store::new();
+    store.forbid("watch");
+    let mut replica = Replica::start(&store, &clock);
+    let first = replica.pair().await;
+    store.put(secret(&[]));
+    until("the Secret is mended", || store.secret().is_some_and(|it| it["data"]["tls.crt"].is_string())).await;
+    assert_eq!(pair_of(&store.secret().unwrap()), *first);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_api_server_that_is_away_is_waited_for_and_what_is_there_is_served() {
+    let (store, clock) = (Store::new(), Clock::new());
+    store.be_away(true);
+    let mut replica = Replica::start(&store, &clock);
+    replica.reason("connection refused").await;
+    store.be_away(false);
+    let first = replica.pair().await;
+
+    store.be_away(true);
+    store.put(secret(&[]));
+    looked(&store, &[&replica]).await;
+    assert_eq!(replica.pair().await, first);
+    store.be_away(false);
+    until("the Secret is mended", || pair_of_any(&store) == Some((*first).clone())).await;
+}
+
+fn pair_of_any(store: &Store) -> Option<Pair> {
+    store.secret().filter(|it| it["data"]["tls.crt"].is_string()).map(|it| pair_of(&it))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn replicas_of_a_service_under_two_names_do_not_dispute() {
+    let (store, clock) = (Store::new(), Clock::new());
+    let mut old = Replica::of("team/old", &store, &clock);
+    old.pair().await;
+    let mut new = Replica::start(&store, &clock);
+    new.pair().await;
+    until("there is one for both", || old.offers.borrow().as_ref().ok() == new.offers.borrow().as_ref().ok()).await;
+    looked(&store, &[&old, &new]).await;
+    let pair = new.pair().await;
+    accepts(&new.trusted(), &pair, clock.now()).unwrap();
+    let names = |pair: &Pair| {
+        let chain = certificates(&pair.chain);
+        let (_, leaf) = x509_parser::parse_x509_certificate(&chain[0]).unwrap();
+        leaf.subject_alternative_name().unwrap().unwrap().value.general_names.iter().map(ToString::to_string).collect()
+    };
+    let both: BTreeSet<String> = names(&pair);
+    assert_eq!(both.len(), 8, "{both:?}");
+    assert_eq!(store.versions(), 2);
+
+    drop(old);
+    clock.pass(61 * DAY);
+    until("it is renewed", || pair_of(&store.secret().unwrap()) != *pair).await;
+    let renewed: BTreeSet<String> = names(&pair_of(&store.secret().unwrap()));
+    assert_eq!(renewed.len(), 4, "{renewed:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn somebody_else_who_keeps_the_secret_otherwise_is_not_argued_with_for_ever() {
+    let (store, clock) = (Store::new(), Clock::new());
+    store.overwrite_each_write_with(secret(&[("tls.crt", "mine")]));
+    let mut replica = Replica::start(&store, &clock);
+    replica.pair().await;
+    until("it has given in", || store.versions() == 12).await;
+    let before = store.reads(replica.number);
+    until("it looks again", || store.reads(replica.number) > before + 6).await;
+    assert_eq!(store.versions(), 12, "six writes a minute, and as many of the other");
+}
+
+/// An answer of the API server.
+fn status(code: u16, reason: &str, message: &str) -> (u16, Bytes) {
+    let body = json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "reason": reason, "message": message, "code": code,
+    });
+    (code, body.to_string().into())
+}
