@@ -42,6 +42,10 @@ impl Bundle {
         self.0.is_empty()
     }
 
+    pub(super) fn includes(&self, other: &Self) -> bool {
+        other.0.is_subset(&self.0)
+    }
+
     pub(super) fn union(mut self, other: Self) -> Self {
         self.0.extend(other.0);
         self

@@ -35,6 +35,8 @@ pub(super) enum ConfigurationError {
     TimedOut(Phase),
     #[error("{}/{NAME} is not kept as it was applied: {}; another admission webhook or policy may change it", .0.kind(), .1)]
     NotKept(Phase, String),
+    #[error("the CA that is to be registered holds no certificate; nothing is registered before it does")]
+    NoCa,
 }
 
 impl ConfigurationError {
@@ -44,7 +46,7 @@ impl ConfigurationError {
             Self::Read(_, error) | Self::Write(_, error) => {
                 matches!(error, kube::Error::Api(status) if (400..500).contains(&status.code) && status.code != 429)
             }
-            Self::NotKept(..) => true,
+            Self::NotKept(..) | Self::NoCa => true,
             Self::TimedOut(_) => false,
         }
     }
@@ -54,7 +56,7 @@ impl ConfigurationError {
         match self {
             // A patch of what is gone is one, too.
             Self::Write(_, kube::Error::Api(status)) => matches!(status.code, 404 | 409),
-            Self::Write(..) | Self::Read(..) | Self::TimedOut(_) | Self::NotKept(..) => false,
+            Self::Write(..) | Self::Read(..) | Self::TimedOut(_) | Self::NotKept(..) | Self::NoCa => false,
         }
     }
 }

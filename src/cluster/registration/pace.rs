@@ -18,6 +18,17 @@ const LONGEST: Duration = Duration::from_secs(7);
 /// So long without drift, and the next counts as the first.
 const CALM: Duration = Duration::from_mins(1);
 
+/// Why something is to be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Change {
+    /// We want something else than before.
+    Ours,
+    /// Somebody has changed what is stored.
+    Drift,
+    /// The same, and all is as safe with it as without: there is more time for us to hear why.
+    Harmless,
+}
+
 /// What was written, and what came of it.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
@@ -36,24 +47,27 @@ impl Pace {
     }
 
     /// Something is to be written: when.
-    pub(super) fn due(&mut self, drift: bool, now: Instant) -> Instant {
+    pub(super) fn due(&mut self, change: Change, now: Instant) -> Instant {
         let free = self.written.map_or(now, |written| written + BETWEEN);
-        if !drift {
+        if change == Change::Ours {
             return free;
         }
         if self.corrected.is_some_and(|corrected| now.saturating_duration_since(corrected) > CALM) {
             self.corrections = 0;
         }
         let since = *self.drifted.get_or_insert(now);
+        if change == Change::Harmless {
+            return free.max(since + LONGEST);
+        }
         let wait = SETTLE.saturating_mul(2_u32.saturating_pow(self.corrections.saturating_sub(1))).min(LONGEST);
         free.max(since + wait)
     }
 
     /// It was written.
-    pub(super) fn wrote(&mut self, drift: bool, now: Instant) {
+    pub(super) fn wrote(&mut self, change: Change, now: Instant) {
         self.written = Some(now);
         self.drifted = None;
-        if drift {
+        if change != Change::Ours {
             self.corrections = self.corrections.saturating_add(1);
             self.corrected = Some(now);
         }
@@ -71,10 +85,10 @@ mod tests {
         let mut pace = Pace::default();
         let mut now = Instant::now();
         let start = now;
-        assert_eq!(pace.due(false, now), now);
+        assert_eq!(pace.due(Change::Ours, now), now);
         for _ in 0..20 {
-            pace.wrote(false, now);
-            now = pace.due(false, now);
+            pace.wrote(Change::Ours, now);
+            now = pace.due(Change::Ours, now);
         }
         assert_eq!(now - start, Duration::from_secs(10));
     }
@@ -85,12 +99,12 @@ mod tests {
         let mut now = Instant::now();
         let mut waits = Vec::new();
         for _ in 0..10 {
-            let due = pace.due(true, now);
+            let due = pace.due(Change::Drift, now);
             // Looking again changes nothing.
-            assert_eq!(pace.due(true, due), due);
+            assert_eq!(pace.due(Change::Drift, due), due);
             waits.push(due - now);
             now = due;
-            pace.wrote(true, now);
+            pace.wrote(Change::Drift, now);
         }
         assert!(waits[0] < Duration::from_secs(2) && waits[1] < Duration::from_secs(2), "{waits:?}");
         assert!(waits.is_sorted() && waits[9] < PROMISED, "{waits:?}");
@@ -102,19 +116,28 @@ mod tests {
         let mut pace = Pace::default();
         let now = Instant::now();
         for _ in 0..10 {
-            pace.wrote(true, now);
+            pace.wrote(Change::Drift, now);
         }
         let later = now + CALM + Duration::from_secs(1);
-        assert_eq!(pace.due(true, later), later + SETTLE);
+        assert_eq!(pace.due(Change::Drift, later), later + SETTLE);
     }
 
     #[test]
     fn drift_that_somebody_else_has_put_right_is_forgotten() {
         let mut pace = Pace::default();
         let now = Instant::now();
-        pace.due(true, now);
+        pace.due(Change::Drift, now);
         pace.in_step();
         let later = now + Duration::from_secs(30);
-        assert_eq!(pace.due(true, later), later + SETTLE);
+        assert_eq!(pace.due(Change::Drift, later), later + SETTLE);
+    }
+
+    #[test]
+    fn what_is_harmless_has_longer_to_explain_itself_and_not_for_ever() {
+        let mut pace = Pace::default();
+        let now = Instant::now();
+        let due = pace.due(Change::Harmless, now);
+        assert!(due > now + Duration::from_secs(5) && due < now + PROMISED);
+        assert_eq!(pace.due(Change::Harmless, now + Duration::from_secs(3)), due);
     }
 }

@@ -3,7 +3,7 @@
 use super::bundle::{Bundle, Strangers};
 use super::configurations::{ConfigurationError, Configurations};
 use super::entries::{CaBundle, Frame, Phase, Wanted};
-use super::pace::Pace;
+use super::pace::{Change, Pace};
 use super::rules::Rules;
 use super::stored::{Stored, Write, bundle_of};
 use super::trouble::Trouble;
@@ -155,6 +155,12 @@ impl Registrar {
         self.report(&stored);
         // Whoever knows says so.
         let Some(intent) = self.intent() else { return Ok(self.next_look(now)) };
+        if let Trust::Agreed(pem) | Trust::Local(pem) = &intent.trust
+            && Bundle::read(pem.as_bytes()).is_empty()
+        {
+            // With an empty one the API server would trust what its machine does, and nobody here has that.
+            return Err(ConfigurationError::NoCa);
+        }
         if self.registration.registering == Registering::Bundles {
             return self.keep_bundles(&mut stored, intent, now).await;
         }
@@ -176,16 +182,16 @@ impl Registrar {
         if !stand && now < delayed {
             return Ok(delayed);
         }
-        let drift = self.settled.as_ref() == Some(&intent);
-        let due = self.pace.due(drift, now);
+        let change = self.change(&intent, &stored);
+        let due = self.pace.due(change, now);
         if due > now {
             return Ok(due);
         }
         for one in &mut stored {
             self.put_right(one, &intent, &bundle).await?;
         }
-        log(drift, &intent.rules, &differences);
-        self.pace.wrote(drift, now);
+        log(change, &intent.rules, &differences);
+        self.pace.wrote(change, now);
         self.report(&stored);
         self.signals.registered.set(i64::from(self.differences(&stored, &intent, &bundle).is_empty()));
         self.settled = Some(intent);
@@ -232,8 +238,8 @@ impl Registrar {
         if writes.iter().all(Option::is_none) {
             return Ok(if bundles_only { self.in_step(intent, now) } else { self.next_look(now) });
         }
-        let drift = self.settled.as_ref() == Some(&intent);
-        let due = self.pace.due(drift, now);
+        let change = self.change(&intent, stored);
+        let due = self.pace.due(change, now);
         if due > now {
             return Ok(due);
         }
@@ -243,13 +249,32 @@ impl Registrar {
             }
         }
         tracing::info!("the CA that the replicas have agreed on was registered");
-        self.pace.wrote(drift, now);
+        self.pace.wrote(change, now);
         self.report(stored);
         if bundles_only {
             self.signals.registered.set(1);
             self.settled = Some(intent);
         }
         Ok(self.next_look(now))
+    }
+
+    /// Why something differs from what is wanted.
+    fn change(&self, intent: &Intent, stored: &Pair) -> Change {
+        if self.settled.as_ref() != Some(intent) {
+            return Change::Ours;
+        }
+        // A CA more than the replicas have agreed on, as far as this one knows: another may know of a newer agreement.
+        if let Trust::Agreed(pem) = &intent.trust
+            && (self.registration.registering == Registering::Bundles
+                || self.differences(stored, intent, &Bundles::Any).is_empty())
+        {
+            let agreed = Bundle::read(pem.as_bytes());
+            let mut entries = stored.iter().filter_map(|(_, stored)| stored.as_ref()).flat_map(Stored::ours);
+            if entries.all(|(_, webhook)| bundle_of(webhook).includes(&agreed)) {
+                return Change::Harmless;
+            }
+        }
+        Change::Drift
     }
 
     fn in_step(&mut self, intent: Intent, now: Instant) -> Instant {
@@ -312,6 +337,7 @@ impl Registrar {
 
     fn wanted(&self, phase: Phase, stored: Option<&Stored>, intent: &Intent, bundle: &Bundles) -> Wanted {
         let ca = match bundle {
+            Bundles::Any => CaBundle::Any,
             Bundles::Ours(pem) => CaBundle::Ours(pem.clone()),
             Bundles::Injected(from) => {
                 let held = stored.into_iter().flat_map(Stored::ours).filter(|(_, entry)| !bundle_of(entry).is_empty());
@@ -352,23 +378,26 @@ impl Registrar {
 
 /// Where bundles come from.
 enum Bundles {
+    /// It does not matter.
+    Any,
     /// Every entry holds this PEM.
     Ours(String),
     /// cert-manager writes them, from this Certificate.
     Injected(String),
 }
 
-fn log(drift: bool, rules: &Rules, differences: &[String]) {
+fn log(change: Change, rules: &Rules, differences: &[String]) {
     const SAID: usize = 8;
     let (custom, builtin) = (rules.custom.len(), rules.builtin.len());
     let mut said = differences.iter().take(SAID).map(String::as_str).collect::<Vec<_>>().join(", ");
     if differences.len() > SAID {
         said.push_str(", …");
     }
-    if drift {
-        tracing::warn!(differences = said, "the webhook configurations were put right");
-    } else {
-        tracing::info!(custom, builtin, differences = said, "the webhook configurations were written");
+    match change {
+        Change::Ours => tracing::info!(custom, builtin, differences = said, "the webhook configurations were written"),
+        Change::Drift | Change::Harmless => {
+            tracing::warn!(differences = said, "the webhook configurations were put right");
+        }
     }
 }
 

@@ -139,9 +139,11 @@ fn the_configurations_hold_whom_the_replicas_trust_and_say_so() {
     let agreed = |pem: &str| Trust::Agreed(pem.into());
     let catalogs = it.run(Registering::Everything);
 
-    // Neither without trust nor while it is unready.
+    // Neither without a CA nor while it is unready.
     it.ready.store(true, Ordering::Relaxed);
     it.wait_for(0, "");
+    it.stays(0, "");
+    it.say(Trust::Local("# nothing yet".into()));
     it.stays(0, "");
     it.ready.store(false, Ordering::Relaxed);
     it.say(agreed(one));
@@ -156,6 +158,11 @@ fn the_configurations_hold_whom_the_replicas_trust_and_say_so() {
     it.say(agreed(&both));
     it.wait_for(2, &both);
     it.set_bundles(three);
+    it.wait_for(2, &both);
+    // One more than was agreed harms nobody: another replica may have heard of it first.
+    let more = format!("{both}{three}");
+    it.set_bundles(&more);
+    it.stays(2, &more);
     it.wait_for(2, &both);
     // Unready since its certificate is not trusted yet: entries that there are must hold it all the same.
     it.ready.store(false, Ordering::Relaxed);
