@@ -131,7 +131,13 @@ impl Registrar {
         let next = match self.keep(now).await {
             Ok(next) => {
                 self.trouble.end();
-                next
+                if self.ready.is_some() {
+                    next
+                } else {
+                    // Since when it is ready is to be known; the rest can wait.
+                    self.idle = Some(next);
+                    next.min(now + POLL)
+                }
             }
             // Another replica was faster.
             Err(error) if error.is_conflict() => now + DEBOUNCE,
@@ -174,9 +180,7 @@ impl Registrar {
         }
         let Some(ready) = self.ready else {
             // Whom the replicas have agreed on may have to be trusted before any of them can be ready.
-            let next = self.keep_bundles(&mut stored, intent, now).await?;
-            self.idle = Some(next);
-            return Ok(next.min(now + POLL));
+            return self.keep_bundles(&mut stored, intent, now).await;
         };
         let delayed = ready + self.registration.delay;
         if !stand && now < delayed {
