@@ -162,7 +162,9 @@ impl Agreement {
             let pause = match self.look(&Holding::new(&holding), &outlets).await {
                 Ok(pause) => {
                     retry = self.timing.retry;
-                    self.log.well();
+                    if self.log.well() {
+                        watch_again = None;
+                    }
                     pause
                 }
                 Err(trouble) => {

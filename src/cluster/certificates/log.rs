@@ -48,10 +48,13 @@ impl Log {
         reason
     }
 
-    pub(super) fn well(&mut self) {
-        if self.trouble.take().is_some() {
+    /// Whether there was trouble until now.
+    pub(super) fn well(&mut self) -> bool {
+        let recovered = self.trouble.take().is_some();
+        if recovered {
             tracing::info!(secret = self.secret, "the certificate's Secret can be read and written");
         }
+        recovered
     }
 
     pub(super) fn watching(&mut self) {
@@ -62,7 +65,10 @@ impl Log {
 
     pub(super) fn not_watching(&mut self, error: &watcher::Error) {
         let reason = with_causes(error);
-        if self.not_watching.as_ref() != Some(&reason) {
+        if self.trouble.is_some() {
+            // Most likely the same, which is said already.
+            tracing::debug!(secret = self.secret, reason, "the certificate's Secret cannot be watched");
+        } else if self.not_watching.as_ref() != Some(&reason) {
             tracing::warn!(
                 secret = self.secret,
                 reason,
