@@ -20,7 +20,7 @@ use crate::load::causes;
 /// Threads, each with a connection of its own and one write at a time.
 const WRITERS: u32 = 12;
 /// Writes a second of all of them. Above what is to be shown, so that the average holds over a pause.
-const RATE: u32 = 300;
+const RATE: u32 = 360;
 /// Writes in a row of each writer where they come in bursts.
 const BURST: u32 = 10;
 /// A writer that is this late starts to count anew, rather than catch up in one burst.

@@ -16,9 +16,9 @@ use super::SETTLED;
 use super::registration::Registration;
 use super::volume::Volume;
 
-/// `--shutdown-delay`: some seconds more than the balancer may need until it sends no more connections, as the ten
-/// seconds of the manifests are to a cluster.
-pub(crate) const DELAY: &str = "4s";
+/// `--shutdown-delay`: two seconds more than the balancer may need until it sends no more connections. The manifests have
+/// ten, for a cluster that needs a few.
+pub(crate) const DELAY: &str = "5s";
 
 pub(crate) const REPLICAS: usize = 2;
 
