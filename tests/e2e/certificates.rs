@@ -54,6 +54,11 @@ impl<'a> Namespace<'a> {
             "rules": [
                 {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": ["list", "watch"]},
                 {"apiGroups": ["kube-unions.dev"], "resources": ["uniondeclarations"], "verbs": ["list", "watch"]},
+                {
+                    "apiGroups": ["admissionregistration.k8s.io"],
+                    "resources": ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
+                    "resourceNames": ["kube-unions"], "verbs": ["get", "list", "watch", "patch"],
+                },
             ],
         });
         let binding = json!({

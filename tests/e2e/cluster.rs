@@ -90,7 +90,9 @@ impl Cluster {
         }
         let start = || {
             let control_plane = Self::control_plane_with(&[])?;
-            control_plane.kubectl("setup").apply(setup).accepted();
+            let kubectl = control_plane.kubectl("setup");
+            kubectl.run(&["delete", "clusterrolebinding", "kube-unions-registration-under-test"]).accepted();
+            kubectl.apply(setup).accepted();
             let webhook = Webhook::registering(&control_plane.webhook_kubeconfig(), more)?;
             let mut cluster = Self::new(webhook, control_plane);
             cluster.any.by_hand = None;

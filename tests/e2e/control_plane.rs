@@ -48,6 +48,13 @@ struct Layout {
 impl ControlPlane {
     /// Starts etcd and an API server, the latter with more flags than it always has, and waits until they answer.
     pub(crate) fn start_with(flags: &[String]) -> Result<Self, String> {
+        let control_plane = Self::start_bare(flags)?;
+        control_plane.kubectl("setup").apply(&rights_of_the_webhook().to_string()).accepted();
+        Ok(control_plane)
+    }
+
+    /// The same, with nothing in it that an installation of the webhook brings along.
+    pub(crate) fn start_bare(flags: &[String]) -> Result<Self, String> {
         let assets = assets()?;
         // A port that was free a moment ago may be taken by the time the server binds it, so this may need another try.
         let mut last = String::new();
@@ -81,7 +88,6 @@ impl ControlPlane {
         let access =
             Access::new(client, layout.assets.join("kubectl"), layout.file("admin.kubeconfig"), layout.file("kubectl"));
         let control_plane = Self { api_server, etcd, layout, access };
-        control_plane.kubectl("setup").apply(&rights_of_the_webhook().to_string()).accepted();
         Ok(control_plane)
     }
 

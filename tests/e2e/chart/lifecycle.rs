@@ -39,11 +39,8 @@ impl Release {
         if is_left_out() {
             return None;
         }
-        let control_plane = ControlPlane::start_with(&[]).unwrap_or_else(|message| panic!("{message}"));
+        let control_plane = ControlPlane::start_bare(&[]).unwrap_or_else(|message| panic!("{message}"));
         let kubectl = control_plane.kubectl("release");
-        // What every other test needs, and this one installs.
-        kubectl.run(&["delete", "clusterrolebinding", "webhook-under-test"]).accepted();
-        kubectl.run(&["delete", "clusterrole", "kube-unions"]).accepted();
         let helm = Helm::of_cluster(control_plane.admin_kubeconfig());
         Some(Self { control_plane, kubectl, helm })
     }
