@@ -52,7 +52,7 @@ pub(in crate::cli) struct ServeArgs {
     pub(super) tls_cert_dir: Option<PathBuf>,
 
     /// Serve with a certificate made now for this machine (localhost, by name and address); the log names the file of its CA
-    #[arg(long, group = "certificate")]
+    #[arg(long, group = "certificate", conflicts_with = "service")]
     pub(super) tls_self_signed: bool,
 
     /// Where --tls-self-signed writes its CA [default: a file in the folder for temporary files]
@@ -94,7 +94,7 @@ pub(in crate::cli) struct ServeArgs {
     /// Whether the two webhook configurations `kube-unions` are kept true to the unions that there are; without --service
     /// they never are
     #[arg(
-        long, value_name = "BOOL", requires = "service", action = ArgAction::Set, num_args = 0..=1, require_equals = true,
+        long, value_name = "BOOL", requires = "service", conflicts_with = "from", action = ArgAction::Set, num_args = 0..=1, require_equals = true,
         default_missing_value = "true", default_value_t = true
     )]
     pub(super) register: bool,
