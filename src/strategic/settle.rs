@@ -1,0 +1,206 @@
+//! What becomes of a part of a patch that is stored as it is: its directives are followed and never stored.
+
+use super::Context;
+use super::directive::{Directive, PATCH_MERGE_KEY, Whole, known, list, retained, whole};
+use super::error::{Fault, Reason};
+use super::meta::NodeId;
+use super::value::{Entry, Value};
+use crate::field_path::Segment;
+use std::slice::Iter;
+
+/// How a part of a patch becomes a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// It is added where nothing was to merge with: a null deletes nothing, and is dropped.
+    Fresh,
+    /// It is taken literally, for the schema or a directive said to replace: a null is a value.
+    Literal,
+}
+
+enum Open<'a> {
+    Map { entries: Iter<'a, Entry<'a>>, node: Option<NodeId>, mode: Mode, in_list: bool, key: &'a str, out: Vec<Entry<'a>> },
+    List { items: Iter<'a, Value<'a>>, node: Option<NodeId>, mode: Mode, position: usize, out: Vec<Value<'a>> },
+}
+
+/// The value to store, `None` if a directive says that there is none. `node` is the type of the value, or of its items.
+pub(super) fn settle<'a>(
+    context: &Context<'a>,
+    value: Value<'a>,
+    node: Option<NodeId>,
+    mode: Mode,
+) -> Result<Option<Value<'a>>, Fault> {
+    settle_within(context, value, node, mode, false)
+}
+
+/// The same for an item of a list.
+pub(super) fn settle_item<'a>(
+    context: &Context<'a>,
+    value: Value<'a>,
+    node: NodeId,
+    mode: Mode,
+) -> Result<Option<Value<'a>>, Fault> {
+    settle_within(context, value, Some(node), mode, true)
+}
+
+fn settle_within<'a>(
+    context: &Context<'a>,
+    value: Value<'a>,
+    node: Option<NodeId>,
+    mode: Mode,
+    in_list: bool,
+) -> Result<Option<Value<'a>>, Fault> {
+    if is_plain(value, mode) {
+        return Ok(Some(value));
+    }
+    let mut open: Vec<Open<'a>> = Vec::new();
+    let mut done = begin(context, value, node, mode, in_list, &mut open)?;
+    loop {
+        if let Some(value) = done.take() {
+            match (open.last_mut(), value) {
+                (None, whole) => return Ok(whole),
+                (Some(Open::Map { key, out, .. }), Some(value)) => out.push((key, value)),
+                (Some(Open::List { out, .. }), Some(value)) => out.push(value),
+                (Some(_), None) => {}
+            }
+        }
+        let within = |fault: Fault, open: &[Open<'a>]| {
+            let path = open.iter().map(|level| match level {
+                Open::Map { key, .. } => Segment::Field((*key).into()),
+                Open::List { position, .. } => Segment::Index(*position),
+            });
+            Fault { below: path.chain(fault.below).collect(), reason: fault.reason }
+        };
+        let next = match open.last_mut() {
+            None => return Ok(None),
+            Some(Open::Map { entries, node, mode, in_list, key, .. }) => entries.next().map(|(name, value)| {
+                *key = name;
+                (*value, *node, *mode, Some((*name, *in_list)))
+            }),
+            Some(Open::List { items, node, mode, position, .. }) => items.next().map(|value| {
+                *position = position.wrapping_add(1);
+                (*value, *node, *mode, None)
+            }),
+        };
+        let Some((value, node, mode, field)) = next else {
+            done = open.pop().map(|level| {
+                Some(match level {
+                    Open::Map { out, .. } => context.map(&out),
+                    Open::List { out, .. } => context.list(&out),
+                })
+            });
+            continue;
+        };
+        let Some((name, in_list)) = field else {
+            done = begin(context, value, node, mode, true, &mut open).map_err(|fault| within(fault, &open))?;
+            continue;
+        };
+        if is_directive(context, name, value, node, in_list).map_err(|fault| within(fault, open.get(..open.len() - 1).unwrap_or_default()))?
+            || (mode == Mode::Fresh && matches!(value, Value::Null))
+        {
+            continue;
+        }
+        let inner = node.and_then(|node| context.meta.known(node, name)).map(|field| match value {
+            Value::List(_) => field.items,
+            _ => field.object,
+        });
+        done = begin(context, value, inner, mode, false, &mut open).map_err(|fault| within(fault, &open))?;
+    }
+}
+
+/// Whether a key is a directive, which is then checked.
+fn is_directive<'a>(
+    context: &Context<'a>,
+    name: &str,
+    value: Value<'a>,
+    node: Option<NodeId>,
+    in_list: bool,
+) -> Result<bool, Fault> {
+    if !name.starts_with('$') {
+        return Ok(false);
+    }
+    match Directive::read(name)? {
+        Some(Directive::Patch | Directive::RetainKeys) => return Ok(true),
+        Some(Directive::Order(_) | Directive::Delete(_)) => {
+            list(name, value)?;
+            return Ok(true);
+        }
+        None => {}
+    }
+    if in_list && name == PATCH_MERGE_KEY {
+        return Ok(true);
+    }
+    if let Some(node) = node {
+        known(context.meta, node, name)?;
+    }
+    Ok(false)
+}
+
+/// Opens a list or an object; anything else is done at once.
+fn begin<'a>(
+    context: &Context<'a>,
+    value: Value<'a>,
+    node: Option<NodeId>,
+    mode: Mode,
+    in_list: bool,
+    open: &mut Vec<Open<'a>>,
+) -> Result<Option<Option<Value<'a>>>, Fault> {
+    match value {
+        Value::Map(entries) => {
+            let mode = match whole(entries)? {
+                Some(Whole::Delete) => return Ok(Some(None)),
+                Some(Whole::Replace) if in_list => return Ok(Some(None)),
+                Some(Whole::Replace) => Mode::Literal,
+                None => mode,
+            };
+            retained(entries, if in_list { &[PATCH_MERGE_KEY] } else { &[] })?;
+            let out = Vec::with_capacity(entries.len());
+            open.push(Open::Map { entries: entries.iter(), node, mode, in_list, key: "", out });
+            Ok(None)
+        }
+        Value::List(items) => {
+            let out = Vec::with_capacity(items.len());
+            open.push(Open::List { items: items.iter(), node, mode, position: usize::MAX, out });
+            Ok(None)
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            let _ = context;
+            Ok(Some(Some(value)))
+        }
+    }
+}
+
+/// Whether nothing in it can be a directive.
+fn is_plain(value: Value<'_>, mode: Mode) -> bool {
+    let mut open = vec![value];
+    while let Some(value) = open.pop() {
+        match value {
+            Value::List(items) => open.extend(items.iter().filter(|item| matches!(item, Value::List(_) | Value::Map(_)))),
+            Value::Map(entries) => {
+                for (key, value) in entries {
+                    match value {
+                        _ if key.starts_with('$') => return false,
+                        Value::Null if mode == Mode::Fresh => return false,
+                        Value::List(_) | Value::Map(_) => open.push(*value),
+                        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+                    }
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    true
+}
+
+/// The patch of a list item without `$patchMergeKey`, which is never stored.
+pub(super) fn without_merge_key<'a>(context: &Context<'a>, entries: &'a [Entry<'a>]) -> Value<'a> {
+    if entries.iter().all(|(key, _)| *key != PATCH_MERGE_KEY) {
+        return Value::Map(entries);
+    }
+    let rest: Vec<Entry<'a>> = entries.iter().copied().filter(|(key, _)| *key != PATCH_MERGE_KEY).collect();
+    context.map(&rest)
+}
+
+/// The error for a list in the patch where the object has something else.
+pub(super) fn wrong_target(directive: &str, side: super::error::Side, found: Value<'_>) -> Reason {
+    Reason::DirectiveTarget { directive: directive.into(), side, found: found.kind() }
+}
