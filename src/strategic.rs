@@ -1,6 +1,7 @@
 //! Strategic merge patch, for custom resources, too.
 
 mod apply;
+mod diff;
 mod directive;
 mod document;
 mod error;
@@ -10,6 +11,7 @@ mod list;
 mod meta;
 mod read;
 mod settle;
+mod three_way;
 mod value;
 mod write;
 
@@ -90,6 +92,59 @@ impl Patcher {
         let patch = object(patch, DocumentRole::Patch, &arena)?;
         Ok(D::owned(Tree(apply::apply(&context, original, patch)?)))
     }
+
+    /// The patch that makes `modified` of `original`.
+    pub fn create_two_way<D: Document + ?Sized>(&self, original: &D, modified: &D) -> Result<D::Owned, PatchError> {
+        let arena = Bump::new();
+        let context = Context { meta: &self.meta, arena: &arena, strict: self.strict };
+        let before = object(original, DocumentRole::Original, &arena)?;
+        let after = object(modified, DocumentRole::Modified, &arena)?;
+        let sides = diff::Sides { before, live: before, after };
+        let patch = diff::create(&context, sides, diff::Making { order: true, joined: false })?;
+        Ok(D::owned(Tree(patch)))
+    }
+
+    /// The patch that makes the user's changes, from `original` to `modified`, to `current`, and leaves alone what others changed
+    /// there.
+    pub fn create_three_way<D: Document + ?Sized>(&self, sides: &ThreeWay<'_, D>) -> Result<D::Owned, PatchError> {
+        let arena = Bump::new();
+        let context = Context { meta: &self.meta, arena: &arena, strict: self.strict };
+        let before = object(sides.original, DocumentRole::Original, &arena)?;
+        let after = object(sides.modified, DocumentRole::Modified, &arena)?;
+        let live = object(sides.current, DocumentRole::Current, &arena)?;
+        let patch =
+            diff::create(&context, diff::Sides { before, live, after }, diff::Making { order: true, joined: true })?;
+        three_way::refuse_other_object(patch)?;
+        if sides.conflicts == Conflicts::Refuse {
+            let theirs = diff::Sides { before, live: before, after: live };
+            let changed = diff::create(&context, theirs, diff::Making { order: false, joined: false })?;
+            three_way::refuse_conflicts(&context, patch, changed)?;
+        }
+        Ok(D::owned(Tree(patch)))
+    }
+}
+
+/// The objects that a three-way patch is made from. One that is null counts as absent.
+#[derive(Debug)]
+pub struct ThreeWay<'d, D: ?Sized> {
+    /// The object as the user applied it last.
+    pub original: &'d D,
+    /// The object as the user wants it now.
+    pub modified: &'d D,
+    /// The object as it is in the cluster.
+    pub current: &'d D,
+    /// What becomes of a field that the user and somebody else changed differently.
+    pub conflicts: Conflicts,
+}
+
+/// What becomes of a field that was changed differently by the user and in the cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Conflicts {
+    /// The user's change counts.
+    #[default]
+    Overwrite,
+    /// There is no patch, but an error.
+    Refuse,
 }
 
 /// The fields of a document. One that is null counts as absent.

@@ -1,7 +1,7 @@
 //! What becomes of a part of a patch that is stored as it is: its directives are followed and never stored.
 
 use super::Context;
-use super::directive::{Directive, PATCH_MERGE_KEY, Whole, known, list, retained, whole};
+use super::directive::{Directive, PATCH, PATCH_MERGE_KEY, Whole, known, list, retained, whole};
 use super::error::{Fault, Reason};
 use super::meta::NodeId;
 use super::value::{Entry, Value};
@@ -15,6 +15,8 @@ pub(super) enum Mode {
     Fresh,
     /// It is taken literally, for the schema or a directive said to replace: a null is a value.
     Literal,
+    /// It is part of a patch that two were joined to: only what is marked with `$patch` is left out.
+    Unmarked,
 }
 
 enum Open<'a> {
@@ -53,7 +55,7 @@ fn settle_within<'a>(
         return Ok(Some(value));
     }
     let mut open: Vec<Open<'a>> = Vec::new();
-    let mut done = begin(context, value, node, mode, in_list, &mut open)?;
+    let mut done = begin(value, node, mode, in_list, &mut open)?;
     loop {
         if let Some(value) = done.take() {
             match (open.last_mut(), value) {
@@ -91,10 +93,10 @@ fn settle_within<'a>(
             continue;
         };
         let Some((name, in_list)) = field else {
-            done = begin(context, value, node, mode, true, &mut open).map_err(|fault| within(fault, &open))?;
+            done = begin(value, node, mode, true, &mut open).map_err(|fault| within(fault, &open))?;
             continue;
         };
-        if is_directive(context, name, value, node, in_list).map_err(|fault| within(fault, open.get(..open.len() - 1).unwrap_or_default()))?
+        if is_directive(context, name, value, node, (mode, in_list)).map_err(|fault| within(fault, open.get(..open.len() - 1).unwrap_or_default()))?
             || (mode == Mode::Fresh && matches!(value, Value::Null))
         {
             continue;
@@ -103,7 +105,7 @@ fn settle_within<'a>(
             Value::List(_) => field.items,
             _ => field.object,
         });
-        done = begin(context, value, inner, mode, false, &mut open).map_err(|fault| within(fault, &open))?;
+        done = begin(value, inner, mode, false, &mut open).map_err(|fault| within(fault, &open))?;
     }
 }
 
@@ -113,9 +115,9 @@ fn is_directive<'a>(
     name: &str,
     value: Value<'a>,
     node: Option<NodeId>,
-    in_list: bool,
+    (mode, in_list): (Mode, bool),
 ) -> Result<bool, Fault> {
-    if !name.starts_with('$') {
+    if mode == Mode::Unmarked || !name.starts_with('$') {
         return Ok(false);
     }
     match Directive::read(name)? {
@@ -137,7 +139,6 @@ fn is_directive<'a>(
 
 /// Opens a list or an object; anything else is done at once.
 fn begin<'a>(
-    context: &Context<'a>,
     value: Value<'a>,
     node: Option<NodeId>,
     mode: Mode,
@@ -145,6 +146,14 @@ fn begin<'a>(
     open: &mut Vec<Open<'a>>,
 ) -> Result<Option<Option<Value<'a>>>, Fault> {
     match value {
+        Value::Map(entries) if mode == Mode::Unmarked => {
+            if entries.iter().any(|(key, _)| *key == PATCH) {
+                return Ok(Some(None));
+            }
+            let out = Vec::with_capacity(entries.len());
+            open.push(Open::Map { entries: entries.iter(), node, mode, in_list, key: "", out });
+            Ok(None)
+        }
         Value::Map(entries) => {
             let mode = match whole(entries)? {
                 Some(Whole::Delete) => return Ok(Some(None)),
@@ -152,7 +161,9 @@ fn begin<'a>(
                 Some(Whole::Replace) => Mode::Literal,
                 None => mode,
             };
-            retained(entries, if in_list { &[PATCH_MERGE_KEY] } else { &[] })?;
+            if mode == Mode::Fresh {
+                retained(entries, if in_list { &[PATCH_MERGE_KEY] } else { &[] })?;
+            }
             let out = Vec::with_capacity(entries.len());
             open.push(Open::Map { entries: entries.iter(), node, mode, in_list, key: "", out });
             Ok(None)
@@ -163,7 +174,6 @@ fn begin<'a>(
             Ok(None)
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-            let _ = context;
             Ok(Some(Some(value)))
         }
     }
@@ -178,7 +188,7 @@ fn is_plain(value: Value<'_>, mode: Mode) -> bool {
             Value::Map(entries) => {
                 for (key, value) in entries {
                     match value {
-                        _ if key.starts_with('$') => return false,
+                        _ if *key == PATCH || (mode != Mode::Unmarked && key.starts_with('$')) => return false,
                         Value::Null if mode == Mode::Fresh => return false,
                         Value::List(_) | Value::Map(_) => open.push(*value),
                         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}

@@ -1,0 +1,3 @@
+//! Strategic merge patch.
+
+mod cases;
