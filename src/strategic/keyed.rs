@@ -50,6 +50,10 @@ pub(super) fn merge<'a>(
     sorted.replaces |= literal;
     let mut list = List { index: Index::new(*context, keys, 0), items: Vec::new(), touched: Vec::new() };
     if live.is_none() || sorted.replaces {
+        if order.is_some() {
+            // What is replaced is put in order, too, as far as errors go.
+            List::of_live(context, keys, live.unwrap_or_default())?;
+        }
         let mode = if live.is_none() && !sorted.replaces { Mode::Fresh } else { Mode::Literal };
         for item in &sorted.merged {
             if let Some(value) = settle_item(context, item.value, field.items, mode)? {

@@ -54,6 +54,20 @@ pub(super) fn open<'a>(
     live: Option<&'a [Value<'a>]>,
     patch: &ListPatch<'a>,
 ) -> Result<Opened<'a>, Fault> {
+    let gone = patch.delete.map(|delete| scalar_set(context, delete)).transpose()?;
+    let is_gone = |value: &Value<'a>| {
+        let scalar = gone.as_ref().and_then(|gone| Some((gone, value.scalar(context.arena)?)));
+        scalar.is_some_and(|(gone, scalar)| gone.contains(&scalar))
+    };
+    let mut live = live;
+    if let (Some(there), Some(delete)) = (live, patch.delete) {
+        elements([there, delete])?;
+        // Only what is put in order is so before something is deleted from it.
+        if patch.order.is_none() {
+            let left: Vec<Value<'a>> = there.iter().filter(|value| !is_gone(value)).copied().collect();
+            live = Some(context.arena.alloc_slice_copy(&left));
+        }
+    }
     let (live_items, items) = (live.unwrap_or_default(), patch.items.unwrap_or_default());
     if live_items.is_empty() && items.is_empty() && patch.order.is_none() {
         return Ok(Opened::Done(Value::List(live_items)));
@@ -70,10 +84,8 @@ pub(super) fn open<'a>(
         }
         (Some(_), ..) => scalars(context, field, live, patch)?,
     };
-    if let Some(delete) = patch.delete {
-        let gone = scalar_set(context, delete)?;
-        self::elements([live_items, delete])?;
-        become_of.retain(|item| item.value.scalar(context.arena).is_none_or(|scalar| !gone.contains(&scalar)));
+    if gone.is_some() {
+        become_of.retain(|item| !is_gone(&item.value));
     }
     let mut out = Vec::with_capacity(become_of.len());
     let mut pending = Vec::new();

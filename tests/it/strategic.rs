@@ -1,3 +1,4 @@
 //! Strategic merge patch.
 
 mod cases;
+mod differential;
