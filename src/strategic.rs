@@ -1,6 +1,7 @@
 //! Strategic merge patch, for custom resources, too.
 
 mod apply;
+mod compose;
 mod diff;
 mod directive;
 mod document;
@@ -87,16 +88,35 @@ impl Patcher {
     /// The object with a patch applied to it.
     pub fn apply<D: Document + ?Sized>(&self, original: &D, patch: &D) -> Result<D::Owned, PatchError> {
         let arena = Bump::new();
-        let context = Context { meta: &self.meta, arena: &arena, strict: self.strict };
+        let context = self.context(&arena);
         let original = object(original, DocumentRole::Original, &arena)?;
         let patch = object(patch, DocumentRole::Patch, &arena)?;
         Ok(D::owned(Tree(apply::apply(&context, original, patch)?)))
     }
 
+    /// One patch that does what some do one after the other. What one patch can't say is an error.
+    pub fn compose<D: Document + ?Sized>(&self, patches: &[&D]) -> Result<D::Owned, PatchError> {
+        let arena = Bump::new();
+        let context = Context { joins: true, ..self.context(&arena) };
+        let mut all: &[Entry<'_>] = &[];
+        for (position, patch) in patches.iter().enumerate() {
+            let patch = object(*patch, DocumentRole::Patch, &arena)?;
+            all = match if position == 0 { Value::Map(patch) } else { apply::apply(&context, all, patch)? } {
+                Value::Map(entries) => entries,
+                _ => &[],
+            };
+        }
+        Ok(D::owned(Tree(Value::Map(all))))
+    }
+
+    fn context<'a>(&'a self, arena: &'a Bump) -> Context<'a> {
+        Context { meta: &self.meta, arena, strict: self.strict, joins: false }
+    }
+
     /// The patch that makes `modified` of `original`.
     pub fn create_two_way<D: Document + ?Sized>(&self, original: &D, modified: &D) -> Result<D::Owned, PatchError> {
         let arena = Bump::new();
-        let context = Context { meta: &self.meta, arena: &arena, strict: self.strict };
+        let context = self.context(&arena);
         let before = object(original, DocumentRole::Original, &arena)?;
         let after = object(modified, DocumentRole::Modified, &arena)?;
         let sides = diff::Sides { before, live: before, after };
@@ -108,7 +128,7 @@ impl Patcher {
     /// there.
     pub fn create_three_way<D: Document + ?Sized>(&self, sides: &ThreeWay<'_, D>) -> Result<D::Owned, PatchError> {
         let arena = Bump::new();
-        let context = Context { meta: &self.meta, arena: &arena, strict: self.strict };
+        let context = self.context(&arena);
         let before = object(sides.original, DocumentRole::Original, &arena)?;
         let after = object(sides.modified, DocumentRole::Modified, &arena)?;
         let live = object(sides.current, DocumentRole::Current, &arena)?;
@@ -166,6 +186,8 @@ struct Context<'a> {
     meta: &'a Meta,
     arena: &'a Bump,
     strict: bool,
+    /// Whether patches are composed, instead of one being applied.
+    joins: bool,
 }
 
 impl<'a> Context<'a> {

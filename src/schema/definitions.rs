@@ -45,10 +45,7 @@ impl Definitions {
     }
 
     /// The definitions that `from` can reach. What is referred to and is not there is left out.
-    pub(super) fn reached(
-        from: &Schema,
-        components: &BTreeMap<String, Box<RawValue>>,
-    ) -> Result<Self, OpenApiError> {
+    pub(super) fn reached(from: &Schema, components: &BTreeMap<String, Box<RawValue>>) -> Result<Self, OpenApiError> {
         let mut schemas = BTreeMap::<Box<str>, Schema>::new();
         let mut wanted = Vec::new();
         names(from, &mut wanted);

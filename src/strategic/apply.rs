@@ -4,6 +4,7 @@
 //! levels of their own. The levels that are open stand on the heap.
 
 use super::Context;
+use super::compose;
 use super::directive::{Directive, Whole, known, list, retained, whole};
 use super::error::{Fault, PatchError, Side};
 use super::list::{self, ListPatch};
@@ -36,15 +37,19 @@ pub(super) enum Work<'a> {
     /// Objects of this type, with patches to be merged one after the other, the last one first.
     Map(NodeId, Vec<Value<'a>>),
     List(&'a Field, ListPatch<'a>),
+    /// A level that was opened with the one around it.
+    Ready(Option<Box<Opened<'a>>>),
 }
 
 /// What a level came to.
+#[derive(Debug)]
 pub(super) enum Opened<'a> {
     Done(Value<'a>),
     Level(Level<'a>),
 }
 
 /// A level whose fields or items are not all done.
+#[derive(Debug)]
 pub(super) struct Level<'a> {
     pub(super) out: Out<'a>,
     /// The last one is next.
@@ -52,6 +57,7 @@ pub(super) struct Level<'a> {
 }
 
 /// What a level will be.
+#[derive(Debug)]
 pub(super) enum Out<'a> {
     Map(Vec<Entry<'a>>),
     List(Vec<Value<'a>>),
@@ -63,8 +69,19 @@ pub(super) fn apply<'a>(
     live: &'a [Entry<'a>],
     patch: &'a [Entry<'a>],
 ) -> Result<Value<'a>, PatchError> {
+    run(context, live, patch, NodeId::ROOT).map_err(|fault| fault.into_error([]))
+}
+
+/// The object of some type with the patch applied; the path of a fault starts there.
+pub(super) fn run<'a>(
+    context: &Context<'a>,
+    live: &'a [Entry<'a>],
+    patch: &'a [Entry<'a>],
+    node: NodeId,
+) -> Result<Value<'a>, Fault> {
     let mut open: Vec<Level<'a>> = Vec::new();
-    let mut done = match open_map(context, live, patch, NodeId::ROOT).map_err(|fault| fault.into_error([]))? {
+    let open_map = if context.joins { compose::open } else { open_map };
+    let mut done = match open_map(context, live, patch, node)? {
         Opened::Done(value) => return Ok(value),
         Opened::Level(level) => {
             open.push(level);
@@ -88,13 +105,14 @@ pub(super) fn apply<'a>(
                 let live = if let Value::List(live) = next.live { Some(live) } else { None };
                 list::open(context, field, live, patch)
             }
+            Work::Ready(opened) => Ok(opened.take().map_or(Opened::Done(next.live), |opened| *opened)),
         };
         match opened {
             Ok(Opened::Done(value)) => done = Some(value),
             Ok(Opened::Level(level)) => open.push(level),
             Err(fault) => {
                 let path = open.iter().filter_map(|level| Some(level.pending.last()?.step.segment(context)));
-                return Err(fault.into_error(path));
+                return Err(Fault { below: path.chain(fault.below).collect(), reason: fault.reason });
             }
         }
     }
@@ -154,11 +172,11 @@ enum Fate<'a> {
 }
 
 /// What a patch says of one field.
-#[derive(Default, Clone, Copy)]
-struct FieldPatch<'a> {
-    value: Option<Value<'a>>,
-    order: Option<Value<'a>>,
-    delete: Option<Value<'a>>,
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct FieldPatch<'a> {
+    pub(super) value: Option<Value<'a>>,
+    pub(super) order: Option<Value<'a>>,
+    pub(super) delete: Option<Value<'a>>,
 }
 
 /// Merges the patch of an object into it.
@@ -171,7 +189,9 @@ fn open_map<'a>(
     match whole(patch)? {
         Some(Whole::Delete) => return Ok(Opened::Done(Value::EMPTY)),
         Some(Whole::Replace) => {
-            return Ok(Opened::Done(settle(context, Value::Map(patch), Some(node), Mode::Literal)?.unwrap_or(Value::EMPTY)));
+            return Ok(Opened::Done(
+                settle(context, Value::Map(patch), Some(node), Mode::Literal)?.unwrap_or(Value::EMPTY),
+            ));
         }
         None => {}
     }
@@ -217,14 +237,16 @@ fn open_map<'a>(
 }
 
 /// The fields that a patch speaks of, each with the directives for it.
-fn field_patches<'a>(
+pub(super) fn field_patches<'a>(
     context: &Context<'a>,
     patch: &'a [Entry<'a>],
     node: NodeId,
 ) -> Result<Vec<(&'a str, FieldPatch<'a>)>, Fault> {
     let mut said: Vec<(&'a str, FieldPatch<'a>)> = Vec::with_capacity(patch.len());
     if patch.iter().all(|(key, _)| !key.starts_with('$')) {
-        said.extend(patch.iter().map(|(key, value)| (*key, FieldPatch { value: Some(*value), ..FieldPatch::default() })));
+        said.extend(
+            patch.iter().map(|(key, value)| (*key, FieldPatch { value: Some(*value), ..FieldPatch::default() })),
+        );
         return Ok(said);
     }
     let mut positions: HashMap<&'a str, usize> = HashMap::with_capacity(patch.len());
@@ -338,4 +360,3 @@ fn plain<'a>(
         }
     }
 }
-

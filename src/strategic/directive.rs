@@ -38,7 +38,8 @@ impl<'k> Directive<'k> {
         if !key.starts_with('$') {
             return Ok(None);
         }
-        let list = |rest: &'k str, prefix| rest.strip_prefix('/').ok_or_else(|| Reason::DirectiveName(key.into(), prefix));
+        let list =
+            |rest: &'k str, prefix| rest.strip_prefix('/').ok_or_else(|| Reason::DirectiveName(key.into(), prefix));
         Ok(if key == PATCH {
             Some(Self::Patch)
         } else if key == RETAIN_KEYS {

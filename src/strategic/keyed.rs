@@ -48,7 +48,8 @@ pub(super) fn merge<'a>(
         order.refuse_other(context, keys, items)?;
     }
     sorted.replaces |= literal;
-    let mut list = List { index: Index::new(*context, keys, 0), items: Vec::new(), touched: Vec::new() };
+    let mut list =
+        List { index: Index::new(*context, keys, 0), items: Vec::new(), touched: Vec::new(), renamed: Vec::new() };
     if live.is_none() || sorted.replaces {
         if order.is_some() {
             // What is replaced is put in order, too, as far as errors go.
@@ -79,6 +80,7 @@ pub(super) fn merge<'a>(
         ranks.push(list.merge(context, field, keys, *item, sorted.listed)?);
     }
     if sorted.listed {
+        list.rename(context, keys)?;
         list.refuse_duplicates(context, keys)?;
     }
     match order {
@@ -91,7 +93,8 @@ pub(super) fn merge<'a>(
 
 /// Reads the items of a patch. Of a list that is replaced all items are taken as they are.
 fn sort<'a>(context: &Context<'a>, keys: &'a Keys, items: &'a [Value<'a>], literal: bool) -> Result<Sorted<'a>, Fault> {
-    let mut sorted = Sorted { listed: items.iter().any(|item| item.get(PATCH_MERGE_KEY).is_some()), ..Sorted::default() };
+    let mut sorted =
+        Sorted { listed: items.iter().any(|item| item.get(PATCH_MERGE_KEY).is_some()), ..Sorted::default() };
     for (position, &value) in items.iter().enumerate() {
         let at = |reason: Reason| reason.at([Segment::Index(position)]);
         let directive = if literal { None } else { item_directive(value).map_err(at)? };
@@ -135,6 +138,8 @@ struct List<'a> {
     items: Vec<Option<Item<'a>>>,
     /// The items that the patch merged into or added.
     touched: Vec<usize>,
+    /// The keys of the items once the patch was merged, if it may change them.
+    renamed: Vec<Option<Tuple<'a>>>,
 }
 
 impl<'a> List<'a> {
@@ -146,7 +151,7 @@ impl<'a> List<'a> {
             index.push(keys.tuple(*value, Side::Live, context).map_err(at)?);
             items.push(Some(Item::new(*value, Some(position))));
         }
-        Ok(Self { index, items, touched: Vec::new() })
+        Ok(Self { index, items, touched: Vec::new(), renamed: Vec::new() })
     }
 
     fn push(&mut self, item: Item<'a>, tuple: Tuple<'a>) -> usize {
@@ -203,7 +208,9 @@ impl<'a> List<'a> {
         };
         let (mut first, mut several) = (None, false);
         index.all(item.keys & !item.removed, item.tuple, |position| {
-            if is_there(position) && has_removed(position) {
+            // By several keys an item is told as it was, before this patch added others.
+            let was_there = items.get(position).and_then(Option::as_ref).is_some_and(|item| item.live.is_some());
+            if was_there && has_removed(position) {
                 several |= first.is_some();
                 first = first.or(Some(position));
             }
@@ -218,24 +225,33 @@ impl<'a> List<'a> {
         }
     }
 
+    /// Finds out which keys the items have in the end: a patch that lists keys may add some and take some away.
+    fn rename(&mut self, context: &Context<'a>, keys: &'a Keys) -> Result<(), Fault> {
+        for (position, item) in self.items.iter().enumerate() {
+            let mut tuple = self.index.tuple(position).filter(|_| item.is_some());
+            for patch in item.iter().flat_map(|item| item.patches.iter().rev()) {
+                tuple = tuple.map(|tuple| after_patch(context, keys, tuple, *patch)).transpose()?;
+            }
+            self.renamed.push(tuple);
+        }
+        Ok(())
+    }
+
+    /// The keys of an item in the end.
+    fn tuple(&self, position: usize) -> Option<Tuple<'a>> {
+        self.renamed.get(position).copied().flatten().or_else(|| self.index.tuple(position))
+    }
+
     /// Refuses a result in which an item that was touched has the keys of another.
     fn refuse_duplicates(&mut self, context: &Context<'a>, keys: &'a Keys) -> Result<(), Fault> {
         let mut after = Index::new(*context, keys, self.items.len());
-        let mut there = Vec::new();
-        for (position, item) in self.items.iter().enumerate() {
-            let Some(item) = item else { continue };
-            let Some(mut tuple) = self.index.tuple(position) else { continue };
-            for patch in item.patches.iter().rev() {
-                tuple = after_patch(context, keys, tuple, item.value, *patch)?;
-            }
-            after.push(tuple);
-            there.push(position);
-        }
+        let there: Vec<(usize, Tuple<'a>)> =
+            self.renamed.iter().enumerate().filter_map(|(position, tuple)| Some((position, (*tuple)?))).collect();
+        there.iter().for_each(|(_, tuple)| after.push(tuple));
         self.touched.sort_unstable();
-        for position in 0..after.len() {
-            let Some(tuple) = after.tuple(position) else { continue };
-            let touched = there.get(position).is_some_and(|at| self.touched.binary_search(at).is_ok());
-            if touched && after.first(keys.every(), tuple, |other| other != position).is_some() {
+        for (at, (position, tuple)) in there.iter().enumerate() {
+            let touched = self.touched.binary_search(position).is_ok();
+            if touched && after.first(keys.every(), tuple, |other| other != at).is_some() {
                 return Err(Reason::Duplicate.into());
             }
         }
@@ -261,13 +277,11 @@ fn after_patch<'a>(
     context: &Context<'a>,
     keys: &'a Keys,
     before: Tuple<'a>,
-    live: Value<'a>,
     patch: Value<'a>,
 ) -> Result<Tuple<'a>, Reason> {
     let said = keys.tuple(patch, Side::Patch, context)?;
     let Value::Map(entries) = patch else { return Ok(before) };
     let retained = retained(entries, &[])?;
-    let _ = live;
     let value = |(position, key): (usize, &'a super::meta::Key)| -> Option<Scalar<'a>> {
         let before = before.get(position).copied().flatten();
         let said = said.get(position).copied().flatten();
@@ -355,12 +369,14 @@ impl<'a> Order<'a> {
         let every = self.keys.every();
         let single = self.keys.is_single();
         for position in 0..list.items.len() {
-            let Some(tuple) = list.index.tuple(position) else { continue };
+            let Some(tuple) = list.tuple(position) else { continue };
             let loose = self.loose.first(DEFAULT_KEY, tuple, |_| true).and_then(|at| self.loose_ranks.get(at));
             let exact = self.exact.first(every, tuple, |_| true).and_then(|at| self.exact_ranks.get(at));
-            let rank = loose.into_iter().chain(exact).min().copied();
+            let rank = exact.or(loose).copied();
             // With one key all items of that key stand where the first of them does.
-            let first = if single && list.items.get(position).is_some_and(|item| item.as_ref().is_some_and(|item| item.live.is_some())) {
+            let first = if single
+                && list.items.get(position).is_some_and(|item| item.as_ref().is_some_and(|item| item.live.is_some()))
+            {
                 list.index.first(DEFAULT_KEY, tuple, |_| true)
             } else {
                 None

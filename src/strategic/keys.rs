@@ -139,7 +139,11 @@ impl<'a> Index<'a> {
     /// The first position whose values of `keys` are those of `wanted`, and which `fits`.
     pub(super) fn first(&mut self, keys: KeySet, wanted: Tuple<'a>, fits: impl Fn(usize) -> bool) -> Option<usize> {
         if self.tuples.len() <= Self::SMALL {
-            return self.tuples.iter().enumerate().position(|(position, tuple)| agree(tuple, wanted, keys) && fits(position));
+            return self
+                .tuples
+                .iter()
+                .enumerate()
+                .position(|(position, tuple)| agree(tuple, wanted, keys) && fits(position));
         }
         let chain = self.chain(keys);
         let mut at = self.start(chain, keys, wanted);

@@ -77,7 +77,9 @@ pub(super) fn open<'a>(
         return Err(Reason::NothingToOrder.into());
     }
     let mut become_of = match (elements, patch.order, patch.items) {
-        (None, ..) | (_, None, None) => live_items.iter().enumerate().map(|(at, value)| Item::new(*value, Some(at))).collect(),
+        (None, ..) | (_, None, None) => {
+            live_items.iter().enumerate().map(|(at, value)| Item::new(*value, Some(at))).collect()
+        }
         (Some(_), ..) if field.keys.is_some() || elements == Some(Elements::Maps) => {
             let Some(keys) = &field.keys else { return Err(Reason::NoKeyDeclared.into()) };
             keyed::merge(context, field, keys, live, patch)?
@@ -204,7 +206,10 @@ pub(super) fn arrange(items: Vec<Item<'_>>) -> Vec<Item<'_>> {
     let mut all = Vec::with_capacity(asked.len() + others.len());
     let mut others = others.into_iter().peekable();
     for item in asked {
-        while others.peek().is_some_and(|other| matches!((other.live, item.live), (Some(other), Some(item)) if other < item)) {
+        while others
+            .peek()
+            .is_some_and(|other| matches!((other.live, item.live), (Some(other), Some(item)) if other < item))
+        {
             all.extend(others.next());
         }
         all.push(item);

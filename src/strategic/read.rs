@@ -47,7 +47,8 @@ pub enum SyntaxFault {
 
 /// Reads one value, and nothing after it.
 pub(super) fn read<'a>(text: &'a str, arena: &'a Bump) -> Result<Value<'a>, SyntaxError> {
-    let mut reader = Reader { text, bytes: text.as_bytes(), at: 0, arena, open: Vec::new(), items: Vec::new(), entries: Vec::new() };
+    let mut reader =
+        Reader { text, bytes: text.as_bytes(), at: 0, arena, open: Vec::new(), items: Vec::new(), entries: Vec::new() };
     reader.document().map_err(|fault| {
         let before = text.get(..text.floor_char_boundary(reader.at)).unwrap_or(text);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);

@@ -20,8 +20,21 @@ pub(super) enum Mode {
 }
 
 enum Open<'a> {
-    Map { entries: Iter<'a, Entry<'a>>, node: Option<NodeId>, mode: Mode, in_list: bool, key: &'a str, out: Vec<Entry<'a>> },
-    List { items: Iter<'a, Value<'a>>, node: Option<NodeId>, mode: Mode, position: usize, out: Vec<Value<'a>> },
+    Map {
+        entries: Iter<'a, Entry<'a>>,
+        node: Option<NodeId>,
+        mode: Mode,
+        in_list: bool,
+        key: &'a str,
+        out: Vec<Entry<'a>>,
+    },
+    List {
+        items: Iter<'a, Value<'a>>,
+        node: Option<NodeId>,
+        mode: Mode,
+        position: usize,
+        out: Vec<Value<'a>>,
+    },
 }
 
 /// The value to store, `None` if a directive says that there is none. `node` is the type of the value, or of its items.
@@ -96,7 +109,8 @@ fn settle_within<'a>(
             done = begin(value, node, mode, true, &mut open).map_err(|fault| within(fault, &open))?;
             continue;
         };
-        if is_directive(context, name, value, node, (mode, in_list)).map_err(|fault| within(fault, open.get(..open.len() - 1).unwrap_or_default()))?
+        if is_directive(context, name, value, node, (mode, in_list))
+            .map_err(|fault| within(fault, open.get(..open.len() - 1).unwrap_or_default()))?
             || (mode == Mode::Fresh && matches!(value, Value::Null))
         {
             continue;
@@ -173,9 +187,7 @@ fn begin<'a>(
             open.push(Open::List { items: items.iter(), node, mode, position: usize::MAX, out });
             Ok(None)
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-            Ok(Some(Some(value)))
-        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(Some(Some(value))),
     }
 }
 
@@ -184,7 +196,9 @@ fn is_plain(value: Value<'_>, mode: Mode) -> bool {
     let mut open = vec![value];
     while let Some(value) = open.pop() {
         match value {
-            Value::List(items) => open.extend(items.iter().filter(|item| matches!(item, Value::List(_) | Value::Map(_)))),
+            Value::List(items) => {
+                open.extend(items.iter().filter(|item| matches!(item, Value::List(_) | Value::Map(_))))
+            }
             Value::Map(entries) => {
                 for (key, value) in entries {
                     match value {

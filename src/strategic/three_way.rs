@@ -12,7 +12,8 @@ use crate::field_path::{FieldPath, Segment};
 /// Refuses a patch that changes which object it is for.
 pub(super) fn refuse_other_object(patch: Value<'_>) -> Result<(), PatchError> {
     let in_metadata = |name| patch.get("metadata").and_then(|metadata| metadata.get(name));
-    let changed = [("apiVersion", patch.get("apiVersion")), ("kind", patch.get("kind")), ("metadata.name", in_metadata("name"))];
+    let changed =
+        [("apiVersion", patch.get("apiVersion")), ("kind", patch.get("kind")), ("metadata.name", in_metadata("name"))];
     match changed.into_iter().find(|(_, value)| value.is_some()) {
         Some((field, _)) => Err(PatchError::Precondition { field }),
         None => Ok(()),
@@ -47,7 +48,11 @@ struct Search<'a> {
 }
 
 /// Refuses a patch that changes what was changed in the cluster, and differently. Neither is changed by looking.
-pub(super) fn refuse_conflicts<'a>(context: &Context<'a>, ours: Value<'a>, theirs: Value<'a>) -> Result<(), PatchError> {
+pub(super) fn refuse_conflicts<'a>(
+    context: &Context<'a>,
+    ours: Value<'a>,
+    theirs: Value<'a>,
+) -> Result<(), PatchError> {
     let first = Both { ours, theirs, how: How::Plain(NodeId::ROOT), at: 0 };
     let mut search = Search { open: vec![first], trail: vec![(0, Segment::Index(0))] };
     while let Some(both) = search.open.pop() {

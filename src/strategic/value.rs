@@ -189,7 +189,10 @@ pub(super) fn find<'a>(entries: &[Entry<'a>], key: &str) -> Option<Value<'a>> {
 pub(super) fn without_duplicates(entries: &mut Vec<Entry<'_>>, start: usize) {
     let Some(added) = entries.get(start..) else { return };
     let twice = if added.len() <= Fields::SMALL {
-        added.iter().enumerate().any(|(position, (key, _))| added.iter().take(position).any(|(before, _)| before == key))
+        added
+            .iter()
+            .enumerate()
+            .any(|(position, (key, _))| added.iter().take(position).any(|(before, _)| before == key))
     } else {
         let mut seen = hashbrown::HashSet::with_capacity(added.len());
         !added.iter().all(|(key, _)| seen.insert(*key))

@@ -80,6 +80,12 @@ fn string(value: &str, text: &mut String) {
     text.push('"');
 }
 
+/// A number as `serde_json` has it. Its own reader would not always find the nearest.
+fn number(text: &str) -> Json {
+    let integer = text.parse::<i64>().map(Json::from).or_else(|_| text.parse::<u64>().map(Json::from));
+    integer.unwrap_or_else(|_| text.parse::<f64>().map_or(Json::Null, Json::from))
+}
+
 /// The value as `serde_json` has it. A number that it can't hold becomes the nearest that it can.
 pub(super) fn json(value: Value<'_>) -> Json {
     enum Building<'a> {
@@ -101,7 +107,7 @@ pub(super) fn json(value: Value<'_>) -> Json {
             }
             Some(Value::Null) => Some(Json::Null),
             Some(Value::Bool(value)) => Some(Json::Bool(value)),
-            Some(Value::Number(text)) => Some(text.parse().map_or(Json::Null, Json::Number)),
+            Some(Value::Number(text)) => Some(number(text)),
             Some(Value::String(text)) => Some(Json::String(text.to_owned())),
         };
         while next.is_none() {

@@ -42,18 +42,26 @@ fn main() {
             let applied: Value = serde_json::from_str(&patcher.apply(&*work.original, &*patch).unwrap()).unwrap();
             assert_eq!(applied, serde_json::from_str::<Value>(&work.modified).unwrap(), "{}", work.name);
             let decode = |other: &str| {
-                best(|| (serde_json::from_str::<Value>(&work.original).unwrap(), serde_json::from_str::<Value>(other).unwrap()))
+                best(|| {
+                    (
+                        serde_json::from_str::<Value>(&work.original).unwrap(),
+                        serde_json::from_str::<Value>(other).unwrap(),
+                    )
+                })
             };
             let create = best(|| patcher.create_two_way(&*work.original, &*work.modified).unwrap());
             let apply = best(|| patcher.apply(&*work.original, &*patch).unwrap());
             let mut cells = Vec::new();
-            for (at, (time, floor)) in [(create, decode(&work.modified)), (apply, decode(&patch))].into_iter().enumerate() {
+            for (at, (time, floor)) in
+                [(create, decode(&work.modified)), (apply, decode(&patch))].into_iter().enumerate()
+            {
                 let growth = before.map(|before| time.as_secs_f64() / before[at].as_secs_f64());
                 if growth.is_some_and(|growth| growth > GROWTH) {
                     slow.push(format!("{}: ten times the items cost {:.1} times as much", work.name, growth.unwrap()));
                 }
                 let op = [("two-way", "modified", work.modified.as_str()), ("apply", "patch", patch.as_str())][at];
-                let ratio = go.as_mut().and_then(|go| go.time(&work, op)).map(|go| go.as_secs_f64() / time.as_secs_f64());
+                let ratio =
+                    go.as_mut().and_then(|go| go.time(&work, op)).map(|go| go.as_secs_f64() / time.as_secs_f64());
                 if ratio.is_some_and(|ratio| ratio < 1.0) {
                     slow.push(format!("{}: slower than Go's package to {}", work.name, op.0));
                 }
@@ -112,7 +120,8 @@ impl Go {
         writeln!(stdin, "{}", json!({"op": "schema", "schema": work.schema})).unwrap();
         // The quadratic ones take many seconds; the others are over soon.
         let rounds = if work.original.len() > 200_000 { 1 } else { 5 };
-        writeln!(stdin, r#"{{"op":"{op}","rounds":{rounds},"original":{},"{name}":{document}}}"#, work.original).unwrap();
+        writeln!(stdin, r#"{{"op":"{op}","rounds":{rounds},"original":{},"{name}":{document}}}"#, work.original)
+            .unwrap();
         stdin.flush().unwrap();
         let mut line = String::new();
         let mut answers = BufReader::new(self.0.stdout.as_mut().unwrap());
@@ -145,7 +154,9 @@ fn keyed(name: &'static str, original: Vec<Value>, modified: Vec<Value>) -> Work
 }
 
 fn items(count: usize, value: usize) -> Vec<Value> {
-    (0..count).map(|number| json!({"name": format!("item-{number}"), "value": value, "more": "which stays as it is"})).collect()
+    (0..count)
+        .map(|number| json!({"name": format!("item-{number}"), "value": value, "more": "which stays as it is"}))
+        .collect()
 }
 
 fn all_changed(count: usize) -> Workload {
@@ -183,8 +194,14 @@ fn ports(count: usize) -> Workload {
 fn scalars(count: usize) -> Workload {
     let schema = json!({"type": "object", "properties": {
         "list": {"type": "array", "items": {"type": "string"}, "x-kubernetes-patch-strategy": "merge"}}});
-    let list = |from: usize| json!({"list": (from..from + count).map(|number| format!("{number:06}")).collect::<Vec<_>>()});
-    Workload { name: "scalars, half changed", schema, original: list(0).to_string(), modified: list(count / 2).to_string() }
+    let list =
+        |from: usize| json!({"list": (from..from + count).map(|number| format!("{number:06}")).collect::<Vec<_>>()});
+    Workload {
+        name: "scalars, half changed",
+        schema,
+        original: list(0).to_string(),
+        modified: list(count / 2).to_string(),
+    }
 }
 
 fn map(count: usize) -> Workload {
@@ -219,9 +236,15 @@ fn deployment(count: usize) -> Workload {
         "x-kubernetes-patch-strategy": "merge", "x-kubernetes-patch-merge-key": "name",
         "items": {"type": "object", "properties": {"name": {"type": "string"}, "image": {"type": "string"}, "env": env}}}}});
     let container = |number: usize, image: &str| {
-        let env: Vec<Value> = (0..50).map(|at| json!({"name": format!("VAR_{at}"), "value": format!("{at} of {number}")})).collect();
+        let env: Vec<Value> =
+            (0..50).map(|at| json!({"name": format!("VAR_{at}"), "value": format!("{at} of {number}")})).collect();
         json!({"name": format!("container-{number}"), "image": image, "env": env})
     };
     let pod = |image: &str| json!({"containers": (0..count / 100).map(|number| container(number, image)).collect::<Vec<_>>()});
-    Workload { name: "containers of 50 variables", schema, original: pod("a:1").to_string(), modified: pod("a:2").to_string() }
+    Workload {
+        name: "containers of 50 variables",
+        schema,
+        original: pod("a:1").to_string(),
+        modified: pod("a:2").to_string(),
+    }
 }

@@ -41,7 +41,9 @@ impl<'a> Lists<'a> {
         let live = self.live.unwrap_or_default();
         // To an empty list everything is added, and there is no order to keep.
         let adds_all = live.is_empty();
-        if before.is_empty() && adds_all {
+        let several_keys = field.keys.as_ref().is_some_and(|keys| !keys.is_single());
+        let merges = self.live.is_some() && several_keys && !self.after.is_empty();
+        if before.is_empty() && adds_all && !merges {
             let nothing = Outcome::List { items: None, delete: None, order: None, deletes: false };
             if self.live.is_some()
                 && let Some(keys) = &field.keys
@@ -52,7 +54,7 @@ impl<'a> Lists<'a> {
             return Ok(if stays_empty { Compared::Done(nothing) } else { Compared::Whole });
         }
         let mut kinds = None;
-        for list in [before, live].into_iter().filter(|list| !list.is_empty()) {
+        for list in [before, live].into_iter().filter(|list| merges || !list.is_empty()) {
             kinds = kinds.or(elements([list, self.after])?);
         }
         if kinds == Some(Elements::Maps) {
@@ -135,7 +137,9 @@ impl<'a> KeyedLevel<'a> {
             let at = |list: Option<&'a [Value<'a>]>, position: Option<usize>| list?.get(position?).copied();
             let (before, live) = (at(self.lists.before, pair.before), at(self.lists.live, pair.live));
             if live.is_none() && before.is_none() {
-                if let Some(item) = self.making.whole(context, after).map_err(|fault| fault.inside(Segment::Index(self.next - 1)))? {
+                if let Some(item) =
+                    self.making.whole(context, after).map_err(|fault| fault.inside(Segment::Index(self.next - 1)))?
+                {
                     self.take(context, Some(item));
                 }
                 continue;
@@ -165,7 +169,8 @@ impl<'a> KeyedLevel<'a> {
                 item.push((key, *value));
             }
         }
-        let only_keys = item.len() == keys && !said.is_empty() && said.iter().all(|(_, value)| matches!(value, Value::Null));
+        let only_keys =
+            item.len() == keys && !said.is_empty() && said.iter().all(|(_, value)| matches!(value, Value::Null));
         if !only_keys {
             self.items.push(context.map(&item));
         }
@@ -213,6 +218,7 @@ impl<'a> KeyedLevel<'a> {
 
 /// The merge keys that an item has.
 fn present<'a>(keys: &'a Keys, item: Value<'a>) -> impl Iterator<Item = Entry<'a>> {
-    let value = move |name: &'a str| item.get(name).filter(|value| !matches!(value, Value::Null)).map(|value| (name, value));
+    let value =
+        move |name: &'a str| item.get(name).filter(|value| !matches!(value, Value::Null)).map(|value| (name, value));
     keys.all().iter().filter_map(move |key| value(&key.name))
 }

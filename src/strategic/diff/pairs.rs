@@ -46,8 +46,8 @@ impl<'a> Pairs<'a> {
         let merges = !live_absent;
         let live_side = Matched::find(context, keys, live, after, &wanted, merges)?;
         let before_side = if twins { None } else { Some(Matched::find(context, keys, before, after, &wanted, false)?) };
-        let reordered = live.len() != after.len()
-            || live_side.tuples.iter().zip(&wanted).any(|(left, right)| left != right);
+        let reordered =
+            live.len() != after.len() || live_side.tuples.iter().zip(&wanted).any(|(left, right)| left != right);
         let source = before_side.as_ref().unwrap_or(&live_side);
         let mut pairs = Self { of: vec![Pair::default(); after.len()], gone: Vec::new(), reordered };
         for (position, pair) in pairs.of.iter_mut().enumerate() {
@@ -240,7 +240,9 @@ impl<'a> Matched<'a> {
                 }
             });
             here.retain(|position| self.tuples.get(*position).is_some_and(|other| near(tuple, other)));
-            let ([only], Some(was)) = (&here[..], here.first().and_then(|position| self.tuples.get(*position))) else { continue };
+            let ([only], Some(was)) = (&here[..], here.first().and_then(|position| self.tuples.get(*position))) else {
+                continue;
+            };
             let mut rivals = 0;
             left_index.all(DEFAULT_KEY, was, |rival| {
                 let rival = left.get(rival).and_then(|rival| wanted.get(*rival));

@@ -4,9 +4,8 @@
 //! of the documents, both agree.
 
 mod explain;
-mod generate;
 
-use generate::Dice;
+use super::generate::{self, Dice};
 use kube_unions::strategic::{Conflicts, Difference, PatchError, Patcher, ThreeWay};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -112,7 +111,8 @@ impl Case {
     }
 
     fn same_documents(&self, other: &Self) -> bool {
-        let documents = |case: &Self| [&case.original, &case.patch, &case.modified, &case.current].map(Value::to_string);
+        let documents =
+            |case: &Self| [&case.original, &case.patch, &case.modified, &case.current].map(Value::to_string);
         documents(self) == documents(other) && self.overwrite == other.overwrite
     }
 }
@@ -178,7 +178,9 @@ fn build() -> PathBuf {
     match built {
         Ok(status) if status.success() => program,
         Ok(status) => panic!("tests/differential does not build ({status})"),
-        Err(error) => panic!("Go is needed to hold patches against its package ({error}); KUBE_UNIONS_DIFFERENTIAL=skip leaves this out"),
+        Err(error) => panic!(
+            "Go is needed to hold patches against its package ({error}); KUBE_UNIONS_DIFFERENTIAL=skip leaves this out"
+        ),
     }
 }
 

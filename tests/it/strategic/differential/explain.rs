@@ -1,7 +1,7 @@
 //! Takes out of a case what one of the rules is about, so that nothing else is left to differ in.
 
 use super::Case;
-use super::generate::{distinct, field, key, merges, strategy, text};
+use crate::strategic::generate::{distinct, field, key, merges, strategy, text};
 use kube_unions::strategic::Difference;
 use serde_json::{Map, Value};
 
@@ -52,7 +52,10 @@ fn walk(schema: &Value, value: &mut Value, change: &mut dyn FnMut(&Value, &mut M
 }
 
 /// The fields of an object that are lists, with the schema of each.
-fn lists<'v>(schema: &'v Value, fields: &'v mut Map<String, Value>) -> impl Iterator<Item = (&'v Value, &'v mut Vec<Value>)> {
+fn lists<'v>(
+    schema: &'v Value,
+    fields: &'v mut Map<String, Value>,
+) -> impl Iterator<Item = (&'v Value, &'v mut Vec<Value>)> {
     let list = |(name, value): (&'v String, &'v mut Value)| {
         let name = name.rsplit('/').next().unwrap();
         value.as_array_mut().map(|items| (field(schema, name), items))
@@ -158,7 +161,8 @@ fn deleted_before(schema: &Value, live: &mut Value, patch: &Value) {
         match (&mut *live, said.get(name)) {
             (Value::Array(items), Some(Value::Array(said))) => {
                 let Some(key) = key(schema) else { continue };
-                let deleted = |item: &Value| said.iter().any(|patch| patch["$patch"] == "delete" && patch[key] == item[key]);
+                let deleted =
+                    |item: &Value| said.iter().any(|patch| patch["$patch"] == "delete" && patch[key] == item[key]);
                 items.retain(|item| !deleted(item));
                 for item in items {
                     let id = item[key].clone();
