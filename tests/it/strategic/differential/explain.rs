@@ -1,12 +1,17 @@
 //! Takes out of a case what one of the rules is about, so that nothing else is left to differ in.
 
+#![allow(clippy::wildcard_enum_match_arm, reason = "JSON has no further kinds of values")]
+
 use super::Case;
 use crate::strategic::generate::{distinct, field, key, merges, strategy, text};
 use kube_unions::strategic::Difference;
 use serde_json::{Map, Value};
 
+/// Takes out of documents what a rule is about.
+type TakeOut = fn(&mut Case);
+
 /// For each rule a change of the documents after which the rule has nothing to say of them.
-pub(super) const RULES: [(Difference, fn(&mut Case)); 10] = [
+pub(super) const RULES: [(Difference, TakeOut); 10] = [
     (Difference::NoLeaks, |case| no_leaks(&case.schema.clone(), Some(&case.original), &mut case.patch)),
     (Difference::NoPanics, |case| case.each(&mut sane)),
     (Difference::AddedAndDeleted, |case| case.each(&mut |_, fields| added_and_deleted(fields))),
@@ -93,9 +98,9 @@ fn sane(schema: &Value, fields: &mut Map<String, Value>) {
             (value.as_array().is_some_and(Vec::is_empty) && beside).then(|| name.clone())
         })
         .collect();
-    empty.iter().for_each(|name| {
+    for name in &empty {
         fields.shift_remove(name);
-    });
+    }
     // Go's package takes an order for a list of objects without a key by their address, so to say.
     let unkeyed: Vec<String> = fields
         .iter()
@@ -105,9 +110,9 @@ fn sane(schema: &Value, fields: &mut Map<String, Value>) {
             (of_objects && key(field(schema, list)).is_none()).then(|| name.clone())
         })
         .collect();
-    unkeyed.iter().for_each(|name| {
+    for name in &unkeyed {
         fields.shift_remove(name);
-    });
+    }
 }
 
 fn added_and_deleted(fields: &mut Map<String, Value>) {
@@ -138,7 +143,7 @@ fn sets_sorted(schema: &Value, document: &mut Value) {
 fn once(schema: &Value, fields: &mut Map<String, Value>) {
     for (schema, items) in lists(schema, fields) {
         let objects = items.iter().any(Value::is_object);
-        if merges(schema) || (key(schema).is_some() && objects) || !objects {
+        if merges(schema) || key(schema).is_some() || !objects {
             distinct(items, key(schema).filter(|_| objects));
         }
     }
@@ -251,7 +256,9 @@ fn no_leaks(schema: &Value, live: Option<&Value>, patch: &mut Value) {
             }
             (Some(Value::Array(_)), Value::Array(items)) => {
                 if !merges(inner) {
-                    items.iter_mut().for_each(|item| settle(item, false));
+                    for item in items.iter_mut() {
+                        settle(item, false);
+                    }
                     items.retain(|item| !gone(item));
                 }
             }
@@ -287,13 +294,15 @@ fn settle(value: &mut Value, fresh: bool) {
                 return;
             }
             let fresh = fresh && whole.is_none();
-            fields.retain(|name, value| !is_directive(name) && !(fresh && value.is_null()));
+            fields.retain(|name, value| !(is_directive(name) || fresh && value.is_null()));
             fields.values_mut().for_each(|value| settle(value, fresh));
             fields.retain(|_, value| !gone(value));
         }
         Value::Array(items) => {
             items.retain(|item| item.get("$patch").is_none());
-            items.iter_mut().for_each(|item| settle(item, fresh));
+            for item in items.iter_mut() {
+                settle(item, fresh);
+            }
         }
         _ => {}
     }
