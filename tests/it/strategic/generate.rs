@@ -210,7 +210,7 @@ pub(super) fn changed(dice: &mut Dice, schema: &Value, before: &Value) -> Value 
                 let inner = match &fields[&name] {
                     Value::Object(_) => changed(dice, field, &fields[&name]),
                     Value::Array(items) => changed_list(dice, field, items),
-                    _ => continue,
+                    Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => continue,
                 };
                 fields.insert(name, inner);
             }
