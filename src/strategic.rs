@@ -43,7 +43,7 @@
 //! was made from, so that nobody's change is lost: the server answers 409 if there was one, and the patch is made anew.
 #![cfg_attr(
     feature = "server",
-    doc = r#"
+    doc = r"
 ```no_run
 use kube::api::{Api, DynamicObject, PostParams};
 use kube_unions::strategic::{Conflicts, Patcher, ThreeWay};
@@ -57,7 +57,7 @@ async fn reconcile(api: Api<DynamicObject>, patcher: &Patcher, name: &str, appli
     Ok(api.replace(name, &PostParams::default(), &serde_json::from_value(patched)?).await?)
 }
 ```
-"#
+"
 )]
 //!
 //! # Text

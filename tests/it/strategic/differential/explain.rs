@@ -2,7 +2,7 @@
 
 #![allow(clippy::wildcard_enum_match_arm, reason = "JSON has no further kinds of values")]
 
-use super::Case;
+use super::{Case, Op};
 use crate::strategic::generate::{distinct, field, key, merges, strategy, text};
 use kube_unions::strategic::Difference;
 use serde_json::{Map, Value};
@@ -32,7 +32,14 @@ pub(super) const RULES: [(Difference, TakeOut); 10] = [
             integers(document);
         }
     }),
-    (Difference::ConflictsOnlyLook, |case| case.overwrite = true),
+    (Difference::ConflictsOnlyLook, |case| {
+        if case.op != Op::ThreeWay {
+            return;
+        }
+        case.each(&mut sorted);
+        nothing_deleted(&case.schema, &case.original, &mut case.current);
+        case.each(&mut |_, fields| fields.retain(|_, value| value.as_array().is_none_or(|items| !items.is_empty())));
+    }),
 ];
 
 impl Case {
@@ -145,6 +152,43 @@ fn once(schema: &Value, fields: &mut Map<String, Value>) {
         let objects = items.iter().any(Value::is_object);
         if merges(schema) || key(schema).is_some() || !objects {
             distinct(items, key(schema).filter(|_| objects));
+        }
+    }
+}
+
+/// Lists of scalars that are replaced are as Go's package leaves them when it looks for conflicts.
+fn sorted(schema: &Value, fields: &mut Map<String, Value>) {
+    for (schema, items) in lists(schema, fields) {
+        if !merges(schema) && items.iter().all(|item| !item.is_object() && !item.is_array()) {
+            items.sort_by_key(text);
+            distinct(items, None);
+        }
+    }
+}
+
+/// From sets nobody but the user deletes.
+fn nothing_deleted(schema: &Value, original: &Value, current: &mut Value) {
+    let (Value::Object(before), Value::Object(fields)) = (original, current) else { return };
+    for (name, now) in fields {
+        let schema = field(schema, name);
+        match (before.get(name), now) {
+            (Some(before @ Value::Object(_)), now) => nothing_deleted(schema, before, now),
+            (Some(Value::Array(before)), Value::Array(now)) if merges(schema) => match key(schema) {
+                None if before.iter().chain(&*now).all(|item| !item.is_object()) => {
+                    now.extend(before.iter().cloned());
+                    distinct(now, None);
+                    now.sort_by_key(text);
+                }
+                None => {}
+                Some(key) => {
+                    for item in now {
+                        if let Some(before) = before.iter().find(|before| before[key] == item[key]) {
+                            nothing_deleted(&schema["items"], before, item);
+                        }
+                    }
+                }
+            },
+            _ => {}
         }
     }
 }
