@@ -36,10 +36,8 @@ fn append(text: &mut String, said: &str) {
 
 fn refusal<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e str> {
     let error = error.downcast_ref().or_else(|| error.downcast_ref::<Arc<kube::Error>>().map(AsRef::as_ref))?;
-    match error {
-        kube::Error::Api(status) if !status.message.trim().is_empty() => Some(status.message.trim()),
-        _ => None,
-    }
+    let kube::Error::Api(status) = error else { return None };
+    Some(status.message.trim()).filter(|sentence| !sentence.is_empty())
 }
 
 #[cfg(test)]
