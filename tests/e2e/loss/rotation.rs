@@ -77,22 +77,16 @@ impl Installation {
     }
 
     /// Deletes the Secret that the replicas agree on, which forces another CA, and waits until all serve what that has
-    /// signed; how long it took.
+    /// signed.
     pub(crate) fn rotate(&mut self) {
         let before = self.agreed().expect("the replicas have agreed on a Secret");
         let deleted = self.control_plane.client().delete(&secret()).expect("the API server answers");
         assert!(deleted.is_success(), "{deleted:?}");
-        let after = for_some(ROTATED, || {
-            // Before what is served, so that nothing is served of which it was not known.
-            let held = self.agreed().filter(|it| self.registration.holds(&it.authorities));
-            let served: Vec<_> = (0..REPLICAS).map(|it| self.served(it, &before.authorities)).collect();
-            let known = served.iter().all(|it| it.as_ref() == Ok(&before.certificate));
-            assert!(held.is_some() || known, "what is served was signed by a CA that was registered: {served:?}");
-            let after = held.filter(|it| it.certificate != before.certificate)?;
-            let all = (0..REPLICAS).all(|it| self.served(it, &after.authorities).as_ref() == Ok(&after.certificate));
-            all.then_some(after)
-        });
-        let after = after.unwrap_or_else(|| panic!("no other certificate was served:\n{}", self.log()));
+        let signed = || self.agreed().filter(|it| it.certificate != before.certificate);
+        let after = for_some(ROTATED, signed).unwrap_or_else(|| panic!("no other certificate:\n{}", self.log()));
+        assert!(self.registration.holds(&after.authorities), "a CA is registered before it signs");
+        let all = || (0..REPLICAS).all(|it| self.served(it, &after.authorities).as_ref() == Ok(&after.certificate));
+        assert!(eventually(SETTLED, all), "all serve what they have agreed on:\n{}", self.log());
         for replica in 0..REPLICAS {
             let refused = self.served(replica, &before.authorities);
             assert!(refused.is_err(), "it is the new CA that has signed: {refused:?}");
@@ -117,8 +111,10 @@ impl Installation {
     fn wait_until_served(&mut self, replica: usize) {
         let (authority, volume) = self.mounted(replica);
         let (authority, certificate) = (authority.pem().to_owned(), volume.certificate());
+        let mut held = false;
         let served = eventually(SETTLED, || {
-            let held = self.registration.holds(&authority);
+            // First this, so that there is no time in between in which both can come about.
+            held = held || self.registration.holds(&authority);
             let served = self.served(replica, &authority).is_ok_and(|served| served == certificate);
             assert!(held || !served, "a certificate is served before its CA is registered:\n{}", self.log());
             served
