@@ -23,16 +23,12 @@ use crate::webhook::{binary, listening};
 const GRACE: Duration = Duration::from_secs(30);
 
 /// `--post-renderer` and its arguments: helm's own means for what a chart has no value for.
-pub(super) const ON_LOOPBACK: [&str; 8] = [
+pub(super) const ON_LOOPBACK: [&str; 5] = [
     "--post-renderer=sed",
     "--post-renderer-args=-e",
     "--post-renderer-args=s/^  type: ClusterIP$/  type: ExternalName/",
     "--post-renderer-args=-e",
     "--post-renderer-args=s/^  internalTrafficPolicy: Cluster$/  externalName: localhost/",
-    // A dual-stack or headless Service has more that an ExternalName must not have; this one has not.
-    "--post-renderer-args=-e",
-    "--post-renderer-args=s/^  sessionAffinity: None$//",
-    "--wait=false",
 ];
 
 /// All replicas of the Deployment, and the Service in front of them.
@@ -53,8 +49,13 @@ pub(super) struct Pod {
 impl<'r> Pods<'r> {
     /// As many as the Deployment asks for, all started at once. Ready, and found by the Service.
     pub(super) fn start(release: &'r Release) -> Self {
-        let mut pods =
-            Self { release, balancer: Balancer::start(), running: Vec::new(), started: 0, workspace: Workspace::new("pods") };
+        let mut pods = Self {
+            release,
+            balancer: Balancer::start(),
+            running: Vec::new(),
+            started: 0,
+            workspace: Workspace::new("pods"),
+        };
         let replicas = pods.deployment()["spec"]["replicas"].as_u64().unwrap();
         let new: Vec<Process> = (0..replicas).map(|_| pods.launch()).collect();
         // All of them run before one is waited for.
