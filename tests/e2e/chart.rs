@@ -3,12 +3,15 @@
 //! helm is the real one. There are no nodes, so what a pod would run is run by hand, with the arguments of the rendered pod
 //! and the token of its own `ServiceAccount`.
 
+mod enforcement;
 mod helm;
 mod lifecycle;
 mod manifests;
 mod monitoring;
+mod pods;
 mod refusals;
 mod rendering;
+mod rights;
 mod server;
 mod trial;
 

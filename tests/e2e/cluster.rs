@@ -156,6 +156,13 @@ impl AnyCluster {
         }
     }
 
+    /// A control plane for one test alone, whose webhook registers itself, or will.
+    pub(crate) fn of_control_plane(control_plane: &ControlPlane) -> Self {
+        let groups = "samples.example".to_owned();
+        let access = control_plane.access().clone();
+        Self { access, by_hand: None, groups, kinds: AtomicUsize::new(0), _caches: None }
+    }
+
     /// A cluster that runs already, with the webhook installed.
     fn running(kubeconfig: &Path) -> Result<Self, String> {
         webhook::binary()?;

@@ -6,9 +6,9 @@ use crate::cluster::{AnyCluster, Cluster};
 use crate::kind::Kind;
 use crate::webhook::Webhook;
 
-const ROLLING_UPDATE: &str = "spec.strategy.rollingUpdate: Forbidden: may only be specified when `type` is \"RollingUpdate\"; \
+pub(crate) const ROLLING_UPDATE: &str = "spec.strategy.rollingUpdate: Forbidden: may only be specified when `type` is \"RollingUpdate\"; \
     change `type` to switch the member";
-const BLUE_GREEN: &str = "spec.strategy.blueGreen: Forbidden: may only be specified when `type` is \"BlueGreen\"; \
+pub(crate) const BLUE_GREEN: &str = "spec.strategy.blueGreen: Forbidden: may only be specified when `type` is \"BlueGreen\"; \
     change `type` to switch the member";
 
 #[test]
@@ -106,7 +106,7 @@ fn two_members_stored_without_a_discriminator_stay_until_one_is_chosen() {
 }
 
 /// Two members set, one of them not selected.
-fn invalid() -> Value {
+pub(crate) fn invalid() -> Value {
     json!({"strategy": {"type": "Canary", "canary": {"weight": 1}, "rollingUpdate": {"maxSurge": 1}}})
 }
 
@@ -121,6 +121,7 @@ fn stored_invalid<'c>(cluster: &'c AnyCluster, names: &[&str]) -> Kind<'c> {
     rollouts
 }
 
-fn let_through(cause: &str) -> String {
+/// The warning for a fault that was there before.
+pub(crate) fn let_through(cause: &str) -> String {
     format!("{cause}; let through because the union did not change")
 }

@@ -3,9 +3,6 @@
 //! No node runs the pods. The tests stand in for one where helm waits for a hook: they run its command, with its arguments
 //! and with the token of its `ServiceAccount`, and report how it ended.
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
@@ -22,20 +19,21 @@ use crate::wait::{eventually, for_some};
 use crate::webhook::{Webhook, kube_unions};
 
 /// For what happens in the background; far more than it takes.
-const SETTLED: Duration = Duration::from_secs(30);
+pub(super) const SETTLED: Duration = Duration::from_secs(30);
 
 /// The accounts of the chart: of the webhook, and of its two hooks.
-const ACCOUNTS: [&str; 3] = ["kube-unions", "kube-unions-verify", "kube-unions-unregister"];
+pub(super) const ACCOUNTS: [&str; 3] = ["kube-unions", "kube-unions-verify", "kube-unions-unregister"];
 
-struct Release {
-    control_plane: ControlPlane,
-    kubectl: Kubectl,
+/// A bare cluster with helm at hand.
+pub(super) struct Release {
+    pub(super) control_plane: ControlPlane,
+    pub(super) kubectl: Kubectl,
     helm: Helm,
 }
 
 impl Release {
     /// Nothing is installed yet.
-    fn new() -> Option<Self> {
+    pub(super) fn new() -> Option<Self> {
         if is_left_out() {
             return None;
         }
@@ -45,16 +43,16 @@ impl Release {
         Some(Self { control_plane, kubectl, helm })
     }
 
-    fn helm(&self, args: &[&str], values: &Value) -> Output {
+    pub(super) fn helm(&self, args: &[&str], values: &Value) -> Output {
         self.helm.run(&[args, &["--namespace", RELEASE]].concat(), values)
     }
 
-    fn install(&self, values: &Value) -> Output {
+    pub(super) fn install(&self, values: &Value) -> Output {
         self.helm(&["install", RELEASE, CHART, "--create-namespace"], values).accepted()
     }
 
     /// Gives the account of a hook its rights, as helm does when the hook's moment has come.
-    fn prepare_hook(&self, event: &str) {
+    pub(super) fn prepare_hook(&self, event: &str) {
         let hooks = documents(&self.helm(&["get", "hooks", RELEASE], &Value::Null).accepted().stdout);
         let of_the_event = |hook: &Value| hook["metadata"]["annotations"]["helm.sh/hook"] == event;
         let runs = |hook: &Value| matches!(hook["kind"].as_str(), Some("Job" | "Pod"));
@@ -65,7 +63,7 @@ impl Release {
 
     /// Runs helm while somebody does a node's part: runs what helm waits for, `path` in its namespace, and reports how that ended.
     /// What it printed, and what helm did.
-    fn helm_with_a_node(&self, path: &str, args: &[&str]) -> (Output, Output) {
+    pub(super) fn helm_with_a_node(&self, path: &str, args: &[&str]) -> (Output, Output) {
         thread::scope(|scope| {
             let helm = scope.spawn(|| self.helm(&[args, &["--timeout=60s"]].concat(), &Value::Null));
             let client = self.control_plane.client();
@@ -99,7 +97,7 @@ impl Release {
             .remove(0)
     }
 
-    fn is_there(&self, path: &str) -> bool {
+    pub(super) fn is_there(&self, path: &str) -> bool {
         match self.control_plane.client().get(path).unwrap().status {
             200 => true,
             404 => false,
@@ -203,33 +201,6 @@ fn a_release_is_installed_tried_changed_rolled_back_and_uninstalled() {
     release.kubectl.run(&["get", "crd", "uniondeclarations.kube-unions.dev"]).accepted();
 }
 
-#[test]
-fn no_account_may_do_more_than_the_table_in_the_readme() {
-    let Some(release) = Release::new() else { return };
-    release.install(&Value::Null);
-    release.prepare_hook("test");
-    release.prepare_hook("pre-delete");
-    release.kubectl.run(&["-n", RELEASE, "create", "serviceaccount", "nobody"]).accepted();
-    let table = rights_of_the_readme();
-    for account in ACCOUNTS {
-        for namespace in [RELEASE, "default", "kube-system"] {
-            // The authoriser learns of a new binding within a moment.
-            let wanted = rights(
-                table
-                    .iter()
-                    .filter(|row| row.account == account && (row.namespace == "all" || row.namespace == namespace)),
-            );
-            let mut found = BTreeMap::new();
-            let equal = eventually(SETTLED, || {
-                found = rights_beyond_nobody(&release.control_plane, account, namespace);
-                found == wanted
-            });
-            assert!(equal, "{account} in {namespace}\nhas {found:#?}\nREADME {wanted:#?}");
-        }
-    }
-    assert!(table.iter().all(|row| ACCOUNTS.contains(&row.account.as_str())), "the table has other accounts");
-}
-
 /// The status of a pod, or of a job, that has ended.
 fn status(job: bool, succeeded: bool) -> Value {
     const NOW: &str = "2026-01-01T00:00:00Z";
@@ -245,7 +216,8 @@ fn status(job: bool, succeeded: bool) -> Value {
     }
 }
 
-fn configurations() -> [(&'static str, String); 2] {
+/// Kind and path of the two webhook configurations.
+pub(super) fn configurations() -> [(&'static str, String); 2] {
     let path = |plural| format!("/apis/admissionregistration.k8s.io/v1/{plural}/kube-unions");
     [
         ("MutatingWebhookConfiguration", path("mutatingwebhookconfigurations")),
@@ -259,91 +231,4 @@ fn apply(client: &Client, kind: &str, path: &str) -> u16 {
     let object = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name}});
     let path = format!("{path}?fieldManager=kube-unions&force=true");
     client.send("PATCH", &path, "application/apply-patch+yaml", object.to_string().as_bytes()).unwrap().status
-}
-
-/// A row of the README's table of rights.
-struct Right {
-    account: String,
-    /// `all`, or one.
-    namespace: String,
-    group: String,
-    resources: Vec<String>,
-    /// Empty for all.
-    names: Vec<String>,
-    verbs: Vec<String>,
-}
-
-/// By group, resource and name: the verbs, sorted.
-type Rights = BTreeMap<String, Vec<String>>;
-
-fn rights<'a>(rows: impl Iterator<Item = &'a Right>) -> Rights {
-    let mut rights = Rights::new();
-    for row in rows {
-        for resource in &row.resources {
-            let all = [String::new()];
-            for name in if row.names.is_empty() { &all[..] } else { &row.names } {
-                let verbs = rights.entry(format!("{}/{resource}/{name}", row.group)).or_default();
-                verbs.extend(row.verbs.iter().cloned());
-                verbs.sort();
-                verbs.dedup();
-            }
-        }
-    }
-    rights
-}
-
-/// What an account may do in a namespace that not everybody may who has a token.
-fn rights_beyond_nobody(control_plane: &ControlPlane, account: &str, namespace: &str) -> Rights {
-    let of = |account: &str| {
-        let client = control_plane.account_client(RELEASE, account);
-        let review = json!({
-            "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": {"namespace": namespace},
-        });
-        let answer = client.post("/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", &review).unwrap();
-        let list = |rule: &Value, field: &str| -> Vec<String> {
-            let items = rule[field].as_array().cloned().unwrap_or_default();
-            items.iter().map(|item| item.as_str().unwrap().to_owned()).collect()
-        };
-        let rules = answer.body["status"]["resourceRules"].as_array().unwrap().clone();
-        let rows: Vec<Right> = rules
-            .iter()
-            .flat_map(|rule| list(rule, "apiGroups").into_iter().map(move |group| (rule, group)))
-            .map(|(rule, group)| Right {
-                account: String::new(),
-                namespace: String::new(),
-                group,
-                resources: list(rule, "resources"),
-                names: list(rule, "resourceNames"),
-                verbs: list(rule, "verbs"),
-            })
-            .collect();
-        rights(rows.iter())
-    };
-    let nobody = of("nobody");
-    of(account).into_iter().filter(|(what, verbs)| nobody.get(what) != Some(verbs)).collect()
-}
-
-fn rights_of_the_readme() -> Vec<Right> {
-    let readme = fs::read_to_string(Path::new(CHART).join("README.md")).unwrap();
-    let section = readme.split("\n## Rights\n").nth(1).expect("the README has a section `Rights`");
-    let section = section.split("\n## ").next().unwrap();
-    let rows = section.lines().filter(|line| line.starts_with("| `"));
-    let rows: Vec<Right> = rows
-        .map(|row| {
-            let cells: Vec<String> =
-                row.trim_matches('|').split('|').map(|cell| cell.trim().replace('`', "")).collect();
-            let list = |cell: &str| cell.split(", ").filter(|item| !item.is_empty()).map(str::to_owned).collect();
-            let [account, namespace, group, resources, names, verbs] = &cells[..] else { panic!("six cells: {row}") };
-            Right {
-                account: account.clone(),
-                namespace: namespace.clone(),
-                group: if group == "core" { String::new() } else { group.clone() },
-                resources: list(resources),
-                names: list(names),
-                verbs: list(verbs),
-            }
-        })
-        .collect();
-    assert!(!rows.is_empty(), "the table of rights has rows");
-    rows
 }

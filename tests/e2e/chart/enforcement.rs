@@ -1,0 +1,282 @@
+//! A release that works: the pods' processes register themselves with the rights of the chart, and unions are enforced through the
+//! API server, from the installation to its end.
+
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use serde_json::{Value, json};
+
+use super::lifecycle::{Release, SETTLED, configurations};
+use super::pods::{ON_LOOPBACK, Pods, while_doing};
+use super::{CHART, RELEASE};
+use crate::cluster::{AnyCluster, say};
+use crate::kind::Kind;
+use crate::kubectl::Output;
+use crate::ratcheting::{BLUE_GREEN, ROLLING_UPDATE, invalid, let_through};
+use crate::tls;
+use crate::wait::eventually;
+
+/// What registration may take after a change.
+const PROMISED: Duration = Duration::from_secs(10);
+
+const SECRET: &str = "/api/v1/namespaces/kube-unions/secrets/kube-unions-tls";
+
+const SWITCH: &str = r#"{"spec":{"strategy":{"type":"Recreate"}}}"#;
+
+impl Release {
+    fn install_on_loopback(&self, values: &Value) {
+        let install = ["install", RELEASE, CHART, "--create-namespace"];
+        self.helm(&[&install, &ON_LOOPBACK[..]].concat(), values).accepted();
+    }
+
+    /// `helm upgrade --set`.
+    fn set(&self, value: &str) {
+        let upgrade = ["upgrade", RELEASE, CHART, "--reuse-values", "--set", value];
+        self.helm(&[&upgrade, &ON_LOOPBACK[..]].concat(), &Value::Null).accepted();
+    }
+
+    fn rollback(&self, revision: &str) -> Output {
+        self.helm(&["rollback", RELEASE, revision], &Value::Null).accepted()
+    }
+
+    /// The entries of both configurations, those that are there.
+    fn entries(&self) -> Vec<Value> {
+        let client = self.control_plane.client();
+        let get = |path: &str| client.get(path).unwrap();
+        let of = |answer: crate::http::Answer| match answer.status {
+            404 => Vec::new(),
+            _ => answer.body["webhooks"].as_array().cloned().unwrap_or_default(),
+        };
+        configurations().iter().flat_map(|(_, path)| of(get(path))).collect()
+    }
+
+    /// Waits until these are the entries; gives how long that took.
+    #[track_caller]
+    fn wait_for_entries(&self, wanted: &[&str], pods: &Pods<'_>) -> Duration {
+        let start = Instant::now();
+        let names = || {
+            let mut names: Vec<String> =
+                self.entries().iter().map(|entry| entry["name"].as_str().unwrap().to_owned()).collect();
+            names.sort();
+            names
+        };
+        assert!(eventually(SETTLED, || names() == wanted), "{:?}\n{}", names(), pods.logs().join("\n\n"));
+        start.elapsed()
+    }
+
+    fn secret_text(&self, key: &str) -> String {
+        decoded(&self.control_plane.client().get(SECRET).unwrap().body["data"][key])
+    }
+}
+
+fn decoded(base64: &Value) -> String {
+    String::from_utf8(BASE64_STANDARD.decode(base64.as_str().unwrap_or_default()).unwrap()).unwrap()
+}
+
+fn certificates(pem: &str) -> Vec<CertificateDer<'static>> {
+    CertificateDer::pem_slice_iter(pem.as_bytes()).map(Result::unwrap).collect()
+}
+
+/// What the API server says to an object that is not stored; with a union that is invalid.
+fn post_invalid(kind: &Kind<'_>) -> u16 {
+    kind.post_dry(&kind.object("probe", &invalid())).map_or(0, |answer| answer.status)
+}
+
+/// A write that no union forbids, which is stored; none may ever be lost.
+fn write(kind: &Kind<'_>) -> Result<(), String> {
+    let change = json!({"metadata": {"annotations": {"written": format!("{:?}", Instant::now())}}}).to_string();
+    let path = kind.path("busy");
+    let answer = kind.client().send("PATCH", &path, "application/merge-patch+json", change.as_bytes())?;
+    if answer.is_success() { Ok(()) } else { Err(format!("{answer:?}")) }
+}
+
+#[test]
+fn what_the_chart_installs_registers_itself_enforces_and_leaves_nothing_behind() {
+    let Some(release) = Release::new() else { return };
+    release.install_on_loopback(&Value::Null);
+    assert!(!release.is_there(SECRET), "the chart brings no certificate");
+    assert_eq!(release.entries(), [] as [Value; 0]);
+
+    // Two replicas at once, and nothing that has unions.
+    let start = Instant::now();
+    let pods = Pods::start(&release);
+    assert_eq!(pods.ports().len(), 2);
+    release.wait_for_entries(&["declarations.kube-unions.dev"], &pods);
+    say(&format!("installed: registered {:?} after the replicas were started", start.elapsed()));
+    let made = pods.logs().iter().filter(|log| log.contains("a new CA was made")).count();
+    assert_eq!(made, 1, "of two one was first");
+
+    // A kind with unions.
+    let cluster = AnyCluster::of_control_plane(&release.control_plane);
+    let rollouts = Kind::new(&cluster, "rollout");
+    rollouts.apply_definition();
+    let start = Instant::now();
+    let of_customs = ["declarations.kube-unions.dev", "mutate.kube-unions.dev", "validate.kube-unions.dev"];
+    release.wait_for_entries(&of_customs, &pods);
+    let registered = start.elapsed();
+    assert!(eventually(SETTLED, || post_invalid(&rollouts) == 422), "{}", pods.logs().join("\n\n"));
+    // The API server takes two seconds for the first write of a kind that is new, webhook or not.
+    let enforced = start.elapsed();
+    say(&format!("a kind with unions: registered {registered:?} after it was served, enforced {enforced:?} after it"));
+    assert!(enforced < PROMISED);
+    rollouts.enforce();
+    rollouts
+        .apply("shop", &json!({"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}}))
+        .accepted();
+    rollouts
+        .merge("shop", &json!({"spec": {"strategy": {"type": "Recreate"}}}))
+        .accepted()
+        .warned(&["spec.strategy.rollingUpdate: cleared because `type` changed to \"Recreate\""]);
+
+    // One CA, which both serve and both configurations hold.
+    let authorities = certificates(&release.secret_text("ca.crt"));
+    assert_eq!(authorities.len(), 1);
+    let leaf = certificates(&release.secret_text("tls.crt")).remove(0);
+    for port in pods.ports() {
+        let served = tls::served(port, "kube-unions.kube-unions.svc", &release.secret_text("ca.crt"));
+        assert_eq!(served.as_ref(), Ok(&leaf));
+    }
+    for entry in release.entries() {
+        assert_eq!(certificates(&decoded(&entry["clientConfig"]["caBundle"])), authorities, "{}", entry["name"]);
+        assert_eq!(entry["clientConfig"]["service"]["port"], pods.service_port());
+    }
+
+    // `helm test`, with the account of its own.
+    let pod = format!("/api/v1/namespaces/{RELEASE}/pods/kube-unions-verify");
+    let (verified, test) = release.helm_with_a_node(&pod, &["test", RELEASE]);
+    assert_eq!(verified.stdout.lines().filter(|line| line.starts_with("ok ")).count(), 4, "{verified:#?}");
+    test.accepted();
+
+    // Somebody deletes the registration.
+    let start = Instant::now();
+    release.kubectl.run(&["delete", "mutatingwebhookconfiguration,validatingwebhookconfiguration", RELEASE]).accepted();
+    release.wait_for_entries(&of_customs, &pods);
+    let back = start.elapsed();
+    assert!(eventually(SETTLED, || post_invalid(&rollouts) == 422));
+    say(&format!("both configurations deleted: put back after {back:?}, enforced after {:?}", start.elapsed()));
+    assert!(back < PROMISED);
+
+    presets(&release, &pods);
+    uninstall(&release, pods, &rollouts);
+}
+
+/// `kubectl patch` does what it never could: built-in types are checked through the entry that lets writes pass in doubt.
+fn presets(release: &Release, pods: &Pods<'_>) {
+    let kubectl = &release.kubectl;
+    kubectl.run(&["create", "deployment", "d", "--image=example.com/app:1"]).accepted();
+    let patch = ["patch", "deployment", "d", "--type=merge", "-p", SWITCH];
+    kubectl
+        .run(&patch)
+        .refused("spec.strategy.rollingUpdate: Forbidden: may not be specified when strategy `type` is 'Recreate'");
+    release.set("presets.strategies=true");
+    let all = [
+        "declarations.kube-unions.dev",
+        "mutate.builtin.kube-unions.dev",
+        "mutate.kube-unions.dev",
+        "validate.builtin.kube-unions.dev",
+        "validate.kube-unions.dev",
+    ];
+    let took = release.wait_for_entries(&all, pods);
+    for entry in release.entries() {
+        let may_fail =
+            entry["name"].as_str().unwrap().contains("builtin") || entry["name"] == "declarations.kube-unions.dev";
+        assert_eq!(entry["failurePolicy"], if may_fail { "Ignore" } else { "Fail" }, "{}", entry["name"]);
+    }
+    let start = Instant::now();
+    assert!(eventually(SETTLED, || kubectl.run(&patch).succeeded()), "{}", pods.logs().join("\n\n"));
+    say(&format!("presets: registered {took:?} after the upgrade, in force {:?} later", start.elapsed()));
+    let strategy = kubectl.run(&["get", "deployment", "d", "-o", "jsonpath={.spec.strategy}"]).accepted().stdout;
+    assert_eq!(strategy, r#"{"type":"Recreate"}"#);
+}
+
+/// While both replicas run, as they do in a cluster until the release is gone.
+fn uninstall(release: &Release, pods: Pods<'_>, rollouts: &Kind<'_>) {
+    const TROUBLE: &str = "the webhook configurations cannot be kept true";
+    rollouts.apply("busy", &json!({"strategy": {"type": "Recreate"}})).accepted();
+    let before: Vec<usize> = pods.logs().iter().map(|log| log.matches(TROUBLE).count()).collect();
+    let work = || {
+        let job = format!("/apis/batch/v1/namespaces/{RELEASE}/jobs/kube-unions-unregister");
+        let (unregistered, uninstalled) = release.helm_with_a_node(&job, &["uninstall", RELEASE]);
+        unregistered.accepted();
+        uninstalled.accepted();
+        assert_eq!(release.entries(), [] as [Value; 0]);
+        // Each of them tries, and may not.
+        let tried = || pods.logs().iter().zip(&before).all(|(log, before)| log.matches(TROUBLE).count() > *before);
+        assert!(eventually(SETTLED, tried), "{}", pods.logs().join("\n\n"));
+        pods.stop();
+    };
+    let ((), times, wrong) = while_doing(|| write(rollouts), work);
+    assert_eq!(wrong, [] as [String; 0], "a write was blocked");
+    say(&format!("uninstalled: {times} writes meanwhile, none failed"));
+    for (_, path) in configurations() {
+        assert!(!release.is_there(&path), "{path} came back");
+    }
+    rollouts.apply("anything", &invalid()).accepted().warned(&[]);
+}
+
+#[test]
+fn switched_off_objects_may_go_invalid_and_switched_on_again_they_are_repaired_and_never_made_worse() {
+    let Some(release) = Release::new() else { return };
+    // Long enough for the Service to notice; ten seconds by default.
+    release.install_on_loopback(&json!({"shutdownDelay": "5s"}));
+    let mut pods = Pods::start(&release);
+    let cluster = AnyCluster::of_control_plane(&release.control_plane);
+    let rollouts = Kind::new(&cluster, "rollout");
+    rollouts.apply_definition();
+    rollouts.enforce();
+    rollouts.apply("busy", &json!({"strategy": {"type": "Recreate"}})).accepted();
+    let valid = json!({"strategy": {"type": "Canary", "canary": {"weight": 1}}});
+
+    // By an upgrade, whose revision is 2; and by a rollback to that.
+    let ways: [(&str, &dyn Fn(), &dyn Fn()); 2] = [
+        ("upgrade", &|| release.set("enforcement=off"), &|| release.set("enforcement=on")),
+        ("rollback", &|| drop(release.rollback("2")), &|| drop(release.rollback("1"))),
+    ];
+    let transitions = || {
+        for (way, off, on) in ways {
+            let name = |what: &str| format!("{way}-{what}");
+            rollouts.apply(&name("old"), &valid).accepted();
+            assert_eq!(post_invalid(&rollouts), 422);
+
+            off();
+            pods.roll_out();
+            let took = release.wait_for_entries(&["declarations.kube-unions.dev"], &pods);
+            say(&format!(
+                "off by {way}: no object is sent any more {took:?} after the last replica of before was gone"
+            ));
+            assert!(eventually(SETTLED, || post_invalid(&rollouts) == 201));
+            rollouts.merge(&name("old"), &json!({"spec": invalid()})).accepted().warned(&[]);
+            rollouts.apply(&name("new"), &invalid()).accepted().warned(&[]);
+
+            on();
+            pods.roll_out();
+            let start = Instant::now();
+            rollouts.enforce();
+            say(&format!(
+                "on by {way}: enforced for a second {:?} after the last replica of before was gone",
+                start.elapsed()
+            ));
+            for name in [name("old"), name("new")] {
+                assert_eq!(rollouts.spec(&name)["strategy"], invalid()["strategy"], "nobody touched it");
+                rollouts.label(&name, "team=a").accepted().warned(&[&let_through(ROLLING_UPDATE)]);
+                rollouts
+                    .merge(&name, &json!({"spec": {"strategy": {"blueGreen": {"previewService": "p"}}}}))
+                    .rejected(&rollouts.invalid(&name, &[BLUE_GREEN, ROLLING_UPDATE]));
+                assert_eq!(rollouts.spec(&name)["strategy"], invalid()["strategy"]);
+                rollouts.merge(&name, &json!({"spec": {"strategy": {"rollingUpdate": null}}})).accepted().warned(&[]);
+                assert_eq!(rollouts.spec(&name)["strategy"], valid["strategy"]);
+                rollouts
+                    .merge(&name, &json!({"spec": invalid()}))
+                    .rejected(&rollouts.invalid(&name, &[ROLLING_UPDATE]));
+            }
+            let created = ROLLING_UPDATE.split_once("; change").expect("there is a hint for updates").0;
+            rollouts.apply(&name("third"), &invalid()).rejected(&rollouts.invalid(&name("third"), &[created]));
+        }
+    };
+    let ((), times, wrong) = while_doing(|| write(&rollouts), transitions);
+    assert_eq!(wrong, [] as [String; 0], "a write was blocked");
+    say(&format!("four rollouts: {times} writes meanwhile, none failed"));
+}
