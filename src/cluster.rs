@@ -3,11 +3,13 @@
 //! What is learnt of a cluster leaves this module as a [`Catalog`] through a channel. It knows nothing of who serves it.
 //!
 //! Three things are read: CRDs and `UnionDeclaration`s, which are watched, and the OpenAPI documents of built-in types,
-//! which are read when a declaration is about one. One thing is written: the status of `UnionDeclaration`s.
+//! which are read when a declaration is about one. One thing is written: the status of `UnionDeclaration`s. Apart from that
+//! stands [`live`], which reads and patches one object when a user asks for it.
 
 mod connection;
 mod inspect;
 mod known;
+pub mod live;
 mod raw;
 mod rounds;
 mod schemas;
