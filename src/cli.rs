@@ -16,6 +16,7 @@ mod lint;
 mod manifest;
 mod normalize;
 mod output;
+mod patch;
 mod review;
 #[cfg(feature = "server")]
 mod serve;
@@ -65,6 +66,8 @@ enum Command {
     Annotate(annotate::AnnotateArgs),
     /// Show the unions of a kind as a tree
     Explain(explain::ExplainArgs),
+    /// Make, apply and send strategic merge patches, for custom resources, too
+    Patch(patch::PatchArgs),
     /// Write a certificate authority and a serving certificate for development
     Certs(certs::CertsArgs),
     /// See on a cluster whether unions are enforced there
@@ -126,6 +129,7 @@ impl Cli {
             Command::Lint(arguments) => lint::run(&arguments)?,
             Command::Annotate(arguments) => annotate::run(&arguments)?,
             Command::Explain(arguments) => explain::run(&arguments)?,
+            Command::Patch(arguments) => patch::run(&arguments)?,
             Command::Certs(arguments) => certs::run(&arguments)?,
             #[cfg(feature = "server")]
             Command::Verify(arguments) => verify::run(&arguments)?,

@@ -4,7 +4,8 @@
 //!
 //! Three things are read: CRDs and `UnionDeclaration`s, which are watched, and the OpenAPI documents of built-in types,
 //! which are read when a declaration is about one. Written are the status of `UnionDeclaration`s, events about them, the
-//! two webhook configurations, and the Secret with the certificate that the replicas agree on.
+//! two webhook configurations, and the Secret with the certificate that the replicas agree on. Apart from that stands
+//! [`live`], which reads and patches one object when a user asks for it.
 
 mod call;
 mod certificates;
@@ -12,6 +13,7 @@ mod connection;
 mod events;
 mod inspect;
 mod known;
+pub mod live;
 mod raw;
 mod reason;
 mod registration;

@@ -9,8 +9,9 @@ mod parts;
 pub(super) use assembly::Assembly;
 
 use self::parts::Parts;
-use super::manifest::{self, Document};
+use super::manifest::{self, Document, Problem};
 use crate::catalog::Catalog;
+use crate::declaration::{Definition, OpenApi};
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -59,4 +60,21 @@ pub(super) fn catalog(paths: &[PathBuf], builtin: BuiltinUnions) -> anyhow::Resu
 /// Compiles what is declared in some documents. A problem with one leaves the others in force.
 pub(super) fn assemble(documents: Vec<Document>, builtin: BuiltinUnions) -> Assembly {
     Parts::read(documents).assemble(builtin)
+}
+
+/// The schemas of kinds, each with the document that it was read from, for who wants no catalog.
+#[derive(Debug)]
+pub(super) struct Described {
+    /// CRDs with the unions of `UnionDeclaration`s, by name.
+    pub(super) definitions: Vec<(Document, Definition)>,
+    pub(super) openapi: Vec<(Document, OpenApi)>,
+    pub(super) problems: Vec<Problem>,
+}
+
+/// What some documents describe.
+pub(super) fn described(documents: Vec<Document>) -> Described {
+    let mut parts = Parts::read(documents);
+    let definitions = std::mem::take(&mut parts.definitions).into_values();
+    let definitions = definitions.map(|(document, definition)| (document, parts.declared(definition))).collect();
+    Described { definitions, openapi: parts.openapi, problems: parts.problems }
 }

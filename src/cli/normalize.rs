@@ -39,9 +39,18 @@ pub(super) struct NormalizeArgs {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum ObjectFormat {
+pub(super) enum ObjectFormat {
     Yaml,
     Json,
+}
+
+impl From<ObjectFormat> for Format {
+    fn from(format: ObjectFormat) -> Self {
+        match format {
+            ObjectFormat::Yaml => Self::Yaml,
+            ObjectFormat::Json => Self::Json,
+        }
+    }
 }
 
 pub(super) fn run(arguments: &NormalizeArgs) -> anyhow::Result<Verdict> {
@@ -92,7 +101,7 @@ fn identity(document: &Document) -> Identity<'_> {
 }
 
 /// The admission review that the API server would send.
-fn request(new: &Document, old: Option<&Document>) -> String {
+pub(super) fn request(new: &Document, old: Option<&Document>) -> String {
     let kind = new.kind.as_deref().unwrap_or_default();
     let api_version = new.api_version.as_deref().unwrap_or_default();
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
@@ -136,7 +145,7 @@ fn tell(document: &Document, review: &Review) {
 }
 
 /// The answer's patch as edits of the document that the object stands in.
-fn edits(document: &Document, review: &Review) -> Vec<Edit> {
+pub(super) fn edits(document: &Document, review: &Review) -> Vec<Edit> {
     let base = pointer_tokens(&document.pointer).unwrap_or_default();
     let place = |path: &FieldPath| base.iter().cloned().chain(path.segments().iter().map(Segment::to_token)).collect();
     let edit = |change: &Change| match change.operation() {
@@ -148,11 +157,7 @@ fn edits(document: &Document, review: &Review) -> Vec<Edit> {
 
 /// The text of the normalised object, and how it is written.
 fn normalized(document: &Document, edits: &[Edit], wanted: Option<ObjectFormat>) -> anyhow::Result<(String, Format)> {
-    let format = match wanted {
-        None => document.section.format,
-        Some(ObjectFormat::Yaml) => Format::Yaml,
-        Some(ObjectFormat::Json) => Format::Json,
-    };
+    let format = wanted.map_or(document.section.format, Format::from);
     let alone = document.pointer.is_empty();
     if alone && format == document.section.format {
         let text = if edits.is_empty() {

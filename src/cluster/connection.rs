@@ -22,6 +22,12 @@ pub enum ConnectError {
     /// Neither a kubeconfig nor a pod's service account.
     #[error("no cluster: give --from, or a kubeconfig")]
     NoCluster(#[source] kube::config::InferConfigError),
+    /// The same, where files would be no help.
+    #[error("no cluster: give --kubeconfig, or set KUBECONFIG")]
+    NoKubeconfig(#[source] kube::config::InferConfigError),
+    /// The context that was asked for is of no use.
+    #[error("cannot use this context of the kubeconfig")]
+    NoContext(#[source] KubeconfigError),
     /// The kubeconfig that was asked for is of no use.
     #[error("cannot use the kubeconfig `{path}`")]
     Kubeconfig {
@@ -40,15 +46,28 @@ pub enum ConnectError {
 /// Nothing is sent yet: a cluster that is down is no error here.
 pub async fn connect(kubeconfig: Option<&Path>, link: &Link) -> Result<Client, ConnectError> {
     let config = match kubeconfig {
-        Some(path) => {
-            let fail = |source| ConnectError::Kubeconfig { path: path.to_owned(), source };
-            let file = Kubeconfig::read_from(path).map_err(fail)?;
-            Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.map_err(fail)?
-        }
+        Some(path) => from_file(path, &KubeConfigOptions::default()).await?,
         None => Config::infer().await.map_err(ConnectError::NoCluster)?,
     };
     let builder = ClientBuilder::try_from(config).map_err(ConnectError::Client)?;
     Ok(builder.with_layer(link).build())
+}
+
+/// The same for one request of a user, who may name a context, and has no watch.
+pub(super) async fn client(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<Client, ConnectError> {
+    let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
+    let config = match (kubeconfig, context) {
+        (Some(path), _) => from_file(path, &options).await?,
+        (None, Some(_)) => Config::from_kubeconfig(&options).await.map_err(ConnectError::NoContext)?,
+        (None, None) => Config::infer().await.map_err(ConnectError::NoKubeconfig)?,
+    };
+    Client::try_from(config).map_err(ConnectError::Client)
+}
+
+async fn from_file(path: &Path, options: &KubeConfigOptions) -> Result<Config, ConnectError> {
+    let fail = |source| ConnectError::Kubeconfig { path: path.to_owned(), source };
+    let file = Kubeconfig::read_from(path).map_err(fail)?;
+    Config::from_custom_kubeconfig(file, options).await.map_err(fail)
 }
 
 /// Whether the watch stands: a gauge and, at each change, a line in the log.

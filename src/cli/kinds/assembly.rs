@@ -85,7 +85,7 @@ impl Parts {
         self.declarations.values().map(|(_, (declaration, _))| declaration)
     }
 
-    fn declared(&self, mut definition: Definition) -> Definition {
+    pub(super) fn declared(&self, mut definition: Definition) -> Definition {
         for declaration in self.declarations() {
             definition.declare(declaration);
         }

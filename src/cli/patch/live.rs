@@ -1,0 +1,306 @@
+//! `patch live`: a strategic merge patch of an object in a cluster. API servers answer 415 where that is a custom resource, so
+//! it is computed here and sent as a JSON Patch that fails if somebody else was faster.
+
+use super::difference::{Operation, difference};
+use super::object::{self, Object};
+use crate::admission::{self, Phase, Ratcheting};
+use crate::catalog::{Builder, Catalog};
+use crate::cli::manifest::{self, Document, Edit};
+use crate::cli::output::{self, Paint};
+use crate::cli::{Verdict, normalize};
+use crate::cluster::live::{Answer, Described, Live, LiveError, Place, Resource};
+use crate::schema::Kind;
+use crate::strategic::{DocumentRole, PatchError, Patcher};
+use anyhow::{Context, anyhow, bail};
+use clap::{ArgGroup, Args, ValueEnum};
+use serde_json::value::RawValue;
+use std::hash::{BuildHasher, RandomState};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How often the object is read and patched before somebody else has won for good.
+const TRIES: u32 = 10;
+
+/// The wait before the second try; it doubles until the longest, and is shortened by chance, so that writers that met once do
+/// not meet again.
+const FIRST_WAIT: Duration = Duration::from_millis(20);
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+/// What of an object an API server changes by itself when somebody writes it.
+const BOOKKEEPING: [&str; 3] = ["/metadata/managedFields", "/metadata/resourceVersion", "/metadata/generation"];
+
+/// Arguments of `patch live`.
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("change").required(true))]
+pub(super) struct LiveArgs {
+    /// The resource as kubectl takes it: plural, singular, short name or kind, alone or with .GROUP or .VERSION.GROUP; or
+    /// RESOURCE/NAME
+    #[arg(value_name = "RESOURCE")]
+    resource: String,
+    /// The object's name
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+    /// The patch, as JSON or YAML
+    #[arg(short, long, value_name = "PATCH", group = "change")]
+    patch: Option<String>,
+    /// A file with the patch, `-` is standard input
+    #[arg(long, value_name = "FILE", group = "change")]
+    patch_file: Option<PathBuf>,
+    /// The object's namespace [default: that of the kubeconfig's context]
+    #[arg(short, long, value_name = "NAMESPACE")]
+    namespace: Option<String>,
+    /// Whether to do everything but store the result: `client` sends nothing, `server` has the API server judge it
+    #[arg(long, value_enum, default_value_t, num_args = 0..=1, require_equals = true, default_missing_value = "client")]
+    dry_run: DryRun,
+    /// Print the object, or its name, instead of what was done
+    #[arg(short, long, value_enum)]
+    output: Option<LiveFormat>,
+    /// Who is said to manage the fields that change
+    #[arg(long, value_name = "NAME", default_value = "kube-unions-patch")]
+    field_manager: String,
+    /// The cluster's kubeconfig [default: `KUBECONFIG` or ~/.kube/config, else the pod's own cluster]
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig [default: its current one]
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum DryRun {
+    #[default]
+    None,
+    Client,
+    Server,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum LiveFormat {
+    Json,
+    Yaml,
+    Name,
+}
+
+/// Patches the object. What the API server refuses is rejected.
+pub(super) fn run(arguments: &LiveArgs) -> anyhow::Result<Verdict> {
+    let patch = match (&arguments.patch, &arguments.patch_file) {
+        (Some(text), _) => Object::of(Path::new("--patch"), text.clone().into_bytes())?,
+        (None, Some(file)) => Object::read(file)?,
+        (None, None) => bail!("give --patch or --patch-file"),
+    };
+    patch.present("patch")?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?;
+    match runtime.block_on(patch_object(arguments, &patch)) {
+        Ok(()) => Ok(Verdict::Accepted),
+        Err(error) => match error.downcast_ref::<LiveError>() {
+            Some(LiveError::Refused(refusal)) if refusal.is_final() => {
+                output::note(refusal);
+                Ok(Verdict::Rejected)
+            }
+            _ => Err(error),
+        },
+    }
+}
+
+async fn patch_object(arguments: &LiveArgs, patch: &Object) -> anyhow::Result<()> {
+    let (resource, name) = arguments.target()?;
+    let live = Live::connect(arguments.kubeconfig.as_deref(), arguments.context.as_deref()).await?;
+    let resource = live.resource(resource).await?;
+    let namespace = arguments.namespace.as_deref().unwrap_or_else(|| live.default_namespace());
+    let place = Place::new(&resource, namespace, name)?;
+    let task = Task {
+        rules: Rules::read(live.described(&resource).await?, &resource)?,
+        live,
+        place,
+        patch,
+        field_manager: &arguments.field_manager,
+        dry_run: arguments.dry_run,
+    };
+    let done = task.run().await?;
+    let paint = Paint::of(&std::io::stderr());
+    for warning in &done.warnings {
+        output::note(format_args!("{} {warning}", paint.warning("Warning:")));
+    }
+    output::print(arguments.printed(&resource.title(name), &done)?)
+}
+
+impl LiveArgs {
+    /// The resource and the name, however they were given.
+    fn target(&self) -> anyhow::Result<(&str, &str)> {
+        match (&self.name, self.resource.split_once('/')) {
+            (None, Some((resource, name))) => Ok((resource, name)),
+            (Some(name), None) => Ok((&self.resource, name)),
+            (None, None) => bail!("which object? give RESOURCE NAME or RESOURCE/NAME"),
+            (Some(_), Some(_)) => {
+                bail!("`{}` has the name in it already: give RESOURCE NAME or RESOURCE/NAME", self.resource)
+            }
+        }
+    }
+
+    /// What kubectl prints.
+    fn printed(&self, title: &str, done: &Done) -> anyhow::Result<String> {
+        Ok(match self.output {
+            Some(LiveFormat::Json) => manifest::pretty(&without_managers(&done.object)?) + "\n",
+            Some(LiveFormat::Yaml) => manifest::to_yaml(&without_managers(&done.object)?)?,
+            Some(LiveFormat::Name) => format!("{title}\n"),
+            None => {
+                let unchanged = if done.changed { "" } else { " (no change)" };
+                let dry = match self.dry_run {
+                    DryRun::None => "",
+                    DryRun::Client => " (dry run)",
+                    DryRun::Server => " (server dry run)",
+                };
+                format!("{title} patched{unchanged}{dry}\n")
+            }
+        })
+    }
+}
+
+/// How objects of the kind are patched and normalised.
+struct Rules {
+    patcher: Patcher,
+    unions: Catalog,
+}
+
+impl Rules {
+    fn read(described: Described, resource: &Resource) -> anyhow::Result<Self> {
+        let (patcher, definition) = match described {
+            Described::Custom(definition) => {
+                let version = definition.versions().iter().find(|version| version.name == resource.version);
+                let version = version.with_context(|| format!("{resource} has no schema"))?;
+                (Patcher::for_resource(&resource.kind, &version.schema)?, definition)
+            }
+            Described::BuiltIn(document, definition) => {
+                let Resource { group, version, kind, .. } = resource.clone();
+                (Patcher::from_openapi(&document, &Kind { group, version, kind })?, definition)
+            }
+        };
+        let mut builder = Builder::new();
+        builder.apply(definition);
+        Ok(Self { patcher, unions: builder.build() })
+    }
+
+    /// The object with the patch applied, and its unions normalised as the webhook would, with what there is to be told.
+    fn patched(&self, before: &str, patch: &Object) -> anyhow::Result<(String, Vec<String>)> {
+        let live = Object::of(Path::new("the object in the cluster"), before.as_bytes().to_vec())?;
+        let given = [(DocumentRole::Original, &live), (DocumentRole::Patch, patch)];
+        let fail = |error: PatchError| object::faulty(&error, &given);
+        let after = self.patcher.apply(before, patch.text()).map_err(fail)?;
+        if self.unions.union_count() == 0 {
+            return Ok((after, Vec::new()));
+        }
+        let Some(old) = live.document() else { return Ok((after, Vec::new())) };
+        let new = Object::of(Path::new("the patched object"), after.clone().into_bytes())?;
+        let Some(new) = new.document() else { return Ok((after, Vec::new())) };
+        self.normalized(new, old, after.as_str())
+    }
+
+    /// Clears what was set beside the member that was chosen. What is ambiguous or wrong is left to the API server.
+    fn normalized(&self, new: &Document, old: &Document, after: &str) -> anyhow::Result<(String, Vec<String>)> {
+        let request = normalize::request(new, Some(old));
+        let review = admission::review(&self.unions, Phase::Mutate, Ratcheting::Enabled, request.as_bytes())?;
+        let edits = normalize::edits(new, &review);
+        let text = if edits.is_empty() { after.to_owned() } else { manifest::edit(&new.section, &edits)?.text };
+        Ok((text, review.warnings().to_vec()))
+    }
+}
+
+/// One patch to one object.
+struct Task<'t> {
+    live: Live,
+    rules: Rules,
+    place: Place,
+    patch: &'t Object,
+    field_manager: &'t str,
+    dry_run: DryRun,
+}
+
+/// What came of it.
+struct Done {
+    /// JSON text.
+    object: String,
+    changed: bool,
+    warnings: Vec<String>,
+}
+
+impl Task<'_> {
+    async fn run(&self) -> anyhow::Result<Done> {
+        let mut before = self.live.read(&self.place).await?;
+        for attempt in 0..TRIES {
+            if attempt > 0 {
+                tokio::time::sleep(wait(attempt)).await;
+                before = self.live.read(&self.place).await?;
+            }
+            let (after, mut warnings) = self.rules.patched(&before, self.patch)?;
+            let operations = difference(&before, &after)?;
+            if operations.is_empty() || self.dry_run == DryRun::Client {
+                let changed = !operations.is_empty();
+                return Ok(Done { object: after, changed, warnings });
+            }
+            let version = resource_version(&before)?;
+            let guarded: Vec<_> =
+                std::iter::once(Operation::test("/metadata/resourceVersion", &version)).chain(operations).collect();
+            let sent = serde_json::to_string(&guarded)?;
+            match self.live.patch(&self.place, sent, self.field_manager, self.dry_run == DryRun::Server).await {
+                Ok(Answer { text, warnings: told }) => {
+                    warnings.extend(told);
+                    let changed = is_another(&before, &text)?;
+                    return Ok(Done { object: text, changed, warnings });
+                }
+                Err(LiveError::Refused(refusal)) if refusal.may_be_stale() => {
+                    // The answer does not tell for sure; the object does.
+                    let now = self.live.read(&self.place).await?;
+                    if resource_version(&now)?.get() == version.get() {
+                        return Err(LiveError::Refused(refusal).into());
+                    }
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(anyhow!("the object was changed by others each time it was patched, {TRIES} times; try again"))
+    }
+}
+
+/// How long to wait before another try: between half and all of what the doubling gives.
+fn wait(attempt: u32) -> Duration {
+    let longest = FIRST_WAIT.saturating_mul(1 << attempt.min(16)).min(LONGEST_WAIT);
+    // Keyed anew in every process.
+    let chance = RandomState::new().hash_one(attempt) % 512;
+    longest.mul_f64(0.5 + f64::from(u32::try_from(chance).unwrap_or_default()) / 1024.0)
+}
+
+/// The version of an object that was read, as it is written.
+fn resource_version(object: &str) -> anyhow::Result<Box<RawValue>> {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Metadata {
+        resource_version: Box<RawValue>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Versioned {
+        metadata: Metadata,
+    }
+    let versioned: Versioned =
+        serde_json::from_str(object).context("the API server sent an object without `metadata.resourceVersion`")?;
+    Ok(versioned.metadata.resource_version)
+}
+
+/// Whether more of an object changed than what the API server notes of each write.
+fn is_another(before: &str, after: &str) -> serde_json::Result<bool> {
+    let noted = |path: &str| BOOKKEEPING.iter().any(|known| path.strip_prefix(known).is_some_and(starts_below));
+    Ok(difference(before, after)?.iter().any(|operation| !noted(operation.path())))
+}
+
+fn starts_below(rest: &str) -> bool {
+    rest.is_empty() || rest.starts_with('/')
+}
+
+/// The object as kubectl shows it: nobody reads who manages which field.
+fn without_managers(object: &str) -> anyhow::Result<String> {
+    let read = Object::of(Path::new("the patched object"), object.as_bytes().to_vec())?;
+    let managers = Edit::Remove(["metadata", "managedFields"].map(str::to_owned).into());
+    match read.document().filter(|_| object.contains("\"managedFields\"")) {
+        Some(document) => Ok(manifest::edit(&document.section, &[managers])?.text),
+        None => Ok(object.to_owned()),
+    }
+}

@@ -1,0 +1,220 @@
+//! `--schema`: what describes the objects of a kind, found among CRDs, OpenAPI documents and JSON schemas.
+
+use crate::cli::kinds::{self, Described};
+use crate::cli::manifest::{self, Document, Problem};
+use crate::cli::output::{self, Paint};
+use crate::declaration::{Definition, OpenApi, Version};
+use crate::schema::{Kind, Place};
+use crate::strategic::{Patcher, PatcherError, SchemaError};
+use anyhow::bail;
+use clap::Args;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+/// Kinds that an error names at most.
+const NAMED: usize = 10;
+
+/// Which schema says how objects are merged.
+#[derive(Debug, Args)]
+pub(super) struct SchemaArgs {
+    /// Files and folders with what describes the objects, `-` is standard input
+    ///
+    /// A `CustomResourceDefinition`, with the `UnionDeclarations` about it; an OpenAPI document, as saved by `kubectl get --raw
+    /// /openapi/v3/apis/apps/v1`; or a JSON schema with `x-kubernetes-patch-*` or `x-kubernetes-list-*`.
+    #[arg(long, required = true, num_args = 1.., value_name = "PATH")]
+    schema: Vec<PathBuf>,
+    /// The kind, as KIND, KIND.GROUP or KIND.VERSION.GROUP [default: that of the objects]
+    #[arg(long, value_name = "KIND")]
+    kind: Option<String>,
+    /// The version of the kind [default: that of the objects, or the only one]
+    #[arg(long, value_name = "VERSION")]
+    version: Option<String>,
+}
+
+/// A kind that is described, and by what.
+enum Candidate<'s> {
+    OfDefinition(&'s Document, &'s Definition, &'s Version),
+    OfOpenApi(&'s Document, &'s OpenApi, &'s Kind),
+}
+
+/// What is known of the kind that is wanted.
+#[derive(Debug, Default)]
+struct Wanted<'w> {
+    kind: Option<&'w str>,
+    group: Option<&'w str>,
+    version: Option<&'w str>,
+}
+
+impl SchemaArgs {
+    pub(super) fn files(&self) -> &[PathBuf] {
+        &self.schema
+    }
+
+    /// How the objects are patched that the schema describes. Where no kind was given, it is that of the first object that has
+    /// one.
+    pub(super) fn patcher<'d>(&self, objects: impl IntoIterator<Item = &'d Document>) -> anyhow::Result<Patcher> {
+        let object = objects.into_iter().find(|object| object.kind.is_some());
+        let (plain, others): (Vec<_>, Vec<_>) = manifest::read(&self.schema)?.into_iter().partition(is_plain);
+        let described = kinds::described(others);
+        manifest::fail_on(&described.problems)?;
+        let candidates = candidates(&described);
+        if candidates.is_empty() {
+            return self.of_plain(&plain, object);
+        }
+        let asked = self.kind.as_deref().map(Wanted::parse);
+        let own = object.map(Wanted::of).unwrap_or_default();
+        let wanted = asked.unwrap_or(Wanted { kind: own.kind, ..Wanted::default() });
+        let wanted = Wanted { version: self.version.as_deref().or(wanted.version), ..wanted };
+        let fit: Vec<_> = candidates.iter().filter(|it| wanted.is_met_by(&it.kind())).collect();
+        // What an object says of itself counts where it decides between several.
+        let closer: Vec<_> = fit.iter().copied().filter(|it| own.is_met_by(&it.kind())).collect();
+        match (fit.as_slice(), closer.as_slice()) {
+            ([only], _) | (_, [only]) => only.patcher(),
+            ([], _) => bail!(
+                "nothing in {} describes {wanted}; it describes {}",
+                manifest::list(&self.schema),
+                names(&candidates.iter().collect::<Vec<_>>())
+            ),
+            (several, _) => bail!(
+                "{} describes more than one kind that fits: give --kind or --version for one of {}",
+                manifest::list(&self.schema),
+                names(several)
+            ),
+        }
+    }
+
+    fn of_plain(&self, plain: &[Document], object: Option<&Document>) -> anyhow::Result<Patcher> {
+        let [document] = plain else {
+            let found = if plain.is_empty() { "no" } else { "more than one" };
+            bail!(
+                "{found} schema in {}: give a CustomResourceDefinition, an OpenAPI document or one JSON schema",
+                manifest::list(&self.schema)
+            );
+        };
+        let kind = self.kind.as_deref().or(object.and_then(|object| object.kind.as_deref())).unwrap_or("object");
+        Patcher::from_json_schema(kind, &document.text).map_err(|error| unfit(document, "", error))
+    }
+}
+
+impl Candidate<'_> {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::OfDefinition(_, definition, version) => {
+                Kind { group: definition.group().into(), version: version.name.clone(), kind: definition.kind().into() }
+            }
+            Self::OfOpenApi(_, _, kind) => (*kind).clone(),
+        }
+    }
+
+    fn patcher(&self) -> anyhow::Result<Patcher> {
+        match self {
+            Self::OfDefinition(document, definition, version) => {
+                let paint = Paint::of(&std::io::stderr());
+                for fault in definition.faults() {
+                    output::note(format_args!("{} {}: {}", paint.warning("Warning:"), fault.path, fault.message));
+                }
+                let root = format!("/spec/versions/{}/schema/openAPIV3Schema", version.position);
+                Patcher::for_resource(definition.kind(), &version.schema)
+                    .map_err(|error| unfit(document, &root, error.into()))
+            }
+            Self::OfOpenApi(document, openapi, kind) => {
+                Patcher::from_openapi(openapi, kind).map_err(|error| unfit(document, "", error))
+            }
+        }
+    }
+}
+
+impl<'w> Wanted<'w> {
+    /// From `KIND`, `KIND.GROUP` or `KIND.VERSION.GROUP`.
+    fn parse(asked: &'w str) -> Self {
+        let Some((kind, rest)) = asked.split_once('.') else {
+            return Self { kind: Some(asked), ..Self::default() };
+        };
+        match rest.split_once('.') {
+            Some((version, group)) if is_version(version) => {
+                Self { kind: Some(kind), group: Some(group), version: Some(version) }
+            }
+            None if is_version(rest) => Self { kind: Some(kind), group: None, version: Some(rest) },
+            _ => Self { kind: Some(kind), group: Some(rest), version: None },
+        }
+    }
+
+    fn of(object: &'w Document) -> Self {
+        let parts = object.api_version.as_deref().map(|it| it.split_once('/').unwrap_or(("", it)));
+        Self { kind: object.kind.as_deref(), group: parts.map(|it| it.0), version: parts.map(|it| it.1) }
+    }
+
+    fn is_met_by(&self, kind: &Kind) -> bool {
+        let met = |wanted: Option<&str>, is: &str| wanted.is_none_or(|wanted| wanted == is);
+        met(self.kind, &kind.kind) && met(self.group, &kind.group) && met(self.version, &kind.version)
+    }
+}
+
+impl std::fmt::Display for Wanted<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.kind {
+            Some(kind) => write!(f, "the kind `{kind}`")?,
+            None => f.write_str("a kind")?,
+        }
+        if let Some(group) = self.group {
+            write!(f, " of the group `{group}`")?;
+        }
+        self.version.map_or(Ok(()), |version| write!(f, " at version `{version}`"))
+    }
+}
+
+/// Whether a name is a version as Kubernetes has them: `v1`, `v2beta1`.
+fn is_version(name: &str) -> bool {
+    name.strip_prefix('v').is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
+}
+
+/// Whether a document can only be a JSON schema: it does not say what it is.
+fn is_plain(document: &Document) -> bool {
+    document.kind.is_none() && document.api_version.is_none() && !document.is_openapi()
+}
+
+fn candidates(described: &Described) -> Vec<Candidate<'_>> {
+    let mut candidates = Vec::new();
+    for (document, definition) in &described.definitions {
+        let versions = definition.versions().iter();
+        candidates.extend(versions.map(|version| Candidate::OfDefinition(document, definition, version)));
+    }
+    for (document, openapi) in &described.openapi {
+        candidates.extend(openapi.kinds().map(|kind| Candidate::OfOpenApi(document, openapi, kind)));
+    }
+    candidates
+}
+
+/// Kinds as they can be given to `--kind`.
+fn names(candidates: &[&Candidate<'_>]) -> String {
+    let name = |Kind { group, version, kind }: Kind| match &*group {
+        "" => format!("`{kind}.{version}`"),
+        group => format!("`{kind}.{version}.{group}`"),
+    };
+    let all: BTreeSet<String> = candidates.iter().map(|it| name(it.kind())).collect();
+    let count = all.len();
+    let mut names: Vec<String> = all.into_iter().take(NAMED).collect();
+    if count > NAMED {
+        names.push(format!("{} more", count - NAMED));
+    }
+    names.join(", ")
+}
+
+/// What is wrong with a schema, and where.
+fn unfit(document: &Document, root: &str, error: PatcherError) -> anyhow::Error {
+    let place = if let PatcherError::Schema(
+        SchemaError::Dangling { place, .. }
+        | SchemaError::Circular { place, .. }
+        | SchemaError::Strategy { place, .. }
+        | SchemaError::Keys { place, .. },
+    ) = &error
+    {
+        place.clone()
+    } else {
+        Place::root()
+    };
+    let message = format!("{:#}", anyhow::Error::new(error));
+    // It is known in the file, where the text may be another.
+    let message = message.split(" at line ").next().unwrap_or_default().to_owned();
+    Problem::of_document(document, &format!("{root}{}", place.to_pointer()), message).into()
+}

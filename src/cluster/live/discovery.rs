@@ -1,0 +1,193 @@
+//! Which resources an API server has, and which one a user means.
+
+use super::LiveError;
+use kube::Client;
+use kube::core::discovery::v2::{APIGroupDiscovery, APIResourceDiscovery};
+use std::fmt;
+
+/// A resource at one version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resource {
+    /// The API group, empty for the core group.
+    pub group: Box<str>,
+    /// The version.
+    pub version: Box<str>,
+    /// The kind of its objects.
+    pub kind: Box<str>,
+    /// As it stands in paths.
+    pub plural: Box<str>,
+    /// For one object; may be empty.
+    pub singular: Box<str>,
+    /// Other names.
+    pub short_names: Vec<String>,
+    /// Whether its objects are in namespaces.
+    pub namespaced: bool,
+}
+
+impl fmt::Display for Resource {
+    /// `widgets.v1.example.com`, as kubectl takes it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}.{}.{}`", self.plural, self.version, self.group)
+    }
+}
+
+impl Resource {
+    /// `widget.example.com/name`, as kubectl prints it.
+    pub fn title(&self, name: &str) -> String {
+        let dot = if self.group.is_empty() { "" } else { "." };
+        format!("{}{dot}{}/{name}", self.kind.to_lowercase(), self.group)
+    }
+
+    #[cfg(test)]
+    pub(super) fn named(group: &str, version: &str, kind: &str, plural: &str) -> Self {
+        Self {
+            group: group.into(),
+            version: version.into(),
+            kind: kind.into(),
+            plural: plural.into(),
+            singular: kind.to_lowercase().into(),
+            short_names: Vec::new(),
+            namespaced: false,
+        }
+    }
+
+    fn is_named(&self, lower: &str) -> bool {
+        *self.plural == *lower || *self.singular == *lower || self.kind.to_lowercase() == lower
+    }
+
+    fn is_nicknamed(&self, lower: &str) -> bool {
+        self.short_names.iter().any(|name| name == lower)
+    }
+}
+
+/// The resource that is meant: full names before short ones, of several the server's first, which is of its preferred
+/// group and version.
+pub(super) fn find<'r>(all: &'r [Resource], asked: &str) -> Option<&'r Resource> {
+    let lower = asked.to_lowercase();
+    let (name, rest) = lower.split_once('.').unwrap_or((&lower, ""));
+    if name.is_empty() {
+        return None;
+    }
+    let (version, group) = rest.split_once('.').unwrap_or((rest, ""));
+    // Each way to read what stands behind the name, as kubectl tries them.
+    let readings: [&dyn Fn(&Resource) -> bool; 3] =
+        [&|it| rest.is_empty() || (*it.version == *version && *it.group == *group), &|it| *it.group == *rest, &|it| {
+            it.group.starts_with(rest)
+        }];
+    let named: [&dyn Fn(&Resource) -> bool; 2] = [&|it| it.is_named(name), &|it| it.is_nicknamed(name)];
+    named.iter().find_map(|named| readings.iter().find_map(|fits| all.iter().find(|it| named(it) && fits(it))))
+}
+
+/// All resources, in the server's order.
+pub(super) async fn resources(client: &Client) -> Result<Vec<Resource>, LiveError> {
+    let (core, groups) =
+        (client.list_core_api_versions_aggregated().await?, client.list_api_groups_aggregated().await?);
+    // An API server from before 1.26 answers with lists of other kinds, which have no items.
+    if core.items.is_empty() || groups.items.is_empty() {
+        return one_by_one(client).await;
+    }
+    Ok(core.items.iter().chain(&groups.items).flat_map(of_group).collect())
+}
+
+fn of_group(group: &APIGroupDiscovery) -> impl Iterator<Item = Resource> + '_ {
+    let name = group.metadata.as_ref().and_then(|metadata| metadata.name.as_deref()).unwrap_or_default();
+    group.versions.iter().flat_map(move |version| {
+        let of = version.version.as_deref().unwrap_or_default();
+        version.resources.iter().filter_map(move |resource| aggregated(name, of, resource))
+    })
+}
+
+fn aggregated(group: &str, version: &str, resource: &APIResourceDiscovery) -> Option<Resource> {
+    Some(Resource {
+        group: group.into(),
+        version: version.into(),
+        kind: resource.response_kind.as_ref()?.kind.as_deref()?.into(),
+        plural: resource.resource.as_deref()?.into(),
+        singular: resource.singular_resource.as_deref().unwrap_or_default().into(),
+        short_names: resource.short_names.clone(),
+        namespaced: resource.scope.as_deref() == Some("Namespaced"),
+    })
+}
+
+/// The same from a server that knows no list of everything.
+async fn one_by_one(client: &Client) -> Result<Vec<Resource>, LiveError> {
+    let mut lists = Vec::new();
+    for version in client.list_core_api_versions().await?.versions {
+        lists.push(client.list_core_api_resources(&version).await?);
+    }
+    for group in client.list_api_groups().await?.groups {
+        let preferred = group.preferred_version.map(|version| version.group_version);
+        let mut versions: Vec<String> = group.versions.into_iter().map(|version| version.group_version).collect();
+        versions.sort_by_key(|version| Some(version) != preferred.as_ref());
+        for version in versions {
+            match client.list_api_group_resources(&version).await {
+                Ok(list) => lists.push(list),
+                // An aggregated API whose server is down takes nothing else with it.
+                Err(kube::Error::Api(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    let mut all = Vec::new();
+    for list in lists {
+        let (group, version) = list.group_version.split_once('/').unwrap_or(("", &list.group_version));
+        for resource in list.resources.into_iter().filter(|resource| !resource.name.contains('/')) {
+            all.push(Resource {
+                group: group.into(),
+                version: version.into(),
+                kind: resource.kind.into(),
+                plural: resource.name.into(),
+                singular: resource.singular_name.into(),
+                short_names: resource.short_names.unwrap_or_default(),
+                namespaced: resource.namespaced,
+            });
+        }
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_resource_is_found_by_every_name_that_kubectl_takes() {
+        let nicknamed = |resource: Resource, name: &str| Resource { short_names: vec![name.to_owned()], ..resource };
+        let all = [
+            nicknamed(Resource::named("", "v1", "Service", "services"), "svc"),
+            nicknamed(Resource::named("apps", "v1", "Deployment", "deployments"), "deploy"),
+            Resource::named("example.com", "v1", "Widget", "widgets"),
+            Resource::named("example.com", "v1beta1", "Widget", "widgets"),
+            Resource::named("serving.example.com", "v1", "Service", "services"),
+            // Its plural is another's short name.
+            Resource::named("example.com", "v1", "Svc", "deploy"),
+        ];
+        for (asked, position) in [
+            ("services", Some(0)),
+            ("Service", Some(0)),
+            ("svc", Some(5)),
+            ("svc.v1.", Some(0)),
+            ("deploy", Some(5)),
+            ("deploy.apps", Some(1)),
+            ("deployments.v1.apps", Some(1)),
+            ("widget", Some(2)),
+            ("widgets.example.com", Some(2)),
+            ("widgets.v1beta1.example.com", Some(3)),
+            ("widgets.exam", Some(2)),
+            ("services.serving.example.com", Some(4)),
+            ("widgets.v2.example.com", None),
+            ("widgets.other.com", None),
+            ("gadgets", None),
+            ("", None),
+        ] {
+            let found = find(&all, asked).map(|it| all.iter().position(|one| one == it).unwrap());
+            assert_eq!(found, position, "{asked}");
+        }
+    }
+
+    #[test]
+    fn an_object_has_the_title_that_kubectl_prints() {
+        assert_eq!(Resource::named("example.com", "v1", "Widget", "widgets").title("a"), "widget.example.com/a");
+        assert_eq!(Resource::named("", "v1", "Pod", "pods").title("a"), "pod/a");
+    }
+}
