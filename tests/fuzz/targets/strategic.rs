@@ -20,8 +20,9 @@ libfuzzer_sys::fuzz_target!(|text: &str| {
     let mut texts = text.split('\0');
     let (original, modified, current) =
         (texts.next().unwrap_or("{}"), texts.next().unwrap_or("{}"), texts.next().unwrap_or("{}"));
-    for patch in [patcher.create_two_way(original, modified), patcher.apply(original, modified)].into_iter().flatten() {
-        assert_eq!(patcher.apply(&*patch, "{}").expect("what was written can be read"), patch);
+    let _ = patcher.create_two_way(original, modified);
+    if let Ok(patched) = patcher.apply(original, modified) {
+        assert_eq!(patcher.apply(&*patched, "{}").expect("what was written can be read"), patched);
     }
     for conflicts in [Conflicts::Refuse, Conflicts::Overwrite] {
         let _ = patcher.create_three_way(&ThreeWay { original, modified, current, conflicts });
