@@ -32,12 +32,15 @@ const SETTLED: Duration = Duration::from_secs(30);
 /// How many writes there are before and after what happens, and beside it where that takes no time of its own.
 const AROUND: u64 = 500;
 const BESIDE: u64 = 2_500;
+/// The same once what was wrong is put right.
+const AFTER: u64 = 1_500;
 /// What registration may take to put right what others have changed.
 const PROMISED: Duration = Duration::from_secs(10);
 /// How long the configurations hold a new CA before it signs. What waits for that is for runs that are longer.
-const SETTLING: Duration = Duration::from_secs(60);
+const SETTLING: Duration = Duration::from_mins(1);
 /// What others do to the configurations.
-const DRIFTS: [(&str, fn(&Registration)); 3] = [
+type Drift = fn(&Registration);
+const DRIFTS: [(&str, Drift); 3] = [
     ("another CA in caBundle", Registration::mistrust),
     ("rules edited", Registration::misdirect),
     ("both configurations deleted", Registration::remove),
@@ -129,7 +132,7 @@ fn what_others_change_of_the_registration_is_put_right_and_then_no_write_is_lost
 }
 
 /// Changes what is registered while it is written. What is lost until that is put right is said, and later nothing is.
-fn drifts(installation: &Installation, what: &str, change: fn(&Registration)) {
+fn drifts(installation: &Installation, what: &str, change: Drift) {
     let registered = installation.registered();
     let writers = installation.writers(Spread::Even);
     wait_for(&writers, AROUND);
@@ -146,7 +149,7 @@ fn drifts(installation: &Installation, what: &str, change: fn(&Registration)) {
     assert!(took < PROMISED, "{what}: put right after {took:?}");
 
     let writers = installation.writers(Spread::Even);
-    wait_for(&writers, AROUND);
+    wait_for(&writers, AFTER);
     none_lost(&format!("{what}, and put right"), writers);
 }
 
