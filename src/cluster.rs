@@ -13,6 +13,7 @@ mod events;
 mod inspect;
 mod known;
 mod raw;
+mod reason;
 mod registration;
 mod rounds;
 mod schemas;

@@ -21,6 +21,7 @@
 //! | [`schema`] | structural schemas as far as unions need them |
 //! | [`union`] | what a union is: compile, project, normalise, validate |
 //! | [`declaration`] | where a CRD declares unions, and which source wins |
+//! | [`strategic`] | strategic merge patch: create, apply, compose |
 //! | [`catalog`] | kind → plan, published whole |
 //! | [`admission`] | an `AdmissionReview` in, an `AdmissionReview` out |
 #![cfg_attr(
@@ -81,6 +82,7 @@ pub mod json_patch;
 pub mod schema;
 #[cfg(feature = "server")]
 pub mod server;
+pub mod strategic;
 #[cfg(feature = "server")]
 pub mod telemetry;
 pub mod union;

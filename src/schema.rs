@@ -8,11 +8,13 @@
 //! May not know unions, clusters or objects.
 
 mod declared;
+mod definitions;
 mod extension;
 mod openapi;
 mod walk;
 
 pub use declared::{Action, Declared, Origin, Severity, Source};
+pub use definitions::Definitions;
 pub use extension::{Extension, ExtensionError, ListUnion, MapUnion, MemberField};
 pub use openapi::{Kind, OpenApi, OpenApiError};
 pub use walk::{Place, PlaceError, PlaceStep};
@@ -60,6 +62,15 @@ pub struct Schema {
     /// The field that tells apart list items in a strategic merge patch.
     #[serde(rename = "x-kubernetes-patch-merge-key")]
     pub patch_merge_key: Option<Box<str>>,
+    /// The fields that tell apart list items together, separated by commas, the merge key first.
+    #[serde(rename = "x-kubernetes-recommended-patch-merge-key")]
+    pub recommended_patch_merge_key: Option<Box<str>>,
+    /// How an object is changed: `granular`, or `atomic` as a whole.
+    #[serde(rename = "x-kubernetes-map-type")]
+    pub map_type: Option<Box<str>>,
+    /// Whether fields that are not described are kept.
+    #[serde(rename = "x-kubernetes-preserve-unknown-fields")]
+    pub preserve_unknown_fields: bool,
     /// Whether the node is a whole Kubernetes object of another kind.
     #[serde(rename = "x-kubernetes-embedded-resource")]
     pub embedded_resource: bool,
@@ -75,16 +86,16 @@ pub struct Schema {
 }
 
 /// Whether a node has a `default`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub enum DefaultValue {
     /// It has none.
     #[default]
     Absent,
     /// A zero value: null, `""`, `0`, `false`, `{}` or `[]`. In a CRD that is a default like any other; the documents of
     /// built-in types write it for every field that is not a pointer, and nothing acts on it.
-    Zero,
+    Zero(Value),
     /// Any other value.
-    Given,
+    Given(Value),
 }
 
 impl Schema {
@@ -98,6 +109,16 @@ impl Schema {
             Some(key) if merges && self.list_type.is_none() => std::slice::from_ref(key),
             _ => &[],
         }
+    }
+
+    /// Where this node is described instead, if it is `$ref`.
+    pub fn reference(&self) -> Option<&str> {
+        self.reference.as_deref()
+    }
+
+    /// The parts of `allOf`: none once a document gave the schema.
+    pub fn all_of(&self) -> &[Self] {
+        &self.all_of
     }
 
     /// Drops every union that is declared on it.
@@ -120,7 +141,8 @@ impl Schema {
 }
 
 fn default_value<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DefaultValue, D::Error> {
-    let zero = match Value::deserialize(deserializer)? {
+    let value = Value::deserialize(deserializer)?;
+    let zero = match &value {
         Value::Null => true,
         Value::Bool(value) => !value,
         Value::Number(value) => value.as_f64() == Some(0.0),
@@ -128,7 +150,7 @@ fn default_value<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DefaultVa
         Value::Array(value) => value.is_empty(),
         Value::Object(value) => value.is_empty(),
     };
-    Ok(if zero { DefaultValue::Zero } else { DefaultValue::Given })
+    Ok(if zero { DefaultValue::Zero(value) } else { DefaultValue::Given(value) })
 }
 
 fn null_is_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
@@ -186,7 +208,7 @@ mod tests {
             "x-kubernetes-unions": [{"fields-to-discriminateBy": {"a": "A"}}],
         }));
         assert!(schema.is_object());
-        assert_eq!(schema.properties["a"].default, DefaultValue::Zero);
+        assert_eq!(schema.properties["a"].default, DefaultValue::Zero(Value::Null));
         assert_eq!(schema.properties["b"].default, DefaultValue::Absent);
         assert!(schema.properties["b"].additional_properties.is_none());
         assert!(schema.properties["c"].additional_properties.is_some());

@@ -64,7 +64,7 @@ async fn serve(arguments: ServeArgs, spans: Option<Arc<dyn Spans>>) -> anyhow::R
     let cluster = client.clone().map(|client| Cluster::new(client, arguments.builtin_unions.into()));
     // What is to be trusted goes to registration, and what the configurations hold comes back.
     let (trust, trusted) = watch::channel(None);
-    let (hold, held) = watch::channel(Held::default());
+    let (report, held) = watch::channel(Held::default());
     let supply = Supply::new(&arguments, trust, held);
     let config = arguments.config(supply.source.clone());
     let authority_expiry = metrics.certificate_authority_expiry().clone();
@@ -93,7 +93,7 @@ async fn serve(arguments: ServeArgs, spans: Option<Arc<dyn Spans>>) -> anyhow::R
         let signals = cluster::Signals {
             catalogs: server.in_force(),
             trust: trusted,
-            held: hold,
+            held: report,
             ready: Box::new(server.readiness()),
             registered,
             writes,

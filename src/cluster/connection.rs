@@ -1,6 +1,6 @@
 //! The client, and whether the watch that runs through it stands.
 
-use crate::telemetry::with_causes;
+use crate::cluster::reason::reason;
 use futures::future::BoxFuture;
 use hyper::{Request, Response};
 use kube::client::{Body, ClientBuilder};
@@ -93,9 +93,9 @@ impl Link {
     }
 
     /// Says each reason once, not at each attempt.
-    pub(super) fn down(&self, error: &dyn std::error::Error) {
+    pub(super) fn down(&self, error: &(dyn std::error::Error + 'static)) {
         self.gauge.set(0);
-        let reason = with_causes(error);
+        let reason = reason(error);
         let mut state = self.state();
         match &*state {
             LinkState::New => tracing::warn!(reason, "the cluster cannot be watched yet; retrying"),

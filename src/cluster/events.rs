@@ -7,7 +7,7 @@
 
 use super::raw::{Declarations, RawResource};
 use super::status::Verdict;
-use crate::telemetry::with_causes;
+use crate::cluster::reason::reason;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
@@ -103,7 +103,7 @@ async fn write_all(api: Api<Event>, mut events: mpsc::Receiver<Event>) {
             Ok(Ok(_)) => None,
             // Another replica was first.
             Ok(Err(kube::Error::Api(status))) if status.code == 409 => None,
-            Ok(Err(error)) => Some(with_causes(&error)),
+            Ok(Err(error)) => Some(reason(&error)),
             Err(_elapsed) => Some("the API server did not answer in time".to_owned()),
         };
         if let Some(reason) = &reason

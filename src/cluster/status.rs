@@ -7,8 +7,8 @@
 use super::events::Events;
 use super::raw::{Declarations, Parts, RawResource};
 use super::schemas::is_not_found;
+use crate::cluster::reason::reason;
 use crate::declaration::{Fault, Severity};
-use crate::telemetry::with_causes;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
@@ -236,7 +236,7 @@ impl Statuses {
                     self.due.entry(name).or_insert(due);
                 }
                 self.paused = Some(Instant::now());
-                let reason = with_causes(&error);
+                let reason = reason(&error);
                 if self.trouble.as_ref() != Some(&reason) {
                     tracing::warn!(reason, "the status of a declaration cannot be written; retrying");
                     self.trouble = Some(reason);

@@ -12,7 +12,7 @@ use super::rounds::{self, Answers};
 use super::state::{OWN_DEFINITION, State};
 use super::status::Statuses;
 use crate::catalog::Catalog;
-use crate::telemetry::with_causes;
+use crate::cluster::reason::reason;
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
 use kube::Api;
@@ -109,7 +109,7 @@ fn handle(event: Option<watcher::Result<Event<RawDefinition>>>, state: &mut Stat
         }
         // The watch itself goes on.
         Some(Err(watcher::Error::WatchFailed(error @ kube::Error::SerdeError(_)))) => {
-            tracing::warn!(reason = with_causes(&error), "an event that cannot be read was passed over");
+            tracing::warn!(reason = reason(&error), "an event that cannot be read was passed over");
         }
         Some(Err(error)) => {
             link.down(&error);
@@ -142,7 +142,7 @@ impl DeclarationsLog {
             }
             Some(Ok(Event::Delete(raw))) => state.withdraw(raw.name()),
             Some(Err(watcher::Error::WatchFailed(error @ kube::Error::SerdeError(_)))) => {
-                tracing::warn!(reason = with_causes(&error), "an event that cannot be read was passed over");
+                tracing::warn!(reason = reason(&error), "an event that cannot be read was passed over");
             }
             Some(Err(error)) => {
                 self.fail(&error, state);
@@ -156,7 +156,7 @@ impl DeclarationsLog {
 
     /// Says each reason once, not at each attempt.
     fn fail(&mut self, error: &watcher::Error, state: &mut State) {
-        let reason = with_causes(error);
+        let reason = reason(error);
         let new = self.trouble.as_ref() != Some(&reason);
         match code(error) {
             Some(404) => {

@@ -1,7 +1,7 @@
 //! Schemas of built-in types, from the OpenAPI document that an API server publishes: version 3, one document a group and
 //! version, or version 2, one for all.
 
-use super::{DefaultValue, Schema, Source};
+use super::{DefaultValue, Definitions, Schema, Source};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet};
@@ -150,6 +150,16 @@ impl OpenApi {
         self.resources.get(kind).map(|(plural, namespaced)| (&**plural, *namespaced))
     }
 
+    /// The schema of a kind as it is written, with what its references lead to beside it: a type that holds itself stays
+    /// whole. `None` if the document does not describe the kind.
+    pub fn written(&self, kind: &Kind) -> Result<Option<(Schema, Definitions)>, OpenApiError> {
+        let Some(text) = self.kinds.get(kind).and_then(|name| self.components.get(name)) else { return Ok(None) };
+        let read = |source| OpenApiError::Schema { name: kind.kind.to_string(), source };
+        let schema: Schema = serde_json::from_str(text.get()).map_err(read)?;
+        let definitions = Definitions::reached(&schema, &self.components)?.published();
+        Ok(Some((schema, definitions)))
+    }
+
     /// The schema of a kind, references followed. A type that holds itself is followed once. `None` if the document does
     /// not describe the kind.
     pub fn schema(&self, kind: &Kind) -> Result<Option<Schema>, OpenApiError> {
@@ -201,7 +211,7 @@ impl Reading<'_> {
             let part = self.follow(part)?;
             schema.adopt(part);
         }
-        if schema.default == DefaultValue::Zero {
+        if matches!(schema.default, DefaultValue::Zero(_)) {
             schema.default = DefaultValue::Absent;
         }
         for declared in &mut schema.unions {
@@ -238,6 +248,10 @@ impl Schema {
         }
         self.patch_strategy = self.patch_strategy.take().or(other.patch_strategy);
         self.patch_merge_key = self.patch_merge_key.take().or(other.patch_merge_key);
+        let recommended = other.recommended_patch_merge_key;
+        self.recommended_patch_merge_key = self.recommended_patch_merge_key.take().or(recommended);
+        self.map_type = self.map_type.take().or(other.map_type);
+        self.preserve_unknown_fields |= other.preserve_unknown_fields;
         self.embedded_resource |= other.embedded_resource;
         self.unions.extend(other.unions);
     }
@@ -294,8 +308,8 @@ mod tests {
             assert!(spec.is_object() && spec.default == DefaultValue::Absent);
             assert_eq!(spec.unions[0].source, Source::Published);
             let kind = at("/properties/spec/properties/type");
-            assert_eq!((kind.default, kind.values.as_deref()), (DefaultValue::Absent, Some(&[Value::from("A")][..])));
-            assert_eq!(at("/properties/spec/properties/size").default, DefaultValue::Given);
+            assert_eq!((&kind.default, kind.values.as_deref()), (&DefaultValue::Absent, Some(&[Value::from("A")][..])));
+            assert_eq!(at("/properties/spec/properties/size").default, DefaultValue::Given(Value::from(3)));
             assert_eq!(at("/properties/parts").list_keys(), [Box::from("name")]);
             assert!(at("/properties/parts/items").properties.is_empty(), "a type that holds itself is followed once");
         }

@@ -125,17 +125,6 @@ impl RawAnswer {
     }
 }
 
-/// The certificate that is served at a port of loopback; an error unless one of `authorities` (PEM) has signed it.
-pub(crate) fn served_certificate(port: u16, authorities: &str) -> io::Result<CertificateDer<'static>> {
-    let mut client = client(authorities);
-    let mut stream = tcp(port);
-    while client.is_handshaking() {
-        client.complete_io(&mut stream)?;
-    }
-    let chain = client.peer_certificates().unwrap_or_default();
-    chain.first().map(|leaf| leaf.clone().into_owned()).ok_or_else(|| io::Error::other("no certificate"))
-}
-
 /// A client of a server on loopback whose certificate one of `authorities` (PEM) has signed.
 fn client(authorities: &str) -> ClientConnection {
     let mut roots = RootCertStore::empty();

@@ -30,4 +30,5 @@ mod presets;
 mod samples;
 #[cfg(feature = "server")]
 mod server;
+mod strategic;
 mod transitions;

@@ -52,7 +52,7 @@ pub(in crate::cli) struct ServeArgs {
     pub(super) tls_cert_dir: Option<PathBuf>,
 
     /// Serve with a certificate made now for this machine (localhost, by name and address); the log names the file of its CA
-    #[arg(long, group = "certificate")]
+    #[arg(long, group = "certificate", conflicts_with = "service")]
     pub(super) tls_self_signed: bool,
 
     /// Where --tls-self-signed writes its CA [default: a file in the folder for temporary files]

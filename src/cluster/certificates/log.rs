@@ -3,7 +3,7 @@
 use super::Trouble;
 use super::contents::Contents;
 use super::plan::{LeafPlan, Plan, Seconds, State};
-use crate::telemetry::with_causes;
+use crate::cluster::reason::reason;
 use kube::runtime::watcher;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,15 +25,10 @@ impl Log {
 
     /// Returns what is missing, and what would help, in one line.
     pub(super) fn trouble(&mut self, trouble: &Trouble, serving: bool) -> Arc<str> {
-        let mut reason = with_causes(trouble);
-        if let Trouble::Request { source: kube::Error::Api(status), .. } = trouble {
-            // The API server's sentence names who, what and where; the rest of the error says it again.
-            reason = format!("{trouble}: {}", status.message);
-            if status.is_forbidden() {
-                reason.push_str(
-                    "; its Role has to grant get, list, watch and update on this Secret, and create on secrets",
-                );
-            }
+        let mut reason = reason(trouble);
+        if matches!(trouble, Trouble::Request { source: kube::Error::Api(status), .. } if status.is_forbidden()) {
+            reason
+                .push_str("; its Role has to grant get, list, watch and update on this Secret, and create on secrets");
         }
         let reason: Arc<str> = reason.into();
         let secret = &self.secret;
@@ -64,7 +59,7 @@ impl Log {
     }
 
     pub(super) fn not_watching(&mut self, error: &watcher::Error) {
-        let reason = with_causes(error);
+        let reason = reason(error);
         if self.trouble.is_some() {
             // Most likely the same, which is said already.
             tracing::debug!(secret = self.secret, reason, "the certificate's Secret cannot be watched");

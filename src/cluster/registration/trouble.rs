@@ -1,8 +1,8 @@
 //! What keeps the configurations from being read or written: said once, and tried again.
 
 use super::configurations::ConfigurationError;
+use crate::cluster::reason::reason;
 use crate::cluster::watch::code;
-use crate::telemetry::with_causes;
 use kube::runtime::watcher;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub(super) struct Trouble {
 impl Trouble {
     /// Says each reason once, not at each attempt. Gives how long to wait before the next.
     pub(super) fn begin(&mut self, error: &ConfigurationError) -> Duration {
-        let reason = with_causes(error);
+        let reason = reason(error);
         if self.said.as_ref() != Some(&reason) {
             if error.is_answer() {
                 tracing::warn!(reason, "the webhook configurations cannot be kept true; retrying");
@@ -54,7 +54,7 @@ impl Trouble {
 
     /// They cannot be watched.
     pub(super) fn deaf(&mut self, error: &watcher::Error) {
-        let reason = with_causes(error);
+        let reason = reason(error);
         if code(error) == Some(403) && self.denied.insert(reason.clone()) {
             self.unsaid = Some(reason);
         }

@@ -1,5 +1,6 @@
 //! CRDs that change all the time, beside the one that is written.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -55,6 +56,14 @@ impl Churn {
         self.changing.finish();
         f64::from(u32::try_from(self.changes.load(Ordering::Relaxed)).unwrap()) / elapsed.as_secs_f64()
     }
+}
+
+/// The groups of the CRDs that there are with unions.
+pub(crate) fn groups_with_unions(client: &Client) -> BTreeSet<String> {
+    let list = client.get(DEFINITIONS).expect("the API server answers").body;
+    let crds = list["items"].as_array().expect("CRDs can be listed");
+    let crds = crds.iter().filter(|crd| crd["metadata"]["annotations"].get(UNIONS).is_some());
+    crds.filter_map(|crd| crd["spec"]["group"].as_str().map(str::to_owned)).collect()
 }
 
 fn change(client: &Client, template: &Value, turn: u64) {

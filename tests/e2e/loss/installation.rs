@@ -1,4 +1,5 @@
-//! The webhook as a cluster runs it: two replicas of one Deployment behind one address, each with its mounted Secret.
+//! The webhook as a cluster runs it: two replicas of one Deployment behind one address, which register themselves.
+//! Each has its mounted Secret, or they agree on one.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -7,14 +8,19 @@ use crate::cluster::{self, DECLARATIONS};
 use crate::control_plane::ControlPlane;
 use crate::kind::{SAMPLES_GROUP, annotate, samples};
 use crate::pki::Authority;
-use crate::tls;
 use crate::wait::eventually;
 use crate::webhook::Webhook;
 use crate::writers::{Spread, Writers};
 
 use super::SETTLED;
-use super::registration::Registration;
+use super::registration::{Registered, Registration};
 use super::volume::Volume;
+
+/// The Secret that replicas agree on.
+pub(crate) const SECRET: &str = "kube-unions-tls";
+
+/// `--registration-delay`: more than the balancer may need to find a replica.
+const REGISTRATION_DELAY: &str = "3s";
 
 /// `--shutdown-delay`: two seconds more than the balancer may need until it sends no more connections. The manifests have
 /// ten, for a cluster that needs a few.
@@ -29,10 +35,13 @@ static ALONE: Mutex<()> = Mutex::new(());
 pub(crate) struct Installation {
     // In this order they are dropped: nobody is to call what is gone already.
     pub(crate) control_plane: ControlPlane,
-    registration: Registration,
+    pub(crate) registration: Registration,
     pub(crate) balancer: Balancer,
-    replicas: [Replica; REPLICAS],
-    authority: Authority,
+    replicas: Vec<Replica>,
+    /// Signs the certificates that are mounted.
+    pub(super) authority: Authority,
+    /// A CA that is trusted for nothing, PEM: the last that there was cause to announce.
+    pub(super) one_more: String,
     delay: String,
     _alone: MutexGuard<'static, ()>,
 }
@@ -40,12 +49,22 @@ pub(crate) struct Installation {
 /// One Pod.
 struct Replica {
     webhook: Webhook,
-    volume: Volume,
+    /// `None`: the replicas agree on a Secret.
+    volume: Option<Volume>,
 }
 
 impl Installation {
-    /// Ready and registered. None when the user left these tests out.
+    /// Ready and registered, each replica with a mounted Secret. None when the user left these tests out.
     pub(crate) fn new(delay: &str) -> Option<Self> {
+        Self::start_all(delay, true)
+    }
+
+    /// The same with replicas that agree on a Secret.
+    pub(crate) fn self_managed(delay: &str) -> Option<Self> {
+        Self::start_all(delay, false)
+    }
+
+    fn start_all(delay: &str, mounted: bool) -> Option<Self> {
         if cluster::is_left_out() {
             return None;
         }
@@ -56,19 +75,18 @@ impl Installation {
         kubectl.apply(&backups_of(SAMPLES_GROUP)).accepted();
 
         let authority = Authority::new("kube-unions loss tests");
-        let replicas = [(); REPLICAS].map(|()| {
-            let volume = Volume::new(&authority, authority.pem());
-            Replica { webhook: start(&control_plane, &volume, delay), volume }
-        });
         let balancer = Balancer::start();
         let registration = Registration::new(&control_plane, balancer.port());
+        let (replicas, one_more, delay) = (Vec::new(), String::new(), delay.to_owned());
         let mut this =
-            Self { control_plane, registration, balancer, replicas, authority, delay: delay.to_owned(), _alone: alone };
+            Self { control_plane, registration, balancer, replicas, authority, one_more, delay, _alone: alone };
         for replica in 0..REPLICAS {
+            let volume = mounted.then(|| Volume::new(&this.authority, this.authority.pem()));
+            let webhook = this.launch(volume.as_ref());
+            this.replicas.push(Replica { webhook, volume });
             this.join(replica);
         }
-        let pem = this.authority.pem().to_owned();
-        this.registration.trust(&pem);
+        this.registration.wait_until_in_force();
         Some(this)
     }
 
@@ -106,49 +124,23 @@ impl Installation {
 
     /// Starts a replica in the place of one that is gone, on other ports, as a new Pod has another address.
     pub(crate) fn start(&mut self, replica: usize) {
-        let Replica { webhook, volume } = &mut self.replicas[replica];
-        *webhook = start(&self.control_plane, volume, &self.delay);
+        self.replicas[replica].webhook = self.launch(self.replicas[replica].volume.as_ref());
         self.join(replica);
     }
 
-    /// Gives a replica a new certificate of the authority at hand, and waits until it is served and was asked for.
-    pub(crate) fn renew(&mut self, replica: usize) {
-        let Self { replicas, authority, .. } = self;
-        let Replica { webhook, volume } = &mut replicas[replica];
-        let trusted = volume.trusted();
-        volume.renew(authority, &trusted);
-        let (port, certificate) = (webhook.port(), volume.certificate());
-        let served =
-            eventually(SETTLED, || tls::served_certificate(port, &trusted).is_ok_and(|served| served == certificate));
-        assert!(served, "the new certificate is never served:\n{}", webhook.log());
-    }
-
-    /// Has the API server leave the connections it has, and open others.
-    pub(crate) fn reconnect(&mut self) {
-        let opened = self.balancer.opened();
-        self.registration.trust_anew();
-        assert!(eventually(SETTLED, || self.balancer.opened() > opened), "the API server connects anew");
-    }
-
-    /// From one authority to the next: both are trusted before any replica has a certificate of the new one, and until
-    /// none has one of the old one.
-    pub(crate) fn change_authority(&mut self) {
-        let next = Authority::new("kube-unions loss tests, the next");
-        let both = format!("{}{}", self.authority.pem(), next.pem());
-        self.trust(&both);
-        self.authority = next;
-        for replica in 0..REPLICAS {
-            self.renew(replica);
-        }
-        let next = self.authority.pem().to_owned();
-        self.trust(&next);
-    }
-
-    fn trust(&mut self, authorities: &str) {
-        for replica in &mut self.replicas {
-            replica.volume.trust(authorities);
-        }
-        self.registration.trust(authorities);
+    fn launch(&self, volume: Option<&Volume>) -> Webhook {
+        let certificate = volume.map_or_else(
+            || format!("--tls-secret={SECRET}"),
+            |volume| format!("--tls-cert-dir={}", volume.path().display()),
+        );
+        let arguments = [
+            certificate,
+            self.registration.argument(),
+            format!("--registration-delay={REGISTRATION_DELAY}"),
+            format!("--shutdown-delay={}", self.delay),
+        ];
+        Webhook::of_cluster(&self.control_plane.webhook_kubeconfig(), &arguments.each_ref().map(String::as_str))
+            .unwrap_or_else(|message| panic!("{message}"))
     }
 
     fn join(&self, replica: usize) {
@@ -160,9 +152,29 @@ impl Installation {
         );
     }
 
-    /// Removes what sends the writes to the webhook.
-    pub(crate) fn unregister(&mut self) {
-        self.registration.remove();
+    /// What signs mounted certificates, and the Secret that a replica has mounted.
+    pub(super) fn mounted(&mut self, replica: usize) -> (&Authority, &mut Volume) {
+        (&self.authority, self.replicas[replica].volume.as_mut().expect("a Secret is mounted"))
+    }
+
+    /// Where a replica answers.
+    pub(super) fn port(&self, replica: usize) -> u16 {
+        self.replicas[replica].webhook.port()
+    }
+
+    /// What the replicas have logged.
+    pub(crate) fn log(&self) -> String {
+        self.replicas.iter().map(|replica| replica.webhook.log()).collect::<Vec<_>>().join("---\n")
+    }
+
+    /// What is registered, by what it is to be.
+    pub(crate) fn registered(&self) -> Registered {
+        self.registration.registered(self.authority.pem())
+    }
+
+    /// Waits until what is registered is this again.
+    pub(crate) fn put_right(&self, registered: &Registered) {
+        self.registration.wait_until(self.authority.pem(), registered);
     }
 }
 
@@ -180,10 +192,4 @@ pub(crate) fn backups_of(group: &str) -> String {
 /// How many reviews a replica has answered.
 fn reviews(webhook: &Webhook) -> u64 {
     ["mutate", "validate"].map(|phase| webhook.reviews(SAMPLES_GROUP, phase)).iter().sum()
-}
-
-fn start(control_plane: &ControlPlane, volume: &Volume, delay: &str) -> Webhook {
-    let (tls, delay) = (format!("--tls-cert-dir={}", volume.path().display()), format!("--shutdown-delay={delay}"));
-    Webhook::of_cluster(&control_plane.webhook_kubeconfig(), &[&tls, &delay])
-        .unwrap_or_else(|message| panic!("{message}"))
 }

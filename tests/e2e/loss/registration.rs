@@ -1,96 +1,191 @@
-//! How the writes get to the webhook: the two configurations, written by hand.
-//!
-//! The one place that knows: where the webhook registers itself, this only waits until the API server does as
-//! [`Registration::trust`] says.
+//! How the writes get to the webhook: the replicas register themselves, as a Service that leads to the balancer. This
+//! watches what they register, and changes what others may change of it.
 
+use std::collections::BTreeSet;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 use serde_json::{Value, json};
 
 use crate::control_plane::ControlPlane;
 use crate::http::Client;
 use crate::kind::SAMPLES_GROUP;
-use crate::kubectl::Kubectl;
+use crate::pki::Authority;
 use crate::wait::eventually;
-use crate::webhook;
 
 use super::SETTLED;
 use super::installation::collection;
 
-const NAME: &str = "loss.tests.example";
-/// An object with this label, and the number of an edition of the configurations, is let pass by that edition alone.
-/// An API server takes a moment to read a change, and says nowhere when it has: such an object tells.
-const EDITION: &str = "loss.example/edition";
+const KINDS: [&str; 2] = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
 
+/// The entries for custom resources.
+const CUSTOM: [&str; 2] = ["mutate.kube-unions.dev", "validate.kube-unions.dev"];
+
+/// The Service, whose port is whatever the balancer's is. Its namespace is there.
+const SERVICE: &str = "
+apiVersion: v1
+kind: Service
+metadata: {name: kube-unions, namespace: kube-unions}
+spec: {type: ExternalName, externalName: localhost}
+";
+
+/// What is registered.
 pub(crate) struct Registration {
-    kubectl: Kubectl,
     client: Client,
     port: u16,
-    authorities: String,
-    edition: u32,
 }
 
+/// Both configurations, but for what anybody may add to a `caBundle`: instead of each there is whether it holds ours.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Registered([Option<Value>; 2]);
+
 impl Registration {
-    /// Of a webhook that is reached through this port of loopback. Nothing is registered yet.
+    /// Of a Service that is reached through this port of loopback. Nothing is registered yet.
     pub(crate) fn new(control_plane: &ControlPlane, port: u16) -> Self {
-        let (kubectl, client) = (control_plane.kubectl(NAME), control_plane.new_client());
-        Self { kubectl, client, port, authorities: String::new(), edition: 0 }
+        control_plane.kubectl("loss").apply(SERVICE).accepted();
+        Self { client: control_plane.new_client(), port }
     }
 
-    /// Has the API server trust a webhook whose certificate one of these has signed (PEM), and returns once it does.
-    pub(crate) fn trust(&mut self, authorities: &str) {
-        authorities.clone_into(&mut self.authorities);
-        self.apply();
+    /// What a replica is told.
+    pub(crate) fn argument(&self) -> String {
+        format!("--service=kube-unions/kube-unions:{}", self.port)
     }
 
-    /// The same authorities in other words: the API server has connections of their own for every bundle.
-    pub(crate) fn trust_anew(&mut self) {
-        self.authorities.push('\n');
-        self.apply();
+    /// Whether every entry of both configurations holds all of these CAs (PEM), and there are entries for what is written.
+    pub(crate) fn holds(&self, authorities: &str) -> bool {
+        let wanted = certificates(authorities.as_bytes());
+        KINDS.iter().zip(CUSTOM).all(|(plural, custom)| {
+            let entries = self.entries(plural);
+            entries.iter().any(|entry| entry["name"] == custom)
+                && entries.iter().all(|entry| wanted.is_subset(&bundle_of(entry)))
+        })
     }
 
-    /// Has the API server send nothing any more.
-    pub(crate) fn remove(&mut self) {
-        let kinds = "mutatingwebhookconfiguration,validatingwebhookconfiguration";
-        self.kubectl.run(&["delete", kinds, NAME]).accepted();
+    #[track_caller]
+    pub(crate) fn wait_until_held(&self, authorities: &str) {
+        assert!(eventually(SETTLED, || self.holds(authorities)), "both configurations hold a CA that was announced");
     }
 
-    fn apply(&mut self) {
-        self.edition += 1;
-        let rule = json!({
-            "apiGroups": [SAMPLES_GROUP], "apiVersions": ["*"], "resources": ["backups", "backups/status"],
-            "operations": ["CREATE", "UPDATE"],
-        });
-        let mut list = webhook::registration(self.port, &self.authorities, NAME, &[rule], "Fail");
-        let passes = json!({"key": EDITION, "operator": "NotIn", "values": [self.edition.to_string()]});
-        for configuration in list["items"].as_array_mut().expect("a list has items") {
-            configuration["webhooks"][0]["objectSelector"] = json!({"matchExpressions": [passes]});
+    /// Waits until the API server sends the webhook what is written. It takes a moment to read a change, and says nowhere
+    /// when it has.
+    #[track_caller]
+    pub(crate) fn wait_until_in_force(&self) {
+        let in_force = eventually(SETTLED, || self.is_mutated() && self.is_validated());
+        assert!(in_force, "the API server asks the webhook: {:?}", KINDS.map(|plural| self.stored(plural)));
+    }
+
+    /// What stands there, and whether each entry holds these CAs.
+    pub(crate) fn registered(&self, authorities: &str) -> Registered {
+        let ours = certificates(authorities.as_bytes());
+        Registered(KINDS.map(|plural| {
+            let mut entries = self.stored(plural)?["webhooks"].as_array().cloned().unwrap_or_default();
+            for entry in &mut entries {
+                entry["clientConfig"]["caBundle"] = json!(ours.is_subset(&bundle_of(entry)));
+            }
+            entries.sort_by_key(|entry| entry["name"].to_string());
+            Some(Value::from(entries))
+        }))
+    }
+
+    /// Waits until what stands there is this again.
+    #[track_caller]
+    pub(crate) fn wait_until(&self, authorities: &str, registered: &Registered) {
+        if !eventually(SETTLED, || self.registered(authorities) == *registered) {
+            assert_eq!(self.registered(authorities), *registered, "it is put right");
         }
-        self.kubectl.apply(&list.to_string()).accepted();
-        let in_force = eventually(SETTLED, || {
-            let passes = self.edition.to_string();
-            self.is_mutated("none")
-                && self.is_validated("none")
-                && !self.is_mutated(&passes)
-                && !self.is_validated(&passes)
-        });
-        assert!(in_force, "the API server never did as it was told");
     }
 
-    fn is_mutated(&self, edition: &str) -> bool {
-        let answer = self.post(edition, &json!({"s3": {"bucket": "b"}}));
+    /// The groups whose custom resources both configurations name; `None` where they are at odds.
+    pub(crate) fn groups(&self) -> Option<BTreeSet<String>> {
+        let [mutating, validating] = [0, 1].map(|phase: usize| {
+            let entries = self.entries(KINDS[phase]);
+            let rules = entries.iter().filter(|entry| entry["name"] == CUSTOM[phase]);
+            let rules = rules.filter_map(|entry| entry["rules"].as_array()).flatten();
+            let groups = rules.filter_map(|rule| rule["apiGroups"].as_array()).flatten();
+            groups.filter_map(|group| group.as_str().map(str::to_owned)).collect::<BTreeSet<_>>()
+        });
+        (mutating == validating).then_some(mutating)
+    }
+
+    /// Has the API server send nothing any more, until a replica puts that right.
+    pub(crate) fn remove(&self) {
+        for plural in KINDS {
+            let answer = self.client.delete(&path(plural)).expect("the API server answers");
+            assert!(answer.is_success(), "{answer:?}");
+        }
+    }
+
+    /// Has the API server trust somebody else alone.
+    pub(crate) fn mistrust(&self) {
+        let other = STANDARD.encode(Authority::new("somebody else").pem());
+        self.edit(|_| true, |entry| entry["clientConfig"]["caBundle"] = json!(other));
+    }
+
+    /// Has the API server send something else.
+    pub(crate) fn misdirect(&self) {
+        self.edit(
+            |entry| CUSTOM.iter().any(|name| entry["name"] == *name),
+            |entry| {
+                for rule in entry["rules"].as_array_mut().into_iter().flatten() {
+                    rule["resources"] = json!(["others"]);
+                }
+            },
+        );
+    }
+
+    fn edit(&self, which: impl Fn(&Value) -> bool, change: impl Fn(&mut Value)) {
+        for plural in KINDS {
+            let mut entries = self.entries(plural);
+            entries.iter_mut().filter(|entry| which(entry)).for_each(&change);
+            let patch = json!([{"op": "replace", "path": "/webhooks", "value": entries}]).to_string();
+            let answer = self.client.send("PATCH", &path(plural), "application/json-patch+json", patch.as_bytes());
+            let answer = answer.expect("the API server answers");
+            assert!(answer.is_success(), "{answer:?}");
+        }
+    }
+
+    /// `None`: it is not there.
+    fn stored(&self, plural: &str) -> Option<Value> {
+        let answer = self.client.get(&path(plural)).expect("the API server answers");
+        assert!(answer.is_success() || answer.status == 404, "{answer:?}");
+        answer.is_success().then_some(answer.body)
+    }
+
+    fn entries(&self, plural: &str) -> Vec<Value> {
+        self.stored(plural).and_then(|stored| stored["webhooks"].as_array().cloned()).unwrap_or_default()
+    }
+
+    fn is_mutated(&self) -> bool {
+        let answer = self.post(&json!({"s3": {"bucket": "b"}}));
         answer.is_some_and(|object| object["spec"]["destination"]["type"] == "S3")
     }
 
-    fn is_validated(&self, edition: &str) -> bool {
-        let answer = self.post(edition, &json!({"s3": {"bucket": "b"}, "gcs": {"bucket": "b"}}));
+    fn is_validated(&self) -> bool {
+        let answer = self.post(&json!({"s3": {"bucket": "b"}, "gcs": {"bucket": "b"}}));
         answer.is_some_and(|status| status["reason"] == "Invalid")
     }
 
-    fn post(&self, edition: &str, destination: &Value) -> Option<Value> {
+    fn post(&self, destination: &Value) -> Option<Value> {
         let object = json!({
             "apiVersion": format!("{SAMPLES_GROUP}/v1"), "kind": "Backup",
-            "metadata": {"name": "probe", "labels": {EDITION: edition}}, "spec": {"destination": destination},
+            "metadata": {"name": "probe"}, "spec": {"destination": destination},
         });
         let answer = self.client.post(&format!("{}?dryRun=All", collection()), &object).ok()?;
         Some(answer.body)
     }
+}
+
+fn path(plural: &str) -> String {
+    format!("/apis/admissionregistration.k8s.io/v1/{plural}/kube-unions")
+}
+
+fn certificates(pem: &[u8]) -> BTreeSet<Vec<u8>> {
+    CertificateDer::pem_slice_iter(pem).map(|it| it.expect("a bundle is PEM").to_vec()).collect()
+}
+
+fn bundle_of(entry: &Value) -> BTreeSet<Vec<u8>> {
+    let bundle = entry["clientConfig"]["caBundle"].as_str().unwrap_or_default();
+    certificates(&STANDARD.decode(bundle).expect("a bundle is base64"))
 }

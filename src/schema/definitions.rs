@@ -1,0 +1,117 @@
+//! Schemas that others refer to by name, as they are written: references are not followed, so that a type may hold itself.
+
+use super::{OpenApiError, Schema};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+
+/// Where the names of definitions stand in a document.
+const ROOTS: [&str; 3] = ["#/components/schemas/", "#/definitions/", "#/$defs/"];
+
+/// Named schemas, as far as one schema can reach them.
+#[derive(Debug, Default)]
+pub struct Definitions {
+    schemas: BTreeMap<Box<str>, Schema>,
+    published: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(expecting = "a JSON schema")]
+struct Document {
+    #[serde(default)]
+    definitions: BTreeMap<String, Box<RawValue>>,
+    #[serde(default, rename = "$defs")]
+    defs: BTreeMap<String, Box<RawValue>>,
+    #[serde(default)]
+    components: Components,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(expecting = "the components of a document")]
+struct Components {
+    #[serde(default)]
+    schemas: BTreeMap<String, Box<RawValue>>,
+}
+
+impl Definitions {
+    /// Reads a JSON schema that may bring along definitions, under `definitions`, `$defs` or `components.schemas`.
+    pub fn read(text: &str) -> Result<(Schema, Self), OpenApiError> {
+        let schema: Schema = serde_json::from_str(text).map_err(OpenApiError::Malformed)?;
+        let mut document: Document = serde_json::from_str(text).map_err(OpenApiError::Malformed)?;
+        document.definitions.append(&mut document.defs);
+        document.definitions.append(&mut document.components.schemas);
+        let definitions = Self::reached(&schema, &document.definitions)?;
+        Ok((schema, definitions))
+    }
+
+    /// The definitions that `from` can reach. What is referred to and is not there is left out.
+    pub(super) fn reached(from: &Schema, components: &BTreeMap<String, Box<RawValue>>) -> Result<Self, OpenApiError> {
+        let mut schemas = BTreeMap::<Box<str>, Schema>::new();
+        let mut wanted = Vec::new();
+        names(from, &mut wanted);
+        while let Some(name) = wanted.pop() {
+            let Some(text) = components.get(&*name) else { continue };
+            if schemas.contains_key(&name) {
+                continue;
+            }
+            let read = |source| OpenApiError::Schema { name: name.to_string(), source };
+            let schema: Schema = serde_json::from_str(text.get()).map_err(read)?;
+            names(&schema, &mut wanted);
+            schemas.insert(name, schema);
+        }
+        Ok(Self { schemas, published: false })
+    }
+
+    /// Says that they come from the document of an API server, where a zero default means nothing.
+    pub(super) fn published(self) -> Self {
+        Self { published: true, ..self }
+    }
+
+    /// Whether they come from the document of an API server.
+    pub fn is_published(&self) -> bool {
+        self.published
+    }
+
+    /// What a reference leads to, with its name.
+    pub fn get(&self, reference: &str) -> Option<(&str, &Schema)> {
+        self.schemas.get_key_value(name_of(reference)?).map(|(name, schema)| (&**name, schema))
+    }
+}
+
+/// The name in a reference such as `#/definitions/Name`.
+fn name_of(reference: &str) -> Option<&str> {
+    ROOTS.into_iter().find_map(|root| reference.strip_prefix(root))
+}
+
+fn names(schema: &Schema, found: &mut Vec<Box<str>>) {
+    schema.walk(&mut |_, node| {
+        found.extend(node.reference().and_then(name_of).map(Box::from));
+        for part in node.all_of() {
+            names(part, found);
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn definitions_are_found_wherever_documents_keep_them_and_types_may_hold_themselves() {
+        for (root, open, close) in [
+            ("definitions", r#""definitions": {"#, "}"),
+            ("$defs", r#""$defs": {"#, "}"),
+            ("components/schemas", r#""components": {"schemas": {"#, "}}"),
+        ] {
+            let text = format!(
+                r##"{{"allOf": [{{"$ref": "#/{root}/Node"}}], {open}"Unused": {{"type": 7}},
+                  "Node": {{"properties": {{"next": {{"$ref": "#/{root}/Node"}}, "gone": {{"$ref": "#/{root}/Gone"}}}}}}{close}}}"##
+            );
+            let (schema, definitions) = Definitions::read(&text).unwrap();
+            let reference = schema.all_of()[0].reference().unwrap();
+            let (name, node) = definitions.get(reference).unwrap();
+            assert_eq!((name, node.properties["next"].reference()), ("Node", Some(reference)));
+            assert!(definitions.get(&format!("#/{root}/Gone")).is_none());
+        }
+    }
+}

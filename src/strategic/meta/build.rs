@@ -1,0 +1,368 @@
+//! From schemas to [`Meta`]: each type once, references followed, without recursion.
+
+use super::{Field, Key, KeyDefault, Keys, Meta, Node, NodeId, Shape, Strategy};
+use crate::schema::{DefaultValue, Definitions, Extension, Place, PlaceStep, Schema};
+use hashbrown::HashMap;
+use serde_json::Value as Json;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+
+/// Why a schema does not tell how its fields are merged.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SchemaError {
+    /// A reference to nothing.
+    #[error("{}the reference `{reference}` leads to no schema of the document", At(place))]
+    Dangling {
+        /// Where it stands.
+        place: Place,
+        /// The reference.
+        reference: Box<str>,
+    },
+    /// References that lead in a circle and to nothing else.
+    #[error("{}the reference `{reference}` leads only to itself", At(place))]
+    Circular {
+        /// Where it stands.
+        place: Place,
+        /// The reference.
+        reference: Box<str>,
+    },
+    /// A strategy that there is not.
+    #[error(
+        "{}unexpected patch strategy `{strategy}`: write `merge`, `replace` or `retainKeys`, or `retainKeys` beside another",
+        At(place)
+    )]
+    Strategy {
+        /// Where it stands.
+        place: Place,
+        /// The strategy.
+        strategy: Box<str>,
+    },
+    /// Merge keys that contradict each other.
+    #[error(
+        "{}the recommended merge keys `{recommended}` must be distinct, few, and start with the merge key `{key}`",
+        At(place)
+    )]
+    Keys {
+        /// Where it stands.
+        place: Place,
+        /// The recommended keys.
+        recommended: Box<str>,
+        /// The merge key.
+        key: Box<str>,
+    },
+}
+
+struct At<'p>(&'p Place);
+
+impl std::fmt::Display for At<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.0.steps().is_empty() { Ok(()) } else { write!(f, "{}: ", self.0) }
+    }
+}
+
+/// What a kind is, beside what its schema says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::strategic) enum Root {
+    /// An object of a CRD: it has `apiVersion`, `kind` and `metadata`, whatever its schema says of them.
+    Resource,
+    /// What its schema says.
+    Plain,
+}
+
+impl Meta {
+    /// Reads how a kind is merged.
+    pub(in crate::strategic) fn build(
+        kind: &str,
+        root: Root,
+        schema: &Schema,
+        definitions: &Definitions,
+    ) -> Result<Self, SchemaError> {
+        let mut building = Building {
+            root: schema,
+            definitions,
+            nodes: vec![Node { open: true, ..Node::default() }, Node::default()],
+            ids: HashMap::new(),
+            queue: VecDeque::new(),
+            metadata: None,
+        };
+        let mut view = building.view(schema, &Place::root(), &Rc::from(kind))?;
+        view.name = Rc::from(kind);
+        building.ids.insert(view.identity, NodeId::ROOT);
+        building.queue.push_back((NodeId::ROOT, view, root));
+        while let Some((id, view, root)) = building.queue.pop_front() {
+            let node = building.node(&view, root)?;
+            if let Some(place) = building.nodes.get_mut(id.0) {
+                *place = node;
+            }
+        }
+        Ok(Self { nodes: building.nodes })
+    }
+}
+
+struct Building<'s> {
+    root: &'s Schema,
+    definitions: &'s Definitions,
+    nodes: Vec<Node>,
+    /// The types that are known, by the address of the schema that they are made from.
+    ids: HashMap<*const Schema, NodeId>,
+    queue: VecDeque<(NodeId, View<'s>, Root)>,
+    /// The type of `metadata` in objects of CRDs.
+    metadata: Option<NodeId>,
+}
+
+/// A schema with what its references and `allOf` add to it.
+#[derive(Debug, Clone)]
+struct View<'s> {
+    /// What tells the type apart from others.
+    identity: *const Schema,
+    /// The schema first, then what it refers to. Of two that say something, the first counts.
+    parts: Vec<&'s Schema>,
+    place: Place,
+    /// The type's name, or that of the type around it.
+    name: Rc<str>,
+}
+
+impl<'s> View<'s> {
+    fn find<T>(&self, get: impl Fn(&'s Schema) -> Option<T>) -> Option<T> {
+        self.parts.iter().find_map(|part| get(part))
+    }
+
+    fn any(&self, is: impl Fn(&'s Schema) -> bool) -> bool {
+        self.parts.iter().any(|part| is(part))
+    }
+
+    fn properties(&self) -> BTreeMap<&'s str, &'s Schema> {
+        let mut all = BTreeMap::new();
+        for (name, property) in self.parts.iter().flat_map(|part| &part.properties) {
+            all.entry(&**name).or_insert(property);
+        }
+        all
+    }
+
+    /// Whether a union is declared: on the object, or on its discriminator.
+    fn declares_union(&self) -> bool {
+        let declares = |schema: &Schema, is: fn(&Extension) -> bool| {
+            schema.unions.iter().any(|declared| Extension::parse(&declared.value).is_ok_and(|form| is(&form)))
+        };
+        let list = |form: &Extension| matches!(form, Extension::List(unions) if unions.iter().any(Result::is_ok));
+        let map = |form: &Extension| matches!(form, Extension::Map(_));
+        self.any(|part| declares(part, list)) || self.properties().values().any(|property| declares(property, map))
+    }
+
+    fn shape(&self) -> Option<Shape> {
+        match self.find(|part| part.type_name.as_deref()) {
+            Some("object") => Some(Shape::Object),
+            Some("array") => Some(Shape::List),
+            Some("string" | "integer" | "number" | "boolean") => Some(Shape::Scalar),
+            _ if self.any(|part| !part.properties.is_empty()) => Some(Shape::Object),
+            _ => None,
+        }
+    }
+}
+
+impl<'s> Building<'s> {
+    /// Follows what a schema refers to, as far as it describes the same value.
+    fn view(&self, schema: &'s Schema, place: &Place, around: &Rc<str>) -> Result<View<'s>, SchemaError> {
+        let mut parts: Vec<&'s Schema> = vec![schema];
+        let mut name = None;
+        let mut circular = None;
+        let mut next = 0;
+        while let Some(part) = parts.get(next).copied() {
+            next += 1;
+            if let Some(reference) = part.reference() {
+                let target = if reference == "#" {
+                    self.root
+                } else {
+                    let dangling = || SchemaError::Dangling { place: place.clone(), reference: reference.into() };
+                    let (found, target) = self.definitions.get(reference).ok_or_else(dangling)?;
+                    name.get_or_insert(found);
+                    target
+                };
+                if parts.iter().any(|known| std::ptr::eq(*known, target)) {
+                    circular.get_or_insert(reference);
+                } else {
+                    parts.push(target);
+                }
+            }
+            parts.extend(part.all_of());
+        }
+        if let Some(reference) = circular
+            && !parts.iter().any(|part| part.type_name.is_some() || part.items.is_some() || describes(part))
+        {
+            return Err(SchemaError::Circular { place: place.clone(), reference: reference.into() });
+        }
+        let mut describing = parts.iter().filter(|part| describes(part));
+        let identity: *const Schema = match (describing.next(), describing.next()) {
+            (Some(only), None) => *only,
+            _ => schema,
+        };
+        let name = name.map_or_else(|| Rc::clone(around), |name| Rc::from(name.rsplit('.').next().unwrap_or(name)));
+        Ok(View { identity, parts, place: place.clone(), name })
+    }
+
+    /// The type of an object, which is read later unless it is known.
+    fn id(&mut self, view: View<'s>) -> NodeId {
+        let embedded = view.any(|part| part.embedded_resource);
+        if !embedded && !view.any(|part| !part.properties.is_empty() || part.additional_properties.is_some()) {
+            return NodeId::OPEN;
+        }
+        if let Some(id) = self.ids.get(&view.identity) {
+            return *id;
+        }
+        let id = NodeId(self.nodes.len());
+        self.nodes.push(Node::default());
+        self.ids.insert(view.identity, id);
+        self.queue.push_back((id, view, if embedded { Root::Resource } else { Root::Plain }));
+        id
+    }
+
+    fn node(&mut self, view: &View<'s>, root: Root) -> Result<Node, SchemaError> {
+        let mut fields = HashMap::new();
+        for (name, property) in view.properties() {
+            let inner = self.view(property, &view.place.property(name), &view.name)?;
+            fields.insert(Box::from(name), self.field(inner)?);
+        }
+        let values = match view.find(|part| part.additional_properties.as_deref()) {
+            Some(values) => {
+                let inner = self.view(values, &view.place.then(PlaceStep::Values), &view.name)?;
+                Some(Box::new(self.field(inner)?))
+            }
+            None => None,
+        };
+        let described = !fields.is_empty() || values.is_some();
+        if root == Root::Resource {
+            for name in ["apiVersion", "kind"] {
+                fields.insert(Box::from(name), Field { shape: Some(Shape::Scalar), ..Field::default() });
+            }
+            let object = self.metadata();
+            let metadata = Field { shape: Some(Shape::Object), object, ..Field::default() };
+            fields.insert(Box::from("metadata"), metadata);
+        }
+        let open = !described || view.any(|part| part.preserve_unknown_fields);
+        Ok(Node { name: view.name.as_ref().into(), fields, values, open })
+    }
+
+    fn field(&mut self, view: View<'s>) -> Result<Field, SchemaError> {
+        let shape = view.shape();
+        let items = match view.find(|part| part.items.as_deref()) {
+            Some(items) => Some(self.view(items, &view.place.then(PlaceStep::Items), &view.name)?),
+            None => None,
+        };
+        let keys = keys(&view, items.as_ref(), self.definitions.is_published())?;
+        let (strategy, retain_keys) = match view.find(|part| part.patch_strategy.as_deref()) {
+            Some(said) => strategy(said)
+                .ok_or_else(|| SchemaError::Strategy { place: view.place.clone(), strategy: said.into() })?,
+            None => derived(&view, items.as_ref(), keys.is_some()),
+        };
+        let items = items.map_or(NodeId::OPEN, |items| self.id(items));
+        let object = if shape == Some(Shape::List) { NodeId::OPEN } else { self.id(view) };
+        Ok(Field { shape, strategy, retain_keys, keys, object, items })
+    }
+
+    /// `metadata` of any object, as the API server has it.
+    fn metadata(&mut self) -> NodeId {
+        if let Some(id) = self.metadata {
+            return id;
+        }
+        let id = NodeId(self.nodes.len());
+        let owner = NodeId(self.nodes.len() + 1);
+        let uid = Keys { all: Box::new([Key { name: "uid".into(), default: None }]) };
+        let list = |keys, items| {
+            let strategy = Strategy::Merge;
+            Field { shape: Some(Shape::List), strategy, keys, items, ..Field::default() }
+        };
+        let fields = [("finalizers", list(None, NodeId::OPEN)), ("ownerReferences", list(Some(uid), owner))];
+        let fields = fields.into_iter().map(|(name, field)| (Box::from(name), field)).collect();
+        self.nodes.push(Node { name: "ObjectMeta".into(), fields, values: None, open: true });
+        self.nodes.push(Node { name: "OwnerReference".into(), open: true, ..Node::default() });
+        self.metadata = Some(id);
+        id
+    }
+}
+
+/// Whether a schema describes the fields of an object.
+fn describes(part: &Schema) -> bool {
+    !part.properties.is_empty() || part.additional_properties.is_some() || part.preserve_unknown_fields
+}
+
+/// The strategy in an extension, and whether it retains keys.
+fn strategy(said: &str) -> Option<(Strategy, bool)> {
+    let mut found = (Strategy::Unsaid, false);
+    for one in said.split(',').map(str::trim) {
+        match one {
+            "retainKeys" if !found.1 => found.1 = true,
+            "merge" if found.0 == Strategy::Unsaid => found.0 = Strategy::Merge,
+            "replace" if found.0 == Strategy::Unsaid => found.0 = Strategy::Replace,
+            _ => return None,
+        }
+    }
+    Some(found)
+}
+
+/// The strategy of a field whose schema does not say one.
+fn derived(view: &View<'_>, items: Option<&View<'_>>, keyed: bool) -> (Strategy, bool) {
+    let of_containers = items.is_some_and(|items| matches!(items.shape(), Some(Shape::Object | Shape::List)));
+    let strategy = match view.find(|part| part.list_type.as_deref()) {
+        Some("map") if keyed => Strategy::Merge,
+        Some("set") if !of_containers => Strategy::Merge,
+        _ if view.find(|part| part.map_type.as_deref()) == Some("atomic") => Strategy::Replace,
+        _ => Strategy::Unsaid,
+    };
+    let of_union = match view.shape() {
+        Some(Shape::List) => items.is_some_and(View::declares_union),
+        _ => view.declares_union(),
+    };
+    (strategy, of_union)
+}
+
+/// What tells apart the items of a list: the merge key, or the keys of a list of type `map`.
+fn keys(view: &View<'_>, items: Option<&View<'_>>, published: bool) -> Result<Option<Keys>, SchemaError> {
+    let of_map: &[Box<str>] = if view.find(|part| part.list_type.as_deref()) == Some("map") {
+        view.find(|part| (!part.list_map_keys.is_empty()).then_some(&*part.list_map_keys)).unwrap_or_default()
+    } else {
+        &[]
+    };
+    let of_map: Vec<&str> = of_map.iter().map(|key| &**key).collect();
+    let recommended = view.find(|part| part.recommended_patch_merge_key.as_deref());
+    let all: Vec<&str> = recommended.map(|all| all.split(',').map(str::trim).collect()).unwrap_or_default();
+    let said = view.find(|part| part.patch_merge_key.as_deref());
+    let Some(default) = said.or(all.first().copied()).or(of_map.first().copied()) else { return Ok(None) };
+    let distinct = |all: &[&str]| {
+        let mut names = all.to_vec();
+        names.sort_unstable();
+        names.dedup();
+        names.len() == all.len() && all.len() <= Keys::MOST
+    };
+    let names = if let Some(text) = recommended {
+        if all.first() != Some(&default) || !distinct(&all) {
+            return Err(SchemaError::Keys { place: view.place.clone(), recommended: text.into(), key: default.into() });
+        }
+        all
+    } else if of_map.contains(&default) && distinct(&of_map) {
+        std::iter::once(default).chain(of_map.into_iter().filter(|key| *key != default)).collect()
+    } else {
+        vec![default]
+    };
+    let key = |(position, name): (usize, &str)| {
+        let property = items.and_then(|items| items.find(|part| part.properties.get(name)));
+        let required = items.is_some_and(|items| items.any(|part| part.required.iter().any(|field| **field == *name)));
+        let property = property.filter(|_| position > 0 && !required);
+        Key { name: name.into(), default: property.and_then(|property| key_default(&property.default, published)) }
+    };
+    Ok(Some(Keys { all: names.into_iter().enumerate().map(key).collect() }))
+}
+
+fn key_default(default: &DefaultValue, published: bool) -> Option<KeyDefault> {
+    let value = match default {
+        DefaultValue::Given(value) => value,
+        DefaultValue::Zero(value) if !published => value,
+        DefaultValue::Absent | DefaultValue::Zero(_) => return None,
+    };
+    match value {
+        Json::Bool(value) => Some(KeyDefault::Bool(*value)),
+        Json::Number(value) => Some(KeyDefault::Number(value.to_string().into())),
+        Json::String(value) => Some(KeyDefault::String(value.as_str().into())),
+        Json::Null | Json::Array(_) | Json::Object(_) => None,
+    }
+}

@@ -1,0 +1,326 @@
+//! Reads JSON text (RFC 8259) into a [`Value`], without recursion.
+
+use super::value::{Entry, Value, without_duplicates};
+use bumpalo::Bump;
+
+/// Deepest nesting that is read, that of the API server.
+pub(super) const DEEPEST: usize = 10_000;
+
+/// Why a text is not JSON.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}, column {column}: {fault}")]
+pub struct SyntaxError {
+    /// The line, from 1.
+    pub line: usize,
+    /// The column in characters, from 1.
+    pub column: usize,
+    /// What is wrong.
+    pub fault: SyntaxFault,
+}
+
+/// What is wrong with a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SyntaxFault {
+    /// It ends too early.
+    #[error("the text ends in the middle of a value")]
+    End,
+    /// A character that has no place here.
+    #[error("not what JSON has here")]
+    Unexpected,
+    /// A number that is none.
+    #[error("not a number")]
+    Number,
+    /// A control character in a string.
+    #[error("a control character in a string must be escaped")]
+    Control,
+    /// An escape that is none.
+    #[error("not an escape of JSON")]
+    Escape,
+    /// Text after the value.
+    #[error("more text after the value")]
+    Trailing,
+    /// Nested too deeply.
+    #[error("nested deeper than {DEEPEST} levels")]
+    Depth,
+}
+
+/// Reads one value, and nothing after it.
+pub(super) fn read<'a>(text: &'a str, arena: &'a Bump) -> Result<Value<'a>, SyntaxError> {
+    let mut reader =
+        Reader { text, bytes: text.as_bytes(), at: 0, arena, open: Vec::new(), items: Vec::new(), entries: Vec::new() };
+    reader.document().map_err(|fault| {
+        let before = text.get(..text.floor_char_boundary(reader.at)).unwrap_or(text);
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let column = before.get(line_start..).unwrap_or_default().chars().count() + 1;
+        SyntaxError { line: before.matches('\n').count() + 1, column, fault }
+    })
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    bytes: &'a [u8],
+    at: usize,
+    arena: &'a Bump,
+    /// The lists and objects that are not closed yet.
+    open: Vec<Open<'a>>,
+    /// The items of all open lists.
+    items: Vec<Value<'a>>,
+    /// The fields of all open objects.
+    entries: Vec<Entry<'a>>,
+}
+
+enum Open<'a> {
+    /// A list, and where its items start.
+    List(usize),
+    /// An object, where its fields start, and the key whose value is read.
+    Map(usize, &'a str),
+}
+
+impl<'a> Reader<'a> {
+    fn document(&mut self) -> Result<Value<'a>, SyntaxFault> {
+        loop {
+            if let Some(value) = self.value()?
+                && let Some(document) = self.place(value)?
+            {
+                self.space();
+                return if self.at == self.bytes.len() { Ok(document) } else { Err(SyntaxFault::Trailing) };
+            }
+        }
+    }
+
+    /// Reads a value, or opens a list or an object that is not empty.
+    fn value(&mut self) -> Result<Option<Value<'a>>, SyntaxFault> {
+        self.space();
+        Ok(Some(match self.peek()? {
+            b'{' => {
+                self.at += 1;
+                self.space();
+                if self.peek()? != b'}' {
+                    self.deeper(Open::Map(self.entries.len(), ""))?;
+                    self.key()?;
+                    return Ok(None);
+                }
+                self.at += 1;
+                Value::EMPTY
+            }
+            b'[' => {
+                self.at += 1;
+                self.space();
+                if self.peek()? != b']' {
+                    self.deeper(Open::List(self.items.len()))?;
+                    return Ok(None);
+                }
+                self.at += 1;
+                Value::List(&[])
+            }
+            b'"' => Value::String(self.string()?),
+            b't' => self.word("true", Value::Bool(true))?,
+            b'f' => self.word("false", Value::Bool(false))?,
+            b'n' => self.word("null", Value::Null)?,
+            _ => Value::Number(self.number()?),
+        }))
+    }
+
+    /// Puts a value where it belongs, closing what it ends; the document once that is all.
+    fn place(&mut self, mut value: Value<'a>) -> Result<Option<Value<'a>>, SyntaxFault> {
+        loop {
+            let Some(open) = self.open.last_mut() else { return Ok(Some(value)) };
+            match open {
+                Open::List(_) => self.items.push(value),
+                Open::Map(_, key) => self.entries.push((key, value)),
+            }
+            let is_list = matches!(open, Open::List(_));
+            self.space();
+            match (self.peek()?, is_list) {
+                (b',', true) => {
+                    self.at += 1;
+                    return Ok(None);
+                }
+                (b',', false) => {
+                    self.at += 1;
+                    self.space();
+                    self.key()?;
+                    return Ok(None);
+                }
+                (b']', true) | (b'}', false) => self.at += 1,
+                _ => return Err(SyntaxFault::Unexpected),
+            }
+            value = match self.open.pop() {
+                Some(Open::List(start)) => {
+                    let items = self.arena.alloc_slice_copy(self.items.get(start..).unwrap_or_default());
+                    self.items.truncate(start);
+                    Value::List(items)
+                }
+                Some(Open::Map(start, _)) => {
+                    without_duplicates(&mut self.entries, start);
+                    let entries = self.arena.alloc_slice_copy(self.entries.get(start..).unwrap_or_default());
+                    self.entries.truncate(start);
+                    Value::Map(entries)
+                }
+                None => return Ok(Some(value)),
+            };
+        }
+    }
+
+    fn deeper(&mut self, open: Open<'a>) -> Result<(), SyntaxFault> {
+        if self.open.len() >= DEEPEST {
+            return Err(SyntaxFault::Depth);
+        }
+        self.open.push(open);
+        Ok(())
+    }
+
+    fn key(&mut self) -> Result<(), SyntaxFault> {
+        if self.peek()? != b'"' {
+            return Err(SyntaxFault::Unexpected);
+        }
+        let name = self.string()?;
+        self.space();
+        if self.peek()? != b':' {
+            return Err(SyntaxFault::Unexpected);
+        }
+        self.at += 1;
+        if let Some(Open::Map(_, key)) = self.open.last_mut() {
+            *key = name;
+        }
+        Ok(())
+    }
+
+    fn peek(&self) -> Result<u8, SyntaxFault> {
+        self.bytes.get(self.at).copied().ok_or(SyntaxFault::End)
+    }
+
+    fn space(&mut self) {
+        while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.bytes.get(self.at) {
+            self.at += 1;
+        }
+    }
+
+    fn word(&mut self, word: &str, value: Value<'a>) -> Result<Value<'a>, SyntaxFault> {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        if rest.starts_with(word.as_bytes()) {
+            self.at += word.len();
+            return Ok(value);
+        }
+        let wrong = rest.iter().zip(word.bytes()).take_while(|(left, right)| **left == *right).count();
+        self.at += wrong;
+        Err(if wrong == rest.len() { SyntaxFault::End } else { SyntaxFault::Unexpected })
+    }
+
+    fn number(&mut self) -> Result<&'a str, SyntaxFault> {
+        let start = self.at;
+        if self.peek()? == b'-' {
+            self.at += 1;
+        }
+        match self.bytes.get(self.at) {
+            Some(b'0') => self.at += 1,
+            Some(b'1'..=b'9') => self.digits()?,
+            Some(_) if self.at == start => return Err(SyntaxFault::Unexpected),
+            Some(_) => return Err(SyntaxFault::Number),
+            None => return Err(SyntaxFault::End),
+        }
+        if self.bytes.get(self.at) == Some(&b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        if let Some(b'e' | b'E') = self.bytes.get(self.at) {
+            self.at += 1;
+            if let Some(b'+' | b'-') = self.bytes.get(self.at) {
+                self.at += 1;
+            }
+            self.digits()?;
+        }
+        self.text.get(start..self.at).ok_or(SyntaxFault::Number)
+    }
+
+    fn digits(&mut self) -> Result<(), SyntaxFault> {
+        let start = self.at;
+        while let Some(b'0'..=b'9') = self.bytes.get(self.at) {
+            self.at += 1;
+        }
+        match self.bytes.get(self.at) {
+            _ if self.at > start => Ok(()),
+            None => Err(SyntaxFault::End),
+            Some(_) => Err(SyntaxFault::Number),
+        }
+    }
+
+    /// Reads a string from its opening quote on: a part of the text, unless it has escapes.
+    fn string(&mut self) -> Result<&'a str, SyntaxFault> {
+        self.at += 1;
+        let start = self.at;
+        match self.plain()? {
+            b'"' => {
+                let text = self.text.get(start..self.at).ok_or(SyntaxFault::Unexpected)?;
+                self.at += 1;
+                Ok(text)
+            }
+            _ => self.escaped(start),
+        }
+    }
+
+    /// Goes to the next byte that means something in a string: a quote or a backslash.
+    fn plain(&mut self) -> Result<u8, SyntaxFault> {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let found = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..=0x1f));
+        self.at += found.unwrap_or(rest.len());
+        match self.peek()? {
+            0..=0x1f => Err(SyntaxFault::Control),
+            byte => Ok(byte),
+        }
+    }
+
+    fn escaped(&mut self, start: usize) -> Result<&'a str, SyntaxFault> {
+        let mut text = String::from(self.text.get(start..self.at).ok_or(SyntaxFault::Unexpected)?);
+        loop {
+            let from = self.at;
+            let end = self.plain()?;
+            text.push_str(self.text.get(from..self.at).ok_or(SyntaxFault::Unexpected)?);
+            self.at += 1;
+            if end == b'"' {
+                return Ok(self.arena.alloc_str(&text));
+            }
+            let escape = self.peek()?;
+            self.at += 1;
+            text.push(match escape {
+                b'"' | b'\\' | b'/' => char::from(escape),
+                b'b' => '\u{8}',
+                b'f' => '\u{c}',
+                b'n' => '\n',
+                b'r' => '\r',
+                b't' => '\t',
+                b'u' => self.unicode()?,
+                _ => return Err(SyntaxFault::Escape),
+            });
+        }
+    }
+
+    fn unicode(&mut self) -> Result<char, SyntaxFault> {
+        let first = self.hex()?;
+        let code = if (0xd800..0xdc00).contains(&first) {
+            if self.bytes.get(self.at..self.at + 2) != Some(b"\\u") {
+                return Err(SyntaxFault::Escape);
+            }
+            self.at += 2;
+            let second = self.hex()?;
+            if !(0xdc00..0xe000).contains(&second) {
+                return Err(SyntaxFault::Escape);
+            }
+            0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00)
+        } else {
+            first
+        };
+        char::from_u32(code).ok_or(SyntaxFault::Escape)
+    }
+
+    fn hex(&mut self) -> Result<u32, SyntaxFault> {
+        let digits = self.bytes.get(self.at..self.at + 4).ok_or(SyntaxFault::End)?;
+        let mut code = 0;
+        for digit in digits {
+            code = code * 16 + char::from(*digit).to_digit(16).ok_or(SyntaxFault::Escape)?;
+        }
+        self.at += 4;
+        Ok(code)
+    }
+}

@@ -1,0 +1,189 @@
+//! Documents and schemas that make no sense: an error that says where and why, whatever their depth and size.
+
+use kube_unions::strategic::{Conflicts, PatchError, Patcher, ThreeWay};
+use serde_json::json;
+use std::error::Error;
+
+fn patcher() -> Patcher {
+    let schema = json!({"type": "object", "properties": {
+        "spec": {"type": "object", "properties": {
+            "ports": {"type": "array", "x-kubernetes-patch-strategy": "merge", "x-kubernetes-patch-merge-key": "port",
+                "items": {"type": "object", "properties": {"port": {"type": "integer"}, "to": {"type": "string"}}}},
+            "unkeyed": {"type": "array", "x-kubernetes-patch-strategy": "merge", "items": {"type": "object"}},
+            "set": {"type": "array", "x-kubernetes-patch-strategy": "merge", "items": {"type": "string"}},
+            "text": {"type": "string"},
+            "map": {"type": "object", "additionalProperties": {"type": "object", "properties": {"a": {"type": "object"}}}}}}}});
+    Patcher::from_json_schema("Thing", &schema.to_string()).unwrap()
+}
+
+/// An error with all that it says.
+fn said(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}
+
+#[test]
+fn a_patch_that_makes_no_sense_is_refused_with_path_and_rule() {
+    let live = r#"{"spec": {"ports": [{"port": 1}], "set": ["a"], "unkeyed": [{"a": 1}], "text": {"a": {}}, "more": {"a": {}},
+        "map": {"k": {"a": {"x": {}}, "b": {"x": {}}}}}}"#;
+    for (patch, wanted) in [
+        ("[]", "the patch is a list, and must be an object"),
+        ("7", "the patch is a number, and must be an object"),
+        ("{", "the patch is not readable as JSON: line 1, column 2: the text ends"),
+        ("{\n \"a\": tru}", "line 2, column 10: not what JSON has here"),
+        (r#"{"a": 01}"#, "line 1, column 8: not what JSON has here"),
+        (r#"{"a": "\ud800"}"#, "not an escape of JSON"),
+        (r#"{"spec": {"$patch": "odd"}}"#, "spec: `$patch` is \"odd\"; it must be \"replace\" or \"delete\""),
+        (r#"{"spec": {"$patch": 1}}"#, "spec: `$patch` is a number"),
+        (r#"{"spec": {"$odd": 1}}"#, "spec.$odd: `$odd` is no directive, and the schema has no such field"),
+        (r#"{"spec": {"$retainKeys": "a"}}"#, "spec: `$retainKeys` is a string; it must be a list of strings"),
+        (r#"{"spec": {"$retainKeys": [1]}}"#, "spec: `$retainKeys` is a number; it must be a list of strings"),
+        (
+            r#"{"spec": {"$retainKeys": ["set"], "text": "x"}}"#,
+            "spec: invalid patch format of retainKeys: the patch sets `text`",
+        ),
+        (r#"{"spec": {"$setElementOrder": []}}"#, "`$setElementOrder` must name its list: `$setElementOrder/FIELD`"),
+        (r#"{"spec": {"$deleteFromPrimitiveListX/set": []}}"#, "must name its list: `$deleteFromPrimitiveList/FIELD`"),
+        (r#"{"spec": {"$setElementOrder/set": {}}}"#, "spec.set: `$setElementOrder` is an object; it must be a list"),
+        (
+            r#"{"spec": {"$setElementOrder/set": ["a"], "set": "a"}}"#,
+            "spec.set: `$setElementOrder` needs a list, and the patch has a string",
+        ),
+        (r#"{"spec": {"$deleteFromPrimitiveList/set": null}}"#, "spec.set: `$deleteFromPrimitiveList` is null"),
+        (r#"{"spec": {"$deleteFromPrimitiveList/set": [{}]}}"#, "spec.set: `$deleteFromPrimitiveList` is an object"),
+        (
+            r#"{"spec": {"$deleteFromPrimitiveList/set": ["b"], "set": ["b"]}}"#,
+            "spec.set: a value is both added to the list and in",
+        ),
+        (
+            r#"{"spec": {"$setElementOrder/set": ["b", "a"], "set": ["a", "b"]}}"#,
+            "spec.set: the order in the patch list doesn't match",
+        ),
+        (
+            r#"{"spec": {"$setElementOrder/ports": [{"port": 1}], "ports": [{"port": 2}]}}"#,
+            "spec.ports: the order in the patch list",
+        ),
+        (
+            r#"{"spec": {"$setElementOrder/ports": [{}]}}"#,
+            "spec.ports: `$setElementOrder` has a list item without the merge key `port`",
+        ),
+        (
+            r#"{"spec": {"ports": [{"to": "x"}]}}"#,
+            "spec.ports[0]: the patch has a list item without the merge key `port`",
+        ),
+        (
+            r#"{"spec": {"ports": [{"$patch": "delete"}]}}"#,
+            "spec.ports[0]: the patch has a list item without the merge key `port`",
+        ),
+        (
+            r#"{"spec": {"ports": [{"port": {}}]}}"#,
+            "spec.ports[0]: the patch has a list item whose merge key `port` is an object",
+        ),
+        (r#"{"spec": {"ports": [null]}}"#, "spec.ports[0]: the patch has a list item that is null"),
+        (r#"{"spec": {"ports": [1]}}"#, "spec.ports[0]: list element types are not identical: an object and a number"),
+        (r#"{"spec": {"ports": [[]]}}"#, "list element types are not identical"),
+        (r#"{"spec": {"unkeyed": [{"a": 2}]}}"#, "spec.unkeyed: cannot merge lists without merge key"),
+        (r#"{"spec": {"text": {"a": {}}}}"#, "spec.text: both sides are an object, and the schema has a scalar here"),
+        (r#"{"spec": {"more": {"a": 1}}}"#, "spec.more: unable to find api field `more` in `Thing`"),
+        (r#"{"spec": {"map": {"k": {"b": {"x": {}}}}}}"#, "spec.map[k].b: unable to find api field `b` in `Thing`"),
+        (
+            r#"{"spec": {"ports": [{"port": 1, "more": [1]}, {"port": 1, "more": [2]}]}}"#,
+            "spec.ports[0].more: unable to find",
+        ),
+        (r#"{"spec": {"ports": [{"port": 1, "more": [1]}]}}"#, ""),
+    ] {
+        match patcher().apply(live, patch) {
+            Err(error) => assert!(said(&error).contains(wanted) && !wanted.is_empty(), "{patch}: {}", said(&error)),
+            Ok(result) => assert!(wanted.is_empty(), "{patch} gives {result}"),
+        }
+    }
+}
+
+#[test]
+fn a_schema_that_makes_no_sense_is_refused_with_its_place() {
+    for (schema, wanted) in [
+        ("7", "not a readable schema"),
+        (
+            r##"{"$ref": "#/definitions/None"}"##,
+            "the reference `#/definitions/None` leads to no schema of the document",
+        ),
+        (
+            r#"{"properties": {"a": {"items": {"$ref": "elsewhere.json"}}}}"#,
+            "a[*]: the reference `elsewhere.json` leads to no schema",
+        ),
+        (r##"{"$ref": "#"}"##, "the reference `#` leads only to itself"),
+        (
+            r##"{"properties": {"a": {"allOf": [{"$ref": "#/$defs/A"}]}}, "$defs": {"A": {"$ref": "#/$defs/B"}, "B": {"$ref": "#/$defs/A"}}}"##,
+            "a: the reference `#/$defs/A` leads only to itself",
+        ),
+        (r#"{"properties": {"a": {"x-kubernetes-patch-strategy": "join"}}}"#, "a: unexpected patch strategy `join`"),
+        (r#"{"properties": {"a": {"x-kubernetes-patch-strategy": "merge,replace"}}}"#, "a: unexpected patch strategy"),
+        (
+            r#"{"properties": {"a": {"x-kubernetes-patch-merge-key": "b", "x-kubernetes-recommended-patch-merge-key": "a,b"}}}"#,
+            "a: the recommended merge keys `a,b` must be distinct, few, and start with the merge key `b`",
+        ),
+    ] {
+        let error = Patcher::from_json_schema("Thing", schema).unwrap_err();
+        assert!(said(&error).contains(wanted), "{schema}: {}", said(&error));
+    }
+    let (document, kind) = (r#"{"components": {"schemas": {}}}"#, r#"{"group": "", "version": "v1", "kind": "Pod"}"#);
+    let document = kube_unions::schema::OpenApi::parse(document).unwrap();
+    let error = Patcher::from_openapi(&document, &serde_json::from_str(kind).unwrap()).unwrap_err();
+    assert_eq!(error.to_string(), "the document does not describe the kind `Pod`");
+}
+
+#[test]
+fn depth_costs_no_stack() {
+    // As deep as the API server reads, on a stack of no great size.
+    const DEPTH: usize = 9_990;
+    let work = || {
+        let types = r##"{"$ref": "#/definitions/T", "definitions": {"T": {"type": "object", "properties": {
+            "m": {"$ref": "#/definitions/T"}, "v": {"type": "integer"},
+            "l": {"type": "array", "x-kubernetes-patch-strategy": "merge", "x-kubernetes-patch-merge-key": "k",
+                  "items": {"allOf": [{"$ref": "#/definitions/T"}], "properties": {"k": {"type": "string"}}}}}}}}"##;
+        let patcher = Patcher::from_json_schema("T", types).unwrap();
+        let maps = |leaf: &str| format!("{}{leaf}{}", r#"{"m":"#.repeat(DEPTH), "}".repeat(DEPTH));
+        let lists = |leaf: &str| format!("{}{leaf}{}", r#"{"k":"a","l":["#.repeat(DEPTH / 2), "]}".repeat(DEPTH / 2));
+        for nest in [&maps as &dyn Fn(&str) -> String, &lists] {
+            let (before, after) = (nest(r#"{"k":"a","v":1}"#), nest(r#"{"k":"a","v":2,"l":[{"k":"b","v":null}]}"#));
+            let (before, after) = (before.as_str(), after.as_str());
+            let patch = patcher.create_two_way(before, after).unwrap();
+            let result = patcher.apply(before, &*patch).unwrap();
+            assert_eq!(
+                result,
+                patcher
+                    .apply(after, "{}")
+                    .unwrap()
+                    .replace(",\"l\":[{\"k\":\"b\",\"v\":null}]", ",\"l\":[{\"k\":\"b\"}]")
+            );
+            let sides = ThreeWay { original: before, modified: after, current: before, conflicts: Conflicts::Refuse };
+            assert_eq!(patcher.create_three_way(&sides).unwrap(), patch);
+            patcher.compose(&[&*patch, &*patch]).unwrap();
+            patcher.apply("{}", before).unwrap();
+        }
+        let deeper = format!("{}1{}", r#"{"m":"#.repeat(10_001), "}".repeat(10_001));
+        let error = patcher.apply(&*deeper, "{}").unwrap_err();
+        assert!(said(&error).contains("nested deeper than 10000 levels"), "{}", said(&error));
+        // A reference is followed only as far as documents go.
+        let error = patcher.apply(&*maps("[1]"), &*maps("{\"$patch\": 1}")).unwrap_err();
+        assert!(matches!(&error, PatchError::Refused { path, .. } if path.segments().len() == DEPTH), "{error}");
+    };
+    std::thread::Builder::new().stack_size(256 * 1024).spawn(work).unwrap().join().unwrap();
+}
+
+#[test]
+fn a_million_items_are_no_trouble() {
+    let items = |value: usize| {
+        let all: Vec<String> = (0..1_000_000).map(|number| format!(r#"{{"port":{number},"to":"{value}"}}"#)).collect();
+        format!(r#"{{"spec":{{"ports":[{}]}}}}"#, all.join(","))
+    };
+    let (before, after) = (items(1), items(1).replace(r#"{"port":500000,"to":"1"}"#, r#"{"port":500000,"to":"2"}"#));
+    let patch = patcher().create_two_way(&*before, &*after).unwrap();
+    assert_eq!(patch.matches("\"to\"").count(), 1);
+    assert_eq!(patcher().apply(&*before, &*patch).unwrap(), after);
+}

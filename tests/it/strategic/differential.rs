@@ -1,0 +1,270 @@
+//! Our engine against Go's `strategicpatch`, on random schemas, objects and patches.
+//!
+//! Where the two differ, one of the rules by which they are meant to must be the cause: once what the rule is about is taken out
+//! of the documents, both agree.
+
+#![allow(clippy::print_stdout, reason = "how much was held against each other is the point")]
+
+mod explain;
+
+use super::generate::{self, Dice};
+use kube_unions::strategic::{Conflicts, Difference, PatchError, Patcher, ThreeWay};
+use proptest::strategy::{Strategy, ValueTree};
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+/// How many cases must agree in a run with the fixed seed.
+const CASES: usize = 120_000;
+
+/// Documents for one operation.
+#[derive(Clone, Debug)]
+struct Case {
+    op: Op,
+    schema: Value,
+    original: Value,
+    patch: Value,
+    modified: Value,
+    current: Value,
+    overwrite: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Op {
+    Apply,
+    TwoWay,
+    ThreeWay,
+}
+
+/// What became of a case.
+#[derive(Debug, PartialEq)]
+enum Answer {
+    Result(Value),
+    Error(String),
+    Panic,
+}
+
+impl Answer {
+    fn agrees(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Result(ours), Self::Result(theirs)) => ours == theirs,
+            (Self::Error(_), Self::Error(_)) => true,
+            _ => false,
+        }
+    }
+}
+
+impl Case {
+    fn random(dice: &mut Dice, schema: &Value) -> Self {
+        let op = [Op::Apply, Op::TwoWay, Op::ThreeWay][dice.below(3)];
+        let original = generate::object(dice, schema);
+        let mut case = Self {
+            op,
+            schema: schema.clone(),
+            original,
+            patch: json!({}),
+            modified: json!({}),
+            current: json!({}),
+            overwrite: dice.odds(500),
+        };
+        match op {
+            Op::Apply => case.patch = generate::patch(dice, schema, &case.original),
+            Op::TwoWay => case.modified = generate::changed(dice, schema, &case.original),
+            Op::ThreeWay => {
+                case.modified = generate::changed(dice, schema, &case.original);
+                case.current = generate::changed(dice, schema, &case.original);
+            }
+        }
+        case
+    }
+
+    fn request(&self) -> String {
+        let op = match self.op {
+            Op::Apply => "apply",
+            Op::TwoWay => "two-way",
+            Op::ThreeWay => "three-way",
+        };
+        json!({"op": op, "original": self.original, "patch": self.patch, "modified": self.modified,
+            "current": self.current, "overwrite": self.overwrite})
+        .to_string()
+    }
+
+    fn ours(&self, patcher: &Patcher) -> Answer {
+        let answer: Result<Value, PatchError> = match self.op {
+            Op::Apply => patcher.apply(&self.original, &self.patch),
+            Op::TwoWay => patcher.create_two_way(&self.original, &self.modified),
+            Op::ThreeWay => patcher.create_three_way(&ThreeWay {
+                original: &self.original,
+                modified: &self.modified,
+                current: &self.current,
+                conflicts: if self.overwrite { Conflicts::Overwrite } else { Conflicts::Refuse },
+            }),
+        };
+        answer.map_or_else(|error| Answer::Error(error.to_string()), Answer::Result)
+    }
+
+    /// Whether Go's package deletes from a set and adds to it in an order that it tosses for: what is deleted may be all that
+    /// the list had of another type.
+    fn depends_on_chance(&self) -> bool {
+        self.op == Op::Apply && self.patch.to_string().contains("$deleteFromPrimitiveList/")
+    }
+
+    fn same_documents(&self, other: &Self) -> bool {
+        let documents =
+            |case: &Self| [&case.original, &case.patch, &case.modified, &case.current].map(Value::to_string);
+        documents(self) == documents(other) && self.overwrite == other.overwrite
+    }
+}
+
+/// Go's package, in a process of its own.
+pub(super) struct Reference {
+    child: Child,
+    requests: BufWriter<ChildStdin>,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Reference {
+    /// Builds and starts it. `None`, with a word about it, where it is to be left out.
+    pub(super) fn start() -> Option<Self> {
+        if std::env::var("KUBE_UNIONS_DIFFERENTIAL").as_deref() == Ok("skip") {
+            println!("left out, since KUBE_UNIONS_DIFFERENTIAL=skip");
+            return None;
+        }
+        let program = build();
+        let mut child = Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let requests = BufWriter::new(child.stdin.take().unwrap());
+        let answers = BufReader::new(child.stdout.take().unwrap());
+        Some(Self { child, requests, answers })
+    }
+
+    fn ask(&mut self, schema: &Value, cases: &[Case]) -> Vec<Answer> {
+        let Self { requests, answers, .. } = self;
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                writeln!(requests, "{}", json!({"op": "schema", "schema": schema})).unwrap();
+                for case in cases {
+                    writeln!(requests, "{}", case.request()).unwrap();
+                }
+                requests.flush().unwrap();
+            });
+            cases.iter().map(|_| read(answers)).collect()
+        })
+    }
+}
+
+fn read(answers: &mut impl BufRead) -> Answer {
+    let mut line = String::new();
+    answers.read_line(&mut line).unwrap();
+    let mut answer: Value = serde_json::from_str(&line).unwrap();
+    match (answer["error"].as_str(), answer["panic"].as_str()) {
+        (_, Some(_)) => Answer::Panic,
+        (Some(error), None) => Answer::Error(error.to_owned()),
+        (None, None) => Answer::Result(answer["result"].take()),
+    }
+}
+
+impl Drop for Reference {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn build() -> PathBuf {
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("differential");
+    let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/differential");
+    let built = Command::new("go").arg("build").arg("-o").arg(&program).arg(".").current_dir(module).status();
+    match built {
+        Ok(status) if status.success() => program,
+        Ok(status) => panic!("tests/differential does not build ({status})"),
+        Err(error) => panic!(
+            "Go is needed to hold patches against its package ({error}); KUBE_UNIONS_DIFFERENTIAL=skip leaves this out"
+        ),
+    }
+}
+
+/// The rules by which a case differs, none if that was by chance: the one whose matter, or the ones whose matters, taken out leave nothing to differ in.
+fn explain(case: &Case, patcher: &Patcher, reference: &mut Reference) -> Option<Vec<Difference>> {
+    let agrees = |case: &Case, reference: &mut Reference| {
+        let theirs = reference.ask(&case.schema, std::slice::from_ref(case)).pop().unwrap();
+        case.ours(patcher).agrees(&theirs)
+    };
+    if case.depends_on_chance() && (0..20).any(|_| agrees(case, reference)) {
+        return Some(Vec::new());
+    }
+    for (rule, take_out) in explain::RULES {
+        let mut without = case.clone();
+        take_out(&mut without);
+        if !without.same_documents(case) && agrees(&without, reference) {
+            return Some(vec![rule]);
+        }
+    }
+    // Several rules at once, and of these only those that it takes.
+    let without = |left_in: &[Difference]| {
+        let mut without = case.clone();
+        // One of them may uncover what another is about.
+        for (rule, take_out) in explain::RULES.iter().chain(&explain::RULES) {
+            if !left_in.contains(rule) {
+                take_out(&mut without);
+            }
+        }
+        without
+    };
+    let mut left_in = Vec::new();
+    if !agrees(&without(&left_in), reference) {
+        return None;
+    }
+    for (rule, _) in explain::RULES {
+        left_in.push(rule);
+        if !agrees(&without(&left_in), reference) {
+            left_in.pop();
+        }
+    }
+    Some(explain::RULES.map(|(rule, _)| rule).into_iter().filter(|rule| !left_in.contains(rule)).collect())
+}
+
+#[test]
+fn patches_are_those_of_the_reference_but_where_a_rule_says_otherwise() {
+    let Some(mut reference) = Reference::start() else { return };
+    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
+    let seed = number("KUBE_UNIONS_DIFFERENTIAL_SEED").unwrap_or(1);
+    let wanted = number("KUBE_UNIONS_DIFFERENTIAL_CASES").map_or(CASES, |cases| usize::try_from(cases).unwrap());
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let mut runner = TestRunner::new_with_rng(Config::default(), TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
+    let seeds = proptest::num::u64::ANY;
+
+    let mut agreed = BTreeMap::<(Op, &str), usize>::new();
+    let mut differed = BTreeMap::<Vec<Difference>, usize>::new();
+    let mut faults = Vec::new();
+    while agreed.values().sum::<usize>() < wanted && faults.len() < 5 {
+        let mut dice = Dice(seeds.new_tree(&mut runner).unwrap().current());
+        let depth = dice.below(3);
+        let schema = generate::schema(&mut dice, depth);
+        let patcher = Patcher::from_json_schema("Kind", &schema.to_string()).unwrap();
+        let cases: Vec<Case> = (0..400).map(|_| Case::random(&mut dice, &schema)).collect();
+        let (theirs, ours) = std::thread::scope(|scope| {
+            let theirs = scope.spawn(|| reference.ask(&schema, &cases));
+            let ours: Vec<Answer> = cases.iter().map(|case| case.ours(&patcher)).collect();
+            (theirs.join().unwrap(), ours)
+        });
+        for (case, (ours, theirs)) in cases.iter().zip(ours.into_iter().zip(theirs)) {
+            if ours.agrees(&theirs) {
+                let what = if matches!(ours, Answer::Error(_)) { "error" } else { "result" };
+                *agreed.entry((case.op, what)).or_default() += 1;
+            } else if theirs == Answer::Panic && matches!(ours, Answer::Error(_)) {
+                *differed.entry(vec![Difference::NoPanics]).or_default() += 1;
+            } else if let Some(rules) = explain(case, &patcher, &mut reference) {
+                *differed.entry(rules).or_default() += 1;
+            } else {
+                faults.push(format!("{case:#?}\n ours: {ours:?}\ntheirs: {theirs:?}\n{}", case.request()));
+            }
+        }
+    }
+    println!("seed {seed}: {} cases agree: {agreed:?}", agreed.values().sum::<usize>());
+    println!("{} differ, by rule, none of which is chance: {differed:?}", differed.values().sum::<usize>());
+    assert!(faults.is_empty(), "{} cases differ and no rule says why:\n{}", faults.len(), faults.join("\n\n"));
+}

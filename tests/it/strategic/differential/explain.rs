@@ -1,0 +1,353 @@
+//! Takes out of a case what one of the rules is about, so that nothing else is left to differ in.
+
+#![allow(clippy::wildcard_enum_match_arm, reason = "JSON has no further kinds of values")]
+
+use super::{Case, Op};
+use crate::strategic::generate::{distinct, field, key, merges, strategy, text};
+use kube_unions::strategic::Difference;
+use serde_json::{Map, Value};
+
+/// Takes out of documents what a rule is about.
+type TakeOut = fn(&mut Case);
+
+/// For each rule a change of the documents after which the rule has nothing to say of them.
+pub(super) const RULES: [(Difference, TakeOut); 10] = [
+    (Difference::NoLeaks, |case| no_leaks(&case.schema.clone(), Some(&case.original), &mut case.patch)),
+    (Difference::NoPanics, |case| case.each(&mut sane)),
+    (Difference::AddedAndDeleted, |case| case.each(&mut |_, fields| added_and_deleted(fields))),
+    (Difference::NullDeleteList, |case| case.each(&mut |_, fields| null_delete_list(fields))),
+    (Difference::OrderWhereItChanged, |case| {
+        sets_sorted(&case.schema, &mut case.original);
+        sets_sorted(&case.schema, &mut case.current);
+    }),
+    (Difference::OrderAskedFor, |case| deleted_before(&case.schema.clone(), &mut case.original, &case.patch)),
+    (Difference::NothingLost, |case| case.each(&mut once)),
+    (Difference::UnchangedReplace, |case| {
+        unchanged_replaced(&case.schema, &mut case.original, &case.modified);
+        unchanged_replaced(&case.schema, &mut case.original, &case.current);
+        unchanged_replaced(&case.schema, &mut case.current, &case.modified);
+    }),
+    (Difference::NumbersAreOneType, |case| {
+        for document in [&mut case.original, &mut case.patch, &mut case.modified, &mut case.current] {
+            integers(document);
+        }
+    }),
+    (Difference::ConflictsOnlyLook, |case| {
+        if case.op != Op::ThreeWay {
+            return;
+        }
+        case.each(&mut sorted);
+        nothing_deleted(&case.schema, &case.original, &mut case.current);
+        case.each(&mut |_, fields| fields.retain(|_, value| value.as_array().is_none_or(|items| !items.is_empty())));
+    }),
+];
+
+impl Case {
+    /// Changes every object of every document, outermost first.
+    fn each(&mut self, change: &mut dyn FnMut(&Value, &mut Map<String, Value>)) {
+        let schema = self.schema.clone();
+        for document in [&mut self.original, &mut self.patch, &mut self.modified, &mut self.current] {
+            walk(&schema, document, change);
+        }
+    }
+}
+
+fn walk(schema: &Value, value: &mut Value, change: &mut dyn FnMut(&Value, &mut Map<String, Value>)) {
+    match value {
+        Value::Object(fields) => {
+            change(schema, fields);
+            fields.iter_mut().for_each(|(name, value)| walk(field(schema, name), value, change));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| walk(&schema["items"], item, change)),
+        _ => {}
+    }
+}
+
+/// The fields of an object that are lists, with the schema of each.
+fn lists<'v>(
+    schema: &'v Value,
+    fields: &'v mut Map<String, Value>,
+) -> impl Iterator<Item = (&'v Value, &'v mut Vec<Value>)> {
+    let list = |(name, value): (&'v String, &'v mut Value)| {
+        let name = name.rsplit('/').next().unwrap();
+        value.as_array_mut().map(|items| (field(schema, name), items))
+    };
+    fields.iter_mut().filter_map(list)
+}
+
+/// Odd directives, null items, keys that are no scalars and orders without items go.
+fn sane(schema: &Value, fields: &mut Map<String, Value>) {
+    let known = |name: &str| !schema["properties"].is_object() || !field(schema, name).is_null();
+    fields.retain(|name, value| match name.as_str() {
+        "$patch" => value == "replace" || value == "delete",
+        "$retainKeys" => value.is_array(),
+        _ if name.starts_with("$deleteFromPrimitiveList/") => {
+            value.is_null() || value.as_array().is_some_and(|items| items.iter().all(|item| !item.is_object()))
+        }
+        _ if name.starts_with("$setElementOrder/") => true,
+        _ => !name.starts_with('$') || known(name),
+    });
+    if let Some(Value::Array(keys)) = fields.get_mut("$retainKeys") {
+        keys.retain(Value::is_string);
+    }
+    for (schema, items) in lists(schema, fields) {
+        items.retain(|item| !item.is_null());
+        items.retain(|item| item["$patch"].is_null() || item["$patch"] == "replace" || item["$patch"] == "delete");
+        if let Some(key) = key(schema) {
+            items.retain(|item| !item[key].is_object() && !item[key].is_array() && item.get(key) != Some(&Value::Null));
+        }
+    }
+    let empty: Vec<String> = fields
+        .iter()
+        .filter_map(|(name, value)| {
+            let list = name.strip_prefix("$setElementOrder/")?;
+            let beside = fields.get(list).and_then(Value::as_array).is_some_and(|items| !items.is_empty());
+            (value.as_array().is_some_and(Vec::is_empty) && beside).then(|| name.clone())
+        })
+        .collect();
+    for name in &empty {
+        fields.shift_remove(name);
+    }
+    // Go's package takes an order for a list of objects without a key by their address, so to say.
+    let unkeyed: Vec<String> = fields
+        .iter()
+        .filter_map(|(name, value)| {
+            let list = name.strip_prefix("$setElementOrder/")?;
+            let of_objects = value.as_array().is_some_and(|items| items.iter().any(Value::is_object));
+            (of_objects && key(field(schema, list)).is_none()).then(|| name.clone())
+        })
+        .collect();
+    for name in &unkeyed {
+        fields.shift_remove(name);
+    }
+}
+
+fn added_and_deleted(fields: &mut Map<String, Value>) {
+    let names: Vec<String> = fields.keys().cloned().collect();
+    for name in names {
+        let Some(list) = name.strip_prefix("$deleteFromPrimitiveList/") else { continue };
+        let added = fields.get(list).and_then(Value::as_array).cloned().unwrap_or_default();
+        if let Some(Value::Array(gone)) = fields.get_mut(&name) {
+            gone.retain(|item| !added.contains(item));
+        }
+    }
+}
+
+fn null_delete_list(fields: &mut Map<String, Value>) {
+    fields.retain(|name, value| !name.starts_with("$deleteFromPrimitiveList/") || !value.is_null());
+}
+
+fn sets_sorted(schema: &Value, document: &mut Value) {
+    walk(schema, document, &mut |schema, fields| {
+        for (schema, items) in lists(schema, fields) {
+            if merges(schema) && items.iter().all(|item| !item.is_object()) {
+                items.sort_by_key(text);
+            }
+        }
+    });
+}
+
+fn once(schema: &Value, fields: &mut Map<String, Value>) {
+    for (schema, items) in lists(schema, fields) {
+        let objects = items.iter().any(Value::is_object);
+        if merges(schema) || key(schema).is_some() || !objects {
+            distinct(items, key(schema).filter(|_| objects));
+        }
+    }
+}
+
+/// Lists of scalars that are replaced are as Go's package leaves them when it looks for conflicts.
+fn sorted(schema: &Value, fields: &mut Map<String, Value>) {
+    for (schema, items) in lists(schema, fields) {
+        if !merges(schema) && items.iter().all(|item| !item.is_object() && !item.is_array()) {
+            items.sort_by_key(text);
+            distinct(items, None);
+        }
+    }
+}
+
+/// From sets nobody but the user deletes.
+fn nothing_deleted(schema: &Value, original: &Value, current: &mut Value) {
+    let (Value::Object(before), Value::Object(fields)) = (original, current) else { return };
+    for (name, now) in fields {
+        let schema = field(schema, name);
+        match (before.get(name), now) {
+            (Some(before @ Value::Object(_)), now) => nothing_deleted(schema, before, now),
+            (Some(Value::Array(before)), Value::Array(now)) if merges(schema) => match key(schema) {
+                None if before.iter().chain(&*now).all(|item| !item.is_object()) => {
+                    now.extend(before.iter().cloned());
+                    distinct(now, None);
+                    now.sort_by_key(text);
+                }
+                None => {}
+                Some(key) => {
+                    for item in now {
+                        if let Some(before) = before.iter().find(|before| before[key] == item[key]) {
+                            nothing_deleted(&schema["items"], before, item);
+                        }
+                    }
+                }
+            },
+            _ => {}
+        }
+    }
+}
+
+fn integers(value: &mut Value) {
+    match value {
+        Value::Object(fields) => fields.values_mut().for_each(integers),
+        Value::Array(items) => items.iter_mut().for_each(integers),
+        Value::Number(number) if number.is_f64() => *value = Value::from(7),
+        _ => {}
+    }
+}
+
+/// What the patch deletes from keyed lists is gone before.
+fn deleted_before(schema: &Value, live: &mut Value, patch: &Value) {
+    let (Value::Object(fields), Value::Object(said)) = (live, patch) else { return };
+    for (name, live) in fields {
+        let schema = field(schema, name);
+        match (&mut *live, said.get(name)) {
+            (Value::Array(items), Some(Value::Array(said))) => {
+                let Some(key) = key(schema) else { continue };
+                let deleted =
+                    |item: &Value| said.iter().any(|patch| patch["$patch"] == "delete" && patch[key] == item[key]);
+                items.retain(|item| !deleted(item));
+                for item in items {
+                    let id = item[key].clone();
+                    for patch in said.iter().filter(|patch| patch[key] == id) {
+                        deleted_before(&schema["items"], item, patch);
+                    }
+                }
+            }
+            (Value::Object(_), Some(said)) => deleted_before(schema, live, said),
+            _ => {}
+        }
+    }
+}
+
+/// Maps that are replaced and are already as they are wanted go from the live side, so that they are additions to both.
+fn unchanged_replaced(schema: &Value, live: &mut Value, wanted: &Value) {
+    let (Value::Object(fields), Value::Object(wanted)) = (live, wanted) else { return };
+    fields.retain(|name, value| {
+        let same = wanted.get(name) == Some(value);
+        !(same && value.is_object() && strategy(field(schema, name)).contains("replace"))
+    });
+    for (name, live) in fields {
+        let schema = field(schema, name);
+        match (live, wanted.get(name)) {
+            (live @ Value::Object(_), Some(wanted)) => unchanged_replaced(schema, live, wanted),
+            (Value::Array(items), Some(Value::Array(wanted))) => {
+                let Some(key) = key(schema) else { continue };
+                for item in items {
+                    if let Some(wanted) = wanted.iter().find(|wanted| wanted[key] == item[key]) {
+                        unchanged_replaced(&schema["items"], item, wanted);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What is stored as it is has no directives.
+fn no_leaks(schema: &Value, live: Option<&Value>, patch: &mut Value) {
+    let Some(said) = patch.as_object_mut() else { return };
+    if let Some(whole) = said.get("$patch").cloned() {
+        if whole == "replace" {
+            said.values_mut().for_each(|value| settle(value, false));
+            said.retain(|name, value| name == "$patch" || !(is_directive(name) || gone(value)));
+        }
+        return;
+    }
+    let retained = said.get("$retainKeys").and_then(Value::as_array).cloned();
+    let names: Vec<String> = said.keys().filter(|name| !is_directive(name)).cloned().collect();
+    for name in names {
+        let cleared = retained.as_ref().is_some_and(|keys| !keys.contains(&Value::from(name.as_str())));
+        let live = live.and_then(|live| live.get(&name)).filter(|_| !cleared);
+        let inner = field(schema, &name);
+        let value = said.get_mut(&name).unwrap();
+        match (live, &mut *value) {
+            (Some(Value::Object(_)), Value::Object(_)) if !strategy(inner).contains("replace") => {
+                no_leaks(inner, live, value);
+            }
+            (Some(Value::Object(_)), Value::Object(fields)) => {
+                let deletes = fields.get("$patch").is_some_and(|whole| whole == "delete");
+                settle(value, false);
+                if deletes {
+                    *value = Value::Object(Map::new());
+                }
+            }
+            (Some(Value::Array(there)), Value::Array(items)) if merges(inner) && key(inner).is_some() => {
+                let key = key(inner).unwrap();
+                let replaces = items.iter().any(|item| item["$patch"] == "replace");
+                let deleted: Vec<Value> =
+                    items.iter().filter(|item| item["$patch"] == "delete").map(|item| item[key].clone()).collect();
+                let mut added: Vec<Value> = Vec::new();
+                for item in items.iter_mut().filter(|item| item["$patch"].is_null()) {
+                    let old = there.iter().find(|old| old[key] == item[key] && !deleted.contains(&old[key]));
+                    if replaces {
+                        settle(item, false);
+                    } else if old.is_some() {
+                        no_leaks(&inner["items"], old, item);
+                    } else if let Some(first) = added.iter().find(|first| first[key] == item[key]) {
+                        no_leaks(&inner["items"], Some(first), item);
+                    } else {
+                        settle(item, true);
+                        added.push(item.clone());
+                    }
+                }
+            }
+            (Some(Value::Array(_)), Value::Array(items)) => {
+                if !merges(inner) {
+                    for item in items.iter_mut() {
+                        settle(item, false);
+                    }
+                    items.retain(|item| !gone(item));
+                }
+            }
+            _ => {
+                let was_null = value.is_null();
+                settle(value, true);
+                if gone(value) && !was_null {
+                    said.shift_remove(&name);
+                }
+            }
+        }
+    }
+}
+
+fn is_directive(name: &str) -> bool {
+    ["$patch", "$retainKeys"].contains(&name)
+        || name.starts_with("$setElementOrder/")
+        || name.starts_with("$deleteFromPrimitiveList/")
+}
+
+/// What marks a value that a directive takes away.
+fn gone(value: &Value) -> bool {
+    value.as_object().is_some_and(|fields| fields.contains_key("\u{0}gone"))
+}
+
+/// Follows the directives in a value, and takes them out.
+fn settle(value: &mut Value, fresh: bool) {
+    match value {
+        Value::Object(fields) => {
+            let whole = fields.get("$patch").cloned();
+            if whole.as_ref().is_some_and(|whole| whole == "delete") {
+                *value = serde_json::json!({"\u{0}gone": true});
+                return;
+            }
+            let fresh = fresh && whole.is_none();
+            fields.retain(|name, value| !(is_directive(name) || fresh && value.is_null()));
+            fields.values_mut().for_each(|value| settle(value, fresh));
+            fields.retain(|_, value| !gone(value));
+        }
+        Value::Array(items) => {
+            items.retain(|item| item.get("$patch").is_none());
+            for item in items.iter_mut() {
+                settle(item, fresh);
+            }
+        }
+        _ => {}
+    }
+}

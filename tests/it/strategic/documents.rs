@@ -1,0 +1,78 @@
+//! Documents keep what was written: numbers, the order of keys.
+
+use kube_unions::strategic::Patcher;
+use proptest::prelude::*;
+use serde_json::Value;
+
+fn open() -> Patcher {
+    Patcher::from_json_schema("Thing", "{}").unwrap()
+}
+
+#[test]
+fn numbers_and_the_order_of_keys_stay_as_they_were_written() {
+    let text =
+        r#"{"z":123456789012345678901234567890,"a":1.10,"m":{"y":1e400,"b":-0.0,"é\n":[0.1000000000000000055,1E+2]}}"#;
+    assert_eq!(open().apply(text, "{}").unwrap(), text);
+    let patched = open().apply(text, r#"{"new": 2.50, "m": {"b": null, "more": 18446744073709551616}}"#).unwrap();
+    let wanted = r#"{"z":123456789012345678901234567890,"a":1.10,"m":{"y":1e400,"é\n":[0.1000000000000000055,1E+2],"more":18446744073709551616},"new":2.50}"#;
+    assert_eq!(patched, wanted);
+}
+
+#[test]
+fn numbers_beyond_64_bits_are_told_apart() {
+    let patch = open()
+        .create_two_way(r#"{"a":18446744073709551616,"b":1.10}"#, r#"{"a":18446744073709551617,"b":1.1}"#)
+        .unwrap();
+    assert_eq!(patch, r#"{"a":18446744073709551617}"#);
+}
+
+fn json() -> impl Strategy<Value = Value> {
+    let scalar = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        any::<String>().prop_map(Value::from),
+    ];
+    scalar.prop_recursive(4, 32, 5, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+            prop::collection::vec((any::<String>(), inner), 0..5).prop_map(|entries| entries.into_iter().collect()),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn text_is_read_and_written_as_serde_json_does(value in json(), pretty: bool) {
+        let value = serde_json::json!({ "value": value });
+        let text = if pretty { serde_json::to_string_pretty(&value).unwrap() } else { value.to_string() };
+        let written = open().apply(&*text, "{}").unwrap();
+        prop_assert_eq!(&written, &value.to_string());
+        prop_assert_eq!(open().apply(&value, &Value::Null).unwrap(), value);
+    }
+
+    #[test]
+    fn what_serde_json_refuses_is_refused(value in json(), at: prop::sample::Index, with in "[\\[\\]{}:,\"\\\\u0-9a-z.eE+ \u{0}-]{0,2}") {
+        let mut text = serde_json::json!({ "value": value }).to_string();
+        let mut from = at.index(text.len());
+        while !text.is_char_boundary(from) {
+            from -= 1;
+        }
+        let to = from + text[from..].chars().next().map_or(0, char::len_utf8);
+        text.replace_range(from..to, &with);
+        let theirs = serde_json::from_str::<Value>(&text);
+        // Numbers that no machine holds are none of our business.
+        prop_assume!(!theirs.as_ref().is_err_and(|error| error.to_string().contains("out of range")));
+        match (theirs, open().apply(&*text, "{}")) {
+            (Ok(Value::Object(theirs)), Ok(ours)) => {
+                prop_assert_eq!(serde_json::from_str::<Value>(&ours).unwrap(), Value::Object(theirs));
+            }
+            (Ok(Value::Null), Ok(ours)) => prop_assert_eq!(ours, "{}"),
+            (Ok(_) | Err(_), Err(_)) => {}
+            (theirs, ours) => prop_assert!(false, "{text}: {theirs:?} {ours:?}"),
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Lists whose items are told apart by several keys.
+
+use kube_unions::strategic::Patcher;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+/// Ports by `port`, and by `protocol` and `zone` where these are needed.
+fn ports(default: bool) -> Patcher {
+    let protocol = if default { json!({"type": "string", "default": "TCP"}) } else { json!({"type": "string"}) };
+    let schema = json!({"type": "object", "properties": {"ports": {"type": "array",
+        "items": {"type": "object", "required": ["port"], "properties": {"port": {"type": "integer"}, "protocol": protocol,
+            "zone": {"type": "string"}, "to": {"type": "integer"}}},
+        "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["port", "protocol", "zone"]}}});
+    Patcher::from_json_schema("Service", &schema.to_string()).unwrap()
+}
+
+fn list(items: &Value) -> Value {
+    json!({ "ports": items })
+}
+
+const ALL: [&str; 3] = ["port", "protocol", "zone"];
+
+#[test]
+fn changing_one_of_two_ports_that_differ_by_protocol_leaves_the_other() {
+    let before = list(&json!([{"port": 53, "protocol": "TCP", "to": 1}, {"port": 53, "protocol": "UDP", "to": 1}]));
+    let after = list(&json!([{"port": 53, "protocol": "TCP", "to": 1}, {"port": 53, "protocol": "UDP", "to": 2}]));
+    let patch = ports(true).create_two_way(&before, &after).unwrap();
+    assert_eq!(
+        patch,
+        json!({"ports": [{"$patchMergeKey": ALL, "port": 53, "protocol": "UDP", "to": 2}],
+            "$setElementOrder/ports": [{"port": 53, "protocol": "TCP"}, {"port": 53, "protocol": "UDP"}]})
+    );
+    assert_eq!(ports(true).apply(&before, &patch).unwrap(), after);
+}
+
+#[test]
+fn a_key_that_the_schema_fills_in_is_the_same_whether_it_is_there_or_not() {
+    let live = list(&json!([{"port": 80, "protocol": "TCP", "to": 1}, {"port": 80, "protocol": "UDP", "to": 1}]));
+    let wanted = list(&json!([{"port": 80, "to": 2}, {"port": 80, "protocol": "UDP", "to": 1}]));
+    let patch = ports(true).create_two_way(&live, &wanted).unwrap();
+    let result = ports(true).apply(&live, &patch).unwrap();
+    assert_eq!(result["ports"][0], json!({"port": 80, "protocol": "TCP", "to": 2}), "{patch}");
+    assert_eq!(ports(true).create_two_way(&live, &result).unwrap()["ports"][0]["to"], 2);
+}
+
+#[test]
+fn directives_that_make_no_sense_are_refused() {
+    let live = list(&json!([{"port": 1}, {"port": 1, "protocol": "UDP"}, {"port": 1, "protocol": "UDP", "zone": "a"}]));
+    for (items, wanted) in [
+        (json!([{"$patchMergeKey": [], "port": 1}]), "must be a non-empty list of distinct strings"),
+        (json!([{"$patchMergeKey": ["port", "port"], "port": 1}]), "must be a non-empty list of distinct strings"),
+        (json!([{"$patchMergeKey": "port", "port": 1}]), "must be a non-empty list of distinct strings"),
+        (json!([{"$patchMergeKey": ["protocol"], "port": 1}]), "must contain the merge key `port`"),
+        (json!([{"$patchMergeKey": ["port", "to"], "port": 1}]), "contains `to`, which is no merge key of the list"),
+        (json!([{"$patchMergeKey": ["port"], "port": null}]), "without the merge key `port`"),
+        (
+            json!([{"$patchMergeKey": ["port"], "port": 5}, {"port": 6}]),
+            "must be in every item of the list, or in none",
+        ),
+        (json!([{"$patchMergeKey": ["port"], "port": 1, "to": 1}]), "matches more than one item"),
+        (
+            json!([{"$patchMergeKey": ["port", "zone"], "port": 1, "zone": null}]),
+            "two items of the list have the same merge keys",
+        ),
+        (
+            json!([{"$patchMergeKey": ["port", "protocol"], "port": 7, "protocol": null}]),
+            "no item of the list that fits has it",
+        ),
+        (
+            json!([{"$patchMergeKey": ALL, "$patch": "delete", "port": 1, "zone": null}]),
+            "null in an item that is deleted",
+        ),
+        (
+            json!([{"$patchMergeKey": ["port", "protocol"], "port": 2}, {"$patchMergeKey": ALL, "port": 1, "protocol": null}]),
+            "two items of the list have the same merge keys",
+        ),
+    ] {
+        match ports(false).apply(&live, &list(&items)) {
+            Err(error) => assert!(!wanted.is_empty() && error.to_string().contains(wanted), "{items}: {error}"),
+            Ok(result) => assert!(wanted.is_empty(), "{items} gives {result}"),
+        }
+    }
+}
+
+#[test]
+fn of_several_items_that_fit_a_key_is_taken_from_the_first_unless_that_is_too_loose() {
+    let live = list(&json!([{"port": 1, "protocol": "A"}, {"port": 1, "protocol": "B"}]));
+    let patch = list(&json!([{"$patchMergeKey": ["port", "protocol"], "port": 1, "protocol": null}]));
+    let result = ports(false).apply(&live, &patch).unwrap();
+    assert_eq!(result, list(&json!([{"port": 1}, {"port": 1, "protocol": "B"}])));
+    let error = ports(false).strict().apply(&live, &patch).unwrap_err();
+    assert!(error.to_string().contains("matches more than one"), "{error}");
+}
+
+#[test]
+fn an_order_with_the_default_key_alone_stands_for_every_item_that_has_it() {
+    let live = list(&json!([{"port": 1}, {"port": 2, "protocol": "A"}, {"port": 2, "protocol": "B"}]));
+    let patch = json!({"$setElementOrder/ports": [{"port": 2}, {"port": 1}]});
+    let result = ports(false).apply(&live, &patch).unwrap();
+    assert_eq!(result, list(&json!([{"port": 2, "protocol": "A"}, {"port": 2, "protocol": "B"}, {"port": 1}])));
+}
+
+fn random() -> impl Strategy<Value = Value> {
+    let key = |values: &'static [&'static str]| prop::option::of(prop::sample::select(values));
+    let port = (0..3_u8, key(&["TCP", "UDP"]), key(&["a", "b"]), 0..3_u8).prop_map(|(port, protocol, zone, to)| {
+        let mut item = json!({"port": port, "to": to});
+        if let Some(protocol) = protocol {
+            item["protocol"] = json!(protocol);
+        }
+        if let Some(zone) = zone {
+            item["zone"] = json!(zone);
+        }
+        item
+    });
+    prop::collection::vec(port, 0..8).prop_map(|mut ports| {
+        let mut seen = Vec::new();
+        ports.retain(|port| {
+            let keys = ALL.map(|key| port[key].clone());
+            let new = !seen.contains(&keys);
+            seen.push(keys);
+            new
+        });
+        list(&Value::Array(ports))
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4_000))]
+
+    #[test]
+    fn applying_the_patch_from_one_list_to_another_gives_the_other(before in random(), after in random()) {
+        let patch = ports(false).create_two_way(&before, &after).unwrap();
+        let result = ports(false).apply(&before, &patch).map_err(|error| TestCaseError::fail(format!("{error}: {patch}")))?;
+        prop_assert_eq!(result, after, "{} by {}", before, patch);
+        let strict = ports(false).strict().apply(&before, &patch);
+        prop_assert!(strict.is_ok(), "what is created leaves nothing to chance: {patch}");
+    }
+}

@@ -1,0 +1,199 @@
+//! What holds for every schema, object and patch.
+
+#![allow(clippy::wildcard_enum_match_arm, reason = "JSON has no further kinds of values")]
+
+use super::generate::{self, Dice, field, key, merges};
+use kube_unions::strategic::{Conflicts, PatchError, Patcher, ThreeWay};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+/// Without what no patch can say: nulls, which delete, and items that nothing tells apart.
+fn plain(schema: &Value, value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, value| !value.is_null());
+            fields.iter_mut().for_each(|(name, value)| plain(field(schema, name), value));
+            let odd = |schema: &Value, value: &Value| {
+                let wanted = schema["type"].as_str().unwrap_or_default();
+                (value.is_object() && wanted != "object") || (value.is_array() && wanted != "array")
+            };
+            let described = schema["properties"].is_object() || schema["additionalProperties"].is_object();
+            fields.retain(|name, value| !described || !odd(field(schema, name), value));
+        }
+        Value::Array(items) => {
+            items.retain(|item| !item.is_null());
+            for item in items.iter_mut() {
+                plain(&schema["items"], item);
+            }
+            if merges(schema) {
+                let objects = schema["items"]["type"] == "object";
+                items.retain(|item| item.is_object() == objects);
+                if let Some(key) = key(schema) {
+                    items.retain(|item| item[key].is_string() || item[key].is_number());
+                } else if objects {
+                    items.clear();
+                }
+                if !objects {
+                    let of_numbers = schema["items"]["type"] == "integer";
+                    items.retain(|item| if of_numbers { item.is_number() } else { item.is_string() });
+                }
+                generate::distinct(items, key(schema));
+            }
+        }
+        _ => {}
+    }
+}
+
+struct World {
+    schema: Value,
+    patcher: Patcher,
+    dice: Dice,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let mut dice = Dice(seed);
+        let depth = dice.below(3);
+        let schema = generate::schema(&mut dice, depth);
+        let patcher = Patcher::from_json_schema("Kind", &schema.to_string()).unwrap();
+        Self { schema, patcher, dice }
+    }
+
+    fn object(&mut self) -> Value {
+        let mut object = generate::object(&mut self.dice, &self.schema);
+        plain(&self.schema, &mut object);
+        object
+    }
+
+    fn changed(&mut self, before: &Value) -> Value {
+        let mut after = generate::changed(&mut self.dice, &self.schema, before);
+        plain(&self.schema, &mut after);
+        after
+    }
+}
+
+/// Lists that merge, in one order.
+fn sorted(schema: &Value, value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            fields.iter().map(|(name, value)| (name.clone(), sorted(field(schema, name), value))).collect()
+        }
+        Value::Array(items) => {
+            let mut items: Vec<Value> = items.iter().map(|item| sorted(&schema["items"], item)).collect();
+            if merges(schema) {
+                items.sort_by_key(|item| key(schema).map_or_else(|| item.to_string(), |key| item[key].to_string()));
+            }
+            Value::Array(items)
+        }
+        other => other.clone(),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(3_000))]
+
+    #[test]
+    fn applying_the_patch_from_one_object_to_another_gives_the_other(seed: u64) {
+        let mut world = World::new(seed);
+        let before = world.object();
+        let after = world.changed(&before);
+        let patch = world.patcher.create_two_way(&before, &after).unwrap();
+        prop_assert_eq!(&world.patcher.apply(&before, &patch).unwrap(), &after, "{} by {}", before, patch);
+        prop_assert_eq!(world.patcher.create_two_way(&after, &after).unwrap(), json!({}));
+        // As text it is the same, and two patches are as far as numbers go.
+        let text = world.patcher.apply(&*before.to_string(), &*patch.to_string()).unwrap();
+        prop_assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), after);
+    }
+
+    #[test]
+    fn where_nobody_else_changed_anything_three_ways_are_two(seed: u64, refuse: bool) {
+        let mut world = World::new(seed);
+        let before = world.object();
+        let after = generate::changed(&mut world.dice, &world.schema, &before);
+        let conflicts = if refuse { Conflicts::Refuse } else { Conflicts::Overwrite };
+        let patcher = &world.patcher;
+        let three = patcher.create_three_way(&ThreeWay { original: &before, modified: &after, current: &before, conflicts });
+        match (patcher.create_two_way(&before, &after), three) {
+            (Ok(two), Ok(three)) => prop_assert_eq!(two, three),
+            (Err(two), Err(three)) => prop_assert_eq!(two.to_string(), three.to_string()),
+            (two, three) => prop_assert!(false, "{two:?} {three:?}"),
+        }
+    }
+
+    #[test]
+    fn three_ways_keep_what_others_added_and_make_the_users_changes(seed: u64) {
+        let mut world = World::new(seed);
+        let original = world.object();
+        let modified = world.changed(&original);
+        let current = world.changed(&original);
+        let sides = ThreeWay { original: &original, modified: &modified, current: &current, conflicts: Conflicts::Overwrite };
+        let Ok(patch) = world.patcher.create_three_way(&sides) else { return Ok(()) };
+        let Ok(after) = world.patcher.apply(&current, &patch) else { return Ok(()) };
+        let again = ThreeWay { original: &modified, current: &after, ..sides };
+        let again = world.patcher.create_three_way(&again).unwrap();
+        let settled = world.patcher.apply(&after, &again).unwrap();
+        prop_assert_eq!(settled, after, "applying the same again changes nothing: {}", again);
+    }
+
+    #[test]
+    fn a_composed_patch_does_what_its_parts_do(seed: u64) {
+        let mut world = World::new(seed);
+        let first = world.object();
+        let second = world.changed(&first);
+        let third = world.changed(&second);
+        let fourth = world.changed(&third);
+        let patch = |from: &Value, to: &Value| world.patcher.create_two_way(from, to).unwrap();
+        let patches = [patch(&first, &second), patch(&second, &third), patch(&third, &fourth)];
+        // An order is the one thing that a composed patch may ask for in vain: for a list that is empty, or was none before.
+        let applied_to = |patch: &Value| match world.patcher.apply(&first, patch) {
+            Err(error) if !error.to_string().contains("no elements") && !error.to_string().contains("needs a list") => Err(TestCaseError::fail(format!("{error}: {patch}"))),
+            result => Ok(result),
+        };
+        if let Ok(both) = world.patcher.compose(&[&patches[0], &patches[1]])
+            && let Ok(applied) = applied_to(&both)?
+        {
+            prop_assert_eq!(sorted(&world.schema, &applied), sorted(&world.schema, &third), "{} by {}", first, both);
+            let right = world.patcher.compose(&[&patches[1], &patches[2]]);
+            let left = world.patcher.compose(&[&both, &patches[2]]);
+            let right = right.and_then(|right| world.patcher.compose(&[&patches[0], &right]));
+            if let (Ok(left), Ok(right)) = (left, right)
+                && let (Ok(left), Ok(right)) = (applied_to(&left)?, applied_to(&right)?)
+            {
+                prop_assert_eq!(sorted(&world.schema, &left), sorted(&world.schema, &right), "composing is associative");
+            }
+        }
+    }
+
+    #[test]
+    fn any_patch_gives_a_result_without_directives_or_an_error(seed: u64) {
+        let mut dice = Dice(seed);
+        let schema = generate::schema(&mut dice, 2);
+        let patcher = Patcher::from_json_schema("Kind", &schema.to_string()).unwrap();
+        let object = generate::object(&mut dice, &schema);
+        let (one, other) = (generate::patch(&mut dice, &schema, &object), generate::patch(&mut dice, &schema, &object));
+        let result: Result<Value, PatchError> = patcher.apply(&object, &one);
+        if let Ok(result) = result {
+            let text = result.to_string();
+            for directive in ["$patch", "$retainKeys", "$setElementOrder/", "$deleteFromPrimitiveList/"] {
+                prop_assert!(!text.contains(directive), "{text}");
+            }
+        }
+        let _: Result<Value, PatchError> = patcher.compose(&[&one, &other]);
+        let _: Result<Value, PatchError> = patcher.create_two_way(&one, &other);
+    }
+}
+
+#[test]
+fn most_patches_can_be_composed() {
+    let mut composed = 0;
+    for seed in 0..500 {
+        let mut world = World::new(seed);
+        let first = world.object();
+        let second = world.changed(&first);
+        let third = world.changed(&second);
+        let one = world.patcher.create_two_way(&first, &second).unwrap();
+        let other = world.patcher.create_two_way(&second, &third).unwrap();
+        composed += usize::from(world.patcher.compose(&[&one, &other]).is_ok());
+    }
+    assert!(composed > 250, "only {composed} of 500");
+}
