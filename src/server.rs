@@ -151,7 +151,7 @@ impl Default for Timeouts {
 #[non_exhaustive]
 pub enum ServerError {
     /// An address cannot be listened on.
-    #[error("cannot listen on `{address}`")]
+    #[error("cannot listen on `{address}`: {source}; give another address by --bind or --ops-bind")]
     Bind {
         /// As configured.
         address: SocketAddr,

@@ -15,9 +15,19 @@ pub(super) fn note(line: impl Display) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
-/// Says on standard error why a command failed.
+/// Says on standard error why a command failed: the error and its causes, each once, since many a library's message repeats its
+/// source.
 pub fn report(error: &anyhow::Error) {
-    note(format_args!("{} {error:#}", Paint::of(&io::stderr()).error("error:")));
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string).filter(|cause| !cause.is_empty()) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
+    }
+    note(format_args!("{} {text}", Paint::of(&io::stderr()).error("error:")));
 }
 
 /// Whether an error is only that the reader of standard output went away.

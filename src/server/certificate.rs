@@ -89,7 +89,9 @@ pub enum CertificateError {
         path: PathBuf,
     },
     /// Chain and key cannot be used together.
-    #[error("the certificate and its key cannot be used together")]
+    #[error(
+        "the certificate and its key cannot be used together; tls.key must belong to the first certificate in tls.crt"
+    )]
     Pair(#[source] rustls::Error),
     /// The clients' CA cannot be used.
     #[error("the clients' CA cannot be used")]

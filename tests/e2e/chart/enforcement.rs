@@ -280,3 +280,33 @@ fn switched_off_objects_may_go_invalid_and_switched_on_again_they_are_repaired_a
     assert_eq!(wrong, [] as [String; 0], "a write was blocked");
     say(&format!("four rollouts: {times} writes meanwhile, none failed"));
 }
+
+#[test]
+fn without_its_rights_it_waits_and_says_which_it_needs_and_with_them_it_registers() {
+    let Some(release) = Release::new() else { return };
+    release.install_on_loopback(&json!({"replicas": 1}));
+    release.kubectl.run(&["delete", "clusterrolebinding", "kube-unions", "kube-unions-registration"]).accepted();
+    release.kubectl.run(&["-n", RELEASE, "delete", "rolebinding", "kube-unions"]).accepted();
+    let mut pods = Pods::unready(&release);
+    for missing in [
+        "cannot list resource \\\"customresourcedefinitions\\\"",
+        "cannot list resource \\\"uniondeclarations\\\"",
+        "cannot get resource \\\"secrets\\\"",
+    ] {
+        let said = || pods.logs().iter().all(|log| log.contains(missing));
+        assert!(eventually(SETTLED, said), "{missing}\n{}", pods.logs().join("\n\n"));
+    }
+
+    // An upgrade to the same chart puts right what somebody has deleted.
+    let start = Instant::now();
+    release.set("replicas=1");
+    pods.found();
+    release.wait_for_entries(&["declarations.kube-unions.dev"], &pods);
+    say(&format!("registered {:?} after the rights were given", start.elapsed()));
+    for reason in ["customresourcedefinitions", "secrets"] {
+        let log = &pods.logs()[0];
+        let said = log.lines().filter(|line| line.contains("forbidden") && line.contains(reason)).count();
+        assert_eq!(said, 1, "each reason is said once\n{log}");
+    }
+    pods.stop();
+}

@@ -49,13 +49,15 @@ pub(super) struct Pod {
 impl<'r> Pods<'r> {
     /// As many as the Deployment asks for, all started at once. Ready, and found by the Service.
     pub(super) fn start(release: &'r Release) -> Self {
-        let mut pods = Self {
-            release,
-            balancer: Balancer::start(),
-            running: Vec::new(),
-            started: 0,
-            workspace: Workspace::new("pods"),
-        };
+        let mut pods = Self::unready(release);
+        pods.found();
+        pods
+    }
+
+    /// The same, as long as they listen: they need not become ready.
+    pub(super) fn unready(release: &'r Release) -> Self {
+        let (balancer, workspace) = (Balancer::start(), Workspace::new("pods"));
+        let mut pods = Self { release, balancer, running: Vec::new(), started: 0, workspace };
         let replicas = pods.deployment()["spec"]["replicas"].as_u64().unwrap();
         let new: Vec<Process> = (0..replicas).map(|_| pods.launch()).collect();
         // All of them run before one is waited for.
@@ -65,6 +67,18 @@ impl<'r> Pods<'r> {
         pods
     }
 
+    /// Waits until each is ready, and found by the Service.
+    pub(super) fn found(&mut self) {
+        let Self { balancer, running, .. } = self;
+        for Pod { process, backend } in running {
+            let found = eventually(SETTLED, || {
+                process.assert_running();
+                balancer.has(backend.port)
+            });
+            assert!(found, "it never became ready:\n{}", process.log());
+        }
+    }
+
     /// What a rolling update does to them after the Deployment has changed: one more, and then one less, until all are new.
     pub(super) fn roll_out(&mut self) {
         let old = std::mem::take(&mut self.running);
@@ -72,6 +86,7 @@ impl<'r> Pods<'r> {
         for mut pod in old {
             let new = self.launch();
             self.join(new);
+            self.found();
             pod.process.terminate();
             leaving.push(pod);
         }
@@ -132,7 +147,7 @@ impl<'r> Pods<'r> {
         Process::start(&binary().unwrap(), &args, &[], &log)
     }
 
-    /// Waits until the Service finds it.
+    /// Waits until it listens, and has the Service look after it.
     fn join(&mut self, mut process: Process) {
         let ports = for_some(SETTLED, || {
             process.assert_running();
@@ -141,11 +156,6 @@ impl<'r> Pods<'r> {
         let [port, ops_port] = ports.unwrap_or_else(|| panic!("it never listened:\n{}", process.log()));
         let backend = Backend { port, ops_port };
         self.balancer.add(backend);
-        let found = eventually(SETTLED, || {
-            process.assert_running();
-            self.balancer.has(port)
-        });
-        assert!(found, "it never became ready:\n{}", process.log());
         self.running.push(Pod { process, backend });
     }
 

@@ -41,9 +41,11 @@ spec:
 
 fn command(directory: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(BINARY);
+    command.args(["serve", "--log-format", "json"]).args(arguments);
+    if !arguments.contains(&"--ops-bind") {
+        command.args(["--ops-bind", "127.0.0.1:0"]);
+    }
     command
-        .args(["serve", "--ops-bind", "127.0.0.1:0", "--log-format", "json"])
-        .args(arguments)
         .env("TMPDIR", directory)
         .env("HOME", directory)
         .env_remove("KUBECONFIG")
@@ -199,8 +201,26 @@ fn where_it_cannot_start_it_says_why() {
     std::fs::create_dir(format!("{three}/tls.key")).unwrap();
     let kubeconfig = directory.path().join("missing").display().to_string();
     let agreed = ["--kubeconfig", &kubeconfig, "--tls-secret"];
-    let rows: [(&[&str], &str); 13] = [
-        (&["--from", from, "--tls-cert-dir", &one], "the certificate and its key cannot be used together"),
+    let unknown = unreachable_cluster(directory.path(), "unknown", "https://127.0.0.1:1");
+    std::fs::write(
+        &unknown,
+        std::fs::read_to_string(&unknown).unwrap().replace("current-context: c", "current-context: d"),
+    )
+    .unwrap();
+    let no_address = unreachable_cluster(directory.path(), "no-address", "no address");
+    let rows: [(&[&str], &str); 24] = [
+        (&[signed, "--from", from, "--ops-bind", &address], "; give another address by --bind or --ops-bind"),
+        (&[signed, "--from", from, "--bind", "10250"], "invalid value '10250' for '--bind <ADDRESS>'"),
+        (&[signed, "--from", from, "--shutdown-delay", "soon"], "`soon` is no duration; write for instance 10s"),
+        (&[signed, "--from", from, "--service", "a/b"], "cannot be used with"),
+        (&[signed, "--from", from, "--register"], "cannot be used with"),
+        (&[signed, "--from", from, "--exclude-namespace", "a"], "cannot be used with"),
+        (&["--from", from, "--tls-cert-dir", &two, "--inject-ca-from", "a/b"], "cannot be used with"),
+        (&[signed, "--register"], "--service <NAMESPACE/NAME[:PORT]>"),
+        (&[signed, "--exclude-namespace", "a"], "--service <NAMESPACE/NAME[:PORT]>"),
+        (&[signed, "--kubeconfig", &unknown], "failed to load current context: d"),
+        (&[signed, "--kubeconfig", &no_address], "failed to parse cluster url"),
+        (&["--from", from, "--tls-cert-dir", &one], "tls.key must belong to the first certificate in tls.crt"),
         (&["--from", from, "--tls-cert-dir", &three], "three/tls.key`"),
         (&["--from", from, "--tls-cert-dir", &missing], "missing/tls.crt`"),
         (&[&agreed[..], &["a"]].concat(), "--service <NAMESPACE/NAME[:PORT]>"),
@@ -219,7 +239,64 @@ fn where_it_cannot_start_it_says_why() {
         let stderr = String::from_utf8(stderr).unwrap();
         assert_eq!(status.code(), Some(2), "{arguments:?}: {stderr}");
         assert!(stderr.contains(says), "{arguments:?}: {stderr}");
+        let first = stderr.lines().next().unwrap();
+        assert!(first.starts_with("error: "), "{arguments:?}: {stderr}");
+        let reasons: Vec<&str> = first.split(": ").collect();
+        let twice = (1..reasons.len()).find(|&at| reasons[..at].contains(&reasons[at]));
+        assert_eq!(twice, None, "each reason is said once: {first}");
     }
+}
+
+/// A kubeconfig whose cluster is at `server`.
+fn unreachable_cluster(directory: &Path, name: &str, server: &str) -> String {
+    let path = directory.join(name);
+    let text = format!(
+        "\
+apiVersion: v1
+kind: Config
+clusters: [{{name: c, cluster: {{server: '{server}'}}}}]
+users: [{{name: c, user: {{token: t}}}}]
+contexts: [{{name: c, context: {{cluster: c, user: c}}}}]
+current-context: c
+"
+    );
+    std::fs::write(&path, text).unwrap();
+    path.display().to_string()
+}
+
+/// Starting makes sense: a cluster may come up after its webhook.
+#[test]
+fn an_api_server_that_is_away_at_the_start_is_waited_for() {
+    let directory = tempfile::tempdir().unwrap();
+    // Nobody answers there any more.
+    let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let kubeconfig = unreachable_cluster(directory.path(), "kubeconfig", &format!("https://{address}"));
+    let arguments = ["--bind", "127.0.0.1:0", "--kubeconfig", &kubeconfig, "--tls-secret", "s", "--service", "a/b"];
+    let mut child = command(directory.path(), &[&arguments[..], &["--shutdown-delay=0s"]].concat()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(|line| line.unwrap());
+    let mut missing = vec![
+        "the cluster cannot be watched yet; retrying",
+        "declarations cannot be watched; those known stay in force, retrying",
+        "no serving certificate yet; retrying",
+    ];
+    while !missing.is_empty() {
+        let line: Value =
+            serde_json::from_str(&lines.next().unwrap_or_else(|| panic!("never said: {missing:?}"))).unwrap();
+        let message = line["message"].as_str().unwrap();
+        if missing.contains(&message) {
+            assert_eq!(line["level"], "WARN");
+            assert!(line["reason"].as_str().unwrap().contains("Connection refused"), "{line}");
+        }
+        missing.retain(|missing| *missing != message);
+    }
+    assert!(child.try_wait().unwrap().is_none(), "it goes on");
+    let done = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+    assert!(done.success());
+    for line in lines {
+        let line: Value = serde_json::from_str(&line).unwrap();
+        assert!(!line["message"].as_str().unwrap().contains("retrying"), "each reason is said once: {line}");
+    }
+    assert!(child.wait().unwrap().success());
 }
 
 #[tokio::test]
