@@ -36,6 +36,7 @@ mod list_form;
 mod map_form;
 mod matrix;
 mod outage;
+mod patch;
 mod places;
 mod presets;
 mod ratcheting;
