@@ -50,6 +50,7 @@ mod map_form;
 mod matrix;
 mod observability;
 mod outage;
+mod patch;
 mod places;
 mod presets;
 mod pressure;

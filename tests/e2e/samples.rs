@@ -11,7 +11,7 @@ use crate::load::causes;
 fn every_object_of_the_samples_does_what_its_file_says() {
     let Some(cluster) = AnyCluster::shared() else { return };
     let mut seen = 0;
-    for sample in ["rollout", "route", "monitor", "source", "backup", "pipeline"] {
+    for sample in ["rollout", "route", "monitor", "source", "backup", "pipeline", "gateway"] {
         let kind = Kind::in_group(cluster, sample, SAMPLES_GROUP.to_owned());
         // On a cluster that was there before this run, so may be the objects.
         kind.delete_definition();
@@ -29,7 +29,7 @@ fn every_object_of_the_samples_does_what_its_file_says() {
             seen += 1;
         }
     }
-    assert!(seen >= 6 * 3, "the samples have objects of each sort, not {seen} in all");
+    assert!(seen >= 7 * 3, "the samples have objects of each sort, not {seen} in all");
 }
 
 /// One case of a sample, with an object name of its own.

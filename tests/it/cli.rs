@@ -5,6 +5,7 @@ mod commands;
 mod declarations;
 mod inputs;
 mod objects;
+mod patch;
 
 use std::fs;
 use std::io::Write;

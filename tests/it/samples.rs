@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-const FOLDERS: [&str; 7] = ["backup", "declared", "monitor", "pipeline", "rollout", "route", "source"];
+const FOLDERS: [&str; 8] = ["backup", "declared", "gateway", "monitor", "pipeline", "rollout", "route", "source"];
 
 /// A `rejected-*.want.yaml`.
 #[derive(Deserialize)]
@@ -137,6 +137,7 @@ fn all_definitions_stand_beside_each_other() {
         [
             ("Backup", "spec.destination", Form::List, Some("type")),
             ("Backup", "status", Form::List, Some("phase")),
+            ("Gateway", "spec.exposure", Form::Map, Some("type")),
             ("Issuer", "spec", Form::List, None),
             ("Issuer", "spec.acme.solvers[*]", Form::Map, Some("challenge")),
             ("Monitor", "spec.endpoints[*].auth", Form::Map, Some("type")),

@@ -111,7 +111,10 @@ impl Candidate<'_> {
             Self::OfDefinition(document, definition, version) => {
                 let paint = Paint::of(&std::io::stderr());
                 for fault in definition.faults() {
-                    output::note(format_args!("{} {}: {}", paint.warning("Warning:"), fault.path, fault.message));
+                    // A declaration is another document.
+                    let pointer = if fault.declaration.is_none() { fault.pointer.as_str() } else { "" };
+                    let problem = Problem::of_document(document, pointer, fault.message.clone());
+                    output::note(format_args!("{} {problem}", paint.warning("Warning:")));
                 }
                 let root = format!("/spec/versions/{}/schema/openAPIV3Schema", version.position);
                 Patcher::for_resource(definition.kind(), &version.schema)

@@ -26,11 +26,11 @@ impl Refusal {
     }
 
     /// Whether the object may have been changed between reading and patching it: a conflict, or a JSON Patch whose `test`
-    /// failed. The API server answers that with 422 and a cause that it has for other faults of a patch, too.
+    /// failed. The API server answers that with 422 and nothing that tells it from other faults of a patch; what is wrong
+    /// with an object has a cause.
     pub fn may_be_stale(&self) -> bool {
-        let details = self.status.details.as_ref();
-        let unexpected = details.is_some_and(|details| details.causes.iter().any(|cause| cause.reason == UNEXPECTED));
-        self.status.code == 409 || (self.status.code == 422 && unexpected)
+        let mut causes = self.status.details.iter().flat_map(|details| &details.causes);
+        self.status.code == 409 || (self.status.code == 422 && causes.all(|cause| cause.reason == UNEXPECTED))
     }
 
     /// Whether the request was understood and is refused, and not lost on the way.
@@ -118,6 +118,8 @@ mod tests {
             Refusal::read(code, &body.to_string())
         };
         assert!(read(409, "").may_be_stale() && read(422, UNEXPECTED).may_be_stale());
+        let failed = r#"{"status": "Failure", "code": 422, "reason": "Invalid", "details": {}}"#;
+        assert!(Refusal::read(422, failed).may_be_stale());
         assert!(!read(422, "FieldValueForbidden").may_be_stale() && !read(403, UNEXPECTED).may_be_stale());
         assert!(read(422, "").is_final() && !read(429, "").is_final() && !read(503, "").is_final());
     }

@@ -1,0 +1,369 @@
+//! `kube-unions patch` on a real API server: custom resources, which it refuses to patch strategically itself, and built-in types,
+//! of which it says what is right.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::builtin;
+use crate::cluster::Cluster;
+use crate::kind::{Kind, parse};
+use crate::kubectl::Output;
+use crate::process::Workspace;
+use crate::wait::eventually;
+use crate::webhook::kube_unions;
+
+/// For what the API server does in the background; far more than it takes.
+const SETTLED: Duration = Duration::from_secs(20);
+
+/// Gateways in a group of their own, which no webhook is registered for.
+struct Gateways {
+    cluster: &'static Cluster,
+    kind: Kind<'static>,
+}
+
+impl Gateways {
+    fn install() -> Option<Self> {
+        let cluster = Cluster::shared()?;
+        let gateways = Self { cluster, kind: Kind::new(cluster, "gateway") };
+        gateways.kind.apply_definition();
+        let probe = || gateways.live(&["no-such-object", "--dry-run=client", "-p", "{}"]).stderr;
+        let known = eventually(SETTLED, || probe().starts_with("Error from server (NotFound): "));
+        assert!(known, "the new kind is never discovered: {}", probe());
+        Some(gateways)
+    }
+
+    /// `kube-unions patch live` of this resource.
+    fn live(&self, arguments: &[&str]) -> Output {
+        live(self.cluster, &[&[self.kind.resource().as_str()], arguments].concat())
+    }
+
+    /// Creates the sample under a name.
+    fn create(&self, name: &str) -> Value {
+        let mut object = parse(&self.kind.read("valid-dns.yaml"));
+        object["metadata"] = json!({"name": name, "namespace": "default", "finalizers": ["example.com/one"]});
+        self.kind.kubectl().run_with(&["create", "-f", "-"], &object.to_string()).accepted();
+        self.kind.stored(name)
+    }
+
+    fn title(&self, name: &str) -> String {
+        format!("gateway.{}/{name}", self.kind.group())
+    }
+
+    /// Creates an object, patches it, and gives its spec.
+    #[track_caller]
+    fn patched(&self, name: &str, patch: &Value) -> Value {
+        self.create(name);
+        let output = self.live(&[name, "-p", &patch.to_string()]).accepted();
+        assert_eq!(output.stdout, format!("{} patched\n", self.title(name)));
+        self.kind.spec(name)
+    }
+}
+
+fn live(cluster: &Cluster, arguments: &[&str]) -> Output {
+    let kubeconfig = cluster.control_plane.admin_kubeconfig();
+    let kubeconfig = format!("--kubeconfig={}", kubeconfig.display());
+    kube_unions(&[&["patch", "live", &kubeconfig], arguments].concat(), "")
+}
+
+#[test]
+fn switching_the_member_of_a_union_clears_the_other_and_no_webhook_is_asked() {
+    let Some(gateways) = Gateways::install() else { return };
+    let reviews = gateways.cluster.webhook.reviews(gateways.kind.group(), "mutate");
+    let switched = json!({"type": "NodePort", "nodePort": {"first": 30053}});
+    let spec = gateways.patched("switched", &json!({"spec": {"exposure": switched}}));
+    assert_eq!(spec["exposure"], switched);
+    // What the format itself has for it.
+    let mut retained = switched.clone();
+    retained["$retainKeys"] = json!(["type", "nodePort"]);
+    let spec = gateways.patched("retained", &json!({"spec": {"exposure": retained}}));
+    assert_eq!(spec["exposure"], switched);
+    assert_eq!(gateways.cluster.webhook.reviews(gateways.kind.group(), "mutate"), reviews);
+
+    gateways.create("told");
+    let patch = json!({"spec": {"exposure": {"type": "Internal"}}}).to_string();
+    gateways
+        .live(&["told", "-p", &patch])
+        .accepted()
+        .warned(&["spec.exposure.loadBalancer: cleared because `type` changed to \"Internal\""]);
+}
+
+#[test]
+fn one_of_two_ports_that_differ_by_protocol_changes_alone() {
+    let Some(gateways) = Gateways::install() else { return };
+    let before = gateways.create("one")["spec"]["ports"].clone();
+    let udp = json!({"$patchMergeKey": ["port", "protocol"], "port": 53, "protocol": "UDP", "targetPort": 5353});
+    let after = gateways.patched("ports", &json!({"spec": {"ports": [udp]}}))["ports"].clone();
+    let mut want = before;
+    want[1]["targetPort"] = json!(5353);
+    assert_eq!(after, want);
+
+    let tcp = json!({"$patchMergeKey": ["port", "protocol"], "port": 53, "protocol": "TCP", "$patch": "delete"});
+    let after = gateways.patched("deleted", &json!({"spec": {"ports": [tcp]}}))["ports"].clone();
+    assert_eq!(after, json!([{"port": 53, "protocol": "UDP", "name": "udp", "targetPort": 5300}]));
+}
+
+#[test]
+fn metadata_merges_as_that_of_built_in_types() {
+    let Some(gateways) = Gateways::install() else { return };
+    gateways.create("owned");
+    let owner = |uid: u8, name: &str| {
+        let uid = format!("aaaaaaaa-0000-0000-0000-00000000000{uid}");
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid})
+    };
+    for owners in [json!([owner(1, "a")]), json!([owner(2, "b")]), json!([owner(1, "c")])] {
+        let patch = json!({"metadata": {"ownerReferences": owners, "finalizers": ["example.com/two"]}}).to_string();
+        gateways.live(&["owned", "-p", &patch]).accepted();
+    }
+    let metadata = gateways.kind.stored("owned")["metadata"].clone();
+    let mut names: Vec<&str> =
+        metadata["ownerReferences"].as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["b", "c"]);
+    let mut finalizers: Vec<&str> =
+        metadata["finalizers"].as_array().unwrap().iter().map(|it| it.as_str().unwrap()).collect();
+    finalizers.sort_unstable();
+    assert_eq!(finalizers, ["example.com/one", "example.com/two"]);
+}
+
+#[test]
+fn the_api_server_itself_refuses_such_a_patch() {
+    let Some(gateways) = Gateways::install() else { return };
+    gateways.create("refused");
+    let patch = json!({"spec": {"hosts": ["a"]}}).to_string();
+    let resource = gateways.kind.resource();
+    gateways
+        .kind
+        .kubectl()
+        .run(&["patch", &resource, "refused", "--type=strategic", "-p", &patch])
+        .refused("application/strategic-merge-patch+json is not supported");
+    let path = gateways.kind.path("refused");
+    let sent = gateways.kind.client().send("PATCH", &path, "application/strategic-merge-patch+json", patch.as_bytes());
+    assert_eq!(sent.unwrap().status, 415);
+    gateways.live(&["refused", "-p", &patch]).accepted();
+    assert_eq!(gateways.kind.spec("refused")["hosts"], json!(["a"]));
+}
+
+#[test]
+fn many_writers_at_once_lose_nothing() {
+    const WRITERS: u16 = 12;
+    let Some(gateways) = Gateways::install() else { return };
+    gateways.create("busy");
+    thread::scope(|scope| {
+        for writer in 0..WRITERS {
+            let gateways = &gateways;
+            scope.spawn(move || {
+                let port = json!({"$patchMergeKey": ["port", "protocol"], "port": 1000 + writer, "protocol": "UDP"});
+                let patch = json!({"spec": {"hosts": [format!("h{writer}")], "ports": [port]}}).to_string();
+                gateways.live(&["busy", "-p", &patch]).accepted();
+            });
+        }
+    });
+    let spec = gateways.kind.spec("busy");
+    let hosts: BTreeMap<&str, ()> =
+        spec["hosts"].as_array().unwrap().iter().map(|it| (it.as_str().unwrap(), ())).collect();
+    let ports = spec["ports"].as_array().unwrap();
+    assert_eq!((hosts.len(), ports.len()), (usize::from(WRITERS), usize::from(WRITERS) + 2), "{spec}");
+}
+
+#[test]
+fn a_dry_run_stores_nothing_and_output_is_as_kubectl_has_it() {
+    let Some(gateways) = Gateways::install() else { return };
+    let before = gateways.create("dry");
+    let title = gateways.title("dry");
+    let patch = json!({"spec": {"hosts": ["a"], "exposure": {"type": "Internal"}}}).to_string();
+    let run = |arguments: &[&str]| gateways.live(&[&["dry", "-p", &patch], arguments].concat()).accepted();
+    assert_eq!(run(&["--dry-run=client"]).stdout, format!("{title} patched (dry run)\n"));
+    assert_eq!(run(&["--dry-run=server"]).stdout, format!("{title} patched (server dry run)\n"));
+    for format in ["client", "server"] {
+        let dry = format!("--dry-run={format}");
+        let object = run(&[&dry, "-o", "json"]).json();
+        assert_eq!(object["spec"]["exposure"], json!({"type": "Internal"}));
+        assert_eq!(object["spec"]["hosts"], json!(["a"]));
+        assert_eq!(object["metadata"]["managedFields"], Value::Null);
+        assert_eq!(parse(&run(&[&dry, "-o", "yaml"]).stdout)["spec"], object["spec"]);
+        assert_eq!(run(&[&dry, "-o", "name"]).stdout, format!("{title}\n"));
+    }
+    assert_eq!(gateways.kind.stored("dry"), before);
+
+    assert_eq!(run(&["--field-manager=somebody"]).stdout, format!("{title} patched\n"));
+    let stored = gateways.kind.stored("dry");
+    let managers = stored["metadata"]["managedFields"].as_array().unwrap();
+    assert!(managers.iter().any(|it| it["manager"] == "somebody"), "{managers:?}");
+    assert_eq!(run(&[]).stdout, format!("{title} patched (no change)\n"));
+    assert_eq!(run(&["--dry-run=server"]).stdout, format!("{title} patched (no change) (server dry run)\n"));
+    assert_eq!(gateways.kind.stored("dry"), stored);
+}
+
+#[test]
+fn a_resource_is_named_as_kubectl_takes_it() {
+    let Some(gateways) = Gateways::install() else { return };
+    gateways.create("named");
+    let group = gateways.kind.group();
+    for prefix in ["gateways", "gateway", "gtw", "Gateway", "gateways.v1", "gtw.v1"] {
+        let resource = format!("{prefix}.{group}");
+        for target in [vec![resource.clone(), "named".to_owned()], vec![format!("{resource}/named")]] {
+            let target: Vec<&str> = target.iter().map(String::as_str).collect();
+            let output = live(gateways.cluster, &[&target[..], &["-n", "default", "-p", "{}"]].concat()).accepted();
+            assert_eq!(output.stdout, format!("{} patched (no change)\n", gateways.title("named")), "{target:?}");
+        }
+    }
+    live(gateways.cluster, &["nothings", "a", "-p", "{}"])
+        .refused("the server doesn't have a resource type `nothings`");
+    gateways
+        .live(&["named", "-n", "other", "-p", "{}"])
+        .rejected(&format!("Error from server (NotFound): gateways.{group} \"named\" not found"));
+}
+
+#[test]
+fn what_the_api_server_says_is_said_in_the_words_of_kubectl() {
+    let Some(gateways) = Gateways::install() else { return };
+    gateways.create("wrong");
+    for patch in [
+        json!({"spec": {"exposure": {"type": "Nowhere"}}}),
+        json!({"spec": {"exposure": {"loadBalancer": {"class": ""}, "type": "Nowhere"}, "hosts": [3]}}),
+    ] {
+        // The API server goes through a map, so that its causes have another order each time.
+        let sorted = |output: &Output| {
+            assert!(!output.succeeded(), "{output:?}");
+            let mut lines: Vec<String> = output.stderr.lines().map(str::to_owned).collect();
+            lines.sort_unstable();
+            lines
+        };
+        let theirs = gateways.kind.merge("wrong", &patch);
+        assert_eq!(sorted(&gateways.live(&["wrong", "-p", &patch.to_string()])), sorted(&theirs));
+    }
+    let patch = json!({"spec": {"unknown": 1, "hosts": ["a"]}});
+    let theirs = gateways.kind.merge("wrong", &patch).accepted().stderr;
+    gateways.create("warned");
+    let ours = gateways.live(&["warned", "-p", &patch.to_string()]).accepted().stderr;
+    assert_eq!((ours.as_str(), ours.is_empty()), (theirs.as_str(), false));
+}
+
+#[test]
+fn a_deployment_is_patched_as_kubectl_patches_it() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let kubectl = cluster.control_plane.kubectl("patch-deployment");
+    let suite = Suite::read("deployments.yaml");
+    let create = |name: &str| {
+        let mut object = suite.object.clone();
+        object["metadata"]["name"] = name.into();
+        kubectl.run_with(&["create", "-f", "-"], &object.to_string()).accepted();
+    };
+    create("theirs");
+    create("ours");
+    let patch = json!({"metadata": {"labels": {"tier": null}}, "spec": {
+        "strategy": {"$retainKeys": ["type"], "type": "Recreate"},
+        "template": {"spec": {
+            "volumes": [{"name": "data", "$retainKeys": ["name", "hostPath"], "hostPath": {"path": "/x"}}],
+            "containers": [{"name": "side", "$patch": "delete"}, {"name": "main", "env": [{"name": "B", "value": "3"}]}],
+        }},
+    }})
+    .to_string();
+    kubectl.run(&["patch", "deploy", "theirs", "--type=strategic", "-p", &patch]).accepted();
+    let output = live(cluster, &["deploy", "ours", "-p", &patch]).accepted();
+    assert_eq!(output.stdout, "deployment.apps/ours patched\n");
+    let get = |name: &str| kubectl.run(&["get", "deploy", name, "-o", "json"]).accepted().json();
+    let (theirs, ours) = (get("theirs"), get("ours"));
+    assert_eq!(ours["spec"], theirs["spec"]);
+    assert_eq!(ours["metadata"]["labels"], theirs["metadata"]["labels"]);
+    assert_eq!(ours["spec"]["strategy"], json!({"type": "Recreate"}));
+}
+
+/// Patches of one object.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Suite {
+    object: Value,
+    rows: Vec<Row>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    name: String,
+    patch: Value,
+    /// Whether the API server takes it.
+    #[serde(default)]
+    refused: bool,
+}
+
+impl Suite {
+    fn read(file: &str) -> Self {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/strategic-live").join(file);
+        let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        serde_json::from_value(parse(&text)).unwrap_or_else(|error| panic!("{file}: {error}"))
+    }
+
+    /// Sends every patch to the API server, which keeps nothing, and what `patch apply` makes of it: both answers are to be the
+    /// same.
+    fn faults(&self, cluster: &Cluster, openapi: &str) -> Vec<String> {
+        let client = cluster.control_plane.client();
+        let workspace = Workspace::new("patch");
+        let schema = client.get(openapi).expect("the API server answers").body;
+        workspace.write("openapi.json", &schema.to_string());
+        let created = client.post(&builtin::collection(&self.object), &self.object).expect("the API server answers");
+        assert!(created.is_success(), "{created:?}");
+        workspace.write("original.json", &created.body.to_string());
+        let file = |name: &str| workspace.path().join(name).display().to_string();
+        let path = format!("{}?dryRun=All", builtin::path(&self.object));
+        let send = |method: &str, content_type: &str, body: &Value| {
+            let answer = client.send(method, &path, content_type, body.to_string().as_bytes());
+            answer.expect("the API server answers")
+        };
+        let mut faults = Vec::new();
+        for row in &self.rows {
+            let theirs = send("PATCH", "application/strategic-merge-patch+json", &row.patch);
+            workspace.write("patch.json", &row.patch.to_string());
+            let (schema, original, patch) = (file("openapi.json"), file("original.json"), file("patch.json"));
+            let arguments =
+                ["patch", "apply", "--schema", &schema, "--original", &original, "--patch", &patch, "-o", "json"];
+            let applied = kube_unions(&arguments, "");
+            let ours = applied.succeeded().then(|| send("PUT", "application/json", &applied.json()));
+            let fault = match ours {
+                _ if theirs.is_success() == row.refused => Some(format!("the API server says {}", theirs.body)),
+                Some(ours) if ours.is_success() != theirs.is_success() => {
+                    Some(format!("the API server says {} to ours and {} to its own", ours.body, theirs.body))
+                }
+                Some(ours) if ours.is_success() && content(&ours.body) != content(&theirs.body) => {
+                    Some(format!("\nours   {}\ntheirs {}", content(&ours.body), content(&theirs.body)))
+                }
+                None if theirs.is_success() => Some(applied.stderr),
+                Some(_) | None => None,
+            };
+            faults.extend(fault.map(|fault| format!("{}: {fault}", row.name)));
+        }
+        faults
+    }
+}
+
+/// An object without what the API server notes of each write.
+fn content(object: &Value) -> Value {
+    let mut object = object.clone();
+    let metadata = object["metadata"].as_object_mut().expect("an object has metadata");
+    metadata.retain(|name, _| !matches!(name.as_str(), "managedFields" | "resourceVersion" | "generation"));
+    object
+}
+
+#[test]
+fn patches_of_built_in_types_come_to_what_the_api_server_makes_of_them() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let (mut rows, mut faults) = (0, Vec::new());
+    for (file, openapi) in [
+        ("deployments.yaml", "/openapi/v3/apis/apps/v1"),
+        ("pods.yaml", "/openapi/v3/api/v1"),
+        ("services.yaml", "/openapi/v3/api/v1"),
+        ("ingresses.yaml", "/openapi/v3/apis/networking.k8s.io/v1"),
+    ] {
+        let suite = Suite::read(file);
+        rows += suite.rows.iter().filter(|row| !row.refused).count();
+        faults.extend(suite.faults(cluster, openapi).into_iter().map(|fault| format!("{file}: {fault}")));
+    }
+    assert!(faults.is_empty(), "{} rows differ:\n{}", faults.len(), faults.join("\n"));
+    assert!(rows >= 40, "only {rows} patches are taken by the API server");
+}

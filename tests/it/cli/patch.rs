@@ -1,0 +1,137 @@
+//! `patch create` and `patch apply`: what comes out, and what is said of bad input.
+
+use super::{Folder, Run, yaml};
+use crate::manifests::{files, parse};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+const GATEWAYS: &str = include_str!("../../../manifests/samples/gateway/crd.yaml");
+
+/// One run of a command: the files that it reads, and what becomes of them.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    name: String,
+    /// What stands between `kube-unions patch` and the end.
+    run: String,
+    /// Files beside the ones of the suite.
+    #[serde(default)]
+    files: std::collections::BTreeMap<String, String>,
+    #[serde(default)]
+    code: i32,
+    /// The value on standard output.
+    want: Option<Value>,
+    /// What stands on standard error.
+    #[serde(default)]
+    says: Vec<String>,
+}
+
+/// Files that all rows share.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Suite {
+    files: std::collections::BTreeMap<String, String>,
+    rows: Vec<Row>,
+}
+
+#[test]
+fn every_row_of_the_commands_comes_to_what_it_says() {
+    let (mut rows, mut faults) = (0, Vec::new());
+    for (path, text) in files("tests/cases/patch", "yaml") {
+        let suite: Suite = parse(&path, &text);
+        for row in &suite.rows {
+            rows += 1;
+            let folder = Folder::new(&[("gateway.yaml", GATEWAYS)]);
+            for (name, content) in suite.files.iter().chain(&row.files) {
+                folder.write(name, content);
+            }
+            let arguments: Vec<&str> = std::iter::once("patch").chain(row.run.split_whitespace()).collect();
+            let run = folder.run(&arguments);
+            let printed = (!run.stdout.is_empty()).then(|| yaml(&run.stdout));
+            let says = row.says.iter().all(|text| run.stderr.contains(text)) && !run.stderr.contains("panicked");
+            if run.code != row.code || printed != row.want || !says {
+                faults.push(format!("{path}: {}: {run:#?}", row.name));
+            }
+        }
+    }
+    assert!(rows >= 40, "only {rows} rows were found");
+    assert!(faults.is_empty(), "{} of {rows} rows do not hold:\n{}", faults.len(), faults.join("\n"));
+}
+
+/// A JSON schema with the list `items`, by `name`, and the open rest.
+const LIST: &str = r#"{"type": "object", "properties": {"items": {"type": "array", "x-kubernetes-patch-strategy": "merge",
+    "x-kubernetes-patch-merge-key": "name", "items": {"type": "object", "properties": {"name": {"type": "string"}, "v": {}}}},
+    "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}"#;
+
+fn apply(folder: &Folder, original: &str, patch: &str) -> Run {
+    folder.write("o.json", original);
+    folder.write("p.json", patch);
+    folder.run(&["patch", "apply", "--schema", "s.json", "--original", "o.json", "--patch", "p.json"])
+}
+
+#[test]
+fn numbers_of_json_are_kept_as_they_are_written() {
+    let folder = Folder::new(&[("s.json", LIST)]);
+    let numbers = r#"{"a":18446744073709551617,"b":0.10000000000000000555,"c":1E400,"d":-0}"#;
+    let run = apply(&folder, &format!(r#"{{"free":{numbers}}}"#), r#"{"free":{"e":1.50}}"#).code(0);
+    let kept = numbers.trim_matches(['{', '}']);
+    assert_eq!(run.stdout.split_whitespace().collect::<String>(), format!(r#"{{"free":{{{kept},"e":1.50}}}}"#));
+}
+
+#[test]
+fn nesting_of_5000_levels_is_patched() {
+    let folder = Folder::new(&[("s.json", LIST)]);
+    let deep = |inner: &str| format!(r#"{{"free":{}{inner}{}}}"#, r#"{"a":"#.repeat(5000), "}".repeat(5000));
+    let run = apply(&folder, &deep("1"), &deep(r#"{"b":2}"#)).code(0);
+    assert_eq!(run.stdout.split_whitespace().collect::<String>(), deep(r#"{"b":2}"#));
+}
+
+#[test]
+fn a_million_items_are_patched() {
+    let folder = Folder::new(&[("s.json", LIST)]);
+    let item = |position: usize| format!(r#"{{"name":"n{position}","v":1}}"#);
+    let items: Vec<String> = (0..1_000_000).map(item).collect();
+    let run = apply(
+        &folder,
+        &format!(r#"{{"items":[{}]}}"#, items.join(",")),
+        r#"{"items":[{"name":"n999999","v":2},{"name":"n0","$patch":"delete"}]}"#,
+    );
+    let patched = run.code(0).json();
+    let items = patched["items"].as_array().unwrap();
+    assert_eq!((items.len(), &items[0], &items[999_998]["v"]), (999_999, &json!({"name": "n1", "v": 1}), &json!(2)));
+}
+
+#[test]
+fn a_patch_that_was_created_makes_the_one_object_of_the_other() {
+    let folder = Folder::new(&[("crd.yaml", GATEWAYS)]);
+    let sample =
+        |name: &str| files("manifests/samples/gateway", "yaml").into_iter().find(|file| file.0 == name).unwrap().1;
+    let (old, new) = (sample("normalized-to-internal.old.yaml"), sample("normalized-to-internal.want.yaml"));
+    let new = new.replacen("targetPort: 5300", "targetPort: 5301", 1);
+    folder.write("old.yaml", &old);
+    folder.write("new.yaml", &new);
+    let schema = ["--schema", "crd.yaml", "--original", "old.yaml"];
+    let patch = folder.run(&[&["patch", "create"], &schema[..], &["--modified", "new.yaml"]].concat()).code(0);
+    assert_eq!(
+        yaml(&patch.stdout)["spec"]["exposure"],
+        json!({"$retainKeys": ["type"], "type": "Internal", "loadBalancer": null})
+    );
+    folder.write("patch.yaml", &patch.stdout);
+    let patched = folder.run(&[&["patch", "apply"], &schema[..], &["--patch", "patch.yaml"]].concat()).code(0);
+    assert_eq!(yaml(&patched.stdout), yaml(&new));
+}
+
+#[test]
+fn live_says_what_is_missing_before_it_asks_a_cluster() {
+    let folder = Folder::new(&[("null.yaml", "null\n"), ("bad.yaml", "a: [\n")]);
+    let live =
+        |arguments: &[&str]| folder.run(&[&["patch", "live", "--kubeconfig", "none.yaml"], arguments].concat()).code(2);
+    live(&["widgets", "a"]).says(&["--patch <PATCH>|--patch-file <FILE>"]);
+    live(&["widgets", "a", "-p", "{}", "--patch-file", "null.yaml"]).says(&["cannot be used with"]);
+    live(&["widgets", "-p", "{}"]).says(&["give RESOURCE NAME or RESOURCE/NAME"]);
+    live(&["widgets/a", "a", "-p", "{}"]).says(&["`widgets/a` has the name in it already"]);
+    live(&["widgets/a", "--patch-file", "null.yaml"]).says(&["no patch in `null.yaml`"]);
+    live(&["widgets/a", "--patch-file", "bad.yaml"]).says(&["bad.yaml:1:4: "]);
+    live(&["widgets/a", "-p", "{"]).says(&["--patch:1:1: "]);
+    live(&["widgets/a", "-p", "{}"]).says(&["cannot use the kubeconfig `none.yaml`"]);
+}
