@@ -158,11 +158,6 @@ impl ControlPlane {
         token.trim().to_owned()
     }
 
-    /// The kubeconfig of a user with all rights.
-    pub(crate) fn admin_kubeconfig(&self) -> PathBuf {
-        self.layout.file("admin.kubeconfig")
-    }
-
     /// The kubeconfig of a user who may do what the manifests grant and nothing else.
     pub(crate) fn webhook_kubeconfig(&self) -> PathBuf {
         self.layout.file("webhook.kubeconfig")

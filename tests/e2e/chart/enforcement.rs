@@ -217,6 +217,9 @@ fn uninstall(release: &Release, pods: Pods<'_>, rollouts: &Kind<'_>) {
     rollouts.apply("anything", &invalid()).accepted().warned(&[]);
 }
 
+/// A way to switch it off: its name, off, on again.
+type Way<'w> = (&'w str, &'w dyn Fn(), &'w dyn Fn());
+
 #[test]
 fn switched_off_objects_may_go_invalid_and_switched_on_again_they_are_repaired_and_never_made_worse() {
     let Some(release) = Release::new() else { return };
@@ -231,7 +234,7 @@ fn switched_off_objects_may_go_invalid_and_switched_on_again_they_are_repaired_a
     let valid = json!({"strategy": {"type": "Canary", "canary": {"weight": 1}}});
 
     // By an upgrade, whose revision is 2; and by a rollback to that.
-    let ways: [(&str, &dyn Fn(), &dyn Fn()); 2] = [
+    let ways: [Way<'_>; 2] = [
         ("upgrade", &|| release.set("enforcement=off"), &|| release.set("enforcement=on")),
         ("rollback", &|| drop(release.rollback("2")), &|| drop(release.rollback("1"))),
     ];
