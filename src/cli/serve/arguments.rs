@@ -94,20 +94,23 @@ pub(in crate::cli) struct ServeArgs {
     /// Whether the two webhook configurations `kube-unions` are kept true to the unions that there are; without --service
     /// they never are
     #[arg(
-        long, value_name = "BOOL", requires = "service", conflicts_with = "from", action = ArgAction::Set, num_args = 0..=1,
-        require_equals = true, default_missing_value = "true", default_value_t = true
+        long, value_name = "BOOL", requires = "service", conflicts_with_all = ["from", "tls_self_signed"],
+        action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value_t = true
     )]
     pub(super) register: bool,
 
     /// Leave `caBundle` to cert-manager, which takes it from this Certificate
     #[arg(
-        long, value_name = "NAMESPACE/NAME", requires_all = ["service", "tls_cert_dir"], conflicts_with = "from",
-        value_parser = namespaced_name
+        long, value_name = "NAMESPACE/NAME", requires_all = ["service", "tls_cert_dir"],
+        conflicts_with_all = ["from", "tls_self_signed"], value_parser = namespaced_name
     )]
     pub(super) inject_ca_from: Option<String>,
 
     /// A namespace whose objects are never sent here, beside kube-system and that of --service; may be repeated
-    #[arg(long, value_name = "NAME", requires = "service", conflicts_with = "from", value_parser = namespace)]
+    #[arg(
+        long, value_name = "NAME", requires = "service", conflicts_with_all = ["from", "tls_self_signed"],
+        value_parser = namespace
+    )]
     pub(super) exclude_namespace: Vec<String>,
 
     /// Whether rules are registered: `off` leaves the webhook running, and every object alone

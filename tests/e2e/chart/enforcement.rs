@@ -217,9 +217,6 @@ fn uninstall(release: &Release, pods: Pods<'_>, rollouts: &Kind<'_>) {
     rollouts.apply("anything", &invalid()).accepted().warned(&[]);
 }
 
-/// A way to switch it off: its name, off, on again.
-type Way<'w> = (&'w str, &'w dyn Fn(), &'w dyn Fn());
-
 #[test]
 fn switched_off_objects_may_go_invalid_and_switched_on_again_they_are_repaired_and_never_made_worse() {
     let Some(release) = Release::new() else { return };
@@ -234,17 +231,17 @@ fn switched_off_objects_may_go_invalid_and_switched_on_again_they_are_repaired_a
     let valid = json!({"strategy": {"type": "Canary", "canary": {"weight": 1}}});
 
     // By an upgrade, whose revision is 2; and by a rollback to that.
-    let ways: [Way<'_>; 2] = [
-        ("upgrade", &|| release.set("enforcement=off"), &|| release.set("enforcement=on")),
-        ("rollback", &|| drop(release.rollback("2")), &|| drop(release.rollback("1"))),
-    ];
+    let switch = |way: &str, enforcement: &str, revision: &str| match way {
+        "upgrade" => release.set(&format!("enforcement={enforcement}")),
+        _ => drop(release.rollback(revision)),
+    };
     let transitions = || {
-        for (way, off, on) in ways {
+        for way in ["upgrade", "rollback"] {
             let name = |what: &str| format!("{way}-{what}");
             rollouts.apply(&name("old"), &valid).accepted();
             assert_eq!(post_invalid(&rollouts), 422);
 
-            off();
+            switch(way, "off", "2");
             pods.roll_out();
             let took = release.wait_for_entries(&["declarations.kube-unions.dev"], &pods);
             say(&format!(
@@ -254,7 +251,7 @@ fn switched_off_objects_may_go_invalid_and_switched_on_again_they_are_repaired_a
             rollouts.merge(&name("old"), &json!({"spec": invalid()})).accepted().warned(&[]);
             rollouts.apply(&name("new"), &invalid()).accepted().warned(&[]);
 
-            on();
+            switch(way, "on", "1");
             pods.roll_out();
             let start = Instant::now();
             rollouts.enforce();

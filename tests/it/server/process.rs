@@ -208,7 +208,7 @@ fn where_it_cannot_start_it_says_why() {
     )
     .unwrap();
     let no_address = unreachable_cluster(directory.path(), "no-address", "no address");
-    let rows: [(&[&str], &str); 24] = [
+    let rows: [(&[&str], &str); 26] = [
         (&[signed, "--from", from, "--ops-bind", &address], "; give another address by --bind or --ops-bind"),
         (&[signed, "--from", from, "--bind", "10250"], "invalid value '10250' for '--bind <ADDRESS>'"),
         (&[signed, "--from", from, "--shutdown-delay", "soon"], "`soon` is no duration; write for instance 10s"),
@@ -216,8 +216,10 @@ fn where_it_cannot_start_it_says_why() {
         (&[signed, "--from", from, "--register"], "cannot be used with"),
         (&[signed, "--from", from, "--exclude-namespace", "a"], "cannot be used with"),
         (&["--from", from, "--tls-cert-dir", &two, "--inject-ca-from", "a/b"], "cannot be used with"),
-        (&[signed, "--register"], "--service <NAMESPACE/NAME[:PORT]>"),
-        (&[signed, "--exclude-namespace", "a"], "--service <NAMESPACE/NAME[:PORT]>"),
+        (&[signed, "--register"], "cannot be used with"),
+        (&[signed, "--exclude-namespace", "a"], "cannot be used with"),
+        (&[signed, "--inject-ca-from", "a/b"], "cannot be used with"),
+        (&["--tls-cert-dir", &two, "--register"], "--service <NAMESPACE/NAME[:PORT]>"),
         (&[signed, "--kubeconfig", &unknown], "failed to load current context: d"),
         (&[signed, "--kubeconfig", &no_address], "failed to parse cluster url"),
         (&["--from", from, "--tls-cert-dir", &one], "tls.key must belong to the first certificate in tls.crt"),
