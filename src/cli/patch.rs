@@ -1,5 +1,6 @@
 //! `patch`: strategic merge patches, made and applied from files, and sent to a cluster.
 
+#[cfg(feature = "server")]
 mod difference;
 #[cfg(feature = "server")]
 mod live;

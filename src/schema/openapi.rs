@@ -292,7 +292,8 @@ mod tests {
 
     #[test]
     fn types_of_go_say_all_there_is_of_strategic_merge_patch() {
-        for (component, tagged) in [("io.k8s.api.v1.Thing", true), ("com.example.v1.Thing", false), ("v1.Thing", false)] {
+        for (component, tagged) in [("io.k8s.api.v1.Thing", true), ("com.example.v1.Thing", false), ("v1.Thing", false)]
+        {
             let text = document("definitions").replace("\"v1.Thing\"", &format!("\"{component}\""));
             let document = OpenApi::parse(&text).unwrap();
             let kind = document.kinds().next().unwrap().clone();

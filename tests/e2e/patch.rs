@@ -1,7 +1,7 @@
 //! `kube-unions patch` on a real API server: custom resources, which it refuses to patch strategically itself, and built-in types,
 //! of which it says what is right.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::thread;
@@ -142,8 +142,8 @@ fn the_api_server_itself_refuses_such_a_patch() {
         .kubectl()
         .run(&["patch", &resource, "refused", "--type=strategic", "-p", &patch])
         .refused("application/strategic-merge-patch+json is not supported");
-    let path = gateways.kind.path("refused");
-    let sent = gateways.kind.client().send("PATCH", &path, "application/strategic-merge-patch+json", patch.as_bytes());
+    let url = gateways.kind.path("refused");
+    let sent = gateways.kind.client().send("PATCH", &url, "application/strategic-merge-patch+json", patch.as_bytes());
     assert_eq!(sent.unwrap().status, 415);
     gateways.live(&["refused", "-p", &patch]).accepted();
     assert_eq!(gateways.kind.spec("refused")["hosts"], json!(["a"]));
@@ -165,8 +165,7 @@ fn many_writers_at_once_lose_nothing() {
         }
     });
     let spec = gateways.kind.spec("busy");
-    let hosts: BTreeMap<&str, ()> =
-        spec["hosts"].as_array().unwrap().iter().map(|it| (it.as_str().unwrap(), ())).collect();
+    let hosts: BTreeSet<&str> = spec["hosts"].as_array().unwrap().iter().map(|it| it.as_str().unwrap()).collect();
     let ports = spec["ports"].as_array().unwrap();
     assert_eq!((hosts.len(), ports.len()), (usize::from(WRITERS), usize::from(WRITERS) + 2), "{spec}");
 }
@@ -311,9 +310,9 @@ impl Suite {
         assert!(created.is_success(), "{created:?}");
         workspace.write("original.json", &created.body.to_string());
         let file = |name: &str| workspace.path().join(name).display().to_string();
-        let path = format!("{}?dryRun=All", builtin::path(&self.object));
+        let url = format!("{}?dryRun=All", builtin::path(&self.object));
         let send = |method: &str, content_type: &str, body: &Value| {
-            let answer = client.send(method, &path, content_type, body.to_string().as_bytes());
+            let answer = client.send(method, &url, content_type, body.to_string().as_bytes());
             answer.expect("the API server answers")
         };
         let mut faults = Vec::new();
