@@ -8,11 +8,16 @@ use std::collections::BTreeMap;
 /// Where the names of definitions stand in a document.
 const ROOTS: [&str; 3] = ["#/components/schemas/", "#/definitions/", "#/$defs/"];
 
+/// How the names of components begin that API servers generate from Go types. Those of CRDs begin with the group, reversed.
+const OF_GO_TYPES: [&str; 4] =
+    ["io.k8s.api.", "io.k8s.apimachinery.", "io.k8s.kube-aggregator.", "io.k8s.apiextensions-apiserver."];
+
 /// Named schemas, as far as one schema can reach them.
 #[derive(Debug, Default)]
 pub struct Definitions {
     schemas: BTreeMap<Box<str>, Schema>,
     published: bool,
+    tagged: bool,
 }
 
 #[derive(Deserialize)]
@@ -59,12 +64,19 @@ impl Definitions {
             names(&schema, &mut wanted);
             schemas.insert(name, schema);
         }
-        Ok(Self { schemas, published: false })
+        Ok(Self { schemas, published: false, tagged: false })
     }
 
-    /// Says that they come from the document of an API server, where a zero default means nothing.
-    pub(super) fn published(self) -> Self {
-        Self { published: true, ..self }
+    /// Says that they come from the document of an API server, where a zero default means nothing, and which component they
+    /// were reached from.
+    pub(super) fn published(self, component: &str) -> Self {
+        Self { published: true, tagged: OF_GO_TYPES.iter().any(|start| component.starts_with(start)), ..self }
+    }
+
+    /// Whether they come from Go types, whose tags say all there is of strategic merge patch: the API server merges by them,
+    /// and what a list or map is to server-side apply means nothing there.
+    pub fn is_tagged(&self) -> bool {
+        self.tagged
     }
 
     /// Whether they come from the document of an API server.

@@ -153,10 +153,11 @@ impl OpenApi {
     /// The schema of a kind as it is written, with what its references lead to beside it: a type that holds itself stays
     /// whole. `None` if the document does not describe the kind.
     pub fn written(&self, kind: &Kind) -> Result<Option<(Schema, Definitions)>, OpenApiError> {
-        let Some(text) = self.kinds.get(kind).and_then(|name| self.components.get(name)) else { return Ok(None) };
+        let Some(name) = self.kinds.get(kind) else { return Ok(None) };
+        let Some(text) = self.components.get(name) else { return Ok(None) };
         let read = |source| OpenApiError::Schema { name: kind.kind.to_string(), source };
         let schema: Schema = serde_json::from_str(text.get()).map_err(read)?;
-        let definitions = Definitions::reached(&schema, &self.components)?.published();
+        let definitions = Definitions::reached(&schema, &self.components)?.published(name);
         Ok(Some((schema, definitions)))
     }
 
@@ -312,6 +313,18 @@ mod tests {
             assert_eq!(at("/properties/spec/properties/size").default, DefaultValue::Given(Value::from(3)));
             assert_eq!(at("/properties/parts").list_keys(), [Box::from("name")]);
             assert!(at("/properties/parts/items").properties.is_empty(), "a type that holds itself is followed once");
+        }
+    }
+
+    #[test]
+    fn types_of_go_say_all_there_is_of_strategic_merge_patch() {
+        for (component, tagged) in [("io.k8s.api.v1.Thing", true), ("com.example.v1.Thing", false), ("v1.Thing", false)]
+        {
+            let text = document("definitions").replace("\"v1.Thing\"", &format!("\"{component}\""));
+            let document = OpenApi::parse(&text).unwrap();
+            let kind = document.kinds().next().unwrap().clone();
+            let (_, definitions) = document.written(&kind).unwrap().unwrap();
+            assert_eq!((definitions.is_tagged(), definitions.is_published()), (tagged, true), "{component}");
         }
     }
 

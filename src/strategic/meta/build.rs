@@ -249,10 +249,11 @@ impl<'s> Building<'s> {
             Some(items) => Some(self.view(items, &view.place.then(PlaceStep::Items), &view.name)?),
             None => None,
         };
-        let keys = keys(&view, items.as_ref(), self.definitions.is_published())?;
+        let keys = keys(&view, items.as_ref(), self.definitions)?;
         let (strategy, retain_keys) = match view.find(|part| part.patch_strategy.as_deref()) {
             Some(said) => strategy(said)
                 .ok_or_else(|| SchemaError::Strategy { place: view.place.clone(), strategy: said.into() })?,
+            None if self.definitions.is_tagged() => (Strategy::Unsaid, false),
             None => derived(&view, items.as_ref(), keys.is_some()),
         };
         let items = items.map_or(NodeId::OPEN, |items| self.id(items));
@@ -317,7 +318,7 @@ fn derived(view: &View<'_>, items: Option<&View<'_>>, keyed: bool) -> (Strategy,
 }
 
 /// What tells apart the items of a list: the merge key, or the keys of a list of type `map`.
-fn keys(view: &View<'_>, items: Option<&View<'_>>, published: bool) -> Result<Option<Keys>, SchemaError> {
+fn keys(view: &View<'_>, items: Option<&View<'_>>, definitions: &Definitions) -> Result<Option<Keys>, SchemaError> {
     let of_map: &[Box<str>] = if view.find(|part| part.list_type.as_deref()) == Some("map") {
         view.find(|part| (!part.list_map_keys.is_empty()).then_some(&*part.list_map_keys)).unwrap_or_default()
     } else {
@@ -327,7 +328,8 @@ fn keys(view: &View<'_>, items: Option<&View<'_>>, published: bool) -> Result<Op
     let recommended = view.find(|part| part.recommended_patch_merge_key.as_deref());
     let all: Vec<&str> = recommended.map(|all| all.split(',').map(str::trim).collect()).unwrap_or_default();
     let said = view.find(|part| part.patch_merge_key.as_deref());
-    let Some(default) = said.or(all.first().copied()).or(of_map.first().copied()) else { return Ok(None) };
+    let derived = of_map.first().copied().filter(|_| !definitions.is_tagged());
+    let Some(default) = said.or(all.first().copied()).or(derived) else { return Ok(None) };
     let distinct = |all: &[&str]| {
         let mut names = all.to_vec();
         names.sort_unstable();
@@ -348,7 +350,10 @@ fn keys(view: &View<'_>, items: Option<&View<'_>>, published: bool) -> Result<Op
         let property = items.and_then(|items| items.find(|part| part.properties.get(name)));
         let required = items.is_some_and(|items| items.any(|part| part.required.iter().any(|field| **field == *name)));
         let property = property.filter(|_| position > 0 && !required);
-        Key { name: name.into(), default: property.and_then(|property| key_default(&property.default, published)) }
+        Key {
+            name: name.into(),
+            default: property.and_then(|property| key_default(&property.default, definitions.is_published())),
+        }
     };
     Ok(Some(Keys { all: names.into_iter().enumerate().map(key).collect() }))
 }
