@@ -1,4 +1,4 @@
-//! The guide for users: what unions mean here, how to declare them, and how to run the webhook.
+//! The guide for users: what unions mean here, how to declare them, how to run the webhook, and patches.
 
 #[doc = include_str!("guide/semantics.md")]
 pub mod semantics {}
@@ -8,3 +8,6 @@ pub mod declaring {}
 
 #[doc = include_str!("guide/operating.md")]
 pub mod operating {}
+
+#[doc = include_str!("guide/patching.md")]
+pub mod patching {}
