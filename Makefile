@@ -8,13 +8,14 @@ CARGO ?= cargo
 IMAGE ?= kube-unions:dev
 BIN := $(abspath $(or $(CARGO_TARGET_DIR),target)/release/kube-unions)
 FUZZ_SECONDS ?= 20
+DIFFERENTIAL_CASES ?= 1000000
 
 # The binary that the demo and the end-to-end tests run.
 export KUBE_UNIONS_BIN ?= $(BIN)
 
 .PHONY: help
 help: ## What can be done here
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z0-9-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## The release binary, target/release/kube-unions
@@ -70,12 +71,18 @@ docs: ## The documentation, warnings refused
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --all-features --no-deps
 
 .PHONY: bench
-bench: ## What a review costs, next to a floor measured in the same run
+bench: ## What reviews and patches cost, next to a floor and to Go's package measured in the same run
 	$(CARGO) bench --locked --no-default-features --bench review
+	$(CARGO) bench --locked --no-default-features --bench strategic
 
 .PHONY: fuzz
 fuzz: ## Every fuzz target for FUZZ_SECONDS each, from the checked-in corpus (needs nightly and cargo-fuzz)
 	tests/fuzz/run.sh $(FUZZ_SECONDS)
+
+.PHONY: fuzz-differential
+fuzz-differential: ## Patches against Go's package: DIFFERENTIAL_CASES random ones from a random seed (needs Go)
+	KUBE_UNIONS_DIFFERENTIAL_SEED=$${SEED:-$$RANDOM$$RANDOM} KUBE_UNIONS_DIFFERENTIAL_CASES=$(DIFFERENTIAL_CASES) \
+	  $(CARGO) test --locked --no-default-features --test it differential -- --nocapture
 
 .PHONY: image
 image: ## The container image (needs a container engine)

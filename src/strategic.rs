@@ -1,4 +1,80 @@
-//! Strategic merge patch, for custom resources, too.
+//! Strategic merge patch, for custom resources, too: patches that merge lists item by item and clear what a union excludes.
+//!
+//! An API server takes strategic merge patches for built-in types only. Here they are made, applied and composed anywhere, by a
+//! [`Patcher`] that knows how the fields of one kind merge: from the schema of its CRD, with the unions that were declared for
+//! it, or from an OpenAPI document. What flows through: documents are read into trees that keep every number as it was written
+//! (`value`, `read`, `write`), walked level by level with the levels on the heap (`apply`, `diff`, `compose`), and lists are
+//! matched by an index of their keys (`keys`, `keyed`). Nothing recurses, and everything takes time in proportion to its input.
+//!
+//! What the format means is what Go's `k8s.io/apimachinery/pkg/util/strategicpatch` makes of it, but for the rules of
+//! [`Difference`]; beyond it, lists may be keyed by several fields (`$patchMergeKey`).
+//!
+//! # Three ways, and kube
+//!
+//! A controller keeps the object as its user applied it last, takes the one that is wanted now, and the one in the cluster. What
+//! others changed there stays:
+//!
+//! ```
+//! use kube_unions::{schema::Schema, strategic::{Conflicts, Patcher, ThreeWay}};
+//! use serde_json::{Value, json};
+//!
+//! let schema: Schema = serde_json::from_value(json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+//!     "ports": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["port", "protocol"],
+//!         "items": {"type": "object", "required": ["port"], "properties": {"port": {"type": "integer"},
+//!             "protocol": {"type": "string", "default": "TCP"}, "target": {"type": "string"}}}},
+//!     "source": {"type": "object", "properties": {"git": {"type": "object"}, "image": {"type": "object"}},
+//!         "x-kubernetes-unions": [{"fields-to-discriminateBy": {"git": "Git", "image": "Image"}}]}}}}}))?;
+//! let patcher = Patcher::for_resource("Widget", &schema)?;
+//!
+//! let applied = json!({"spec": {"source": {"git": {}}, "ports": [{"port": 53, "target": "a"}]}});
+//! let wanted = json!({"spec": {"source": {"image": {"tag": "v1"}}, "ports": [{"port": 53, "target": "b"}]}});
+//! let live = json!({"spec": {"source": {"git": {"ref": "main"}}, "replicas": 3, "ports": [
+//!     {"port": 53, "protocol": "UDP", "target": "x"}, {"port": 53, "protocol": "TCP", "target": "a"}]}});
+//!
+//! let patch: Value = patcher.create_three_way(&ThreeWay {
+//!     original: &applied, modified: &wanted, current: &live, conflicts: Conflicts::Overwrite,
+//! })?;
+//! assert_eq!(patcher.apply(&live, &patch)?, json!({"spec": {"source": {"image": {"tag": "v1"}}, "replicas": 3, "ports": [
+//!     {"port": 53, "protocol": "UDP", "target": "x"}, {"port": 53, "protocol": "TCP", "target": "b"}]}}));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The API server takes no such patch for a custom resource. The object that it makes is sent with the `resourceVersion` that it
+//! was made from, so that nobody's change is lost: the server answers 409 if there was one, and the patch is made anew.
+#![cfg_attr(
+    feature = "server",
+    doc = r"
+```no_run
+use kube::api::{Api, DynamicObject, PostParams};
+use kube_unions::strategic::{Conflicts, Patcher, ThreeWay};
+use serde_json::Value;
+
+async fn reconcile(api: Api<DynamicObject>, patcher: &Patcher, name: &str, applied: &Value, wanted: &Value)
+    -> Result<DynamicObject, Box<dyn std::error::Error>> {
+    let live = serde_json::to_value(api.get(name).await?)?;
+    let sides = ThreeWay { original: applied, modified: wanted, current: &live, conflicts: Conflicts::Overwrite };
+    let patched = patcher.apply(&live, &patcher.create_three_way(&sides)?)?;
+    Ok(api.replace(name, &PostParams::default(), &serde_json::from_value(patched)?).await?)
+}
+```
+"
+)]
+//!
+//! # Text
+//!
+//! As text nothing is lost that was written, however large or exact a number is:
+//!
+//! ```
+//! use kube_unions::strategic::Patcher;
+//!
+//! let patcher = Patcher::from_json_schema("Thing", r#"{"properties": {"list": {"type": "array",
+//!     "x-kubernetes-patch-strategy": "merge", "items": {"type": "string"}}}}"#)?;
+//! let patch = patcher.create_two_way(r#"{"list": ["a", "b"], "n": 1.10}"#, r#"{"list": ["b", "c"], "n": 123456789012345678901234567890}"#)?;
+//! assert_eq!(patch, r#"{"$setElementOrder/list":["b","c"],"$deleteFromPrimitiveList/list":["a"],"list":["c"],"n":123456789012345678901234567890}"#);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Pure: documents and schemas in, documents out. May not know clusters, files or admission.
 
 mod apply;
 mod compose;
@@ -85,7 +161,22 @@ impl Patcher {
         Self { strict: true, ..self }
     }
 
-    /// The object with a patch applied to it.
+    /// The object with a patch applied to it. Of a list that merges, the patch's items come in its order, and the others stay as
+    /// near to where they were as that allows.
+    ///
+    /// ```
+    /// # use kube_unions::strategic::Patcher;
+    /// let patcher = Patcher::from_json_schema("Pod", r#"{"properties": {"containers": {"type": "array",
+    ///     "x-kubernetes-patch-strategy": "merge", "x-kubernetes-patch-merge-key": "name",
+    ///     "items": {"properties": {"name": {"type": "string"}, "image": {"type": "string"}}}}}}"#)?;
+    /// let live = r#"{"containers":[{"name":"a","image":"a:1"},{"name":"b","image":"b:1"}]}"#;
+    /// let patched = patcher.apply(live, r#"{"containers": [{"name": "b", "image": "b:2"}, {"name": "a", "$patch": "delete"}]}"#)?;
+    /// assert_eq!(patched, r#"{"containers":[{"name":"b","image":"b:2"}]}"#);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A document that can't be read, or what [`Reason`] lists, with its path.
     pub fn apply<D: Document + ?Sized>(&self, original: &D, patch: &D) -> Result<D::Owned, PatchError> {
         let arena = Bump::new();
         let context = self.context(&arena);
@@ -95,16 +186,22 @@ impl Patcher {
     }
 
     /// One patch that does what some do one after the other. What one patch can't say is an error.
+    ///
+    /// ```
+    /// # use kube_unions::strategic::Patcher;
+    /// let patcher = Patcher::from_json_schema("Thing", "{}")?;
+    /// let both = patcher.compose(&[r#"{"a": {"x": 1, "y": 1}}"#, r#"{"a": {"x": null, "z": 2}}"#])?;
+    /// assert_eq!(both, r#"{"a":{"x":null,"y":1,"z":2}}"#);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn compose<D: Document + ?Sized>(&self, patches: &[&D]) -> Result<D::Owned, PatchError> {
         let arena = Bump::new();
         let context = Context { joins: true, ..self.context(&arena) };
         let mut all: &[Entry<'_>] = &[];
         for (position, patch) in patches.iter().enumerate() {
             let patch = object(*patch, DocumentRole::Patch, &arena)?;
-            all = match if position == 0 { Value::Map(patch) } else { apply::apply(&context, all, patch)? } {
-                Value::Map(entries) => entries,
-                _ => &[],
-            };
+            let joined = if position == 0 { Value::Map(patch) } else { apply::apply(&context, all, patch)? };
+            all = joined.entries().unwrap_or_default();
         }
         Ok(D::owned(Tree(Value::Map(all))))
     }
@@ -113,7 +210,8 @@ impl Patcher {
         Context { meta: &self.meta, arena, strict: self.strict, joins: false }
     }
 
-    /// The patch that makes `modified` of `original`.
+    /// The patch that makes `modified` of `original`. It says the order of a list that merges if anything in it changed, and
+    /// nothing at all of what is the same.
     pub fn create_two_way<D: Document + ?Sized>(&self, original: &D, modified: &D) -> Result<D::Owned, PatchError> {
         let arena = Bump::new();
         let context = self.context(&arena);
@@ -125,7 +223,10 @@ impl Patcher {
     }
 
     /// The patch that makes the user's changes, from `original` to `modified`, to `current`, and leaves alone what others changed
-    /// there.
+    /// there. `apiVersion`, `kind` and `metadata.name` say which object it is, and may not change.
+    ///
+    /// # Errors
+    /// Beside those of any document: [`PatchError::Precondition`], and with [`Conflicts::Refuse`] [`PatchError::Conflict`].
     pub fn create_three_way<D: Document + ?Sized>(&self, sides: &ThreeWay<'_, D>) -> Result<D::Owned, PatchError> {
         let arena = Bump::new();
         let context = self.context(&arena);
@@ -173,11 +274,11 @@ fn object<'a, D: Document + ?Sized>(
     role: DocumentRole,
     arena: &'a Bump,
 ) -> Result<&'a [Entry<'a>], PatchError> {
-    match document.tree(role, arena)?.0 {
-        Value::Map(entries) => Ok(entries),
-        Value::Null => Ok(&[]),
-        other => Err(PatchError::NotAnObject { document: role, found: other.kind() }),
+    let value = document.tree(role, arena)?.0;
+    if matches!(value, Value::Null) {
+        return Ok(&[]);
     }
+    value.entries().ok_or(PatchError::NotAnObject { document: role, found: value.kind() })
 }
 
 /// What every operation has at hand.

@@ -111,8 +111,8 @@ pub(super) fn run<'a>(
             Ok(Opened::Done(value)) => done = Some(value),
             Ok(Opened::Level(level)) => open.push(level),
             Err(fault) => {
-                let path = open.iter().filter_map(|level| Some(level.pending.last()?.step.segment(context)));
-                return Err(Fault { below: path.chain(fault.below).collect(), reason: fault.reason });
+                let steps = open.iter().filter_map(|level| Some(level.pending.last()?.step.segment(context)));
+                return Err(Fault { below: steps.chain(fault.below).collect(), reason: fault.reason });
             }
         }
     }

@@ -26,12 +26,12 @@ pub(super) fn open<'a>(
         return Ok(Opened::Done(Value::Map(second)));
     }
     if let Some(directive) = whole(first)? {
-        let content: Vec<Entry<'a>> = match directive {
+        let stored: Vec<Entry<'a>> = match directive {
             Whole::Replace => first.iter().copied().filter(|(key, _)| *key != PATCH).collect(),
             Whole::Delete => Vec::new(),
         };
-        let content = context.arena.alloc_slice_copy(&content);
-        let applied = run(&Context { joins: false, ..*context }, content, second, node)?;
+        let stored = context.arena.alloc_slice_copy(&stored);
+        let applied = run(&Context { joins: false, ..*context }, stored, second, node)?;
         return Ok(Opened::Done(replacing(context, applied)));
     }
     let (kept, cleared) = (retained(first, &[])?, retained(second, &[])?);

@@ -40,8 +40,8 @@ pub(super) fn create<'a>(context: &Context<'a>, sides: Sides<'a>, making: Making
     let mut done: Option<Outcome<'a>> = None;
     while let Some((_, level)) = open.last_mut() {
         let next = match level {
-            Level::Map(level) => level.step(context, done.take()),
-            Level::Keyed(level) => level.step(context, done.take()),
+            Level::Map(level) => level.step(context, done.take().as_ref()),
+            Level::Keyed(level) => level.step(context, done.take().as_ref()),
         };
         match next {
             Ok(Next::Into(step, level)) => open.push((step, level)),
@@ -138,7 +138,7 @@ impl<'a> MapLevel<'a> {
         })
     }
 
-    fn step(&mut self, context: &Context<'a>, done: Option<Outcome<'a>>) -> Result<Next<'a>, Fault> {
+    fn step(&mut self, context: &Context<'a>, done: Option<&Outcome<'a>>) -> Result<Next<'a>, Fault> {
         if let Some(outcome) = done {
             self.take(context, outcome);
         }
@@ -194,24 +194,17 @@ impl<'a> MapLevel<'a> {
         let step = Step::Field(self.node, key);
         match (after, field.strategy) {
             (Value::Map(after), Strategy::Unsaid | Strategy::Merge) => {
-                let entries = |value: Option<Value<'a>>| match value {
-                    Some(Value::Map(entries)) => Some(entries),
-                    _ => None,
-                };
-                let (before, live) = (entries(before), entries(live));
+                let (before, live) = (before.and_then(Value::entries), live.and_then(Value::entries));
                 let level = MapLevel::new(self.making, field.object, field.retain_keys, before, live, after);
                 Ok(Some(Next::Into(step, Level::Map(level))))
             }
             (Value::List(after), Strategy::Merge) => {
-                let items = |value: Option<Value<'a>>| match value {
-                    Some(Value::List(items)) => Some(items),
-                    _ => None,
-                };
                 let below = |fault: Fault| fault.inside(step.segment(context));
-                let lists = lists::Lists { before: items(before), live: items(live), after };
+                let (before, live) = (before.and_then(Value::items), live.and_then(Value::items));
+                let lists = lists::Lists { before, live, after };
                 match lists.compare(context, field, self.making).map_err(below)? {
                     lists::Compared::Done(outcome) => {
-                        self.take(context, outcome);
+                        self.take(context, &outcome);
                         Ok(None)
                     }
                     lists::Compared::Whole => {
@@ -239,9 +232,9 @@ impl<'a> MapLevel<'a> {
     }
 
     /// Takes what the field compared last came to.
-    fn take(&mut self, context: &Context<'a>, outcome: Outcome<'a>) {
+    fn take(&mut self, context: &Context<'a>, outcome: &Outcome<'a>) {
         let Some(&(key, _)) = self.after.get(self.next.wrapping_sub(1)) else { return };
-        match outcome {
+        match *outcome {
             Outcome::Map { patch, deletes } => {
                 self.deletes |= deletes;
                 self.patch.extend(patch.map(|patch| (key, patch)));
@@ -307,10 +300,7 @@ fn item_level<'a>(
     live: Option<Value<'a>>,
     after: Value<'a>,
 ) -> Level<'a> {
-    let entries = |value: Option<Value<'a>>| match value {
-        Some(Value::Map(entries)) => Some(entries),
-        _ => None,
-    };
-    let after = entries(Some(after)).unwrap_or_default();
-    Level::Map(MapLevel::new(making, field.items, field.retain_keys, entries(before), entries(live), after))
+    let (before, live) = (before.and_then(Value::entries), live.and_then(Value::entries));
+    let after = after.entries().unwrap_or_default();
+    Level::Map(MapLevel::new(making, field.items, field.retain_keys, before, live, after))
 }

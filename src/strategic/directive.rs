@@ -77,10 +77,8 @@ pub(super) fn known(meta: &Meta, node: NodeId, key: &str) -> Result<(), Fault> {
 
 /// The items of a directive that must be a list.
 pub(super) fn list<'a>(key: &str, value: Value<'a>) -> Result<&'a [Value<'a>], Reason> {
-    match value {
-        Value::List(items) => Ok(items),
-        other => Err(Reason::DirectiveType { directive: key.into(), found: other.kind(), wanted: "a list" }),
-    }
+    let wrong = || Reason::DirectiveType { directive: key.into(), found: value.kind(), wanted: "a list" };
+    value.items().ok_or_else(wrong)
 }
 
 /// The keys that `$retainKeys` of a patch lists, once every other key that the patch sets is found among them; `None` if it has

@@ -263,7 +263,7 @@ pub enum Difference {
     UnchangedReplace,
     /// An integer and a decimal are both numbers, so that a list may hold both.
     NumbersAreOneType,
-    /// Looking for conflicts neither fails on scalars that both sides delete nor reorders the patch.
+    /// Looking for conflicts neither fails on scalars that both sides delete or on two empty lists, nor reorders the patch.
     ConflictsOnlyLook,
 }
 

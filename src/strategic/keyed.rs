@@ -169,17 +169,14 @@ impl<'a> List<'a> {
         item: PatchItem<'a>,
         listed: bool,
     ) -> Result<usize, Fault> {
-        let position = match self.find(context, keys, item, listed)? {
-            Some(position) => {
-                if let Some(Some(found)) = self.items.get_mut(position) {
-                    found.patches.insert(0, item.value);
-                }
-                position
+        let position = if let Some(position) = self.find(context, keys, item, listed)? {
+            if let Some(Some(found)) = self.items.get_mut(position) {
+                found.patches.insert(0, item.value);
             }
-            None => {
-                let value = settle_item(context, item.value, field.items, Mode::Fresh)?.unwrap_or(Value::EMPTY);
-                self.push(Item::new(value, None), item.tuple)
-            }
+            position
+        } else {
+            let value = settle_item(context, item.value, field.items, Mode::Fresh)?.unwrap_or(Value::EMPTY);
+            self.push(Item::new(value, None), item.tuple)
         };
         if listed {
             self.touched.push(position);
@@ -247,7 +244,9 @@ impl<'a> List<'a> {
         let mut after = Index::new(*context, keys, self.items.len());
         let there: Vec<(usize, Tuple<'a>)> =
             self.renamed.iter().enumerate().filter_map(|(position, tuple)| Some((position, (*tuple)?))).collect();
-        there.iter().for_each(|(_, tuple)| after.push(tuple));
+        for (_, tuple) in &there {
+            after.push(tuple);
+        }
         self.touched.sort_unstable();
         for (at, (position, tuple)) in there.iter().enumerate() {
             let touched = self.touched.binary_search(position).is_ok();
@@ -333,7 +332,9 @@ impl<'a> Order<'a> {
     /// The order of the patch itself.
     fn of_patch(context: &Context<'a>, keys: &'a Keys, items: &[PatchItem<'a>]) -> Self {
         let mut all = Self::empty(context, keys, items.len());
-        items.iter().for_each(|item| all.push(false, item.tuple));
+        for item in items {
+            all.push(false, item.tuple);
+        }
         all
     }
 

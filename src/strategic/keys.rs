@@ -132,10 +132,6 @@ impl<'a> Index<'a> {
         self.tuples.get(position).copied()
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.tuples.len()
-    }
-
     /// The first position whose values of `keys` are those of `wanted`, and which `fits`.
     pub(super) fn first(&mut self, keys: KeySet, wanted: Tuple<'a>, fits: impl Fn(usize) -> bool) -> Option<usize> {
         if self.tuples.len() <= Self::SMALL {

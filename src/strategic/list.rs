@@ -244,8 +244,5 @@ pub(super) fn refuse_other_order<T: Copy, E>(
 
 /// Whether an item of a patch is a directive, and which.
 pub(super) fn item_directive(item: Value<'_>) -> Result<Option<Whole>, Reason> {
-    match item {
-        Value::Map(entries) => whole(entries),
-        _ => Ok(None),
-    }
+    item.entries().map_or(Ok(None), whole)
 }

@@ -37,6 +37,15 @@ enum Open<'a> {
     },
 }
 
+/// What became of a value so far.
+enum Settled<'a> {
+    /// It is a list or an object whose parts come next.
+    Opened,
+    /// A directive took it away.
+    Gone,
+    Value(Value<'a>),
+}
+
 /// The value to store, `None` if a directive says that there is none. `node` is the type of the value, or of its items.
 pub(super) fn settle<'a>(
     context: &Context<'a>,
@@ -70,14 +79,14 @@ fn settle_within<'a>(
     let mut open: Vec<Open<'a>> = Vec::new();
     let mut done = begin(value, node, mode, in_list, &mut open)?;
     loop {
-        if let Some(value) = done.take() {
-            match (open.last_mut(), value) {
-                (None, whole) => return Ok(whole),
-                (Some(Open::Map { key, out, .. }), Some(value)) => out.push((key, value)),
-                (Some(Open::List { out, .. }), Some(value)) => out.push(value),
-                (Some(_), None) => {}
-            }
+        match (open.last_mut(), done) {
+            (None, Settled::Value(value)) => return Ok(Some(value)),
+            (None, Settled::Gone) => return Ok(None),
+            (Some(Open::Map { key, out, .. }), Settled::Value(value)) => out.push((key, value)),
+            (Some(Open::List { out, .. }), Settled::Value(value)) => out.push(value),
+            (_, Settled::Opened) | (Some(_), Settled::Gone) => {}
         }
+        done = Settled::Opened;
         let within = |fault: Fault, open: &[Open<'a>]| {
             let path = open.iter().map(|level| match level {
                 Open::Map { key, .. } => Segment::Field((*key).into()),
@@ -97,12 +106,11 @@ fn settle_within<'a>(
             }),
         };
         let Some((value, node, mode, field)) = next else {
-            done = open.pop().map(|level| {
-                Some(match level {
-                    Open::Map { out, .. } => context.map(&out),
-                    Open::List { out, .. } => context.list(&out),
-                })
-            });
+            done = match open.pop() {
+                Some(Open::Map { out, .. }) => Settled::Value(context.map(&out)),
+                Some(Open::List { out, .. }) => Settled::Value(context.list(&out)),
+                None => Settled::Gone,
+            };
             continue;
         };
         let Some((name, in_list)) = field else {
@@ -115,10 +123,8 @@ fn settle_within<'a>(
         {
             continue;
         }
-        let inner = node.and_then(|node| context.meta.known(node, name)).map(|field| match value {
-            Value::List(_) => field.items,
-            _ => field.object,
-        });
+        let field = node.and_then(|node| context.meta.known(node, name));
+        let inner = field.map(|field| if value.items().is_some() { field.items } else { field.object });
         done = begin(value, inner, mode, false, &mut open).map_err(|fault| within(fault, &open))?;
     }
 }
@@ -158,20 +164,20 @@ fn begin<'a>(
     mode: Mode,
     in_list: bool,
     open: &mut Vec<Open<'a>>,
-) -> Result<Option<Option<Value<'a>>>, Fault> {
+) -> Result<Settled<'a>, Fault> {
     match value {
         Value::Map(entries) if mode == Mode::Unmarked => {
             if entries.iter().any(|(key, _)| *key == PATCH) {
-                return Ok(Some(None));
+                return Ok(Settled::Gone);
             }
             let out = Vec::with_capacity(entries.len());
             open.push(Open::Map { entries: entries.iter(), node, mode, in_list, key: "", out });
-            Ok(None)
+            Ok(Settled::Opened)
         }
         Value::Map(entries) => {
             let mode = match whole(entries)? {
-                Some(Whole::Delete) => return Ok(Some(None)),
-                Some(Whole::Replace) if in_list => return Ok(Some(None)),
+                Some(Whole::Delete) => return Ok(Settled::Gone),
+                Some(Whole::Replace) if in_list => return Ok(Settled::Gone),
                 Some(Whole::Replace) => Mode::Literal,
                 None => mode,
             };
@@ -180,14 +186,14 @@ fn begin<'a>(
             }
             let out = Vec::with_capacity(entries.len());
             open.push(Open::Map { entries: entries.iter(), node, mode, in_list, key: "", out });
-            Ok(None)
+            Ok(Settled::Opened)
         }
         Value::List(items) => {
             let out = Vec::with_capacity(items.len());
             open.push(Open::List { items: items.iter(), node, mode, position: usize::MAX, out });
-            Ok(None)
+            Ok(Settled::Opened)
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(Some(Some(value))),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(Settled::Value(value)),
     }
 }
 
@@ -197,7 +203,7 @@ fn is_plain(value: Value<'_>, mode: Mode) -> bool {
     while let Some(value) = open.pop() {
         match value {
             Value::List(items) => {
-                open.extend(items.iter().filter(|item| matches!(item, Value::List(_) | Value::Map(_))))
+                open.extend(items.iter().filter(|item| matches!(item, Value::List(_) | Value::Map(_))));
             }
             Value::Map(entries) => {
                 for (key, value) in entries {

@@ -193,9 +193,11 @@ impl<'a> Search<'a> {
 }
 
 fn effect(value: Value<'_>) -> Effect {
-    match value {
-        Value::Null => Effect::Deletes,
-        Value::Map(entries) if find(entries, PATCH).is_some() => Effect::Directs,
-        other => Effect::Sets(other.kind()),
+    if matches!(value, Value::Null) {
+        Effect::Deletes
+    } else if value.get(PATCH).is_some() {
+        Effect::Directs
+    } else {
+        Effect::Sets(value.kind())
     }
 }

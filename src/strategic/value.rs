@@ -78,12 +78,19 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// The fields, if it is an object.
+    pub(super) fn entries(self) -> Option<&'a [Entry<'a>]> {
+        if let Self::Map(entries) = self { Some(entries) } else { None }
+    }
+
+    /// The items, if it is a list.
+    pub(super) fn items(self) -> Option<&'a [Self]> {
+        if let Self::List(items) = self { Some(items) } else { None }
+    }
+
     /// The field of an object.
     pub(super) fn get(self, key: &str) -> Option<Self> {
-        match self {
-            Self::Map(entries) => find(entries, key),
-            Self::Null | Self::Bool(_) | Self::Number(_) | Self::String(_) | Self::List(_) => None,
-        }
+        find(self.entries()?, key)
     }
 
     /// The value as a scalar, `None` for a list or an object.

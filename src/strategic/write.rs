@@ -72,7 +72,11 @@ fn string(value: &str, text: &mut String) {
             '\n' => text.push_str("\\n"),
             '\r' => text.push_str("\\r"),
             '\t' => text.push_str("\\t"),
-            control => text.push_str(&format!("\\u{:04x}", u32::from(control))),
+            control => {
+                let hex = |shift: u32| char::from_digit((u32::from(control) >> shift) & 15, 16).unwrap_or('0');
+                text.push_str("\\u00");
+                text.extend([hex(4), hex(0)]);
+            }
         }
         rest = characters.as_str();
     }

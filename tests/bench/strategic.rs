@@ -3,7 +3,7 @@
 //!
 //! Times mean nothing on a shared machine; ratios do. Each workload is run with 1,000 and with 10,000 items: what grows in
 //! proportion takes about ten times as long.
-#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::panic, reason = "a bench")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::panic, clippy::indexing_slicing, reason = "a bench")]
 
 use kube_unions::strategic::Patcher;
 use serde_json::{Value, json};
@@ -141,7 +141,7 @@ impl Drop for Go {
 const WORKLOADS: [fn(usize) -> Workload; 9] =
     [all_changed, one_changed, reversed, all_deleted, ports, scalars, map, deep, deployment];
 
-fn keyed(name: &'static str, original: Vec<Value>, modified: Vec<Value>) -> Workload {
+fn keyed(name: &'static str, original: &[Value], modified: &[Value]) -> Workload {
     let schema = json!({"type": "object", "properties": {"list": {"type": "array",
         "items": {"type": "object", "properties": {"name": {"type": "string"}, "value": {"type": "integer"}, "more": {"type": "string"}}},
         "x-kubernetes-patch-strategy": "merge", "x-kubernetes-patch-merge-key": "name"}}});
@@ -160,21 +160,21 @@ fn items(count: usize, value: usize) -> Vec<Value> {
 }
 
 fn all_changed(count: usize) -> Workload {
-    keyed("one key, all changed", items(count, 1), items(count, 2))
+    keyed("one key, all changed", &items(count, 1), &items(count, 2))
 }
 
 fn one_changed(count: usize) -> Workload {
     let mut modified = items(count, 1);
     modified.get_mut(count / 2).unwrap()["value"] = json!(2);
-    keyed("one key, one changed", items(count, 1), modified)
+    keyed("one key, one changed", &items(count, 1), &modified)
 }
 
 fn reversed(count: usize) -> Workload {
-    keyed("one key, reversed", items(count, 1), items(count, 1).into_iter().rev().collect())
+    keyed("one key, reversed", &items(count, 1), &items(count, 1).into_iter().rev().collect::<Vec<_>>())
 }
 
 fn all_deleted(count: usize) -> Workload {
-    keyed("one key, all deleted", items(count, 1), Vec::new())
+    keyed("one key, all deleted", &items(count, 1), &[])
 }
 
 fn ports(count: usize) -> Workload {

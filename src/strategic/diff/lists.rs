@@ -89,7 +89,9 @@ impl<'a> Lists<'a> {
             if stays_empty { None } else { making.whole(context, Value::List(self.after))? }
         } else {
             let mut there: HashMap<Scalar<'a>, usize> = HashMap::with_capacity(live.len());
-            live.iter().for_each(|item| *there.entry(scalar(item)).or_default() += 1);
+            for item in live {
+                *there.entry(scalar(item)).or_default() += 1;
+            }
             let is_new = |item: &&Value<'a>| match there.get_mut(&scalar(item)) {
                 Some(count) if *count > 0 => {
                     *count -= 1;
@@ -126,8 +128,8 @@ pub(super) struct KeyedLevel<'a> {
 }
 
 impl<'a> KeyedLevel<'a> {
-    pub(super) fn step(&mut self, context: &Context<'a>, done: Option<Outcome<'a>>) -> Result<Next<'a>, Fault> {
-        if let Some(Outcome::Map { patch, deletes }) = done {
+    pub(super) fn step(&mut self, context: &Context<'a>, done: Option<&Outcome<'a>>) -> Result<Next<'a>, Fault> {
+        if let Some(&Outcome::Map { patch, deletes }) = done {
             self.deletes |= deletes;
             self.take(context, patch);
         }
@@ -204,8 +206,8 @@ impl<'a> KeyedLevel<'a> {
             self.items.push(context.map(&delete));
         }
         let adds_all = self.lists.live.is_none_or(<[_]>::is_empty);
-        let changed = !adds_all && (changes || self.pairs.reordered);
-        let order = self.making.order && !self.lists.after.is_empty() && (self.deletes || changed);
+        let differs = !adds_all && (changes || self.pairs.reordered);
+        let order = self.making.order && !self.lists.after.is_empty() && (self.deletes || differs);
         let order = order.then(|| {
             let entry = |item: &Value<'a>| context.map(&present(self.keys, *item).collect::<Vec<_>>());
             context.list(&self.lists.after.iter().map(entry).collect::<Vec<_>>())

@@ -143,7 +143,9 @@ impl<'a> Matched<'a> {
         let mut index = Index::new(*context, keys, found.tuples.len());
         found.tuples.iter().for_each(|tuple| index.push(tuple));
         let mut ahead = Index::new(*context, keys, wanted.len());
-        wanted.iter().for_each(|tuple| ahead.push(tuple));
+        for tuple in wanted {
+            ahead.push(tuple);
+        }
         let every = keys.every();
         let mut taken = vec![false; items.len()];
         for (position, tuple) in wanted.iter().enumerate() {
@@ -158,11 +160,11 @@ impl<'a> Matched<'a> {
                 }
                 continue;
             }
-            here.iter().for_each(|at| {
+            for at in &here {
                 if let Some(taken) = taken.get_mut(*at) {
                     *taken = true;
                 }
-            });
+            }
             if twice_wanted {
                 found.pair_equals(&mut ahead, tuple, &here, after, every, position)?;
             } else if let [only] = here[..] {

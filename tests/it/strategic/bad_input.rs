@@ -21,7 +21,7 @@ fn said(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
-        text.push_str(&format!(": {cause}"));
+        text = format!("{text}: {cause}");
         source = cause.source();
     }
     text
@@ -113,7 +113,7 @@ fn a_schema_that_makes_no_sense_is_refused_with_its_place() {
             "the reference `#/definitions/None` leads to no schema of the document",
         ),
         (
-            r##"{"properties": {"a": {"items": {"$ref": "elsewhere.json"}}}}"##,
+            r#"{"properties": {"a": {"items": {"$ref": "elsewhere.json"}}}}"#,
             "a[*]: the reference `elsewhere.json` leads to no schema",
         ),
         (r##"{"$ref": "#"}"##, "the reference `#` leads only to itself"),

@@ -14,7 +14,7 @@ fn ports(default: bool) -> Patcher {
     Patcher::from_json_schema("Service", &schema.to_string()).unwrap()
 }
 
-fn list(items: Value) -> Value {
+fn list(items: &Value) -> Value {
     json!({ "ports": items })
 }
 
@@ -22,8 +22,8 @@ const ALL: [&str; 3] = ["port", "protocol", "zone"];
 
 #[test]
 fn changing_one_of_two_ports_that_differ_by_protocol_leaves_the_other() {
-    let before = list(json!([{"port": 53, "protocol": "TCP", "to": 1}, {"port": 53, "protocol": "UDP", "to": 1}]));
-    let after = list(json!([{"port": 53, "protocol": "TCP", "to": 1}, {"port": 53, "protocol": "UDP", "to": 2}]));
+    let before = list(&json!([{"port": 53, "protocol": "TCP", "to": 1}, {"port": 53, "protocol": "UDP", "to": 1}]));
+    let after = list(&json!([{"port": 53, "protocol": "TCP", "to": 1}, {"port": 53, "protocol": "UDP", "to": 2}]));
     let patch = ports(true).create_two_way(&before, &after).unwrap();
     assert_eq!(
         patch,
@@ -35,8 +35,8 @@ fn changing_one_of_two_ports_that_differ_by_protocol_leaves_the_other() {
 
 #[test]
 fn a_key_that_the_schema_fills_in_is_the_same_whether_it_is_there_or_not() {
-    let live = list(json!([{"port": 80, "protocol": "TCP", "to": 1}, {"port": 80, "protocol": "UDP", "to": 1}]));
-    let wanted = list(json!([{"port": 80, "to": 2}, {"port": 80, "protocol": "UDP", "to": 1}]));
+    let live = list(&json!([{"port": 80, "protocol": "TCP", "to": 1}, {"port": 80, "protocol": "UDP", "to": 1}]));
+    let wanted = list(&json!([{"port": 80, "to": 2}, {"port": 80, "protocol": "UDP", "to": 1}]));
     let patch = ports(true).create_two_way(&live, &wanted).unwrap();
     let result = ports(true).apply(&live, &patch).unwrap();
     assert_eq!(result["ports"][0], json!({"port": 80, "protocol": "TCP", "to": 2}), "{patch}");
@@ -45,7 +45,7 @@ fn a_key_that_the_schema_fills_in_is_the_same_whether_it_is_there_or_not() {
 
 #[test]
 fn directives_that_make_no_sense_are_refused() {
-    let live = list(json!([{"port": 1}, {"port": 1, "protocol": "UDP"}, {"port": 1, "protocol": "UDP", "zone": "a"}]));
+    let live = list(&json!([{"port": 1}, {"port": 1, "protocol": "UDP"}, {"port": 1, "protocol": "UDP", "zone": "a"}]));
     for (items, wanted) in [
         (json!([{"$patchMergeKey": [], "port": 1}]), "must be a non-empty list of distinct strings"),
         (json!([{"$patchMergeKey": ["port", "port"], "port": 1}]), "must be a non-empty list of distinct strings"),
@@ -75,7 +75,7 @@ fn directives_that_make_no_sense_are_refused() {
             "two items of the list have the same merge keys",
         ),
     ] {
-        match ports(false).apply(&live, &list(items.clone())) {
+        match ports(false).apply(&live, &list(&items)) {
             Err(error) => assert!(!wanted.is_empty() && error.to_string().contains(wanted), "{items}: {error}"),
             Ok(result) => assert!(wanted.is_empty(), "{items} gives {result}"),
         }
@@ -84,20 +84,20 @@ fn directives_that_make_no_sense_are_refused() {
 
 #[test]
 fn of_several_items_that_fit_a_key_is_taken_from_the_first_unless_that_is_too_loose() {
-    let live = list(json!([{"port": 1, "protocol": "A"}, {"port": 1, "protocol": "B"}]));
-    let patch = list(json!([{"$patchMergeKey": ["port", "protocol"], "port": 1, "protocol": null}]));
+    let live = list(&json!([{"port": 1, "protocol": "A"}, {"port": 1, "protocol": "B"}]));
+    let patch = list(&json!([{"$patchMergeKey": ["port", "protocol"], "port": 1, "protocol": null}]));
     let result = ports(false).apply(&live, &patch).unwrap();
-    assert_eq!(result, list(json!([{"port": 1}, {"port": 1, "protocol": "B"}])));
+    assert_eq!(result, list(&json!([{"port": 1}, {"port": 1, "protocol": "B"}])));
     let error = ports(false).strict().apply(&live, &patch).unwrap_err();
     assert!(error.to_string().contains("matches more than one"), "{error}");
 }
 
 #[test]
 fn an_order_with_the_default_key_alone_stands_for_every_item_that_has_it() {
-    let live = list(json!([{"port": 1}, {"port": 2, "protocol": "A"}, {"port": 2, "protocol": "B"}]));
+    let live = list(&json!([{"port": 1}, {"port": 2, "protocol": "A"}, {"port": 2, "protocol": "B"}]));
     let patch = json!({"$setElementOrder/ports": [{"port": 2}, {"port": 1}]});
     let result = ports(false).apply(&live, &patch).unwrap();
-    assert_eq!(result, list(json!([{"port": 2, "protocol": "A"}, {"port": 2, "protocol": "B"}, {"port": 1}])));
+    assert_eq!(result, list(&json!([{"port": 2, "protocol": "A"}, {"port": 2, "protocol": "B"}, {"port": 1}])));
 }
 
 fn random() -> impl Strategy<Value = Value> {
@@ -120,7 +120,7 @@ fn random() -> impl Strategy<Value = Value> {
             seen.push(keys);
             new
         });
-        list(Value::Array(ports))
+        list(&Value::Array(ports))
     })
 }
 

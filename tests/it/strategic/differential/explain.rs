@@ -1,12 +1,17 @@
 //! Takes out of a case what one of the rules is about, so that nothing else is left to differ in.
 
-use super::Case;
+#![allow(clippy::wildcard_enum_match_arm, reason = "JSON has no further kinds of values")]
+
+use super::{Case, Op};
 use crate::strategic::generate::{distinct, field, key, merges, strategy, text};
 use kube_unions::strategic::Difference;
 use serde_json::{Map, Value};
 
+/// Takes out of documents what a rule is about.
+type TakeOut = fn(&mut Case);
+
 /// For each rule a change of the documents after which the rule has nothing to say of them.
-pub(super) const RULES: [(Difference, fn(&mut Case)); 10] = [
+pub(super) const RULES: [(Difference, TakeOut); 10] = [
     (Difference::NoLeaks, |case| no_leaks(&case.schema.clone(), Some(&case.original), &mut case.patch)),
     (Difference::NoPanics, |case| case.each(&mut sane)),
     (Difference::AddedAndDeleted, |case| case.each(&mut |_, fields| added_and_deleted(fields))),
@@ -27,7 +32,14 @@ pub(super) const RULES: [(Difference, fn(&mut Case)); 10] = [
             integers(document);
         }
     }),
-    (Difference::ConflictsOnlyLook, |case| case.overwrite = true),
+    (Difference::ConflictsOnlyLook, |case| {
+        if case.op != Op::ThreeWay {
+            return;
+        }
+        case.each(&mut sorted);
+        nothing_deleted(&case.schema, &case.original, &mut case.current);
+        case.each(&mut |_, fields| fields.retain(|_, value| value.as_array().is_none_or(|items| !items.is_empty())));
+    }),
 ];
 
 impl Case {
@@ -93,9 +105,9 @@ fn sane(schema: &Value, fields: &mut Map<String, Value>) {
             (value.as_array().is_some_and(Vec::is_empty) && beside).then(|| name.clone())
         })
         .collect();
-    empty.iter().for_each(|name| {
+    for name in &empty {
         fields.shift_remove(name);
-    });
+    }
     // Go's package takes an order for a list of objects without a key by their address, so to say.
     let unkeyed: Vec<String> = fields
         .iter()
@@ -105,9 +117,9 @@ fn sane(schema: &Value, fields: &mut Map<String, Value>) {
             (of_objects && key(field(schema, list)).is_none()).then(|| name.clone())
         })
         .collect();
-    unkeyed.iter().for_each(|name| {
+    for name in &unkeyed {
         fields.shift_remove(name);
-    });
+    }
 }
 
 fn added_and_deleted(fields: &mut Map<String, Value>) {
@@ -138,8 +150,45 @@ fn sets_sorted(schema: &Value, document: &mut Value) {
 fn once(schema: &Value, fields: &mut Map<String, Value>) {
     for (schema, items) in lists(schema, fields) {
         let objects = items.iter().any(Value::is_object);
-        if merges(schema) || (key(schema).is_some() && objects) || !objects {
+        if merges(schema) || key(schema).is_some() || !objects {
             distinct(items, key(schema).filter(|_| objects));
+        }
+    }
+}
+
+/// Lists of scalars that are replaced are as Go's package leaves them when it looks for conflicts.
+fn sorted(schema: &Value, fields: &mut Map<String, Value>) {
+    for (schema, items) in lists(schema, fields) {
+        if !merges(schema) && items.iter().all(|item| !item.is_object() && !item.is_array()) {
+            items.sort_by_key(text);
+            distinct(items, None);
+        }
+    }
+}
+
+/// From sets nobody but the user deletes.
+fn nothing_deleted(schema: &Value, original: &Value, current: &mut Value) {
+    let (Value::Object(before), Value::Object(fields)) = (original, current) else { return };
+    for (name, now) in fields {
+        let schema = field(schema, name);
+        match (before.get(name), now) {
+            (Some(before @ Value::Object(_)), now) => nothing_deleted(schema, before, now),
+            (Some(Value::Array(before)), Value::Array(now)) if merges(schema) => match key(schema) {
+                None if before.iter().chain(&*now).all(|item| !item.is_object()) => {
+                    now.extend(before.iter().cloned());
+                    distinct(now, None);
+                    now.sort_by_key(text);
+                }
+                None => {}
+                Some(key) => {
+                    for item in now {
+                        if let Some(before) = before.iter().find(|before| before[key] == item[key]) {
+                            nothing_deleted(&schema["items"], before, item);
+                        }
+                    }
+                }
+            },
+            _ => {}
         }
     }
 }
@@ -251,7 +300,9 @@ fn no_leaks(schema: &Value, live: Option<&Value>, patch: &mut Value) {
             }
             (Some(Value::Array(_)), Value::Array(items)) => {
                 if !merges(inner) {
-                    items.iter_mut().for_each(|item| settle(item, false));
+                    for item in items.iter_mut() {
+                        settle(item, false);
+                    }
                     items.retain(|item| !gone(item));
                 }
             }
@@ -287,13 +338,15 @@ fn settle(value: &mut Value, fresh: bool) {
                 return;
             }
             let fresh = fresh && whole.is_none();
-            fields.retain(|name, value| !is_directive(name) && !(fresh && value.is_null()));
+            fields.retain(|name, value| !(is_directive(name) || fresh && value.is_null()));
             fields.values_mut().for_each(|value| settle(value, fresh));
             fields.retain(|_, value| !gone(value));
         }
         Value::Array(items) => {
             items.retain(|item| item.get("$patch").is_none());
-            items.iter_mut().for_each(|item| settle(item, fresh));
+            for item in items.iter_mut() {
+                settle(item, fresh);
+            }
         }
         _ => {}
     }
