@@ -294,7 +294,7 @@ struct Row {
 
 impl Suite {
     fn read(file: &str) -> Self {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/strategic-live").join(file);
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/e2e/patch").join(file);
         let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         serde_json::from_value(parse(&text)).unwrap_or_else(|error| panic!("{file}: {error}"))
     }

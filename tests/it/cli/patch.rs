@@ -37,7 +37,7 @@ struct Suite {
 #[test]
 fn every_row_of_the_commands_comes_to_what_it_says() {
     let (mut rows, mut faults) = (0, Vec::new());
-    for (path, text) in files("tests/cases/patch", "yaml") {
+    for (path, text) in files("tests/it/cli/patch", "yaml") {
         let suite: Suite = parse(&path, &text);
         for row in &suite.rows {
             rows += 1;
