@@ -37,7 +37,7 @@ impl Connection {
         let tcp = TcpStream::connect(("127.0.0.1", port))?;
         tcp.set_read_timeout(Some(limit))?;
         tcp.set_write_timeout(Some(limit))?;
-        let mut stream = StreamOwned::new(client(ca), tcp);
+        let mut stream = StreamOwned::new(client("127.0.0.1", ca), tcp);
         stream.flush()?;
         Ok(Self { stream: BufReader::new(stream) })
     }
@@ -97,20 +97,10 @@ impl Connection {
     }
 }
 
-/// What a server on loopback shows a client that calls `name` and trusts the CAs in `bundle` (PEM); or why such a client would not talk to it.
+/// What a server on loopback shows a client that calls `name` and trusts the CAs in `bundle` (PEM); or why such a client
+/// would not talk to it.
 pub(crate) fn served(port: u16, name: &str, bundle: &str) -> Result<CertificateDer<'static>, String> {
-    let mut roots = RootCertStore::empty();
-    for authority in CertificateDer::pem_slice_iter(bundle.as_bytes()) {
-        roots.add(authority.unwrap()).unwrap();
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let name = ServerName::try_from(name.to_owned()).unwrap();
-    let mut client = ClientConnection::new(Arc::new(config), name).unwrap();
+    let mut client = client(name, bundle);
     let mut stream = TcpStream::connect(("127.0.0.1", port)).map_err(|error| error.to_string())?;
     stream.set_read_timeout(Some(LIMIT)).unwrap();
     while client.is_handshaking() {
@@ -125,8 +115,8 @@ impl RawAnswer {
     }
 }
 
-/// A client of a server on loopback whose certificate one of `authorities` (PEM) has signed.
-fn client(authorities: &str) -> ClientConnection {
+/// A client of the server `name`, whose certificate one of `authorities` (PEM) has signed.
+fn client(name: &str, authorities: &str) -> ClientConnection {
     let mut roots = RootCertStore::empty();
     for authority in CertificateDer::pem_slice_iter(authorities.as_bytes()) {
         roots.add(authority.unwrap()).unwrap();
@@ -137,7 +127,7 @@ fn client(authorities: &str) -> ClientConnection {
         .unwrap()
         .with_root_certificates(roots)
         .with_no_client_auth();
-    ClientConnection::new(Arc::new(config), ServerName::try_from("127.0.0.1").unwrap()).unwrap()
+    ClientConnection::new(Arc::new(config), ServerName::try_from(name.to_owned()).unwrap()).unwrap()
 }
 
 /// A TCP connection to a port of loopback.
