@@ -68,8 +68,11 @@ pub(super) fn open<'a>(
         joined.field(key, before, after).map_err(|fault| fault.inside(context.meta.step(node, key)))?;
     }
     for (key, said) in later {
-        if let Some(said) = said {
+        let Some(said) = said else { continue };
+        if kept.as_ref().is_none_or(|kept| kept.has(key)) {
             joined.put(key, said);
+        } else {
+            joined.anew(key, said).map_err(|fault| fault.inside(context.meta.step(node, key)))?;
         }
     }
     joined.pending.reverse();
@@ -99,6 +102,23 @@ impl<'a> Joined<'_, 'a> {
         self.out.extend(said.value.map(|value| (key, value)));
     }
 
+    /// What the second patch says of a field that the first one clears by not retaining it. The joined patch retains the field, so
+    /// that it has to say itself that nothing of before is left.
+    fn anew(&mut self, key: &'a str, said: FieldPatch<'a>) -> Result<(), Fault> {
+        let merges = || self.context.meta.known(self.node, key).is_some_and(|field| field.strategy == Strategy::Merge);
+        match said.value {
+            Some(value @ Value::Map(_)) => {
+                let settled = settle(self.context, value, None, Mode::Fresh)?;
+                let value = settled.map_or(Value::Null, |settled| replacing(self.context, settled));
+                self.put(key, FieldPatch { value: Some(value), ..FieldPatch::default() });
+            }
+            Some(Value::List(_)) if merges() => return Err(Reason::NotOnePatch.into()),
+            None => return Err(Reason::NotOnePatch.into()),
+            Some(_) => self.put(key, said),
+        }
+        Ok(())
+    }
+
     fn pend(&mut self, key: &'a str, live: Value<'a>, work: Work<'a>) {
         let slot = self.out.len();
         self.out.push((key, Value::Null));
@@ -126,11 +146,7 @@ impl<'a> Joined<'_, 'a> {
                     self.pend(key, before, Work::Map(field.object, vec![after]));
                 }
             }
-            (_, Some(after @ Value::Map(_))) if first.value.is_some() => {
-                let settled = settle(self.context, after, None, Mode::Fresh)?;
-                let value = settled.map_or(Value::Null, |settled| replacing(self.context, settled));
-                self.put(key, FieldPatch { value: Some(value), ..FieldPatch::default() });
-            }
+            (_, Some(Value::Map(_))) if first.value.is_some() => self.anew(key, second)?,
             _ if is_list(&first) && is_list(&second) => {
                 let field = self.context.meta.field(self.node, key, ValueKind::List).map_err(own)?;
                 self.lists(key, field, first, second)?;

@@ -197,3 +197,23 @@ fn most_patches_can_be_composed() {
     }
     assert!(composed > 250, "only {composed} of 500");
 }
+
+#[test]
+fn what_the_first_patch_does_not_retain_is_gone_although_the_second_sets_it_again() {
+    let schema = json!({"type": "object", "properties": {"union": {
+        "type": "object", "x-kubernetes-patch-strategy": "retainKeys", "properties": {
+            "a": {"type": "object", "additionalProperties": {"type": "string"}},
+            "b": {"type": "string"},
+            "set": {"type": "array", "items": {"type": "string"}, "x-kubernetes-patch-strategy": "merge"},
+        },
+    }}});
+    let patcher = Patcher::from_json_schema("Kind", &schema.to_string()).unwrap();
+    let first = json!({"union": {"$retainKeys": ["b"], "b": "1"}});
+    let second = json!({"union": {"$retainKeys": ["a"], "a": {"new": "1"}}});
+    let both = patcher.compose(&[&first, &second]).unwrap();
+    let object = json!({"union": {"a": {"old": "1"}}});
+    assert_eq!(patcher.apply(&object, &both).unwrap(), json!({"union": {"a": {"new": "1"}}}));
+    // No one patch can say that of a list that merges.
+    let second = json!({"union": {"$retainKeys": ["set"], "set": ["x"]}});
+    assert!(patcher.compose(&[&first, &second]).is_err());
+}
