@@ -39,15 +39,16 @@ fn main() {
             let work = make(items);
             let patcher = Patcher::from_json_schema("Kind", &work.schema.to_string()).unwrap();
             let patch = patcher.create_two_way(&*work.original, &*work.modified).unwrap();
-            let applied: Value = serde_json::from_str(&patcher.apply(&*work.original, &*patch).unwrap()).unwrap();
-            assert_eq!(applied, serde_json::from_str::<Value>(&work.modified).unwrap(), "{}", work.name);
+            let applied = patcher.apply(&*work.original, &*patch).unwrap();
+            let decoded = |text: &str| serde_json::from_str::<Value>(text).ok();
+            // What is too deep to be decoded says the same in the same words.
+            match decoded(&work.modified) {
+                Some(modified) => assert_eq!(decoded(&applied), Some(modified), "{}", work.name),
+                None => assert_eq!(applied, work.modified, "{}", work.name),
+            }
             let decode = |other: &str| {
-                best(|| {
-                    (
-                        serde_json::from_str::<Value>(&work.original).unwrap(),
-                        serde_json::from_str::<Value>(other).unwrap(),
-                    )
-                })
+                let both = || Some((decoded(&work.original)?, decoded(other)?));
+                both().map(|_| best(both))
             };
             let create = best(|| patcher.create_two_way(&*work.original, &*work.modified).unwrap());
             let apply = best(|| patcher.apply(&*work.original, &*patch).unwrap());
@@ -66,8 +67,8 @@ fn main() {
                     slow.push(format!("{}: slower than Go's package to {}", work.name, op.0));
                 }
                 cells.push(format!(
-                    "{time:>10.1?} {:>8.2} {:>8} {:>10}",
-                    time.as_secs_f64() / floor.as_secs_f64(),
+                    "{time:>10.1?} {:>8} {:>8} {:>10}",
+                    floor.map_or("-".to_owned(), |floor| format!("{:.2}", time.as_secs_f64() / floor.as_secs_f64())),
                     growth.map_or(String::new(), |growth| format!("{growth:.1}")),
                     ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.1}×")),
                 ));
@@ -217,9 +218,9 @@ fn map(count: usize) -> Workload {
     }
 }
 
-/// Levels of nesting: a tenth of the items that others have, for `serde_json` reads no more without being told to.
+/// Levels of nesting, a hundred and a thousand; `serde_json` decodes no more than 128.
 fn deep(count: usize) -> Workload {
-    let depth = count / 100;
+    let depth = count / 10;
     let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let many = |leaf: usize| {
         let nested = format!("{}{leaf}{}", r#"{"a":"#.repeat(depth), "}".repeat(depth));
