@@ -14,8 +14,9 @@ const SETTLED: Duration = Duration::from_secs(20);
 /// The cases of each sample that tell: one that is normalised, which takes the mutating phase, and one that is
 /// rejected, which takes the validating phase. They are the same under the older and stricter CRDs that tests make of
 /// the samples.
-const TELLING: [(&str, &[&str]); 6] = [
+const TELLING: [(&str, &[&str]); 7] = [
     ("backup", &["normalized-deduced", "rejected-two-destinations"]),
+    ("gateway", &["normalized-to-internal", "rejected-missing-member"]),
     ("monitor", &["normalized-reordered", "rejected-renamed-relabeling"]),
     ("pipeline", &["normalized-both-unions", "rejected-new-step"]),
     ("rollout", &["normalized-to-recreate", "rejected-missing-member"]),
