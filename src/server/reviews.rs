@@ -132,7 +132,7 @@ impl Reviews {
     }
 
     /// The admission review that answers `body`, of a kind that the catalog does not know: if it is a declaration, what the
-    /// inspector says, else what was answered already. So that kinds with unions never pay for the question.
+    /// inspector says, else what the catalog's `review` says. So that kinds with unions never pay for the question.
     pub(super) async fn answer_unknown(&self, body: &[u8], review: &Review, begin: Option<Begin>) -> Vec<u8> {
         let phase = Phase::Validate;
         let Some((inspector, declaration)) = self.inspector.get().zip(DeclarationReview::read(body)) else {

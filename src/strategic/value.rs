@@ -3,8 +3,7 @@
 //! `serde_json::Value` would not do. It turns numbers into what a machine can hold, so that `1.10` or a big integer comes back
 //! as another text, and its feature against that, `arbitrary_precision`, changes what every other crate of the build reads.
 //! It is also dropped, compared and written recursively, and a document of an API server may be ten thousand levels deep.
-//! Other trees that keep numbers (`sonic-rs`, `json-syntax`) recurse as well, and lean on `unsafe` or on options that a
-//! whole build shares. So here numbers are text; everything lives in an arena, whose end takes no walk; parts of documents are
+//! So here numbers are text; everything lives in an arena, whose end takes no walk; parts of documents are
 //! shared with the result instead of copied; and whatever goes through a document keeps its place on the heap.
 
 use bumpalo::Bump;
