@@ -43,6 +43,7 @@ test: build ## Every test, those on a real API server included (KUBE_UNIONS_E2E=
 .PHONY: e2e
 e2e: build ## The tests on a real API server alone
 	@$(MAKE) -s assets >/dev/null; $(HELM) >/dev/null
+	$(CARGO) build --locked --all-features --example rollout
 	$(CARGO) test --locked --all-features --test e2e -- --skip loss::
 	@$(MAKE) -s loss LOSS_SECONDS=1
 
@@ -62,6 +63,7 @@ lint: ## Formatting, clippy, the core alone, licences and advisories, scripts
 	$(CARGO) clippy --locked --all-features --all-targets -- -D warnings
 	$(CARGO) clippy --locked --no-default-features --lib -- -D warnings
 	$(CARGO) check --locked --no-default-features --features cli
+	K8S_OPENAPI_ENABLED_VERSION=1.33 $(CARGO) check --locked --no-default-features --features schemars
 	$(MAKE) -s deny
 	$(MAKE) -s shellcheck
 
@@ -86,6 +88,16 @@ manifests: ## Writes what is made from something else: the CRD of UnionDeclarati
 	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test it custom_resource
 	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test it chart::
 	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test e2e -- chart::manifests chart::rendering::the_default
+
+.PHONY: go-samples
+go-samples: ## The CRDs of the Go samples that `generate` is tested with, by the pinned controller-gen (needs Go)
+	tests/cases/go/crds.sh
+
+.PHONY: go-samples-check
+go-samples-check: ## Whether the Go samples are Go, and their CRDs what controller-gen makes of them (needs Go)
+	cd tests/cases/go/fleet && go vet ./... && go vet -tags enterprise ./...
+	cd tests/cases/go/doubtful && go vet ./...
+	tests/cases/go/crds.sh --check
 
 .PHONY: docs
 docs: ## The documentation, warnings refused

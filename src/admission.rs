@@ -71,5 +71,5 @@ pub fn review(catalog: &Catalog, phase: Phase, ratcheting: Ratcheting, body: &[u
         Phase::Mutate => judgement.contradicted,
         Phase::Validate | Phase::Both => !judgement.violations.is_empty(),
     };
-    Ok(if denied { Review::deny(&request, body, &judgement) } else { Review::patch(&request, phase, judgement) })
+    Ok(if denied { Review::deny(&request, body, judgement) } else { Review::patch(&request, phase, judgement) })
 }

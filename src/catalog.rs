@@ -3,8 +3,10 @@
 //! A [`Catalog`] is immutable and published whole; readers never wait. A [`Builder`] is the working set behind it.
 
 mod builder;
+mod names;
 
 pub use builder::Builder;
+pub use names::Names;
 
 use crate::declaration::{Fault, Resource};
 use crate::union::{Part, Plan};

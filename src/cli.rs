@@ -5,21 +5,27 @@
 //! both, so they are a contract.
 
 mod annotate;
+mod audit;
 mod certs;
 mod completion;
 #[cfg(feature = "server")]
 mod connection;
 mod explain;
 mod finding;
+mod generate;
 mod kinds;
 mod lint;
 mod manifest;
 mod normalize;
 mod output;
 mod patch;
+mod progress;
+mod request;
 mod review;
 #[cfg(feature = "server")]
 mod serve;
+mod standing;
+mod tree;
 #[cfg(feature = "server")]
 mod unregister;
 #[cfg(feature = "server")]
@@ -62,8 +68,12 @@ enum Command {
     Normalize(normalize::NormalizeArgs),
     /// Report everything that is wrong with the unions that CRDs and `UnionDeclarations` declare
     Lint(lint::LintArgs),
+    /// Find the objects that exist already and would be rejected
+    Audit(audit::AuditArgs),
     /// Move `x-kubernetes-unions` of CRDs into the annotation that clusters keep
     Annotate(annotate::AnnotateArgs),
+    /// Declare the unions that Go types mark on the CRDs that are made from them
+    Generate(generate::GenerateArgs),
     /// Show the unions of a kind as a tree
     Explain(explain::ExplainArgs),
     /// Make, apply and send strategic merge patches, for custom resources, too
@@ -127,7 +137,9 @@ impl Cli {
             Command::Review(arguments) => review::run(&arguments)?,
             Command::Normalize(arguments) => normalize::run(&arguments)?,
             Command::Lint(arguments) => lint::run(&arguments)?,
+            Command::Audit(arguments) => audit::run(&arguments)?,
             Command::Annotate(arguments) => annotate::run(&arguments)?,
+            Command::Generate(arguments) => generate::run(&arguments)?,
             Command::Explain(arguments) => explain::run(&arguments)?,
             Command::Patch(arguments) => patch::run(&arguments)?,
             Command::Certs(arguments) => certs::run(&arguments)?,

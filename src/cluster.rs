@@ -5,7 +5,7 @@
 //! Three things are read: CRDs and `UnionDeclaration`s, which are watched, and the OpenAPI documents of built-in types,
 //! which are read when a declaration is about one. Written are the status of `UnionDeclaration`s, events about them, the
 //! two webhook configurations, and the Secret with the certificate that the replicas agree on. Apart from that stands
-//! [`live`], which reads and patches one object when a user asks for it.
+//! [`live`], which reads and patches one object, or lists all of a kind, when a user asks for it.
 
 mod call;
 mod certificates;

@@ -13,7 +13,7 @@ mod reach;
 mod wire;
 
 pub use crate::schema::{Action, Declared, OpenApi, Origin, Place, Severity, Source};
-pub use annotation::ANNOTATION;
+pub use annotation::{ANNOTATION, ANNOTATIONS_LIMIT, AnnotationContent};
 pub use custom_resource::{
     Declaration, DeclarationError, DeclaredMember, DeclaredUnion, Target, UnionDeclarationSpec, ValidationAction,
 };
@@ -46,6 +46,10 @@ pub struct Definition {
 pub struct Resource {
     /// Its name in paths and rules: `deployments`.
     pub plural: Box<str>,
+    /// For one object; empty where that is not known.
+    pub singular: Box<str>,
+    /// Other names, as far as they are known.
+    pub short_names: Vec<String>,
     /// Whether its objects are in namespaces.
     pub namespaced: bool,
     /// Whether a CRD defines it.
@@ -139,6 +143,8 @@ impl Definition {
             kind: spec.names.kind,
             resource: spec.names.plural.map(|plural| Resource {
                 plural,
+                singular: spec.names.singular.unwrap_or_default(),
+                short_names: spec.names.short.unwrap_or_default(),
                 namespaced: spec.scope.as_deref() != Some("Cluster"),
                 custom: true,
             }),
@@ -181,6 +187,8 @@ impl Definition {
                 if resource.is_none() {
                     resource = document.resource(described).map(|(plural, namespaced)| Resource {
                         plural: plural.into(),
+                        singular: Box::default(),
+                        short_names: Vec::new(),
                         namespaced,
                         custom: false,
                     });

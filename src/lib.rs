@@ -24,6 +24,7 @@
 //! | [`strategic`] | strategic merge patch: create, apply, compose |
 //! | [`catalog`] | kind → plan, published whole |
 //! | [`admission`] | an `AdmissionReview` in, an `AdmissionReview` out |
+#![cfg_attr(feature = "schemars", doc = "| [`author`] | unions on types in Rust, and CRDs that carry them |")]
 #![cfg_attr(
     any(feature = "cli", feature = "server"),
     doc = "| [`authority`] | certificate authorities, and what they sign |"
@@ -31,6 +32,7 @@
 #![cfg_attr(feature = "server", doc = "| [`cluster`] | the watch of a cluster's CRDs, and registration there |")]
 #![cfg_attr(feature = "server", doc = "| [`server`] | the webhook's listeners, limits and drain |")]
 #![cfg_attr(feature = "server", doc = "| [`telemetry`] | logs, metrics and traces |")]
+#![cfg_attr(feature = "go", doc = "| [`go`] | what markers in Go sources say of unions |")]
 #![cfg_attr(feature = "cli", doc = "| [`cli`] | the command line |")]
 //! | [`guide`] | for users: semantics, declaring, operating |
 //!
@@ -39,7 +41,8 @@
 //! # Features
 //!
 //! Without features the crate is its pure core: no runtime, no network, no clock. `server` adds the webhook, `cli` the
-//! command line; both are on by default. `otlp` adds traces of reviews, and is not.
+//! command line; both are on by default. `go` is a part of `cli` that can be had alone. `otlp` adds traces of reviews, `schemars`
+//! unions on types that derive `JsonSchema`; neither is on by default.
 //!
 //! # Example
 //!
@@ -68,6 +71,8 @@
 //! ```
 
 pub mod admission;
+#[cfg(feature = "schemars")]
+pub mod author;
 #[cfg(any(feature = "cli", feature = "server"))]
 pub mod authority;
 pub mod catalog;
@@ -77,6 +82,8 @@ pub mod cli;
 pub mod cluster;
 pub mod declaration;
 pub mod field_path;
+#[cfg(feature = "go")]
+pub mod go;
 pub mod guide;
 pub mod json_patch;
 pub mod schema;

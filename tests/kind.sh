@@ -108,6 +108,8 @@ run helm install "$release" charts/kube-unions --namespace "$namespace" --create
 run kubectl --namespace "$namespace" rollout status "deployment/$release" --timeout 180s
 run helm test "$release" --namespace "$namespace" --logs --timeout 180s
 
+# A test runs the sample as its author does.
+run cargo build --locked --all-features --example rollout
 # kubectl as it is found here, not of the control plane that the tests have where there is no cluster.
 run env -u KUBEBUILDER_ASSETS -u KUBE_UNIONS_E2E KUBE_UNIONS_E2E_KUBECONFIG="$KUBECONFIG" \
   cargo test --locked --all-features --test e2e

@@ -4,7 +4,7 @@ use super::answer::{Annotations, Answer, Cause, Denial, Warnings};
 use super::request::{Operation, Request};
 use super::{Outcome, Phase};
 use crate::field_path::Printable;
-use crate::union::{Change, ChangeReason, Judgement, LetThrough};
+use crate::union::{Change, ChangeReason, Judgement, LetThrough, Violation};
 use serde::Deserialize;
 
 /// Longest discriminator value that an audit annotation shows, in bytes.
@@ -19,6 +19,8 @@ pub struct Review {
     outcome: Outcome,
     warnings: Vec<String>,
     changes: Vec<Change>,
+    violations: Vec<Violation>,
+    let_through: Vec<(Violation, LetThrough)>,
     denial: Option<Denial>,
     annotations: Annotations,
 }
@@ -33,6 +35,8 @@ impl Review {
             outcome: Outcome::Allowed,
             warnings: Vec::new(),
             changes: Vec::new(),
+            violations: Vec::new(),
+            let_through: Vec::new(),
             denial: None,
             annotations: Annotations::default(),
         }
@@ -75,11 +79,12 @@ impl Review {
             (true, false) => Outcome::Warned,
             (true, true) => Outcome::Allowed,
         };
-        Self { outcome, warnings, changes: judgement.changes, annotations, ..Self::allow(request) }
+        let Judgement { changes, let_through, .. } = judgement;
+        Self { outcome, warnings, changes, let_through, annotations, ..Self::allow(request) }
     }
 
     /// Denied, with every violation at once.
-    pub(super) fn deny(request: &Request<'_>, body: &[u8], judgement: &Judgement) -> Self {
+    pub(super) fn deny(request: &Request<'_>, body: &[u8], judgement: Judgement) -> Self {
         let name = if request.name.is_empty() { name_in(body) } else { request.name.to_string() };
         let causes = judgement.violations.iter().map(|violation| Cause {
             reason: violation.reason(),
@@ -91,7 +96,9 @@ impl Review {
         for violation in &judgement.violations {
             annotations.denied.push(format_args!("{}: {}", violation.path, violation.reason()));
         }
-        Self { outcome: Outcome::Denied, denial: Some(denial), annotations, ..Self::allow(request) }
+        let Judgement { violations, let_through, .. } = judgement;
+        let denied = Self::allow(request);
+        Self { outcome: Outcome::Denied, violations, let_through, denial: Some(denial), annotations, ..denied }
     }
 
     /// The `AdmissionReview` to send back.
@@ -135,6 +142,16 @@ impl Review {
     /// How many members the patch clears.
     pub fn cleared(&self) -> usize {
         self.changes.iter().filter(|change| change.clears()).count()
+    }
+
+    /// Why it is denied: all of it, where [`causes`](Self::causes) stop at what an answer may hold.
+    pub fn violations(&self) -> &[Violation] {
+        &self.violations
+    }
+
+    /// Violations that don't count, and why.
+    pub fn let_through(&self) -> &[(Violation, LetThrough)] {
+        &self.let_through
     }
 
     /// The warnings for the user.

@@ -2,13 +2,13 @@
 
 use super::kinds::{self, BuiltinUnions};
 use super::output::{self, Paint};
+use super::tree::{self, Branch, Leaf};
 use super::{ReportFormat, Verdict};
 use crate::catalog::{Catalog, Entry, GroupVersionKind};
 use crate::declaration::Action;
 use crate::union::{Choice, Form, Union};
 use clap::Args;
 use serde::Serialize;
-use std::fmt::Write;
 use std::path::PathBuf;
 
 /// Arguments of `explain`.
@@ -49,19 +49,15 @@ struct UnionReport<'c> {
     declaration: Option<&'c str>,
     validation_action: &'static str,
     members: Vec<&'c str>,
-    choices: Vec<ChoiceReport<'c>>,
-}
-
-#[derive(Debug, Serialize)]
-struct ChoiceReport<'c> {
-    value: &'c str,
-    member: Option<&'c str>,
-    optional: bool,
+    choices: Vec<Leaf<'c>>,
 }
 
 pub(super) fn run(arguments: &ExplainArgs) -> anyhow::Result<Verdict> {
     let catalog = kinds::catalog(&arguments.from, arguments.builtin_unions)?;
-    let asked = |entry: &&Entry| arguments.kind.as_deref().is_none_or(|kind| names(entry, kind));
+    let asked = |entry: &&Entry| {
+        let GroupVersionKind { group, kind, .. } = entry.gvk();
+        arguments.kind.as_deref().is_none_or(|asked| kinds::is_meant(asked, group, kind))
+    };
     let entries: Vec<&Entry> = catalog.entries().iter().filter(asked).collect();
     if entries.is_empty() {
         output::note(nothing_to_explain(&catalog, arguments.kind.as_deref()));
@@ -81,16 +77,7 @@ pub(super) fn run(arguments: &ExplainArgs) -> anyhow::Result<Verdict> {
     Ok(Verdict::Accepted)
 }
 
-/// Whether a kind is meant by `Kind`, or `Kind.group`.
-fn names(entry: &Entry, asked: &str) -> bool {
-    let gvk = entry.gvk();
-    match asked.split_once('.') {
-        None => gvk.kind.eq_ignore_ascii_case(asked),
-        Some((kind, group)) => gvk.kind.eq_ignore_ascii_case(kind) && gvk.group.eq_ignore_ascii_case(group),
-    }
-}
-
-fn nothing_to_explain(catalog: &Catalog, asked: Option<&str>) -> String {
+pub(super) fn nothing_to_explain(catalog: &Catalog, asked: Option<&str>) -> String {
     let mut known: Vec<String> = catalog.entries().iter().map(|entry| qualified(entry.gvk())).collect();
     known.dedup();
     match asked {
@@ -110,38 +97,24 @@ fn tree(entry: &Entry, paint: Paint) -> String {
     let gvk = entry.gvk();
     let slash = if gvk.group.is_empty() { "" } else { "/" };
     let version = format!("{}{slash}{}", gvk.group, gvk.version);
-    let mut text = format!("{} {}\n", paint.strong(&gvk.kind), paint.faint(&version));
-    let unions = entry.plan().unions();
-    for (position, union) in unions.iter().enumerate() {
-        let last = position + 1 == unions.len();
-        let (branch, below) = if last { ("└── ", "    ") } else { ("├── ", "│   ") };
-        // Writing to a string does not fail.
-        let _ = writeln!(text, "{branch}{}", headline(union, paint));
-        let lines = leaves(union);
-        for (position, line) in lines.iter().enumerate() {
-            let leaf = if position + 1 == lines.len() { "└── " } else { "├── " };
-            let _ = writeln!(text, "{below}{leaf}{line}");
-        }
-    }
-    text
+    let branch = |union: &Union| Branch { line: headline(union, paint), leaves: leaves(union) };
+    let branches: Vec<Branch> = entry.plan().unions().iter().map(branch).collect();
+    tree::draw(&format!("{} {}", paint.strong(&gvk.kind), paint.faint(&version)), &branches)
 }
 
 fn headline(union: &Union, paint: Paint) -> String {
-    let path = if union.path().is_empty() { "(the object)" } else { union.path() };
-    let discriminator = match union.discriminator() {
-        Some(name) => format!("discriminator `{name}`"),
-        None => "no discriminator".to_owned(),
-    };
+    let form = format!("{} form", tree::form(union.form()));
     let source = match union.declaration() {
-        Some(name) => format!("{} {name}", union.source()),
-        None => union.source().to_string(),
+        Some(name) => format!("from {} {name}", union.source()),
+        None => format!("from {}", union.source()),
     };
-    let action = match union.action() {
-        Action::Deny => String::new(),
-        Action::Warn => format!(", {}", validation_action(union)),
-    };
-    let details = format!("{} form, {discriminator}, from {source}{action}", form(union));
-    format!("{} {}", paint.strong(path), paint.faint(&format!("({details})")))
+    let discriminator = tree::discriminator(union.discriminator());
+    let mut details = vec![&*form, &*discriminator, &*source];
+    match union.action() {
+        Action::Deny => {}
+        Action::Warn => details.push(validation_action(union)),
+    }
+    tree::headline(union.path(), &details, paint)
 }
 
 /// What stands below a union: its choices, or its members where nothing chooses.
@@ -149,28 +122,13 @@ fn leaves(union: &Union) -> Vec<String> {
     if union.discriminator().is_none() {
         return union.members().map(str::to_owned).collect();
     }
-    let width = union.choices().iter().map(|choice| shown(choice).chars().count()).max().unwrap_or(0);
-    let line = |choice: &Choice| {
-        let member = match choice.member() {
-            None => "no member".to_owned(),
-            // In the form of 2019 no member has to be there.
-            Some(member) if choice.optional() && union.form() == Form::Map => format!("{member} (optional)"),
-            Some(member) => member.to_owned(),
-        };
-        format!("{:width$} → {member}", shown(choice))
-    };
-    union.choices().iter().map(line).collect()
+    let leaves = union.choices().iter().map(|choice| leaf(choice, union.form()));
+    tree::choices(leaves)
 }
 
-fn shown(choice: &Choice) -> String {
-    if choice.value().is_empty() { "\"\"".to_owned() } else { choice.value().to_owned() }
-}
-
-fn form(union: &Union) -> &'static str {
-    match union.form() {
-        Form::List => "2019",
-        Form::Map => "2022",
-    }
+fn leaf(choice: &Choice, form: Form) -> Leaf<'_> {
+    // In the form of 2019 no member has to be there.
+    Leaf { value: choice.value(), member: choice.member(), optional: choice.optional() && form == Form::Map }
 }
 
 fn validation_action(union: &Union) -> &'static str {
@@ -190,14 +148,11 @@ impl<'c> KindReport<'c> {
 
 impl<'c> UnionReport<'c> {
     fn of(union: &'c Union) -> Self {
-        let choice = |choice: &'c Choice| ChoiceReport {
-            value: choice.value(),
-            member: choice.member(),
-            optional: choice.optional(),
-        };
+        let choice =
+            |choice: &'c Choice| Leaf { value: choice.value(), member: choice.member(), optional: choice.optional() };
         Self {
             path: union.path(),
-            form: form(union),
+            form: tree::form(union.form()),
             discriminator: union.discriminator(),
             source: union.source().to_string(),
             declaration: union.declaration(),

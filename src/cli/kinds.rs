@@ -78,3 +78,9 @@ pub(super) fn described(documents: Vec<Document>) -> Described {
     let definitions = definitions.map(|(document, definition)| (document, parts.declared(definition))).collect();
     Described { definitions, openapi: parts.openapi, problems: parts.problems }
 }
+
+/// Whether somebody who asks for `Kind` or `Kind.group`, in any case, means this kind.
+pub(super) fn is_meant(asked: &str, group: &str, kind: &str) -> bool {
+    let (name, of) = asked.split_once('.').map_or((asked, None), |(name, of)| (name, Some(of)));
+    kind.eq_ignore_ascii_case(name) && of.is_none_or(|of| group.eq_ignore_ascii_case(of))
+}

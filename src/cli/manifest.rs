@@ -14,6 +14,7 @@ mod yaml;
 
 pub(crate) use document::Document;
 pub(crate) use edit::{Edit, edit, edited_value};
+pub(crate) use folder::below;
 pub(crate) use layout::pretty;
 pub(crate) use source::{Format, Section, Source};
 pub(crate) use stream::Stream;
@@ -58,7 +59,7 @@ impl Problem {
         Self { file: file.to_owned(), position: None, message }
     }
 
-    fn of_reading(file: &Path, error: &std::io::Error) -> Self {
+    pub(crate) fn of_reading(file: &Path, error: &std::io::Error) -> Self {
         let message = if error.kind() == ErrorKind::NotFound {
             "no such file or folder".to_owned()
         } else {

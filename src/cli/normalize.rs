@@ -7,6 +7,7 @@
 use super::kinds::Kinds;
 use super::manifest::{self, Document, Edit, Format, Stream};
 use super::output::{self, Paint};
+use super::request::Request;
 use super::{Ratcheting, Verdict};
 use crate::admission::{self, Outcome, Phase, Review};
 use crate::field_path::{FieldPath, Segment, pointer_tokens};
@@ -14,7 +15,7 @@ use crate::json_patch::Operation;
 use crate::union::Change;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::path::PathBuf;
 
 /// Arguments of `normalize`.
@@ -103,25 +104,18 @@ fn identity(document: &Document) -> Identity<'_> {
 /// The admission review that the API server would send.
 pub(super) fn request(new: &Document, old: Option<&Document>) -> String {
     let kind = new.kind.as_deref().unwrap_or_default();
-    let api_version = new.api_version.as_deref().unwrap_or_default();
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    let mut request = json!({
-        "uid": "normalize",
-        "kind": {"group": group, "version": version, "kind": kind},
-        // A guess, for the form: nothing is looked up by it.
-        "resource": {"group": group, "version": version, "resource": format!("{}s", kind.to_lowercase())},
-        "name": new.name.as_deref().unwrap_or_default(),
-        "namespace": new.namespace.as_deref().unwrap_or_default(),
-        "operation": if old.is_some() { "UPDATE" } else { "CREATE" },
-        "dryRun": true,
-    })
-    .to_string();
-    // The objects go in as their own text, which is not read to be written again.
-    request.truncate(request.len() - 1);
-    let (new, old) = (&new.text, old.map_or("null", |old| &old.text));
-    format!(
-        r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{request},"object":{new},"oldObject":{old}}}}}"#
-    )
+    let (group, version) = new.group_version();
+    let request = Request {
+        group,
+        version,
+        kind,
+        namespace: new.namespace.as_deref().unwrap_or_default(),
+        name: new.name.as_deref().unwrap_or_default(),
+        subresource: None,
+        new: &new.text,
+        old: old.map(|old| old.text.as_str()),
+    };
+    request.to_json()
 }
 
 /// Warnings and denial, in kubectl's words.

@@ -49,6 +49,10 @@ impl Paint {
         Self { on: stream.is_terminal() && !forbidden && !dumb }
     }
 
+    pub(super) fn is_on(self) -> bool {
+        self.on
+    }
+
     pub(super) fn error(self, text: &str) -> String {
         self.wrap("1;31", text)
     }

@@ -10,7 +10,7 @@ use std::fmt;
 use std::time::Duration;
 
 /// An API server that takes longer is as good as away. Longer than the longest call of a webhook that it may wait for.
-const LIMIT: Duration = Duration::from_secs(35);
+pub(super) const LIMIT: Duration = Duration::from_secs(35);
 
 /// How a patch is to be read.
 pub(super) const APPLY: &str = "application/apply-patch+yaml";

@@ -1,12 +1,17 @@
-//! One object of a cluster, read and patched at somebody's request: which resource is meant, what describes it, and the
-//! API server's answers in kubectl's words.
+//! What a user asks of a cluster: one object, read and patched, or all objects of a kind, read page by page. Which resource
+//! is meant, what describes it, and the API server's answers in kubectl's words.
 
 mod discovery;
+mod learn;
+mod list;
 mod refusal;
 
-pub use discovery::Resource;
+pub use discovery::{Resource, find};
+pub use learn::Learnt;
+pub use list::{Object, Page, Pages};
 pub use refusal::Refusal;
 
+use super::BuiltinUnions;
 use super::connection::{self, ConnectError};
 use super::known::GroupKind;
 use super::schemas::{SchemaError, Schemas};
@@ -39,6 +44,12 @@ pub enum LiveError {
     /// The API server sent something else than what was asked for.
     #[error("the API server's answer can't be read")]
     Malformed(#[from] serde_json::Error),
+    /// It takes too long.
+    #[error("the API server does not answer within {0} s")]
+    Slow(u64),
+    /// A list could not be read to its end.
+    #[error("the list expires faster than it can be read; the objects behind `{0}` were not seen")]
+    Expired(Box<str>),
     /// Nothing of this name.
     #[error("the server doesn't have a resource type `{0}`")]
     NoResource(Box<str>),
@@ -121,7 +132,23 @@ impl Live {
     /// The resource that is meant by a plural, singular, short name or kind, alone or with `.group` or `.version.group`.
     pub async fn resource(&self, asked: &str) -> Result<Resource, LiveError> {
         let all = discovery::resources(&self.client).await?;
-        discovery::find(&all, asked).cloned().ok_or_else(|| LiveError::NoResource(asked.into()))
+        find(&all, asked).cloned().ok_or_else(|| LiveError::NoResource(asked.into()))
+    }
+
+    /// All resources, those of preferred versions first.
+    pub async fn resources(&self) -> Result<Vec<Resource>, LiveError> {
+        discovery::resources(&self.client).await
+    }
+
+    /// The unions that the webhook would know here. Tells of each definition that it is read.
+    pub async fn learn(&self, unions: BuiltinUnions, read: impl Fn()) -> Result<Learnt, LiveError> {
+        learn::learn(&self.client, unions, read).await
+    }
+
+    /// The objects of a resource as they are stored, of one namespace or of all; the namespace counts only where the resource
+    /// has some. Nothing is sent yet.
+    pub fn list(&self, resource: &Resource, namespace: Option<&str>) -> Result<Pages, LiveError> {
+        Ok(Pages::new(self.client.clone(), collection(resource, namespace)?))
     }
 
     /// What describes a resource: its CRD, or the OpenAPI document of a built-in type.
@@ -201,16 +228,23 @@ impl Live {
 impl Place {
     /// Where an object of a resource is; the namespace counts only where the resource has some.
     pub fn new(resource: &Resource, namespace: &str, name: &str) -> Result<Self, LiveError> {
-        let mut path = match &*resource.group {
-            "" => format!("/api/{}", resource.version),
-            group => format!("/apis/{group}/{}", resource.version),
-        };
-        if resource.namespaced {
-            let _ = write!(path, "/namespaces/{}", checked(namespace)?);
-        }
-        let _ = write!(path, "/{}/{}", resource.plural, checked(name)?);
+        let mut path = collection(resource, Some(namespace))?;
+        let _ = write!(path, "/{}", checked(name)?);
         Ok(Self { path })
     }
+}
+
+/// The path of all objects of a resource, in one namespace or in all.
+fn collection(resource: &Resource, namespace: Option<&str>) -> Result<String, LiveError> {
+    let mut path = match &*resource.group {
+        "" => format!("/api/{}", resource.version),
+        group => format!("/apis/{group}/{}", resource.version),
+    };
+    if let Some(namespace) = namespace.filter(|_| resource.namespaced) {
+        let _ = write!(path, "/namespaces/{}", checked(namespace)?);
+    }
+    let _ = write!(path, "/{}", resource.plural);
+    Ok(path)
 }
 
 /// A name as a part of a path. What can be no name would lead to another path.

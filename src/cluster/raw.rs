@@ -48,9 +48,14 @@ pub(super) trait RawResource: Debug + Clone + 'static {
     /// Whether somebody wants its status.
     const WITH_STATUS: bool;
 
+    /// The path of all objects.
+    fn collection() -> String {
+        format!("/apis/{}/{}/{}", Self::GROUP, Self::VERSION, Self::PLURAL)
+    }
+
     /// The path of one object.
     fn path(name: &str) -> String {
-        format!("/apis/{}/{}/{}/{name}", Self::GROUP, Self::VERSION, Self::PLURAL)
+        format!("{}/{name}", Self::collection())
     }
 }
 

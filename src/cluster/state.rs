@@ -281,6 +281,16 @@ impl State {
         Ok(())
     }
 
+    /// Whether everything that is wanted was fetched, or could not be.
+    pub(super) fn is_tried(&self) -> bool {
+        self.schedule.is_tried()
+    }
+
+    /// The catalog of what is known now.
+    pub(super) fn catalog(&self) -> Catalog {
+        self.builder.build()
+    }
+
     /// Compiles a CRD, with everything that is declared of its kind.
     fn compile(&mut self, raw: &RawDefinition) {
         self.touch();

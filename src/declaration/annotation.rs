@@ -8,12 +8,20 @@ use crate::schema::{Declared, Place};
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::Value;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::marker::PhantomData;
 
 /// The annotation's name.
 pub const ANNOTATION: &str = "kube-unions.dev/unions";
+
+/// What Kubernetes allows all annotations of an object together to take, keys and values, in bytes.
+pub const ANNOTATIONS_LIMIT: usize = 256 * 1024;
+
+/// What the annotation holds, for who writes it: version → JSON Pointer into its schema → the extension's value.
+///
+/// [`Definition`] reads it entry by entry, to tell what is wrong with each.
+pub type AnnotationContent = BTreeMap<String, BTreeMap<String, Value>>;
 
 pub(super) fn graft(definition: &mut Definition, text: &str) {
     let by_version: Entries<Entries<Value>> = match serde_json::from_str(text) {

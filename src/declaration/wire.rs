@@ -43,6 +43,10 @@ pub(super) struct Names {
     pub(super) kind: Box<str>,
     #[serde(default)]
     pub(super) plural: Option<Box<str>>,
+    #[serde(default)]
+    pub(super) singular: Option<Box<str>>,
+    #[serde(default, rename = "shortNames")]
+    pub(super) short: Option<Vec<String>>,
 }
 
 #[derive(Deserialize)]

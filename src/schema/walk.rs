@@ -130,6 +130,12 @@ impl Place {
         Self(steps)
     }
 
+    /// The place around this one; none around the root.
+    pub fn parent(&self) -> Option<Self> {
+        let (_, around) = self.0.split_last()?;
+        Some(Self(around.to_vec()))
+    }
+
     /// The place of a property of the object here.
     #[must_use]
     pub fn property(&self, name: &str) -> Self {

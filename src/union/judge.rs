@@ -100,16 +100,20 @@ impl Change {
 
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = &self.path;
-        match &self.reason {
-            ChangeReason::ClearedByDiscriminator { discriminator, value } => {
+        write!(f, "{}: {}", self.path, self.reason)
+    }
+}
+
+impl fmt::Display for ChangeReason {
+    /// Everything but the path.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ClearedByDiscriminator { discriminator, value } => {
                 let value = Printable::new(value, LONGEST_VALUE);
-                write!(f, "{path}: cleared because `{discriminator}` changed to \"{value}\"")
+                write!(f, "cleared because `{discriminator}` changed to \"{value}\"")
             }
-            ChangeReason::ClearedByMember { member } => write!(f, "{path}: cleared because `{member}` was set"),
-            ChangeReason::Deduced { value, member } => {
-                write!(f, "{path}: set to \"{value}\" because `{member}` is set")
-            }
+            Self::ClearedByMember { member } => write!(f, "cleared because `{member}` was set"),
+            Self::Deduced { value, member } => write!(f, "set to \"{value}\" because `{member}` is set"),
         }
     }
 }

@@ -49,6 +49,11 @@ impl Access {
         Ok(Self::new(client, kubectl, kubeconfig.to_owned(), caches))
     }
 
+    /// Where kubectl is.
+    pub(crate) fn kubectl_binary(&self) -> &Path {
+        &self.kubectl
+    }
+
     pub(crate) fn client(&self) -> &Client {
         &self.client
     }

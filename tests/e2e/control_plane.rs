@@ -17,6 +17,9 @@ use crate::kubectl::Kubectl;
 use crate::pki::{self, Authority, ServingCertificate};
 use crate::process::{self, Process, Workspace};
 
+/// Go's collector takes much of the API server's time otherwise, where definitions change all the time most of all, and the
+/// processors are few. The heap stays bounded.
+const LAZY_COLLECTOR: [(&str, &str); 2] = [("GOGC", "400"), ("GOMEMLIMIT", "1GiB")];
 /// Enough for a loaded machine; a control plane is ready after about five seconds.
 const STARTUP: Duration = Duration::from_secs(90);
 const SHUTDOWN: Duration = Duration::from_secs(90);
@@ -236,7 +239,8 @@ impl Layout {
             "--endpoint-reconciler-type=none".to_owned(),
         ];
         args.extend_from_slice(&self.flags);
-        Process::start(&self.assets.join("kube-apiserver"), &args, &[], &self.file("kube-apiserver.log"))
+        let log = self.file("kube-apiserver.log");
+        Process::start(&self.assets.join("kube-apiserver"), &args, &LAZY_COLLECTOR, &log)
     }
 }
 

@@ -37,11 +37,15 @@ mod wait;
 mod webhook;
 mod writers;
 
+mod audit;
+mod author;
 mod builtin_types;
 mod certificates;
 mod chart;
 mod corpus;
 mod declarations;
+mod generate;
+mod guide;
 mod image;
 mod install;
 mod list_form;

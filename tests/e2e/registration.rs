@@ -57,7 +57,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: kube-uni
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: kube-unions}]
 ";
 
-fn with_rights() -> String {
+pub(crate) fn with_rights() -> String {
     format!("{SERVICE}---{RIGHTS}")
 }
 

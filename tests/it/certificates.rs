@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use store::Store;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 /// What is waited for comes at once; only a test that fails waits so long.
 const SOON: Duration = Duration::from_secs(20);
@@ -50,6 +51,7 @@ struct Replica {
     trust: watch::Receiver<Option<Trust>>,
     held: watch::Sender<Held>,
     expiry: Metrics,
+    agreement: JoinHandle<()>,
 }
 
 impl Replica {
@@ -73,8 +75,15 @@ impl Replica {
         let expiry = Metrics::new();
         let gauge = expiry.certificate_authority_expiry().clone();
         let agreement = Agreement::new(client, &service, "cert").with_timing(timing);
-        tokio::spawn(agreement.follow(offer, tell, holds, gauge));
-        Self { number, offers, trust, held, expiry }
+        let agreement = tokio::spawn(agreement.follow(offer, tell, holds, gauge));
+        Self { number, offers, trust, held, expiry, agreement }
+    }
+
+    /// Is gone, and done with what it was at.
+    async fn end(self) {
+        let Self { offers, trust, held, agreement, .. } = self;
+        drop((offers, trust, held));
+        tokio::time::timeout(SOON, agreement).await.expect("it ends").unwrap();
     }
 
     async fn pair(&mut self) -> Arc<Pair> {
@@ -378,7 +387,7 @@ async fn replicas_of_a_service_under_two_names_do_not_dispute() {
     assert_eq!(both.len(), 8, "{both:?}");
     assert_eq!(store.versions(), 2);
 
-    drop(old);
+    old.end().await;
     clock.pass(61 * DAY);
     until("it is renewed", || pair_of(&store.secret().unwrap()) != *pair).await;
     let renewed: BTreeSet<String> = names(&pair_of(&store.secret().unwrap()));

@@ -1,11 +1,14 @@
 //! The command line as its users meet it: the built binary, its exit codes, standard output and standard error.
 
 mod annotate;
+mod audit;
 mod commands;
 mod declarations;
+mod generate;
 mod inputs;
 mod objects;
 mod patch;
+mod terminal;
 
 use std::fs;
 use std::io::Write;

@@ -14,8 +14,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("strategic", &["schema", "field_path"]),
     ("catalog", &["union", "declaration"]),
     ("admission", &["catalog", "union", "json_patch", "field_path"]),
+    ("author", &["catalog", "declaration", "schema"]),
     ("telemetry", &[]),
     ("authority", &[]),
+    ("go", &["union", "declaration", "schema"]),
     ("cluster", &["catalog", "admission", "declaration", "telemetry", "authority"]),
     ("server", &["catalog", "admission", "declaration", "telemetry", "authority"]),
     (
@@ -31,6 +33,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "admission",
             "telemetry",
             "authority",
+            "go",
             "cluster",
             "server",
         ],

@@ -9,6 +9,8 @@
 
 mod api_server;
 mod audit;
+#[cfg(all(feature = "schemars", feature = "server"))]
+mod author;
 mod bad_input;
 mod cases;
 #[cfg(feature = "server")]

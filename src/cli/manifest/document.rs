@@ -50,6 +50,12 @@ impl Document {
         self.kind.as_deref() == Some(kind) && own == Some(group)
     }
 
+    /// Group and version, as `apiVersion` has them; empty where that is missing.
+    pub(crate) fn group_version(&self) -> (&str, &str) {
+        let api_version = self.api_version.as_deref().unwrap_or_default();
+        api_version.split_once('/').unwrap_or(("", api_version))
+    }
+
     /// What to call it in a message: `Rollout/web`.
     pub(crate) fn title(&self) -> String {
         format!("{}/{}", self.kind.as_deref().unwrap_or("?"), self.name.as_deref().unwrap_or("?"))

@@ -5,6 +5,7 @@ use super::difference::{Operation, difference};
 use super::object::{self, Object};
 use crate::admission::{self, Phase, Ratcheting};
 use crate::catalog::{Builder, Catalog};
+use crate::cli::connection::ContextArgs;
 use crate::cli::manifest::{self, Document, Edit};
 use crate::cli::output::{self, Paint};
 use crate::cli::{Verdict, normalize};
@@ -58,12 +59,8 @@ pub(super) struct LiveArgs {
     /// Who is said to manage the fields that change
     #[arg(long, value_name = "NAME", default_value = "kube-unions-patch")]
     field_manager: String,
-    /// The cluster's kubeconfig [default: `KUBECONFIG` or ~/.kube/config, else the pod's own cluster]
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-    /// The context of the kubeconfig [default: its current one]
-    #[arg(long, value_name = "NAME")]
-    context: Option<String>,
+    #[command(flatten)]
+    cluster: ContextArgs,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -104,7 +101,7 @@ pub(super) fn run(arguments: &LiveArgs) -> anyhow::Result<Verdict> {
 
 async fn patch_object(arguments: &LiveArgs, patch: &Object) -> anyhow::Result<()> {
     let (resource, name) = arguments.target()?;
-    let live = Live::connect(arguments.kubeconfig.as_deref(), arguments.context.as_deref()).await?;
+    let live = arguments.cluster.connect().await?;
     let resource = live.resource(resource).await?;
     let namespace = arguments.namespace.as_deref().unwrap_or_else(|| live.default_namespace());
     let place = Place::new(&resource, namespace, name)?;

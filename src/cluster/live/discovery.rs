@@ -1,6 +1,7 @@
 //! Which resources an API server has, and which one a user means.
 
 use super::LiveError;
+use crate::catalog::Names;
 use kube::Client;
 use kube::core::discovery::v2::{APIGroupDiscovery, APIResourceDiscovery};
 use std::fmt;
@@ -51,31 +52,27 @@ impl Resource {
         }
     }
 
-    fn is_named(&self, lower: &str) -> bool {
-        *self.plural == *lower || *self.singular == *lower || self.kind.to_lowercase() == lower
+    fn names(&self) -> Names<'_> {
+        Names {
+            group: &self.group,
+            version: &self.version,
+            kind: &self.kind,
+            plural: &self.plural,
+            singular: &self.singular,
+            short_names: &self.short_names,
+        }
     }
 
-    fn is_nicknamed(&self, lower: &str) -> bool {
-        self.short_names.iter().any(|name| name == lower)
+    /// Whether it was asked for with its version.
+    pub fn is_versioned_in(&self, asked: &str) -> bool {
+        self.names().is_versioned_in(asked)
     }
 }
 
-/// The resource that is meant: full names before short ones, of several the server's first, which is of its preferred
-/// group and version.
-pub(super) fn find<'r>(all: &'r [Resource], asked: &str) -> Option<&'r Resource> {
-    let lower = asked.to_lowercase();
-    let (name, rest) = lower.split_once('.').unwrap_or((&lower, ""));
-    if name.is_empty() {
-        return None;
-    }
-    let (version, group) = rest.split_once('.').unwrap_or((rest, ""));
-    // Each way to read what stands behind the name, as kubectl tries them.
-    let readings: [&dyn Fn(&Resource) -> bool; 3] =
-        [&|it| rest.is_empty() || (*it.version == *version && *it.group == *group), &|it| *it.group == *rest, &|it| {
-            it.group.starts_with(rest)
-        }];
-    let named: [&dyn Fn(&Resource) -> bool; 2] = [&|it| it.is_named(name), &|it| it.is_nicknamed(name)];
-    named.iter().find_map(|named| readings.iter().find_map(|fits| all.iter().find(|it| named(it) && fits(it))))
+/// The resource that is meant; of several the server's first, which is of its preferred group and version.
+pub fn find<'r>(all: &'r [Resource], asked: &str) -> Option<&'r Resource> {
+    let names: Vec<Names<'_>> = all.iter().map(Resource::names).collect();
+    all.get(Names::find(&names, asked)?)
 }
 
 /// All resources, in the server's order.

@@ -25,6 +25,17 @@ impl Refusal {
         }
     }
 
+    /// The HTTP status.
+    pub fn code(&self) -> u16 {
+        self.status.code
+    }
+
+    /// Where a list that has expired can be taken up again all the same, on newer data.
+    pub(super) fn continuation(&self) -> Option<&str> {
+        let token = self.status.metadata.as_ref()?.continue_.as_deref()?;
+        Some(token).filter(|token| !token.is_empty())
+    }
+
     /// Whether the object may have been changed between reading and patching it: a conflict, or a JSON Patch whose `test`
     /// failed. The API server answers that with 422 and nothing that tells it from other faults of a patch; what is wrong
     /// with an object has a cause.

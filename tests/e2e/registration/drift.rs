@@ -74,7 +74,7 @@ fn what_others_change_is_put_right_within_ten_seconds() {
     let mut put_right = |cluster: &Cluster, what: &str| {
         let took = wait_for(cluster, &wanted);
         say(&format!("put right after {:>5} ms: {what}", took.as_millis()));
-        assert!(took < PROMISED, "{what}: {took:?}");
+        assert!(took < PROMISED, "{what}: {took:?}\n{}", cluster.webhook.log());
         longest = longest.max(took);
     };
     // Drift again and again is put right ever more slowly, and always within what is promised.

@@ -199,6 +199,11 @@ fn commands_for_a_cluster_say_so_where_there_is_none() {
         folder.run(&[name, "--kubeconfig=broken"]).code(2).says(&["cannot use the kubeconfig `broken`"]);
         folder.run(&[name, "--timeout=soon"]).code(2).says(&["`soon` is no duration; write for instance 10s or 500ms"]);
     }
+    let mut audit = Command::new(binary());
+    audit.current_dir(folder.path()).arg("audit").env("HOME", folder.path());
+    audit.env_remove("KUBECONFIG").env_remove("KUBERNETES_SERVICE_HOST");
+    run(&mut audit, b"").code(2).says(&["no cluster: give --kubeconfig, or set KUBECONFIG"]);
+    folder.run(&["audit", "--kubeconfig=broken"]).code(2).says(&["cannot use the kubeconfig `broken`"]);
     let named = folder.run(&["unregister", "--registration-binding=a/b"]).code(2);
     named.says(&["`a/b` is no name of a ClusterRoleBinding"]);
 }

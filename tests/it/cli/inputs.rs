@@ -4,12 +4,13 @@ use super::{CRD, Folder};
 use std::fmt::Write;
 
 /// Every command that reads CRDs from a path.
-const READERS: [&[&str]; 5] = [
+const READERS: [&[&str]; 6] = [
     &["lint"],
     &["annotate"],
     &["explain", "--from"],
     &["review", "--from"],
     &["normalize", "-f", "crd.yaml", "--from"],
+    &["audit", "--from"],
 ];
 
 #[track_caller]

@@ -1,0 +1,78 @@
+//! A kind as a user asks for it, in the ways that kubectl takes it.
+
+use super::Entry;
+
+/// The names of one version of a kind. What is not known is empty.
+#[derive(Debug, Clone, Copy)]
+pub struct Names<'n> {
+    /// The API group, empty for the core group.
+    pub group: &'n str,
+    /// The version.
+    pub version: &'n str,
+    /// The kind.
+    pub kind: &'n str,
+    /// As it stands in paths.
+    pub plural: &'n str,
+    /// For one object.
+    pub singular: &'n str,
+    /// Other names.
+    pub short_names: &'n [String],
+}
+
+impl<'n> Names<'n> {
+    /// As far as those who declared its unions tell.
+    pub fn of(entry: &'n Entry) -> Self {
+        let (gvk, resource) = (entry.gvk(), entry.resource());
+        Self {
+            group: &gvk.group,
+            version: &gvk.version,
+            kind: &gvk.kind,
+            plural: resource.map_or("", |resource| &resource.plural),
+            singular: resource.map_or("", |resource| &resource.singular),
+            short_names: resource.map_or(&[], |resource| &resource.short_names),
+        }
+    }
+
+    /// Which one is meant by a plural, singular, short name or kind, alone or with `.group` or `.version.group`: full names
+    /// before short ones, and of several the first.
+    pub fn find(all: &[Self], asked: &str) -> Option<usize> {
+        let asked = Asked::new(asked)?;
+        let named: [&dyn Fn(&Self) -> bool; 2] =
+            [&|it| it.is_named(&asked.name), &|it| it.short_names.contains(&asked.name)];
+        // Each way to read what stands behind the name, as kubectl tries them.
+        let readings: [&dyn Fn(&Self) -> bool; 3] =
+            [&|it| asked.rest.is_empty() || asked.names_version(it), &|it| it.group == asked.rest, &|it| {
+                it.group.starts_with(&asked.rest)
+            }];
+        named.iter().find_map(|named| readings.iter().find_map(|fits| all.iter().position(|it| named(it) && fits(it))))
+    }
+
+    /// Whether it was asked for with its version.
+    pub fn is_versioned_in(&self, asked: &str) -> bool {
+        Asked::new(asked).is_some_and(|asked| asked.names_version(self))
+    }
+
+    fn is_named(&self, lower: &str) -> bool {
+        self.plural == lower || self.singular == lower || self.kind.to_lowercase() == lower
+    }
+}
+
+/// What a user wrote, in lower case.
+struct Asked {
+    name: String,
+    /// What stands behind the first dot.
+    rest: String,
+}
+
+impl Asked {
+    fn new(asked: &str) -> Option<Self> {
+        let lower = asked.to_lowercase();
+        let (name, rest) = lower.split_once('.').unwrap_or((&lower, ""));
+        (!name.is_empty()).then(|| Self { name: name.to_owned(), rest: rest.to_owned() })
+    }
+
+    fn names_version(&self, names: &Names<'_>) -> bool {
+        let (version, group) = self.rest.split_once('.').unwrap_or((&self.rest, ""));
+        !version.is_empty() && (names.version, names.group) == (version, group)
+    }
+}

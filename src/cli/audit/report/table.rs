@@ -1,0 +1,102 @@
+//! The report as a table, a row a finding. Its columns grow as wider values come; what was written stays as it is.
+
+use crate::cli::audit::finding::{Finding, Place, Sort, title};
+use crate::cli::output::Paint;
+use crate::field_path::Printable;
+
+/// Longest cell that the next column is kept clear of.
+const WIDEST: usize = 80;
+
+/// Longest name of an object; those of files may be anything.
+const LONGEST_NAME: usize = 253;
+
+/// Which column says what the finding means, where there is no place.
+const SORT: usize = 3;
+
+/// A table under way.
+pub(super) struct Table {
+    titles: Vec<&'static str>,
+    /// Whether the first column says where the field is written.
+    in_files: bool,
+    paint: Paint,
+    widths: Vec<usize>,
+    rows: Vec<(Sort, Vec<String>)>,
+    waiting: usize,
+    begun: bool,
+}
+
+impl Table {
+    pub(super) fn new(in_files: bool) -> Self {
+        let place = in_files.then_some("PLACE");
+        let titles: Vec<_> =
+            place.into_iter().chain(["KIND", "NAMESPACE", "NAME", "FINDING", "FIELD", "MESSAGE"]).collect();
+        let widths = titles.iter().map(|title| title.len()).collect();
+        let paint = Paint::of(&std::io::stdout());
+        Self { titles, in_files, paint, widths, rows: Vec::new(), waiting: 0, begun: false }
+    }
+
+    pub(super) fn add(&mut self, finding: &Finding<'_>) {
+        let shown = |text: &str| Printable::new(text, LONGEST_NAME).to_string();
+        let place = self.in_files.then(|| finding.place.map(place).unwrap_or_default());
+        let cells: Vec<String> = place
+            .into_iter()
+            .chain([
+                title(finding.kind),
+                shown(finding.namespace),
+                shown(finding.name),
+                finding.rule.sort.word().to_owned(),
+                finding.field.clone(),
+                finding.sentence(),
+            ])
+            .collect();
+        self.waiting += cells.iter().map(String::len).sum::<usize>();
+        self.rows.push((finding.rule.sort, cells));
+    }
+
+    /// How many bytes wait, about.
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// The lines of what waits.
+    pub(super) fn take(&mut self) -> String {
+        let rows = std::mem::take(&mut self.rows);
+        self.waiting = 0;
+        for (_, cells) in &rows {
+            for (width, cell) in self.widths.iter_mut().zip(cells) {
+                *width = cell.chars().count().min(WIDEST).max(*width);
+            }
+        }
+        let mut text = String::new();
+        if !std::mem::replace(&mut self.begun, true) {
+            let titles: Vec<String> = self.titles.iter().map(|&title| title.to_owned()).collect();
+            self.line(&mut text, None, &titles);
+        }
+        for (sort, cells) in &rows {
+            self.line(&mut text, Some(*sort), cells);
+        }
+        text
+    }
+
+    fn line(&self, text: &mut String, sort: Option<Sort>, cells: &[String]) {
+        let start = text.len();
+        for (position, (cell, width)) in cells.iter().zip(&self.widths).enumerate() {
+            let padding = width.saturating_sub(cell.chars().count()) + 3;
+            match sort.filter(|_| position == SORT + usize::from(self.in_files)) {
+                Some(Sort::Invalid) => text.push_str(&self.paint.error(cell)),
+                Some(Sort::WouldWarn) => text.push_str(&self.paint.warning(cell)),
+                Some(Sort::WouldChange) | None => text.push_str(cell),
+            }
+            text.extend(std::iter::repeat_n(' ', padding));
+        }
+        text.truncate(start + text.get(start..).unwrap_or_default().trim_end().len());
+        text.push('\n');
+    }
+}
+
+fn place(Place { file, position }: Place<'_>) -> String {
+    match position {
+        Some((line, column)) => format!("{}:{line}:{column}", file.display()),
+        None => file.display().to_string(),
+    }
+}

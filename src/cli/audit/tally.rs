@@ -1,0 +1,101 @@
+//! How many objects were audited, and what came of them.
+
+use serde::Serialize;
+
+/// Counts of objects.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Tally {
+    /// Kinds that were looked at.
+    pub(super) kinds: u64,
+    pub(super) objects: u64,
+    pub(super) invalid: u64,
+    /// Of these, how many the next write mends.
+    pub(super) mended_by_next_write: u64,
+    /// Valid or not.
+    pub(super) would_change: u64,
+    pub(super) would_warn: u64,
+    /// Documents of files that are of kinds without unions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) passed_over: Option<u64>,
+}
+
+impl Tally {
+    /// In a sentence.
+    pub(super) fn sentence(&self) -> String {
+        let mended = match self.mended_by_next_write {
+            0 => String::new(),
+            some => format!(" ({} mended by the next write)", grouped(some)),
+        };
+        let warned = match self.would_warn {
+            0 => String::new(),
+            some => format!(", {} only warned of", grouped(some)),
+        };
+        let passed_over = match self.passed_over {
+            None | Some(0) => String::new(),
+            Some(some) => format!("; {} of other kinds passed over", count(some, "document")),
+        };
+        format!(
+            "audited {} of {}: {} invalid{mended}, {} that normalisation would change{warned}{passed_over}",
+            count(self.objects, "object"),
+            count(self.kinds, "kind"),
+            none_or(self.invalid),
+            none_or(self.would_change),
+        )
+    }
+}
+
+/// `1 object`, `5,000 objects`.
+pub(super) fn count(number: u64, what: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {what}{plural}", grouped(number))
+}
+
+fn none_or(number: u64) -> String {
+    if number == 0 { "none".to_owned() } else { grouped(number) }
+}
+
+/// With commas between thousands.
+pub(super) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (position, digit) in digits.char_indices() {
+        if position > 0 && (digits.len() - position).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_commas_between_thousands() {
+        for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (12_345, "12,345"), (1_234_567, "1,234,567")] {
+            assert_eq!(grouped(number), text);
+        }
+    }
+
+    #[test]
+    fn the_sentence_leaves_out_what_there_is_none_of() {
+        let tally = Tally { kinds: 1, objects: 1, ..Tally::default() };
+        assert_eq!(tally.sentence(), "audited 1 object of 1 kind: none invalid, none that normalisation would change");
+        let tally = Tally {
+            kinds: 3,
+            objects: 5000,
+            invalid: 37,
+            mended_by_next_write: 5,
+            would_change: 12,
+            would_warn: 2,
+            passed_over: Some(4),
+        };
+        assert_eq!(
+            tally.sentence(),
+            "audited 5,000 objects of 3 kinds: 37 invalid (5 mended by the next write), 12 that normalisation would \
+             change, 2 only warned of; 4 documents of other kinds passed over"
+        );
+    }
+}

@@ -1,0 +1,78 @@
+//! What has to change in one CRD for it to declare what its Go types mark.
+
+use crate::cli::manifest::{Document, Edit};
+use crate::cli::standing::Standing;
+use crate::declaration::AnnotationContent;
+use crate::go::{Finding, Outcome, Reason, Severity};
+use std::collections::BTreeMap;
+
+/// The edits of one CRD, and what there is to say about them.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    /// Empty where the CRD declares all of it already.
+    pub(super) edits: Vec<Edit>,
+    pub(super) findings: Vec<Finding>,
+}
+
+impl Plan {
+    pub(super) fn of(document: &Document, outcomes: &[(Box<str>, Outcome)], in_schema: bool) -> anyhow::Result<Self> {
+        let marked: AnnotationContent = outcomes
+            .iter()
+            .map(|(version, outcome)| {
+                let places = outcome.declarations().into_iter().map(|(place, value)| (place.to_pointer(), value));
+                (version.to_string(), places.collect())
+            })
+            .collect();
+        let standing = Standing::of(document)?;
+        let before = match &standing.annotation {
+            Ok(before) => before,
+            Err(objection) => return Ok(Self { edits: Vec::new(), findings: vec![error(objection.clone())] }),
+        };
+        if in_schema { extend(&standing, before, &marked) } else { annotate(&standing, before, &marked) }
+    }
+}
+
+/// Everything into the annotation. Markers have the last word, then the schema.
+fn annotate(standing: &Standing, before: &AnnotationContent, marked: &AnnotationContent) -> anyhow::Result<Plan> {
+    let mut plan = Plan::default();
+    let mut after = before.clone();
+    for extended in &standing.in_schema {
+        let of_version = after.entry(extended.version.clone()).or_default();
+        of_version.insert(extended.pointer.clone(), extended.value.clone());
+        plan.edits.extend(standing.remove(&extended.version, &extended.pointer));
+    }
+    for (version, places) in marked.iter().filter(|(_, places)| !places.is_empty()) {
+        after.entry(version.clone()).or_default().extend(places.clone());
+    }
+    if after != *before {
+        plan.findings.extend(standing.excess(&after)?.map(error));
+        plan.edits.push(standing.annotate(&after)?);
+    }
+    Ok(plan)
+}
+
+/// What is marked into the schema, and out of the annotation.
+fn extend(standing: &Standing, before: &AnnotationContent, marked: &AnnotationContent) -> anyhow::Result<Plan> {
+    let mut plan = Plan::default();
+    let mut after = before.clone();
+    for (version, places) in marked {
+        for (pointer, value) in places {
+            let known = standing.in_schema.iter().find(|it| it.version == *version && it.pointer == *pointer);
+            if known.is_none_or(|known| known.value != *value) {
+                plan.edits.extend(standing.extend(version, pointer, value.clone()));
+            }
+            if let Some(of_version) = after.get_mut(version) {
+                of_version.remove(pointer);
+            }
+        }
+    }
+    after.retain(|version, places| !places.is_empty() || before.get(version).is_some_and(BTreeMap::is_empty));
+    if after != *before {
+        plan.edits.push(standing.annotate(&after)?);
+    }
+    Ok(plan)
+}
+
+fn error(message: String) -> Finding {
+    Finding { position: None, path: String::new(), severity: Severity::Error, reason: Reason::Fault, message }
+}

@@ -1,0 +1,193 @@
+//! What a CRD's document declares, in its schema and in its annotation, and the edits that change either.
+
+use super::manifest::{Document, Edit};
+use crate::declaration::{ANNOTATION, ANNOTATIONS_LIMIT, AnnotationContent};
+use crate::field_path::{pointer_tokens, push_token};
+use crate::schema::EXTENSION;
+use anyhow::Context;
+use serde_json::{Map, Value};
+
+/// Schema keywords below which a schema stands, and those below which a map or list of schemas does.
+const SCHEMAS: [&str; 4] = ["items", "additionalProperties", "additionalItems", "not"];
+const MAPS_OF_SCHEMAS: [&str; 4] = ["properties", "patternProperties", "definitions", "dependencies"];
+const LISTS_OF_SCHEMAS: [&str; 4] = ["allOf", "anyOf", "oneOf", "items"];
+
+/// A CRD, as far as it declares something.
+#[derive(Debug)]
+pub(super) struct Standing {
+    crd: Value,
+    /// Where the CRD is in its document.
+    base: Vec<String>,
+    /// The extensions of every version's schema, in the order of the text.
+    pub(super) in_schema: Vec<Extended>,
+    /// What the annotation says; an error where it can't be read.
+    pub(super) annotation: Result<AnnotationContent, String>,
+}
+
+/// An extension in a schema.
+#[derive(Debug)]
+pub(super) struct Extended {
+    pub(super) version: String,
+    /// Where it stands, as a JSON Pointer into the schema.
+    pub(super) pointer: String,
+    pub(super) value: Value,
+}
+
+impl Standing {
+    pub(super) fn of(document: &Document) -> anyhow::Result<Self> {
+        let crd: Value = serde_json::from_str(&document.text)
+            .with_context(|| format!("{}: {} cannot be edited", document.file.display(), document.title()))?;
+        let base = pointer_tokens(&document.pointer).unwrap_or_default();
+        let mut in_schema = Vec::new();
+        for (_, version, schema) in schemas(&crd) {
+            for (path, value) in extensions(schema) {
+                in_schema.push(Extended { version: version.to_owned(), pointer: pointer(&path), value: value.clone() });
+            }
+        }
+        let annotation = annotations(&crd).and_then(|annotations| annotations.get(ANNOTATION)).and_then(Value::as_str);
+        let annotation = annotation.map(serde_json::from_str).transpose();
+        let annotation = annotation.map(Option::unwrap_or_default).map_err(|error| {
+            format!("left as it is: the annotation `{ANNOTATION}` cannot be merged with ({error}); remove it first")
+        });
+        Ok(Self { crd, base, in_schema, annotation })
+    }
+
+    /// Takes an extension out of a version's schema.
+    pub(super) fn remove(&self, version: &str, pointer: &str) -> Option<Edit> {
+        Some(Edit::Remove(self.place(version, pointer)?))
+    }
+
+    /// Puts an extension into a version's schema.
+    pub(super) fn extend(&self, version: &str, pointer: &str, value: Value) -> Option<Edit> {
+        Some(Edit::Set(self.place(version, pointer)?, value))
+    }
+
+    /// Has the annotation say this. Nothing to say takes it away.
+    pub(super) fn annotate(&self, declarations: &AnnotationContent) -> anyhow::Result<Edit> {
+        let path = |tokens: &[&str]| -> Vec<String> {
+            self.base.iter().cloned().chain(tokens.iter().map(|&token| token.to_owned())).collect()
+        };
+        let full = path(&["metadata", "annotations", ANNOTATION]);
+        if declarations.is_empty() {
+            return Ok(Edit::Remove(full));
+        }
+        let value = Value::String(serde_json::to_string(declarations)?);
+        let whole = |value: Value| Value::Object(Map::from_iter([(ANNOTATION.to_owned(), value)]));
+        Ok(match self.crd.get("metadata") {
+            Some(Value::Object(metadata)) if metadata.get("annotations").is_some_and(Value::is_object) => {
+                Edit::Set(full, value)
+            }
+            Some(Value::Object(_)) => Edit::Set(path(&["metadata", "annotations"]), whole(value)),
+            _ => {
+                let annotations = Map::from_iter([("annotations".to_owned(), whole(value))]);
+                Edit::Set(path(&["metadata"]), Value::Object(annotations))
+            }
+        })
+    }
+
+    /// What is wrong if the annotation says this: Kubernetes has a limit for all annotations together.
+    pub(super) fn excess(&self, declarations: &AnnotationContent) -> anyhow::Result<Option<String>> {
+        let others = annotations(&self.crd).into_iter().flatten().filter(|(name, _)| *name != ANNOTATION);
+        let others: usize = others.map(|(name, value)| name.len() + value.as_str().map_or(0, str::len)).sum();
+        let total = others + ANNOTATION.len() + serde_json::to_string(declarations)?.len();
+        Ok((total > ANNOTATIONS_LIMIT).then(|| {
+            format!(
+                "its annotations would take {total} bytes, and Kubernetes allows {ANNOTATIONS_LIMIT}: declare the unions in \
+                 fewer versions, or split the CRD"
+            )
+        }))
+    }
+
+    fn place(&self, version: &str, pointer: &str) -> Option<Vec<String>> {
+        let (index, _, _) = schemas(&self.crd).find(|(_, name, _)| *name == version)?;
+        let index = index.to_string();
+        let way = ["spec", "versions", &index, "schema", "openAPIV3Schema"].map(str::to_owned);
+        let inner = pointer_tokens(pointer)?;
+        Some(self.base.iter().cloned().chain(way).chain(inner).chain([EXTENSION.to_owned()]).collect())
+    }
+}
+
+fn annotations(crd: &Value) -> Option<&Map<String, Value>> {
+    crd.pointer("/metadata/annotations").and_then(Value::as_object)
+}
+
+/// The versions with a schema: position, name, schema.
+fn schemas(crd: &Value) -> impl Iterator<Item = (usize, &str, &Value)> {
+    let versions = crd.pointer("/spec/versions").and_then(Value::as_array);
+    versions.into_iter().flatten().enumerate().filter_map(|(index, version)| {
+        let name = version.get("name").and_then(Value::as_str)?;
+        Some((index, name, version.pointer("/schema/openAPIV3Schema")?))
+    })
+}
+
+fn pointer(path: &[String]) -> String {
+    path.iter().fold(String::new(), |mut pointer, token| {
+        pointer.push('/');
+        push_token(&mut pointer, token);
+        pointer
+    })
+}
+
+/// Every extension of a schema with the path of the node where it stands, in the order of the text. A property may well
+/// have the extension's name: only schemas are looked at.
+fn extensions(schema: &Value) -> Vec<(Vec<String>, &Value)> {
+    let (mut found, mut waiting) = (Vec::new(), vec![(Vec::new(), schema)]);
+    while let Some((path, node)) = waiting.pop() {
+        let Some(members) = node.as_object() else { continue };
+        let mut below = Vec::new();
+        for (name, value) in members {
+            let name = name.as_str();
+            let at =
+                |tokens: &[&str]| path.iter().cloned().chain(tokens.iter().map(|&token| token.to_owned())).collect();
+            match value {
+                value if name == EXTENSION => found.push((path.clone(), value)),
+                Value::Object(schemas) if MAPS_OF_SCHEMAS.contains(&name) => {
+                    below.extend(schemas.iter().map(|(key, schema)| (at(&[name, key]), schema)));
+                }
+                Value::Array(schemas) if LISTS_OF_SCHEMAS.contains(&name) => {
+                    let numbered = schemas.iter().enumerate();
+                    below.extend(numbered.map(|(index, schema)| (at(&[name, &index.to_string()]), schema)));
+                }
+                schema if SCHEMAS.contains(&name) => below.push((at(&[name]), schema)),
+                Value::Null
+                | Value::Bool(_)
+                | Value::Number(_)
+                | Value::String(_)
+                | Value::Array(_)
+                | Value::Object(_) => {}
+            }
+        }
+        waiting.extend(below.into_iter().rev());
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn extensions_are_found_in_schemas_only() {
+        let schema = json!({
+            "x-kubernetes-unions": [1],
+            "default": {"x-kubernetes-unions": "data"},
+            "properties": {
+                "x-kubernetes-unions": {"type": "string", "x-kubernetes-unions": {"a": 1}},
+                "a/b": {"items": {"x-kubernetes-unions": [2]}, "enum": [{"x-kubernetes-unions": 0}]},
+                "m": {"additionalProperties": {"anyOf": [{}, {"x-kubernetes-unions": [3]}]}},
+            },
+        });
+        let found: Vec<(String, &Value)> =
+            extensions(&schema).into_iter().map(|(path, value)| (path.join(" "), value)).collect();
+        assert_eq!(
+            found,
+            [
+                (String::new(), &json!([1])),
+                ("properties x-kubernetes-unions".to_owned(), &json!({"a": 1})),
+                ("properties a/b items".to_owned(), &json!([2])),
+                ("properties m additionalProperties anyOf 1".to_owned(), &json!([3])),
+            ]
+        );
+    }
+}

@@ -1,0 +1,211 @@
+//! Which fields of a struct make a union together, and which discriminator it has.
+
+use super::{LeftOut, Marked, Own};
+use crate::go::marker::{Family, Meaning};
+use crate::go::types::Position;
+
+/// The fields of one union.
+#[derive(Debug)]
+pub(super) struct Group<'m> {
+    pub(super) discriminator: Option<&'m Own<'m, 'm>>,
+    pub(super) chosen: Chosen<'m>,
+}
+
+/// How members are chosen.
+#[derive(Debug)]
+pub(super) enum Chosen<'m> {
+    /// By markers of their own, and no others.
+    Marked(Vec<Member<'m>>),
+    /// By their names, which are values of the discriminator.
+    ByName,
+}
+
+/// A field, chosen by a marker. One that is chosen by two markers is here twice.
+#[derive(Debug)]
+pub(super) struct Member<'m> {
+    pub(super) own: &'m Own<'m, 'm>,
+    /// The marker.
+    pub(super) at: Position,
+    pub(super) value: Option<&'m str>,
+    pub(super) optional: bool,
+    pub(super) family: Family,
+}
+
+/// A discriminator with the name of its union.
+struct Discriminator<'m> {
+    own: &'m Own<'m, 'm>,
+    union: Option<&'m str>,
+}
+
+/// What tells one union of a struct from another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Key<'m> {
+    /// The discriminator at this position.
+    Discriminator(usize),
+    /// No discriminator: the name of the union if it has one, and whether its members say that none belongs to it.
+    Alone { union: Option<&'m str>, zero_or_one: bool },
+}
+
+pub(super) fn groups<'m>(marked: &'m Marked<'m, 'm>) -> (Vec<Group<'m>>, Vec<LeftOut>) {
+    let discriminators: Vec<Discriminator<'m>> = marked
+        .fields
+        .iter()
+        .flat_map(|own| {
+            own.field.markers.iter().filter_map(move |marker| {
+                let Meaning::Discriminator { union } = &marker.meaning else { return None };
+                Some(Discriminator { own, union: union.as_deref() })
+            })
+        })
+        .collect();
+    let is_marked = marked.markers.iter().any(|marker| marker.meaning == Meaning::Union);
+    let mut members: Vec<(Key<'m>, Member<'m>)> = Vec::new();
+    let mut left_out = Vec::new();
+    for own in &marked.fields {
+        let by = own.field.markers.iter().find_map(|marker| {
+            let Meaning::DiscriminatedBy(name) = &marker.meaning else { return None };
+            Some((&**name, &marker.at))
+        });
+        let mut chosen = false;
+        for marker in &own.field.markers {
+            let Meaning::Member(member) = &marker.meaning else { continue };
+            chosen = true;
+            match key(&discriminators, member.union.as_deref(), member.family, by, &marker.at) {
+                Ok(key) => {
+                    let (value, optional, family) = (member.value.as_deref(), member.optional, member.family);
+                    members.push((key, Member { own, at: marker.at.clone(), value, optional, family }));
+                }
+                Err(why) => left_out.push(why),
+            }
+        }
+        if let Some((_, at)) = by.filter(|_| !chosen) {
+            let message = "`+unionDiscriminatedBy` stands on a field that is no member; add `+unionMember`";
+            left_out.push(LeftOut::fault(at, message.to_owned()));
+        }
+    }
+    // A member less is another union: with one that can't be placed, none is sure.
+    if !left_out.is_empty() {
+        return (Vec::new(), left_out);
+    }
+    if members.is_empty() {
+        return by_name(marked, &discriminators, is_marked);
+    }
+    if let Some(why) = in_two_unions(&members) {
+        return (Vec::new(), vec![why]);
+    }
+
+    let mut groups: Vec<(Key<'m>, Vec<Member<'m>>)> = Vec::new();
+    for (key, member) in members {
+        match groups.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, members)) => members.push(member),
+            None => groups.push((key, vec![member])),
+        }
+    }
+    for (position, discriminator) in discriminators.iter().enumerate() {
+        if !groups.iter().any(|(key, _)| *key == Key::Discriminator(position)) {
+            let message = format!(
+                "the discriminator `{}` has no members, while other fields of `{}` are marked as members; mark its own, too, or remove its \
+                 marker",
+                discriminator.own.name, marked.title
+            );
+            left_out.push(LeftOut::ambiguous(discriminator.own.at(), message));
+        }
+    }
+    let groups = groups.into_iter().map(|(key, members)| {
+        let discriminator = match key {
+            Key::Discriminator(position) => discriminators.get(position).map(|discriminator| discriminator.own),
+            Key::Alone { .. } => None,
+        };
+        Group { discriminator, chosen: Chosen::Marked(members) }
+    });
+    (groups.collect(), left_out)
+}
+
+/// To which union of its struct a member belongs.
+fn key<'m>(
+    discriminators: &[Discriminator<'m>],
+    union: Option<&'m str>,
+    family: Family,
+    by: Option<(&str, &Position)>,
+    at: &Position,
+) -> Result<Key<'m>, LeftOut> {
+    let zero_or_one = family == Family::ZeroOrOneOf;
+    if let Some((name, at)) = by {
+        let named = |discriminator: &Discriminator<'_>| {
+            *discriminator.own.field.name == *name || discriminator.own.name == name
+        };
+        let position = discriminators.iter().position(named);
+        return position.map(Key::Discriminator).ok_or_else(|| {
+            let message = format!("`+unionDiscriminatedBy={name}` names no field beside it that is a discriminator");
+            LeftOut::fault(at, message)
+        });
+    }
+    // Such a union has no discriminator, whatever stands beside it.
+    if zero_or_one {
+        return match discriminators.iter().find(|discriminator| union.is_some() && discriminator.union == union) {
+            None => Ok(Key::Alone { union, zero_or_one }),
+            Some(discriminator) => {
+                let message = format!(
+                    "`+k8s:zeroOrOneOfMember` is of a union without a discriminator, and `{}` is one of that name; write `+k8s:unionMember`",
+                    discriminator.own.name
+                );
+                Err(LeftOut::fault(at, message))
+            }
+        };
+    }
+    let fitting: Vec<usize> =
+        (0..).zip(discriminators).filter(|(_, discriminator)| discriminator.union == union).map(|(at, _)| at).collect();
+    match (fitting.as_slice(), union) {
+        ([only], _) => Ok(Key::Discriminator(*only)),
+        ([], Some(_)) => Ok(Key::Alone { union, zero_or_one }),
+        ([], None) if discriminators.is_empty() => Ok(Key::Alone { union, zero_or_one }),
+        ([], None) => {
+            let message =
+                "the member names no union, and every discriminator beside it does; name the one it belongs to";
+            Err(LeftOut::ambiguous(at, message.to_owned()))
+        }
+        (_, _) => {
+            let message = "more than one discriminator may be the member's; add `+unionDiscriminatedBy=Field` to it, or name the unions";
+            Err(LeftOut::ambiguous(at, message.to_owned()))
+        }
+    }
+}
+
+/// A union whose members are not marked.
+fn by_name<'m>(
+    marked: &'m Marked<'m, 'm>,
+    discriminators: &[Discriminator<'m>],
+    is_marked: bool,
+) -> (Vec<Group<'m>>, Vec<LeftOut>) {
+    match discriminators {
+        [] if !is_marked => (Vec::new(), Vec::new()),
+        [] => {
+            let message = format!(
+                "`{}` is marked as a union, with no discriminator and no marked members to tell these from other fields; mark them with \
+                 `+unionMember`",
+                marked.title
+            );
+            (Vec::new(), vec![LeftOut::ambiguous(marked.at, message)])
+        }
+        [only] => (vec![Group { discriminator: Some(only.own), chosen: Chosen::ByName }], Vec::new()),
+        [_, second, ..] => {
+            let message = format!(
+                "`{}` has more than one discriminator and no marked members; mark the members of each with `+unionMember` and \
+                 `+unionDiscriminatedBy=Field`",
+                marked.title
+            );
+            (Vec::new(), vec![LeftOut::ambiguous(second.own.at(), message)])
+        }
+    }
+}
+
+fn in_two_unions(members: &[(Key<'_>, Member<'_>)]) -> Option<LeftOut> {
+    for (position, (key, member)) in members.iter().enumerate() {
+        let before = members.iter().take(position);
+        let twice = before.filter(|(_, other)| other.own.name == member.own.name).any(|(other, _)| other != key);
+        if twice {
+            let message = format!("the field `{}` is a member of two unions; it can be in one only", member.own.name);
+            return Some(LeftOut::fault(&member.at, message));
+        }
+    }
+    None
+}

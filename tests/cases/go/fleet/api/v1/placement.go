@@ -1,0 +1,14 @@
+//go:build !enterprise
+
+package v1
+
+// Placement is where the machine stands.
+type Placement struct {
+	// +unionDiscriminator
+	// +required
+	Type PlacementType `json:"type"`
+
+	// +unionMember
+	// +optional
+	Rack *Rack `json:"rack,omitempty"`
+}

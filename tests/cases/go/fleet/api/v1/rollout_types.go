@@ -1,0 +1,164 @@
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"example.com/fleet/common"
+)
+
+// Rollout brings an image to the devices of a fleet.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:storageversion
+type Rollout struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   RolloutSpec   `json:"spec,omitempty"`
+	Status RolloutStatus `json:"status,omitempty"`
+}
+
+// RolloutList is several of them.
+//
+// +kubebuilder:object:root=true
+type RolloutList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []Rollout `json:"items"`
+}
+
+// RolloutSpec is what is wanted.
+type RolloutSpec struct {
+	// Image is what the devices shall run.
+	Image string `json:"image"`
+
+	// +optional
+	Strategy Strategy `json:"strategy,omitempty"`
+}
+
+// StrategyType is how the devices get the image.
+//
+// +enum
+// +kubebuilder:validation:Enum=AllAtOnce;RollingUpdate;Canary
+type StrategyType string
+
+const (
+	// AllAtOnceStrategy asks for nothing more.
+	AllAtOnceStrategy StrategyType = "AllAtOnce"
+	// RollingUpdateStrategy takes some devices after the other.
+	RollingUpdateStrategy StrategyType = "RollingUpdate"
+	// CanaryStrategy begins with few.
+	CanaryStrategy StrategyType = "Canary"
+)
+
+// Strategy has two members, which nothing marks as such, and ordinary fields beside them.
+//
+// +union
+type Strategy struct {
+	// Timeout is how long to wait, whatever the type.
+	// +optional
+	Timeout *metav1.Duration `json:"timeout,omitempty"`
+
+	// Type is how.
+	// +unionDiscriminator
+	// +optional
+	Type StrategyType `json:"type,omitempty"`
+
+	// DisplayName is for the console.
+	// +optional
+	DisplayName *string `json:"displayName,omitempty"`
+
+	// +optional
+	RollingUpdate *RollingUpdate `json:"rollingUpdate,omitempty"`
+
+	// Tolerated is how many devices may fail, whatever the type.
+	// +optional
+	Tolerated *intstr.IntOrString `json:"tolerated,omitempty"`
+
+	// +optional
+	Canary *common.Canary `json:"canary,omitempty"`
+
+	// NotBefore is when to begin, whatever the type.
+	// +optional
+	NotBefore *metav1.Time `json:"notBefore,omitempty"`
+
+	// Regions are taken in this order, whatever the type.
+	// +optional
+	Regions []string `json:"regions,omitempty"`
+}
+
+// RollingUpdate is how many devices at a time.
+type RollingUpdate struct {
+	// +optional
+	BatchSize *int32 `json:"batchSize,omitempty"`
+	// +optional
+	Pause *metav1.Duration `json:"pause,omitempty"`
+}
+
+// RolloutStatus is what was seen.
+type RolloutStatus struct {
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// +optional
+	Outcome *Outcome `json:"outcome,omitempty"`
+}
+
+// OutcomeState is how far it got.
+//
+// +kubebuilder:validation:Enum=Pending;Running;Finished;Failed
+type OutcomeState string
+
+// The states, of which the first has nothing to tell.
+const (
+	OutcomePending  OutcomeState = "Pending"
+	OutcomeRunning  OutcomeState = "Running"
+	OutcomeFinished OutcomeState = "Finished"
+	OutcomeFailed   OutcomeState = "Failed"
+)
+
+// Outcome tells how far it got.
+type Outcome struct {
+	// +unionDiscriminator
+	// +required
+	State OutcomeState `json:"state"`
+
+	// +unionMember
+	// +optional
+	Running *RunningOutcome `json:"running,omitempty"`
+
+	// +unionMember,optional
+	// +optional
+	Finished *FinishedOutcome `json:"finished,omitempty"`
+
+	// +unionMember=Failed
+	// +optional
+	Failure *FailedOutcome `json:"failure,omitempty"`
+
+	// Reporter is who tells it; an ordinary field, although it has the looks of a member.
+	// +optional
+	Reporter *Reporter `json:"reporter,omitempty"`
+}
+
+// RunningOutcome is how far it got.
+type RunningOutcome struct {
+	Done int32 `json:"done"`
+}
+
+// FinishedOutcome is when it ended.
+type FinishedOutcome struct {
+	// +optional
+	At metav1.Time `json:"at,omitempty"`
+}
+
+// FailedOutcome is why.
+type FailedOutcome struct {
+	Reason string `json:"reason"`
+}
+
+// Reporter is who tells it.
+type Reporter struct {
+	Name string `json:"name"`
+}

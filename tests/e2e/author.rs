@@ -1,0 +1,229 @@
+//! A kind whose author writes Rust: the sample as it is compiled, its CRD on a real API server, and objects of it.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceValidation;
+use serde_json::{Value, json};
+
+use crate::cluster::AnyCluster;
+use crate::kind::parse;
+use crate::kubectl::{Kubectl, Output, run};
+use crate::wait::eventually;
+use crate::webhook::kube_unions;
+
+/// The group of the sample.
+const GROUP: &str = "rust.samples.kube-unions.dev";
+const COLLECTION: &str = "/apis/rust.samples.kube-unions.dev/v1/namespaces/default/rollouts";
+
+/// For what the API server and the webhook do in the background; far more than it takes.
+const SETTLED: Duration = Duration::from_secs(20);
+
+const NOT_CANARY: &str = "Forbidden: may only be specified when `type` is \"Canary\"";
+
+/// The sample's kind, enforced on the cluster that the tests share.
+struct Rollouts {
+    kubectl: Kubectl,
+    cluster: &'static AnyCluster,
+}
+
+impl Rollouts {
+    fn shared() -> Option<&'static Self> {
+        static SHARED: OnceLock<Rollouts> = OnceLock::new();
+        let cluster = AnyCluster::shared()?;
+        Some(SHARED.get_or_init(|| {
+            let rollouts = Self { kubectl: cluster.kubectl("author"), cluster };
+            rollouts.install();
+            rollouts
+        }))
+    }
+
+    fn install(&self) {
+        // On a cluster that was there before this run, so may be the kind.
+        let names = ["delete", "crd", "rollouts.rust.samples.kube-unions.dev", "--ignore-not-found"];
+        self.kubectl.run(&names).accepted();
+        self.kubectl.apply(&printed()).accepted().warned(&[]);
+        if let Some(registration) = self.cluster.registration(GROUP) {
+            self.kubectl.apply(&registration.to_string()).accepted();
+        }
+        let mut since: Option<Instant> = None;
+        let steady = self.cluster.steady();
+        let enforced = eventually(SETTLED + steady, || {
+            if self.is_enforced() {
+                since.get_or_insert_with(Instant::now).elapsed() >= steady
+            } else {
+                since = None;
+                false
+            }
+        });
+        assert!(enforced, "the unions of {GROUP} were not enforced within {SETTLED:?}");
+    }
+
+    /// Whether an object that only its union makes invalid is rejected.
+    fn is_enforced(&self) -> bool {
+        let object = object("probe", &json!({"strategy": {"type": "Recreate", "canary": {"weight": 5}}}));
+        let answer = self.cluster.client().post(&format!("{COLLECTION}?dryRun=All"), &object);
+        answer.is_ok_and(|answer| answer.status == 422 && answer.body.to_string().contains("may only be specified"))
+    }
+
+    fn apply(&self, name: &str, spec: &Value) -> Output {
+        self.kubectl.apply(&object(name, spec).to_string())
+    }
+
+    /// `kubectl patch --type=merge`.
+    fn merge(&self, name: &str, spec: &Value) -> Output {
+        let patch = json!({"spec": spec}).to_string();
+        self.kubectl.run(&["patch", "rollouts.v1.rust.samples.kube-unions.dev", name, "--type=merge", "-p", &patch])
+    }
+
+    fn spec(&self, name: &str) -> Value {
+        let answer = self.cluster.client().get(&format!("{COLLECTION}/{name}")).expect("the API server answers");
+        assert!(answer.is_success(), "{name} cannot be read: {answer:?}");
+        answer.body["spec"].clone()
+    }
+}
+
+fn object(name: &str, spec: &Value) -> Value {
+    json!({
+        "apiVersion": "rust.samples.kube-unions.dev/v1",
+        "kind": "Rollout",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": spec,
+    })
+}
+
+/// What the sample prints. Cargo puts examples beside the folder of the tests.
+fn printed() -> String {
+    let tests = env::current_exe().expect("a test has a binary");
+    let example: PathBuf =
+        tests.parent().and_then(Path::parent).expect("it is in a folder of the target").join("examples/rollout");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/samples/rust/rollout.rs");
+    let modified = |path: &Path| path.metadata().and_then(|file| file.modified()).ok();
+    assert!(
+        modified(&example) > modified(&source),
+        "`{}` is missing or older than its source; run `cargo build --all-features --example rollout`",
+        example.display()
+    );
+    let output = run(Command::new(&example), "rollout", "").accepted();
+    assert_eq!(output.stderr, "");
+    output.stdout
+}
+
+fn invalid(name: &str, causes: &[&str]) -> String {
+    let subject = format!("The Rollout \"{name}\" is invalid:");
+    match causes {
+        [cause] => format!("{subject} {cause}"),
+        _ => causes.iter().fold(format!("{subject} "), |text, cause| format!("{text}\n* {cause}")),
+    }
+}
+
+#[test]
+fn the_api_server_keeps_the_annotation_of_the_sample_and_all_of_its_schema() {
+    let Some(rollouts) = Rollouts::shared() else { return };
+    let sent = parse(&printed());
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/rollouts.rust.samples.kube-unions.dev";
+    let stored = rollouts.cluster.client().get(path).expect("the API server answers").body;
+    let name = "kube-unions.dev/unions";
+    assert_eq!(stored["metadata"]["annotations"][name], sent["metadata"]["annotations"][name]);
+    // As values of the type: a number may be written in another way.
+    let schema = |crd: &Value| -> CustomResourceValidation {
+        serde_json::from_value(crd["spec"]["versions"][0]["schema"].clone()).expect("a version has a schema")
+    };
+    assert_eq!(schema(&stored), schema(&sent));
+    assert_eq!(
+        parse(sent["metadata"]["annotations"][name].as_str().expect("the annotation is a text")),
+        json!({"v1": {
+            "/properties/spec/properties/source": [{"fields-to-discriminateBy": {"git": "Git", "bucket": "Bucket"}}],
+            "/properties/spec/properties/strategy/properties/type": {"fieldMembers": {
+                "Canary": {"name": "canary"}, "BlueGreen": {"name": "blueGreen", "optional": true}, "Recreate": null}},
+        }})
+    );
+}
+
+#[test]
+fn the_command_line_has_nothing_to_object_to_in_the_crd_of_the_sample() {
+    if AnyCluster::shared().is_none() {
+        return;
+    }
+    let lint = kube_unions(&["lint", "--strict", "-"], &printed()).accepted();
+    assert_eq!((lint.stdout.as_str(), lint.stderr.as_str()), ("", ""));
+    // What stands in the annotation and nowhere else needs no moving.
+    kube_unions(&["annotate", "--check", "-"], &printed()).accepted();
+    let unions = kube_unions(&["explain", "--from", "-", "Rollout"], &printed()).accepted();
+    assert!(unions.stdout.contains("strategy") && unions.stdout.contains("source"), "{}", unions.stdout);
+}
+
+#[test]
+fn objects_of_the_sample_are_accepted_or_rejected_as_their_unions_say() {
+    let Some(rollouts) = Rollouts::shared() else { return };
+    let canary = json!({"weight": 5});
+    for (name, spec) in [
+        ("nothing", json!({})),
+        ("canary", json!({"replicas": 3, "strategy": {"type": "Canary", "canary": canary}})),
+        ("blue-green", json!({"strategy": {"type": "BlueGreen", "blueGreen": {"previewService": "p"}}})),
+        ("optional", json!({"strategy": {"type": "BlueGreen"}})),
+        ("empty", json!({"strategy": {"type": "Recreate"}})),
+        ("source", json!({"source": {"git": {"url": "u"}}})),
+    ] {
+        rollouts.apply(name, &spec).accepted().warned(&[]);
+        assert_eq!(rollouts.spec(name), spec);
+    }
+    for (name, spec, causes) in [
+        (
+            "missing-member",
+            json!({"strategy": {"type": "Canary"}}),
+            &["spec.strategy.canary: Required value: must be specified when `type` is \"Canary\""][..],
+        ),
+        (
+            "empty-with-member",
+            json!({"strategy": {"type": "Recreate", "canary": canary}}),
+            &[&format!("spec.strategy.canary: {NOT_CANARY}")],
+        ),
+        (
+            "two-members",
+            json!({"strategy": {"type": "BlueGreen", "canary": canary, "blueGreen": {}}}),
+            &[&format!("spec.strategy.canary: {NOT_CANARY}")],
+        ),
+        (
+            "two-faults",
+            json!({"strategy": {"type": "Canary", "blueGreen": {}}}),
+            &[
+                "spec.strategy.blueGreen: Forbidden: may only be specified when `type` is \"BlueGreen\"",
+                "spec.strategy.canary: Required value: must be specified when `type` is \"Canary\"",
+            ],
+        ),
+    ] {
+        rollouts.apply(name, &spec).rejected(&invalid(name, causes));
+    }
+}
+
+#[test]
+fn changing_the_type_of_the_sample_clears_the_settings_of_the_old_one() {
+    let Some(rollouts) = Rollouts::shared() else { return };
+    let before = json!({"replicas": 3, "strategy": {"type": "Canary", "canary": {"weight": 5}}});
+    rollouts.apply("switch", &before).accepted();
+    rollouts
+        .merge("switch", &json!({"strategy": {"type": "Recreate"}}))
+        .accepted()
+        .warned(&["spec.strategy.canary: cleared because `type` changed to \"Recreate\""]);
+    assert_eq!(rollouts.spec("switch"), json!({"replicas": 3, "strategy": {"type": "Recreate"}}));
+    rollouts.merge("switch", &json!({"strategy": {"canary": {"weight": 1}}})).rejected(&invalid(
+        "switch",
+        &["spec.strategy.canary: Forbidden: may only be specified when `type` is \"Canary\"; change `type` to switch the member"],
+    ));
+}
+
+/// Its schema wants exactly one variant, and is asked after the union has been normalised.
+#[test]
+fn setting_another_variant_of_the_samples_enum_clears_the_old_one() {
+    let Some(rollouts) = Rollouts::shared() else { return };
+    rollouts.apply("variant", &json!({"source": {"git": {"url": "u"}}})).accepted();
+    rollouts
+        .merge("variant", &json!({"source": {"bucket": {"name": "b"}}}))
+        .accepted()
+        .warned(&["spec.source.git: cleared because `bucket` was set"]);
+    assert_eq!(rollouts.spec("variant"), json!({"source": {"bucket": {"name": "b"}}}));
+}

@@ -1,0 +1,245 @@
+//! What `generate` makes of the Go samples, on a real API server: it takes the CRDs under strict validation, and objects do
+//! what the rows of `tests/cases/go/rows` say of them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::cluster::AnyCluster;
+use crate::http::Answer;
+use crate::kind::parse;
+use crate::kubectl::Kubectl;
+use crate::load::causes;
+use crate::wait::eventually;
+use crate::webhook::kube_unions;
+
+/// For what the API server and the webhook do in the background; far more than it takes.
+const SETTLED: Duration = Duration::from_secs(20);
+
+#[test]
+fn a_generated_definition_is_taken_under_strict_validation_and_every_object_does_what_its_row_says() {
+    let Some(cluster) = AnyCluster::shared() else { return };
+    let (mut accepted, mut rejected) = (0, 0);
+    for path in rows() {
+        let kind = Kind::new(cluster, &path);
+        kind.install();
+        kind.enforce();
+        for union in kind.unions() {
+            for fields in list(&union["accepted"]) {
+                kind.is_accepted(union, fields);
+                accepted += 1;
+            }
+            for row in list(&union["rejected"]) {
+                kind.is_rejected(union, &row["object"], &row["causes"]);
+                rejected += 1;
+            }
+        }
+    }
+    assert!(accepted >= 40 && rejected >= 40, "only {accepted} accepted and {rejected} rejected objects were sent");
+}
+
+#[test]
+fn a_switch_clears_the_other_member_and_no_ordinary_field() {
+    let Some(cluster) = AnyCluster::shared() else { return };
+    let kind = Kind::new(cluster, &folder().join("rows/rollout.yaml"));
+    kind.install();
+    kind.enforce();
+    let ordinary = json!({
+        "timeout": "5m", "tolerated": "5%", "displayName": "x", "regions": ["north"], "notBefore": "2026-01-01T00:00:00Z",
+    });
+    let mut spec = json!({"image": "a", "strategy": ordinary});
+    spec["strategy"]["type"] = json!("Canary");
+    spec["strategy"]["canary"] = json!({"share": 5});
+    let manifest = kind.object("v1", "switched", &json!({"spec": spec}));
+    kind.kubectl.apply(&manifest.to_string()).accepted().warned(&[]);
+
+    let resource = format!("{}.v1.{}", kind.plural, kind.group);
+    let patch =
+        |patch: Value| kind.kubectl.run(&["patch", &resource, "switched", "--type=merge", "-p", &patch.to_string()]);
+    patch(json!({"spec": {"strategy": {"type": "AllAtOnce"}}}))
+        .accepted()
+        .warned(&["spec.strategy.canary: cleared because `type` changed to \"AllAtOnce\""]);
+    let mut switched = ordinary.clone();
+    switched["type"] = json!("AllAtOnce");
+    assert_eq!(kind.stored("switched")["spec"]["strategy"], switched);
+
+    patch(json!({"spec": {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"batchSize": 2}}}}))
+        .accepted()
+        .warned(&[]);
+    switched["type"] = json!("RollingUpdate");
+    switched["rollingUpdate"] = json!({"batchSize": 2});
+    assert_eq!(kind.stored("switched")["spec"]["strategy"], switched);
+}
+
+/// A kind of the Go samples, in a group of its own.
+struct Kind<'c> {
+    cluster: &'c AnyCluster,
+    row: Value,
+    group: String,
+    name: String,
+    plural: String,
+    /// The CRD as `generate` printed it, for this group.
+    definition: String,
+    kubectl: Kubectl,
+}
+
+impl<'c> Kind<'c> {
+    fn new(cluster: &'c AnyCluster, path: &Path) -> Self {
+        let row = parse(&fs::read_to_string(path).unwrap());
+        let inside = |name: &Value| folder().join(text(name)).to_str().unwrap().to_owned();
+        let sources = list(&row["sources"]).flat_map(|source| ["--go".to_owned(), inside(source)]);
+        let more = list(&row["arguments"]).map(|argument| text(argument).to_owned());
+        let definitions = list(&row["definitions"]).map(inside);
+        let arguments: Vec<String> =
+            ["generate".to_owned()].into_iter().chain(sources).chain(more).chain(definitions).collect();
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let generated = kube_unions(&arguments, "").accepted().stdout;
+
+        let group = cluster.new_group();
+        let definition = generated.replace(text(&row["group"]), &group);
+        let plural = text(&parse(&definition)["spec"]["names"]["plural"]).to_owned();
+        let name = text(&row["kind"]).to_owned();
+        let kubectl = cluster.kubectl(&format!("{group}-generated"));
+        Self { cluster, row, group, name, plural, definition, kubectl }
+    }
+
+    fn unions(&self) -> impl Iterator<Item = &Value> {
+        list(&self.row["unions"])
+    }
+
+    /// Applies the CRD in every way that checks it, and waits until each of its versions is served.
+    fn install(&self) {
+        let with = |args: &[&str]| {
+            self.kubectl.run_with(&[args, &["--validate=strict", "-f", "-"]].concat(), &self.definition)
+        };
+        with(&["create", "--dry-run=server"]).accepted().warned(&[]);
+        with(&["apply", "--server-side", "--dry-run=server"]).accepted().warned(&[]);
+        with(&["apply"]).accepted().warned(&[]);
+        with(&["apply"]).accepted().warned(&[]);
+        for version in self.versions() {
+            let served = || self.cluster.client().get(&self.path(&version, "")).is_ok_and(|answer| answer.is_success());
+            assert!(eventually(SETTLED, served), "{version} of {}.{} was never served", self.plural, self.group);
+        }
+    }
+
+    /// Has the webhook asked about this kind, and waits until each of its unions is seen to count.
+    fn enforce(&self) {
+        if let Some(registration) = self.cluster.registration(&self.group) {
+            self.kubectl.apply(&registration.to_string()).accepted();
+        }
+        self.store_what_has_a_status();
+        let first = |union: &Value| (union.clone(), union["rejected"][0]["object"].clone());
+        let probes: Vec<(Value, Value)> = self.unions().map(first).collect();
+        let mut since: Option<Instant> = None;
+        let mut last = String::new();
+        let enforced = eventually(SETTLED + self.cluster.steady(), || {
+            let lets_through = probes.iter().find_map(|(union, fields)| {
+                let answer = self.send(union, fields);
+                (answer.status != 422).then(|| format!("{}: {answer:?}", union["path"]))
+            });
+            let Some(told) = lets_through else {
+                return since.get_or_insert_with(Instant::now).elapsed() >= self.cluster.steady();
+            };
+            (since, last) = (None, told);
+            false
+        });
+        assert!(enforced, "the unions of {} were not enforced within {SETTLED:?}: {last}", self.definition_name());
+    }
+
+    /// Nothing of it is gone: defaults of the schema may have joined it.
+    fn is_accepted(&self, union: &Value, fields: &Value) {
+        let answer = self.send(union, fields);
+        assert!(answer.is_success(), "{} {}: {fields}\n{answer:?}", self.name, union["path"]);
+        for (part, sent) in fields.as_object().unwrap() {
+            let mut merged = answer.body[part].clone();
+            json_patch::merge(&mut merged, sent);
+            // The value of a 2019 discriminator is set where one member is; that is no loss.
+            assert_eq!(merged, answer.body[part], "{} {}: {fields}", self.name, union["path"]);
+        }
+    }
+
+    fn is_rejected(&self, union: &Value, fields: &Value, wanted: &Value) {
+        let answer = self.send(union, fields);
+        assert_eq!(answer.status, 422, "{} {}: {fields}\n{answer:?}", self.name, union["path"]);
+        let wanted: Vec<String> = list(wanted).map(|cause| text(cause).to_owned()).collect();
+        assert_eq!(causes(&answer.body), wanted, "{} {}: {fields}\n{answer:?}", self.name, union["path"]);
+    }
+
+    /// Asks the API server to create an object of the union's version, or to write its status where it has one; under strict
+    /// validation, and without storing it.
+    fn send(&self, union: &Value, fields: &Value) -> Answer {
+        let version = text(&union["version"]);
+        let query = "dryRun=All&fieldValidation=Strict";
+        let client = self.cluster.client();
+        if fields.get("status").is_none() {
+            let object = self.object(version, "sent", fields);
+            return client.post(&format!("{}?{query}", self.path(version, "")), &object).unwrap();
+        }
+        let mut object = self.object(version, "stored", fields);
+        object["metadata"]["resourceVersion"] = self.stored("stored")["metadata"]["resourceVersion"].clone();
+        let path = format!("{}/status?{query}", self.path(version, "stored"));
+        client.send("PUT", &path, "application/json", object.to_string().as_bytes()).unwrap()
+    }
+
+    /// An object without a status yet, for the rows that write one.
+    fn store_what_has_a_status(&self) {
+        let mut objects = self.unions().flat_map(|union| list(&union["accepted"]));
+        let Some(fields) = objects.find(|fields| fields.get("status").is_some()) else { return };
+        let object = self.object("v1", "stored", &json!({"spec": fields["spec"]}));
+        let answer = self.cluster.client().post(&self.path("v1", ""), &object).unwrap();
+        assert!(answer.is_success(), "{answer:?}");
+    }
+
+    fn stored(&self, name: &str) -> Value {
+        let answer = self.cluster.client().get(&self.path("v1", name)).unwrap();
+        assert!(answer.is_success(), "{answer:?}");
+        answer.body
+    }
+
+    fn object(&self, version: &str, name: &str, fields: &Value) -> Value {
+        let mut object = json!({
+            "apiVersion": format!("{}/{version}", self.group),
+            "kind": self.name,
+            "metadata": {"name": name, "namespace": "default"},
+        });
+        object.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        object
+    }
+
+    fn path(&self, version: &str, name: &str) -> String {
+        let collection = format!("/apis/{}/{version}/namespaces/default/{}", self.group, self.plural);
+        if name.is_empty() { collection } else { format!("{collection}/{name}") }
+    }
+
+    fn versions(&self) -> Vec<String> {
+        list(&parse(&self.definition)["spec"]["versions"]).map(|version| text(&version["name"]).to_owned()).collect()
+    }
+
+    fn definition_name(&self) -> String {
+        format!("{}.{}", self.plural, self.group)
+    }
+}
+
+/// The files with rows.
+fn rows() -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder().join("rows")).unwrap();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    paths
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/go")
+}
+
+/// The items of a list, none where there is no list.
+fn list(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+#[track_caller]
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_else(|| panic!("{value} is no text"))
+}

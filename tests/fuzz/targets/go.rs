@@ -1,0 +1,39 @@
+//! Any text as a Go file beside a schema: what comes of it holds on that schema, whatever the markers say.
+#![no_main]
+
+use kube_unions::declaration::{Declared, Definition, Severity, Source};
+use kube_unions::go::{Asked, Packages, Reader};
+use kube_unions::union::compile;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A kind `K` with whatever fields the corpus has: names of one letter, in objects, lists and maps.
+const CRD: &str = r#"{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "ks.e"},
+  "spec": {"group": "e", "names": {"kind": "K", "plural": "ks"}, "versions": [{"name": "v1", "schema": {"openAPIV3Schema": {
+    "type": "object", "properties": {"s": {"type": "object", "required": ["r"], "properties": {
+      "t": {"type": "string", "enum": ["A", "B", ""]}, "u": {"type": "string"}, "r": {"type": "object"},
+      "a": {"type": "object", "properties": {"t": {"type": "string"}, "b": {"type": "object"}}}, "b": {"type": "object"},
+      "c": {"type": "string", "default": "x"},
+      "l": {"type": "array", "items": {"type": "object", "properties": {"t": {"type": "string"}, "a": {"type": "object"}}}},
+      "m": {"type": "object", "additionalProperties": {"type": "object", "properties": {"a": {"type": "object"}, "b": {"type": "object"}}}}
+    }}}}}}]}}"#;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    let mut reader = Reader::new().unwrap();
+    let Ok(file) = reader.read(&Arc::from(Path::new("k.go")), bytes) else { return };
+    let mut packages = Packages::default();
+    packages.add(Path::new("/k"), Some("e/k"), vec![file]);
+    let _ = packages.misplaced(None);
+
+    let versions = || Definition::from_json(CRD).unwrap().take_versions().into_iter();
+    let asked = Asked { group: "e", kind: "K", version: "v1", versions: &["v1"] };
+    let outcome = packages.unions(asked, versions().next().unwrap());
+    let _ = packages.unreached([&outcome]);
+    let mut version = versions().next().unwrap();
+    for (place, value) in outcome.declarations() {
+        version.put(&place, vec![Declared::new(value, Source::Annotation)]);
+    }
+    let compiled = compile(&version.schema, version.status_subresource);
+    assert!(compiled.faults.iter().all(|fault| fault.severity() == Severity::Warning), "{:?}", compiled.faults);
+    assert_eq!(compiled.plan.unions().len(), outcome.unions.len());
+});

@@ -1,0 +1,270 @@
+//! What is wrong with a union is found when the CRD is made: all of it, in words that say what to do.
+
+use super::*;
+use kube::CustomResource;
+use serde::{Deserialize, Serialize};
+
+/// `spec` with these fields and one union on it: the only fault.
+#[track_caller]
+fn refused(change: impl FnOnce(&mut Value), union: impl Transform + 'static, want: &str) {
+    let mut schema = schemars::json_schema!({"type": "object", "properties": fields(), "required": ["other"]});
+    let mut value = schema.to_value();
+    change(&mut value);
+    schema = value.try_into().unwrap();
+    let mut union = union;
+    union.transform(&mut schema);
+    let schema = schemars::json_schema!({"type": "object", "properties": {"spec": schema}});
+    assert_eq!(lines(Unions::new().version_of("v1", &schema).annotation()), [want]);
+}
+
+fn as_it_is(_: &mut Value) {}
+
+fn enumerated(schema: &mut Value) {
+    schema["properties"]["type"]["enum"] = json!(["A", "B"]);
+}
+
+#[test]
+fn each_fault_of_a_union_by_a_discriminator_is_said() {
+    let a = || Union::by("type").member("A", "a");
+    let at = |message: &str| format!("v1: spec.type: error: {message}");
+    for (union, message) in [
+        (a().member("X", "x"), "the member `x` is not a property of this object; declare it or correct the name"),
+        (
+            a().optional("O", "other"),
+            "the member `other` is required, so it can never be cleared; take it out of `required`",
+        ),
+        (a().member("T", "type"), "the discriminator `type` can't be a member of its own union"),
+        (Union::by("type").empty("A"), "no member is declared; name at least one or remove the declaration"),
+    ] {
+        refused(as_it_is, union, &at(message));
+    }
+    refused(
+        enumerated,
+        a(),
+        &at(
+            "the enum of `type` has `B`, which is not in `fieldMembers`; add it, as an empty member if it selects no field",
+        ),
+    );
+    refused(
+        enumerated,
+        a().member("B", "b").empty("C"),
+        &at("the value `C` is not in the enum of `type`; add it there or correct it"),
+    );
+    let with_default = |schema: &mut Value| schema["properties"]["a"]["default"] = json!({});
+    refused(
+        with_default,
+        a(),
+        &at(
+            "the member `a` has a default, so the API server would put it back after every clearing; remove the default",
+        ),
+    );
+    refused(
+        as_it_is,
+        Union::by("a").member("B", "b"),
+        "v1: spec.a: error: the discriminator `a` must be of type string, it is of type object",
+    );
+    let many = (0..129).fold(Union::by("type"), |union, number| union.member(number.to_string(), format!("f{number}")));
+    let with_many = |schema: &mut Value| {
+        for number in 0..129 {
+            schema["properties"][format!("f{number}")] = json!({"type": "string"});
+        }
+    };
+    refused(with_many, many, &at("129 members are declared; a union can have at most 128"));
+}
+
+#[test]
+fn each_fault_of_a_union_of_fields_is_said() {
+    let a = || AtMostOne::new().member("A", "a");
+    for (union, message) in [
+        (AtMostOne::new(), "no member is declared; name at least one or remove the declaration"),
+        (a().member("A", "b"), "the members `a` and `b` have the same value `A`; each needs its own"),
+        (a().member("", "b"), "the member `b` has an empty value, which stands for no choice; name one"),
+        (a().member("X", "x"), "the member `x` is not a property of this object; declare it or correct the name"),
+        (
+            a().discriminator("kind"),
+            "the discriminator `kind` is not a property of this object; declare it or correct the name",
+        ),
+    ] {
+        refused(as_it_is, union, &format!("v1: spec: error: {message}"));
+    }
+    refused(
+        enumerated,
+        a().discriminator("type").member("C", "c"),
+        "v1: spec: error: the value `C` is not in the enum of `type`; add it there or correct it",
+    );
+    let not_an_object = |schema: &mut Value| *schema = json!({"type": "string"});
+    refused(not_an_object, a(), "v1: spec: error: a list of unions must stand on an object, this is of type string");
+}
+
+#[test]
+fn what_no_extension_could_say_is_a_fault_too() {
+    let twice = |union: Box<dyn Transform>| lines(spec(&fields(), vec![union]).annotation());
+    assert_eq!(
+        twice(Box::new(Union::by("type").member("A", "a").member("A", "b"))),
+        ["v1: spec.type: error: the value `A` is given twice; keep one", NO_ENUM]
+    );
+    assert_eq!(
+        twice(Box::new(AtMostOne::new().member("A", "a").member("B", "a"))),
+        ["v1: spec: error: the member `a` is given twice; keep one"]
+    );
+    let two: Vec<Box<dyn Transform>> =
+        vec![Box::new(Union::by("type").member("A", "a")), Box::new(Union::by("type").member("B", "b"))];
+    assert_eq!(
+        lines(spec(&fields(), two).annotation()),
+        ["v1: spec.type: error: two unions are declared by this field; keep one", NO_ENUM]
+    );
+    let shared: Vec<Box<dyn Transform>> =
+        vec![Box::new(Union::by("type").member("A", "a")), Box::new(AtMostOne::new().member("A", "a"))];
+    let said = lines(spec(&fields(), shared).annotation());
+    let taken = "error: the field `a` belongs to another union of this object already; a field can be in one only";
+    assert!(said.iter().any(|line| line.ends_with(taken)), "{said:?}");
+}
+
+#[test]
+fn what_was_read_wrongly_is_a_fault_and_never_lost() {
+    #[derive(JsonSchema)]
+    #[allow(dead_code, reason = "only its schema is looked at")]
+    struct Object {
+        spec: Option<Box<Object>>,
+        list: Vec<Source>,
+    }
+    #[derive(JsonSchema)]
+    #[allow(dead_code, reason = "only its schema is looked at")]
+    #[schemars(transform = AtMostOne::new().member("A", "a").member("B", "b"))]
+    struct Source {
+        a: Option<String>,
+        b: Option<String>,
+    }
+    let reference = "error: stands for another schema by `$ref`, which a CRD can't have: generate the schema with \
+                     `inline_subschemas`, and give a type that holds itself a schema of its own there";
+    let with_references = Unions::new().version_of("v1", &schemars::schema_for!(Object));
+    let said = lines(with_references.annotation());
+    assert!(said.contains(&format!("v1: list[*]: {reference}")), "{said:?}");
+    let said = lines(Unions::new().version::<Object>("v1").annotation());
+    assert!(said.contains(&format!("v1: spec: {reference}")), "{said:?}");
+
+    let schema = schemars::json_schema!({"type": "object", "x-kube-unions {\"Union\":{\"other\":1}}": true});
+    let said = lines(Unions::new().version_of("v1", &schema).annotation());
+    assert_eq!(said.len(), 1);
+    assert!(said[0].starts_with("v1: error: a union can't be read (unknown field `other`"), "{said:?}");
+    assert!(said[0].ends_with("; let the types and what makes the CRD use one version of kube-unions"), "{said:?}");
+}
+
+const NO_ENUM: &str =
+    "v1: spec.type: warning: the discriminator `type` has no enum; list its values there, so that clients know them";
+
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+struct Nothing {}
+
+#[test]
+fn all_faults_of_a_kind_are_listed_at_once_and_kubes_crd_is_made_all_the_same() {
+    #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
+    #[kube(group = "author.example.com", version = "v1alpha1", kind = "Wrong")]
+    struct WrongSpec {
+        strategies: Vec<Strategy>,
+        other: Other,
+    }
+    #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+    #[serde(rename_all = "camelCase")]
+    #[schemars(transform = Union::by("kind").member("Canary", "canary").member("BlueGreen", "blue_green").empty("Recreate"))]
+    struct Strategy {
+        r#type: Kind,
+        canary: Nothing,
+        blue_green: Option<Nothing>,
+    }
+    #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+    #[schemars(transform = Union::by("type").member("Canary", "canary").member("Green", "green"))]
+    struct Other {
+        r#type: Kind,
+        #[serde(default = "some")]
+        canary: Option<String>,
+        green: Option<Nothing>,
+    }
+    #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+    enum Kind {
+        Canary,
+        Recreate,
+    }
+    #[allow(clippy::unnecessary_wraps, reason = "serde asks for the type of the field")]
+    fn some() -> Option<String> {
+        Some("some".to_owned())
+    }
+
+    assert_eq!(Wrong::crd().metadata.name.as_deref(), Some("wrongs.author.example.com"));
+    let error = author::crd::<Wrong>().unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the unions of `wrongs.author.example.com` are declared wrongly:\n  \
+         v1alpha1: spec.other.type: error: the enum of `type` has `Recreate`, which is not in `fieldMembers`; add it, as an empty \
+         member if it selects no field\n  \
+         v1alpha1: spec.other.type: error: the member `canary` has a default, so the API server would put it back after every \
+         clearing; remove the default\n  \
+         v1alpha1: spec.other.type: error: the value `Green` is not in the enum of `type`; add it there or correct it\n  \
+         v1alpha1: spec.strategies[*]: error: the discriminator `kind` is not a property of this object; declare it or correct \
+         the name\n  \
+         v1alpha1: spec.strategies[*]: error: the member `blue_green` is not a property of this object; declare it or correct \
+         the name\n  \
+         v1alpha1: spec.strategies[*]: error: the member `canary` is required, so it can never be cleared; take it out of \
+         `required`"
+    );
+    assert_eq!(format!("{error:?}"), error.to_string(), "a `main` that returns it prints what people can read");
+    let CrdError::Faulty { definition, faults } = error else { panic!("it is faulty") };
+    assert_eq!(definition, "wrongs.author.example.com");
+    assert!(faults.iter().all(|fault: &Fault| fault.definition == definition));
+}
+
+#[test]
+fn a_union_inside_a_variant_is_refused_and_kube_does_not_stumble_over_it() {
+    #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
+    #[kube(group = "author.example.com", version = "v1", kind = "Either")]
+    struct EitherSpec {
+        either: OneOrOther,
+    }
+    // The field of both has one schema; kube's derive panics where it has two.
+    #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+    #[serde(untagged)]
+    enum OneOrOther {
+        One(One),
+        Other(Other),
+    }
+    #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+    #[schemars(transform = Union::by("type").member("A", "a"))]
+    struct One {
+        r#type: String,
+        a: Option<Nothing>,
+    }
+    #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+    struct Other {
+        r#type: String,
+        b: Option<Nothing>,
+    }
+    let _ = Either::crd();
+    assert_eq!(
+        lines(author::crd::<Either>()),
+        [
+            "v1: spec.either: error: a union stands below `anyOf`, where a CRD has no fields; declare it on the type around it, \
+          for a variant on the enum"
+        ]
+    );
+}
+
+#[test]
+fn a_crd_with_another_schema_than_its_type_is_refused() {
+    #[derive(CustomResource, Clone, Debug, Deserialize, Serialize)]
+    #[kube(group = "author.example.com", version = "v1", kind = "Schemaless", schema = "disabled")]
+    struct SchemalessSpec {}
+    impl JsonSchema for Schemaless {
+        fn schema_name() -> std::borrow::Cow<'static, str> {
+            "Schemaless".into()
+        }
+
+        fn json_schema(_: &mut schemars::SchemaGenerator) -> Schema {
+            schemars::json_schema!({"type": "object"})
+        }
+    }
+    assert_eq!(
+        author::crd::<Schemaless>().unwrap_err().to_string(),
+        "the schema of `schemalesses.author.example.com` v1 is not the one that kube derives from its type; give the schema \
+         that it was made from to `Unions::version_of`, and the CRD to `Unions::annotate`"
+    );
+}

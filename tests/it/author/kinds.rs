@@ -1,0 +1,299 @@
+//! Types as people write them, and what becomes of their unions in a CRD.
+
+use super::*;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::CustomResource;
+use serde::{Deserialize, Serialize};
+
+/// Everything that a type does with a union of another, and every sort of discriminator.
+#[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[kube(group = "author.example.com", version = "v1", kind = "Everything", status = "EverythingStatus", namespaced)]
+#[kube(annotation("example.com/owner", "nobody"))]
+#[serde(rename_all = "camelCase")]
+struct EverythingSpec {
+    plain: Strategy,
+    /// With a description of its own.
+    in_option: Option<Strategy>,
+    in_box: Box<Strategy>,
+    in_list: Vec<Strategy>,
+    in_map: BTreeMap<String, Strategy>,
+    deep: Option<Vec<BTreeMap<String, Option<Strategy>>>>,
+    #[serde(flatten)]
+    flat: Strategy,
+    #[serde(flatten)]
+    source: FlatSource,
+    #[serde(flatten)]
+    target: Option<FlatTarget>,
+    variants: Option<Source>,
+    #[schemars(transform = AtMostOne::new().member("X", "x").member("Y", "y"))]
+    foreign: Foreign,
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[schemars(transform = AtMostOne::new().member("Done", "done").member("Failed", "failed"))]
+struct EverythingStatus {
+    done: Option<String>,
+    failed: Option<String>,
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(transform = Union::by("type").member("Canary", "canary").optional("BlueGreen", "blueGreen").empty("Recreate"))]
+struct Strategy {
+    r#type: StrategyType,
+    canary: Option<Nothing>,
+    blue_green: Option<Nothing>,
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+enum StrategyType {
+    Canary,
+    BlueGreen,
+    Recreate,
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+struct Nothing {}
+
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[schemars(transform = AtMostOne::new().member("From", "from").member("Out", "out"))]
+struct FlatSource {
+    from: Option<Nothing>,
+    out: Option<Nothing>,
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[schemars(transform = AtMostOne::new().member("Into", "into").member("Onto", "onto"))]
+struct FlatTarget {
+    into: Option<Nothing>,
+    onto: Option<Nothing>,
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(transform = AtMostOne::new().member("Git", "git").member("Bucket", "bucket"))]
+enum Source {
+    Git(Nothing),
+    Bucket(Nothing),
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+struct Foreign {
+    x: Option<Nothing>,
+    y: Option<Nothing>,
+}
+
+fn strategy() -> Value {
+    json!({"fieldMembers": {"Canary": {"name": "canary"}, "BlueGreen": {"name": "blueGreen", "optional": true}, "Recreate": null}})
+}
+
+#[test]
+fn a_union_is_found_wherever_its_type_is_used() {
+    let mut places = declared::<Everything>();
+    let flat = places.remove("/properties/spec").unwrap();
+    let mut flat: Vec<String> = flat.as_array().unwrap().iter().map(ToString::to_string).collect();
+    flat.sort();
+    assert_eq!(
+        flat,
+        [
+            r#"{"fields-to-discriminateBy":{"from":"From","out":"Out"}}"#,
+            r#"{"fields-to-discriminateBy":{"into":"Into","onto":"Onto"}}"#
+        ],
+        "both types that are flattened keep theirs"
+    );
+    let pair = |one: &str, other: &str| {
+        let lower = str::to_lowercase;
+        json!([{"fields-to-discriminateBy": {lower(one): one, lower(other): other}}])
+    };
+    let want = [
+        ("/properties/spec/properties/deep/items/additionalProperties/properties/type", strategy()),
+        ("/properties/spec/properties/foreign", pair("X", "Y")),
+        ("/properties/spec/properties/inBox/properties/type", strategy()),
+        ("/properties/spec/properties/inList/items/properties/type", strategy()),
+        ("/properties/spec/properties/inMap/additionalProperties/properties/type", strategy()),
+        ("/properties/spec/properties/inOption/properties/type", strategy()),
+        ("/properties/spec/properties/plain/properties/type", strategy()),
+        ("/properties/spec/properties/type", strategy()),
+        ("/properties/spec/properties/variants", pair("Git", "Bucket")),
+        ("/properties/status", pair("Done", "Failed")),
+    ];
+    assert_eq!(places, want.map(|(pointer, value)| (pointer.to_owned(), value)).into());
+}
+
+#[test]
+fn the_crd_is_kubes_own_but_for_the_annotation() {
+    let mut crd = author::crd::<Everything>().unwrap();
+    let annotations = crd.metadata.annotations.as_mut().unwrap();
+    let value = annotations.remove(ANNOTATION).unwrap();
+    assert_eq!(annotations["example.com/owner"], "nobody");
+    assert_eq!(crd, Everything::crd());
+    assert_eq!((ANNOTATION.to_owned(), value), Unions::new().version::<Everything>("v1").annotation().unwrap());
+}
+
+#[test]
+fn annotating_twice_changes_nothing() {
+    let once = author::crd::<Everything>().unwrap();
+    let twice = Unions::new().version::<Everything>("v1").annotate(once.clone()).unwrap();
+    assert_eq!(twice, once);
+}
+
+#[test]
+fn every_union_of_the_crd_is_in_force() {
+    let crd = author::crd::<Everything>().unwrap();
+    let mut builder = Builder::new();
+    builder.apply(Definition::from_json(&serde_json::to_string(&crd).unwrap()).unwrap());
+    let catalog = builder.build();
+    // What may surprise are the lists without keys.
+    let places: Vec<&str> = catalog.faults().iter().map(|fault| fault.path.as_str()).collect();
+    assert_eq!(places, ["spec.deep[*].*.type", "spec.inList[*].type"]);
+    assert_eq!(catalog.faults(), author::warnings(&crd).unwrap());
+    assert!(catalog.faults().iter().all(|fault| fault.severity == Severity::Warning));
+    let plan = catalog.lookup("author.example.com", "v1", "Everything").unwrap().plan();
+    let mut found: Vec<_> = plan.unions().iter().map(|union| (union.path().to_string(), union.form())).collect();
+    found.sort_by_key(|(path, form)| (path.clone(), *form == Form::List));
+    let found: Vec<_> = found.iter().map(|(path, form)| (path.as_str(), *form)).collect();
+    assert_eq!(
+        found,
+        [
+            ("spec", Form::Map),
+            ("spec", Form::List),
+            ("spec", Form::List),
+            ("spec.deep[*].*", Form::Map),
+            ("spec.foreign", Form::List),
+            ("spec.inBox", Form::Map),
+            ("spec.inList[*]", Form::Map),
+            ("spec.inMap.*", Form::Map),
+            ("spec.inOption", Form::Map),
+            ("spec.plain", Form::Map),
+            ("spec.variants", Form::List),
+            ("status", Form::List),
+        ]
+    );
+}
+
+#[test]
+fn a_kind_without_unions_has_no_annotation() {
+    #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
+    #[kube(group = "author.example.com", version = "v1", kind = "Plain")]
+    struct PlainSpec {
+        field: Option<String>,
+    }
+    assert_eq!(author::crd::<Plain>().unwrap(), Plain::crd());
+}
+
+#[test]
+fn a_default_that_is_not_written_is_none_of_the_schema() {
+    #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
+    #[kube(group = "author.example.com", version = "v1", kind = "Defaulted")]
+    #[schemars(transform = AtMostOne::new().member("A", "a").member("B", "b").member("C", "c"))]
+    struct DefaultedSpec {
+        #[serde(default)]
+        a: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        b: Option<String>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        c: Vec<String>,
+    }
+    let crd = author::crd::<Defaulted>().unwrap();
+    assert_eq!(author::warnings(&crd).unwrap(), []);
+    assert_eq!(declared::<Defaulted>().len(), 1);
+}
+
+#[test]
+fn rules_in_cel_stand_beside_a_union() {
+    #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, kube::KubeSchema)]
+    #[kube(group = "author.example.com", version = "v1", kind = "Ruled")]
+    #[schemars(transform = AtMostOne::new().member("A", "a").member("B", "b"))]
+    struct RuledSpec {
+        #[x_kube(validation = "self != ''")]
+        a: Option<String>,
+        b: Option<String>,
+    }
+    let crd = author::crd::<Ruled>().unwrap();
+    let text = serde_json::to_string(&crd).unwrap();
+    assert!(text.contains(r#""x-kubernetes-validations":[{"rule":"self != ''"}]"#), "{text}");
+    let union = json!([{"fields-to-discriminateBy": {"a": "A", "b": "B"}}]);
+    assert_eq!(declared::<Ruled>(), BTreeMap::from([("/properties/spec".to_owned(), union)]));
+}
+
+/// A kind whose strategy has a discriminator of this type.
+macro_rules! discriminated_by {
+    ($(#[$attribute:meta])* $type:ty) => {{
+        #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
+        #[kube(group = "author.example.com", version = "v1", kind = "By")]
+        struct BySpec {
+            strategy: By2,
+        }
+        #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+        #[schemars(transform = Union::by("type").member("canary", "canary").empty("Re-Create"))]
+        struct By2 {
+            $(#[$attribute])*
+            r#type: $type,
+            canary: Option<Nothing>,
+        }
+        let crd = author::crd::<By>().unwrap_or_else(|error| panic!("{}: {error}", stringify!($type)));
+        (crd.clone(), author::warnings(&crd).unwrap().into_iter().map(|fault| fault.message).collect::<Vec<_>>())
+    }};
+}
+
+/// What the schema says of the discriminator.
+fn discriminator(crd: &CustomResourceDefinition) -> Value {
+    let crd = serde_json::to_value(crd).unwrap();
+    let schema = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/strategy/properties/type";
+    let mut schema = crd.pointer(schema).unwrap().clone();
+    schema.as_object_mut().unwrap().remove("description");
+    schema
+}
+
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+enum Renamed {
+    #[default]
+    Canary,
+    #[serde(rename = "Re-Create")]
+    Recreate,
+}
+
+/// With words on each variant, which makes another schema at first.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+enum Documented {
+    /// Some first.
+    Canary,
+    /// All at once.
+    #[serde(rename = "Re-Create")]
+    Recreate,
+}
+
+#[test]
+fn an_enum_of_variants_without_content_gives_the_discriminator_its_values() {
+    let values = json!({"type": "string", "enum": ["canary", "Re-Create"]});
+    let (crd, warnings) = discriminated_by!(Renamed);
+    assert_eq!((discriminator(&crd), warnings), (values.clone(), vec![]));
+    let (crd, warnings) = discriminated_by!(Documented);
+    assert_eq!((discriminator(&crd), warnings), (values, vec![]));
+}
+
+#[test]
+fn an_optional_enum_has_the_same_values() {
+    for (crd, warnings) in [discriminated_by!(Option<Renamed>), discriminated_by!(Option<Documented>)] {
+        let schema = discriminator(&crd);
+        assert_eq!((&schema["type"], &schema["nullable"]), (&json!("string"), &json!(true)));
+        let values = schema["enum"].as_array().unwrap();
+        let values: Vec<_> = values.iter().filter_map(Value::as_str).collect();
+        assert_eq!((values, warnings), (vec!["canary", "Re-Create"], vec![]));
+    }
+}
+
+#[test]
+fn a_discriminator_with_a_default_or_without_values_is_worth_a_warning() {
+    let (crd, warnings) = discriminated_by!(
+        #[serde(default)]
+        Renamed
+    );
+    assert_eq!(discriminator(&crd)["default"], "canary");
+    assert_eq!(warnings.len(), 1);
+    assert!(warnings[0].starts_with("the discriminator `type` has a default:"), "{warnings:?}");
+    let (_, warnings) = discriminated_by!(String);
+    assert_eq!(warnings, ["the discriminator `type` has no enum; list its values there, so that clients know them"]);
+}

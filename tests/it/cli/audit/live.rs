@@ -1,0 +1,505 @@
+//! `audit` of a cluster whose API server lets lists expire, is out of breath, keeps things to itself, and never ends.
+
+use super::super::{CRD, Folder, Run, binary, run, yaml};
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::response::Response;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tokio::runtime::Runtime;
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const DECLARATIONS: &str = "/apis/kube-unions.dev/v1alpha1/uniondeclarations";
+const WIDGETS: &str = "/apis/example.com/v1/widgets";
+
+/// What is waited for comes at once; only a test that fails waits so long.
+const SOON: Duration = Duration::from_secs(20);
+
+/// Nearly what a pipe holds while nobody reads: a few bytes of each part of it may stay empty.
+const PIPE: u64 = 60 << 10;
+
+/// What is asked for.
+#[derive(Debug, Clone)]
+struct Asked {
+    path: String,
+    parameters: BTreeMap<String, String>,
+    /// How often the same was asked for before.
+    before: usize,
+}
+
+/// What is answered: a status and a body.
+type Answer = (u16, Value);
+
+/// The status of what is never answered.
+const NEVER: u16 = 0;
+
+/// An API server on loopback that has Widgets, and what a test answers.
+struct ApiServer {
+    folder: Folder,
+    asked: Arc<Mutex<Vec<Asked>>>,
+    _runtime: Runtime,
+}
+
+impl ApiServer {
+    /// `answer` has the first word; what it does not answer is answered as by a cluster with the kind `Widget` and nothing else.
+    fn start(answer: impl Fn(&Asked) -> Option<Answer> + Send + Sync + 'static) -> Self {
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let (log, answer) = (Arc::clone(&asked), Arc::new(answer));
+        let router = Router::new().fallback(move |request: Request| {
+            let uri = request.uri();
+            let parameters = uri.query().unwrap_or_default().split('&').filter_map(|it| it.split_once('='));
+            let parameters = parameters.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+            let mut log = log.lock().unwrap();
+            let same = |it: &&Asked| it.path == uri.path() && it.parameters.get("continue") == token(&parameters);
+            let before = log.iter().filter(same).count();
+            let asked = Asked { path: uri.path().to_owned(), parameters: parameters.clone(), before };
+            log.push(asked.clone());
+            let (code, body) = answer(&asked).unwrap_or_else(|| common(&asked.path));
+            async move {
+                if code == NEVER {
+                    return std::future::pending().await;
+                }
+                let response = Response::builder().status(code).header("content-type", "application/json");
+                response.header("retry-after", "0").body(Body::from(body.to_string())).unwrap()
+            }
+        });
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+        let server = format!("http://{}", listener.local_addr().unwrap());
+        runtime.spawn(async move { axum::serve(listener, router).await });
+        let folder = Folder::new(&[]);
+        let config = json!({"apiVersion": "v1", "kind": "Config", "current-context": "c",
+            "clusters": [{"name": "c", "cluster": {"server": server}}], "users": [{"name": "c", "user": {}}],
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c", "namespace": "b"}}]});
+        folder.write("kubeconfig", config.to_string());
+        Self { folder, asked, _runtime: runtime }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(binary());
+        command.current_dir(self.folder.path()).args(["audit", "--kubeconfig=kubeconfig"]).args(arguments);
+        command.env_remove("RUST_LOG");
+        command
+    }
+
+    fn audit(&self, arguments: &[&str]) -> Run {
+        run(&mut self.command(arguments), b"")
+    }
+
+    /// The values of a parameter of every request for a path.
+    fn parameters(&self, path: &str, name: &str) -> Vec<String> {
+        let asked = self.asked.lock().unwrap();
+        let of = asked.iter().filter(|it| it.path == path);
+        of.map(|it| it.parameters.get(name).cloned().unwrap_or_default()).collect()
+    }
+}
+
+fn token(parameters: &BTreeMap<String, String>) -> Option<&String> {
+    parameters.get("continue")
+}
+
+impl Asked {
+    fn token(&self) -> &str {
+        token(&self.parameters).map_or("", String::as_str)
+    }
+
+    fn limit(&self) -> usize {
+        self.parameters["limit"].parse().unwrap()
+    }
+
+    fn is(&self, path: &str) -> bool {
+        self.path == path
+    }
+}
+
+/// What a cluster with the kind `Widget` answers.
+fn common(path: &str) -> (u16, Value) {
+    match path {
+        DEFINITIONS => (200, list(&[definition()], "", 0)),
+        DECLARATIONS => (404, status(404, "NotFound", "the server could not find the requested resource")),
+        "/api" => (200, discovery("", &[("v1", "ConfigMap", "configmaps", "cm")])),
+        "/apis" => (200, discovery("example.com", &[("v1", "Widget", "widgets", "wd")])),
+        _ => (404, status(404, "NotFound", "nothing here")),
+    }
+}
+
+fn definition() -> Value {
+    let mut definition = yaml(CRD);
+    unions_to_annotation(&mut definition);
+    definition
+}
+
+/// As an API server has it, which keeps the annotation only.
+fn unions_to_annotation(definition: &mut Value) {
+    let folder = Folder::new(&[("crd.json", &definition.to_string())]);
+    *definition = yaml(&folder.run(&["annotate", "crd.json"]).code(0).stdout);
+}
+
+fn discovery(group: &str, resources: &[(&str, &str, &str, &str)]) -> Value {
+    let versions = resources.iter().map(|(version, kind, plural, short)| {
+        json!({"version": version, "resources": [{"resource": plural, "singularResource": kind.to_lowercase(),
+            "shortNames": [short], "scope": "Namespaced", "verbs": ["list"],
+            "responseKind": {"group": group, "version": version, "kind": kind}}]})
+    });
+    let versions: Vec<Value> = versions.collect();
+    json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2",
+        "items": [{"metadata": {"name": group}, "versions": versions}]})
+}
+
+fn list(items: &[Value], next: &str, remaining: usize) -> Value {
+    json!({"apiVersion": "v1", "kind": "List", "items": items,
+        "metadata": {"resourceVersion": "7", "continue": next, "remainingItemCount": remaining}})
+}
+
+fn status(code: u16, reason: &str, message: &str) -> Value {
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": code, "reason": reason,
+        "message": message})
+}
+
+/// The Widget `number`, of which every fifth is invalid.
+fn widget(number: usize) -> Value {
+    let mut spec = json!({"git": {"url": "x"}});
+    if number.is_multiple_of(5) {
+        spec["oci"] = json!({});
+    }
+    json!({"apiVersion": "example.com/v1", "kind": "Widget", "spec": spec,
+        "metadata": {"name": format!("w{number:03}"), "namespace": if number < 40 { "a" } else { "b" }}})
+}
+
+/// A page of so many Widgets, whose tokens are the number to go on with.
+fn page(asked: &Asked, total: usize) -> Answer {
+    let start: usize = asked.token().trim_start_matches('n').parse().unwrap_or(0);
+    let end = (start + asked.limit()).min(total);
+    let items: Vec<Value> = (start..end).map(widget).collect();
+    let next = if end < total { format!("n{end}") } else { String::new() };
+    (200, list(&items, &next, total - end))
+}
+
+fn expired(next: &str) -> Answer {
+    let mut gone = status(410, "Expired", "The provided continue parameter is too old");
+    gone["metadata"]["continue"] = next.into();
+    (410, gone)
+}
+
+/// The names of the invalid objects of a JSON report, which has each once.
+fn invalid(run: &Run) -> Vec<String> {
+    let findings = run.json()["findings"].as_array().unwrap().clone();
+    findings.iter().map(|finding| finding["name"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Those of so many Widgets.
+fn every_fifth(total: usize) -> Vec<String> {
+    (0..total).step_by(5).map(|number| format!("w{number:03}")).collect()
+}
+
+#[test]
+fn a_list_that_expires_goes_on_where_the_server_offers_to() {
+    let server = ApiServer::start(|asked| {
+        asked.is(WIDGETS).then(|| if asked.token() == "n16" { expired("n16x") } else { page(&resumed(asked), 100) })
+    });
+    let run = server.audit(&["-A", "-o", "json"]).code(1);
+    assert_eq!(invalid(&run), every_fifth(100));
+    assert_eq!(run.json()["summary"]["objects"], 100);
+    assert_eq!(server.parameters(WIDGETS, "continue"), ["", "n16", "n16x", "n80"]);
+}
+
+/// The same request, of the token that was offered.
+fn resumed(asked: &Asked) -> Asked {
+    let mut asked = asked.clone();
+    let token = asked.token().trim_end_matches('x').to_owned();
+    asked.parameters.insert("continue".to_owned(), token);
+    asked
+}
+
+#[test]
+fn a_list_that_expires_for_good_begins_again_and_no_object_comes_twice() {
+    let server = ApiServer::start(|asked| {
+        let expires = asked.token() == "n16" || (asked.token() == "n80" && asked.before == 0);
+        asked.is(WIDGETS).then(|| if expires { expired("") } else { page(asked, 100) })
+    });
+    let run = server.audit(&["-A", "-o", "json"]).code(1);
+    assert_eq!(invalid(&run), every_fifth(100));
+    assert_eq!(run.json()["summary"]["objects"], 100);
+    assert!(server.parameters(WIDGETS, "continue").iter().filter(|token| token.is_empty()).count() >= 2);
+}
+
+#[test]
+fn a_list_that_always_expires_is_said_to() {
+    let server = ApiServer::start(|asked| {
+        let first = || (200, list(&(0..16).map(widget).collect::<Vec<_>>(), "n16", 84));
+        asked.is(WIDGETS).then(|| if asked.token().is_empty() { first() } else { expired("") })
+    });
+    let run = server.audit(&["-A", "-o", "json"]).code(2).says(&[
+        "error: Widget.example.com/v1: cannot be listed after 16 objects: the list expires faster than it can be read; the \
+         objects behind `a/w015` were not seen",
+        "1 problem kept something from being audited",
+    ]);
+    let summary = &run.json()["summary"];
+    assert_eq!((&summary["complete"], summary["notAudited"].as_array().unwrap().len()), (&json!(false), 1));
+    assert_eq!((&summary["objects"], invalid(&run)), (&json!(16), every_fifth(16)));
+}
+
+#[test]
+fn objects_without_an_order_are_not_begun_with_again() {
+    let server = ApiServer::start(|asked| {
+        asked.is(WIDGETS).then(|| match asked.token() {
+            "" => (200, list(&[widget(2), widget(1)], "n16", 50)),
+            _ => expired(""),
+        })
+    });
+    server.audit(&["-A"]).code(2).says(&["cannot be listed after 2 objects: the list expires"]);
+    assert_eq!(server.parameters(WIDGETS, "continue"), ["", "n16"]);
+}
+
+/// Answers as a cluster with Gadgets, too.
+fn with_gadgets(asked: &Asked) -> Option<Answer> {
+    let gadget = || {
+        let text = CRD.replace("widget", "gadget").replace("Widget", "Gadget");
+        let mut definition = yaml(&text);
+        unions_to_annotation(&mut definition);
+        definition
+    };
+    match asked.path.as_str() {
+        DEFINITIONS => Some((200, list(&[gadget(), definition()], "", 0))),
+        "/apis" => {
+            let mut all = discovery("example.com", &[("v1", "Gadget", "gadgets", "gd")]);
+            let widgets = discovery("example.com", &[("v1", "Widget", "widgets", "wd")]);
+            let more = widgets["items"][0]["versions"][0]["resources"][0].clone();
+            all["items"][0]["versions"][0]["resources"].as_array_mut().unwrap().push(more);
+            Some((200, all))
+        }
+        WIDGETS => Some(page(asked, 20)),
+        _ => None,
+    }
+}
+
+#[test]
+fn a_kind_that_may_not_be_listed_is_named_and_the_others_are_audited() {
+    let server = ApiServer::start(|asked| match asked.path.as_str() {
+        "/apis/example.com/v1/gadgets" if asked.token().is_empty() => Some(page(asked, 100)),
+        // Somebody took the right away meanwhile.
+        "/apis/example.com/v1/gadgets" => {
+            let message = "gadgets.example.com is forbidden: User \"u\" cannot list resource \"gadgets\"";
+            Some((403, status(403, "Forbidden", message)))
+        }
+        _ => with_gadgets(asked),
+    });
+    let run = server.audit(&["-A", "-o", "json"]).code(2).says(&[
+        "error: Gadget.example.com/v1: cannot be listed after 16 objects: Error from server (Forbidden): gadgets.example.com is \
+         forbidden: User \"u\" cannot list",
+        "audited 36 objects of 2 kinds: 8 invalid",
+    ]);
+    assert_eq!(invalid(&run), [every_fifth(16), every_fifth(20)].concat());
+    let sarif = server.audit(&["-A", "-o", "sarif"]).code(2).json();
+    let invocation = &sarif["runs"][0]["invocations"][0];
+    assert_eq!((&invocation["executionSuccessful"], &invocation["exitCode"]), (&json!(false), &json!(2)));
+    let said = invocation["toolExecutionNotifications"][0]["message"]["text"].as_str().unwrap();
+    assert!(said.contains("is forbidden"), "{said}");
+}
+
+#[test]
+fn a_server_that_is_out_of_breath_is_asked_again() {
+    let server = ApiServer::start(|asked| {
+        let busy = |code| (code, status(code, "TooManyRequests", "later"));
+        asked.is(WIDGETS).then(|| match (asked.token(), asked.before) {
+            ("", 0 | 1) => busy(429),
+            ("", 2) => busy(503),
+            ("n16", 0 | 1) => busy(500),
+            _ => page(asked, 60),
+        })
+    });
+    let run = server.audit(&["-A", "-o", "json"]).code(1);
+    assert_eq!((invalid(&run), run.json()["summary"]["objects"].clone()), (every_fifth(60), json!(60)));
+}
+
+#[test]
+fn a_server_that_never_gets_its_breath_back_is_said_to() {
+    let server =
+        ApiServer::start(|asked| asked.is(WIDGETS).then(|| (500, status(500, "InternalError", "etcd is away"))));
+    server
+        .audit(&["-A"])
+        .code(2)
+        .prints("")
+        .says(&["Widget.example.com/v1: cannot be listed: Error from server (InternalError): etcd is away"]);
+    assert_eq!(server.parameters(WIDGETS, "limit").len(), 5);
+}
+
+#[test]
+fn the_size_of_a_page_follows_that_of_the_objects() {
+    let weighty = |number: usize| {
+        let mut object = widget(number);
+        // Small ones first, then such as weigh half a MiB.
+        object["metadata"]["annotations"] = json!({"a": "x".repeat(if number < 80 { 100 } else { 1 << 19 })});
+        object
+    };
+    let server = ApiServer::start(move |asked| {
+        asked.is(WIDGETS).then(|| {
+            let start: usize = asked.token().trim_start_matches('n').parse().unwrap_or(0);
+            let end = (start + asked.limit()).min(120);
+            let next = if end < 120 { format!("n{end}") } else { String::new() };
+            let items: Vec<Value> = (start..end).map(weighty).collect();
+            (200, list(&items, &next, 120 - end))
+        })
+    });
+    let run = server.audit(&["-A", "-o", "json"]).code(1);
+    assert_eq!(invalid(&run), every_fifth(120));
+    let limits: Vec<usize> = server.parameters(WIDGETS, "limit").iter().map(|limit| limit.parse().unwrap()).collect();
+    // 256 of these would be too much at once, and 32 still.
+    assert_eq!(limits[..5], [16, 64, 256, 32, 4]);
+    assert!(limits[5..].iter().all(|limit| *limit <= 4), "{limits:?}");
+}
+
+#[test]
+fn kinds_are_asked_for_as_kubectl_takes_them_and_nothing_is_listed_for_one_that_there_is_not() {
+    let server = ApiServer::start(with_gadgets);
+    for kind in ["widgets", "Widget", "wd", "widget.example.com", "wd.v1.example.com", "widgets.exam"] {
+        let run = server.audit(&[kind, "-A", "-o", "json"]).code(1);
+        assert_eq!(run.json()["kinds"], json!([{"group": "example.com", "version": "v1", "kind": "Widget"}]), "{kind}");
+    }
+    let listed = server.parameters(WIDGETS, "limit").len();
+    for (kind, says) in [
+        ("nothings", "the server doesn't have a resource type `nothings`"),
+        ("widgets.v2.example.com", "the server doesn't have a resource type `widgets.v2.example.com`"),
+        ("cm", "`configmaps.v1.` has no unions; those that have: Gadget.example.com/v1, Widget.example.com/v1"),
+    ] {
+        server.audit(&["wd", kind, "-A"]).code(2).prints("").says(&[says]);
+    }
+    assert_eq!(server.parameters(WIDGETS, "limit").len(), listed);
+}
+
+#[test]
+fn the_version_is_the_preferred_one_unless_only_another_has_unions() {
+    let definition = || {
+        let mut definition = yaml(CRD);
+        let versions = definition["spec"]["versions"].as_array_mut().unwrap();
+        let mut next = versions[0].clone();
+        next["name"] = "v2".into();
+        next["schema"]["openAPIV3Schema"] = json!({"type": "object"});
+        versions.push(next);
+        unions_to_annotation(&mut definition);
+        definition
+    };
+    let server = ApiServer::start(move |asked| match asked.path.as_str() {
+        DEFINITIONS => Some((200, list(&[definition()], "", 0))),
+        "/apis" => {
+            let versions = [("v2", "Widget", "widgets", "wd"), ("v1", "Widget", "widgets", "wd")];
+            Some((200, discovery("example.com", &versions)))
+        }
+        WIDGETS => Some(page(asked, 3)),
+        _ => None,
+    });
+    for arguments in [&["-A"][..], &["wd", "-A"]] {
+        server
+            .audit(arguments)
+            .code(1)
+            .says(&["Widget.example.com/v1 is audited, since v2, which the server prefers, has no unions"]);
+    }
+    let run = server.audit(&["wd.v1.example.com", "-A"]).code(1);
+    assert!(!run.stderr.contains("prefers"), "{run:?}");
+    server.audit(&["wd.v2.example.com", "-A"]).code(2).says(&["`widgets.v2.example.com` has no unions"]);
+}
+
+#[test]
+fn the_namespace_is_that_of_the_context_unless_another_is_asked_for() {
+    let of = |namespace: &str| format!("/apis/example.com/v1/namespaces/{namespace}/widgets");
+    let server = ApiServer::start(move |asked| (asked.path.ends_with("/widgets")).then(|| page(asked, 3)));
+    server.audit(&[]).code(1);
+    assert_eq!(server.parameters(&of("b"), "limit").len(), 1);
+    server.audit(&["-n", "c"]).code(1);
+    assert_eq!(server.parameters(&of("c"), "limit").len(), 1);
+    server.audit(&["-n", "c", "-A"]).code(2).prints("").says(&["cannot be used with"]);
+    server.audit(&["-n", "../../x"]).code(2).says(&["`../../x` can't be the name of an object"]);
+    server.audit(&["--from", "."]).code(2).says(&["files are audited without a cluster"]);
+}
+
+#[test]
+fn what_the_webhook_does_not_know_either_is_said() {
+    let faulty = || {
+        let text = definition().to_string();
+        assert_eq!(text.matches(r#"\"name\":\"rolling\""#).count(), 1, "{text}");
+        yaml(&text.replace(r#"\"name\":\"rolling\""#, r#"\"name\":\"missing\""#))
+    };
+    let server = ApiServer::start(move |asked| match asked.path.as_str() {
+        DEFINITIONS => Some((200, list(&[faulty()], "", 0))),
+        DECLARATIONS => Some((403, status(403, "Forbidden", "uniondeclarations is forbidden"))),
+        WIDGETS => Some(page(asked, 3)),
+        _ => None,
+    });
+    let run = server.audit(&["-A"]).code(2).says(&[
+        "Warning: 1 fault in declarations of unions; `kube-unions lint` names them",
+        "error: UnionDeclarations: Error from server (Forbidden): uniondeclarations is forbidden",
+        "audited 3 objects of 1 kind: 1 invalid",
+    ]);
+    assert_eq!(run.stdout.lines().count(), 2, "{run:?}");
+    let none = ApiServer::start(|asked| asked.is(DEFINITIONS).then(|| (200, list(&[], "", 0))));
+    none.audit(&["-A"]).code(2).prints("").says(&["no kind of the cluster has unions"]);
+    let forbidden =
+        ApiServer::start(|asked| asked.is(DEFINITIONS).then(|| (403, status(403, "Forbidden", "no CRDs for you"))));
+    forbidden.audit(&["-A"]).code(2).prints("").says(&["the cluster's unions cannot be learnt", "no CRDs for you"]);
+}
+
+#[test]
+fn an_interrupt_closes_the_output_and_says_how_far_it_came() {
+    for (format, signal) in [("json", Signal::INT), ("sarif", Signal::TERM)] {
+        let server = ApiServer::start(|asked| match asked.path.as_str() {
+            "/apis/example.com/v1/gadgets" if asked.token().is_empty() => Some(page(asked, 100)),
+            // The rest never comes.
+            "/apis/example.com/v1/gadgets" => Some((NEVER, Value::Null)),
+            _ => with_gadgets(asked),
+        });
+        let mut command = server.command(&["-A", "-o", format]);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut printed = String::new();
+        while !printed.contains("w000") {
+            assert_ne!(stdout.read_line(&mut printed).unwrap(), 0, "{printed}");
+        }
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        stdout.read_to_string(&mut printed).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        let far = "interrupted at Gadget.example.com/v1, after 16 of 100 objects; not looked at: Widget.example.com/v1";
+        assert!(stderr.contains(far) && stderr.contains("audited 16 objects of 1 kind: 4 invalid"), "{stderr}");
+        let report: Value = serde_json::from_str(&printed).unwrap();
+        if format == "json" {
+            assert_eq!(
+                (&report["summary"]["complete"], &report["summary"]["notAudited"]),
+                (&json!(false), &json!([far]))
+            );
+        } else {
+            assert_eq!(report["runs"][0]["invocations"][0]["exitCode"], 2);
+        }
+    }
+}
+
+#[test]
+fn a_second_signal_ends_it_even_while_nobody_reads() {
+    let server = ApiServer::start(|asked| {
+        asked.is(WIDGETS).then(|| {
+            // All of them invalid: more than a pipe holds is found on the first page.
+            let items: Vec<Value> = (0..1000).map(|number| widget(number * 5)).collect();
+            (200, list(&items, "", 0))
+        })
+    });
+    let mut command = server.command(&["-A", "-o", "json"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let stdout = child.stdout.take().unwrap();
+    let waiting = || rustix::io::ioctl_fionread(&stdout).unwrap();
+    let deadline = Instant::now() + SOON;
+    while waiting() < PIPE {
+        assert!(Instant::now() < deadline, "only {} bytes were printed", waiting());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    for signal in [Signal::INT, Signal::TERM] {
+        kill_process(Pid::from_child(&child), signal).unwrap();
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(2));
+    drop(stdout);
+}

@@ -1,0 +1,347 @@
+//! Sources that are broken, odd or not those of the CRD: each ends with a message and an exit code, and never otherwise.
+
+use super::super::{Folder, Run, binary, run};
+use super::{Report, generate};
+use std::fs;
+use std::os::unix;
+use std::process::Command;
+
+pub(super) const MODULE: &str = "module example.com/kilns\n\ngo 1.26\n";
+
+/// A kind with one union; what a test breaks is in it.
+pub(super) const GO: &str = r#"// +groupName=kilns.example.com
+package v1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// +kubebuilder:object:root=true
+type Kiln struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec KilnSpec `json:"spec,omitempty"`
+}
+
+// +kubebuilder:validation:Enum=Cold;Glaze;Bisque
+type FiringType string
+
+type KilnSpec struct {
+	// +unionDiscriminator
+	// +required
+	Firing FiringType `json:"firing"`
+	// +unionMember
+	// +optional
+	Glaze *Program `json:"glaze,omitempty"`
+	// +unionMember
+	// +optional
+	Bisque *Program `json:"bisque,omitempty"`
+}
+
+type Program struct {
+	Degrees int32 `json:"degrees"`
+}
+"#;
+
+pub(super) const CRD: &str = r"apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: kilns.kilns.example.com
+spec:
+  group: kilns.example.com
+  names: {kind: Kiln, listKind: KilnList, plural: kilns, singular: kiln}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            required: [firing]
+            properties:
+              firing: {type: string, enum: [Cold, Glaze, Bisque]}
+              glaze: {type: object, properties: {degrees: {type: integer}}}
+              bisque: {type: object, properties: {degrees: {type: integer}}}
+";
+
+/// The module with this in `v1/kiln.go`, and the CRD.
+pub(super) fn kilns(go: impl AsRef<[u8]>) -> Folder {
+    let folder = Folder::new(&[("go.mod", MODULE), ("crd.yaml", CRD)]);
+    folder.write("v1/kiln.go", go);
+    folder
+}
+
+fn report(folder: &Folder) -> Report {
+    Report::parse(&folder.run(&["generate", "--go", ".", "--check", "-o", "json", "crd.yaml"]).stdout)
+}
+
+/// Path and members of what is found, and how it ends.
+pub(super) fn found(folder: &Folder) -> Vec<(String, Vec<String>)> {
+    let report = report(folder);
+    let sorted = |members: &[String]| {
+        let mut members = members.to_vec();
+        members.sort();
+        members
+    };
+    report.unions().map(|(_, union)| (union.path.clone(), sorted(&union.members))).collect()
+}
+
+/// The union of [`GO`].
+pub(super) fn whole() -> Vec<(String, Vec<String>)> {
+    vec![("spec".to_owned(), vec!["bisque".to_owned(), "glaze".to_owned()])]
+}
+
+#[track_caller]
+fn fails(folder: &Folder) -> Run {
+    let run = folder.run(&["generate", "--go", ".", "crd.yaml"]).says(&[]);
+    assert_ne!(run.code, 0, "{run:#?}");
+    run
+}
+
+#[test]
+fn what_the_tests_here_break_is_whole() {
+    let folder = kilns(GO);
+    assert_eq!(found(&folder), whole());
+    folder.run(&["generate", "--go", ".", "crd.yaml"]).code(0);
+}
+
+#[test]
+fn go_that_does_not_parse_is_named_with_its_line() {
+    let broken = GO.replace("type FiringType string", "type FiringType strung {{{");
+    let line = broken.lines().position(|line| line.contains("{{{")).unwrap() + 1;
+    kilns(broken).run(&["generate", "--go", ".", "crd.yaml"]).code(2).says(&[&format!("v1/kiln.go:{line}")]);
+    // Without its end, as a file that was cut off.
+    let cut = &GO[..GO.rfind("Degrees").unwrap()];
+    kilns(cut).run(&["generate", "--go", ".", "crd.yaml"]).code(2).says(&["v1/kiln.go:"]);
+}
+
+#[test]
+fn a_file_that_is_not_text_is_named() {
+    let mut bytes = GO.as_bytes().to_vec();
+    bytes.extend(b"// \xff\xfe\n");
+    kilns(&bytes).run(&["generate", "--go", ".", "crd.yaml"]).code(2).says(&["v1/kiln.go", "UTF-8"]);
+    kilns([0_u8; 4096]).run(&["generate", "--go", ".", "crd.yaml"]).code(2).says(&["v1/kiln.go"]);
+}
+
+#[test]
+fn an_empty_file_and_one_of_comments_only_have_no_types() {
+    for text in ["", "// nothing\n"] {
+        fails(&kilns(text)).says(&["Kiln"]);
+    }
+    let folder = kilns(GO);
+    folder.write("v1/doc.go", "// Package v1 is about kilns.\npackage v1\n");
+    assert_eq!(found(&folder), whole());
+}
+
+#[test]
+fn a_folder_that_is_not_there_or_has_no_go_is_named() {
+    let folder = kilns(GO);
+    folder.run(&["generate", "--go", "nowhere", "crd.yaml"]).code(2).says(&["nowhere"]);
+    folder.write("empty/readme.txt", "nothing");
+    let run = folder.run(&["generate", "--go", "empty", "crd.yaml"]).says(&["empty"]);
+    assert_ne!(run.code, 0, "{run:#?}");
+    folder.run(&["generate", "--go", ".", "no-crd.yaml"]).code(2).says(&["no-crd.yaml"]);
+}
+
+#[test]
+fn a_definition_that_is_not_yaml_is_named() {
+    let folder = kilns(GO);
+    folder.write("crd.yaml", "kind: CustomResourceDefinition\n\tspec: {");
+    folder.run(&["generate", "--go", ".", "crd.yaml"]).code(2).says(&["crd.yaml"]);
+}
+
+#[test]
+fn a_definition_of_a_kind_that_the_sources_do_not_have_is_named() {
+    for (from, to) in [("kind: Kiln,", "kind: Oven,"), ("group: kilns.", "group: ovens."), ("- name: v1", "- name: v2")]
+    {
+        let folder = kilns(GO);
+        folder.write("crd.yaml", CRD.replace(from, to));
+        let name = if to.contains("Oven") { "Oven" } else { "Kiln" };
+        let run = folder.run(&["generate", "--go", ".", "crd.yaml"]).says(&[name]);
+        assert!(!run.stdout.contains("kube-unions.dev/unions"), "{run:#?}");
+    }
+    let run = kilns(GO).run(&["generate", "--go", ".", "--kind", "Oven", "crd.yaml"]).says(&["Oven"]);
+    assert_ne!(run.code, 0, "{run:#?}");
+}
+
+#[test]
+fn a_kind_that_is_found_twice_is_not_guessed_at() {
+    let folder = kilns(GO);
+    folder.write("other/v1/kiln.go", GO);
+    fails(&folder).says(&["v1/kiln.go", "other/v1/kiln.go"]);
+}
+
+#[test]
+fn a_type_that_stands_twice_is_not_guessed_at() {
+    let folder = kilns(GO);
+    folder.write(
+        "v1/program.go",
+        "package v1\n\ntype KilnSpec struct {\n\tGlaze *Program `json:\"glaze,omitempty\"`\n}\n",
+    );
+    fails(&folder).says(&["KilnSpec", "program.go"]);
+}
+
+#[test]
+fn tests_and_what_go_itself_leaves_out_is_left_out() {
+    let folder = kilns(GO);
+    let twin = "package v1\n\ntype KilnSpec struct{}\n";
+    for file in [
+        "v1/kiln_test.go",
+        "v1/_kiln.go",
+        "v1/.kiln.go",
+        "v1/kiln_windows.go",
+        "v1/testdata/kiln.go",
+        "v1/_old/kiln.go",
+        "v1/.old/kiln.go",
+        "vendor/example.com/kilns/v1/kiln.go",
+    ] {
+        folder.write(file, twin);
+    }
+    folder.write("v1/ignored.go", format!("//go:build ignore\n\n{twin}"));
+    assert_eq!(found(&folder), whole());
+}
+
+#[test]
+fn types_that_go_round_in_circles_end() {
+    for circle in [
+        "type FiringType Other\n\ntype Other FiringType",
+        "type FiringType = Other\n\ntype Other = FiringType",
+        "type FiringType = FiringType",
+    ] {
+        // No compiler takes that; the schema has the values all the same.
+        kilns(GO.replace("type FiringType string", circle)).run(&["generate", "--go", ".", "crd.yaml"]).says(&[]);
+    }
+    let spec = "type KilnSpec struct {";
+    for embedded in ["KilnSpec `json:\",inline\"`", "*KilnSpec `json:\",inline\"`", "Twin `json:\",inline\"`"] {
+        let go = GO
+            .replace(spec, &format!("type Twin struct {{\n\tKilnSpec `json:\",inline\"`\n}}\n\n{spec}\n\t{embedded}"));
+        // What the compiler would refuse may be refused here, too.
+        kilns(go).run(&["generate", "--go", ".", "crd.yaml"]).says(&[]);
+    }
+}
+
+#[test]
+fn a_type_in_itself_is_followed_as_far_as_the_schema_goes() {
+    let go =
+        GO.replace("type KilnSpec struct {", "type KilnSpec struct {\n\tInner *KilnSpec `json:\"inner,omitempty\"`\n");
+    let mut crd = CRD.to_owned();
+    let spec = "            type: object\n            required: [firing]\n            properties:\n";
+    let (_, fields) = CRD.split_once(spec).unwrap();
+    for _ in 0..2 {
+        let inner = crd.split_once(spec).unwrap().1.replace('\n', "\n    ");
+        let indented = spec.replace("            ", "                ");
+        crd = format!(
+            "{}{spec}              inner:\n{indented}    {}\n{fields}",
+            CRD.split_once(spec).unwrap().0,
+            inner.trim_end()
+        );
+    }
+    let folder = kilns(go);
+    folder.write("crd.yaml", crd);
+    let paths: Vec<String> = found(&folder).into_iter().map(|(path, _)| path).collect();
+    assert_eq!(paths, ["spec", "spec.inner", "spec.inner.inner"]);
+}
+
+#[test]
+fn a_package_of_the_module_that_is_not_there_is_named_and_the_rest_is_found() {
+    let go = GO.replace("import metav1", "import \"example.com/kilns/shelves\"\nimport metav1").replace(
+        "type KilnSpec struct {",
+        "type KilnSpec struct {\n\tShelf *shelves.Shelf `json:\"shelf,omitempty\"`\n",
+    );
+    let folder = kilns(go);
+    let shelf = "            properties:\n              shelf: {type: object, properties: {kind: {type: string}, wood: {type: object}}}\n              firing";
+    folder.write("crd.yaml", CRD.replace("            properties:\n              firing", shelf));
+    assert_eq!(found(&folder), whole());
+    folder.run(&["generate", "--go", ".", "crd.yaml"]).says(&["example.com/kilns/shelves"]);
+}
+
+#[test]
+fn a_definition_that_is_older_than_its_source_is_told_so() {
+    let folder = kilns(GO);
+    folder.write("crd.yaml", CRD.replace(", Bisque]", "]"));
+    fails(&folder).says(&["Bisque"]);
+    folder.write("crd.yaml", CRD.replace(", Bisque]", ", Bisque, Raku]"));
+    fails(&folder).says(&["Raku"]);
+}
+
+#[test]
+fn a_member_that_the_definition_does_not_have_is_passed_over() {
+    // With the tag there is a member `cage`, which the CRD of the other build does not have.
+    let arguments = [
+        "--go",
+        "fleet",
+        "--tags",
+        "enterprise",
+        "--check",
+        "-o",
+        "json",
+        "crds/fleet/fleet.example.com_machines.yaml",
+    ];
+    let report = Report::parse(&generate(&arguments).code(1).stdout);
+    let (_, union) = report.unions().find(|(_, union)| union.path == "spec.placement").expect("the union is there");
+    let choices: Vec<_> = union.choices.iter().map(|choice| (&*choice.value, choice.member.as_deref())).collect();
+    assert_eq!(union.members, ["rack"]);
+    assert!(choices.contains(&("Cage", None)) && choices.contains(&("Rack", Some("rack"))), "{choices:?}");
+}
+
+#[test]
+fn line_ends_and_a_byte_order_mark_do_not_matter() {
+    assert_eq!(found(&kilns(GO.replace('\n', "\r\n"))), whole());
+    assert_eq!(found(&kilns(format!("\u{feff}{GO}"))), whole());
+    assert_eq!(found(&kilns(GO.trim_end())), whole());
+}
+
+#[test]
+fn links_that_lead_round_in_circles_end() {
+    let folder = kilns(GO);
+    unix::fs::symlink(folder.path(), folder.path().join("v1/up")).unwrap();
+    unix::fs::symlink(folder.path().join("nowhere.go"), folder.path().join("v1/gone.go")).unwrap();
+    let run = folder.run(&["generate", "--go", ".", "crd.yaml"]).says(&[]);
+    assert!(run.code == 0 || run.stderr.contains("gone.go"), "{run:#?}");
+}
+
+#[test]
+fn depth_without_end_ends() {
+    let spec = "type KilnSpec struct {\n";
+    let lists = format!("{spec}\tDeep {}int `json:\"deep,omitempty\"`\n", "[]".repeat(200_000));
+    let pointers = format!("{spec}\tDeep {}int `json:\"deep,omitempty\"`\n", "*".repeat(200_000));
+    let structs = format!(
+        "{spec}\tDeep {}int{} `json:\"deep\"`\n",
+        "struct { D ".repeat(20_000),
+        " `json:\"d\"` }".repeat(20_000)
+    );
+    let arguments = format!("{spec}\tDeep {}int{} `json:\"deep\"`\n", "List[".repeat(20_000), "]".repeat(20_000));
+    let sum = format!("const Sum = {}1{}\n\n{spec}", "(".repeat(100_000), ")".repeat(100_000));
+    for text in [lists, pointers, structs, arguments, sum] {
+        let folder = kilns(GO.replace(spec, &text));
+        let crd = CRD.replace("            properties:\n              firing", "            properties:\n              deep: {type: array, items: {type: array, items: {type: integer}}}\n              firing");
+        folder.write("crd.yaml", crd);
+        // Found or refused, but told.
+        let run = folder.run(&["generate", "--go", ".", "crd.yaml"]).says(&[]);
+        assert!(run.code <= 2, "{}", run.code);
+    }
+}
+
+#[test]
+fn nobody_may_read_is_told() {
+    let folder = kilns(GO);
+    // A file where a folder is wanted.
+    folder.run(&["generate", "--go", "go.mod", "crd.yaml"]).says(&["go.mod"]);
+    let mut command = Command::new(binary());
+    command.current_dir(folder.path()).args(["generate", "crd.yaml"]);
+    run(&mut command, b"").code(2).says(&["--go"]);
+}
+
+#[test]
+fn what_is_written_in_place_is_whole_or_as_it_was() {
+    let folder = kilns(GO);
+    folder.write("faulty.yaml", CRD.replace(", Bisque]", "]"));
+    let run = folder.run(&["generate", "--go", ".", "-w", "crd.yaml", "faulty.yaml"]);
+    assert_eq!(run.code, 1, "{run:#?}");
+    assert_eq!(folder.read("faulty.yaml"), CRD.replace(", Bisque]", "]"));
+    let left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 4, "no other file is left behind: {left:?}");
+}

@@ -1,0 +1,368 @@
+//! The rows of `tests/cases/go`: what has to be found in the Go samples. That the rows themselves are right is shown here, without
+//! `generate`: what they say is declared, and every object does what they say of it.
+
+use crate::api_server::{Verdict, Write, catalog};
+use crate::laws::admit_lawfully;
+use crate::manifests::{self, parse, root};
+use kube_unions::catalog::Catalog;
+use kube_unions::schema::Place;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::PathBuf;
+
+/// The folder that `generate` is run in.
+pub(super) fn samples() -> PathBuf {
+    root().join("tests/cases/go")
+}
+
+/// A kind whose unions are right.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Sample {
+    #[serde(skip)]
+    pub(super) file: String,
+    pub(super) description: String,
+    /// What `--go` gets.
+    pub(super) sources: Vec<String>,
+    pub(super) definitions: Vec<String>,
+    #[serde(default)]
+    pub(super) arguments: Vec<String>,
+    pub(super) group: String,
+    pub(super) kind: String,
+    /// The kind's struct, by version.
+    pub(super) structs: BTreeMap<String, Source>,
+    pub(super) unions: Vec<Union>,
+    /// Everything worse than a note.
+    #[serde(default)]
+    pub(super) findings: Vec<Finding>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Union {
+    pub(super) version: String,
+    /// Of the object that has the members.
+    pub(super) path: String,
+    pub(super) form: Form,
+    pub(super) discriminator: Option<String>,
+    pub(super) choices: BTreeMap<String, Option<Member>>,
+    /// The struct's name with its package's.
+    #[serde(rename = "type")]
+    pub(super) type_name: Option<String>,
+    pub(super) source: Source,
+    pub(super) accepted: Vec<Value>,
+    pub(super) rejected: Vec<Rejected>,
+}
+
+#[derive(Debug, Deserialize, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Form {
+    #[serde(rename = "2019")]
+    List,
+    #[serde(rename = "2022")]
+    Map,
+}
+
+#[derive(Debug, Deserialize, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[serde(untagged)]
+pub(super) enum Member {
+    Name(String),
+    Full { name: String, optional: bool },
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Rejected {
+    pub(super) object: Value,
+    /// `field: message`, in this order.
+    pub(super) causes: Vec<String>,
+}
+
+/// A line of a Go file, by its text.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Source {
+    pub(super) file: String,
+    /// A line before it, from which on it is looked for.
+    #[serde(rename = "in")]
+    after: Option<String>,
+    line: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Finding {
+    pub(super) reason: Option<String>,
+    /// The least that it may be.
+    pub(super) severity: Severity,
+    pub(super) version: Option<String>,
+    pub(super) path: Option<String>,
+    /// Each of these stands in the message, in any case.
+    pub(super) says: Vec<String>,
+    /// Any of these.
+    pub(super) source: Vec<Source>,
+}
+
+#[derive(Debug, Deserialize, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Severity {
+    Note,
+    Warning,
+    Error,
+}
+
+/// A kind of the module `doubtful`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Doubt {
+    pub(super) kind: String,
+    pub(super) description: String,
+    #[serde(default = "sources_of_doubts")]
+    pub(super) sources: Vec<String>,
+    /// Whether --allow-ambiguous goes on without it.
+    #[serde(default)]
+    pub(super) allowed: bool,
+    pub(super) findings: Vec<Finding>,
+    /// Path and discriminator of what is made all the same.
+    #[serde(default)]
+    pub(super) unions: BTreeSet<(String, Option<String>)>,
+}
+
+impl Sample {
+    pub(super) fn all() -> Vec<Self> {
+        let read = |(path, text): (String, String)| Self { file: path.clone(), ..parse(&path, &text) };
+        manifests::files("tests/cases/go/rows", "yaml").into_iter().map(read).collect()
+    }
+
+    /// The arguments that say which sources and CRDs.
+    pub(super) fn inputs(&self) -> Vec<&str> {
+        let sources = self.sources.iter().flat_map(|source| ["--go", source]);
+        let more = self.arguments.iter().chain(&self.definitions).map(String::as_str);
+        sources.chain(more).collect()
+    }
+
+    /// The one CRD, as controller-gen wrote it.
+    pub(super) fn definition(&self) -> String {
+        let [definition] = &*self.definitions else { panic!("{} has one CRD", self.file) };
+        fs::read_to_string(samples().join(definition)).unwrap()
+    }
+
+    /// What the rows say, as the annotation would.
+    fn declared(&self) -> Value {
+        let mut declared: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
+        for union in &self.unions {
+            let at = declared.entry(&union.version).or_default();
+            let place: Place = Place::from_path(&union.path).unwrap();
+            match (&union.form, &union.discriminator) {
+                (Form::Map, Some(discriminator)) => {
+                    let taken =
+                        at.insert(place.property(discriminator).to_pointer(), json!({"fieldMembers": union.members()}));
+                    assert_eq!(taken, None, "{}: {} stands twice", self.file, union.path);
+                }
+                (Form::Map, None) => panic!("{}: the form of 2022 has a discriminator", self.file),
+                (Form::List, discriminator) => {
+                    let fields = union.fields();
+                    let mut one = json!({"fields-to-discriminateBy": fields});
+                    if let Some(discriminator) = discriminator {
+                        one["discriminator"] = json!(discriminator);
+                    }
+                    let list = at.entry(place.to_pointer()).or_insert_with(|| json!([]));
+                    list.as_array_mut().unwrap().push(one);
+                }
+            }
+        }
+        json!(declared)
+    }
+
+    /// Every object of the rows does what it is said to do.
+    pub(super) fn hold(&self, definition: &Value) {
+        let catalog = catalog(&[definition]);
+        for union in &self.unions {
+            for object in &union.accepted {
+                let causes = self.causes(&catalog, definition, &union.version, object);
+                assert_eq!(causes, [""; 0], "{}: {}: {object}", self.file, union.path);
+            }
+            for Rejected { object, causes: wanted } in &union.rejected {
+                let causes = self.causes(&catalog, definition, &union.version, object);
+                assert_eq!(&causes, wanted, "{}: {}: {object}", self.file, union.path);
+            }
+        }
+    }
+
+    /// Why the object can't be created, or its status written.
+    fn causes(&self, catalog: &Catalog, definition: &Value, version: &str, fields: &Value) -> Vec<String> {
+        let versions = definition["spec"]["versions"].as_array().unwrap();
+        let schema = versions.iter().find(|found| found["name"] == version).expect("the CRD has the version");
+        let mut object = json!({
+            "apiVersion": format!("{}/{version}", self.group),
+            "kind": self.kind,
+            "metadata": {"name": "example", "namespace": "default"},
+        });
+        object.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        fill_in_defaults(&schema["schema"]["openAPIV3Schema"], &mut object);
+        let mut write = Write::new(None, object.clone());
+        if fields.get("status").is_some() {
+            let mut old = object.clone();
+            old.as_object_mut().unwrap().remove("status");
+            write = Write { subresource: Some("status".to_owned()), ..Write::new(Some(old), object) };
+        }
+        match admit_lawfully(catalog, &write).verdict {
+            Verdict::Allowed(_) => Vec::new(),
+            Verdict::Denied(causes) => {
+                causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect()
+            }
+        }
+    }
+}
+
+impl Union {
+    /// For messages.
+    pub(super) fn name(&self) -> String {
+        format!("{} {:?} by {:?}", self.version, self.path, self.discriminator)
+    }
+
+    /// The fields that are members.
+    pub(super) fn member_names(&self) -> BTreeSet<&str> {
+        self.choices.values().flatten().map(Member::name).collect()
+    }
+
+    fn members(&self) -> Value {
+        let member = |member: &Member| match member {
+            Member::Name(name) => json!({"name": name}),
+            Member::Full { name, optional } => json!({"name": name, "optional": optional}),
+        };
+        let members = self.choices.iter().map(|(value, chosen)| (value, chosen.as_ref().map(member)));
+        json!(members.collect::<BTreeMap<_, _>>())
+    }
+
+    fn fields(&self) -> Value {
+        let pairs = self.choices.iter().map(|(value, member)| {
+            let member = member.as_ref().unwrap_or_else(|| panic!("{value}: the form of 2019 has no empty members"));
+            (member.name(), value)
+        });
+        json!(pairs.collect::<BTreeMap<_, _>>())
+    }
+}
+
+impl Member {
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Self::Name(name) | Self::Full { name, .. } => name,
+        }
+    }
+
+    pub(super) fn is_optional(&self) -> bool {
+        matches!(self, Self::Full { optional: true, .. })
+    }
+}
+
+impl Source {
+    /// Line and column of the text, from one on.
+    pub(super) fn position(&self) -> (usize, usize) {
+        let text = self.text();
+        let lines: Vec<&str> = text.lines().collect();
+        let from = self.after.as_deref().map_or(0, |after| {
+            let found = lines.iter().position(|line| line.trim() == after);
+            found.unwrap_or_else(|| panic!("no `{after}` in {}", self.file))
+        });
+        let squeezed = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        let found = lines.iter().skip(from).position(|line| squeezed(line).starts_with(&self.line));
+        let line =
+            from + found.unwrap_or_else(|| panic!("no `{}` after `{:?}` in {}", self.line, self.after, self.file));
+        let column = lines[line].len() - lines[line].trim_start().len();
+        (line + 1, column + 1)
+    }
+
+    /// The lines that may be meant: this, and those of the comment before it.
+    pub(super) fn lines(&self) -> std::ops::RangeInclusive<usize> {
+        let (line, _) = self.position();
+        let text = self.text();
+        let before: Vec<&str> = text.lines().take(line - 1).collect();
+        let comment = before.iter().rev().take_while(|line| line.trim().starts_with("//")).count();
+        line - comment..=line
+    }
+
+    fn text(&self) -> String {
+        let path = samples().join(&self.file);
+        fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+}
+
+impl Doubt {
+    pub(super) fn all() -> Vec<Self> {
+        let path = samples().join("doubts.yaml");
+        parse("doubts.yaml", &fs::read_to_string(path).unwrap())
+    }
+
+    /// The file of the CRD.
+    pub(super) fn definition(&self) -> String {
+        let folder = fs::read_dir(samples().join("crds/doubtful")).unwrap();
+        let names = folder.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        // `shelves` is the plural of `shelf`.
+        let begin = format!("doubtful.example.com_{}", self.kind.to_lowercase().trim_end_matches('f'));
+        let found: Vec<String> = names.filter(|name| name.contains(&begin)).collect();
+        let [name] = &*found else { panic!("{} has one CRD, not {found:?}", self.kind) };
+        format!("crds/doubtful/{name}")
+    }
+}
+
+fn sources_of_doubts() -> Vec<String> {
+    vec!["doubtful/api".to_owned()]
+}
+
+/// What the API server does with the defaults of a schema.
+fn fill_in_defaults(schema: &Value, value: &mut Value) {
+    if let Some(fields) = value.as_object_mut() {
+        for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+            if let Some(default) = property.get("default") {
+                fields.entry(name.clone()).or_insert_with(|| default.clone());
+            }
+            if let Some(value) = fields.get_mut(name) {
+                fill_in_defaults(property, value);
+            }
+        }
+        if let Some(values) = schema.get("additionalProperties") {
+            fields.values_mut().for_each(|value| fill_in_defaults(values, value));
+        }
+    }
+    for item in value.as_array_mut().into_iter().flatten() {
+        fill_in_defaults(&schema["items"], item);
+    }
+}
+
+#[test]
+fn what_the_rows_say_is_a_sound_declaration_and_objects_do_what_they_say() {
+    let kinds = Sample::all();
+    assert!(kinds.len() >= 9, "{}", kinds.len());
+    for kind in kinds {
+        let mut definition: Value = parse(&kind.file, &kind.definition());
+        definition["metadata"]["annotations"] = json!({"kube-unions.dev/unions": kind.declared().to_string()});
+        kind.hold(&definition);
+        assert!(!kind.description.is_empty(), "{} says nothing", kind.file);
+        for union in &kind.unions {
+            assert!(!union.accepted.is_empty() && !union.rejected.is_empty(), "{}: {}", kind.file, union.name());
+            let above = union.path.split(['[', '*']).next().unwrap().trim_end_matches('.');
+            let told = |cause: &String| cause.starts_with(above);
+            assert!(union.rejected.iter().all(|rejected| rejected.causes.iter().any(told)), "{}", union.name());
+            union.source.position();
+        }
+        for source in kind.structs.values() {
+            source.position();
+        }
+    }
+}
+
+#[test]
+fn every_doubt_is_one_of_the_samples() {
+    let folder = samples().join("crds/doubtful");
+    let doubts = Doubt::all();
+    let told: BTreeSet<String> = doubts.iter().map(Doubt::definition).collect();
+    assert_eq!(told.len(), fs::read_dir(folder).unwrap().count(), "each CRD has its row: {told:?}");
+    for doubt in &doubts {
+        assert!(!doubt.description.is_empty() && !doubt.findings.is_empty(), "{} says nothing", doubt.kind);
+        let sources = doubt.findings.iter().flat_map(|finding| &finding.source);
+        let lines: Vec<_> = sources.map(Source::lines).collect();
+        assert!(!lines.is_empty(), "{} has no source", doubt.kind);
+    }
+}

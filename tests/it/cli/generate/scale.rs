@@ -1,0 +1,97 @@
+//! Sources of a size that nobody writes by hand.
+
+use super::super::Folder;
+use super::Report;
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+/// As many kinds as a large project has, each in a file of its own.
+const KINDS: usize = 400;
+/// Structs with a union that each of them has.
+const UNIONS: usize = 8;
+
+/// Of a binary that is not optimised, on a machine that does other things as well.
+const SECONDS: Duration = Duration::from_secs(30);
+
+fn go(kind: usize) -> String {
+    let mut text = format!(
+        "package v1\n\nimport (\n\tmetav1 \"k8s.io/apimachinery/pkg/apis/meta/v1\"\n\n\t\"example.com/large/common\"\n)\n\n\
+         // +kubebuilder:object:root=true\ntype Kind{kind} struct {{\n\tmetav1.TypeMeta `json:\",inline\"`\n\tmetav1.ObjectMeta `json:\"metadata,omitempty\"`\n\n\tSpec Spec{kind} `json:\"spec,omitempty\"`\n}}\n\ntype Spec{kind} struct {{\n"
+    );
+    for part in 0..UNIONS {
+        writeln!(text, "\t// +optional\n\tPart{part} *Part{kind}x{part} `json:\"part{part},omitempty\"`").unwrap();
+    }
+    text.push_str("}\n");
+    for part in 0..UNIONS {
+        write!(
+            text,
+            "\n// +kubebuilder:validation:Enum=None;First;Second\ntype Type{kind}x{part} string\n\nconst (\n\tNone{kind}x{part} Type{kind}x{part} = \"None\"\n\tFirst{kind}x{part} Type{kind}x{part} = \"First\"\n\tSecond{kind}x{part} Type{kind}x{part} = \"Second\"\n)\n\n\
+             // Part{kind}x{part} is a union.\ntype Part{kind}x{part} struct {{\n\t// +unionDiscriminator\n\t// +required\n\tType Type{kind}x{part} `json:\"type\"`\n\n\t// +unionMember\n\t// +optional\n\tFirst *common.Detail `json:\"first,omitempty\"`\n\n\t// +unionMember,optional\n\t// +optional\n\tSecond *common.Detail `json:\"second,omitempty\"`\n}}\n"
+        )
+        .unwrap();
+    }
+    text
+}
+
+fn crd(kind: usize) -> String {
+    let mut text = format!(
+        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: kind{kind}s.large.example.com\nspec:\n  group: large.example.com\n  \
+         names: {{kind: Kind{kind}, listKind: Kind{kind}List, plural: kind{kind}s, singular: kind{kind}}}\n  scope: Namespaced\n  versions:\n  - name: v1\n    served: true\n    storage: true\n    \
+         schema:\n      openAPIV3Schema:\n        type: object\n        properties:\n          spec:\n            type: object\n            properties:\n"
+    );
+    for part in 0..UNIONS {
+        let detail = "{type: object, properties: {text: {type: string}}}";
+        writeln!(
+            text,
+            "              part{part}: {{type: object, required: [type], properties: {{type: {{type: string, enum: [None, First, Second]}}, first: {detail}, second: {detail}}}}}"
+        )
+        .unwrap();
+    }
+    text
+}
+
+#[test]
+fn hundreds_of_kinds_take_seconds() {
+    let folder = Folder::new(&[
+        ("go.mod", "module example.com/large\n\ngo 1.26\n"),
+        ("api/v1/doc.go", "// +groupName=large.example.com\npackage v1\n"),
+        ("common/common.go", "package common\n\ntype Detail struct {\n\tText string `json:\"text,omitempty\"`\n}\n"),
+    ]);
+    for kind in 0..KINDS {
+        folder.write(&format!("api/v1/kind{kind}.go"), go(kind));
+        folder.write(&format!("crds/kind{kind}.yaml"), crd(kind));
+    }
+    let started = Instant::now();
+    let run = folder.run(&["generate", "--go", ".", "--check", "-o", "json", "crds"]).code(1);
+    let took = started.elapsed();
+    let report = Report::parse(&run.stdout);
+    assert_eq!((report.kinds.len(), report.unions().count()), (KINDS, KINDS * UNIONS));
+    assert!(took < SECONDS, "{KINDS} kinds took {took:?}");
+    eprintln!("{KINDS} kinds, {} unions: {took:?}", KINDS * UNIONS);
+}
+
+#[test]
+fn a_hundred_thousand_files_are_read() {
+    let folder = Folder::new(&[
+        ("go.mod", "module example.com/large\n\ngo 1.26\n"),
+        ("api/v1/doc.go", "// +groupName=large.example.com\npackage v1\n"),
+        ("common/common.go", "package common\n\ntype Detail struct {\n\tText string `json:\"text,omitempty\"`\n}\n"),
+        ("api/v1/kind0.go", &go(0)),
+        ("crd.yaml", &crd(0)),
+    ]);
+    for package in 0..100 {
+        let path = folder.path().join(format!("generated/p{package}"));
+        std::fs::create_dir_all(&path).unwrap();
+        for file in 0..1_000 {
+            std::fs::write(
+                path.join(format!("t{file}.go")),
+                format!("package p{package}\n\ntype T{file} struct{{}}\n"),
+            )
+            .unwrap();
+        }
+    }
+    let started = Instant::now();
+    let run = folder.run(&["generate", "--go", ".", "--check", "-o", "json", "crd.yaml"]).code(1);
+    assert_eq!(Report::parse(&run.stdout).unions().count(), UNIONS);
+    eprintln!("100,000 files: {:?}", started.elapsed());
+}

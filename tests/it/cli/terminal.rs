@@ -1,0 +1,93 @@
+//! What is there on a terminal, and nowhere else: the progress of long work.
+
+use super::{Folder, binary};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use std::fs::{File, OpenOptions};
+use std::io::Read;
+use std::process::{Command, Stdio};
+use std::thread;
+
+/// As many files as a large project has.
+const FILES: usize = 400;
+
+/// Puts a cursor's line back to nothing (ECMA-48, EL).
+const ERASE_LINE: &str = "\u{1b}[2K";
+
+fn project() -> Folder {
+    let crd = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: boats.harbour.example.com}\n\
+               spec:\n  group: harbour.example.com\n  names: {kind: Boat, plural: boats}\n  scope: Namespaced\n  versions:\n  \
+               - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object}}}}}\n";
+    let folder = Folder::new(&[
+        ("crd.yaml", crd),
+        ("api/v1/boat.go", "package v1\n\ntype Boat struct {\n\tSpec struct{} `json:\"spec\"`\n}\n"),
+    ]);
+    for file in 1..FILES {
+        folder.write(&format!("api/v1/part{file}.go"), format!("package v1\n\ntype Part{file} struct{{}}\n"));
+    }
+    folder
+}
+
+fn generate(folder: &Folder) -> Command {
+    let mut command = Command::new(binary());
+    command.current_dir(folder.path()).args(["generate", "--go", "api", "crd.yaml"]).stdin(Stdio::null());
+    command
+}
+
+#[test]
+fn reading_hundreds_of_files_shows_its_progress_on_a_terminal() {
+    let folder = project();
+    let (terminal, program_end) = open_terminal();
+    let mut child = generate(&folder)
+        .env("TERM", "xterm-256color")
+        .stdout(Stdio::null())
+        .stderr(Stdio::from(program_end))
+        .spawn()
+        .unwrap();
+    let shown = thread::spawn(move || read_to_hang_up(terminal));
+    assert!(child.wait().unwrap().success());
+    let shown = shown.join().unwrap();
+    let bar = format!("of {FILES} Go files");
+    let last = shown.rfind(&bar).unwrap_or_else(|| panic!("no progress in {shown:?}"));
+    assert!(shown[last..].contains(ERASE_LINE), "the bar is gone at the end: {shown:?}");
+    assert!(shown.contains("0 unions in 0 versions of a kind"), "{shown:?}");
+}
+
+#[test]
+fn without_a_terminal_there_is_no_progress() {
+    let folder = project();
+    let output = generate(&folder).env("TERM", "xterm-256color").output().unwrap();
+    assert!(output.status.success());
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!said.contains("Go files") && !said.contains('\u{1b}'), "{said}");
+}
+
+#[test]
+fn a_dumb_terminal_gets_no_bar() {
+    let folder = project();
+    let (terminal, program_end) = open_terminal();
+    let mut child =
+        generate(&folder).env("TERM", "dumb").stdout(Stdio::null()).stderr(Stdio::from(program_end)).spawn().unwrap();
+    let shown = thread::spawn(move || read_to_hang_up(terminal));
+    assert!(child.wait().unwrap().success());
+    let shown = shown.join().unwrap();
+    assert!(!shown.contains("Go files") && !shown.contains('\u{1b}'), "{shown:?}");
+}
+
+/// Both ends of a terminal: the user's, and the program's.
+fn open_terminal() -> (File, File) {
+    let user = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&user).unwrap();
+    unlockpt(&user).unwrap();
+    let name = ptsname(&user, Vec::new()).unwrap();
+    let program = OpenOptions::new().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+    (File::from(user), program)
+}
+
+/// Everything that is shown until the program is gone: then a read of a terminal fails.
+fn read_to_hang_up(mut terminal: File) -> String {
+    let (mut shown, mut buffer) = (Vec::new(), [0; 4096]);
+    while let Ok(read @ 1..) = terminal.read(&mut buffer) {
+        shown.extend_from_slice(&buffer[..read]);
+    }
+    String::from_utf8_lossy(&shown).into_owned()
+}
