@@ -12,8 +12,12 @@ const BETWEEN: Duration = Duration::from_millis(500);
 /// has registered.
 const SETTLE: Duration = Duration::from_secs(1);
 
-/// So long at the most, which leaves room to notice drift within what is promised: 10 s.
-const LONGEST: Duration = Duration::from_secs(7);
+/// So long at the most.
+const LONGEST: Duration = Duration::from_secs(6);
+
+/// Drift may have begun right after everything was last seen to be right, and is written by then: nobody need have told of it.
+/// It leaves room for a slow write within what is promised, 10 s.
+const LATEST: Duration = Duration::from_secs(8);
 
 /// So long without drift, and the next counts as the first.
 const CALM: Duration = Duration::from_mins(1);
@@ -33,6 +37,8 @@ pub(super) enum Change {
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     written: Option<Instant>,
+    /// When everything was last seen to be as it should be.
+    right: Option<Instant>,
     /// Since when what is stored differs, although we want nothing new.
     drifted: Option<Instant>,
     /// Drift put right without a calm time between.
@@ -42,7 +48,8 @@ pub(super) struct Pace {
 
 impl Pace {
     /// Everything is as it should be.
-    pub(super) fn in_step(&mut self) {
+    pub(super) fn in_step(&mut self, now: Instant) {
+        self.right = Some(now);
         self.drifted = None;
     }
 
@@ -60,12 +67,14 @@ impl Pace {
             return free.max(since + LONGEST);
         }
         let wait = SETTLE.saturating_mul(2_u32.saturating_pow(self.corrections.saturating_sub(1))).min(LONGEST);
-        free.max(since + wait)
+        let latest = self.right.map_or(since + LONGEST, |right| right + LATEST);
+        free.max((since + wait).min(latest).max(since + SETTLE))
     }
 
     /// It was written.
     pub(super) fn wrote(&mut self, change: Change, now: Instant) {
         self.written = Some(now);
+        self.right = Some(now);
         self.drifted = None;
         if change != Change::Ours {
             self.corrections = self.corrections.saturating_add(1);
@@ -77,6 +86,7 @@ impl Pace {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::registration::registrar::{DEBOUNCE, LOOK};
 
     const PROMISED: Duration = Duration::from_secs(10);
 
@@ -111,6 +121,24 @@ mod tests {
         assert!(waits[4] > Duration::from_secs(5), "a quarrel slows down: {waits:?}");
     }
 
+    /// However many corrections came before, and although it was noticed by looking alone.
+    #[test]
+    fn drift_that_nobody_told_of_is_put_right_within_ten_seconds_of_when_it_can_have_begun() {
+        let right = Instant::now();
+        for late in [100, 1000, 3000, 5900].map(Duration::from_millis).into_iter().chain([LOOK + DEBOUNCE]) {
+            let mut pace = Pace::default();
+            for _ in 0..10 {
+                pace.wrote(Change::Drift, right);
+            }
+            pace.in_step(right);
+            let noticed = right + late;
+            let due = pace.due(Change::Drift, noticed);
+            assert!(due >= noticed + SETTLE, "{late:?}");
+            assert!(due <= right + LATEST, "{late:?}: {:?}", due - right);
+            assert_eq!(pace.due(Change::Drift, due), due);
+        }
+    }
+
     #[test]
     fn after_a_calm_time_drift_is_put_right_as_soon_as_the_first_time() {
         let mut pace = Pace::default();
@@ -127,7 +155,7 @@ mod tests {
         let mut pace = Pace::default();
         let now = Instant::now();
         pace.due(Change::Drift, now);
-        pace.in_step();
+        pace.in_step(now);
         let later = now + Duration::from_secs(30);
         assert_eq!(pace.due(Change::Drift, later), later + SETTLE);
     }

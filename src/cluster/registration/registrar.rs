@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 /// How often the configurations are looked at if nothing happens.
-const LOOK: Duration = Duration::from_secs(8);
+pub(super) const LOOK: Duration = Duration::from_secs(6);
 
 /// The same while changes may go unnoticed.
 const LOOK_UNHEARD: Duration = Duration::from_secs(2);
@@ -26,7 +26,7 @@ const LOOK_UNHEARD: Duration = Duration::from_secs(2);
 const UNHEARD: Duration = Duration::from_secs(15);
 
 /// What happens together is looked at together.
-const DEBOUNCE: Duration = Duration::from_millis(100);
+pub(super) const DEBOUNCE: Duration = Duration::from_millis(100);
 
 /// How often readiness is asked while it is waited for.
 const POLL: Duration = Duration::from_millis(250);
@@ -282,7 +282,7 @@ impl Registrar {
     }
 
     fn in_step(&mut self, intent: Intent, now: Instant) -> Instant {
-        self.pace.in_step();
+        self.pace.in_step(now);
         self.settled = Some(intent);
         self.next_look(now)
     }

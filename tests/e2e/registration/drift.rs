@@ -149,7 +149,10 @@ fn other_entries(cluster: &Cluster, kubectl: &Kubectl, wanted: &[Option<Value>; 
         let webhooks = get(cluster, KINDS[0]).body["webhooks"].as_array().unwrap().clone();
         webhooks.iter().map(|webhook| webhook["name"].as_str().unwrap().to_owned()).collect()
     };
-    assert!(eventually(PROMISED, || names() == ["mutate.kube-unions.dev", "of-others.else.example"]), "{:?}", names());
+    let start = Instant::now();
+    let is_gone = eventually(PROMISED, || names() == ["mutate.kube-unions.dev", "of-others.else.example"]);
+    assert!(is_gone, "{:?}\n{}", names(), cluster.webhook.log());
+    say(&format!("put right after {:>5} ms: an entry that leads here under another name", start.elapsed().as_millis()));
     kubectl.run(&["delete", KINDS[0], "kube-unions"]).accepted();
     wait_for(cluster, wanted);
 }
