@@ -1,5 +1,6 @@
 //! Which values a discriminator has: the constants of its Go type, `+kubebuilder:validation:Enum`, and the schema's `enum`.
-//! Where more than one of them is there, they must agree.
+//! Where more than one of them is there, they must agree; only the empty string needs no constant, since it is what a string
+//! of Go is that nobody has set.
 
 use super::marker::{Marker, Meaning};
 use super::packages::{Packages, Typed};
@@ -86,6 +87,9 @@ impl Values {
             }
         }
         if values.unreadable.is_none() && !constants.is_empty() {
+            if values.sources.iter().any(|source| source.values.contains("")) {
+                constants.insert("".into());
+            }
             values.take(&title, constants);
         }
         values
@@ -132,5 +136,9 @@ impl Values {
 }
 
 pub(super) fn quoted(values: &[Box<str>]) -> String {
-    values.iter().map(|value| format!("`{value}`")).collect::<Vec<_>>().join(", ")
+    let quoted = values.iter().map(|value| match &**value {
+        "" => "`\"\"`".to_owned(),
+        value => format!("`{value}`"),
+    });
+    quoted.collect::<Vec<_>>().join(", ")
 }

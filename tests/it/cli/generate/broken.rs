@@ -345,3 +345,17 @@ fn what_is_written_in_place_is_whole_or_as_it_was() {
     let left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left.len(), 4, "no other file is left behind: {left:?}");
 }
+
+/// It needs no constant, but the API server has to take it.
+#[test]
+fn an_empty_value_that_the_schema_does_not_have_is_in_doubt() {
+    let constants = "type FiringType string\n\nconst (\n\tCold FiringType = \"Cold\"\n\tGlaze FiringType = \"Glaze\"\n\tBisque FiringType = \"Bisque\"\n)";
+    let go = GO.replace("Enum=Cold", "Enum=\"\";Cold").replace("type FiringType string", constants);
+    let folder = kilns(&go);
+    fails(&folder).says(&["the Enum marker of `FiringType` has `\"\"`, which the schema's enum lacks"]);
+    assert_eq!(found(&folder), []);
+
+    folder.write("crd.yaml", CRD.replace("enum: [Cold", "enum: [\"\", Cold"));
+    folder.run(&["generate", "--go", ".", "crd.yaml"]).code(0);
+    assert_eq!(found(&folder), whole());
+}

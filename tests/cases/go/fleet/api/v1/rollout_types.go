@@ -37,6 +37,49 @@ type RolloutSpec struct {
 
 	// +optional
 	Strategy Strategy `json:"strategy,omitempty"`
+
+	// +optional
+	Notice *Notice `json:"notice,omitempty"`
+}
+
+// NoticeType is who is told. That nobody is has no constant: it is what a NoticeType is that nobody has set.
+//
+// +kubebuilder:validation:Enum="";Mail;Pager
+type NoticeType string
+
+const (
+	NoticeMail  NoticeType = "Mail"
+	NoticePager NoticeType = "Pager"
+)
+
+// Notice tells somebody that a rollout has ended.
+type Notice struct {
+	// +unionDiscriminator
+	// +optional
+	Type NoticeType `json:"type,omitempty"`
+
+	// +unionMember
+	// +optional
+	Mail *MailNotice `json:"mail,omitempty"`
+
+	// +unionMember,optional
+	// +optional
+	Pager *PagerNotice `json:"pager,omitempty"`
+
+	// Language is that of the text, whoever is told.
+	// +optional
+	Language string `json:"language,omitempty"`
+}
+
+// MailNotice is a letter.
+type MailNotice struct {
+	To string `json:"to"`
+}
+
+// PagerNotice is short.
+type PagerNotice struct {
+	// +optional
+	Urgent bool `json:"urgent,omitempty"`
 }
 
 // StrategyType is how the devices get the image.
