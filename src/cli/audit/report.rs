@@ -48,7 +48,7 @@ impl Report {
         in_files: bool,
     ) -> anyhow::Result<Self> {
         let (style, text) = match format {
-            AuditFormat::Table => (Style::Table(Table::new(in_files)), String::new()),
+            AuditFormat::Table => (Style::Table(Table::new(in_files, kinds)), String::new()),
             AuditFormat::Json => (Style::Json, json::head(kinds)?),
             AuditFormat::Sarif => (Style::Sarif, sarif::head()?),
         };

@@ -1,5 +1,7 @@
-//! The report as a table, a row a finding. Its columns grow as wider values come; what was written stays as it is.
+//! The report as a table, a row a finding. Kinds are known from the start; the other columns grow as wider values come, and what was
+//! written stays as it is.
 
+use crate::catalog::GroupVersionKind;
 use crate::cli::audit::finding::{Finding, Place, Sort, title};
 use crate::cli::output::Paint;
 use crate::field_path::Printable;
@@ -26,11 +28,15 @@ pub(super) struct Table {
 }
 
 impl Table {
-    pub(super) fn new(in_files: bool) -> Self {
+    pub(super) fn new<'k>(in_files: bool, kinds: impl Iterator<Item = &'k GroupVersionKind>) -> Self {
         let place = in_files.then_some("PLACE");
         let titles: Vec<_> =
             place.into_iter().chain(["KIND", "NAMESPACE", "NAME", "FINDING", "FIELD", "MESSAGE"]).collect();
-        let widths = titles.iter().map(|title| title.len()).collect();
+        let mut widths: Vec<usize> = titles.iter().map(|title| title.len()).collect();
+        let kinds = kinds.map(|kind| title(kind).chars().count().min(WIDEST));
+        if let Some(width) = widths.get_mut(usize::from(in_files)) {
+            *width = kinds.fold(*width, usize::max);
+        }
         let paint = Paint::of(&std::io::stdout());
         Self { titles, in_files, paint, widths, rows: Vec::new(), waiting: 0, begun: false }
     }
@@ -98,5 +104,25 @@ fn place(Place { file, position }: Place<'_>) -> String {
     match position {
         Some((line, column)) => format!("{}:{line}:{column}", file.display()),
         None => file.display().to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_column_of_kinds_has_room_for_every_kind_from_the_first_line_on() {
+        let kind =
+            |kind: &str| GroupVersionKind { group: "example.com".into(), version: "v1".into(), kind: kind.into() };
+        let kinds = [kind("Widget"), kind("WidgetReplacement"), kind(&"W".repeat(2 * WIDEST))];
+        for in_files in [false, true] {
+            let header = |kinds: &[GroupVersionKind]| Table::new(in_files, kinds.iter()).take();
+            let room = |header: &str| header.find("NAMESPACE").unwrap() - header.find("KIND").unwrap();
+            assert_eq!(room(&header(&[])), "KIND".len() + 3);
+            assert_eq!(room(&header(&kinds[..1])), "Widget.example.com/v1".len() + 3);
+            assert_eq!(room(&header(&kinds[..2])), "WidgetReplacement.example.com/v1".len() + 3);
+            assert_eq!(room(&header(&kinds)), WIDEST + 3);
+        }
     }
 }
