@@ -5,6 +5,8 @@ SHELL := bash
 .DEFAULT_GOAL := help
 
 CARGO ?= cargo
+# How tools are provided that are not there.
+export CARGO_INSTALL ?= $(CARGO) install --locked
 IMAGE ?= kube-unions:dev
 BIN := $(abspath $(or $(CARGO_TARGET_DIR),target)/release/kube-unions)
 FUZZ_SECONDS ?= 20
@@ -69,7 +71,7 @@ lint: ## Formatting, clippy, the core alone, licences and advisories, scripts
 
 .PHONY: deny
 deny: ## Licences, sources and duplicates of dependencies
-	@command -v cargo-deny >/dev/null 2>&1 || $(CARGO) install --locked cargo-deny
+	@command -v cargo-deny >/dev/null 2>&1 || $(CARGO_INSTALL) cargo-deny
 	$(CARGO) deny --all-features check bans licenses sources
 
 .PHONY: fmt

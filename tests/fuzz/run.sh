@@ -8,7 +8,10 @@ if ! rustup toolchain list 2>/dev/null | grep -q '^nightly'; then
   echo "fuzz: the sanitizer needs a nightly tool chain: rustup toolchain install nightly" >&2
   exit 1
 fi
-command -v cargo-fuzz >/dev/null 2>&1 || cargo install --locked cargo-fuzz
+if ! command -v cargo-fuzz >/dev/null 2>&1; then
+  read -ra install <<< "${CARGO_INSTALL:-cargo install --locked}"
+  "${install[@]}" cargo-fuzz
+fi
 for target in targets/*.rs; do
   target=$(basename "$target" .rs)
   found=$(mktemp -d)

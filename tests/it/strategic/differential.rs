@@ -131,6 +131,8 @@ pub(super) struct Reference {
     child: Child,
     requests: BufWriter<ChildStdin>,
     answers: BufReader<ChildStdout>,
+    /// That it goes by.
+    schema: Value,
 }
 
 impl Reference {
@@ -144,7 +146,7 @@ impl Reference {
         let mut child = Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let requests = BufWriter::new(child.stdin.take().unwrap());
         let answers = BufReader::new(child.stdout.take().unwrap());
-        Some(Self { child, requests, answers })
+        Some(Self { child, requests, answers, schema: Value::Null })
     }
 
     /// What it makes of each case.
@@ -154,10 +156,13 @@ impl Reference {
 
     /// Whatever came of each case in so many runs: it goes through Go's maps in an order that is left to chance.
     fn outcomes(&mut self, schema: &Value, cases: &[Case], runs: usize) -> Vec<Vec<Answer>> {
-        let Self { requests, answers, .. } = self;
+        let Self { requests, answers, schema: known, .. } = self;
         std::thread::scope(|scope| {
             scope.spawn(move || {
-                writeln!(requests, "{}", json!({"op": "schema", "schema": schema})).unwrap();
+                if known != schema {
+                    known.clone_from(schema);
+                    writeln!(requests, "{}", json!({"op": "schema", "schema": schema})).unwrap();
+                }
                 for case in cases {
                     writeln!(requests, "{}", case.request(runs)).unwrap();
                 }
