@@ -409,11 +409,11 @@ fn a_built_in_type_is_audited_by_what_is_declared_of_it() {
 #[test]
 fn what_built_in_types_publish_counts_where_that_is_asked_for() {
     let Some(stored) = Stored::shared() else { return };
-    stored.audit(&["deploy"]).refused("Deployment.apps/v1 has no unions");
+    stored.audit(&["deploy"]).refused("`deployments.v1.apps` has no unions");
     let output = stored.audit(&["deploy", "ds", "--builtin-unions=openapi", "-o", "json"]);
     assert_eq!(output.code, Some(1), "{output:?}");
     let report = output.json();
-    let kinds = ["DaemonSet", "Deployment"].map(|kind| json!({"group": "apps", "version": "v1", "kind": kind}));
+    let kinds = ["Deployment", "DaemonSet"].map(|kind| json!({"group": "apps", "version": "v1", "kind": kind}));
     assert_eq!(report["kinds"], json!(kinds));
     assert_eq!(found(&report, "invalid"), BTreeSet::from(["default/left-over".to_owned()]));
 }
