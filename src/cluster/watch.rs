@@ -13,8 +13,8 @@ use super::state::{OWN_DEFINITION, State};
 use super::status::Statuses;
 use crate::catalog::Catalog;
 use crate::cluster::reason::reason;
-use futures::future::BoxFuture;
-use futures::{FutureExt, StreamExt};
+use futures::future::{BoxFuture, ready};
+use futures::{FutureExt, Stream, StreamExt};
 use kube::Api;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::utils::Backoff;
@@ -37,10 +37,10 @@ const WATCH_SECONDS: u32 = 120;
 pub(super) async fn follow(cluster: &Cluster, link: Link, catalogs: watch::Sender<Option<Arc<Catalog>>>) {
     let config = watcher::Config::default().timeout(WATCH_SECONDS);
     let definitions = watcher(Api::<RawDefinition>::all(cluster.client.clone()), config.clone().page_size(PAGE));
-    let mut definitions = pin!(definitions.backoff(Retry::default()));
+    let mut definitions = pin!(persistent(definitions));
     let declarations = Api::<RawDeclaration>::all(cluster.client.clone());
     let declarations = watcher(declarations, config.page_size(DECLARATIONS_PAGE));
-    let mut declarations = pin!(declarations.backoff(Retry::default()));
+    let mut declarations = pin!(persistent(declarations));
 
     let mut state = State::new(cluster);
     let mut statuses = Statuses::new(cluster.client.clone());
@@ -167,7 +167,10 @@ impl DeclarationsLog {
                 state.no_declarations(!state.has_definition(OWN_DEFINITION));
             }
             Some(403) => {
-                if new {
+                // Nobody may read anything of a server that starts and does not know the roles yet.
+                if new && state.has_declarations() {
+                    tracing::warn!(reason, "declarations may not be read; those known stay in force, retrying");
+                } else if new {
                     tracing::warn!(reason, "declarations may not be read and do not count; retrying");
                 }
                 state.no_declarations(false);
@@ -188,6 +191,23 @@ pub(super) fn code(error: &watcher::Error) -> Option<u16> {
         return None;
     };
     if let kube::Error::Api(status) = error { Some(status.code) } else { None }
+}
+
+/// The events of a watcher, which is tried again after every failure.
+///
+/// That the API server has forgotten where a watch stood, as it does when it is restarted, is no failure: all that there is
+/// follows, and at once, since what changes meanwhile would go unnoticed for as long as is waited.
+pub(super) fn persistent<T>(events: impl Stream<Item = watcher::Result<T>>) -> impl Stream<Item = watcher::Result<T>> {
+    let mut forgotten = None;
+    events.filter(move |event| ready(!is_forgotten(event, &mut forgotten, Instant::now()))).backoff(Retry::default())
+}
+
+/// Whether the API server has forgotten where a watch stood. Again and again within a short time that is a failure.
+fn is_forgotten<T>(event: &watcher::Result<T>, last: &mut Option<Instant>, now: Instant) -> bool {
+    const GONE: u16 = 410;
+    let Err(watcher::Error::WatchError(status)) = event else { return false };
+    let again = |last: Instant| now.saturating_duration_since(last) < Retry::CALM;
+    status.code == GONE && !last.replace(now).is_some_and(again)
 }
 
 /// Waits between attempts: short at first and never long, so that a restart of the API server is followed soon.
@@ -240,6 +260,21 @@ mod tests {
         assert_eq!(waits[0], Duration::from_millis(100));
         assert!(waits.is_sorted());
         assert_eq!(waits[39], Duration::from_secs(2));
+    }
+
+    #[test]
+    fn what_the_api_server_has_forgotten_is_listed_at_once_and_not_again_and_again() {
+        let error = |code| {
+            let status = kube::core::Status { code, ..kube::core::Status::default() };
+            watcher::Result::<()>::Err(watcher::Error::WatchError(Box::new(status)))
+        };
+        let (mut last, now) = (None, Instant::now());
+        assert!(!is_forgotten(&Ok(()), &mut last, now));
+        assert!(!is_forgotten(&error(500), &mut last, now));
+        assert!(is_forgotten(&error(410), &mut last, now));
+        assert!(!is_forgotten(&error(410), &mut last, now + Retry::CALM / 2));
+        assert!(!is_forgotten(&error(410), &mut last, now + Retry::CALM), "it has been said again meanwhile");
+        assert!(is_forgotten(&error(410), &mut last, now + Retry::CALM * 2));
     }
 
     #[test]

@@ -3,14 +3,13 @@
 use super::entries::{NAME, Phase};
 use super::stored::{Stored, Write};
 use crate::cluster::schemas::is_not_found;
-use crate::cluster::watch::Retry;
+use crate::cluster::watch::persistent;
 use futures::StreamExt;
 use futures::stream::{BoxStream, select};
 use hyper::Request;
 use hyper::header::CONTENT_TYPE;
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 use kube::core::PartialObjectMeta;
-use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client};
 use serde::de::DeserializeOwned;
@@ -123,8 +122,7 @@ where
 {
     // With the name in the selector a right by name is enough.
     let config = watcher::Config::default().timeout(WATCH_SECONDS).fields(&format!("metadata.name={NAME}"));
-    let events = watcher(api, config).backoff(Retry::default());
-    events
+    persistent(watcher(api, config))
         .filter_map(|event| async {
             match event {
                 Ok(Event::Init | Event::InitApply(_)) => None,

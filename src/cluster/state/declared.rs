@@ -43,6 +43,11 @@ impl State {
         self.declarations_listed();
     }
 
+    /// Whether any are known.
+    pub(in crate::cluster) fn has_declarations(&self) -> bool {
+        !self.declarations.is_empty()
+    }
+
     /// A declaration is new or has changed.
     pub(in crate::cluster) fn declare(&mut self, raw: &RawDeclaration) {
         let name = raw.name();
