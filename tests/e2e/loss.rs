@@ -4,8 +4,8 @@
 //! Each test prints `sent N, answered N, failed N, rate N/s`. By itself it lasts as long as what happens takes once,
 //! and where other tests have a part of the machine its rate is only said. `KUBE_UNIONS_E2E_LOSS_SECONDS` (set by
 //! `make loss` and `make test`) is for when they have it to themselves: what happens is repeated for so many seconds,
-//! and the rate is held to, unless the machine had no more to give and the replicas had little of what it gave
-//! ([`machine`]). What takes more than a minute by itself is left out where less is given.
+//! and the rate is held to. In a run of less than a minute (`make test`) it is only said if the machine had no more to give
+//! and the replicas had little of what it gave ([`machine`]); what takes more than a minute by itself is left out there.
 
 mod churn;
 mod installation;
@@ -41,8 +41,8 @@ const BESIDE: u64 = 2_500;
 const AFTER: u64 = 1_500;
 /// What registration may take to put right what others have changed.
 const PROMISED: Duration = Duration::from_secs(10);
-/// How long the configurations hold a new CA before it signs. What waits for that is for runs that are longer.
-const SETTLING: Duration = Duration::from_mins(1);
+/// A run that shows all there is to show.
+const WHOLE: Duration = Duration::from_mins(1);
 /// What others do to the configurations.
 type Drift = fn(&Registration);
 const DRIFTS: [(&str, Drift); 3] = [
@@ -105,8 +105,9 @@ fn a_new_authority_and_what_it_has_signed_in_one_swap_lose_no_write() {
 
 #[test]
 fn a_deleted_secret_that_replicas_agree_on_loses_no_write() {
-    if time_of_its_own().is_none_or(|time| time < SETTLING) {
-        cluster::say(&format!("left out, since no {SETTLING:?} were given to what takes longer by itself"));
+    // The configurations hold a new CA for as long before it signs.
+    if time_of_its_own().is_none_or(|time| time < WHOLE) {
+        cluster::say(&format!("left out, since no {WHOLE:?} were given to what takes longer by itself"));
         return;
     }
     let Some(mut installation) = Installation::self_managed(DELAY) else { return };
@@ -274,7 +275,9 @@ fn none_lost(
             return false;
         }
     }
-    assert!(usage.is_some_and(machine::Usage::is_of_others), "{what}: too few writes a second, {ATTEMPTS} times");
+    let is_short = time_of_its_own().is_some_and(|time| time < WHOLE);
+    let excused = is_short && usage.is_some_and(machine::Usage::is_of_others);
+    assert!(excused, "{what}: too few writes a second, {ATTEMPTS} times");
     false
 }
 
