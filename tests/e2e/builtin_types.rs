@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::builtin::{BuiltIn, PRESETS, collection, wait_for_verdict};
 use crate::kind::documents;
 use crate::kubectl::Output;
-use crate::wait::{eventually, promised};
+use crate::wait::eventually;
 
 const PROMISED: Duration = Duration::from_secs(1);
 
@@ -202,9 +202,9 @@ fn deleting_a_preset_ends_its_effect_within_a_second() {
     let works = || cluster.send("PATCH", &path, "application/merge-patch+json", &recreate).is_success();
     assert!(works());
     cluster.kubectl.run(&["delete", "uniondeclaration", "deployment-strategy"]).accepted();
-    assert!(promised(PROMISED, || !works()).is_some(), "its effect ends");
+    assert!(eventually(PROMISED, || !works()), "its effect ends");
     cluster.kubectl.run(&["apply", "-f", &format!("{PRESETS}/strategies.yaml")]).accepted();
-    assert!(promised(PROMISED, works).is_some(), "its effect is back");
+    assert!(eventually(PROMISED, works), "its effect is back");
 }
 
 #[test]
@@ -250,13 +250,13 @@ fn a_declaration_that_warns_reports_and_never_rejects() {
     cluster.kubectl.apply(&invalid("denied").to_string()).refused(words);
 
     switch_to("Warn");
-    assert!(promised(PROMISED, || !denied()).is_some(), "it only warns");
+    assert!(eventually(PROMISED, || !denied()), "it only warns");
     let warning = format!("{words}; let through because its declaration only warns");
     cluster.kubectl.apply(&invalid("warned").to_string()).accepted().warned(&[&warning]);
     assert_eq!(cluster.stored(&invalid("warned"))["spec"]["updateStrategy"]["rollingUpdate"]["maxUnavailable"], 2);
 
     switch_to("Deny");
-    assert!(promised(PROMISED, denied).is_some(), "it denies again");
+    assert!(eventually(PROMISED, denied), "it denies again");
 }
 
 #[test]

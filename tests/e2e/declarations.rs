@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::cluster::{AnyCluster, Cluster};
 use crate::kind::{Kind, annotate, parse};
 use crate::load::{Load, Outcome, causes};
-use crate::wait::{eventually, promised};
+use crate::wait::{eventually, for_some};
 
 /// What is promised between a change of a CRD and its being enforced.
 const PROMISED: Duration = Duration::from_secs(1);
@@ -39,16 +39,20 @@ fn an_annotated_crd_is_accepted_by_strict_validation_and_enforced_within_a_secon
     wait_until_established(&rollouts);
     let invalid = rollouts.object("x", &json!({"strategy": {"type": "Recreate", "rollingUpdate": {"maxSurge": 1}}}));
     // Once established it still takes the API server itself a moment (404) until anybody can create an object.
-    let mut last = Value::Null;
-    let mut status = || {
+    let mut served = None;
+    let status = for_some(SETTLED, || {
         let answer = rollouts.post_dry(&invalid).expect("the API server answers");
         assert!([201, 404, 422].contains(&answer.status), "{answer:?}");
-        last = answer.body;
-        answer.status
-    };
-    assert!(eventually(SETTLED, || status() != 404), "the kind is served");
-    assert!(promised(PROMISED, || status() == 422).is_some(), "its unions are enforced: {last}");
-    assert_eq!(causes(&last), [ROLLING_UPDATE_FORBIDDEN]);
+        if answer.status != 404 {
+            served.get_or_insert_with(Instant::now);
+        }
+        (answer.status == 422).then_some(answer.body)
+    })
+    .expect("the unions of a CRD are enforced");
+    let took = served.expect("the kind is served").elapsed();
+
+    assert_eq!(causes(&status), [ROLLING_UPDATE_FORBIDDEN]);
+    assert!(took <= PROMISED, "enforced after {took:?}");
     assert_eq!(cluster.webhook.pid(), pid);
 }
 
@@ -167,7 +171,7 @@ fn taking_the_annotation_away_ends_the_enforcement() {
     let mut crd = parse(&rollouts.annotated());
     crd["metadata"]["annotations"].as_object_mut().unwrap().remove("kube-unions.dev/unions");
     rollouts.kubectl().apply(&crd.to_string()).accepted();
-    assert!(promised(PROMISED, || rollouts.post_dry(&invalid).unwrap().status == 201).is_some());
+    assert!(eventually(PROMISED, || rollouts.post_dry(&invalid).unwrap().status == 201));
 }
 
 #[test]

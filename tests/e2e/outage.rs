@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::cluster::Cluster;
 use crate::kind::{Kind, annotate, parse};
 use crate::skew;
-use crate::wait::{eventually, promised};
+use crate::wait::eventually;
 use crate::webhook::Webhook;
 
 const PROMISED: Duration = Duration::from_secs(1);
@@ -56,7 +56,7 @@ fn when_the_api_server_is_restarted_the_webhook_serves_on_and_follows_again() {
     };
     let pid = cluster.webhook.pid();
     let connected = |cluster: &Cluster| cluster.webhook.metric("kube_unions_watch_connected") == 1;
-    assert!(promised(PROMISED, || connected(&cluster)).is_some());
+    assert!(eventually(PROMISED, || connected(&cluster)));
 
     cluster.control_plane.stop_api_server();
     assert!(eventually(RECONNECTED, || !connected(&cluster)), "a broken watch shows in the metrics");
@@ -72,19 +72,13 @@ fn when_the_api_server_is_restarted_the_webhook_serves_on_and_follows_again() {
     skew::spec(&mut crd)["properties"]["strategy"]["properties"]["type"]["x-kubernetes-unions"]["fieldMembers"]["Canary"]
         ["optional"] = json!(true);
     rollouts.kubectl().apply(&annotate(&crd.to_string())).accepted();
-    assert!(
-        promised(PROMISED, || rollouts.post_dry(&newly_valid).unwrap().status == 201).is_some(),
-        "a change is followed"
-    );
+    assert!(eventually(PROMISED, || rollouts.post_dry(&newly_valid).unwrap().status == 201), "a change is followed");
 
     let sources = Kind::in_group(&cluster, "source", group);
     sources.apply_definition();
     let contradiction =
         sources.object("x", &json!({"git": {"url": "https://example.com/a.git"}, "bucket": {"name": "b"}}));
-    assert!(
-        promised(PROMISED, || sources.post_dry(&contradiction).unwrap().status == 422).is_some(),
-        "a new CRD is followed"
-    );
+    assert!(eventually(PROMISED, || sources.post_dry(&contradiction).unwrap().status == 422), "a new CRD is followed");
     // A server that was restarted has forgotten where the watches stood. Nothing is waited for after that.
     let log = cluster.webhook.log();
     assert!(!log.contains("too old resource version"), "what was forgotten is listed anew, and is no trouble:\n{log}");

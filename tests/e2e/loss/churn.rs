@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,7 @@ use super::installation::backups_of;
 const PACE: Duration = Duration::from_millis(100);
 /// The annotation that declares unions.
 const UNIONS: &str = "kube-unions.dev/unions";
+const GROUP: &str = "churn.example";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /// As many others as there are at a time.
@@ -32,18 +33,15 @@ pub(crate) struct Churn {
 
 impl Churn {
     pub(crate) fn start(client: Client) -> Self {
-        // No two runs have the same kinds.
-        static RUNS: AtomicU32 = AtomicU32::new(0);
-        let group = format!("run{}.churn.example", RUNS.fetch_add(1, Ordering::Relaxed));
-        accepted(client.post(DEFINITIONS, &without_unions(&group)));
-        let template = parse(&backups_of(&group));
+        accepted(client.post(DEFINITIONS, &without_unions()));
+        let template = parse(&backups_of(GROUP));
         let (began, changes) = (Instant::now(), Arc::<AtomicU64>::default());
         let mut next = began;
         let changing = Background::start([{
             let changes = Arc::clone(&changes);
             move || {
                 let turn = changes.load(Ordering::Relaxed);
-                change(&client, &group, &template, turn);
+                change(&client, &template, turn);
                 changes.store(turn + 1, Ordering::Relaxed);
                 next += PACE;
                 thread::sleep(next.saturating_duration_since(Instant::now()));
@@ -68,21 +66,25 @@ pub(crate) fn groups_with_unions(client: &Client) -> BTreeSet<String> {
     crds.filter_map(|crd| crd["spec"]["group"].as_str().map(str::to_owned)).collect()
 }
 
-fn change(client: &Client, group: &str, template: &Value, turn: u64) {
+fn change(client: &Client, template: &Value, turn: u64) {
     let number = turn / 4;
-    let path = |number: u64| format!("{DEFINITIONS}/backups.n{number}.{group}");
+    let path = |number: u64| format!("{DEFINITIONS}/backups.{}", group(number));
     accepted(match turn % 4 {
-        0 => client.post(DEFINITIONS, &definition(template, &format!("n{number}.{group}"))),
+        0 => client.post(DEFINITIONS, &definition(template, number)),
         1 => annotate(client, &path(number), UNIONS, &fewer_unions(template)),
         2 if number >= ALIVE => client.delete(&path(number - ALIVE)),
-        _ => annotate(client, &format!("{DEFINITIONS}/plains.{group}"), "example.com/turn", &turn.to_string()),
+        _ => annotate(client, &format!("{DEFINITIONS}/plains.{GROUP}"), "example.com/turn", &turn.to_string()),
     });
 }
 
-fn definition(template: &Value, group: &str) -> Value {
+fn group(number: u64) -> String {
+    format!("n{number}.{GROUP}")
+}
+
+fn definition(template: &Value, number: u64) -> Value {
     let mut definition = template.clone();
-    definition["metadata"]["name"] = json!(format!("backups.{group}"));
-    definition["spec"]["group"] = json!(group);
+    definition["metadata"]["name"] = json!(format!("backups.{}", group(number)));
+    definition["spec"]["group"] = json!(group(number));
     definition
 }
 
@@ -94,12 +96,12 @@ fn fewer_unions(template: &Value) -> String {
     unions.to_string()
 }
 
-fn without_unions(group: &str) -> Value {
+fn without_unions() -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("plains.{group}")},
+        "metadata": {"name": format!("plains.{GROUP}")},
         "spec": {
-            "group": group, "scope": "Namespaced", "names": {"kind": "Plain", "plural": "plains"},
+            "group": GROUP, "scope": "Namespaced", "names": {"kind": "Plain", "plural": "plains"},
             "versions": [
                 {"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}},
             ],

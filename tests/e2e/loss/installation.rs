@@ -90,11 +90,6 @@ impl Installation {
         Some(this)
     }
 
-    /// The processes of the replicas.
-    pub(crate) fn pids(&self) -> Vec<u32> {
-        self.replicas.iter().map(|replica| replica.webhook.pid()).collect()
-    }
-
     /// Writers of the kind whose unions are enforced.
     pub(crate) fn writers(&self, spread: Spread) -> Writers {
         Writers::start(|| self.control_plane.new_client(), SAMPLES_GROUP, &collection(), spread)

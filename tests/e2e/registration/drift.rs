@@ -13,7 +13,7 @@ use crate::cluster::Cluster;
 use crate::kind::Kind;
 use crate::kubectl::Kubectl;
 use crate::pki::Authority;
-use crate::wait::{eventually, promised};
+use crate::wait::eventually;
 
 const MORE: [&str; 1] = ["--exclude-namespace=left-alone"];
 
@@ -117,6 +117,7 @@ fn wrong_bundle(cluster: &Cluster, kubectl: &Kubectl, wanted: &[Option<Value>; 2
     use ::base64::Engine as _;
     let other = Authority::new("somebody else");
     let bundle = ::base64::prelude::BASE64_STANDARD.encode(other.pem());
+    let start = Instant::now();
     let change = json!({"op": "replace", "path": "/webhooks/{entry}/clientConfig/caBundle", "value": bundle});
     patch(cluster, kubectl, "mutating", &change.to_string());
     let all = certificates(&format!("{}{}", other.pem(), cluster.webhook.ca()));
@@ -125,8 +126,8 @@ fn wrong_bundle(cluster: &Cluster, kubectl: &Kubectl, wanted: &[Option<Value>; 2
         webhooks.iter().map(|webhook| certificates(&decoded(&webhook["clientConfig"]["caBundle"]))).collect()
     };
     let is_back = || KINDS.iter().all(|plural| held(plural).iter().all(|held| *held == all));
-    let took = promised(PROMISED, is_back).unwrap_or_else(|| panic!("{}", cluster.webhook.log()));
-    say(&format!("put right after {:>5} ms: another CA", took.as_millis()));
+    assert!(eventually(PROMISED, is_back), "{}", cluster.webhook.log());
+    say(&format!("put right after {:>5} ms: another CA", start.elapsed().as_millis()));
     // Until then nobody would take it away; a fresh pair of configurations has ours alone.
     kubectl.run(&["delete", &KINDS.join(","), "kube-unions"]).accepted();
     wait_for(cluster, wanted);
@@ -148,9 +149,10 @@ fn other_entries(cluster: &Cluster, kubectl: &Kubectl, wanted: &[Option<Value>; 
         let webhooks = get(cluster, KINDS[0]).body["webhooks"].as_array().unwrap().clone();
         webhooks.iter().map(|webhook| webhook["name"].as_str().unwrap().to_owned()).collect()
     };
-    let is_gone = || names() == ["mutate.kube-unions.dev", "of-others.else.example"];
-    let took = promised(PROMISED, is_gone).unwrap_or_else(|| panic!("{:?}\n{}", names(), cluster.webhook.log()));
-    say(&format!("put right after {:>5} ms: an entry that leads here under another name", took.as_millis()));
+    let start = Instant::now();
+    let is_gone = eventually(PROMISED, || names() == ["mutate.kube-unions.dev", "of-others.else.example"]);
+    assert!(is_gone, "{:?}\n{}", names(), cluster.webhook.log());
+    say(&format!("put right after {:>5} ms: an entry that leads here under another name", start.elapsed().as_millis()));
     kubectl.run(&["delete", KINDS[0], "kube-unions"]).accepted();
     wait_for(cluster, wanted);
 }
@@ -203,8 +205,7 @@ fn flags(cluster: &mut Cluster, kubectl: &Kubectl, wanted: &[Option<Value>; 2]) 
     let (annotations, before) = wait_for_some("it registers", policy);
     assert_eq!((&annotations["cert-manager.io/inject-ca-from"], &*before), (&json!("kube-unions/serving"), "Ignore"));
     inject(cluster, kubectl);
-    let fails = || policy().is_some_and(|(_, policy)| policy == "Fail");
-    assert!(promised(PROMISED, fails).is_some(), "{}", injected.log());
+    assert!(eventually(PROMISED, || policy().is_some_and(|(_, policy)| policy == "Fail")), "{}", injected.log());
     drop(injected);
 
     // Two that want different things write ever more slowly, not as fast as they can.

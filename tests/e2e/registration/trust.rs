@@ -22,7 +22,7 @@ use crate::control_plane::ControlPlane;
 use crate::http::Answer;
 use crate::kind::parse;
 use crate::pki::Authority;
-use crate::wait::promised;
+use crate::wait::eventually;
 
 /// Less than the pause before what harms nobody is put right.
 const STAYS: Duration = Duration::from_secs(4);
@@ -108,8 +108,8 @@ impl Registrar {
             Held::Nothing => entries == 0,
             Held::Bundle(pem) => entries > 0 && certificates(pem) == wanted,
         };
-        let so = promised(PROMISED, || holds(&self.bundles()) && said());
-        assert!(so.is_some(), "{:?}\n{:?}", self.bundles(), self.held.borrow());
+        let so = eventually(PROMISED, || holds(&self.bundles()) && said());
+        assert!(so, "{:?}\n{:?}", self.bundles(), self.held.borrow());
     }
 
     /// Watches that it stays so for some seconds from `since` on: longer than it takes to act on what has changed, and less than what
@@ -220,16 +220,17 @@ fn bundles_alone(it: &mut Registrar, one: &str, two: &str) {
     let catalogs = it.run(Registering::Bundles);
     it.wait_for(0, "");
     kubectl.run_with(&["create", "-f", "-"], &by_hand.to_string()).accepted();
-    let holds_none = || *it.held.borrow() == Held::Bundle("".into());
-    assert!(promised(PROMISED, holds_none).is_some(), "{:?}", it.held.borrow());
+    assert!(eventually(PROMISED, || *it.held.borrow() == Held::Bundle("".into())), "{:?}", it.held.borrow());
     assert_eq!(it.bundles(), ["", ""], "what one replica was given is not for it to say");
 
     let mut wanted = it.stored(KINDS[0]).unwrap()["webhooks"].take();
     for pem in [one, two] {
         it.say(Trust::Agreed(pem.into()));
-        assert!(promised(PROMISED, || it.bundles() == [pem, ""]).is_some(), "{:?}", it.bundles());
-        let says_so = || matches!(&*it.held.borrow(), Held::Bundle(held) if certificates(held) == certificates(pem));
-        assert!(promised(PROMISED, says_so).is_some(), "{:?}", it.held.borrow());
+        assert!(eventually(PROMISED, || it.bundles() == [pem, ""]), "{:?}", it.bundles());
+        assert!(eventually(
+            PROMISED,
+            || matches!(&*it.held.borrow(), Held::Bundle(held) if certificates(held) == certificates(pem))
+        ));
     }
     let mut stored = it.stored(KINDS[0]).unwrap()["webhooks"].take();
     for webhooks in [&mut wanted, &mut stored] {
