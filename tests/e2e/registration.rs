@@ -61,9 +61,12 @@ pub(crate) fn with_rights() -> String {
     format!("{SERVICE}---{RIGHTS}")
 }
 
+fn path(plural: &str) -> String {
+    format!("/apis/admissionregistration.k8s.io/v1/{plural}/kube-unions")
+}
+
 fn get(cluster: &Cluster, plural: &str) -> Answer {
-    let path = format!("/apis/admissionregistration.k8s.io/v1/{plural}/kube-unions");
-    cluster.control_plane.client().get(&path).expect("the API server answers")
+    cluster.control_plane.client().get(&path(plural)).expect("the API server answers")
 }
 
 /// A configuration without what the API server adds to any object; the bundle of each entry is checked, and `CA` here.

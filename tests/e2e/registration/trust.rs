@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
-use super::{KINDS, PROMISED, certificates, decoded, with_rights};
+use super::{KINDS, PROMISED, certificates, decoded, path, with_rights};
 use crate::cluster::Cluster;
 use crate::control_plane::ControlPlane;
 use crate::http::Answer;
@@ -28,10 +28,6 @@ use crate::wait::eventually;
 const STAYS: Duration = Duration::from_secs(4);
 
 const JSON_PATCH: &str = "application/json-patch+json";
-
-fn path(plural: &str) -> String {
-    format!("/apis/admissionregistration.k8s.io/v1/{plural}/kube-unions")
-}
 
 /// Registration that hears what a test says.
 struct Registrar {
