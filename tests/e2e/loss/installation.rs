@@ -124,8 +124,13 @@ impl Installation {
 
     /// Starts a replica in the place of one that is gone, on other ports, as a new Pod has another address.
     pub(crate) fn start(&mut self, replica: usize) {
+        let gone = self.replicas[replica].webhook.port();
         self.replicas[replica].webhook = self.launch(self.replicas[replica].volume.as_ref());
         self.join(replica);
+        let port = self.replicas[replica].webhook.port();
+        // One that was not seen to leave may be in rotation for longer than its successor takes to get there.
+        let alone = || port == gone || !self.balancer.has(gone);
+        assert!(eventually(SETTLED, alone), "a replica that is gone gets out of rotation");
     }
 
     fn launch(&self, volume: Option<&Volume>) -> Webhook {
