@@ -37,7 +37,7 @@ use crate::admission::Ratcheting;
 use crate::catalog::Catalog;
 use crate::telemetry::{Metrics, Spans};
 use accept::Acceptor;
-use budget::Budget;
+use budget::{Budget, Held};
 use certificate::Certificate;
 use places::Places;
 use readiness::Readiness;
@@ -181,6 +181,7 @@ pub struct Server {
     certificate: Arc<Certificate>,
     announcer: Option<Announcer>,
     reviews: Arc<Reviews>,
+    budget: Arc<Budget>,
     readiness: Readiness,
     in_force: watch::Sender<Option<Arc<Catalog>>>,
     metrics: Arc<Metrics>,
@@ -207,6 +208,8 @@ impl Server {
     pub async fn with_reviewer(config: Config, mut metrics: Metrics, reviewer: Reviewer) -> Result<Self, ServerError> {
         let certificate = Certificate::new(&config.certificate, config.clients.as_ref(), &metrics)?;
         let reviews = Reviews::new(reviewer, config.ratcheting, &mut metrics);
+        let budget = Budget::new(config.limits.in_flight, config.limits.body);
+        metrics.register(Box::new(Held(Arc::clone(&budget))));
         let webhook = listen(config.webhook)?;
         let ops = listen(config.ops)?;
         let addresses = Addresses {
@@ -222,6 +225,7 @@ impl Server {
             certificate,
             announcer: None,
             reviews,
+            budget,
             readiness,
             in_force: watch::Sender::new(None),
             metrics: Arc::new(metrics),
@@ -269,8 +273,19 @@ impl Server {
     /// Serves until `stop` resolves, and then comes to an orderly end. Each catalog that arrives is put in force; until
     /// the first, reviews are answered with 503.
     pub async fn run(self, mut catalogs: watch::Receiver<Option<Arc<Catalog>>>, stop: impl Future<Output = ()>) {
-        let Self { webhook, ops, addresses, certificate, announcer, reviews, readiness, in_force, metrics, config } =
-            self;
+        let Self {
+            webhook,
+            ops,
+            addresses,
+            certificate,
+            announcer,
+            reviews,
+            budget,
+            readiness,
+            in_force,
+            metrics,
+            config,
+        } = self;
         // One that is there already is in force before anybody is told where to ask.
         put_in_force(&mut catalogs, &reviews, &in_force);
         let (stage, _) = watch::channel(Stage::Serving);
@@ -278,7 +293,7 @@ impl Server {
             reviews: Arc::clone(&reviews),
             limits: config.limits,
             timeouts: config.timeouts,
-            budget: Budget::new(config.limits.in_flight, config.limits.body),
+            budget,
             metrics: Arc::clone(&metrics),
         });
         let webhook_acceptor = Acceptor {

@@ -3,6 +3,9 @@
 //! Whoever needs more than there is goes without: requests that each hold a part and wait for the rest would wait for
 //! each other. Two atomic numbers, no lock.
 
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::DescriptorEncoder;
+use prometheus_client::metrics::MetricType;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -14,6 +17,7 @@ const SMALL: usize = 16 * 1024;
 /// Bytes that are not taken.
 #[derive(Debug)]
 pub(super) struct Budget {
+    bytes: usize,
     free: AtomicUsize,
     /// Of these, what may be taken beyond [`SMALL`] a request.
     free_for_large: AtomicUsize,
@@ -28,7 +32,12 @@ impl Budget {
     pub(super) fn new(bytes: usize, body: usize) -> Arc<Self> {
         let bytes = bytes.max(body);
         let large = (bytes - bytes / 3).max(body);
-        Arc::new(Self { free: AtomicUsize::new(bytes), free_for_large: AtomicUsize::new(large) })
+        Arc::new(Self { bytes, free: AtomicUsize::new(bytes), free_for_large: AtomicUsize::new(large) })
+    }
+
+    /// Bytes that are taken.
+    fn held(&self) -> usize {
+        self.bytes - self.free.load(Ordering::Relaxed)
     }
 
     fn take(&self, small: usize, large: usize) -> Result<(), Exhausted> {
@@ -52,6 +61,23 @@ fn take(free: &AtomicUsize, bytes: usize) -> Result<(), Exhausted> {
 
 fn give(free: &AtomicUsize, bytes: usize) {
     free.fetch_add(bytes, Ordering::Relaxed);
+}
+
+/// Shows what is held of a budget.
+#[derive(Debug)]
+pub(super) struct Held(pub(super) Arc<Budget>);
+
+impl Collector for Held {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> std::fmt::Result {
+        encoder
+            .encode_descriptor(
+                "admission_in_flight_bytes",
+                "Bytes held by requests that are being read, reviewed and answered",
+                None,
+                MetricType::Gauge,
+            )?
+            .encode_gauge(&u64::try_from(self.0.held()).unwrap_or(u64::MAX))
+    }
 }
 
 /// What one request holds of the budget, until it is dropped.

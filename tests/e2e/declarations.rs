@@ -91,7 +91,7 @@ fn a_changed_annotation_is_enforced_within_a_second_under_a_stream_of_requests()
 
     rollouts.kubectl().apply(&with_optional_canary(&rollouts)).accepted();
     let changed = Instant::now();
-    stream.load.wait_for(PROMISED, "the new declaration", |outcome| {
+    stream.load.wait_for(SETTLED, "the new declaration", |outcome| {
         outcome.object == Stream::NEWLY_VALID && outcome.status() == 201
     });
     stream.load.wait_for_a_round(3);
@@ -112,7 +112,8 @@ fn a_changed_annotation_is_enforced_within_a_second_under_a_stream_of_requests()
         decided[old..].iter().all(|outcome| outcome.status() == 201),
         "once it counts, the old one never does again"
     );
-    assert!(decided[old].sent <= changed + PROMISED);
+    let late = decided.iter().filter(|outcome| outcome.sent >= changed + PROMISED).filter(|it| it.status() != 201);
+    assert_eq!(late.count(), 0, "what is sent a second after the change is judged by it");
 }
 
 #[test]
@@ -132,7 +133,7 @@ fn a_crd_deleted_and_created_again_is_enforced_within_a_second_under_a_stream_of
     let served = Instant::now();
     stream
         .load
-        .wait_for(PROMISED, "enforcement", |outcome| outcome.object == Stream::INVALID && outcome.status() == 422);
+        .wait_for(SETTLED, "enforcement", |outcome| outcome.object == Stream::INVALID && outcome.status() == 422);
     stream.load.wait_for_a_round(3);
 
     let outcomes = stream.load.finish();
@@ -176,7 +177,8 @@ fn taking_the_annotation_away_ends_the_enforcement() {
 
 #[test]
 fn a_broken_annotation_is_reported_and_leaves_the_last_good_one_in_force() {
-    let Some(cluster) = Cluster::shared() else { return };
+    // Its own: every faulty declaration of a cluster is in that number.
+    let Some(cluster) = Cluster::own() else { return };
     let rollouts = cluster.install("rollout");
     let invalid = rollouts.object("x", &json!({"strategy": {"type": "Recreate", "rollingUpdate": {}}}));
     let faults = || cluster.webhook.metric("kube_unions_declaration_faults");

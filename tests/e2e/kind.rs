@@ -148,9 +148,14 @@ impl<'c> Kind<'c> {
         self.wait_until_served();
     }
 
-    /// Waits until objects of this kind can be listed: the CRD is established, and the server has its handler ready.
+    /// Waits until objects of this kind can be listed, and the server says so to who asks what there is, as kubectl does.
     pub(crate) fn wait_until_served(&self) {
-        let served = eventually(SETTLED, || self.client().get(&self.path("")).is_ok_and(|answer| answer.is_success()));
+        let listed = || self.client().get(&self.path("")).is_ok_and(|answer| answer.is_success());
+        let discovered = || {
+            let resources = self.client().get(&format!("/apis/{}/v1", self.group)).ok()?.body["resources"].take();
+            resources.as_array()?.iter().find(|resource| resource["name"] == *self.plural).map(drop)
+        };
+        let served = eventually(SETTLED, || listed() && discovered().is_some());
         assert!(served, "the API server never served {}", self.resource());
     }
 

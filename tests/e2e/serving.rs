@@ -266,7 +266,7 @@ fn a_body_that_never_comes_is_answered_with_408() {
 
 #[test]
 fn sigterm_finishes_what_is_in_flight_and_ends_well() {
-    let mut webhook = serve(&["--shutdown-delay=3s"]);
+    let mut webhook = serve(&["--shutdown-delay=5s"]);
     let body = review("CREATE", &rollout(&rolling()), &Value::Null).to_string();
     let (begun, rest) = body.split_at(body.len() / 2);
     let mut in_flight = Connection::open(&webhook);

@@ -8,6 +8,13 @@ use std::time::{Duration, Instant};
 use tokio::net::{TcpSocket, TcpStream};
 
 const EVICTED: &str = "kube_unions_connections_evicted_total";
+const HELD: &str = "kube_unions_admission_in_flight_bytes";
+
+/// Waits until requests hold so many bytes at least. To ask by a request would take from them what they still need.
+async fn until_held(server: &Running, bytes: usize) {
+    let bytes = f64::from(u32::try_from(bytes).unwrap());
+    until(async || server.metric(HELD).await.is_some_and(|held| held >= bytes)).await;
+}
 
 /// A request that announces more than it sends, of which so much is sent.
 async fn half_sent(server: &Running, announced: usize, sent: usize) -> Wire {
@@ -40,9 +47,10 @@ async fn large_bodies_that_stop_half_way_keep_no_small_review_out() {
     for _ in 0..2 {
         slow.push(half_sent(&server, MIB, MIB - 1).await);
     }
+    until_held(&server, 2 * MIB).await;
     // Two thirds of the budget are for what bodies have beyond their first bytes.
     let large = Request::post("/mutate", padded_review("large", MIB));
-    until(async || server.send(&large).await.code == 429).await;
+    assert_eq!(server.send(&large).await.code, 429);
     for _ in 0..3 {
         let answer = server.send(&Request::post("/mutate", padded_review("u", 16 * 1024))).await;
         assert_eq!(answer.code, 200, "{answer:?}");
@@ -62,11 +70,10 @@ async fn a_review_for_which_the_budget_runs_out_half_way_is_told_to_come_again()
     let mut first = half_sent(&server, MIB, MIB / 4).await;
     let mut second = half_sent(&server, MIB, MIB / 4).await;
     let rest = " ".repeat(MIB - MIB / 4);
-    let begin = Instant::now();
     first.write(&rest.as_bytes()[..rest.len() - 1]).await;
     second.write(&rest.as_bytes()[..rest.len() - 1]).await;
+    until_held(&server, MIB).await;
     let quick = Request::post("/mutate", review("quick"));
-    until(async || server.send(&quick).await.code == 429 || begin.elapsed() > SOON).await;
     first.write(b" ").await;
     second.write(b" ").await;
     let mut codes = Vec::new();
@@ -133,8 +140,9 @@ async fn an_answer_counts_until_it_is_taken_and_its_reader_is_let_go() {
     slow.write(large.head.as_bytes()).await;
     slow.write(&large.body).await;
     let begin = Instant::now();
+    until_held(&server, 12 * MIB).await;
     let other = Request::post("/mutate", padded_review("u", 12 * MIB));
-    until(async || server.send(&other).await.code == 429).await;
+    assert_eq!(server.send(&other).await.code, 429);
     // A little now and then does not make it faster.
     let trickle = tokio::spawn(async move {
         let mut taken = 0;

@@ -6,8 +6,9 @@ use super::wire::{Request, Running, review, until};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Every metric, its type, and its labels.
-const METRICS: [(&str, &str, &[&str]); 15] = [
+const METRICS: [(&str, &str, &[&str]); 16] = [
     ("kube_unions_admission_in_flight", "gauge", &[]),
+    ("kube_unions_admission_in_flight_bytes", "gauge", &[]),
     ("kube_unions_admission_review_duration_seconds", "histogram", &["le", "phase"]),
     ("kube_unions_admission_reviews", "counter", &["group", "kind", "operation", "outcome", "phase"]),
     ("kube_unions_build", "info", &["version"]),
