@@ -143,10 +143,11 @@ impl Trial {
 
     async fn define(&self) -> Result<Seen, Refused> {
         let path = format!("{}?fieldManager={FIELD_MANAGER}&force=true", definition_path());
+        // Whoever stops waiting for the answer is to know that it may have been done.
+        let before = self.touched.swap(true, Ordering::Relaxed);
         let found = call::write(&self.client, Method::PATCH, &path, APPLY, &definition()).await;
-        // What was not answered may have been done.
-        if found.as_ref().err().is_none_or(|refused| refused.code().is_none()) {
-            self.touched.store(true, Ordering::Relaxed);
+        if found.as_ref().is_err_and(|refused| refused.code().is_some()) {
+            self.touched.store(before, Ordering::Relaxed);
         }
         let found = found?;
         if found.pointer("/metadata/deletionTimestamp").is_some() {

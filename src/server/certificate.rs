@@ -227,8 +227,9 @@ impl Certificate {
     }
 
     fn put_in_force(&self, loaded: Loaded) {
-        self.expiry.set(loaded.validity.not_after);
+        let not_after = loaded.validity.not_after;
         self.current.store(Some(Arc::new(loaded)));
+        self.expiry.set(not_after);
     }
 }
 

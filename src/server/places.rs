@@ -104,9 +104,10 @@ impl Places {
         let Some(oldest) = newcomers.waiting.first_entry().filter(|it| it.get().since.elapsed() >= GRACE) else {
             return false;
         };
-        // One that has just ended by itself takes no notice.
-        oldest.remove().leave.send(()).ok();
+        let oldest = oldest.remove();
         self.evicted.inc();
+        // One that has just ended by itself takes no notice.
+        oldest.leave.send(()).ok();
         true
     }
 

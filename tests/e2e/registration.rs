@@ -69,12 +69,13 @@ fn get(cluster: &Cluster, plural: &str) -> Answer {
     cluster.control_plane.client().get(&path(plural)).expect("the API server answers")
 }
 
-/// A configuration without what the API server adds to any object; the bundle of each entry is checked, and `CA` here.
 fn configuration(cluster: &Cluster, plural: &str) -> Option<Value> {
     let answer = get(cluster, plural);
-    if answer.status == 404 {
-        return None;
-    }
+    (answer.status != 404).then(|| plain(cluster, answer))
+}
+
+/// A configuration without what the API server adds to any object; the bundle of each entry is checked, and `CA` here.
+fn plain(cluster: &Cluster, answer: Answer) -> Value {
     assert!(answer.is_success(), "{answer:?}");
     let mut object = answer.body;
     let metadata = object["metadata"].as_object_mut().unwrap();
@@ -84,7 +85,23 @@ fn configuration(cluster: &Cluster, plural: &str) -> Option<Value> {
         let is_ours = certificates(&decoded(&bundle)) == certificates(cluster.webhook.ca());
         webhook["clientConfig"]["caBundle"] = if is_ours { json!("CA") } else { bundle };
     }
-    Some(object)
+    object
+}
+
+/// Changes a configuration by a JSON Patch, and gives it as it was then. Not by kubectl, which takes so long to start that it may
+/// have been put right before the next thing is done.
+fn change(cluster: &Cluster, plural: &str, operations: &Value) -> Value {
+    let (client, patch) = (cluster.control_plane.client(), operations.to_string());
+    let answer = client.send("PATCH", &path(plural), "application/json-patch+json", patch.as_bytes());
+    plain(cluster, answer.expect("the API server answers"))
+}
+
+/// Deletes both configurations.
+fn delete(cluster: &Cluster) {
+    for plural in KINDS {
+        let answer = cluster.control_plane.client().delete(&path(plural)).expect("the API server answers");
+        assert!(answer.is_success(), "{answer:?}");
+    }
 }
 
 fn configurations(cluster: &Cluster) -> [Option<Value>; 2] {
@@ -226,8 +243,7 @@ fn post_bad(kind: &Kind<'_>, namespace: &str) -> u16 {
 
 #[test]
 fn the_webhook_registers_exactly_what_has_unions_and_is_asked() {
-    let more = ["--exclude-namespace=left-alone", "--registration-delay=2s"];
-    let Some(cluster) = Cluster::registering(&with_rights(), &more) else { return };
+    let Some(cluster) = Cluster::registering(&with_rights(), &["--exclude-namespace=left-alone"]) else { return };
     let kubectl = cluster.control_plane.kubectl("registration");
 
     // Nothing has unions: nothing but declarations is checked.
@@ -309,7 +325,7 @@ fn the_webhook_registers_exactly_what_has_unions_and_is_asked() {
     wait_for(&cluster, &nothing);
     kubectl.run(&["delete", "crd", "uniondeclarations.kube-unions.dev"]).accepted();
     wait_for(&cluster, &KINDS.map(|plural| Some(whole(plural, &[]))));
-    assert_eq!(cluster.webhook.metric("kube_unions_registered"), 1);
+    assert!(eventually(SETTLED, || cluster.webhook.metric("kube_unions_registered") == 1), "{}", cluster.webhook.log());
     assert_eq!(cluster.webhook.metric("kube_unions_registration_writes_total{outcome=\"failed\"}"), 0);
 }
 

@@ -109,7 +109,7 @@ impl Release {
 #[test]
 fn a_release_is_installed_tried_changed_rolled_back_and_uninstalled() {
     let Some(release) = Release::new() else { return };
-    let installed = release.install(&json!({"presets": {"strategies": true}, "helmTest": {"timeout": "3s"}}));
+    let installed = release.install(&json!({"presets": {"strategies": true}, "helmTest": {"timeout": "10s"}}));
     assert!(installed.stdout.contains("helm test kube-unions -n kube-unions --logs"), "{}", installed.stdout);
     let emergency = installed.stdout.find("kubectl delete clusterrolebinding kube-unions-registration").unwrap();
     let after = "kubectl delete mutatingwebhookconfiguration,validatingwebhookconfiguration kube-unions";
@@ -162,7 +162,8 @@ fn a_release_is_installed_tried_changed_rolled_back_and_uninstalled() {
     // Its own registration it may write, and nothing beside.
     let account = release.control_plane.account_client(RELEASE, RELEASE);
     for (kind, path) in configurations() {
-        assert_eq!(apply(&account, kind, &path), 201, "{path}");
+        // The API server takes a moment to know its own rules.
+        assert!(eventually(SETTLED, || apply(&account, kind, &path) == 201), "{path}");
         assert_eq!(apply(&account, kind, &path), 200, "{path}");
         assert_eq!(apply(&account, kind, &path.replace("/kube-unions", "/other")), 403);
         assert_eq!(account.delete(&path).unwrap().status, 403, "{path}");

@@ -36,7 +36,7 @@ fn verify_tells_whether_unions_are_enforced_and_leaves_nothing_behind() {
     let kubeconfig = format!("--kubeconfig={}", cluster.control_plane.admin_kubeconfig().display());
     let verify = |timeout: &str| kube_unions(&["verify", &kubeconfig, &format!("--timeout={timeout}")], "");
 
-    let nobody_asked = verify("1s");
+    let nobody_asked = verify("5s");
     ends(
         &nobody_asked,
         1,
@@ -58,7 +58,7 @@ fn verify_tells_whether_unions_are_enforced_and_leaves_nothing_behind() {
     gone(&cluster.control_plane);
 
     kubectl.run(&["delete", "mutatingwebhookconfiguration", GROUP]).accepted();
-    let half = verify("2s");
+    let half = verify("5s");
     ends(
         &half,
         1,
@@ -71,7 +71,7 @@ fn verify_tells_whether_unions_are_enforced_and_leaves_nothing_behind() {
     kubectl.apply(&registration.to_string()).accepted();
 
     cluster.webhook.stop();
-    let down = verify("1s");
+    let down = verify("5s");
     ends(&down, 1, "failed  an object with two members is rejected: the API server can't call the webhook: ");
     gone(&cluster.control_plane);
     counted_by_the_api_server(&cluster);

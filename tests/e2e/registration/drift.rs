@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::{
-    KINDS, PROMISED, SETTLED, applied, both, certificates, configurations, decoded, entry, get, post_bad, rule, say,
-    wait_for, wait_for_some, with_rights,
+    KINDS, PROMISED, SETTLED, applied, both, certificates, change, configurations, decoded, delete, entry, get,
+    post_bad, rule, say, wait_for, wait_for_some, with_rights,
 };
 use crate::cluster::Cluster;
 use crate::kind::Kind;
@@ -79,47 +79,46 @@ fn what_others_change_is_put_right_within_ten_seconds() {
     };
     // Drift again and again is put right ever more slowly, and always within what is promised.
     for (what, mutating, validating) in CHANGES {
-        patch(&cluster, &kubectl, "mutating", mutating);
-        patch(&cluster, &kubectl, "validating", validating);
-        assert!(configurations(&cluster).iter().zip(&wanted).all(|(found, wanted)| found != wanted), "{what}");
+        let changed =
+            [(KINDS[0], mutating), (KINDS[1], validating)].map(|(kind, how)| Some(patch(&cluster, kind, how)));
+        assert!(changed.iter().zip(&wanted).all(|(changed, wanted)| changed != wanted), "{what}");
         put_right(&cluster, what);
     }
-    kubectl.run(&["delete", &KINDS.join(","), "kube-unions"]).accepted();
+    delete(&cluster);
     put_right(&cluster, "both deleted");
     say(&format!("longest: {longest:?}"));
 
-    wrong_bundle(&cluster, &kubectl, &wanted);
+    wrong_bundle(&cluster, &wanted);
     other_entries(&cluster, &kubectl, &wanted);
     applied_by_hand(&cluster, &kubectl, &rules, &wanted);
 
     cluster.control_plane.stop_api_server();
     cluster.control_plane.start_api_server();
-    kubectl.run(&["delete", &KINDS.join(","), "kube-unions"]).accepted();
+    delete(&cluster);
     let took = wait_for(&cluster, &wanted);
     say(&format!("put right after {:>5} ms: both deleted after a restart of the API server", took.as_millis()));
     let rollouts = Kind::in_group(&cluster, "rollout", group);
     assert!(eventually(SETTLED, || post_bad(&rollouts, "default") == 422));
-    flags(&mut cluster, &kubectl, &wanted);
+    flags(&mut cluster, &wanted);
 }
 
-fn patch(cluster: &Cluster, kubectl: &Kubectl, which: &str, change: &str) {
-    let plural = format!("{which}webhookconfigurations");
-    let webhooks = get(cluster, &plural).body["webhooks"].as_array().unwrap().clone();
+fn patch(cluster: &Cluster, plural: &str, how: &str) -> Value {
+    let webhooks = get(cluster, plural).body["webhooks"].as_array().unwrap().clone();
     let is_custom =
         |name: &Value| ["mutate.kube-unions.dev", "validate.kube-unions.dev"].map(Value::from).contains(name);
     let position = webhooks.iter().position(|webhook| is_custom(&webhook["name"])).unwrap();
-    let change = format!("[{}]", change.replace("{entry}", &position.to_string()));
-    kubectl.run(&["patch", &plural, "kube-unions", "--type=json", "-p", &change]).accepted();
+    let operation = how.replace("{entry}", &position.to_string());
+    change(cluster, plural, &json!([serde_json::from_str::<Value>(&operation).unwrap()]))
 }
 
 /// Another CA in the place of ours: ours is back at once, the other stays for a while.
-fn wrong_bundle(cluster: &Cluster, kubectl: &Kubectl, wanted: &[Option<Value>; 2]) {
+fn wrong_bundle(cluster: &Cluster, wanted: &[Option<Value>; 2]) {
     use ::base64::Engine as _;
     let other = Authority::new("somebody else");
     let bundle = ::base64::prelude::BASE64_STANDARD.encode(other.pem());
     let start = Instant::now();
-    let change = json!({"op": "replace", "path": "/webhooks/{entry}/clientConfig/caBundle", "value": bundle});
-    patch(cluster, kubectl, "mutating", &change.to_string());
+    let how = json!({"op": "replace", "path": "/webhooks/{entry}/clientConfig/caBundle", "value": bundle});
+    patch(cluster, KINDS[0], &how.to_string());
     let all = certificates(&format!("{}{}", other.pem(), cluster.webhook.ca()));
     let held = |plural: &str| -> Vec<Vec<String>> {
         let webhooks = get(cluster, plural).body["webhooks"].as_array().unwrap().clone();
@@ -129,7 +128,7 @@ fn wrong_bundle(cluster: &Cluster, kubectl: &Kubectl, wanted: &[Option<Value>; 2
     assert!(eventually(PROMISED, is_back), "{}", cluster.webhook.log());
     say(&format!("put right after {:>5} ms: another CA", start.elapsed().as_millis()));
     // Until then nobody would take it away; a fresh pair of configurations has ours alone.
-    kubectl.run(&["delete", &KINDS.join(","), "kube-unions"]).accepted();
+    delete(cluster);
     wait_for(cluster, wanted);
 }
 
@@ -140,8 +139,7 @@ fn other_entries(cluster: &Cluster, kubectl: &Kubectl, wanted: &[Option<Value>; 
         webhook["name"] = json!(name);
         webhook["clientConfig"]["service"]["name"] = json!(service);
         webhook["clientConfig"].as_object_mut().unwrap().remove("caBundle");
-        let change = json!([{"op": "add", "path": "/webhooks/-", "value": webhook}]).to_string();
-        kubectl.run(&["patch", KINDS[0], "kube-unions", "--type=json", "-p", &change]).accepted();
+        change(cluster, KINDS[0], &json!([{"op": "add", "path": "/webhooks/-", "value": webhook}]));
     };
     add("of-others.else.example", "somebody-else");
     add("to-us.else.example", "kube-unions");
@@ -174,7 +172,7 @@ fn applied_by_hand(cluster: &Cluster, kubectl: &Kubectl, rules: &[Value], wanted
     wait_for(cluster, wanted);
 }
 
-fn flags(cluster: &mut Cluster, kubectl: &Kubectl, wanted: &[Option<Value>; 2]) {
+fn flags(cluster: &mut Cluster, wanted: &[Option<Value>; 2]) {
     // Off: entries go but that of declarations.
     cluster.webhook.stop();
     let [mutating, validating] = both(cluster, &[], &[]);
@@ -184,7 +182,7 @@ fn flags(cluster: &mut Cluster, kubectl: &Kubectl, wanted: &[Option<Value>; 2]) 
     drop(off);
 
     // Not registering: nothing is put right.
-    kubectl.run(&["delete", &KINDS.join(","), "kube-unions"]).accepted();
+    delete(cluster);
     let unregistered = cluster.webhook.replica(&["--register=false"]).unwrap();
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(3) {
@@ -204,7 +202,9 @@ fn flags(cluster: &mut Cluster, kubectl: &Kubectl, wanted: &[Option<Value>; 2]) 
     };
     let (annotations, before) = wait_for_some("it registers", policy);
     assert_eq!((&annotations["cert-manager.io/inject-ca-from"], &*before), (&json!("kube-unions/serving"), "Ignore"));
-    inject(cluster, kubectl);
+    // It writes one after the other.
+    wait_for_some("it registers both", || get(cluster, KINDS[1]).body["webhooks"].as_array().map(drop));
+    inject(cluster);
     assert!(eventually(PROMISED, || policy().is_some_and(|(_, policy)| policy == "Fail")), "{}", injected.log());
     drop(injected);
 
@@ -225,7 +225,7 @@ fn flags(cluster: &mut Cluster, kubectl: &Kubectl, wanted: &[Option<Value>; 2]) 
     cluster.webhook.stop();
     other.process().terminate();
     assert!(eventually(SETTLED, || other.ops().get("/readyz").is_ok_and(|answer| answer.status != 200)));
-    kubectl.run(&["delete", &KINDS.join(","), "kube-unions"]).accepted();
+    delete(cluster);
     assert!(other.process().exit_status().is_none(), "it is still draining");
     while other.process().exit_status().is_none() {
         assert_eq!(configurations(cluster), [None, None]);
@@ -233,7 +233,7 @@ fn flags(cluster: &mut Cluster, kubectl: &Kubectl, wanted: &[Option<Value>; 2]) 
     }
 }
 
-fn inject(cluster: &Cluster, kubectl: &Kubectl) {
+fn inject(cluster: &Cluster) {
     use ::base64::Engine as _;
     let bundle = ::base64::prelude::BASE64_STANDARD.encode(cluster.webhook.ca());
     for plural in KINDS {
@@ -243,7 +243,6 @@ fn inject(cluster: &Cluster, kubectl: &Kubectl) {
                 json!({"op": "add", "path": format!("/webhooks/{index}/clientConfig/caBundle"), "value": bundle})
             })
             .collect();
-        let patch = Value::from(operations).to_string();
-        kubectl.run(&["patch", plural, "kube-unions", "--type=json", "-p", &patch]).accepted();
+        change(cluster, plural, &Value::from(operations));
     }
 }

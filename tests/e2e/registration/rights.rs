@@ -50,25 +50,29 @@ fn without_rights_it_says_so_once_and_serves_on_and_with_them_it_registers() {
     }
     drop(replica);
 
-    many_changes(&cluster, &rollouts);
+    let wanted = many_changes(&cluster, &rollouts);
     thousands_of_kinds(&cluster);
 
     // Without the right to watch it looks more often, and says so once.
-    let wanted = configurations(&cluster);
     kubectl.apply(&RIGHTS.replace("get, list, watch, create, patch", "get, create, patch")).accepted();
+    for plural in KINDS {
+        let may = ["auth", "can-i", "watch", &format!("{plural}/kube-unions"), "--as=kube-unions"];
+        assert!(eventually(SETTLED, || kubectl.run(&may).stdout.starts_with("no")), "the right is gone");
+    }
+    let said = |cluster: &Cluster| cluster.webhook.log().matches("may not be watched").count();
+    let before = said(&cluster);
     cluster.webhook.stop();
     cluster.webhook.resume().unwrap();
-    let complaint = "may not be watched";
-    assert!(eventually(SETTLED, || cluster.webhook.log().contains(complaint)), "{}", cluster.webhook.log());
+    assert!(eventually(SETTLED, || said(&cluster) > before), "{}", cluster.webhook.log());
     kubectl.run(&["delete", &KINDS.join(","), "kube-unions"]).accepted();
     let took = wait_for(&cluster, &wanted);
     say(&format!("put right after {took:?} without the right to watch"));
     assert!(took < PROMISED);
-    assert!((1..=2).contains(&cluster.webhook.log().matches(complaint).count()), "once a configuration at the most");
+    assert!((1..=2).contains(&(said(&cluster) - before)), "once a configuration at the most");
 }
 
-/// Kinds that come and go ten times a second.
-fn many_changes(cluster: &Cluster, rollouts: &Kind<'_>) {
+/// Kinds that come and go ten times a second. What is registered in the end.
+fn many_changes(cluster: &Cluster, rollouts: &Kind<'_>) -> [Option<Value>; 2] {
     let client = cluster.control_plane.client();
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     let groups: Vec<String> = (0..CHANGES).map(|number| format!("g{number:02}.churn.example")).collect();
@@ -88,11 +92,13 @@ fn many_changes(cluster: &Cluster, rollouts: &Kind<'_>) {
     let stay = groups.iter().enumerate().filter(|(number, _)| number % 5 != 4).map(|(_, group)| group.as_str());
     let mut rules: Vec<Value> = stay.map(|group| rule(group, "v1", &["rollouts"], "Namespaced")).collect();
     rules.push(rule(rollouts.group(), "v1", &["rollouts"], "Namespaced"));
-    wait_for(cluster, &both(cluster, &rules, &[]));
+    let wanted = both(cluster, &rules, &[]);
+    wait_for(cluster, &wanted);
     let (writes, took) = (applied(cluster) - before, start.elapsed());
     say(&format!("{CHANGES} changes in {took:?}: {writes} writes"));
     // Two configurations, twice a second.
     assert!(writes <= 4 * i64::try_from(took.as_secs() + 1).unwrap(), "{writes} writes in {took:?}");
+    wanted
 }
 
 /// The largest registration that anybody is likely to have: the API server takes it, from the same request.

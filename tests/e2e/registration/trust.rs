@@ -2,7 +2,7 @@
 //! certificates would say given by hand.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -36,6 +36,8 @@ struct Registrar {
     trust: watch::Sender<Option<Trust>>,
     held: watch::Receiver<Held>,
     ready: Arc<AtomicBool>,
+    /// How often it has looked, and asked first whether it is ready.
+    looks: Arc<AtomicUsize>,
     metrics: Metrics,
 }
 
@@ -46,7 +48,15 @@ impl Registrar {
         let runtime = Runtime::new().unwrap();
         let (trust, _) = watch::channel(None);
         let (_, held) = watch::channel(Held::default());
-        Self { control_plane, runtime, trust, held, ready: Arc::default(), metrics: Metrics::new() }
+        Self {
+            control_plane,
+            runtime,
+            trust,
+            held,
+            ready: Arc::default(),
+            looks: Arc::default(),
+            metrics: Metrics::new(),
+        }
     }
 
     /// Runs one until the answer is dropped.
@@ -57,12 +67,15 @@ impl Registrar {
         let (catalogs, in_force) = watch::channel(Some(Arc::new(builder.build())));
         let held = watch::Sender::new(Held::default());
         self.held = held.subscribe();
-        let ready = Arc::clone(&self.ready);
+        let (ready, looks) = (Arc::clone(&self.ready), Arc::clone(&self.looks));
         let signals = Signals {
             catalogs: in_force,
             trust: self.trust.subscribe(),
             held,
-            ready: Box::new(move || ready.load(Ordering::Relaxed)),
+            ready: Box::new(move || {
+                looks.fetch_add(1, Ordering::SeqCst);
+                ready.load(Ordering::SeqCst)
+            }),
             registered: self.metrics.registered().clone(),
             writes: self.metrics.registration_writes().clone(),
         };
@@ -126,6 +139,16 @@ impl Registrar {
         }
     }
 
+    fn set_ready(&self, ready: bool) {
+        self.ready.store(ready, Ordering::SeqCst);
+    }
+
+    /// Waits until no look is under way that began before.
+    fn wait_for_a_look(&self) {
+        let before = self.looks.load(Ordering::SeqCst);
+        assert!(eventually(PROMISED, || self.looks.load(Ordering::SeqCst) > before), "it looks again and again");
+    }
+
     fn say(&self, trust: Trust) {
         self.trust.send_replace(Some(trust));
     }
@@ -152,15 +175,16 @@ fn the_configurations_hold_whom_the_replicas_trust_and_say_so() {
     let catalogs = it.run(Registering::Everything);
 
     // Neither without a CA nor while it is unready.
-    it.ready.store(true, Ordering::Relaxed);
+    it.set_ready(true);
     it.wait_for(0, "");
     it.stays(Instant::now(), 0, "");
     it.say(Trust::Local("# nothing yet".into()));
     it.stays(Instant::now(), 0, "");
-    it.ready.store(false, Ordering::Relaxed);
+    it.set_ready(false);
+    it.wait_for_a_look();
     it.say(agreed(one));
     it.stays(Instant::now(), 0, "");
-    it.ready.store(true, Ordering::Relaxed);
+    it.set_ready(true);
     it.wait_for(2, one);
     assert_eq!(it.bundles(), [one, one], "what was agreed, to the letter");
     assert_eq!(it.metrics.registered().get(), 1);
@@ -178,10 +202,10 @@ fn the_configurations_hold_whom_the_replicas_trust_and_say_so() {
     it.stays(since, 2, &more);
     it.wait_for(2, &both);
     // Unready since its certificate is not trusted yet: entries that there are must hold it all the same.
-    it.ready.store(false, Ordering::Relaxed);
+    it.set_ready(false);
     it.say(agreed(two));
     it.wait_for(2, two);
-    it.ready.store(true, Ordering::Relaxed);
+    it.set_ready(true);
 
     // Given to this replica alone: what others may serve under stays.
     it.say(Trust::Local(three.into()));
@@ -212,7 +236,7 @@ fn bundles_alone(it: &mut Registrar, one: &str, two: &str) {
     });
     kubectl.run(&["delete", &KINDS.join(","), "kube-unions"]).accepted();
     it.say(Trust::Local(one.into()));
-    it.ready.store(false, Ordering::Relaxed);
+    it.set_ready(false);
     let catalogs = it.run(Registering::Bundles);
     it.wait_for(0, "");
     kubectl.run_with(&["create", "-f", "-"], &by_hand.to_string()).accepted();

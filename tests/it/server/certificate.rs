@@ -119,7 +119,8 @@ async fn a_new_pair_is_served_without_a_restart_and_a_broken_one_is_not() {
     let mut kept = server.connect().await;
 
     let broken = [
-        ("no PEM", ("nonsense".to_owned(), second.1.clone())),
+        // The key of the pair before: what is written first stands beside what was there.
+        ("no PEM", ("nonsense".to_owned(), first.1.clone())),
         ("a key that is not the chain's", (second.0.clone(), first.1.clone())),
         ("half a key", (second.0.clone(), second.1[..80].to_owned())),
         ("nothing", (String::new(), String::new())),

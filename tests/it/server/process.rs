@@ -1,6 +1,6 @@
 //! `kube-unions serve` as a process: what it logs, how signals end it, and what it says where it cannot start.
 
-use super::wire::{Answer, Request, Wire, review, trusting};
+use super::wire::{Answer, Nobody, Request, Wire, review, trusting};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -270,9 +270,8 @@ current-context: c
 #[test]
 fn an_api_server_that_is_away_at_the_start_is_waited_for() {
     let directory = tempfile::tempdir().unwrap();
-    // Nobody answers there any more.
-    let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let kubeconfig = unreachable_cluster(directory.path(), "kubeconfig", &format!("https://{address}"));
+    let nobody = Nobody::new();
+    let kubeconfig = unreachable_cluster(directory.path(), "kubeconfig", &format!("https://{}", nobody.address()));
     let arguments = ["--bind", "127.0.0.1:0", "--kubeconfig", &kubeconfig, "--tls-secret", "s", "--service", "a/b"];
     let mut child = command(directory.path(), &[&arguments[..], &["--shutdown-delay=0s"]].concat()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(|line| line.unwrap());
