@@ -2,11 +2,13 @@
 
 use crate::cluster::reason::reason;
 use futures::future::BoxFuture;
-use hyper::{Request, Response};
+use hyper::{Request, Response, Uri};
+use hyper_util::client::proxy::matcher::Matcher;
 use kube::client::{Body, ClientBuilder};
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 use prometheus_client::metrics::gauge::Gauge;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
@@ -49,7 +51,7 @@ pub async fn connect(kubeconfig: Option<&Path>, link: &Link) -> Result<Client, C
         Some(path) => from_file(path, &KubeConfigOptions::default()).await?,
         None => Config::infer().await.map_err(ConnectError::NoCluster)?,
     };
-    let builder = ClientBuilder::try_from(config).map_err(ConnectError::Client)?;
+    let builder = ClientBuilder::try_from(reached(config)).map_err(ConnectError::Client)?;
     Ok(builder.with_layer(link).build())
 }
 
@@ -61,7 +63,30 @@ pub(super) async fn client(kubeconfig: Option<&Path>, context: Option<&str>) -> 
         (None, Some(_)) => Config::from_kubeconfig(&options).await.map_err(ConnectError::NoContext)?,
         (None, None) => Config::infer().await.map_err(ConnectError::NoKubeconfig)?,
     };
-    Client::try_from(config).map_err(ConnectError::Client)
+    Client::try_from(reached(config)).map_err(ConnectError::Client)
+}
+
+/// As kubectl has it: a proxy of the environment is neither for what is on this machine nor for what `NO_PROXY` names, and one of
+/// the kubeconfig is for its cluster wherever that is. kube compares `NO_PROXY` with the proxy itself.
+fn reached(mut config: Config) -> Config {
+    let variable = |names: [&str; 2]| {
+        let mut values = names.into_iter().filter_map(|name| std::env::var(name).ok());
+        values.find(|value| !value.is_empty()).unwrap_or_default()
+    };
+    let proxy = variable(["HTTPS_PROXY", "https_proxy"]);
+    if proxy.parse().ok() == config.proxy_url && !proxy.is_empty() {
+        let environment = Matcher::builder().all(proxy).no(variable(["NO_PROXY", "no_proxy"])).build();
+        if is_loopback(&config.cluster_url) || environment.intercept(&config.cluster_url).is_none() {
+            config.proxy_url = None;
+        }
+    }
+    config
+}
+
+fn is_loopback(url: &Uri) -> bool {
+    let host = url.host().unwrap_or_default();
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|it| it.is_loopback())
 }
 
 async fn from_file(path: &Path, options: &KubeConfigOptions) -> Result<Config, ConnectError> {

@@ -1,5 +1,7 @@
 //! `audit` of a cluster whose API server lets lists expire, is out of breath, keeps things to itself, and never ends.
 
+mod proxy;
+
 use super::super::{CRD, Folder, Run, binary, run, yaml};
 use axum::Router;
 use axum::body::Body;
@@ -9,6 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -42,6 +45,7 @@ const NEVER: u16 = 0;
 /// An API server on loopback that has Widgets, and what a test answers.
 struct ApiServer {
     folder: Folder,
+    address: SocketAddr,
     asked: Arc<Mutex<Vec<Asked>>>,
     _runtime: Runtime,
 }
@@ -71,20 +75,27 @@ impl ApiServer {
         });
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
-        let server = format!("http://{}", listener.local_addr().unwrap());
+        let address = listener.local_addr().unwrap();
         runtime.spawn(async move { axum::serve(listener, router).await });
-        let folder = Folder::new(&[]);
+        let this = Self { folder: Folder::new(&[]), address, asked, _runtime: runtime };
+        this.is_reached(&json!({"server": format!("http://{address}")}));
+        this
+    }
+
+    /// Has the kubeconfig say that it is reached so.
+    fn is_reached(&self, cluster: &Value) {
         let config = json!({"apiVersion": "v1", "kind": "Config", "current-context": "c",
-            "clusters": [{"name": "c", "cluster": {"server": server}}], "users": [{"name": "c", "user": {}}],
+            "clusters": [{"name": "c", "cluster": cluster}], "users": [{"name": "c", "user": {}}],
             "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c", "namespace": "b"}}]});
-        folder.write("kubeconfig", config.to_string());
-        Self { folder, asked, _runtime: runtime }
+        self.folder.write("kubeconfig", config.to_string());
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(binary());
         command.current_dir(self.folder.path()).args(["audit", "--kubeconfig=kubeconfig"]).args(arguments);
-        command.env_remove("RUST_LOG");
+        for variable in ["RUST_LOG", "HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy"] {
+            command.env_remove(variable);
+        }
         command
     }
 

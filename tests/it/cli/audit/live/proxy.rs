@@ -1,0 +1,96 @@
+//! An API server that is behind a proxy.
+
+use super::{ApiServer, Asked, WIDGETS, every_fifth, invalid, page};
+use serde_json::json;
+use std::io::{BufRead, BufReader, Write, copy};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+/// A name that nobody else resolves.
+const BEHIND: &str = "cluster.invalid:6443";
+
+fn widgets(asked: &Asked) -> Option<super::Answer> {
+    asked.is(WIDGETS).then(|| page(asked, 20))
+}
+
+/// A proxy on loopback that leads everywhere to `target`; it ends with the test. Gives its URL, and what it was asked to connect to.
+fn proxy(target: SocketAddr) -> (String, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let asked = Arc::<Mutex<Vec<String>>>::default();
+    let log = Arc::clone(&asked);
+    thread::spawn(move || {
+        for client in listener.incoming() {
+            let (client, log) = (client.unwrap(), Arc::clone(&log));
+            thread::spawn(move || tunnel(client, target, &log));
+        }
+    });
+    (url, asked)
+}
+
+/// Reads the head of a request to connect, and passes bytes both ways.
+fn tunnel(mut client: TcpStream, target: SocketAddr, log: &Mutex<Vec<String>>) {
+    // Nothing follows the head before it is answered.
+    let mut head = BufReader::new(client.try_clone().unwrap()).lines().map_while(Result::ok);
+    log.lock().unwrap().push(head.next().unwrap_or_default());
+    while head.next().is_some_and(|line| !line.is_empty()) {}
+    client.write_all(b"HTTP/1.1 200 OK\r\n\r\n").unwrap();
+    let server = TcpStream::connect(target).unwrap();
+    let (mut from, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+    let up = thread::spawn(move || {
+        copy(&mut from, &mut to).ok();
+        to.shutdown(Shutdown::Write).ok();
+    });
+    copy(&mut &server, &mut client).ok();
+    client.shutdown(Shutdown::Write).ok();
+    up.join().unwrap();
+}
+
+#[test]
+fn what_is_elsewhere_is_reached_by_the_proxy_of_the_environment() {
+    let server = ApiServer::start(widgets);
+    let (url, asked) = proxy(server.address);
+    server.is_reached(&json!({"server": format!("http://{BEHIND}")}));
+    for variable in ["HTTPS_PROXY", "https_proxy"] {
+        let run = super::run(server.command(&["-A", "-o", "json"]).env(variable, &url), b"").code(1);
+        assert_eq!(invalid(&run), every_fifth(20));
+        assert!(!asked.lock().unwrap().is_empty(), "{variable}");
+        for request in asked.lock().unwrap().drain(..) {
+            assert_eq!(request, format!("CONNECT {BEHIND} HTTP/1.1"));
+        }
+    }
+    let mut command = server.command(&["-A"]);
+    super::run(command.env("HTTPS_PROXY", &url).env("NO_PROXY", "cluster.invalid"), b"").code(2);
+    assert_eq!(*asked.lock().unwrap(), [""; 0], "it is not for what it is said not to be for");
+}
+
+#[test]
+fn what_is_on_this_machine_is_reached_without_the_proxy_of_the_environment() {
+    let server = ApiServer::start(widgets);
+    let (url, asked) = proxy(server.address);
+    for host in ["127.0.0.1", "localhost"] {
+        server.is_reached(&json!({"server": format!("http://{host}:{}", server.address.port())}));
+        let run = super::run(server.command(&["-A", "-o", "json"]).env("HTTPS_PROXY", &url), b"").code(1);
+        assert_eq!(invalid(&run), every_fifth(20), "{host}");
+        assert_eq!(*asked.lock().unwrap(), [""; 0], "{host}");
+    }
+}
+
+#[test]
+fn the_proxy_of_the_kubeconfig_comes_before_that_of_the_environment() {
+    let server = ApiServer::start(widgets);
+    let (url, asked) = proxy(server.address);
+    // Wherever the cluster is: this is about this cluster alone.
+    for host in [BEHIND.to_owned(), server.address.to_string()] {
+        server.is_reached(&json!({"server": format!("http://{host}"), "proxy-url": url}));
+        let mut command = server.command(&["-A", "-o", "json"]);
+        let run = super::run(command.env("HTTPS_PROXY", "http://elsewhere.invalid:3128"), b"").code(1);
+        assert_eq!(invalid(&run), every_fifth(20), "{host}");
+        let requests: Vec<String> = asked.lock().unwrap().drain(..).collect();
+        assert!(
+            !requests.is_empty() && requests.iter().all(|it| *it == format!("CONNECT {host} HTTP/1.1")),
+            "{requests:?}"
+        );
+    }
+}
