@@ -65,6 +65,7 @@ lint: ## Formatting, clippy, the core alone, licences and advisories, scripts
 	$(CARGO) clippy --locked --all-features --all-targets -- -D warnings
 	$(CARGO) clippy --locked --no-default-features --lib -- -D warnings
 	$(CARGO) check --locked --no-default-features --features cli
+	$(CARGO) metadata --locked --format-version 1 --manifest-path tests/fuzz/Cargo.toml >/dev/null
 	K8S_OPENAPI_ENABLED_VERSION=1.33 $(CARGO) check --locked --no-default-features --features schemars
 	$(MAKE) -s deny
 	$(MAKE) -s shellcheck
