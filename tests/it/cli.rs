@@ -9,6 +9,7 @@ mod inputs;
 mod objects;
 mod patch;
 mod terminal;
+mod verify;
 
 use std::fs;
 use std::io::Write;
