@@ -51,7 +51,7 @@ pub async fn connect(kubeconfig: Option<&Path>, link: &Link) -> Result<Client, C
         Some(path) => from_file(path, &KubeConfigOptions::default()).await?,
         None => Config::infer().await.map_err(ConnectError::NoCluster)?,
     };
-    let builder = ClientBuilder::try_from(reached(config)).map_err(ConnectError::Client)?;
+    let builder = ClientBuilder::try_from(without_needless_proxy(config)).map_err(ConnectError::Client)?;
     Ok(builder.with_layer(link).build())
 }
 
@@ -63,12 +63,12 @@ pub(super) async fn client(kubeconfig: Option<&Path>, context: Option<&str>) -> 
         (None, Some(_)) => Config::from_kubeconfig(&options).await.map_err(ConnectError::NoContext)?,
         (None, None) => Config::infer().await.map_err(ConnectError::NoKubeconfig)?,
     };
-    Client::try_from(reached(config)).map_err(ConnectError::Client)
+    Client::try_from(without_needless_proxy(config)).map_err(ConnectError::Client)
 }
 
 /// As kubectl has it: a proxy of the environment is neither for what is on this machine nor for what `NO_PROXY` names, and one of
 /// the kubeconfig is for its cluster wherever that is. kube compares `NO_PROXY` with the proxy itself.
-fn reached(mut config: Config) -> Config {
+fn without_needless_proxy(mut config: Config) -> Config {
     let variable = |names: [&str; 2]| {
         let mut values = names.into_iter().filter_map(|name| std::env::var(name).ok());
         values.find(|value| !value.is_empty()).unwrap_or_default()

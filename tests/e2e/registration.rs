@@ -11,10 +11,12 @@ use std::io::{self, Write as _};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::builtin::wait_for_verdict;
 use crate::cluster::Cluster;
+use crate::control_plane::ControlPlane;
 use crate::http::Answer;
 use crate::kind::Kind;
 use crate::wait::{eventually, for_some};
@@ -88,12 +90,16 @@ fn plain(cluster: &Cluster, answer: Answer) -> Value {
     object
 }
 
-/// Changes a configuration by a JSON Patch, and gives it as it was then. Not by kubectl, which takes so long to start that it may
-/// have been put right before the next thing is done.
+/// Changes a configuration by a JSON Patch, and gives it as it was then.
 fn change(cluster: &Cluster, plural: &str, operations: &Value) -> Value {
-    let (client, patch) = (cluster.control_plane.client(), operations.to_string());
+    plain(cluster, patch_json(&cluster.control_plane, plural, operations))
+}
+
+/// Not by kubectl, which takes so long to start that a change may have been put right before the next thing is done.
+fn patch_json(control_plane: &ControlPlane, plural: &str, operations: &Value) -> Answer {
+    let (client, patch) = (control_plane.client(), operations.to_string());
     let answer = client.send("PATCH", &path(plural), "application/json-patch+json", patch.as_bytes());
-    plain(cluster, answer.expect("the API server answers"))
+    answer.expect("the API server answers")
 }
 
 /// Deletes both configurations.
@@ -224,6 +230,13 @@ fn say(line: &str) {
     let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
+/// When the webhook first logged a message.
+fn logged_at(cluster: &Cluster, message: &str) -> Option<Timestamp> {
+    let log = cluster.webhook.log();
+    let mut events = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    events.find(|event| event["message"] == message)?["timestamp"].as_str()?.parse().ok()
+}
+
 fn applied(cluster: &Cluster) -> i64 {
     cluster.webhook.metric("kube_unions_registration_writes_total{outcome=\"applied\"}")
 }
@@ -243,13 +256,17 @@ fn post_bad(kind: &Kind<'_>, namespace: &str) -> u16 {
 
 #[test]
 fn the_webhook_registers_exactly_what_has_unions_and_is_asked() {
-    let Some(cluster) = Cluster::registering(&with_rights(), &["--exclude-namespace=left-alone"]) else { return };
+    let more = ["--exclude-namespace=left-alone", "--registration-delay=2s"];
+    let Some(cluster) = Cluster::registering(&with_rights(), &more) else { return };
     let kubectl = cluster.control_plane.kubectl("registration");
 
     // Nothing has unions: nothing but declarations is checked.
     let nothing = [None, both(&cluster, &[], &[])[1].clone()];
-    let took = wait_for(&cluster, &nothing);
-    assert!(took > Duration::from_secs(1), "a fresh registration waits for readiness to last: {took:?}");
+    wait_for(&cluster, &nothing);
+    // By its own clock: when this test saw what is nothing to go by.
+    let logged = |message| wait_for_some(message, || logged_at(&cluster, message));
+    let waited = logged("the webhook configurations were written").duration_since(logged("listening"));
+    assert!(waited >= SignedDuration::from_secs(2), "a fresh registration waits for readiness to last: {waited:?}");
     kubectl
         .apply(
             r#"{"apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "metadata": {"name": "bad"},

@@ -11,6 +11,7 @@ mod patch;
 mod terminal;
 mod verify;
 
+use serde_json::{Value, json};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -60,6 +61,14 @@ impl Folder {
         fs::read_to_string(self.path().join(name)).unwrap()
     }
 
+    /// Writes the file `kubeconfig` for a cluster, and the namespace `b`.
+    fn kubeconfig(&self, cluster: &Value) {
+        let config = json!({"apiVersion": "v1", "kind": "Config", "current-context": "c",
+            "clusters": [{"name": "c", "cluster": cluster}], "users": [{"name": "c", "user": {}}],
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c", "namespace": "b"}}]});
+        self.write("kubeconfig", config.to_string());
+    }
+
     fn run(&self, arguments: &[&str]) -> Run {
         self.pipe(arguments, "")
     }
@@ -93,7 +102,7 @@ impl Run {
         self
     }
 
-    fn json(&self) -> serde_json::Value {
+    fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:#?}"))
     }
 }
@@ -119,6 +128,6 @@ fn run(command: &mut Command, stdin: &[u8]) -> Run {
 }
 
 /// The value of a YAML text.
-fn yaml(text: &str) -> serde_json::Value {
+fn yaml(text: &str) -> Value {
     serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }

@@ -675,6 +675,8 @@ mod tests {
             let simulation = Simulation::new(seed, replicas, LIFETIMES.settle).run(4);
             prop_assert_eq!(&simulation.faults, &Vec::<String>::new());
             prop_assert!(simulation.authorities >= 5, "{} CAs", simulation.authorities);
+            let most = simulation.secret.iter().map(|(_, state)| state.authorities.len()).max();
+            prop_assert!(most.is_some_and(|it| it < 12), "{most:?} CAs at a time");
             // However many were made in the time of one leaf: of older ones there are the last, and the one before it.
             for (at, state) in &simulation.secret {
                 let is_old = |it: &&Authority| it.made() + LIFETIMES.leaf + SKEW <= *at;

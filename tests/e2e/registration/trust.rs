@@ -16,18 +16,15 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
-use super::{KINDS, PROMISED, certificates, decoded, path, with_rights};
+use super::{KINDS, PROMISED, certificates, decoded, patch_json, path, with_rights};
 use crate::cluster::Cluster;
 use crate::control_plane::ControlPlane;
-use crate::http::Answer;
 use crate::kind::parse;
 use crate::pki::Authority;
 use crate::wait::eventually;
 
 /// Less than the pause before what harms nobody is put right.
 const STAYS: Duration = Duration::from_secs(4);
-
-const JSON_PATCH: &str = "application/json-patch+json";
 
 /// Registration that hears what a test says.
 struct Registrar {
@@ -156,11 +153,10 @@ impl Registrar {
     fn set_bundles(&self, pem: &str) {
         use ::base64::Engine as _;
         let bundle = ::base64::prelude::BASE64_STANDARD.encode(pem);
-        let patch = json!([{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": bundle}]).to_string();
+        let operations = json!([{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": bundle}]);
         for plural in KINDS {
-            // Not by kubectl, which may take seconds to start on a busy machine: the clock runs from the first one on.
-            let answer = self.control_plane.client().send("PATCH", &path(plural), JSON_PATCH, patch.as_bytes());
-            assert!(answer.as_ref().is_ok_and(Answer::is_success), "{answer:?}");
+            let answer = patch_json(&self.control_plane, plural, &operations);
+            assert!(answer.is_success(), "{answer:?}");
         }
     }
 }

@@ -37,10 +37,7 @@ fn what_an_interrupt_leaves_without_an_answer_is_deleted_all_the_same() {
     let server = format!("http://{}", listener.local_addr().unwrap());
     runtime.spawn(async move { axum::serve(listener, router).await });
     let folder = Folder::new(&[]);
-    let config = json!({"apiVersion": "v1", "kind": "Config", "current-context": "c",
-        "clusters": [{"name": "c", "cluster": {"server": server}}], "users": [{"name": "c", "user": {}}],
-        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}]});
-    folder.write("kubeconfig", config.to_string());
+    folder.kubeconfig(&json!({"server": server}));
 
     let mut command = Command::new(binary());
     command.current_dir(folder.path()).args(["verify", "--kubeconfig=kubeconfig"]);

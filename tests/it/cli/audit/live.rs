@@ -78,16 +78,8 @@ impl ApiServer {
         let address = listener.local_addr().unwrap();
         runtime.spawn(async move { axum::serve(listener, router).await });
         let this = Self { folder: Folder::new(&[]), address, asked, _runtime: runtime };
-        this.is_reached(&json!({"server": format!("http://{address}")}));
+        this.folder.kubeconfig(&json!({"server": format!("http://{address}")}));
         this
-    }
-
-    /// Has the kubeconfig say that it is reached so.
-    fn is_reached(&self, cluster: &Value) {
-        let config = json!({"apiVersion": "v1", "kind": "Config", "current-context": "c",
-            "clusters": [{"name": "c", "cluster": cluster}], "users": [{"name": "c", "user": {}}],
-            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c", "namespace": "b"}}]});
-        self.folder.write("kubeconfig", config.to_string());
     }
 
     fn command(&self, arguments: &[&str]) -> Command {

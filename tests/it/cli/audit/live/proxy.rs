@@ -14,7 +14,7 @@ fn widgets(asked: &Asked) -> Option<super::Answer> {
     asked.is(WIDGETS).then(|| page(asked, 20))
 }
 
-/// A proxy on loopback that leads everywhere to `target`; it ends with the test. Gives its URL, and what it was asked to connect to.
+/// A proxy on loopback that leads everywhere to `target`; it ends with the tests. Gives its URL, and what it was asked to connect to.
 fn proxy(target: SocketAddr) -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -51,7 +51,7 @@ fn tunnel(mut client: TcpStream, target: SocketAddr, log: &Mutex<Vec<String>>) {
 fn what_is_elsewhere_is_reached_by_the_proxy_of_the_environment() {
     let server = ApiServer::start(widgets);
     let (url, asked) = proxy(server.address);
-    server.is_reached(&json!({"server": format!("http://{BEHIND}")}));
+    server.folder.kubeconfig(&json!({"server": format!("http://{BEHIND}")}));
     for variable in ["HTTPS_PROXY", "https_proxy"] {
         let run = super::run(server.command(&["-A", "-o", "json"]).env(variable, &url), b"").code(1);
         assert_eq!(invalid(&run), every_fifth(20));
@@ -70,7 +70,7 @@ fn what_is_on_this_machine_is_reached_without_the_proxy_of_the_environment() {
     let server = ApiServer::start(widgets);
     let (url, asked) = proxy(server.address);
     for host in ["127.0.0.1", "localhost"] {
-        server.is_reached(&json!({"server": format!("http://{host}:{}", server.address.port())}));
+        server.folder.kubeconfig(&json!({"server": format!("http://{host}:{}", server.address.port())}));
         let run = super::run(server.command(&["-A", "-o", "json"]).env("HTTPS_PROXY", &url), b"").code(1);
         assert_eq!(invalid(&run), every_fifth(20), "{host}");
         assert_eq!(*asked.lock().unwrap(), [""; 0], "{host}");
@@ -83,7 +83,7 @@ fn the_proxy_of_the_kubeconfig_comes_before_that_of_the_environment() {
     let (url, asked) = proxy(server.address);
     // Wherever the cluster is: this is about this cluster alone.
     for host in [BEHIND.to_owned(), server.address.to_string()] {
-        server.is_reached(&json!({"server": format!("http://{host}"), "proxy-url": url}));
+        server.folder.kubeconfig(&json!({"server": format!("http://{host}"), "proxy-url": url}));
         let mut command = server.command(&["-A", "-o", "json"]);
         let run = super::run(command.env("HTTPS_PROXY", "http://elsewhere.invalid:3128"), b"").code(1);
         assert_eq!(invalid(&run), every_fifth(20), "{host}");
