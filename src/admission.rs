@@ -8,12 +8,14 @@
 //! everything else has an answer.
 
 mod answer;
+mod inspection;
 mod request;
 mod response;
 
 #[cfg(feature = "server")]
 pub(crate) use answer::{Annotations, Answer, Cause, Denial, Warnings};
 
+pub use inspection::InspectionToken;
 pub use request::{Operation, ReviewError};
 pub use response::Review;
 

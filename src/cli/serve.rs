@@ -65,6 +65,8 @@ async fn serve(arguments: ServeArgs, spans: Option<Arc<dyn Spans>>) -> anyhow::R
     // What is to be trusted goes to registration, and what the configurations hold comes back.
     let (trust, trusted) = watch::channel(None);
     let (report, held) = watch::channel(Held::default());
+    // The server asks for the token that is registered by subscribing to this.
+    let inspection = watch::Sender::new(None);
     let supply = Supply::new(&arguments, trust, held);
     let config = arguments.config(supply.source.clone());
     let authority_expiry = metrics.certificate_authority_expiry().clone();
@@ -94,6 +96,7 @@ async fn serve(arguments: ServeArgs, spans: Option<Arc<dyn Spans>>) -> anyhow::R
             catalogs: server.in_force(),
             trust: trusted,
             held: report,
+            inspection,
             ready: Box::new(server.readiness()),
             registered,
             writes,

@@ -22,6 +22,7 @@ mod trouble;
 
 use super::Cluster;
 use super::trust::{Held, ServiceReference, Trust};
+use crate::admission::InspectionToken;
 use crate::catalog::Catalog;
 use crate::telemetry::RegistrationWrites;
 use configurations::Configurations;
@@ -65,6 +66,9 @@ pub struct Signals {
     pub trust: watch::Receiver<Option<Trust>>,
     /// Told what the configurations hold.
     pub held: watch::Sender<Held>,
+    /// The token in the path under which the API server asks for inspections, as it is registered; `None` while there is
+    /// no entry with a well-formed one.
+    pub inspection: watch::Sender<Option<InspectionToken>>,
     /// Whether this replica can be asked now.
     pub ready: Box<dyn Fn() -> bool + Send + Sync>,
     /// 1 while the configurations are as they are to be.

@@ -5,6 +5,7 @@
 
 use super::bundle::Bundle;
 use super::entries::{INJECT, Phase, Wanted, envelope, is_ours};
+use crate::admission::InspectionToken;
 use crate::cluster::ServiceReference;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -44,6 +45,14 @@ impl Stored {
     pub(super) fn ours(&self) -> impl Iterator<Item = (&str, &Value)> {
         let named = self.webhooks().iter().filter_map(|webhook| Some((name_of(webhook)?, webhook)));
         named.filter(|(name, _)| is_ours(name))
+    }
+
+    /// The token in the path of the entries that ask for inspections, if one is well-formed.
+    pub(super) fn inspection_token(&self) -> Option<InspectionToken> {
+        let path = |(_, webhook): (&str, &Value)| {
+            InspectionToken::of_path(webhook.pointer("/clientConfig/service/path")?.as_str()?)
+        };
+        self.ours().find_map(path)
     }
 
     /// What differs from what is wanted, for the log; nothing if it is as it should be.

@@ -69,6 +69,7 @@ impl Registrar {
             catalogs: in_force,
             trust: self.trust.subscribe(),
             held,
+            inspection: watch::Sender::new(None),
             ready: Box::new(move || {
                 looks.fetch_add(1, Ordering::SeqCst);
                 ready.load(Ordering::SeqCst)
