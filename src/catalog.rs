@@ -8,11 +8,27 @@ mod names;
 pub use builder::Builder;
 pub use names::Names;
 
-use crate::declaration::{Fault, Resource};
+use crate::declaration::{Definition, Fault, Resource};
 use crate::union::{Part, Plan};
 use hashbrown::{Equivalent, HashMap};
 use std::fmt;
 use std::sync::Arc;
+
+/// Returns everything that would be wrong with a CRD, given as the JSON text of the whole object, if it were in force alone.
+///
+/// A CRD that can't be read has one fault, an error that says why. The result is sorted and has each fault once.
+pub fn definition_faults(text: &str) -> Vec<Fault> {
+    match Definition::from_json(text) {
+        Ok(definition) => {
+            let mut builder = Builder::new();
+            builder.apply(definition);
+            let Catalog { mut faults, .. } = builder.build();
+            faults.dedup();
+            faults
+        }
+        Err(error) => vec![Fault::unreadable("CustomResourceDefinition", error.to_string())],
+    }
+}
 
 /// A kind at one version. Displays as `group/version, Kind=Kind`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
