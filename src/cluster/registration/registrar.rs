@@ -377,8 +377,7 @@ impl Registrar {
             *known = held;
             is_new
         });
-        let tokens = stored.iter().filter_map(|(_, stored)| stored.as_ref()).filter_map(Stored::inspection_token);
-        let token = tokens.last();
+        let token = stored.iter().filter_map(|(_, stored)| stored.as_ref()).find_map(Stored::inspection_token);
         self.signals.inspection.send_if_modified(|known| {
             let is_new = *known != token;
             *known = token;
