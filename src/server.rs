@@ -33,12 +33,13 @@ pub use certificate::{Announcer, CertificateError, CertificateSource, ClientPoli
 pub use declarations::{Inspector, InspectorError};
 pub use reviews::Reviewer;
 
-use crate::admission::Ratcheting;
+use crate::admission::{InspectionToken, Ratcheting};
 use crate::catalog::Catalog;
 use crate::telemetry::{Metrics, Spans};
 use accept::Acceptor;
 use budget::{Budget, Held};
 use certificate::Certificate;
+use declarations::Inspections;
 use places::Places;
 use readiness::Readiness;
 use reviews::Reviews;
@@ -181,6 +182,7 @@ pub struct Server {
     certificate: Arc<Certificate>,
     announcer: Option<Announcer>,
     reviews: Arc<Reviews>,
+    inspections: Option<Inspections>,
     budget: Arc<Budget>,
     readiness: Readiness,
     in_force: watch::Sender<Option<Arc<Catalog>>>,
@@ -225,6 +227,7 @@ impl Server {
             certificate,
             announcer: None,
             reviews,
+            inspections: None,
             budget,
             readiness,
             in_force: watch::Sender::new(None),
@@ -233,11 +236,12 @@ impl Server {
         })
     }
 
-    /// Has `inspector` judge `UnionDeclaration`s that are to be written. Without one they are all allowed.
+    /// Reviews objects that declare unions at the path of the token; `inspector` judges the `UnionDeclaration`s among
+    /// them. Without a token there is no such path.
     #[must_use]
-    pub fn inspecting_with(self, inspector: Inspector) -> Self {
-        self.reviews.inspect_with(inspector);
-        self
+    pub fn inspecting_with(self, inspector: Inspector, token: watch::Receiver<Option<InspectionToken>>) -> Self {
+        let inspections = Inspections::new(inspector, token, self.metrics.inspections().clone());
+        Self { inspections: Some(inspections), ..self }
     }
 
     /// Has a span of every review told to `spans`.
@@ -280,6 +284,7 @@ impl Server {
             certificate,
             announcer,
             reviews,
+            inspections,
             budget,
             readiness,
             in_force,
@@ -291,6 +296,7 @@ impl Server {
         let (stage, _) = watch::channel(Stage::Serving);
         let webhook_state = Arc::new(routes::Webhook {
             reviews: Arc::clone(&reviews),
+            inspections,
             limits: config.limits,
             timeouts: config.timeouts,
             budget,

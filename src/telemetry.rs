@@ -85,10 +85,14 @@ pub struct Metrics {
     watch_connected: Gauge,
     registered: Gauge,
     registration_writes: RegistrationWrites,
+    inspections: Inspections,
 }
 
 /// Writes of the webhook configurations, by `outcome`: `applied` or `failed`.
 pub type RegistrationWrites = Family<[(&'static str, &'static str); 1], Counter>;
+
+/// Reviews of objects that declare unions, by `kind` and `outcome`.
+pub type Inspections = Family<[(&'static str, &'static str); 2], Counter>;
 
 impl Metrics {
     /// All instruments, at zero.
@@ -141,6 +145,12 @@ impl Metrics {
             drop(registration_writes.get_or_create(&[("outcome", outcome)]));
         }
         registry.register("registration_writes", "Writes of the webhook configurations", registration_writes.clone());
+        let inspections = Inspections::default();
+        registry.register(
+            "inspections",
+            "Reviews of UnionDeclarations and of CRDs that declare unions; `unchecked` were let through, `busy` refused",
+            inspections.clone(),
+        );
         registry.register("build", "The version that runs", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
         Self {
             registry,
@@ -154,6 +164,7 @@ impl Metrics {
             watch_connected,
             registered,
             registration_writes,
+            inspections,
         }
     }
 
@@ -210,6 +221,11 @@ impl Metrics {
     /// Writes of the webhook configurations.
     pub fn registration_writes(&self) -> &RegistrationWrites {
         &self.registration_writes
+    }
+
+    /// Reviews of objects that declare unions.
+    pub fn inspections(&self) -> &Inspections {
+        &self.inspections
     }
 
     /// All of it in the text format of `OpenMetrics`, see [`METRICS_CONTENT_TYPE`].

@@ -81,7 +81,7 @@ async fn serve(arguments: ServeArgs, spans: Option<Arc<dyn Spans>>) -> anyhow::R
         }
     });
     if let Some(cluster) = &cluster {
-        server = server.inspecting_with(inspector(cluster));
+        server = server.inspecting_with(inspector(cluster), inspection.subscribe());
     }
     if let Some(spans) = spans {
         server = server.tracing_to(spans);

@@ -1,154 +1,253 @@
-//! Reviews of `UnionDeclaration`s themselves: whether one would be in force is asked of an [`Inspector`].
+//! Reviews of objects that declare unions: `UnionDeclaration`s, and CRDs that carry the annotation.
 //!
-//! An inspector that fails denies nothing: the condition of the declaration will tell. Nor is a declaration denied that
-//! says what it said before, so that its labels can be changed although its target has changed.
+//! They are answered at a path that ends in a token which only the API server is told, since an answer may cost requests
+//! to the API server and tells what is in the cluster. At every other path such a review is one of a kind without unions.
+//!
+//! A CRD is judged by itself ([`definition_faults`]); a `UnionDeclaration` needs the schema of its target, which an
+//! [`Inspector`] reads. An inspector that fails denies nothing: the condition of the declaration will tell. Nor is an
+//! object denied for a fault that it had before, so that its labels can be changed whatever else has changed.
 
-use crate::admission::{Annotations, Answer, Cause, Denial, Operation, Outcome, Warnings};
-use crate::declaration::{Fault, Severity};
-use crate::telemetry::with_causes;
+mod finding;
+mod request;
+
+use crate::admission::{Annotations, Answer, Cause, Denial, InspectionToken, Operation, Outcome, Warnings};
+use crate::catalog::definition_faults;
+use crate::declaration::{Fault, Severity, Source};
+use crate::telemetry::{Inspections as Counted, with_causes};
+use finding::Finding;
 use futures::future::BoxFuture;
-use serde::Deserialize;
-use serde_json::Value;
-use serde_json::value::RawValue;
-use std::borrow::Cow;
+use request::{Request, Subject, SubjectKind};
 use std::collections::HashSet;
-use std::fmt::Write;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-/// Finds everything wrong with a declaration, given as the JSON text of the whole object.
+pub(in crate::server) use request::RequestError;
+
+/// Finds everything wrong with a `UnionDeclaration`, given as the JSON text of the whole object.
 pub type Inspector = Arc<dyn Fn(String) -> BoxFuture<'static, Result<Vec<Fault>, InspectorError>> + Send + Sync>;
 
 /// Why an inspector has nothing to say.
 pub type InspectorError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The API server waits five seconds for an answer.
+/// Longest wait for an inspector. The API server waits five seconds for an answer.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// What is reviewed here.
-pub(super) const GROUP: &str = "kube-unions.dev";
-pub(super) const KIND: &str = "UnionDeclaration";
+/// Longest wait for a seat.
+const WAIT: Duration = Duration::from_secs(1);
 
-/// The reason of every fault of a declaration, as the API has them (`metav1.CauseType`).
+/// Number of inspections that run at a time.
+const SEATS: usize = 4;
+
+/// The reason of every fault, as the API has them (`metav1.CauseType`).
 const INVALID: &str = "FieldValueInvalid";
 
-/// A review of a declaration.
-pub(super) struct DeclarationReview<'a> {
-    uid: Cow<'a, str>,
-    name: Cow<'a, str>,
-    object: &'a RawValue,
-    /// Its spec is what it was.
-    unchanged: bool,
+/// Answers reviews of objects that declare unions.
+pub(super) struct Inspections {
+    inspector: Inspector,
+    token: watch::Receiver<Option<InspectionToken>>,
+    seats: Arc<Semaphore>,
+    /// Held while a CRD is compiled: compiling takes many times the bytes of the CRD.
+    compiling: Arc<Semaphore>,
+    counted: Counted,
 }
 
-/// What is answered.
+/// The right to inspect one object.
 #[derive(Debug)]
-pub(super) struct Answered {
+pub(super) struct Seat {
+    _seat: OwnedSemaphorePermit,
+}
+
+/// The answer to one review.
+#[derive(Debug)]
+pub(super) struct Inspected {
     pub(super) json: Vec<u8>,
+    pub(super) uid: String,
+    pub(super) operation: Operation,
     pub(super) outcome: Outcome,
+    /// The outcome, and where it says too little, more.
+    label: &'static str,
+    /// Group and kind of the object.
+    pub(super) kind: (&'static str, &'static str),
     /// The paths of a denial.
     pub(super) denied: Vec<String>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Review<'a> {
-    #[serde(borrow)]
-    api_version: Cow<'a, str>,
-    #[serde(borrow)]
-    request: Request<'a>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Request<'a> {
-    #[serde(borrow)]
-    uid: Cow<'a, str>,
-    #[serde(borrow)]
-    kind: Kind<'a>,
-    #[serde(borrow)]
-    operation: Cow<'a, str>,
-    #[serde(default, borrow)]
-    sub_resource: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    object: Option<&'a RawValue>,
-    #[serde(default, borrow)]
-    old_object: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct Kind<'a> {
-    #[serde(borrow)]
-    group: Cow<'a, str>,
-    #[serde(borrow)]
-    kind: Cow<'a, str>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Object {
-    metadata: Metadata,
-    spec: Value,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Metadata {
-    name: String,
-}
-
-impl<'a> DeclarationReview<'a> {
-    /// `None` where the body is anything else; whoever answers those says what is wrong with it.
-    pub(super) fn read(body: &'a [u8]) -> Option<Self> {
-        let text = str::from_utf8(body).ok()?;
-        // Most bodies are settled by this.
-        if !text.contains("\"UnionDeclaration\"") {
-            return None;
-        }
-        let Review { api_version, request } = serde_json::from_str::<Review<'a>>(text).ok()?;
-        let Kind { group, kind } = &request.kind;
-        if (&*api_version, &**group, &**kind) != ("admission.k8s.io/v1", GROUP, KIND)
-            || request.uid.is_empty()
-            || request.sub_resource.is_some_and(|it| !it.is_empty())
-            || ![Operation::Create, Operation::Update].iter().any(|it| it.name() == request.operation)
-        {
-            return None;
-        }
-        let object = request.object?;
-        let read = |object: &RawValue| serde_json::from_str::<Object>(object.get()).ok();
-        let new = read(object)?;
-        let unchanged = request.old_object.and_then(read).is_some_and(|old| old.spec == new.spec);
-        Some(Self { uid: request.uid, name: new.metadata.name.into(), object, unchanged })
+impl Inspections {
+    pub(super) fn new(inspector: Inspector, token: watch::Receiver<Option<InspectionToken>>, counted: Counted) -> Self {
+        let (seats, compiling) = (Arc::new(Semaphore::new(SEATS)), Arc::new(Semaphore::new(1)));
+        Self { inspector, token, seats, compiling, counted }
     }
 
-    /// What is answered.
-    pub(super) async fn answer(&self, inspector: &Inspector) -> Answered {
-        let faults = match tokio::time::timeout(PATIENCE, inspector(self.object.get().to_owned())).await {
-            Ok(Ok(faults)) => faults,
-            Ok(Err(error)) => return self.unchecked(&with_causes(&*error)),
-            Err(_elapsed) => return self.unchecked("the cluster did not answer in time"),
+    /// Whether a path is the one that the API server was told. Takes as long for each wrong one of the same length.
+    pub(super) fn is_at(&self, path: &str) -> bool {
+        self.token.borrow().as_ref().is_some_and(|token| token.is_path(path))
+    }
+
+    /// Waits a moment for a seat. `None`: all are taken.
+    pub(super) async fn seat(&self) -> Option<Seat> {
+        match tokio::time::timeout(WAIT, Arc::clone(&self.seats).acquire_owned()).await {
+            Ok(Ok(seat)) => Some(Seat { _seat: seat }),
+            Ok(Err(_)) | Err(_) => {
+                self.count("other", "busy");
+                None
+            }
+        }
+    }
+
+    /// Answers the review in `body`, and gives the body back.
+    pub(super) async fn answer<B>(&self, body: B, seat: Seat) -> (Result<Inspected, RequestError>, B)
+    where
+        B: AsRef<[u8]> + Send + 'static,
+    {
+        let compiles = match Request::read(body.as_ref()) {
+            Err(error) => return (Err(error), body),
+            Ok(request) => request.subject.is_some_and(|it| it.kind == SubjectKind::Definition && !it.unchanged),
         };
-        let (errors, warnings): (Vec<_>, Vec<_>) =
-            faults.iter().partition(|fault| fault.severity == Severity::Error && !self.unchanged);
-        if errors.is_empty() {
-            self.allow(warnings.into_iter().map(|fault| {
-                let why =
-                    if fault.severity == Severity::Error { "the declaration did not change" } else { "may surprise" };
-                (say(fault), format!("{} ({why})", field(&fault.pointer)))
-            }))
-        } else {
-            self.deny(&errors)
+        let (answer, body) =
+            if compiles { self.definition(body, seat).await } else { self.declaration(body, seat).await };
+        if let Ok(answer) = &answer {
+            self.count(answer.kind.1, answer.label);
+        }
+        (answer, body)
+    }
+
+    /// Answers the review of a CRD.
+    async fn definition<B>(&self, body: B, seat: Seat) -> (Result<Inspected, RequestError>, B)
+    where
+        B: AsRef<[u8]> + Send + 'static,
+    {
+        let Ok(Ok(compiling)) = tokio::time::timeout(PATIENCE, Arc::clone(&self.compiling).acquire_owned()).await
+        else {
+            let answer = Request::read(body.as_ref()).map(|it| Inspected::unchecked(&it, "the webhook checks others"));
+            return (answer, body);
+        };
+        // With all that it holds: the client may be gone long before the CRD is compiled.
+        let compiled = tokio::task::spawn_blocking(move || {
+            let answer = Request::read(body.as_ref()).map(|request| match &request.subject {
+                Some(subject) => Inspected::new(&request, &judge_definition(subject)),
+                None => Inspected::new(&request, &[]),
+            });
+            drop((compiling, seat));
+            (answer, body)
+        });
+        match compiled.await {
+            Ok(answered) => answered,
+            // Compiling is never cut off but while the runtime ends.
+            Err(error) => std::panic::resume_unwind(error.try_into_panic().unwrap_or_else(|error| Box::new(error))),
         }
     }
 
-    fn unchecked(&self, reason: &str) -> Answered {
-        tracing::warn!(reason, declaration = &*self.name, "a declaration could not be checked and was let through");
-        let warning = format!("not checked, its condition will tell whether it is in force: {reason}");
-        self.allow([(warning, "not checked".to_owned())])
+    /// Answers the review of anything that takes no compiling here.
+    async fn declaration<B>(&self, body: B, _seat: Seat) -> (Result<Inspected, RequestError>, B)
+    where
+        B: AsRef<[u8]>,
+    {
+        let answer = match Request::read(body.as_ref()) {
+            Err(error) => Err(error),
+            Ok(request) => Ok(self.inspect(&request).await),
+        };
+        (answer, body)
     }
 
-    /// With warnings, each with what the audit log says of it. The versions of a kind mostly have the same to say.
-    fn allow(&self, said: impl IntoIterator<Item = (String, String)>) -> Answered {
+    async fn inspect(&self, request: &Request<'_>) -> Inspected {
+        let declaration = request.subject.as_ref().filter(|subject| subject.kind == SubjectKind::Declaration);
+        let Some(declaration) = declaration else { return Inspected::new(request, &[]) };
+        match tokio::time::timeout(PATIENCE, (self.inspector)(declaration.object.to_owned())).await {
+            Ok(Ok(faults)) => Inspected::new(request, &judge_declaration(declaration, &faults)),
+            Ok(Err(error)) => Inspected::unchecked(request, &with_causes(&*error)),
+            Err(_elapsed) => Inspected::unchecked(request, "the cluster did not answer in time"),
+        }
+    }
+
+    fn count(&self, kind: &'static str, outcome: &'static str) {
+        self.counted.get_or_create(&[("kind", kind), ("outcome", outcome)]).inc();
+    }
+}
+
+impl fmt::Debug for Inspections {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Inspections").finish_non_exhaustive()
+    }
+}
+
+/// The weight of a fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Weight {
+    /// The object is denied.
+    Denied,
+    /// The object had the fault before.
+    Old,
+    /// The object takes effect, and may surprise.
+    Surprise,
+}
+
+/// Weighs the faults of a declaration.
+fn judge_declaration(subject: &Subject<'_>, faults: &[Fault]) -> Vec<(Finding, Weight)> {
+    let weight = |fault: &Fault| match fault.severity {
+        Severity::Warning => Weight::Surprise,
+        Severity::Error if subject.unchanged => Weight::Old,
+        Severity::Error => Weight::Denied,
+    };
+    faults.iter().map(|fault| (Finding::of_declaration(fault), weight(fault))).collect()
+}
+
+/// Finds the faults of a CRD and weighs them.
+fn judge_definition(subject: &Subject<'_>) -> Vec<(Finding, Weight)> {
+    let severity = |fault: &Fault| match fault.source {
+        // kubectl has written it, and the CRD takes effect without it.
+        Some(Source::LastApplied) => Severity::Warning,
+        _ => fault.severity,
+    };
+    let findings = |text: &str| -> Vec<(Finding, Severity)> {
+        definition_faults(text).iter().map(|fault| (Finding::of_definition(fault), severity(fault))).collect()
+    };
+    let now = findings(subject.object);
+    let is_denied = |severity: Severity| severity == Severity::Error;
+    // Most CRDs have no fault, and then the old one is not compiled.
+    let old = subject.old.filter(|_| now.iter().any(|(_, severity)| is_denied(*severity)));
+    let before: HashSet<Finding> =
+        old.map(findings).unwrap_or_default().into_iter().map(|(finding, _)| finding).collect();
+    let weigh = |(finding, severity): (Finding, Severity)| {
+        let weight = match severity {
+            Severity::Warning => Weight::Surprise,
+            Severity::Error if before.contains(&finding) => Weight::Old,
+            Severity::Error => Weight::Denied,
+        };
+        (finding, weight)
+    };
+    now.into_iter().map(weigh).collect()
+}
+
+impl Inspected {
+    /// Denies for every fault that weighs so much at once; allows with warnings where there is none.
+    fn new(request: &Request<'_>, findings: &[(Finding, Weight)]) -> Self {
+        let denied: Vec<_> = findings.iter().filter(|(_, weight)| *weight == Weight::Denied).collect();
+        if !denied.is_empty() {
+            return Self::denied(request, denied.into_iter().map(|(finding, _)| finding));
+        }
+        let said = findings.iter().map(|(finding, weight)| {
+            let why = match weight {
+                Weight::Old => "the fault is an old one",
+                Weight::Denied | Weight::Surprise => "may surprise",
+            };
+            (finding.warning(), format!("{} ({why})", finding.field))
+        });
+        Self::allowed(request, said)
+    }
+
+    /// Allows, and says that nothing was checked.
+    fn unchecked(request: &Request<'_>, reason: &str) -> Self {
+        let name = request.subject.as_ref().map_or("", |subject| &subject.name);
+        tracing::warn!(reason, name, "an object that declares unions could not be checked and was let through");
+        let warning = format!("not checked, its condition will tell whether it is in force: {reason}");
+        let allowed = Self::allowed(request, [(warning, "not checked".to_owned())]);
+        Self { label: "unchecked", ..allowed }
+    }
+
+    /// Allows with warnings, each with a note for the audit log. The versions of a kind mostly have the same to say.
+    fn allowed(request: &Request<'_>, said: impl IntoIterator<Item = (String, String)>) -> Self {
         let (mut warnings, mut annotations) = (Warnings::default(), Annotations::default());
         let (mut warned, mut noted) = (HashSet::new(), HashSet::new());
         for (warning, note) in said {
@@ -161,76 +260,51 @@ impl<'a> DeclarationReview<'a> {
                 noted.insert(note);
             }
         }
-        let outcome = if warned.is_empty() { Outcome::Allowed } else { Outcome::Warned };
-        Answered { json: self.write(None, &warnings.finish(), &annotations), outcome, denied: Vec::new() }
+        let (outcome, label) =
+            if warned.is_empty() { (Outcome::Allowed, "allowed") } else { (Outcome::Warned, "warned") };
+        let answer = Answer {
+            uid: &request.uid,
+            denial: None,
+            patch: &[],
+            warnings: &warnings.finish(),
+            annotations: &annotations,
+        };
+        Self { json: answer.to_json(), outcome, label, denied: Vec::new(), ..Self::empty(request) }
     }
 
-    fn deny(&self, errors: &[&Fault]) -> Answered {
-        let mut causes: Vec<Cause> = Vec::new();
+    fn denied<'f>(request: &Request<'_>, findings: impl Iterator<Item = &'f Finding>) -> Self {
         let mut annotations = Annotations::default();
-        for fault in errors {
-            let cause = Cause { reason: INVALID, message: cause(fault), field: field(&fault.pointer) };
-            // The versions of a kind mostly have the same to say.
-            if !causes.contains(&cause) {
-                causes.push(cause);
-            }
-        }
+        // The versions of a target mostly have the same fault.
+        let mut told = HashSet::new();
+        let causes: Vec<Cause> = findings
+            .filter(|finding| told.insert(*finding))
+            .map(|finding| Cause { reason: INVALID, message: finding.cause(), field: finding.field.clone() })
+            .collect();
         let mut denied: Vec<String> = causes.iter().map(|cause| cause.field.clone()).collect();
         denied.dedup();
         for field in &denied {
             annotations.denied.push(format_args!("{field}: {INVALID}"));
         }
-        let denial = Denial::new(GROUP, KIND, self.name.to_string(), causes.into_iter());
-        Answered { json: self.write(Some(&denial), &[], &annotations), outcome: Outcome::Denied, denied }
+        let empty = Self::empty(request);
+        let (group, kind) = empty.kind;
+        let name = request.subject.as_ref().map(|subject| subject.name.to_string()).unwrap_or_default();
+        let denial = Denial::new(group, kind, name, causes.into_iter());
+        let answer =
+            Answer { uid: &request.uid, denial: Some(&denial), patch: &[], warnings: &[], annotations: &annotations };
+        Self { json: answer.to_json(), outcome: Outcome::Denied, label: "denied", denied, ..empty }
     }
 
-    fn write(&self, denial: Option<&Denial>, warnings: &[String], annotations: &Annotations) -> Vec<u8> {
-        Answer { uid: &self.uid, denial, patch: &[], warnings, annotations }.to_json()
-    }
-}
-
-/// As the API server words it, with the place in the target that is meant.
-fn cause(fault: &Fault) -> String {
-    if fault.path.is_empty() {
-        format!("Invalid value: {}", fault.message)
-    } else {
-        format!("Invalid value: {:?}: {}", fault.path, fault.message)
-    }
-}
-
-fn say(fault: &Fault) -> String {
-    let field = field(&fault.pointer);
-    let (path, colon) = (&fault.path, if fault.path.is_empty() { "" } else { ": " });
-    format!("{field}: {path}{colon}{}", fault.message)
-}
-
-/// `spec.unions[0]` for `/spec/unions/0`. The pointers of faults have no key that would need quotes.
-fn field(pointer: &str) -> String {
-    let mut field = String::new();
-    for step in pointer.split('/').skip(1) {
-        // Writing to a string can't fail.
-        let _ = if step.bytes().all(|byte| byte.is_ascii_digit()) {
-            write!(field, "[{step}]")
-        } else {
-            write!(field, "{}{step}", if field.is_empty() { "" } else { "." })
-        };
-    }
-    field
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pointers_become_paths() {
-        for (pointer, path) in [
-            ("/spec/unions/12", "spec.unions[12]"),
-            ("/spec/target/kind", "spec.target.kind"),
-            ("/spec", "spec"),
-            ("", ""),
-        ] {
-            assert_eq!(field(pointer), path);
+    /// An answer without its text.
+    fn empty(request: &Request<'_>) -> Self {
+        let kind = request.subject.as_ref().map_or(("other", "other"), |it| (it.kind.group(), it.kind.name()));
+        Self {
+            json: Vec::new(),
+            uid: request.uid.to_string(),
+            operation: request.operation,
+            outcome: Outcome::Allowed,
+            label: "allowed",
+            kind,
+            denied: Vec::new(),
         }
     }
 }

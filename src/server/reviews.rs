@@ -4,7 +4,7 @@
 //! swapped whole when a catalog is published.
 
 use super::counters::{self, Counters, Durations, KindCounters};
-use super::declarations::{self, DeclarationReview, Inspector};
+use super::declarations::Inspected;
 use crate::admission::{self, Operation, Outcome, Phase, Ratcheting, Review, ReviewError};
 use crate::catalog::Catalog;
 use crate::declaration::{Fault, Severity};
@@ -31,8 +31,6 @@ const LOGGED_PATHS: usize = 4096;
 pub(super) struct Reviews {
     published: Arc<ArcSwapOption<Published>>,
     reviewer: Reviewer,
-    /// Set where there is something to ask.
-    inspector: OnceLock<Inspector>,
     /// Set where somebody wants to know.
     spans: OnceLock<Arc<dyn Spans>>,
     ratcheting: Ratcheting,
@@ -53,7 +51,6 @@ impl Reviews {
         Self {
             published,
             reviewer,
-            inspector: OnceLock::new(),
             spans: OnceLock::new(),
             ratcheting,
             other,
@@ -66,11 +63,6 @@ impl Reviews {
     /// The default [`Reviewer`].
     pub(super) fn reviewer() -> Reviewer {
         Arc::new(admission::review)
-    }
-
-    /// Has declarations judged by `inspector`; the first counts.
-    pub(super) fn inspect_with(&self, inspector: Inspector) {
-        self.inspector.get_or_init(|| inspector);
     }
 
     /// Has reviews traced; the first counts.
@@ -103,7 +95,7 @@ impl Reviews {
         phase: Phase,
         body: &[u8],
         begin: Option<Begin>,
-    ) -> Option<Result<Answered, ReviewError>> {
+    ) -> Option<Result<Vec<u8>, ReviewError>> {
         let published = self.published.load();
         let published = published.as_ref()?;
         let _in_flight = InFlight::enter(&self.in_flight);
@@ -111,15 +103,11 @@ impl Reviews {
         let answer = (self.reviewer)(&published.catalog, phase, self.ratcheting, body);
         let answer = match answer {
             Ok(review) => {
-                if phase == Phase::Validate && review.ordinal().is_none() && self.inspector.get().is_some() {
-                    Ok(Answered::Unknown(Box::new(review), begin))
-                } else {
-                    let json = review.to_json();
-                    let kind = review.ordinal().and_then(|ordinal| published.kinds.get(ordinal)).unwrap_or(&self.other);
-                    self.count(kind, phase, &review);
-                    self.trace(begin, kind.labels(), phase, Some((&review).into()));
-                    Ok(Answered::Whole(json))
-                }
+                let json = review.to_json();
+                let kind = review.ordinal().and_then(|ordinal| published.kinds.get(ordinal)).unwrap_or(&self.other);
+                self.count(kind, phase, &review);
+                self.trace(begin, kind.labels(), phase, Some((&review).into()));
+                Ok(json)
             }
             Err(error) => {
                 self.other.count_unreadable(phase);
@@ -131,27 +119,33 @@ impl Reviews {
         Some(answer)
     }
 
-    /// The admission review that answers `body`, of a kind that the catalog does not know: if it is a declaration, what the
-    /// inspector says, else what the catalog's `review` says. So that kinds with unions never pay for the question.
-    pub(super) async fn answer_unknown(&self, body: &[u8], review: &Review, begin: Option<Begin>) -> Vec<u8> {
+    /// Runs an inspection as a review in flight, and counts, logs and traces its outcome.
+    pub(super) async fn inspect<B, E>(
+        &self,
+        begin: Option<Begin>,
+        inspection: impl Future<Output = (Result<Inspected, E>, B)>,
+    ) -> (Result<Inspected, E>, B) {
         let phase = Phase::Validate;
-        let Some((inspector, declaration)) = self.inspector.get().zip(DeclarationReview::read(body)) else {
-            self.count(&self.other, phase, review);
-            self.trace(begin, self.other.labels(), phase, Some(review.into()));
-            return review.to_json();
-        };
         let _in_flight = InFlight::enter(&self.in_flight);
         let start = Instant::now();
-        let answer = declaration.answer(inspector).await;
-        let (uid, operation, outcome) = (review.uid(), review.operation(), answer.outcome);
-        let labels = (declarations::GROUP, declarations::KIND);
-        if outcome == Outcome::Denied {
-            log_denial(uid, labels, operation, &answer.denied);
+        let (answer, body) = inspection.await;
+        match &answer {
+            Ok(inspected) => {
+                let Inspected { uid, operation, outcome, kind, denied, .. } = inspected;
+                let (operation, outcome) = (*operation, *outcome);
+                if outcome == Outcome::Denied {
+                    log_denial(uid, *kind, operation, denied);
+                }
+                self.other.count(operation, phase, outcome);
+                self.trace(begin, *kind, phase, Some(Traced { uid, operation, outcome }));
+            }
+            Err(_) => {
+                self.other.count_unreadable(phase);
+                self.trace(begin, self.other.labels(), phase, None);
+            }
         }
-        self.other.count(operation, phase, outcome);
         self.durations.observe(phase, start.elapsed());
-        self.trace(begin, labels, phase, Some(Traced { uid, operation, outcome }));
-        answer.json
+        (answer, body)
     }
 
     fn count(&self, kind: &KindCounters, phase: Phase, review: &Review) {
@@ -191,14 +185,6 @@ impl fmt::Debug for Reviews {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Reviews").field("ratcheting", &self.ratcheting).finish_non_exhaustive()
     }
-}
-
-/// What came of a body.
-pub(super) enum Answered {
-    /// The admission review to send back.
-    Whole(Vec<u8>),
-    /// One of a kind that the catalog does not know: it may be a declaration, to be asked about elsewhere. Not counted.
-    Unknown(Box<Review>, Option<Begin>),
 }
 
 /// What a trace says of a review, beside its labels.

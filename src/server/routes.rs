@@ -1,11 +1,12 @@
 //! What is answered where: from an HTTP request to a review's answer, or to a refusal.
 
 use super::budget::{Budget, Reserved};
+use super::declarations::Inspections;
 use super::readiness::Readiness;
-use super::reviews::{Answered, Reviews};
+use super::reviews::Reviews;
 use super::status::Refusal;
 use super::{Limits, Timeouts};
-use crate::admission::Phase;
+use crate::admission::{InspectionToken, Phase};
 use crate::telemetry::{METRICS_CONTENT_TYPE, Metrics, with_causes};
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -15,7 +16,7 @@ use futures::FutureExt;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Body as _;
 use hyper::header::{CONTENT_TYPE, EXPECT, HeaderValue};
-use hyper::{Request, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -31,6 +32,8 @@ const DISCARDED: usize = 32 * 1024 * 1024;
 #[derive(Debug)]
 pub(super) struct Webhook {
     pub(super) reviews: Arc<Reviews>,
+    /// `None`: nothing is inspected.
+    pub(super) inspections: Option<Inspections>,
     pub(super) limits: Limits,
     pub(super) timeouts: Timeouts,
     pub(super) budget: Arc<Budget>,
@@ -42,6 +45,7 @@ pub(super) fn webhook(state: Arc<Webhook>) -> Router {
     Router::new()
         .route("/mutate", post(|state, request| review(state, Phase::Mutate, request)))
         .route("/validate", post(|state, request| review(state, Phase::Validate, request)))
+        .route(&format!("{}{{token}}", InspectionToken::PREFIX), any(inspection))
         .method_not_allowed_fallback(|state: State<Arc<Webhook>>, request| async move {
             state.refuse(request, Refusal::MethodNotAllowed("POST")).await
         })
@@ -86,32 +90,37 @@ pub(super) fn ops(readiness: Readiness, metrics: Arc<Metrics>) -> Router {
 }
 
 async fn review(State(webhook): State<Arc<Webhook>>, phase: Phase, request: Request<Body>) -> Response<Body> {
-    match AssertUnwindSafe(webhook.try_review(phase, request)).catch_unwind().await {
-        Ok(Ok(json)) => text(StatusCode::OK, "application/json", Bytes::from_owner(json)),
-        Ok(Err(refusal)) => refusal.into_response(),
-        Err(_panic) => {
-            webhook.metrics.panics().inc();
-            Refusal::Internal.into_response()
+    webhook.respond(webhook.try_review(phase, request)).await
+}
+
+/// Without the token this path is one where nothing is, whatever is asked.
+async fn inspection(State(webhook): State<Arc<Webhook>>, request: Request<Body>) -> Response<Body> {
+    match webhook.inspections.as_ref().filter(|inspections| inspections.is_at(request.uri().path())) {
+        Some(inspections) if request.method() == Method::POST => {
+            webhook.respond(webhook.try_inspection(inspections, request)).await
         }
+        Some(_) => webhook.refuse(request, Refusal::MethodNotAllowed("POST")).await,
+        None => webhook.refuse(request, Refusal::NotFound).await,
     }
 }
 
 impl Webhook {
+    /// The response that carries an answer. A panic is answered, too.
+    async fn respond(&self, answer: impl Future<Output = Result<Reserved, Refusal>>) -> Response<Body> {
+        match AssertUnwindSafe(answer).catch_unwind().await {
+            Ok(Ok(json)) => text(StatusCode::OK, "application/json", Bytes::from_owner(json)),
+            Ok(Err(refusal)) => refusal.into_response(),
+            Err(_panic) => {
+                self.metrics.panics().inc();
+                Refusal::Internal.into_response()
+            }
+        }
+    }
+
     /// The review that answers `request`. It holds its part of the budget until it is sent.
     async fn try_review(&self, phase: Phase, request: Request<Body>) -> Result<Reserved, Refusal> {
-        let limit = self.limits.body;
-        let deadline = Instant::now() + self.timeouts.body;
         let begin = self.reviews.begin(request.headers());
-        if !is_json(&request) {
-            return Err(self.unread(request, deadline, Refusal::MediaType).await);
-        }
-        let announced = request.body().size_hint();
-        if usize::try_from(announced.lower()).is_ok_and(|lower| lower > limit) {
-            return Err(self.unread(request, deadline, Refusal::TooLarge(limit)).await);
-        }
-        // Of a body whose length is not told, the most is assumed.
-        let announced = announced.exact().and_then(|it| usize::try_from(it).ok()).unwrap_or(limit);
-        let body = self.read(request.into_body(), announced, deadline).await?;
+        let body = self.body(request).await?;
         let (answer, body) = if body.len() < INLINE {
             (self.reviews.answer(phase, body.as_ref(), begin), body)
         } else {
@@ -126,14 +135,41 @@ impl Webhook {
             }
         };
         let json = match answer {
-            Some(Ok(Answered::Unknown(review, begin))) => {
-                self.reviews.answer_unknown(body.as_ref(), &review, begin).await
-            }
-            Some(Ok(Answered::Whole(json))) => json,
+            Some(Ok(json)) => json,
             Some(Err(error)) => return Err(Refusal::BadRequest(with_causes(&error))),
             None => return Err(Refusal::NotReady),
         };
         body.replace(json).map_err(|_| Refusal::Budget)
+    }
+
+    /// The review of an object that declares unions. It holds its part of the budget likewise.
+    async fn try_inspection(&self, inspections: &Inspections, request: Request<Body>) -> Result<Reserved, Refusal> {
+        let begin = self.reviews.begin(request.headers());
+        let body = self.body(request).await?;
+        if !self.reviews.has_catalog() {
+            return Err(Refusal::NotReady);
+        }
+        let seat = inspections.seat().await.ok_or(Refusal::Inspections)?;
+        match self.reviews.inspect(begin, inspections.answer(body, seat)).await {
+            (Ok(inspected), body) => body.replace(inspected.json).map_err(|_| Refusal::Budget),
+            (Err(error), _) => Err(Refusal::BadRequest(with_causes(&error))),
+        }
+    }
+
+    /// The whole body of a request, once it is known to be of a kind that is answered.
+    async fn body(&self, request: Request<Body>) -> Result<Reserved, Refusal> {
+        let limit = self.limits.body;
+        let deadline = Instant::now() + self.timeouts.body;
+        if !is_json(&request) {
+            return Err(self.unread(request, deadline, Refusal::MediaType).await);
+        }
+        let announced = request.body().size_hint();
+        if usize::try_from(announced.lower()).is_ok_and(|lower| lower > limit) {
+            return Err(self.unread(request, deadline, Refusal::TooLarge(limit)).await);
+        }
+        // Of a body whose length is not told, the most is assumed.
+        let announced = announced.exact().and_then(|it| usize::try_from(it).ok()).unwrap_or(limit);
+        self.read(request.into_body(), announced, deadline).await
     }
 
     /// All of `body`, as long as the budget has room for what arrives of it.

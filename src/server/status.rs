@@ -23,6 +23,8 @@ pub(super) enum Refusal {
     MediaType,
     #[error("too many bytes are being read for other requests; try again")]
     Budget,
+    #[error("too many objects that declare unions are being checked; try again")]
+    Inspections,
     #[error("a fault of this webhook, not of the request; its log says where")]
     Internal,
     #[error("the first list of definitions is not complete; try again")]
@@ -40,7 +42,7 @@ impl Refusal {
             Self::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::MediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::Budget => StatusCode::TOO_MANY_REQUESTS,
+            Self::Budget | Self::Inspections => StatusCode::TOO_MANY_REQUESTS,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
             Self::NotReady | Self::Connections => StatusCode::SERVICE_UNAVAILABLE,
         }
@@ -55,7 +57,7 @@ impl Refusal {
             Self::BodyTimeout => "Timeout",
             Self::TooLarge(_) => "RequestEntityTooLarge",
             Self::MediaType => "UnsupportedMediaType",
-            Self::Budget => "TooManyRequests",
+            Self::Budget | Self::Inspections => "TooManyRequests",
             Self::Internal => "InternalError",
             Self::NotReady | Self::Connections => "ServiceUnavailable",
         }
@@ -63,7 +65,7 @@ impl Refusal {
 
     /// Whether the same request may succeed a moment later. The API server tries again only where it is told to.
     fn is_passing(&self) -> bool {
-        matches!(self, Self::Budget | Self::NotReady | Self::Connections)
+        matches!(self, Self::Budget | Self::Inspections | Self::NotReady | Self::Connections)
     }
 
     /// The answer to send.

@@ -1,11 +1,13 @@
 //! Reviews of declarations themselves, judged by a stand-in for the cluster.
 
-use super::wire::{Request, Running};
+use super::wire::{Answer, Request, Running, token, until};
+use kube_unions::admission::InspectionToken;
 use kube_unions::declaration::{Declaration, Fault, Severity};
 use kube_unions::server::Inspector;
 use serde_json::{Value, json};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use tokio::sync::watch;
 
 /// Finds these in every declaration, besides what is wrong with its spec, and counts how often it was asked.
 fn finding(found: Vec<Fault>) -> (Inspector, Arc<AtomicUsize>) {
@@ -49,6 +51,11 @@ fn review(operation: &str, object: &Value, old: &Value) -> Value {
     }})
 }
 
+/// The answer at the path that only the API server knows.
+async fn inspect(server: &Running, review: &Value) -> Value {
+    ask(server, &token().path(), review).await
+}
+
 async fn ask(server: &Running, path: &str, review: &Value) -> Value {
     let answer = server.send(&Request::post(path, review.to_string())).await;
     assert_eq!(answer.code, 200, "{answer:?}");
@@ -67,7 +74,7 @@ async fn a_declaration_that_could_not_be_in_force_is_denied_in_the_words_of_the_
         fault(Severity::Warning, "v1", "/spec/unions/0", "spec.strategy", "may surprise"),
     ]);
     let server = Running::inspecting(inspector).await;
-    let response = ask(&server, "/validate", &review("CREATE", &object("spec["), &Value::Null)).await;
+    let response = inspect(&server, &review("CREATE", &object("spec["), &Value::Null)).await;
     assert_eq!(response["allowed"], false);
     assert!(response.get("patch").is_none());
     let status = &response["status"];
@@ -96,7 +103,7 @@ async fn what_may_surprise_is_a_warning_and_so_is_an_old_fault() {
         fault(Severity::Warning, "v1", "/spec/target", "", &"é".repeat(400)),
     ]);
     let server = Running::inspecting(inspector).await;
-    let response = ask(&server, "/validate", &review("CREATE", &object("spec"), &Value::Null)).await;
+    let response = inspect(&server, &review("CREATE", &object("spec"), &Value::Null)).await;
     assert_eq!(response["allowed"], true);
     assert_eq!(response["warnings"][0], "spec.unions[0]: spec.strategy: may surprise");
     assert!(response["warnings"][1].as_str().is_some_and(|it| it.len() <= 256 && it.ends_with('…')));
@@ -106,11 +113,11 @@ async fn what_may_surprise_is_a_warning_and_so_is_an_old_fault() {
 
     let (old, mut new) = (object("spec["), object("spec["));
     new["metadata"]["labels"] = json!({"a": "b"});
-    let response = ask(&server, "/validate", &review("UPDATE", &new, &old)).await;
+    let response = inspect(&server, &review("UPDATE", &new, &old)).await;
     assert_eq!(response["allowed"], true, "{response}");
     assert!(response["warnings"][0].as_str().unwrap().contains("is not a path"), "{response}");
     new["spec"]["target"]["group"] = "batch".into();
-    let response = ask(&server, "/validate", &review("UPDATE", &new, &old)).await;
+    let response = inspect(&server, &review("UPDATE", &new, &old)).await;
     assert_eq!(response["allowed"], false, "{response}");
 }
 
@@ -118,7 +125,7 @@ async fn what_may_surprise_is_a_warning_and_so_is_an_old_fault() {
 async fn an_inspector_that_fails_denies_nothing() {
     let inspector: Inspector = Arc::new(|_| Box::pin(async { Err("the cluster is away".into()) }));
     let server = Running::inspecting(inspector).await;
-    let response = ask(&server, "/validate", &review("CREATE", &object("spec"), &Value::Null)).await;
+    let response = inspect(&server, &review("CREATE", &object("spec"), &Value::Null)).await;
     assert_eq!(response["allowed"], true);
     let warning = "not checked, its condition will tell whether it is in force: the cluster is away";
     assert_eq!(response["warnings"], json!([warning]));
@@ -129,7 +136,7 @@ async fn an_inspector_that_fails_denies_nothing() {
 async fn an_inspector_that_does_not_answer_in_time_denies_nothing() {
     let inspector: Inspector = Arc::new(|_| Box::pin(std::future::pending()));
     let server = Running::inspecting(inspector).await;
-    let response = ask(&server, "/validate", &review("CREATE", &object("spec"), &Value::Null)).await;
+    let response = inspect(&server, &review("CREATE", &object("spec"), &Value::Null)).await;
     assert_eq!(response["allowed"], true);
     assert!(response["warnings"][0].as_str().unwrap().contains("did not answer in time"), "{response}");
 }
@@ -142,16 +149,181 @@ async fn only_reviews_of_declarations_are_inspected() {
     elsewhere["request"]["kind"]["group"] = "example.com".into();
     let mut status = review("UPDATE", &object("spec"), &object("spec"));
     status["request"]["subResource"] = "status".into();
+    let path = &*token().path();
     let rows = [
         ("/mutate", review("CREATE", &object("spec"), &Value::Null)),
-        ("/validate", review("DELETE", &Value::Null, &object("spec"))),
-        ("/validate", elsewhere),
-        ("/validate", status),
+        ("/validate", review("CREATE", &object("spec"), &Value::Null)),
+        (path, review("DELETE", &Value::Null, &object("spec"))),
+        (path, elsewhere),
+        (path, status),
     ];
     for (path, review) in rows {
         assert_eq!(ask(&server, path, &review).await["allowed"], true, "{review}");
     }
     assert_eq!(asked.load(Ordering::Relaxed), 0);
-    ask(&server, "/validate", &review("UPDATE", &object("spec"), &object("spec.x"))).await;
+    inspect(&server, &review("UPDATE", &object("spec"), &object("spec.x"))).await;
     assert_eq!(asked.load(Ordering::Relaxed), 1);
+}
+
+/// Everything of an answer that a client can see.
+fn seen(answer: &Answer) -> (u16, &str, Vec<(&str, &str)>) {
+    let headers = answer.headers.iter().map(|(name, value)| (&**name, &**value)).filter(|(name, _)| *name != "date");
+    (answer.code, &answer.body, headers.collect())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_forged_review_of_a_declaration_asks_nobody_and_tells_nothing() {
+    let (inspector, asked) = finding(vec![fault(Severity::Error, "v1", "/spec/unions/0", "spec", "no such place")]);
+    let server = Running::inspecting(inspector).await;
+    let mut answers = Vec::new();
+    // One that names a place that is there, one that can't be read, one of a kind that nobody knows.
+    for (path, kind) in [("spec.strategy", "Deployment"), ("spec[", "Deployment"), ("spec.strategy", "Nothing")] {
+        let mut object = object(path);
+        object["spec"]["target"]["kind"] = kind.into();
+        let request = Request::post("/validate", review("CREATE", &object, &Value::Null).to_string());
+        answers.push(server.send(&request).await);
+    }
+    for answer in &answers {
+        assert_eq!(answer.json()["response"], json!({"uid": "u-1", "allowed": true}));
+        assert_eq!(seen(answer), seen(&answers[0]));
+    }
+    assert_eq!(asked.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_token_is_answered_as_any_path_is_at_which_nothing_is() {
+    let (inspector, asked) = finding(Vec::new());
+    let server = Running::inspecting(inspector).await;
+    let body = review("CREATE", &object("spec"), &Value::Null).to_string();
+    let elsewhere = server.send(&Request::post("/nothing", &*body)).await;
+    assert_eq!(elsewhere.code, 404);
+    let right = token().path();
+    let wrong = InspectionToken::from_random(*b"that of another.").path();
+    for path in [
+        &wrong,
+        &right[..right.len() - 1],
+        &format!("{right}0"),
+        &format!("{right}/"),
+        &right.to_uppercase(),
+        InspectionToken::PREFIX,
+        "/validate/inspect",
+    ] {
+        let answer = server.send(&Request::post(path, &*body)).await;
+        assert_eq!(seen(&answer), seen(&elsewhere), "{path}");
+        let answer = server.send(&Request::get(path)).await;
+        assert_eq!(answer.code, 404, "{path}: not even which methods are allowed there is told");
+    }
+    assert_eq!(server.send(&Request::get(&right)).await.code, 405);
+    assert_eq!(asked.load(Ordering::Relaxed), 0);
+    // With a query, as the API server sends its timeout.
+    assert_eq!(server.send(&Request::post(&format!("{right}?timeout=5s"), &*body)).await.code, 200);
+    assert_eq!(asked.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn there_is_no_path_while_there_is_no_token_and_the_token_may_change() {
+    let (inspector, asked) = finding(Vec::new());
+    let tokens = watch::Sender::new(None);
+    let server = Running::inspecting_at(tokens.subscribe(), inspector).await;
+    let body = review("CREATE", &object("spec"), &Value::Null).to_string();
+    let another = InspectionToken::from_random(*b"that of another.");
+    let codes = async || {
+        let [one, other] = [token(), another.clone()].map(|token| Request::post(&token.path(), &*body));
+        (server.send(&one).await.code, server.send(&other).await.code)
+    };
+    assert_eq!(codes().await, (404, 404));
+    tokens.send_replace(Some(token()));
+    assert_eq!(codes().await, (200, 404));
+    tokens.send_replace(Some(another.clone()));
+    assert_eq!(codes().await, (404, 200));
+    assert_eq!(asked.load(Ordering::Relaxed), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_asked_at_the_path_of_the_token_is_a_review_or_a_bad_request() {
+    let (inspector, asked) = finding(Vec::new());
+    let server = Running::inspecting(inspector).await;
+    let whole = review("CREATE", &object("spec"), &Value::Null);
+    let without = |field: &str| {
+        let mut review = whole.clone();
+        review["request"].as_object_mut().unwrap().remove(field);
+        review.to_string()
+    };
+    let mut beta = whole.clone();
+    beta["apiVersion"] = "admission.k8s.io/v1beta1".into();
+    let mut unheard = whole.clone();
+    unheard["request"]["operation"] = "é".repeat(1000).into();
+    for (body, words) in [
+        (String::new(), "EOF"),
+        ("[]".to_owned(), "expected an AdmissionReview"),
+        (whole.to_string()[..100].to_owned(), "EOF"),
+        (without("uid"), "missing field `uid`"),
+        (without("kind"), "missing field `kind`"),
+        (without("operation"), "missing field `operation`"),
+        (beta.to_string(), "admission.k8s.io/v1 only"),
+        (unheard.to_string(), "it must be CREATE, UPDATE, DELETE or CONNECT"),
+    ] {
+        let answer = server.send(&Request::post(&token().path(), &*body)).await;
+        assert_eq!(answer.code, 400, "{body}: {answer:?}");
+        let message = answer.json()["message"].as_str().unwrap().to_owned();
+        assert!(message.contains(words) && message.len() < 600, "{message}");
+    }
+    assert_eq!(inspect(&server, &serde_json::from_str(&without("object")).unwrap()).await["allowed"], true);
+    assert_eq!(asked.load(Ordering::Relaxed), 0);
+}
+
+/// Counts what runs, and the most that ran at a time, for as long as it lives.
+struct Runs(Arc<Mutex<(usize, usize)>>);
+
+impl Runs {
+    fn begin(counts: &Arc<Mutex<(usize, usize)>>) -> Self {
+        let mut guard = counts.lock().unwrap();
+        guard.0 += 1;
+        guard.1 = guard.1.max(guard.0);
+        Self(Arc::clone(counts))
+    }
+}
+
+impl Drop for Runs {
+    fn drop(&mut self) {
+        self.0.lock().unwrap().0 -= 1;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_inspections_than_there_are_seats_are_told_to_come_again() {
+    let counts = Arc::<Mutex<(usize, usize)>>::default();
+    let counted = Arc::clone(&counts);
+    let inspector: Inspector = Arc::new(move |_| {
+        let runs = Runs::begin(&counted);
+        Box::pin(async move {
+            let _runs = runs;
+            std::future::pending().await
+        })
+    });
+    let server = Arc::new(Running::inspecting(inspector).await);
+    let request = || Request::post(&token().path(), review("CREATE", &object("spec"), &Value::Null).to_string());
+    // Reviews of objects go on meanwhile.
+    let honest = Request::post("/validate", super::wire::review("u-2"));
+    let refused = AtomicUsize::new(0);
+    until(async || {
+        let all = (0..12).map(|_| async { server.send(&request()).await });
+        let (answers, honest) = futures::join!(futures::future::join_all(all), server.send(&honest));
+        assert_eq!(honest.code, 200);
+        for answer in answers.iter().filter(|answer| answer.code != 200) {
+            assert_eq!((answer.code, answer.header("retry-after")), (429, Some("1")), "{answer:?}");
+            assert_eq!(answer.json()["reason"], "TooManyRequests");
+            refused.fetch_add(1, Ordering::Relaxed);
+        }
+        refused.load(Ordering::Relaxed) > 0
+    })
+    .await;
+    let (running, most) = *counts.lock().unwrap();
+    assert_eq!(
+        (running, most),
+        (0, 4),
+        "of what was given up nothing goes on, and no more than the seats ran at a time"
+    );
+    let metric = server.metric("kube_unions_inspections_total{kind=\"other\",outcome=\"busy\"}").await;
+    assert_eq!(metric.map(|it| it.to_string()), Some(refused.load(Ordering::Relaxed).to_string()));
 }

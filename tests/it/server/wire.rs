@@ -1,6 +1,6 @@
 //! A server in this process, and a client that sends exactly the bytes it is told to.
 
-use kube_unions::admission;
+use kube_unions::admission::{self, InspectionToken};
 use kube_unions::catalog::Catalog;
 use kube_unions::server::{Addresses, CertificateSource, Config, Inspector, Reviewer, Server};
 use kube_unions::telemetry::Metrics;
@@ -47,9 +47,13 @@ impl Running {
         running
     }
 
-    /// With an empty catalog in force, and somebody to judge declarations.
+    /// With an empty catalog in force, and somebody to judge declarations at the path of [`token`].
     pub(crate) async fn inspecting(inspector: Inspector) -> Self {
-        let running = Self::new(|_| {}, Arc::new(admission::review), |it| it.inspecting_with(inspector)).await;
+        Self::inspecting_at(watch::Sender::new(Some(token())).subscribe(), inspector).await
+    }
+
+    pub(crate) async fn inspecting_at(token: watch::Receiver<Option<InspectionToken>>, inspector: Inspector) -> Self {
+        let running = Self::new(|_| {}, Arc::new(admission::review), |it| it.inspecting_with(inspector, token)).await;
         running.catalogs.send_replace(Some(Arc::default()));
         running.until_ready().await;
         running
@@ -113,6 +117,11 @@ impl Running {
     pub(crate) async fn ended(self) {
         tokio::time::timeout(SOON, self.end).await.expect("the server ends").unwrap();
     }
+}
+
+/// The token that [`Running::inspecting`] expects.
+pub(crate) fn token() -> InspectionToken {
+    InspectionToken::from_random(*b"that of a server")
 }
 
 /// An address on loopback where connections are refused, and nobody else comes to listen.
@@ -214,7 +223,7 @@ impl Request {
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) code: u16,
-    headers: Vec<(String, String)>,
+    pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: String,
 }
 
