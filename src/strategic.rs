@@ -4,7 +4,8 @@
 //! [`Patcher`] that knows how the fields of one kind merge: from the schema of its CRD, with the unions that were declared for
 //! it, or from an OpenAPI document. What flows through: documents are read into trees that keep every number as it was written
 //! (`value`, `read`, `write`), walked level by level with the levels on the heap (`apply`, `diff`, `compose`), and lists are
-//! matched by an index of their keys (`keys`, `keyed`). Nothing recurses, and everything takes time in proportion to its input.
+//! matched by an index of their keys (`keys`, `keyed`). Nothing recurses. Time and memory are in proportion to the input, with one
+//! exception: where several items of a patch have the same keys, a list inside of them is put in order once for each of them.
 //!
 //! What the format means is what Go's `k8s.io/apimachinery/pkg/util/strategicpatch` makes of it, but for the rules of
 //! [`Difference`]; beyond it, lists may be keyed by several fields (`$patchMergeKey`).
@@ -86,6 +87,7 @@ mod keyed;
 mod keys;
 mod list;
 mod meta;
+mod object;
 mod read;
 mod settle;
 mod three_way;

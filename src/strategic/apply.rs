@@ -1,27 +1,33 @@
 //! Applies a patch to an object.
 //!
-//! One level at a time: a level says at once what becomes of each of its fields or items, but for those that merge, which are
-//! levels of their own. The levels that are open stand on the heap.
+//! One level at a time: a level decides at once what becomes of each of its fields or items, but for those that merge, which are
+//! levels of their own. Open levels are kept on the heap. Several patches of one object are merged in one pass (`object`).
 
 use super::Context;
 use super::compose;
-use super::directive::{Directive, Whole, known, list, retained, whole};
+use super::directive::{Directive, known, list};
 use super::error::{Fault, PatchError, Side};
 use super::list::{self, ListPatch};
 use super::meta::{Field, NodeId, Strategy};
+use super::object;
 use super::settle::{Mode, settle, wrong_target};
-use super::value::{Entry, Fields, Value};
+use super::value::{Entry, Value};
 use crate::field_path::Segment;
 use hashbrown::HashMap;
 
 /// What is left to do for one field or item.
 #[derive(Debug)]
 pub(super) struct Pending<'a> {
-    /// Where the result goes.
+    /// Where the result goes; past the end ([`Self::NOWHERE`]) if only its faults count.
     pub(super) slot: usize,
     pub(super) step: Step<'a>,
     pub(super) live: Value<'a>,
     pub(super) work: Work<'a>,
+}
+
+impl Pending<'_> {
+    /// The slot of a result that a later patch of the same object replaced.
+    pub(super) const NOWHERE: usize = usize::MAX;
 }
 
 /// The step to a level.
@@ -34,9 +40,10 @@ pub(super) enum Step<'a> {
 /// How a field or an item merges.
 #[derive(Debug)]
 pub(super) enum Work<'a> {
-    /// Objects of this type, with patches to be merged one after the other, the last one first.
+    /// Objects of this type, with the patches to merge, in order.
     Map(NodeId, Vec<Value<'a>>),
-    List(&'a Field, ListPatch<'a>),
+    /// Lists, with the patches to merge one after the other, the first one last.
+    List(&'a Field, Vec<ListPatch<'a>>),
     /// A level that was opened with the one around it.
     Ready(Option<Box<Opened<'a>>>),
 }
@@ -80,8 +87,7 @@ pub(super) fn run<'a>(
     node: NodeId,
 ) -> Result<Value<'a>, Fault> {
     let mut open: Vec<Level<'a>> = Vec::new();
-    let open_map = if context.joins { compose::open } else { open_map };
-    let mut done = match open_map(context, live, patch, node)? {
+    let mut done = match open_map(context, live, &[patch], node)? {
         Opened::Done(value) => return Ok(value),
         Opened::Level(level) => {
             open.push(level);
@@ -97,14 +103,16 @@ pub(super) fn run<'a>(
             continue;
         };
         let opened = match &mut next.work {
-            Work::Map(node, patches) => match (next.live, patches.pop()) {
-                (Value::Map(live), Some(Value::Map(patch))) => open_map(context, live, patch, *node),
-                (live, _) => Ok(Opened::Done(live)),
-            },
-            Work::List(field, patch) => {
-                let live = if let Value::List(live) = next.live { Some(live) } else { None };
-                list::open(context, field, live, patch)
+            Work::Map(node, patches) => {
+                let patches: Vec<_> = std::mem::take(patches).into_iter().filter_map(Value::entries).collect();
+                let live = next.live.entries().unwrap_or_default();
+                open_map(context, live, &patches, *node)
             }
+            Work::List(field, patches) => match (next.live, patches.pop()) {
+                (Value::List(live), Some(patch)) => list::open(context, field, Some(live), &patch),
+                (_, Some(patch)) => list::open(context, field, None, &patch),
+                (live, None) => Ok(Opened::Done(live)),
+            },
             Work::Ready(opened) => Ok(opened.take().map_or(Opened::Done(next.live), |opened| *opened)),
         };
         match opened {
@@ -119,11 +127,24 @@ pub(super) fn run<'a>(
     Ok(done.unwrap_or(Value::EMPTY))
 }
 
+/// Opens the level of an object. Patches are composed one by one, and otherwise merged in one pass.
+fn open_map<'a>(
+    context: &Context<'a>,
+    live: &'a [Entry<'a>],
+    patches: &[&'a [Entry<'a>]],
+    node: NodeId,
+) -> Result<Opened<'a>, Fault> {
+    match patches {
+        [patch] if context.joins => compose::open(context, live, patch, node),
+        _ => object::open(context, live, patches, node),
+    }
+}
+
 impl<'a> Level<'a> {
-    /// Takes what became of the field or item that was pending; another patch may still be to merge into it.
+    /// Takes the result of the pending field or item, unless another patch has to be merged into it first.
     fn take(&mut self, value: Value<'a>) {
         let Some(pending) = self.pending.last_mut() else { return };
-        if let Work::Map(_, patches) = &pending.work
+        if let Work::List(_, patches) = &pending.work
             && !patches.is_empty()
         {
             pending.live = value;
@@ -164,7 +185,8 @@ impl Step<'_> {
 }
 
 /// What becomes of one field.
-enum Fate<'a> {
+#[derive(Debug)]
+pub(super) enum Fate<'a> {
     Kept,
     Dropped,
     Set(Value<'a>),
@@ -177,63 +199,6 @@ pub(super) struct FieldPatch<'a> {
     pub(super) value: Option<Value<'a>>,
     pub(super) order: Option<Value<'a>>,
     pub(super) delete: Option<Value<'a>>,
-}
-
-/// Merges the patch of an object into it.
-fn open_map<'a>(
-    context: &Context<'a>,
-    live: &'a [Entry<'a>],
-    patch: &'a [Entry<'a>],
-    node: NodeId,
-) -> Result<Opened<'a>, Fault> {
-    match whole(patch)? {
-        Some(Whole::Delete) => return Ok(Opened::Done(Value::EMPTY)),
-        Some(Whole::Replace) => {
-            return Ok(Opened::Done(
-                settle(context, Value::Map(patch), Some(node), Mode::Literal)?.unwrap_or(Value::EMPTY),
-            ));
-        }
-        None => {}
-    }
-    let mut fates: Vec<Fate<'a>> = live.iter().map(|_| Fate::Kept).collect();
-    if let Some(retained) = retained(patch, &[])? {
-        for (fate, (key, _)) in fates.iter_mut().zip(live) {
-            if !retained.has(key) {
-                *fate = Fate::Dropped;
-            }
-        }
-    }
-    let mut added: Vec<(&'a str, Fate<'a>)> = Vec::new();
-    let mut fields = Fields::of(live);
-    for (key, said) in field_patches(context, patch, node)? {
-        let found = fields.get(key).filter(|(position, _)| !matches!(fates.get(*position), Some(Fate::Dropped)));
-        let fate = fate(context, node, key, found.map(|(_, value)| value), said)
-            .map_err(|fault| fault.inside(context.meta.step(node, key)))?;
-        match found.and_then(|(position, _)| fates.get_mut(position)) {
-            Some(place) => *place = fate,
-            None => added.push((key, fate)),
-        }
-    }
-    let mut out = Vec::with_capacity(live.len() + added.len());
-    let mut pending = Vec::new();
-    let kept = live.iter().zip(fates).map(|((key, value), fate)| (*key, *value, fate));
-    for (key, value, fate) in kept.chain(added.into_iter().map(|(key, fate)| (key, Value::Null, fate))) {
-        let slot = out.len();
-        match fate {
-            Fate::Kept => out.push((key, value)),
-            Fate::Dropped => {}
-            Fate::Set(value) => out.push((key, value)),
-            Fate::Pending(live, work) => {
-                out.push((key, Value::Null));
-                pending.push(Pending { slot, step: Step::Field(node, key), live, work });
-            }
-        }
-    }
-    if pending.is_empty() {
-        return Ok(Opened::Done(context.map(&out)));
-    }
-    pending.reverse();
-    Ok(Opened::Level(Level { out: Out::Map(out), pending }))
 }
 
 /// The fields that a patch speaks of, each with the directives for it.
@@ -274,7 +239,8 @@ pub(super) fn field_patches<'a>(
     Ok(said)
 }
 
-fn fate<'a>(
+/// What becomes of one field by one patch.
+pub(super) fn fate<'a>(
     context: &Context<'a>,
     node: NodeId,
     key: &'a str,
@@ -307,7 +273,7 @@ fn fate<'a>(
     };
     match live {
         Some(live @ Value::List(_)) => {
-            Ok(Fate::Pending(live, Work::List(field(context.meta)?, ListPatch { order, items, delete })))
+            Ok(Fate::Pending(live, Work::List(field(context.meta)?, vec![ListPatch { order, items, delete }])))
         }
         Some(other) if order.is_some() => {
             Err(wrong_target(super::directive::SET_ELEMENT_ORDER, Side::Live, other).into())
@@ -317,7 +283,7 @@ fn fate<'a>(
             if items.is_none() {
                 return Ok(Fate::Dropped);
             }
-            Ok(Fate::Pending(Value::Null, Work::List(field, ListPatch { order, items, delete })))
+            Ok(Fate::Pending(Value::Null, Work::List(field, vec![ListPatch { order, items, delete }])))
         }
         live => match said.value {
             Some(value) => plain(context, node, key, live, value),
@@ -351,7 +317,8 @@ fn plain<'a>(
                 let settled = settle(context, value, Some(field.items), Mode::Literal)?;
                 return Ok(settled.map_or(Fate::Dropped, Fate::Set));
             }
-            Ok(Fate::Pending(live, Work::List(field, ListPatch { order: None, items: Some(items), delete: None })))
+            let patch = ListPatch { order: None, items: Some(items), delete: None };
+            Ok(Fate::Pending(live, Work::List(field, vec![patch])))
         }
         (_, value) => {
             let known = context.meta.known(node, key);

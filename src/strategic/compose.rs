@@ -36,12 +36,13 @@ pub(super) fn open<'a>(
     }
     let (kept, cleared) = (retained(first, &[])?, retained(second, &[])?);
     let mut joined = Joined { context, node, out: Vec::with_capacity(first.len() + second.len()), pending: Vec::new() };
-    let sets = |key: &str| second.iter().any(|(name, value)| *name == key && !matches!(value, Value::Null));
     let keys: Option<Vec<&'a str>> = match (&kept, &cleared) {
         (None, None) => None,
         (None, Some(cleared)) => Some(cleared.keys().to_vec()),
         (Some(kept), Some(cleared)) => {
-            Some(cleared.keys().iter().copied().filter(|key| kept.has(key) || sets(key)).collect())
+            let set: HashSet<&str> =
+                second.iter().filter(|(_, value)| !matches!(value, Value::Null)).map(|(key, _)| *key).collect();
+            Some(cleared.keys().iter().copied().filter(|key| kept.has(key) || set.contains(key)).collect())
         }
         (Some(kept), None) => {
             let own = field_patches(context, second, node)?;
@@ -247,13 +248,17 @@ impl<'a> Joined<'_, 'a> {
             index.push(keys.tuple(*item, Side::Patch, context)?);
         }
         let mut taken = vec![false; first.len()];
-        let mut deletes = Vec::new();
+        let (mut deletes, mut gone) = (Vec::new(), HashSet::new());
         // The items, each with what is to be merged into it.
         let mut items: Vec<(Value<'a>, Option<(usize, Value<'a>)>)> = Vec::with_capacity(first.len() + second.len());
         // As in applying, what is deleted is so before anything is merged.
         for (item, _) in second.iter().zip(&after).filter(|(_, directive)| directive.is_some()) {
             deletes.push(*item);
-            index.all(keys.every(), keys.tuple(*item, Side::Patch, context)?, |at| {
+            let tuple = keys.tuple(*item, Side::Patch, context)?;
+            if index.is_large() && !gone.insert(tuple) {
+                continue;
+            }
+            index.all(keys.every(), tuple, |at| {
                 if let Some(taken) = taken.get_mut(at) {
                     *taken = true;
                 }
@@ -262,7 +267,7 @@ impl<'a> Joined<'_, 'a> {
         for (item, _) in second.iter().zip(&after).filter(|(_, directive)| directive.is_none()) {
             let tuple = keys.tuple(*item, Side::Patch, context)?;
             let merges = |at: usize| matches!(before.get(at), Some(None)) && taken.get(at) == Some(&false);
-            let found = index.first(keys.every(), tuple, merges);
+            let found = index.first_left(keys.every(), tuple, merges);
             if let Some((at, old)) = found.and_then(|at| Some((at, *first.get(at)?))) {
                 if let Some(taken) = taken.get_mut(at) {
                     *taken = true;

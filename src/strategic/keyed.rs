@@ -9,6 +9,7 @@ use super::meta::{Field, Keys, Strategy};
 use super::settle::{Mode, settle_item, without_merge_key};
 use super::value::{Scalar, Value};
 use crate::field_path::Segment;
+use hashbrown::{HashMap, HashSet};
 
 /// An item of a patch.
 #[derive(Debug, Clone, Copy)]
@@ -48,8 +49,7 @@ pub(super) fn merge<'a>(
         order.refuse_other(context, keys, items)?;
     }
     sorted.replaces |= literal;
-    let mut list =
-        List { index: Index::new(*context, keys, 0), items: Vec::new(), touched: Vec::new(), renamed: Vec::new() };
+    let mut list = List::of(Index::new(*context, keys, 0), Vec::new());
     if live.is_none() || sorted.replaces {
         if order.is_some() {
             // What is replaced is put in order, too, as far as errors go.
@@ -67,8 +67,12 @@ pub(super) fn merge<'a>(
         return Ok(arrange(list.into_items()));
     }
     list = List::of_live(context, keys, live.unwrap_or_default())?;
+    let mut deleted = HashSet::new();
     for item in &sorted.deleted {
         let List { index, items, .. } = &mut list;
+        if index.is_large() && !deleted.insert((item.keys, index.only(item.keys, item.tuple))) {
+            continue;
+        }
         index.all(item.keys, item.tuple, |position| {
             if let Some(place) = items.get_mut(position) {
                 *place = None;
@@ -140,9 +144,16 @@ struct List<'a> {
     touched: Vec<usize>,
     /// The keys of the items once the patch was merged, if it may change them.
     renamed: Vec<Option<Tuple<'a>>>,
+    /// The item that patch items with these keys merge into, which is the same for all of them: the keys that tell the item,
+    /// those that the patch removes, and their values.
+    found: HashMap<(KeySet, KeySet, Tuple<'a>), Option<usize>>,
 }
 
 impl<'a> List<'a> {
+    fn of(index: Index<'a>, items: Vec<Option<Item<'a>>>) -> Self {
+        Self { index, items, touched: Vec::new(), renamed: Vec::new(), found: HashMap::new() }
+    }
+
     fn of_live(context: &Context<'a>, keys: &'a Keys, live: &'a [Value<'a>]) -> Result<Self, Fault> {
         let mut index = Index::new(*context, keys, live.len());
         let mut items = Vec::with_capacity(live.len());
@@ -151,7 +162,7 @@ impl<'a> List<'a> {
             index.push(keys.tuple(*value, Side::Live, context).map_err(at)?);
             items.push(Some(Item::new(*value, Some(position))));
         }
-        Ok(Self { index, items, touched: Vec::new(), renamed: Vec::new() })
+        Ok(Self::of(index, items))
     }
 
     fn push(&mut self, item: Item<'a>, tuple: Tuple<'a>) -> usize {
@@ -169,15 +180,27 @@ impl<'a> List<'a> {
         item: PatchItem<'a>,
         listed: bool,
     ) -> Result<usize, Fault> {
-        let position = if let Some(position) = self.find(context, keys, item, listed)? {
+        let known = self.index.is_large().then(|| {
+            let by = if listed { item.keys & !item.removed } else { DEFAULT_KEY };
+            (by, item.removed, self.index.only(by, item.tuple))
+        });
+        let found = match known.and_then(|known| self.found.get(&known)) {
+            Some(found) => *found,
+            None => self.find(context, keys, item, listed)?,
+        };
+        let position = if let Some(position) = found {
             if let Some(Some(found)) = self.items.get_mut(position) {
-                found.patches.insert(0, item.value);
+                found.patches.push(item.value);
             }
             position
         } else {
             let value = settle_item(context, item.value, field.items, Mode::Fresh)?.unwrap_or(Value::EMPTY);
             self.push(Item::new(value, None), item.tuple)
         };
+        if let Some(known) = known {
+            // By several keys an item is told as it was, by one also those that this patch added.
+            self.found.insert(known, if listed { found } else { Some(position) });
+        }
         if listed {
             self.touched.push(position);
         }
@@ -205,7 +228,6 @@ impl<'a> List<'a> {
         };
         let (mut first, mut several) = (None, false);
         index.all(item.keys & !item.removed, item.tuple, |position| {
-            // By several keys an item is told as it was, before this patch added others.
             let was_there = items.get(position).and_then(Option::as_ref).is_some_and(|item| item.live.is_some());
             if was_there && has_removed(position) {
                 several |= first.is_some();
@@ -226,7 +248,7 @@ impl<'a> List<'a> {
     fn rename(&mut self, context: &Context<'a>, keys: &'a Keys) -> Result<(), Fault> {
         for (position, item) in self.items.iter().enumerate() {
             let mut tuple = self.index.tuple(position).filter(|_| item.is_some());
-            for patch in item.iter().flat_map(|item| item.patches.iter().rev()) {
+            for patch in item.iter().flat_map(|item| &item.patches) {
                 tuple = tuple.map(|tuple| after_patch(context, keys, tuple, *patch)).transpose()?;
             }
             self.renamed.push(tuple);

@@ -5,6 +5,7 @@ use super::error::{PatchMergeKeyFault, Reason, Side};
 use super::meta::{Key, KeyDefault, Keys};
 use super::value::{Scalar, Value};
 use hashbrown::HashMap;
+use std::ops::ControlFlow;
 
 /// The values of an item's merge keys, in the order of [`Keys::all`]; `None` where the item has none.
 pub(super) type Tuple<'a> = &'a [Option<Scalar<'a>>];
@@ -132,9 +133,19 @@ impl<'a> Index<'a> {
         self.tuples.get(position).copied()
     }
 
+    /// Returns true if there are so many items that it pays to remember where one was found.
+    pub(super) fn is_large(&self) -> bool {
+        self.tuples.len() > Self::SMALL
+    }
+
+    /// A tuple with the values of some keys alone.
+    pub(super) fn only(&self, keys: KeySet, tuple: Tuple<'a>) -> Tuple<'a> {
+        project(self.context, tuple, keys, self.every)
+    }
+
     /// The first position whose values of `keys` are those of `wanted`, and which `fits`.
     pub(super) fn first(&mut self, keys: KeySet, wanted: Tuple<'a>, fits: impl Fn(usize) -> bool) -> Option<usize> {
-        if self.tuples.len() <= Self::SMALL {
+        if !self.is_large() {
             return self
                 .tuples
                 .iter()
@@ -152,17 +163,55 @@ impl<'a> Index<'a> {
         None
     }
 
+    /// As [`Self::first`], where a position that does not fit never will: it is not asked for again.
+    pub(super) fn first_left(
+        &mut self,
+        keys: KeySet,
+        wanted: Tuple<'a>,
+        fits: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
+        if !self.is_large() {
+            return self.first(keys, wanted, fits);
+        }
+        let at = self.chain(keys);
+        let wanted = self.only(keys, wanted);
+        let chain = self.chains.get_mut(at)?;
+        let (first, last) = chain.ends.get_mut(wanted)?;
+        while !fits(*first) {
+            if first == last {
+                return None;
+            }
+            *first = chain.next.get(*first).copied()?;
+        }
+        Some(*first)
+    }
+
     /// Calls `visit` with every such position, in order.
     pub(super) fn all(&mut self, keys: KeySet, wanted: Tuple<'a>, mut visit: impl FnMut(usize)) {
-        if self.tuples.len() <= Self::SMALL {
-            let found = self.tuples.iter().enumerate().filter(|(_, tuple)| agree(tuple, wanted, keys));
-            found.for_each(|(position, _)| visit(position));
+        self.while_wanted(keys, wanted, |position| {
+            visit(position);
+            ControlFlow::Continue(())
+        });
+    }
+
+    /// Calls `visit` with every such position, in order, until it breaks off.
+    pub(super) fn while_wanted(
+        &mut self,
+        keys: KeySet,
+        wanted: Tuple<'a>,
+        mut visit: impl FnMut(usize) -> ControlFlow<()>,
+    ) {
+        if !self.is_large() {
+            let mut found = self.tuples.iter().enumerate().filter(|(_, tuple)| agree(tuple, wanted, keys));
+            let _ = found.try_for_each(|(position, _)| visit(position));
             return;
         }
         let chain = self.chain(keys);
         let mut at = self.start(chain, keys, wanted);
         while let Some(position) = at {
-            visit(position);
+            if visit(position).is_break() {
+                return;
+            }
             at = self.after(chain, position);
         }
     }

@@ -33,7 +33,7 @@ pub(super) enum Elements {
 #[derive(Debug)]
 pub(super) struct Item<'a> {
     pub(super) value: Value<'a>,
-    /// What is to be merged into it, the last one first.
+    /// The patches to merge into it, in order.
     pub(super) patches: Vec<Value<'a>>,
     /// Its place in the order asked for, if that says one.
     pub(super) rank: Option<usize>,

@@ -1,5 +1,6 @@
 //! Strategic merge patch.
 
+mod attacks;
 mod bad_input;
 mod cases;
 mod differential;

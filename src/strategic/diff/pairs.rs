@@ -6,6 +6,7 @@ use crate::strategic::error::{Fault, Reason, Side};
 use crate::strategic::keys::{DEFAULT_KEY, Index, KeySet, Tuple};
 use crate::strategic::meta::Keys;
 use crate::strategic::value::Value;
+use std::ops::ControlFlow;
 
 /// What an item as it is wanted was before, and what it is in the cluster.
 #[derive(Debug, Clone, Copy, Default)]
@@ -125,7 +126,7 @@ struct Matched<'a> {
     of: Vec<Option<usize>>,
     /// The items here that are not wanted.
     gone: Vec<usize>,
-    /// The wanted items that must be made anew.
+    /// The wanted items that must be made anew, in order.
     remade: Vec<usize>,
 }
 
@@ -151,7 +152,11 @@ impl<'a> Matched<'a> {
         for (position, tuple) in wanted.iter().enumerate() {
             // Mostly both stand in one order and no keys are there twice.
             let first = ahead.first(every, tuple, |_| true).unwrap_or(position);
-            let twice_wanted = first != position || ahead.first(every, tuple, |at| at != position).is_some();
+            if first != position {
+                // All items with these keys were paired with the first of them.
+                continue;
+            }
+            let twice_wanted = ahead.first(every, tuple, |at| at != position).is_some();
             let mut here = Vec::new();
             index.all(every, tuple, |at| here.push(at));
             if here.is_empty() {
@@ -224,7 +229,7 @@ impl<'a> Matched<'a> {
             .of
             .iter()
             .enumerate()
-            .filter(|(at, found)| found.is_none() && !self.remade.contains(at))
+            .filter(|(at, found)| found.is_none() && self.remade.binary_search(at).is_err())
             .map(|(at, _)| at)
             .collect();
         let mut left_index = Index::new(*context, keys, left.len());
@@ -235,25 +240,29 @@ impl<'a> Matched<'a> {
         for at in &left {
             let Some(tuple) = wanted.get(*at) else { continue };
             let mut here = Vec::new();
-            index.all(DEFAULT_KEY, tuple, |position| {
-                let is_free = taken.get(position).is_some_and(|taken| !taken);
-                if here.len() < MOST_LEFT_OVER && is_free {
+            index.while_wanted(DEFAULT_KEY, tuple, |position| {
+                if taken.get(position).is_some_and(|taken| !taken) {
                     here.push(position);
                 }
+                up_to(MOST_LEFT_OVER, here.len())
             });
             here.retain(|position| self.tuples.get(*position).is_some_and(|other| near(tuple, other)));
             let ([only], Some(was)) = (&here[..], here.first().and_then(|position| self.tuples.get(*position))) else {
                 continue;
             };
             let mut rivals = 0;
-            left_index.all(DEFAULT_KEY, was, |rival| {
+            left_index.while_wanted(DEFAULT_KEY, was, |rival| {
                 let rival = left.get(rival).and_then(|rival| wanted.get(*rival));
                 rivals += usize::from(rival.is_some_and(|rival| near(rival, was)));
+                up_to(2, rivals)
             });
             let changed = was.iter().zip(*tuple).enumerate().filter(|(_, (was, is))| was != is);
             let changed = changed.fold(0, |all, (bit, _)| all | 1 << bit);
             let mut fits = 0;
-            index.all(keys.every() & !changed, was, |_| fits += 1);
+            index.while_wanted(keys.every() & !changed, was, |_| {
+                fits += 1;
+                up_to(2, fits)
+            });
             if rivals == 1 && fits == 1 {
                 if let Some(place) = self.of.get_mut(*at) {
                     *place = Some(*only);
@@ -264,4 +273,9 @@ impl<'a> Matched<'a> {
             }
         }
     }
+}
+
+/// Goes on until there are so many.
+fn up_to(most: usize, found: usize) -> ControlFlow<()> {
+    if found < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
 }

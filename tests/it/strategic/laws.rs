@@ -165,6 +165,42 @@ proptest! {
     }
 
     #[test]
+    fn patch_items_of_one_key_do_together_what_they_do_one_after_the_other(seed: u64) {
+        let mut dice = Dice(seed);
+        let mut items = generate::schema(&mut dice, 2);
+        items["properties"]["name"] = json!({"type": "string"});
+        let schema = json!({"type": "object", "properties": {"list": {"type": "array", "items": items,
+            "x-kubernetes-patch-strategy": "merge", "x-kubernetes-patch-merge-key": "name"}}});
+        let patcher = Patcher::from_json_schema("Kind", &schema.to_string()).unwrap();
+        let named = |mut item: Value| {
+            item["name"] = json!("it");
+            if let Some(keys) = item["$retainKeys"].as_array_mut() {
+                keys.push(json!("name"));
+            }
+            let fields = item.as_object_mut().unwrap();
+            fields.retain(|key, value| key != "$patch" && !(key == "$retainKeys" && value.is_null()));
+            item
+        };
+        let live = json!({"list": [named(generate::object(&mut dice, &items))]});
+        let mut patches = Vec::new();
+        for _ in 0..4 {
+            let mut patch = generate::patch(&mut dice, &items, &live["list"][0]);
+            if patches.len() < 2 {
+                // Further patches in a row that have many fields in common.
+                patch = generate::patch(&mut dice, &items, &patch);
+            }
+            patches.push(named(patch));
+        }
+        let together = patcher.apply(&live, &json!({"list": patches}));
+        let one_by_one = patches.iter().try_fold(live.clone(), |object, patch| patcher.apply(&object, &json!({"list": [patch]})));
+        match (together, one_by_one) {
+            (Ok(together), Ok(one_by_one)) => prop_assert_eq!(together, one_by_one, "{} by {:?}", live, patches),
+            (Err(_), Err(_)) => {}
+            (together, one_by_one) => prop_assert!(false, "{together:?} {one_by_one:?}: {live} by {patches:?}"),
+        }
+    }
+
+    #[test]
     fn any_patch_gives_a_result_without_directives_or_an_error(seed: u64) {
         let mut dice = Dice(seed);
         let schema = generate::schema(&mut dice, 2);

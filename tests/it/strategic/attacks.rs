@@ -1,0 +1,109 @@
+//! Documents that are made to cost much: each size here is one at which a cost that grows with its square never ends, or takes
+//! more memory than there is.
+
+use kube_unions::strategic::Patcher;
+use std::fmt::Write as _;
+
+/// Enough items that moving or copying all of them for each of them never ends.
+const MANY: usize = 100_000;
+
+fn patcher() -> Patcher {
+    let schema = r#"{"properties": {
+        "one": {"type": "array", "x-kubernetes-patch-strategy": "merge", "x-kubernetes-patch-merge-key": "k",
+            "items": {"type": "object", "additionalProperties": {"type": "integer"}, "properties": {"k": {"type": "string"},
+                "in": {"type": "object", "additionalProperties": {"type": "integer"}}}}},
+        "two": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k", "n"],
+            "items": {"type": "object", "properties": {"k": {"type": "string"}, "n": {"type": "integer"}, "v": {"type": "integer"}}}}}}"#;
+    Patcher::from_json_schema("Thing", schema).unwrap()
+}
+
+/// A list of so many items.
+fn list(field: &str, item: impl Fn(usize) -> String) -> String {
+    let items: Vec<String> = (0..MANY).map(item).collect();
+    format!(r#"{{"{field}":[{}]}}"#, items.join(","))
+}
+
+#[test]
+fn many_patch_items_of_one_key_are_each_merged_once() {
+    // Moving what is there takes little for each, so there are more of them.
+    let items = r#"{"k":"a","v":1},"#.repeat(1_000_000);
+    let patch = format!(r#"{{"one":[{items}{{"k":"a","v":2}}]}}"#);
+    let patched = patcher().apply(r#"{"one":[{"k":"a","v":0,"w":1}]}"#, &*patch).unwrap();
+    assert_eq!(patched, r#"{"one":[{"k":"a","v":2,"w":1}]}"#);
+}
+
+#[test]
+fn many_patch_items_of_one_key_that_each_add_a_field_do_not_copy_the_item_each_time() {
+    let fields = (0..MANY).fold(String::new(), |mut all, number| {
+        write!(all, r#","f{number}":1"#).unwrap();
+        all
+    });
+    let live = r#"{"one":[{"k":"a"}]}"#;
+    let patch = list("one", |number| format!(r#"{{"k":"a","f{number}":1}}"#));
+    let patched = patcher().apply(live, &*patch).unwrap();
+    assert!(patched == format!(r#"{{"one":[{{"k":"a"{fields}}}]}}"#), "every field is there, in order");
+    // The same one level further down.
+    let live = r#"{"one":[{"k":"a","in":{"f":1}}]}"#;
+    let patch = list("one", |number| format!(r#"{{"k":"a","in":{{"f{number}":1}}}}"#));
+    let patched = patcher().apply(live, &*patch).unwrap();
+    assert!(patched == format!(r#"{{"one":[{{"k":"a","in":{{"f":1{fields}}}}}]}}"#), "every field is there, in order");
+}
+
+#[test]
+fn many_patch_items_that_retain_or_clear_all_that_was_there_cost_what_they_take_away() {
+    let patch = list("one", |number| format!(r#"{{"$retainKeys":["k","f{number}"],"k":"a","f{number}":1}}"#));
+    let patched = patcher().apply(r#"{"one":[{"k":"a","v":0}]}"#, &*patch).unwrap();
+    assert_eq!(patched, format!(r#"{{"one":[{{"k":"a","f{}":1}}]}}"#, MANY - 1));
+    let patch = list("one", |number| format!(r#"{{"k":"a","f{number}":1,"f{}":null}}"#, number.wrapping_sub(1)));
+    let patched = patcher().apply(r#"{"one":[{"k":"a","v":0}]}"#, &*patch).unwrap();
+    assert_eq!(patched, format!(r#"{{"one":[{{"k":"a","v":0,"f{}":1}}]}}"#, MANY - 1));
+}
+
+#[test]
+fn many_items_of_one_key_are_deleted_once_and_then_made_anew_once() {
+    let live = list("one", |number| format!(r#"{{"k":"a","v":{number}}}"#));
+    let delete = list("one", |_| r#"{"k":"a","$patch":"delete"}"#.to_owned());
+    assert_eq!(patcher().apply(&*live, &*delete).unwrap(), r#"{"one":[]}"#);
+    let items: Vec<String> = (0..MANY).map(|number| format!(r#"{{"k":"a","f{number}":1}}"#)).collect();
+    let again = format!(r#"{{"one":[{{"k":"a","$patch":"delete"}},{}]}}"#, items.join(","));
+    let patched = patcher().apply(&*live, &*again).unwrap();
+    assert_eq!((patched.matches(r#""k":"a""#).count(), patched.matches(":1").count()), (1, MANY));
+}
+
+#[test]
+fn items_of_one_key_that_differ_in_another_are_searched_once() {
+    // Only the last one has what every item of the patch takes away.
+    let last = MANY - 1;
+    let live = list("two", |number| if number == last { r#"{"k":"a","n":1}"# } else { r#"{"k":"a"}"# }.to_owned());
+    let patch = list("two", |number| format!(r#"{{"$patchMergeKey":["k","n"],"k":"a","n":null,"f{number}":1}}"#));
+    // What they have in common in the end is refused; what counts here is that there is an answer.
+    let error = patcher().apply(&*live, &*patch).unwrap_err();
+    assert!(error.to_string().contains("two"), "{error}");
+    let patch = list("two", |_| r#"{"$patchMergeKey":["k"],"k":"b"}"#.to_owned());
+    assert!(patcher().apply(&*live, &*patch).is_err());
+}
+
+#[test]
+fn patches_with_many_items_of_one_key_are_composed_in_one_pass() {
+    let (first, second) = (
+        list("one", |number| format!(r#"{{"k":"a","v":{number}}}"#)),
+        list("one", |_| r#"{"k":"a","w":1}"#.to_owned()),
+    );
+    let both = patcher().compose(&[&*first, &*second]).unwrap();
+    assert_eq!((both.matches(r#""v":"#).count(), both.matches(r#""w":1"#).count()), (MANY, MANY));
+    let delete = list("one", |_| r#"{"k":"a","$patch":"delete"}"#.to_owned());
+    let both = patcher().compose(&[&*first, &*delete]).unwrap();
+    assert_eq!((both.matches(r#""v":"#).count(), both.matches("delete").count()), (0, MANY));
+}
+
+#[test]
+fn many_equal_items_are_compared_once() {
+    let live = list("one", |number| format!(r#"{{"k":"a","v":{number}}}"#));
+    assert_eq!(patcher().create_two_way(&*live, &*live.replacen('{', r#"{"v":1,"#, 1)).unwrap(), r#"{"v":1}"#);
+    let (before, after) = (
+        list("two", |n| format!(r#"{{"k":"a","n":{n}}}"#)),
+        list("two", |n| format!(r#"{{"k":"a","n":{}}}"#, n + MANY)),
+    );
+    let patch = patcher().create_two_way(&*before, &*after).unwrap();
+    assert_eq!(patcher().apply(&*before, &*patch).unwrap(), after);
+}
