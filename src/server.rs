@@ -5,10 +5,9 @@
 //!
 //! # Pressure
 //!
-//! Nobody waits for what another holds. A connection that has not delivered a whole request yet gives way to one that
-//! comes later (`places`); one that has is kept. The bytes of a request count as they arrive, and with them its answer
-//! until it is sent (`budget`); a request that finds no room is told to come again. Each wait for a client has an end
-//! (`pace`).
+//! Every connection is accepted. When places run out, the connection that is worth least is closed (`places`). The bytes of
+//! a request count as they arrive, and with them its answer until it is sent (`budget`). When bytes run out, the slowest
+//! transfer is closed; where all keep up, the request is told to come again. Each wait for a client has an end (`pace`).
 //!
 //! # End
 //!
@@ -40,7 +39,7 @@ use accept::Acceptor;
 use budget::{Budget, Held};
 use certificate::Certificate;
 use declarations::Inspections;
-use places::Places;
+use places::{PlaceLimits, Places};
 use readiness::Readiness;
 use reviews::Reviews;
 use std::fmt;
@@ -99,13 +98,20 @@ pub struct Limits {
     /// Bytes of all bodies, as far as they have arrived, and of their answers until those are sent. At least
     /// [`body`](Self::body).
     pub in_flight: usize,
-    /// Connections to the webhook port that have sent a request and stay. A quarter more may be about to.
+    /// Connections to the webhook port.
     pub connections: usize,
+    /// Connections to the webhook port from one address.
+    pub connections_per_source: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { body: 7 * 1024 * 1024, in_flight: 64 * 1024 * 1024, connections: 1024 }
+        Self {
+            body: 7 * 1024 * 1024,
+            in_flight: 64 * 1024 * 1024,
+            connections: 1024,
+            connections_per_source: usize::MAX,
+        }
     }
 }
 
@@ -294,27 +300,31 @@ impl Server {
         // One that is there already is in force before anybody is told where to ask.
         put_in_force(&mut catalogs, &reviews, &in_force);
         let (stage, _) = watch::channel(Stage::Serving);
-        let webhook_state = Arc::new(routes::Webhook {
-            reviews: Arc::clone(&reviews),
-            inspections,
-            limits: config.limits,
-            timeouts: config.timeouts,
-            budget,
-            metrics: Arc::clone(&metrics),
-        });
+        let (evicted, refused) = (metrics.connections_evicted(), metrics.connections_refused());
+        let places = PlaceLimits {
+            connections: files::room_for(config.limits.connections),
+            per_source: config.limits.connections_per_source,
+            grace: GRACE,
+        };
+        let ops_places = PlaceLimits { connections: OPS_CONNECTIONS, per_source: OPS_CONNECTIONS, grace: OPS_GRACE };
         let webhook_acceptor = Acceptor {
             certificate: Some(Arc::clone(&certificate)),
-            router: routes::webhook(Arc::clone(&webhook_state)),
-            overflow: routes::overflow(Arc::clone(&webhook_state)),
-            places: Places::new(config.limits.connections, files::room_for, metrics.connections_evicted().clone()),
+            places: Places::new(places, "webhook", evicted, refused.clone()),
+            router: routes::webhook(Arc::new(routes::Webhook {
+                reviews: Arc::clone(&reviews),
+                inspections,
+                limits: config.limits,
+                timeouts: config.timeouts,
+                budget,
+                metrics: Arc::clone(&metrics),
+            })),
             timeouts: config.timeouts,
             stage: stage.subscribe(),
         };
         let ops_acceptor = Acceptor {
             certificate: None,
-            places: Places::new(OPS_CONNECTIONS, std::convert::identity, metrics.connections_evicted().clone()),
+            places: Places::new(ops_places, "ops", evicted, refused.clone()),
             router: routes::ops(readiness.clone(), metrics),
-            overflow: routes::overflow(webhook_state),
             // In the clear there is no handshake that a silent client would fail at, and no API server that keeps one.
             timeouts: Timeouts { first_byte: config.timeouts.handshake, ..config.timeouts },
             stage: stage.subscribe(),
@@ -356,6 +366,13 @@ impl fmt::Debug for Server {
 
 /// Health and metrics have few readers.
 const OPS_CONNECTIONS: usize = 64;
+
+/// How long a new connection to the webhook port is left alone: enough for a handshake and a review by a client that hurries.
+const GRACE: Duration = Duration::from_millis(250);
+
+/// The same on the ops port, where there is no handshake and a probe sends its request as soon as it is connected. Short,
+/// because a probe waits behind as many silent connections as the system's queue holds.
+const OPS_GRACE: Duration = Duration::from_millis(10);
 
 /// Puts each catalog in force that arrives, until no more can.
 async fn publish(

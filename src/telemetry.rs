@@ -78,7 +78,8 @@ pub struct Metrics {
     in_flight: Gauge,
     fields_cleared: Counter,
     panics: Counter,
-    connections_evicted: Counter,
+    connections_evicted: ConnectionsEvicted,
+    connections_refused: Counter,
     certificate_expiry: Gauge,
     certificate_authority_expiry: Gauge,
     certificate_reload_failures: Counter,
@@ -94,6 +95,9 @@ pub type RegistrationWrites = Family<[(&'static str, &'static str); 1], Counter>
 /// Reviews of objects that declare unions, by `kind` and `outcome`.
 pub type Inspections = Family<[(&'static str, &'static str); 2], Counter>;
 
+/// Connections told to end, by `port` (`webhook` or `ops`) and `reason`: what the connection was doing.
+pub type ConnectionsEvicted = Family<[(&'static str, &'static str); 2], Counter>;
+
 impl Metrics {
     /// All instruments, at zero.
     pub fn new() -> Self {
@@ -104,11 +108,17 @@ impl Metrics {
         registry.register("fields_cleared", "Members cleared by patches", fields_cleared.clone());
         let panics = Counter::default();
         registry.register("panics", "Requests that ended in a panic and were answered with 500", panics.clone());
-        let connections_evicted = Counter::default();
+        let connections_evicted = ConnectionsEvicted::default();
         registry.register(
             "connections_evicted",
-            "Connections closed before their first request had arrived, to make room for others",
+            "Connections told to end to make room for others, by port and by what they were doing",
             connections_evicted.clone(),
+        );
+        let connections_refused = Counter::default();
+        registry.register(
+            "connections_refused",
+            "Connections closed at once because their source address has as many as one may have",
+            connections_refused.clone(),
         );
         let certificate_expiry = Gauge::default();
         registry.register(
@@ -158,6 +168,7 @@ impl Metrics {
             fields_cleared,
             panics,
             connections_evicted,
+            connections_refused,
             certificate_expiry,
             certificate_authority_expiry,
             certificate_reload_failures,
@@ -188,9 +199,14 @@ impl Metrics {
         &self.panics
     }
 
-    /// Connections closed before their first request had arrived, to make room for others.
-    pub fn connections_evicted(&self) -> &Counter {
+    /// Connections told to end to make room for others.
+    pub fn connections_evicted(&self) -> &ConnectionsEvicted {
         &self.connections_evicted
+    }
+
+    /// Connections closed at once because their source address has as many as one may have.
+    pub fn connections_refused(&self) -> &Counter {
+        &self.connections_refused
     }
 
     /// When the serving certificate ends, in seconds since 1970.

@@ -1,15 +1,16 @@
 //! The accept loop: connections of one listener, bounded in number, each on its own task, until they are told to end.
 
 use super::certificate::Certificate;
-use super::pace::{Paced, Requests};
-use super::places::{Arriving, Guest, Places};
+use super::pace::Paced;
+use super::places::{Place, Places};
 use super::{Stage, Timeouts};
 use axum::Router;
 use axum::body::Body;
-use hyper::body::Incoming;
+use futures::FutureExt;
+use hyper::body::{Body as _, Incoming};
 use hyper::header::{CONNECTION, HeaderValue};
 use hyper::server::conn::http1;
-use hyper::{Request, Response};
+use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use std::convert::Infallible;
 use std::io;
@@ -26,17 +27,18 @@ use tower::ServiceExt;
 /// A pause after an `accept` that failed: it mostly means that there are no file descriptors left, which passes.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What one connection may have buffered here in either direction, beside the bodies of its request and its answer, which
-/// the budget of bytes is for. A longer header is refused with 431; the API server's has less than a thousand bytes.
-const BUFFER: usize = 16 * 1024;
+/// Bytes that HTTP buffers of a request, and of an answer beside its body: the least that hyper allows. The budget counts
+/// the bodies. A longer header is refused with 431; the API server's has less than a thousand bytes.
+const HTTP_BUFFER: usize = 8 * 1024;
+
+/// Bytes that TLS buffers of an answer which the client does not take: one record.
+const TLS_BUFFER: usize = 16 * 1024;
 
 /// One listener, and what its connections are served with.
 pub(super) struct Acceptor {
     /// `None`: plain HTTP.
     pub(super) certificate: Option<Arc<Certificate>>,
     pub(super) router: Router,
-    /// Answers those for whom there is no seat.
-    pub(super) overflow: Router,
     pub(super) places: Arc<Places>,
     pub(super) timeouts: Timeouts,
     pub(super) stage: watch::Receiver<Stage>,
@@ -50,34 +52,30 @@ impl Acceptor {
         let mut finishing = pin!(finishing(&mut stage));
         let mut tasks = JoinSet::new();
         loop {
-            let stream = tokio::select! {
-                stream = listener.accept() => stream,
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
                 Some(_) = tasks.join_next(), if !tasks.is_empty() => continue,
                 () = &mut finishing => break,
             };
-            let stream = match stream {
-                Ok((stream, _)) => stream,
+            let (stream, peer) = match accepted {
+                Ok(accepted) => accepted,
                 Err(error) if is_about_one_connection(&error) => continue,
                 Err(error) => {
                     tracing::warn!(%error, "no connection could be accepted");
-                    this.places.evict();
+                    this.places.make_room();
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                     continue;
                 }
             };
             // Only now is it known that somebody needs a place.
-            let (guest, left) = tokio::select! {
-                place = this.places.take() => place,
+            let place = tokio::select! {
+                place = this.places.take(peer.ip().to_canonical()) => place,
                 () = &mut finishing => break,
             };
-            let connection = Arc::clone(&this).connection(stream, guest);
-            tasks.spawn(async move {
-                tokio::select! {
-                    () = connection => {}
-                    // Not where nobody can tell it to any more.
-                    Ok(()) = left => tracing::debug!("closed, to make room for another connection"),
-                }
-            });
+            match place {
+                Some(place) => drop(tasks.spawn(Arc::clone(&this).connection(stream, Arc::new(place)))),
+                None => tracing::debug!(%peer, "refused: its address has as many connections as one may have"),
+            }
         }
         drop(listener);
         let end = tokio::time::Instant::now() + this.timeouts.finish;
@@ -88,17 +86,22 @@ impl Acceptor {
         tasks.shutdown().await;
     }
 
-    async fn connection(self: Arc<Self>, stream: TcpStream, guest: Guest) {
+    async fn connection(self: Arc<Self>, stream: TcpStream, place: Arc<Place>) {
         // Answers are small and written whole.
         stream.set_nodelay(true).ok();
         match &self.certificate {
-            None => self.http(stream, guest).await,
+            None => self.http(stream, place).await,
             Some(certificate) => {
                 // Without one there is nothing to say, and a connection that ends at once is asked for again soonest.
                 let Some(config) = certificate.config() else { return };
-                let handshake = TlsAcceptor::from(config).accept(stream);
-                match tokio::time::timeout(self.timeouts.handshake, handshake).await {
-                    Ok(Ok(stream)) => self.http(stream, guest).await,
+                let handshake =
+                    TlsAcceptor::from(config).accept_with(stream, |tls| tls.set_buffer_limit(Some(TLS_BUFFER)));
+                let handshake = tokio::select! {
+                    handshake = tokio::time::timeout(self.timeouts.handshake, handshake) => handshake,
+                    () = place.left() => return,
+                };
+                match handshake {
+                    Ok(Ok(stream)) => self.http(stream, place).await,
                     // A probe of the port, a client that does not trust us: its business, and not worth a line each.
                     Ok(Err(error)) => tracing::debug!(%error, "no TLS connection"),
                     Err(_elapsed) => tracing::debug!("no TLS connection in time"),
@@ -108,24 +111,27 @@ impl Acceptor {
     }
 
     /// HTTP/1.1 on `stream`.
-    async fn http<S: AsyncRead + AsyncWrite + Unpin>(&self, stream: S, guest: Guest) {
-        let guest = Arc::new(guest);
-        let requests = Arc::<Requests>::default();
-        let stream = Paced::new(stream, Arc::clone(&requests), self.timeouts);
-        let service = hyper::service::service_fn(|request: Request<Incoming>| {
-            requests.begin();
-            let welcome = guest.is_welcome();
-            let router = if welcome { &self.router } else { &self.overflow };
-            let answer = router.clone().oneshot(request.map(|body| Arriving::watch(body, &guest)));
-            let guest = Arc::clone(&guest);
-            let requests = Arc::clone(&requests);
+    async fn http<S: AsyncRead + AsyncWrite + Unpin>(&self, stream: S, place: Arc<Place>) {
+        let stream = Paced::new(stream, Arc::clone(&place), self.timeouts);
+        let service = hyper::service::service_fn(|mut request: Request<Incoming>| {
+            if request.body().is_end_stream() {
+                place.is_busy_now();
+            } else {
+                place.body_begins();
+            }
+            request.extensions_mut().insert(Arc::clone(&place));
+            let answer = self.router.clone().oneshot(request.map(Body::new));
+            let place = Arc::clone(&place);
             let stage = self.stage.clone();
             async move {
                 let mut response: Response<Body> = answer.await.unwrap_or_else(|never: Infallible| match never {});
-                if !welcome || !guest.may_stay() || *stage.borrow() > Stage::Serving {
+                if *stage.borrow() > Stage::Serving {
                     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }
-                requests.end();
+                if response.status() == StatusCode::OK {
+                    place.is_proven_now();
+                }
+                place.answer_begins();
                 Ok::<_, Infallible>(response)
             }
         });
@@ -137,13 +143,19 @@ impl Acceptor {
             tokio::task::yield_now().await;
         };
         let mut connection =
-            pin!(http1::Builder::new().max_buf_size(BUFFER).serve_connection(TokioIo::new(stream), service));
+            pin!(http1::Builder::new().max_buf_size(HTTP_BUFFER).serve_connection(TokioIo::new(stream), service));
         let served = tokio::select! {
             biased;
             served = &mut connection => served,
             () = end => {
                 connection.as_mut().graceful_shutdown();
                 connection.await
+            }
+            () = place.left() => {
+                connection.as_mut().graceful_shutdown();
+                tracing::debug!("closed, to make room for another connection");
+                // An idle connection says goodbye. One whose client is slow is not waited for.
+                connection.now_or_never().unwrap_or(Ok(()))
             }
         };
         if let Err(error) = served {
@@ -166,6 +178,8 @@ async fn finishing(stage: &mut watch::Receiver<Stage>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::server::places::PlaceLimits;
+    use crate::telemetry::ConnectionsEvicted;
     use prometheus_client::metrics::counter::Counter;
     use std::io::{Read, Write};
     use tokio::sync::watch::Sender;
@@ -189,12 +203,11 @@ mod tests {
     /// A connection to a server of its own.
     async fn connected() -> (std::net::TcpStream, Sender<Stage>, tokio::task::JoinHandle<()>) {
         let (stage, receiver) = watch::channel(Stage::Serving);
-        let router = Router::new().fallback(|| async { "here" });
+        let limits = PlaceLimits { connections: 1, per_source: 1, grace: Duration::ZERO };
         let acceptor = Acceptor {
             certificate: None,
-            overflow: router.clone(),
-            router,
-            places: Places::new(1, std::convert::identity, Counter::default()),
+            router: Router::new().fallback(|| async { "here" }),
+            places: Places::new(limits, "webhook", &ConnectionsEvicted::default(), Counter::default()),
             timeouts: Timeouts::default(),
             stage: receiver,
         };

@@ -1,13 +1,15 @@
 //! The bytes of all requests that are being read, reviewed and answered: a budget that nobody waits for.
 //!
-//! Whoever needs more than there is goes without: requests that each hold a part and wait for the rest would wait for
-//! each other. Two atomic numbers, no lock.
+//! It hands out what there is and waits for nothing: requests that each hold a part and wait for the rest would wait for each
+//! other. The reader of bodies (`routes`) decides who gives way, and is told when bytes are given back. Two atomic numbers.
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::MetricType;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 
 /// What a body may take from all of the budget: most reviews are no larger. What a body has beyond it comes from two
 /// thirds of the budget only, so that no number of large or slow ones keeps small ones out. By default every connection
@@ -21,6 +23,7 @@ pub(super) struct Budget {
     free: AtomicUsize,
     /// Of these, what may be taken beyond [`SMALL`] a request.
     free_for_large: AtomicUsize,
+    given_back: Notify,
 }
 
 /// There is not so much left.
@@ -32,12 +35,22 @@ impl Budget {
     pub(super) fn new(bytes: usize, body: usize) -> Arc<Self> {
         let bytes = bytes.max(body);
         let large = (bytes - bytes / 3).max(body);
-        Arc::new(Self { bytes, free: AtomicUsize::new(bytes), free_for_large: AtomicUsize::new(large) })
+        Arc::new(Self {
+            bytes,
+            free: AtomicUsize::new(bytes),
+            free_for_large: AtomicUsize::new(large),
+            given_back: Notify::new(),
+        })
     }
 
     /// Bytes that are taken.
     fn held(&self) -> usize {
         self.bytes - self.free.load(Ordering::Relaxed)
+    }
+
+    /// Resolves when bytes are given back after this call.
+    pub(super) fn given_back(&self) -> Notified<'_> {
+        self.given_back.notified()
     }
 
     fn take(&self, small: usize, large: usize) -> Result<(), Exhausted> {
@@ -48,6 +61,7 @@ impl Budget {
     fn give(&self, small: usize, large: usize) {
         give(&self.free, small + large);
         give(&self.free_for_large, large);
+        self.given_back.notify_waiters();
     }
 }
 

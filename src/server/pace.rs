@@ -7,77 +7,53 @@
 //! write. The body of a request is the handler's to time.
 
 use super::Timeouts;
+use super::places::Place;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
-/// How many requests of a connection have begun and ended; shared by the connection and its service.
-#[derive(Debug, Default)]
-pub(super) struct Requests {
-    begun: AtomicUsize,
-    ended: AtomicUsize,
-}
-
-impl Requests {
-    pub(super) fn begin(&self) {
-        self.begun.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn end(&self) {
-        self.ended.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-/// What a connection is waiting for when it reads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Waiting {
-    /// The first byte of a request.
-    Request,
-    /// The rest of a header.
-    Header,
-    /// Nothing that has a deadline here: a request is being answered.
-    Answer,
-}
-
-/// A stream that fails with [`io::ErrorKind::TimedOut`] when its peer is too slow.
+/// A stream that fails with [`io::ErrorKind::TimedOut`] when its peer is too slow, and reports to its [`Place`] what passes.
 pub(super) struct Paced<S> {
     stream: S,
-    requests: Arc<Requests>,
-    /// Requests that had ended at the last read.
-    ended: usize,
+    place: Arc<Place>,
     timeouts: Timeouts,
-    waiting: Waiting,
+    /// A request has been answered, and no byte of the next has arrived.
+    idle: bool,
+    /// No byte of the next request has arrived.
+    silent: bool,
     read_deadline: Pin<Box<Sleep>>,
     /// `None`: the client has taken all that was written.
     write_deadline: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Paced<S> {
-    pub(super) fn new(stream: S, requests: Arc<Requests>, timeouts: Timeouts) -> Self {
+    pub(super) fn new(stream: S, place: Arc<Place>, timeouts: Timeouts) -> Self {
         let read_deadline = Box::pin(tokio::time::sleep(timeouts.first_byte));
-        Self { stream, requests, ended: 0, timeouts, waiting: Waiting::Request, read_deadline, write_deadline: None }
+        Self { stream, place, timeouts, idle: false, silent: true, read_deadline, write_deadline: None }
     }
 
-    /// Takes note of what the service has done since the last read.
-    fn catch_up(&mut self) {
-        let ended = self.requests.ended.load(Ordering::Relaxed);
-        if self.requests.begun.load(Ordering::Relaxed) != ended {
-            self.waiting = Waiting::Answer;
-        } else if self.ended != ended {
-            // A short request may begin and end between two reads: what tells is the number, not what was waited for.
-            self.ended = ended;
-            self.expect(Waiting::Request, self.timeouts.idle);
-        }
-    }
-
-    fn expect(&mut self, waiting: Waiting, within: Duration) {
-        self.waiting = waiting;
+    fn expect(&mut self, within: Duration) {
         self.read_deadline.as_mut().reset(Instant::now() + within);
+    }
+
+    fn has_read(&mut self, bytes: usize) {
+        if std::mem::take(&mut self.silent) {
+            self.expect(self.timeouts.header);
+        }
+        if std::mem::take(&mut self.idle) {
+            self.place.header_begins();
+        }
+        self.place.progress(bytes);
+    }
+
+    fn has_answered(&mut self) {
+        (self.idle, self.silent) = (true, true);
+        self.place.is_idle_now();
+        self.expect(self.timeouts.idle);
     }
 
     /// The deadline stands from the first wait until all is written: one that takes a byte now and then is as slow as one
@@ -90,6 +66,12 @@ impl<S> Paced<S> {
         let deadline = self.write_deadline.get_or_insert_with(|| Box::pin(tokio::time::sleep(within)));
         deadline.as_mut().poll(context).map(|()| Err(io::ErrorKind::TimedOut.into()))
     }
+
+    fn wrote(&self, poll: &Poll<io::Result<usize>>) {
+        if let Poll::Ready(Ok(bytes)) = poll {
+            self.place.progress(*bytes);
+        }
+    }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
@@ -98,17 +80,16 @@ impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        self.catch_up();
         let before = buffer.filled().len();
         let poll = Pin::new(&mut self.stream).poll_read(context, buffer);
-        if self.waiting == Waiting::Answer {
+        if poll.is_ready() {
+            let bytes = buffer.filled().len() - before;
+            if bytes > 0 {
+                self.has_read(bytes);
+            }
             return poll;
         }
-        if poll.is_ready() {
-            if buffer.filled().len() > before && self.waiting == Waiting::Request {
-                let within = self.timeouts.header;
-                self.expect(Waiting::Header, within);
-            }
+        if self.place.is_serving() {
             return poll;
         }
         self.read_deadline.as_mut().poll(context).map(|()| Err(io::ErrorKind::TimedOut.into()))
@@ -118,6 +99,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
 impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let poll = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.wrote(&poll);
         self.check_write(context, poll)
     }
 
@@ -127,6 +109,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let poll = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        self.wrote(&poll);
         self.check_write(context, poll)
     }
 
@@ -136,8 +119,15 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let poll = Pin::new(&mut self.stream).poll_flush(context);
-        if poll.is_ready() {
+        if let Poll::Ready(Ok(())) = &poll {
             self.write_deadline = None;
+            if self.place.is_answering() {
+                self.has_answered();
+                // Nobody may read before the next request wakes the task.
+                if self.read_deadline.as_mut().poll(context).is_ready() {
+                    return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+                }
+            }
         }
         self.check_write(context, poll)
     }

@@ -1,7 +1,8 @@
 //! What is answered where: from an HTTP request to a review's answer, or to a refusal.
 
-use super::budget::{Budget, Reserved};
+use super::budget::{Budget, Exhausted, Reserved};
 use super::declarations::Inspections;
+use super::places::{Eviction, PATIENCE, Place};
 use super::readiness::Readiness;
 use super::reviews::Reviews;
 use super::status::Refusal;
@@ -18,7 +19,9 @@ use hyper::body::Body as _;
 use hyper::header::{CONTENT_TYPE, EXPECT, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use tokio::time::Instant;
 
 /// A larger body is reviewed on a thread of its own, so that it keeps no other request waiting.
@@ -50,15 +53,6 @@ pub(super) fn webhook(state: Arc<Webhook>) -> Router {
             state.refuse(request, Refusal::MethodNotAllowed("POST")).await
         })
         .fallback(|state: State<Arc<Webhook>>, request| async move { state.refuse(request, Refusal::NotFound).await })
-        .with_state(state)
-}
-
-/// The webhook port, for a connection that is one too many.
-pub(super) fn overflow(state: Arc<Webhook>) -> Router {
-    Router::new()
-        .fallback(any(|state: State<Arc<Webhook>>, request| async move {
-            state.refuse(request, Refusal::Connections).await
-        }))
         .with_state(state)
 }
 
@@ -169,11 +163,19 @@ impl Webhook {
         }
         // Of a body whose length is not told, the most is assumed.
         let announced = announced.exact().and_then(|it| usize::try_from(it).ok()).unwrap_or(limit);
-        self.read(request.into_body(), announced, deadline).await
+        // Every connection has one.
+        let Some(place) = request.extensions().get::<Arc<Place>>().cloned() else { return Err(Refusal::Internal) };
+        self.read(request.into_body(), &place, announced, deadline).await
     }
 
-    /// All of `body`, as long as the budget has room for what arrives of it.
-    async fn read(&self, mut body: Body, announced: usize, deadline: Instant) -> Result<Reserved, Refusal> {
+    /// Reads all of `body`, as long as the budget has room for what arrives and its client is not too slow while others wait.
+    async fn read(
+        &self,
+        mut body: Body,
+        place: &Place,
+        announced: usize,
+        deadline: Instant,
+    ) -> Result<Reserved, Refusal> {
         let limit = self.limits.body;
         let whole = async {
             let mut arrived = Reserved::new(&self.budget);
@@ -184,17 +186,58 @@ impl Webhook {
                 if data.len() > limit - arrived.len() {
                     return Err(Refusal::TooLarge(limit));
                 }
-                arrived.extend(&data, announced).map_err(|_| Refusal::Budget)?;
+                if arrived.extend(&data, announced).is_err() {
+                    self.make_room(place, || arrived.extend(&data, announced)).await?;
+                    place.body_begins();
+                }
             }
+            place.is_busy_now();
             Ok(arrived)
+        };
+        // Whoever tells a connection to leave wakes its task, of which this is a part.
+        let told = std::future::poll_fn(|_| if place.is_leaving() { Poll::Ready(()) } else { Poll::Pending });
+        let whole = async {
+            tokio::select! {
+                biased;
+                whole = whole => whole,
+                () = told => Err(Refusal::TooSlow),
+            }
         };
         match tokio::time::timeout_at(deadline, whole).await {
             Ok(Ok(arrived)) => Ok(arrived),
+            Ok(Err(Refusal::TooSlow)) => Err(Refusal::TooSlow),
             Ok(Err(refusal)) => {
                 discard(body, deadline).await;
                 Err(refusal)
             }
             Err(_elapsed) => Err(Refusal::BodyTimeout),
+        }
+    }
+
+    /// Tries `attempt` again for as long as slow transfers give their bytes back, the slowest first. It gives up when all
+    /// others keep up: they may need what this request holds.
+    async fn make_room<T>(
+        &self,
+        place: &Place,
+        mut attempt: impl FnMut() -> Result<T, Exhausted>,
+    ) -> Result<T, Refusal> {
+        // Its client is not slow while nobody reads what it sends.
+        place.is_busy_now();
+        let end = Instant::now() + 2 * PATIENCE;
+        loop {
+            let mut given_back = pin!(self.budget.given_back());
+            given_back.as_mut().enable();
+            if let Ok(done) = attempt() {
+                return Ok(done);
+            }
+            let next = match place.places().evict_slowest() {
+                Eviction::NotBefore(when) => when.min(end),
+                Eviction::Told => end,
+                Eviction::Nobody => return Err(Refusal::Budget),
+            };
+            if tokio::time::timeout_at(next, given_back).await.is_err() && Instant::now() >= end {
+                return Err(Refusal::Budget);
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! Error answers: a `Status` object, as the API server itself answers errors, that says why.
 
 use axum::body::Body;
-use hyper::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use hyper::{Response, StatusCode};
 
 /// Why a request was not answered with a review.
@@ -29,8 +29,8 @@ pub(super) enum Refusal {
     Internal,
     #[error("the first list of definitions is not complete; try again")]
     NotReady,
-    #[error("too many connections; try again")]
-    Connections,
+    #[error("the body arrived too slowly while others waited for its room; try again")]
+    TooSlow,
 }
 
 impl Refusal {
@@ -42,9 +42,9 @@ impl Refusal {
             Self::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::MediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::Budget | Self::Inspections => StatusCode::TOO_MANY_REQUESTS,
+            Self::Budget | Self::TooSlow | Self::Inspections => StatusCode::TOO_MANY_REQUESTS,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
-            Self::NotReady | Self::Connections => StatusCode::SERVICE_UNAVAILABLE,
+            Self::NotReady => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
 
@@ -57,15 +57,15 @@ impl Refusal {
             Self::BodyTimeout => "Timeout",
             Self::TooLarge(_) => "RequestEntityTooLarge",
             Self::MediaType => "UnsupportedMediaType",
-            Self::Budget | Self::Inspections => "TooManyRequests",
+            Self::Budget | Self::TooSlow | Self::Inspections => "TooManyRequests",
             Self::Internal => "InternalError",
-            Self::NotReady | Self::Connections => "ServiceUnavailable",
+            Self::NotReady => "ServiceUnavailable",
         }
     }
 
     /// Whether the same request may succeed a moment later. The API server tries again only where it is told to.
     fn is_passing(&self) -> bool {
-        matches!(self, Self::Budget | Self::Inspections | Self::NotReady | Self::Connections)
+        matches!(self, Self::Budget | Self::TooSlow | Self::Inspections | Self::NotReady)
     }
 
     /// The answer to send.
@@ -86,6 +86,10 @@ impl Refusal {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if self.is_passing() {
             headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        if self == Self::TooSlow {
+            // The rest of the body is not waited for.
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
         if let Self::MethodNotAllowed(allowed) = self {
             headers.insert(hyper::header::ALLOW, HeaderValue::from_static(allowed));

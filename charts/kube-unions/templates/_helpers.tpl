@@ -57,6 +57,25 @@ selectors depend on it. */}}
 {{- end -}}
 {{- end -}}
 
+{{/* Where the CA of clients comes from, as a volume has it. Nothing where there is none. */}}
+{{- define "kube-unions.clientCA" -}}
+{{- with .Values.clientCA -}}
+{{- if and .configMapName .secretName -}}
+{{- fail "clientCA names a ConfigMap and a Secret: set one of clientCA.configMapName and clientCA.secretName" -}}
+{{- else if .configMapName -}}
+configMap:
+  name: {{ .configMapName }}
+  defaultMode: 288
+{{- else if .secretName -}}
+secret:
+  secretName: {{ .secretName }}
+  defaultMode: 288
+{{- else if .names -}}
+{{- fail "clientCA.names are of no use without a CA: set clientCA.configMapName or clientCA.secretName" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* Whether more than one pod is meant to run. */}}
 {{- define "kube-unions.severalReplicas" -}}
 {{- if .Values.autoscaling.enabled -}}

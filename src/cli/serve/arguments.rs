@@ -75,9 +75,15 @@ pub(in crate::cli) struct ServeArgs {
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
     pub(super) shutdown_delay: Duration,
 
-    /// Connections to the webhook at a time; more are answered with 503
+    /// Connections to the webhook at a time; for one more, another that is idle or slow is closed
     #[arg(long, value_name = "COUNT", default_value_t = Limits::default().connections, value_parser = connections)]
     max_connections: usize,
+
+    /// Connections to the webhook at a time from one address [default: no limit]
+    ///
+    /// API servers behind one gateway, or one konnectivity agent, share an address: allow 100 for each of them.
+    #[arg(long, value_name = "COUNT", value_parser = connections)]
+    max_connections_per_source: Option<usize>,
 
     /// Bytes of all requests that are being answered; more are answered with 429
     #[arg(long, value_name = "SIZE", default_value = "64Mi", value_parser = bytes)]
@@ -177,6 +183,9 @@ impl ServeArgs {
             shutdown_delay: self.shutdown_delay,
             limits: Limits {
                 connections: self.max_connections,
+                connections_per_source: self
+                    .max_connections_per_source
+                    .unwrap_or(Limits::default().connections_per_source),
                 in_flight: self.max_bytes_in_flight,
                 ..Limits::default()
             },

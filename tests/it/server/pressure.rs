@@ -3,12 +3,18 @@
 use super::wire::{Request, Running, SOON, Wire, padded_review, review, until};
 use super::{MIB, gated};
 use kube_unions::server::{Limits, Timeouts};
+use std::net::Ipv4Addr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-use tokio::net::{TcpSocket, TcpStream};
+use std::time::Duration;
+use tokio::net::TcpSocket;
 
-const EVICTED: &str = "kube_unions_connections_evicted_total";
 const HELD: &str = "kube_unions_admission_in_flight_bytes";
+
+/// Connections told to end for this reason.
+async fn evicted(server: &Running, port: &str, reason: &str) -> f64 {
+    let series = format!("kube_unions_connections_evicted_total{{port=\"{port}\",reason=\"{reason}\"}}");
+    server.metric(&series).await.unwrap()
+}
 
 /// Waits until requests hold so many bytes, or more, or less. To ask by a request would take from them what they need.
 async fn until_held(server: &Running, compare: fn(&f64, &f64) -> bool, bytes: usize) {
@@ -40,49 +46,91 @@ async fn what_was_announced_and_never_sent_keeps_nobody_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn large_bodies_that_stop_half_way_keep_no_small_review_out() {
+async fn large_bodies_that_stop_half_way_take_no_room_from_small_reviews() {
     let limits = Limits { body: MIB, in_flight: 3 * MIB, ..Limits::default() };
     let server = Running::with(|config| config.limits = limits).await;
     let mut slow = Vec::new();
     for _ in 0..2 {
         slow.push(half_sent(&server, MIB, MIB - 1).await);
     }
-    until_held(&server, f64::eq, 2 * MIB).await;
     // Two thirds of the budget are for what bodies have beyond their first bytes.
-    let large = Request::post("/mutate", padded_review("large", MIB));
-    assert_eq!(server.send(&large).await.code, 429);
+    until_held(&server, f64::eq, 2 * MIB).await;
     for _ in 0..3 {
         let answer = server.send(&Request::post("/mutate", padded_review("u", 16 * 1024))).await;
         assert_eq!(answer.code, 200, "{answer:?}");
     }
+    assert_eq!(evicted(&server, "webhook", "slow_body").await, 0.0, "there was room for all");
     for wire in &mut slow {
         wire.write(b" ").await;
         assert_eq!(wire.answer().await.code, 200);
     }
-    assert_eq!(server.send(&large).await.code, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_review_for_which_the_budget_runs_out_half_way_is_told_to_come_again() {
-    let limits = Limits { body: MIB, in_flight: MIB, ..Limits::default() };
+async fn the_slowest_body_gives_way_when_bytes_run_out_and_is_told_to_come_again() {
+    // Two thirds of it are for what bodies have beyond their first bytes: one of MiB, and one of half.
+    let limits = Limits { body: MIB, in_flight: 9 * MIB / 4, ..Limits::default() };
     let server = Running::with(|config| config.limits = limits).await;
-    // Both find room for their first half, and while the one has that, the other does not for its second.
-    let mut slow = half_sent(&server, MIB, MIB / 4).await;
-    until_held(&server, f64::ge, MIB / 4).await;
-    let mut refused = server.connect().await;
-    let answer = refused.exchange(&Request::post("/mutate", padded_review("u", MIB))).await;
-    assert_eq!((answer.code, answer.header("retry-after")), (429, Some("1")), "nobody waits for anybody");
-    assert_eq!(answer.json()["reason"], "TooManyRequests");
-    slow.write(" ".repeat(MIB - MIB / 4).as_bytes()).await;
+    let mut slowest = half_sent(&server, MIB, MIB / 2).await;
+    until_held(&server, f64::ge, MIB / 2).await;
+    let mut slow = half_sent(&server, MIB, MIB / 2).await;
+    until_held(&server, f64::ge, MIB).await;
+
+    let honest = server.send(&Request::post("/mutate", padded_review("u", MIB))).await;
+    assert_eq!(honest.code, 200, "{honest:?}");
+    let answer = slowest.answer().await;
+    assert_eq!((answer.code, answer.header("retry-after")), (429, Some("1")));
+    assert_eq!(answer.header("connection"), Some("close"));
+    slowest.closed().await;
+    assert_eq!(evicted(&server, "webhook", "slow_body").await, 1.0, "no more than had to");
+    slow.write(" ".repeat(MIB / 2).as_bytes()).await;
     assert_eq!(slow.answer().await.code, 200);
-    // On the connection that was refused, too.
-    let quick = Request::post("/mutate", review("quick"));
-    for wire in [&mut refused, &mut slow] {
-        assert_eq!(wire.exchange(&quick).await.code, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ninety_two_bodies_that_stall_forty_three_mebibytes_cost_no_honest_review() {
+    let server = Running::start().await;
+    let mut stalled = Vec::new();
+    for _ in 0..92 {
+        stalled.push(half_sent(&server, 7 * MIB, 43 * MIB / 92).await);
     }
+    // As much as bodies may have beyond their first bytes, but for one step of one of them.
+    until_held(&server, f64::ge, 42 * MIB).await;
+    let honest = Request::post("/mutate", padded_review("u", 200 * 1024));
+    let reviews = (0..60).map(|_| async { server.send(&honest).await });
+    for answer in futures::future::join_all(reviews).await {
+        assert_eq!(answer.code, 200, "{answer:?}");
+    }
+    assert!(evicted(&server, "webhook", "slow_body").await > 0.0);
+    assert_eq!(evicted(&server, "webhook", "idle").await, 0.0, "connections were not short");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_nobody_is_slow_a_review_without_room_is_told_to_come_again() {
+    let (reviewer, mut begins) = gated();
+    let limits = Limits { body: MIB, in_flight: MIB, ..Limits::default() };
+    let server = Running::reviewing(|config| config.limits = limits, reviewer).await;
+    let large = Request::post("/mutate", padded_review("u", MIB));
+    let mut first = server.connect().await;
+    first.write(large.head.as_bytes()).await;
+    first.write(&large.body).await;
+    let gate = begins.recv().await.unwrap();
+
+    let mut refused = server.connect().await;
+    let answer = refused.exchange(&large).await;
+    assert_eq!((answer.code, answer.header("retry-after")), (429, Some("1")), "nobody waits for a review");
+    assert_eq!(answer.json()["reason"], "TooManyRequests");
+    gate.send(()).unwrap();
+    assert_eq!(first.answer().await.code, 200);
     // An answer counts until it is sent, for longer than until it is here.
     until_held(&server, f64::eq, 0).await;
-    assert_eq!(server.send(&Request::post("/mutate", padded_review("u", MIB))).await.code, 200);
+    let opens = tokio::spawn(async move { while begins.recv().await.is_some_and(|gate| gate.send(()).is_ok()) {} });
+    for wire in [&mut refused, &mut first] {
+        assert_eq!(wire.exchange(&large).await.code, 200, "on the connection that was refused, too");
+        until_held(&server, f64::eq, 0).await;
+    }
+    drop(server);
+    opens.abort();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -120,23 +168,37 @@ fn echoed(bytes: usize) -> Request {
     Request::post("/mutate", review(&"u".repeat(bytes)))
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_answer_counts_until_it_is_taken_and_its_reader_is_let_go() {
-    // More than the system buffers by itself.
-    let limits = Limits { body: 16 * MIB, in_flight: 16 * MIB, ..Limits::default() };
-    let timeouts = Timeouts { write: Duration::from_secs(3), ..Timeouts::default() };
-    let server = Running::with(|config| (config.limits, config.timeouts) = (limits, timeouts)).await;
-    let mut slow = narrow(&server).await;
+/// An answer of 12 MiB, more than the system buffers by itself, that waits for its client.
+async fn answered(server: &Running) -> Wire {
+    let mut wire = narrow(server).await;
     let large = echoed(12 * MIB);
-    slow.write(large.head.as_bytes()).await;
-    let (most, last) = large.body.split_at(large.body.len() - 1);
-    slow.write(most).await;
-    let begin = Instant::now();
-    slow.write(last).await;
-    until_held(&server, f64::ge, 12 * MIB).await;
-    let other = Request::post("/mutate", padded_review("u", 12 * MIB));
-    assert_eq!(server.send(&other).await.code, 429);
-    // A little now and then does not make it faster.
+    wire.write(large.head.as_bytes()).await;
+    wire.write(&large.body).await;
+    assert!(wire.trickle().await > 0, "it is being sent");
+    wire
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_counts_until_it_is_taken_and_gives_way_when_it_is_not() {
+    let limits = Limits { body: 16 * MIB, in_flight: 16 * MIB, ..Limits::default() };
+    let server = Running::with(|config| config.limits = limits).await;
+    let mut slow = answered(&server).await;
+    let other = server.send(&Request::post("/mutate", padded_review("u", 12 * MIB))).await;
+    assert_eq!(other.code, 200, "{other:?}");
+    assert_eq!(evicted(&server, "webhook", "slow_answer").await, 1.0);
+    let mut taken = 0;
+    while let more @ 1.. = slow.trickle().await {
+        taken += more;
+    }
+    assert!(taken < 12 * MIB, "it has had {taken} bytes, all there were");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_that_takes_a_little_now_and_then_is_let_go() {
+    let limits = Limits { body: 16 * MIB, in_flight: 16 * MIB, ..Limits::default() };
+    let timeouts = Timeouts { write: Duration::from_secs(1), ..Timeouts::default() };
+    let server = Running::with(|config| (config.limits, config.timeouts) = (limits, timeouts)).await;
+    let mut slow = answered(&server).await;
     let trickle = tokio::spawn(async move {
         let mut taken = 0;
         while let more @ 1.. = slow.trickle().await {
@@ -145,64 +207,176 @@ async fn an_answer_counts_until_it_is_taken_and_its_reader_is_let_go() {
         }
         taken
     });
-    until(async || server.send(&other).await.code == 200).await;
-    assert!(begin.elapsed() >= timeouts.write, "held for {:?} only", begin.elapsed());
+    until_held(&server, f64::eq, 0).await;
     let taken = tokio::time::timeout(SOON, trickle).await.expect("it is let go").unwrap();
     assert!((1..12 * MIB).contains(&taken), "it has had {taken} bytes, all there were");
+    assert_eq!(evicted(&server, "webhook", "slow_answer").await, 0.0, "there was room for all");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_newcomer_takes_the_place_of_the_oldest_and_never_of_one_that_has_sent_a_request() {
-    let limits = Limits { connections: 4, ..Limits::default() };
+async fn idle_strangers_give_way_first_then_idle_clients_of_old_then_slow_ones_and_never_a_review() {
+    let (reviewer, mut begins) = gated();
+    let limits = Limits { connections: 5, ..Limits::default() };
+    let server = Running::reviewing(|config| config.limits = limits, reviewer).await;
+    // So large that it is reviewed on a thread of its own, which waits at the gate.
+    let large = Request::post("/mutate", padded_review("u", MIB));
+    let mut reviewed = server.connect().await;
+    reviewed.write(large.head.as_bytes()).await;
+    reviewed.write(&large.body).await;
+    let gate = begins.recv().await.unwrap();
+    let opens = tokio::spawn(async move { while begins.recv().await.is_some_and(|gate| gate.send(()).is_ok()) {} });
+    let mut body = server.connect().await;
+    assert_eq!(body.exchange(&large).await.code, 200);
+    body.begin(&large).await;
+    let mut proven = [server.connect().await, server.connect().await];
+    for wire in &mut proven {
+        assert_eq!(wire.exchange(&large).await.code, 200);
+    }
+    let mut stranger = server.connect().await;
+    assert_eq!(stranger.exchange(&Request::get("/nothing")).await.code, 404);
+
+    // All places are taken. Whoever comes from now on stays, and is busy.
+    let [first, second] = &mut proven;
+    let mut stay = Vec::new();
+    for (leaves, evictions) in [(&mut stranger, [1.0, 0.0]), (first, [2.0, 0.0]), (second, [3.0, 0.0])] {
+        let mut wire = server.connect().await;
+        leaves.closed().await;
+        assert_eq!(wire.exchange(&large).await.code, 200);
+        wire.begin(&large).await;
+        stay.push(wire);
+        for (reason, count) in ["idle", "slow_body"].into_iter().zip(evictions) {
+            assert_eq!(evicted(&server, "webhook", reason).await, count, "{reason}");
+        }
+    }
+    let mut wire = server.connect().await;
+    assert_eq!(wire.exchange(&large).await.code, 200);
+    assert_eq!(body.answer().await.code, 429, "the oldest body has not moved");
+    body.closed().await;
+    assert_eq!(evicted(&server, "webhook", "slow_body").await, 1.0);
+    gate.send(()).unwrap();
+    assert_eq!(reviewed.answer().await.code, 200, "a review is answered under whatever pressure");
+    drop(server);
+    opens.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_api_server_keeps_outlives_a_crowd_of_half_open_connections() {
+    let limits = Limits { connections: 20, ..Limits::default() };
     let server = Running::with(|config| config.limits = limits).await;
     let request = Request::post("/mutate", review("u"));
-    let mut kept = server.connect().await;
-    assert_eq!(kept.exchange(&request).await.code, 200);
-    // Six places: one is taken, five are for those who come and say nothing, whatever they have got done so far.
-    let mut body = half_sent(&server, 1000, 10).await;
-    let mut header = server.connect().await;
-    header.write(b"POST /mutate HTTP/1.1\r\n").await;
-    let mut silent = server.connect().await;
-    let mut handshake = Wire::plain(server.addresses.webhook).await;
-    handshake.write(b"\x16\x03\x01").await;
-    let mut half_open = Wire::plain(server.addresses.webhook).await;
-
-    let mut stay = Vec::new();
-    for (oldest, evicted) in [(&mut body, 1.0), (&mut header, 2.0), (&mut silent, 3.0)] {
+    let mut kept = Vec::new();
+    for _ in 0..5 {
         let mut wire = server.connect().await;
         assert_eq!(wire.exchange(&request).await.code, 200);
-        oldest.closed().await;
-        assert_eq!(server.metric(EVICTED).await, Some(evicted));
-        stay.push(wire);
+        kept.push(wire);
     }
-    // As many stay now as may. Who comes is told, and still has not to wait for those who say nothing.
-    let mut late = server.connect().await;
-    handshake.closed().await;
-    let answer = late.exchange(&request).await;
-    assert_eq!((answer.code, answer.header("retry-after")), (503, Some("1")));
-    assert_eq!(answer.header("connection"), Some("close"));
-    late.closed().await;
-    let _silent = [Wire::plain(server.addresses.webhook).await, Wire::plain(server.addresses.webhook).await];
-    half_open.closed().await;
-    assert_eq!(server.metric(EVICTED).await, Some(5.0));
-
-    for wire in [&mut kept].into_iter().chain(&mut stay) {
+    // Silent, in the midst of a handshake, and of a header.
+    let mut strangers = Vec::new();
+    for number in 0..60 {
+        let mut wire = match number % 3 {
+            0 => server.connect().await,
+            _ => Wire::plain(server.addresses.webhook).await,
+        };
+        match number % 3 {
+            0 => wire.write(b"POST /mutate HTTP/1.1\r\n").await,
+            1 => wire.write(b"\x16\x03\x01").await,
+            _ => {}
+        }
+        strangers.push(wire);
+    }
+    assert_eq!(server.send(&request).await.code, 200, "a new connection gets through");
+    for wire in &mut kept {
         assert_eq!(wire.exchange(&request).await.code, 200);
     }
-    drop(kept);
-    until(async || server.send(&request).await.code == 200).await;
+    assert!(evicted(&server, "webhook", "half_open").await >= 40.0);
+    assert_eq!(evicted(&server, "webhook", "idle").await, 0.0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_ops_port_cannot_be_held_by_doing_nothing_either() {
-    let server = Running::start().await;
-    let mut silent = Vec::new();
-    for _ in 0..200 {
-        silent.push(TcpStream::connect(server.addresses.ops).await.unwrap());
+async fn places_full_of_connections_that_stay_after_a_404_keep_no_review_out() {
+    let limits = Limits { connections: 64, ..Limits::default() };
+    let server = Running::with(|config| config.limits = limits).await;
+    let mut idle = Vec::new();
+    for _ in 0..64 {
+        let mut wire = server.connect().await;
+        assert_eq!(wire.exchange(&Request::get("/nothing")).await.code, 404);
+        idle.push(wire);
     }
-    let begin = Instant::now();
-    assert_eq!(server.ops("/readyz").await.code, 200);
-    assert!(begin.elapsed() < Timeouts::default().first_byte / 2, "after {:?}", begin.elapsed());
+    let mut reviews = Vec::new();
+    for _ in 0..64 {
+        let mut wire = server.connect().await;
+        let answer = wire.exchange(&Request::post("/mutate", review("u"))).await;
+        assert_eq!(answer.code, 200, "{answer:?}");
+        reviews.push(wire);
+    }
+    for wire in &mut idle {
+        wire.closed().await;
+    }
+    assert_eq!(evicted(&server, "webhook", "idle").await, 64.0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_address_has_no_more_connections_than_it_may() {
+    let limits = Limits { connections_per_source: 2, ..Limits::default() };
+    let server = Running::with(|config| config.limits = limits).await;
+    let [crowded, other] = [2, 3].map(|last| Ipv4Addr::new(127, 0, 0, last));
+    let small = Request::post("/mutate", review("u"));
+    let mut busy = Vec::new();
+    for _ in 0..2 {
+        let mut wire = server.connect_from(crowded).await.unwrap();
+        wire.begin(&Request::post("/mutate", padded_review("u", MIB))).await;
+        busy.push(wire);
+    }
+    assert!(server.connect_from(crowded).await.is_err(), "both of its connections are in use");
+    assert_eq!(server.metric("kube_unions_connections_refused_total").await, Some(1.0));
+    let mut wire = server.connect_from(other).await.unwrap();
+    assert_eq!(wire.exchange(&small).await.code, 200, "another address is not concerned");
+}
+
+/// Strangers on the ops port, all of whom stay: some say nothing, some have asked for something.
+async fn strangers_on_the_ops_port(server: &Running, count: usize) -> Vec<Wire> {
+    let mut strangers = Vec::new();
+    for number in 0..count {
+        let mut wire = Wire::plain(server.addresses.ops).await;
+        match number % 3 {
+            0 => drop(wire.exchange(&Request::get("/nothing")).await),
+            1 => drop(wire.exchange(&Request::get("/livez")).await),
+            _ => {}
+        }
+        strangers.push(wire);
+    }
+    strangers
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_health_port_answers_however_many_strangers_stay_on_it() {
+    let server = Running::start().await;
+    let strangers = strangers_on_the_ops_port(&server, 300).await;
+    for _ in 0..100 {
+        for path in ["/readyz", "/livez"] {
+            let answer = server.ops(path).await;
+            assert_eq!(answer.code, 200, "{path}: {answer:?}");
+        }
+    }
+    assert!(evicted(&server, "ops", "idle").await > 0.0);
+    drop(strangers);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sixty_four_connections_that_stay_on_the_health_port_keep_no_probe_out() {
+    let server = Running::start().await;
+    let mut idle = Vec::new();
+    for _ in 0..64 {
+        let mut wire = Wire::plain(server.addresses.ops).await;
+        assert_eq!(wire.exchange(&Request::get("/livez")).await.code, 200);
+        idle.push(wire);
+    }
+    for path in ["/readyz", "/livez"] {
+        assert_eq!(server.ops(path).await.code, 200, "{path}");
+    }
+    // Those that had been idle for longest have made room, and the others are still there.
+    assert!(evicted(&server, "ops", "idle").await > 0.0);
+    assert_eq!(idle[63].exchange(&Request::get("/livez")).await.code, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,7 +6,7 @@ use super::wire::{Request, Running, review, until};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Every metric, its type, and its labels.
-const METRICS: [(&str, &str, &[&str]); 16] = [
+const METRICS: [(&str, &str, &[&str]); 17] = [
     ("kube_unions_admission_in_flight", "gauge", &[]),
     ("kube_unions_admission_in_flight_bytes", "gauge", &[]),
     ("kube_unions_admission_review_duration_seconds", "histogram", &["le", "phase"]),
@@ -16,7 +16,8 @@ const METRICS: [(&str, &str, &[&str]); 16] = [
     ("kube_unions_certificate_authority_expiry_timestamp_seconds", "gauge", &[]),
     ("kube_unions_certificate_expiry_timestamp_seconds", "gauge", &[]),
     ("kube_unions_certificate_reload_failures", "counter", &[]),
-    ("kube_unions_connections_evicted", "counter", &[]),
+    ("kube_unions_connections_evicted", "counter", &["port", "reason"]),
+    ("kube_unions_connections_refused", "counter", &[]),
     ("kube_unions_declaration_faults", "gauge", &[]),
     ("kube_unions_fields_cleared", "counter", &[]),
     ("kube_unions_panics", "counter", &[]),

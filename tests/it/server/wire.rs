@@ -93,6 +93,13 @@ impl Running {
         self.connect().await.exchange(request).await
     }
 
+    /// The same, from this address of loopback.
+    pub(crate) async fn connect_from(&self, address: Ipv4Addr) -> std::io::Result<Wire> {
+        let socket = TcpSocket::new_v4()?;
+        socket.bind((address, 0).into())?;
+        Wire::over(socket.connect(self.addresses.webhook).await?, Arc::clone(&self.tls)).await
+    }
+
     /// GET on the ops port.
     pub(crate) async fn ops(&self, path: &str) -> Answer {
         Wire::plain(self.addresses.ops).await.exchange(&Request::get(path)).await
