@@ -1,10 +1,11 @@
-//! Nothing is lost: two replicas behind one address, `failurePolicy: Fail`, at least [`FLOOR`] writes a second through
-//! the API server, and each thing that happens to a webhook in its life. The replicas register themselves.
+//! No write is lost: two replicas behind one address, `failurePolicy: Fail`, writes through the API server all the time, and
+//! each thing that happens to a webhook in its life. The replicas register themselves.
 //!
-//! Each test prints `sent N, answered N, failed N, rate N/s`. By itself it lasts as long as what happens takes once,
-//! and where other tests have a part of the machine its rate is only said. `KUBE_UNIONS_E2E_LOSS_SECONDS` (set by
-//! `make loss` and `make test`) is for when they have it to themselves: what happens is repeated for so many seconds,
-//! and the rate is held to. What takes more than a minute by itself is left out where less is given.
+//! Each test prints `sent N, answered N, failed N, rate N/s` and, for comparison, the rate of the same writers before anything
+//! happened. Counts are asserted and rates are not: a busy machine moves these.
+//!
+//! By itself a test lasts as long as what happens takes once. `KUBE_UNIONS_E2E_LOSS_SECONDS` (set by `make loss` and
+//! `make test`) repeats what happens for so many seconds.
 
 mod churn;
 mod installation;
@@ -16,17 +17,14 @@ use std::env;
 use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
 
-use crate::cluster;
 use crate::wait::eventually;
 use crate::writers::{Count, Spread, Writers};
 use churn::Churn;
 use installation::{DELAY, Installation, REPLICAS};
 use registration::Registration;
 
-/// Writes a second below which a run shows nothing.
-const FLOOR: f64 = 200.0;
-/// Ten changes of CRDs a second, as near as a clock comes to it.
-const CHANGES: f64 = 9.5;
+/// Changes of CRDs beside the writes: each sort of change ten times.
+const CHANGES: u64 = 40;
 /// For what happens in the background; far more than it takes.
 const SETTLED: Duration = Duration::from_secs(30);
 /// How many writes there are before and after what happens, and beside it where that takes no time of its own.
@@ -34,10 +32,6 @@ const AROUND: u64 = 500;
 const BESIDE: u64 = 2_500;
 /// The same once what was wrong is put right.
 const AFTER: u64 = 1_500;
-/// What registration may take to put right what others have changed.
-const PROMISED: Duration = Duration::from_secs(10);
-/// How long the configurations hold a new CA before it signs. What waits for that is for runs that are longer.
-const SETTLING: Duration = Duration::from_mins(1);
 /// What others do to the configurations.
 type Drift = fn(&Registration);
 const DRIFTS: [(&str, Drift); 3] = [
@@ -99,10 +93,7 @@ fn a_new_authority_and_what_it_has_signed_in_one_swap_lose_no_write() {
 
 #[test]
 fn a_deleted_secret_that_replicas_agree_on_loses_no_write() {
-    if time_of_its_own().is_none_or(|time| time < SETTLING) {
-        cluster::say(&format!("left out, since no {SETTLING:?} were given to what takes longer by itself"));
-        return;
-    }
+    // This takes more than a minute: for so long the configurations hold a new CA before it signs.
     let Some(mut installation) = Installation::self_managed(DELAY) else { return };
     let writers = installation.writers(Spread::Even);
     while_written(&writers, || {
@@ -120,7 +111,7 @@ fn a_deleted_secret_that_replicas_agree_on_loses_no_write() {
 #[test]
 fn what_others_change_of_the_registration_is_put_right_and_then_no_write_is_lost() {
     let Some(installation) = Installation::new(DELAY) else { return };
-    let (least, start) = (time_of_its_own().unwrap_or_default(), Instant::now());
+    let (least, start) = (least_time(), Instant::now());
     loop {
         for (what, change) in DRIFTS {
             drifts(&installation, what, change);
@@ -144,9 +135,8 @@ fn drifts(installation: &Installation, what: &str, change: Drift) {
     let took = start.elapsed();
     installation.registration.wait_until_in_force();
     let mut count = writers.finish();
-    count.stories.truncate(1);
+    count.losses.truncate(1);
     print(&format!("{what}, until put right after {took:.1?}"), &count);
-    assert!(took < PROMISED, "{what}: put right after {took:?}");
 
     let writers = installation.writers(Spread::Even);
     wait_for(&writers, AFTER);
@@ -186,13 +176,65 @@ fn crds_that_change_ten_times_a_second_lose_no_write() {
     let Some(installation) = Installation::new(DELAY) else { return };
     let writers = installation.writers(Spread::Even);
     let churn = Churn::start(installation.control_plane.new_client());
-    while_written(&writers, || wait_for(&writers, BESIDE));
+    while_written(&writers, || {
+        let goal = churn.changes() + CHANGES;
+        wait_for(&writers, BESIDE);
+        assert!(eventually(SETTLED, || churn.changes() >= goal), "CRDs change all the time");
+    });
     let changes = churn.finish();
     let client = installation.control_plane.client();
     let followed = || installation.registration.groups() == Some(churn::groups_with_unions(client));
     assert!(eventually(SETTLED, followed), "the registration follows:\n{}", installation.log());
     none_lost(&format!("{changes:.1} changes of CRDs a second"), writers);
-    at_least(CHANGES, changes, "changes of CRDs");
+}
+
+/// SIGKILL, like a crash or a node that is gone, leaves no time to drain. Two sorts of writes are then lost, and no others:
+///
+/// - those whose review was underway in the replica, and
+/// - those whose review was sent to its address until the load balancer took it out of rotation.
+///
+/// No webhook can make them fewer: only the API server could ask the other replica, and it asks once. What is lost is bounded by
+/// the rate of the writes, the share of one replica, and the time that the cluster needs to notice.
+#[test]
+fn a_replica_that_is_killed_loses_what_was_sent_to_it_until_the_balancer_noticed_and_nothing_else() {
+    let Some(mut installation) = Installation::new(DELAY) else { return };
+    let mut turns = (0..REPLICAS).cycle();
+    let start = Instant::now();
+    loop {
+        let replica = turns.next().expect("there are replicas");
+        let writers = installation.writers(Spread::Even);
+        wait_for(&writers, AROUND);
+        let rate = writers.rate();
+        let (killed, noticed) = installation.kill(replica);
+        // The other replica is alone for a while.
+        wait_for(&writers, AROUND);
+        installation.start(replica);
+        wait_for(&writers, AROUND);
+        let count = writers.finish();
+        let after = noticed.duration_since(killed);
+        print(&format!("SIGKILL at {rate:.0} writes a second, out of rotation after {after:.1?}"), &count);
+        assert_eq!(count.sent, count.answered + count.failed, "every write ends");
+        for loss in &count.losses {
+            assert!(
+                loss.ended >= killed && loss.sent <= noticed,
+                "a loss before SIGKILL, or once it was noticed: {loss:?}"
+            );
+            assert!(is_of_a_replica_that_is_gone(&loss.story), "a loss of another kind: {loss:?}");
+        }
+        if start.elapsed() >= least_time() {
+            break;
+        }
+    }
+    let writers = installation.writers(Spread::Even);
+    wait_for(&writers, AFTER);
+    none_lost("SIGKILL, and another replica in its place", writers);
+}
+
+/// Whether the API server had a connection to the replica that broke off, or got none.
+fn is_of_a_replica_that_is_gone(story: &str) -> bool {
+    let broken =
+        ["EOF", "connection reset by peer", "connection refused", "broken pipe", "server closed idle connection"];
+    story.contains("failed calling webhook") && broken.iter().any(|words| story.contains(words))
 }
 
 #[test]
@@ -206,7 +248,7 @@ fn what_is_lost_is_counted() {
     let count = writers.finish();
     print("no delay", &count);
     assert_eq!(count.sent, count.answered + count.failed);
-    assert!(count.stories.iter().all(|story| story.contains("failed calling webhook")), "{:?}", count.stories);
+    assert!(count.losses.iter().all(|loss| loss.story.contains("failed calling webhook")), "{:?}", count.losses);
 
     let writers = installation.writers(Spread::Even);
     installation.registration.remove();
@@ -214,13 +256,16 @@ fn what_is_lost_is_counted() {
     let count = writers.finish();
     print("no webhook", &count);
     // Of the two configurations one goes first; either way an answer was not as it must be.
-    assert!(count.stories.iter().all(|story| story.contains(" instead of ")), "{:?}", count.stories);
-    assert!(!count.stories.iter().any(|story| story.contains("failed calling webhook")), "{:?}", count.stories);
+    assert!(count.losses.iter().all(|loss| loss.story.contains(" instead of ")), "{:?}", count.losses);
+    assert!(!count.losses.iter().any(|loss| loss.story.contains("failed calling webhook")), "{:?}", count.losses);
 }
 
-/// Does `what` while it is written, again and again for as long as is asked for, once at least.
+/// Does `what` while it is written, again and again for as long as is asked for, once at least. Prints the rate of the writes
+/// before it.
 fn while_written(writers: &Writers, mut what: impl FnMut()) {
-    let least = time_of_its_own().unwrap_or_default();
+    let least = least_time();
+    wait_for(writers, AROUND);
+    say(&format!("undisturbed: {:.0} writes a second", writers.rate()));
     loop {
         wait_for(writers, AROUND);
         what();
@@ -240,29 +285,19 @@ fn wait_for(writers: &Writers, more: u64) {
     }
 }
 
-/// Ends the writes, says what became of them, and fails unless all were answered and there were enough of them.
+/// Ends the writes, prints what became of them, and fails unless all were answered.
 fn none_lost(what: &str, writers: Writers) {
     let count = writers.finish();
     print(what, &count);
     assert_eq!(count.failed, 0, "{what}: writes were lost\n{count}");
     assert_eq!(count.sent, count.answered, "{what}: every write is answered");
-    at_least(FLOOR, count.rate(), "writes");
 }
 
-/// Fails where there was less than this a second although the machine was there for nothing else; else says so.
-fn at_least(floor: f64, rate: f64, of_what: &str) {
-    if rate < floor {
-        let invalid =
-            format!("no valid run: {rate:.1} {of_what} a second are less than {floor}; the machine is busy\n");
-        assert!(time_of_its_own().is_none(), "{invalid}");
-        let _ = io::stderr().write_all(invalid.as_bytes());
-    }
-}
-
-/// How long what happens is to be repeated, if these tests have the machine to themselves.
-fn time_of_its_own() -> Option<Duration> {
-    let seconds = env::var("KUBE_UNIONS_E2E_LOSS_SECONDS").ok()?;
-    Some(Duration::from_secs(seconds.parse().expect("KUBE_UNIONS_E2E_LOSS_SECONDS is a number")))
+/// Returns how long what happens is to be repeated.
+fn least_time() -> Duration {
+    let seconds = env::var("KUBE_UNIONS_E2E_LOSS_SECONDS").ok();
+    let seconds = seconds.map(|seconds| seconds.parse().expect("KUBE_UNIONS_E2E_LOSS_SECONDS is a number"));
+    Duration::from_secs(seconds.unwrap_or_default())
 }
 
 /// Past the capture of the test harness.

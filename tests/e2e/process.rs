@@ -108,6 +108,12 @@ impl Process {
         lifeline.write_all(b"TERM\n").expect("the watchdog takes signals while the server runs");
     }
 
+    /// Sends SIGKILL, which no server can handle. Does not wait.
+    pub(crate) fn kill(&mut self) {
+        let lifeline = self.lifeline.as_mut().expect("the lifeline is there until the process is dropped");
+        lifeline.write_all(b"KILL\n").expect("the watchdog takes signals while the server runs");
+    }
+
     /// Waits for the server to end by itself.
     pub(crate) fn wait_for_exit(&mut self, within: Duration) -> ExitStatus {
         let (name, log) = (self.name.clone(), self.log.clone());

@@ -2,7 +2,7 @@
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -241,9 +241,13 @@ fn a_client_that_never_finishes_its_handshake_is_cut_off_and_delays_nobody() {
     let mut silent = tls::tcp(webhook.port());
     let mut slow = tls::tcp(webhook.port());
     slow.write_all(b"\x16\x03\x01").unwrap();
-    let began = Instant::now();
     assert_unharmed(&mut webhook);
-    assert!(began.elapsed() < TIME_LIMIT / 2, "others are answered meanwhile");
+    for stream in [&mut silent, &mut slow] {
+        stream.set_nonblocking(true).unwrap();
+        let open = stream.read(&mut [0; 64]).is_err_and(|error| error.kind() == ErrorKind::WouldBlock);
+        assert!(open, "others are answered meanwhile");
+        stream.set_nonblocking(false).unwrap();
+    }
     for stream in [&mut silent, &mut slow] {
         let end = stream.read(&mut [0; 64]);
         assert!(
@@ -251,7 +255,6 @@ fn a_client_that_never_finishes_its_handshake_is_cut_off_and_delays_nobody() {
             "it is cut off"
         );
     }
-    assert!(began.elapsed() < TIME_LIMIT + ROOM, "after {:?}", began.elapsed());
 }
 
 #[test]

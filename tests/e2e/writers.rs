@@ -19,7 +19,7 @@ use crate::load::causes;
 
 /// Threads, each with a connection of its own and one write at a time.
 const WRITERS: u32 = 12;
-/// Writes a second of all of them. Above what is to be shown, so that the average holds over a pause.
+/// Writes a second of all of them, where the machine is there for nothing else.
 const RATE: u32 = 360;
 /// Writes in a row of each writer where they come in bursts.
 const BURST: u32 = 10;
@@ -27,8 +27,8 @@ const BURST: u32 = 10;
 const LATE: Duration = Duration::from_millis(500);
 /// While the API server is down, between two attempts.
 const RETRY: Duration = Duration::from_millis(50);
-/// Failed writes whose story is kept.
-const KEPT: usize = 5;
+/// Failed writes whose story is printed.
+const PRINTED: usize = 5;
 
 /// Writers at work.
 pub(crate) struct Writers {
@@ -58,8 +58,8 @@ pub(crate) struct Count {
     pub(crate) failed: u64,
     /// Attempts that the API server's own downtime excuses; the writes were sent again.
     pub(crate) again: u64,
-    /// What the first failed ones came to.
-    pub(crate) stories: Vec<String>,
+    /// The failed ones.
+    pub(crate) losses: Vec<Loss>,
     /// Objects that were created.
     created: usize,
     /// Of those answered, all that were sent and answered while the API server was there.
@@ -69,6 +69,15 @@ pub(crate) struct Count {
     down: Duration,
     /// How long the slowest of those took.
     longest: Duration,
+}
+
+/// A write that failed.
+#[derive(Debug, Clone)]
+pub(crate) struct Loss {
+    pub(crate) sent: Instant,
+    pub(crate) ended: Instant,
+    /// The answer, beside the one that was expected.
+    pub(crate) story: String,
 }
 
 #[derive(Default)]
@@ -117,6 +126,11 @@ impl Writers {
 
     pub(crate) fn elapsed(&self) -> Duration {
         self.began.elapsed()
+    }
+
+    /// Writes a second so far, those on the way included.
+    pub(crate) fn rate(&self) -> f64 {
+        per_second(self.sent(), self.elapsed())
     }
 
     pub(crate) fn sent(&self) -> u64 {
@@ -181,7 +195,7 @@ impl Writers {
 impl Count {
     /// Writes a second while the API server was there.
     pub(crate) fn rate(&self) -> f64 {
-        f64::from(u32::try_from(self.undisturbed).unwrap_or(u32::MAX)) / self.up.as_secs_f64()
+        per_second(self.undisturbed, self.up)
     }
 }
 
@@ -193,8 +207,15 @@ impl fmt::Display for Count {
         if !down.is_zero() {
             write!(out, ", sent again while the API server was down for {:.1} s: {again}", down.as_secs_f64())?;
         }
-        self.stories.iter().try_for_each(|story| write!(out, "\n  {story}"))
+        let printed = self.losses.iter().take(PRINTED);
+        printed.into_iter().try_for_each(|Loss { sent, ended, story }| {
+            write!(out, "\n  after {:?}: {story}", ended.duration_since(*sent))
+        })
     }
+}
+
+fn per_second(writes: u64, time: Duration) -> f64 {
+    f64::from(u32::try_from(writes).unwrap_or(u32::MAX)) / time.as_secs_f64()
 }
 
 impl Downtime {
@@ -322,9 +343,7 @@ impl Writer {
             }
             Err(story) => {
                 count.failed += 1;
-                if count.stories.len() < KEPT {
-                    count.stories.push(format!("after {:?}: {story}", sent.elapsed()));
-                }
+                count.losses.push(Loss { sent, ended: Instant::now(), story });
                 // What comes next in this life depends on what was lost.
                 self.ahead.clear();
             }

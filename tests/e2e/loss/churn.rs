@@ -50,6 +50,11 @@ impl Churn {
         Self { began, changes, changing }
     }
 
+    /// How many changes there were so far.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Relaxed)
+    }
+
     /// Ends it. How many changes there were a second.
     pub(crate) fn finish(self) -> f64 {
         let elapsed = self.began.elapsed();

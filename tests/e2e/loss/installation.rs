@@ -2,6 +2,7 @@
 //! Each has its mounted Secret, or they agree on one.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use crate::balancer::{Backend, Balancer};
 use crate::cluster::{self, DECLARATIONS};
@@ -28,7 +29,7 @@ pub(crate) const DELAY: &str = "5s";
 
 pub(crate) const REPLICAS: usize = 2;
 
-/// One installation at a time: each is to have the processors for its rate of writes.
+/// One installation at a time, so that their writes do not slow each other down.
 static ALONE: Mutex<()> = Mutex::new(());
 
 /// A control plane with the kind that is written, and what enforces its unions.
@@ -110,6 +111,18 @@ impl Installation {
     pub(crate) fn stop(&mut self, replica: usize) -> bool {
         self.replicas[replica].webhook.process().terminate();
         self.ended(replica)
+    }
+
+    /// Ends a replica by SIGKILL. Returns when it was sent, and a moment at which no new connection went to that address any
+    /// more.
+    pub(crate) fn kill(&mut self, replica: usize) -> (Instant, Instant) {
+        let webhook = &mut self.replicas[replica].webhook;
+        let (port, killed) = (webhook.port(), Instant::now());
+        webhook.process().kill();
+        let status = webhook.process().wait_for_exit(SETTLED);
+        assert!(!status.success(), "nobody survives SIGKILL");
+        assert!(eventually(SETTLED, || !self.balancer.has(port)), "a replica that is gone gets out of rotation");
+        (killed, Instant::now())
     }
 
     /// Waits for the end of a replica that was told to; whether it was out of rotation before it was gone.

@@ -8,7 +8,7 @@ use kube_unions::union::Union;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::mpsc;
 
 const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/default/events";
@@ -455,12 +455,10 @@ async fn ten_thousand_declarations_cost_one_fetch_a_target() {
             it.declare(&format!("deployment-{number:05}"), &rolling());
         }
     });
-    let start = Instant::now();
     let mut followed = server.follow();
     let catalog = followed.published().await;
     assert_eq!(declared(&catalog).len(), 2);
     assert_eq!(server.asked("GET /openapi/v3/"), 1);
-    assert!(start.elapsed() < SOON, "{:?}", start.elapsed());
     // One that is good among them counts at once, however many conditions are still to be written.
     server.set(|it| it.define("Pear"));
     until(&mut followed, "pear", |catalog| catalog.lookup("watch.example", "v1", "Pear").is_some()).await;

@@ -3,15 +3,12 @@
 use super::super::Folder;
 use super::Report;
 use std::fmt::Write as _;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// As many kinds as a large project has, each in a file of its own.
 const KINDS: usize = 400;
 /// Structs with a union that each of them has.
 const UNIONS: usize = 8;
-
-/// Of a binary that is not optimised, on a machine that does other things as well.
-const SECONDS: Duration = Duration::from_secs(30);
 
 fn go(kind: usize) -> String {
     let mut text = format!(
@@ -51,7 +48,7 @@ fn crd(kind: usize) -> String {
 }
 
 #[test]
-fn hundreds_of_kinds_take_seconds() {
+fn hundreds_of_kinds_are_read_in_one_run() {
     let folder = Folder::new(&[
         ("go.mod", "module example.com/large\n\ngo 1.26\n"),
         ("api/v1/doc.go", "// +groupName=large.example.com\npackage v1\n"),
@@ -66,7 +63,6 @@ fn hundreds_of_kinds_take_seconds() {
     let took = started.elapsed();
     let report = Report::parse(&run.stdout);
     assert_eq!((report.kinds.len(), report.unions().count()), (KINDS, KINDS * UNIONS));
-    assert!(took < SECONDS, "{KINDS} kinds took {took:?}");
     eprintln!("{KINDS} kinds, {} unions: {took:?}", KINDS * UNIONS);
 }
 
