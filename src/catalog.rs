@@ -3,13 +3,15 @@
 //! A [`Catalog`] is immutable and published whole; readers never wait. A [`Builder`] is the working set behind it.
 
 mod builder;
+mod digest;
 mod names;
 
-pub use builder::Builder;
+pub use builder::{Builder, CompiledDefinition};
 pub use names::Names;
 
 use crate::declaration::{Definition, Fault, Resource};
 use crate::union::{Part, Plan};
+use digest::digest_of_all;
 use hashbrown::{Equivalent, HashMap};
 use std::fmt;
 use std::sync::Arc;
@@ -22,9 +24,7 @@ pub fn definition_faults(text: &str) -> Vec<Fault> {
         Ok(definition) => {
             let mut builder = Builder::new();
             builder.apply(definition);
-            let Catalog { mut faults, .. } = builder.build();
-            faults.dedup();
-            faults
+            builder.build().faults
         }
         Err(error) => vec![Fault::unreadable("CustomResourceDefinition", error.to_string())],
     }
@@ -48,6 +48,7 @@ pub struct Catalog {
     entries: Vec<Entry>,
     index: HashMap<GroupVersionKind, usize>,
     faults: Vec<Fault>,
+    digest: u64,
 }
 
 /// One kind that has unions.
@@ -57,6 +58,8 @@ pub struct Entry {
     ordinal: usize,
     plan: Arc<Plan>,
     resource: Option<Arc<Resource>>,
+    /// Of the plan.
+    digest: u64,
 }
 
 impl Catalog {
@@ -69,8 +72,11 @@ impl Catalog {
             entry.ordinal = ordinal;
         }
         faults.sort();
+        faults.dedup();
+        let in_force = entries.iter().map(|entry| (&entry.gvk, &entry.resource, entry.digest));
+        let digest = digest_of_all([digest_of_all(in_force), digest_of_all(&faults)]);
         let index = entries.iter().map(|entry| (entry.gvk.clone(), entry.ordinal)).collect();
-        Self { entries, index, faults }
+        Self { entries, index, faults, digest }
     }
 
     /// The kind, if it has unions.
@@ -86,6 +92,12 @@ impl Catalog {
     /// Everything that is wrong with declarations, sorted.
     pub fn faults(&self) -> &[Fault] {
         &self.faults
+    }
+
+    /// A number that says whether two replicas of one version have the same catalog, faults included. It has 48 bits, so that
+    /// a metric holds it exactly.
+    pub fn digest(&self) -> u64 {
+        self.digest >> 16
     }
 
     /// How many unions are in force.

@@ -2,13 +2,14 @@
 //!
 //! What is learnt of a cluster leaves this module as a [`Catalog`] through a channel. It knows nothing of who serves it.
 //!
-//! Three things are read: CRDs and `UnionDeclaration`s, which are watched, and the OpenAPI documents of built-in types,
-//! which are read when a declaration is about one. Written are the status of `UnionDeclaration`s, events about them, the
+//! Four things are read: CRDs, `UnionDeclaration`s and `APIService`s, which are watched, and the OpenAPI documents of built-in
+//! types, which are read when a declaration is about one. Written are the status of `UnionDeclaration`s, events about them, the
 //! two webhook configurations, and the Secret with the certificate that the replicas agree on. Apart from that stands
 //! [`live`], which reads and patches one object, or lists all of a kind, when a user asks for it.
 
 mod call;
 mod certificates;
+mod compiling;
 mod connection;
 mod events;
 mod inspect;
@@ -19,6 +20,7 @@ mod reason;
 mod registration;
 mod rounds;
 mod schemas;
+mod services;
 mod state;
 mod status;
 mod trust;
@@ -39,6 +41,7 @@ use crate::catalog::Catalog;
 use crate::declaration::Fault;
 use known::Known;
 use kube::Client;
+use prometheus_client::metrics::gauge::Gauge;
 use schemas::Schemas;
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -53,6 +56,8 @@ pub struct Cluster {
     builtin_unions: BuiltinUnions,
     /// Whether there is the CRD of `UnionDeclaration`.
     declarable: channel::Sender<bool>,
+    /// 1 while it is known which groups the API server serves from its own code.
+    own_groups_known: Gauge,
 }
 
 /// Whether unions count that the server's own OpenAPI documents declare.
@@ -69,7 +74,20 @@ impl Cluster {
     /// Nothing is known yet.
     pub fn new(client: Client, builtin_unions: BuiltinUnions) -> Self {
         let schemas = Arc::new(Schemas::new(client.clone()));
-        Self { client, schemas, known: Arc::default(), builtin_unions, declarable: channel::Sender::new(false) }
+        Self {
+            client,
+            schemas,
+            known: Arc::default(),
+            builtin_unions,
+            declarable: channel::Sender::new(false),
+            own_groups_known: Gauge::default(),
+        }
+    }
+
+    /// Has `gauge` tell whether it is known which groups the API server serves from its own code.
+    #[must_use]
+    pub fn telling(self, gauge: Gauge) -> Self {
+        Self { own_groups_known: gauge, ..self }
     }
 
     /// Follows the cluster until nobody receives `catalogs` any more.

@@ -8,8 +8,10 @@
 
 mod annotation;
 mod custom_resource;
+mod fault;
 mod last_applied;
 mod reach;
+mod standing;
 mod wire;
 
 pub use crate::schema::{Action, Declared, OpenApi, Origin, Place, Severity, Source};
@@ -19,13 +21,17 @@ pub use custom_resource::{
 };
 #[cfg(feature = "server")]
 pub use custom_resource::{UnionDeclaration, UnionDeclarationStatus};
+pub use fault::Fault;
 pub use last_applied::LAST_APPLIED;
-pub use reach::is_out_of_reach;
+pub use reach::{OwnGroups, is_out_of_reach};
+pub use standing::{Claim, Standing, mentions_unions};
 
 use crate::field_path::push_token;
 use crate::schema::{EXTENSION, Kind, OpenApiError, Schema};
-use std::collections::BTreeMap;
-use std::fmt;
+use std::collections::{BTreeMap, HashMap};
+
+/// Most declarations that are kept at one place. An object has at most 255 unions.
+const MOST_AT_ONE_PLACE: usize = 255;
 
 /// A kind as far as unions need it: the schemas of its versions, with every declaration grafted on. It comes from a CRD or,
 /// for a built-in type, from OpenAPI documents.
@@ -36,13 +42,13 @@ pub struct Definition {
     kind: Box<str>,
     resource: Option<Resource>,
     versions: Vec<Version>,
-    // What could not be placed: a whole source, or one union of a `UnionDeclaration`.
-    lost: Vec<(Source, Option<Origin>)>,
+    /// The positions of versions, by name; of two of one name the first.
+    positions: HashMap<Box<str>, usize>,
     faults: Vec<Fault>,
 }
 
 /// The resource through which objects of a kind are written.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Resource {
     /// Its name in paths and rules: `deployments`.
     pub plural: Box<str>,
@@ -63,31 +69,12 @@ pub struct Version {
     pub name: Box<str>,
     /// Its position in `spec.versions`.
     pub position: usize,
+    /// Whether the API server serves it. Nothing is in force of a version that it does not serve.
+    pub served: bool,
     /// Whether `status` is changed through a subresource of its own.
     pub status_subresource: bool,
     /// The schema, declarations included.
     pub schema: Schema,
-}
-
-/// One thing wrong with one declaration. Displays as one line that stands alone.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Fault {
-    /// The name of the CRD; for a built-in type its kind and group, `Deployment.apps`.
-    pub definition: String,
-    /// The `UnionDeclaration` at fault, if it is one.
-    pub declaration: Option<String>,
-    /// The version, where the fault belongs to one.
-    pub version: Option<String>,
-    /// The place in the schema as people write it, `spec.filters[*].type`; empty for the whole.
-    pub path: String,
-    /// How bad it is.
-    pub severity: Severity,
-    /// Where the declaration was found, if it was found at all.
-    pub source: Option<Source>,
-    /// What is at fault in the document of the CRD, or of the `UnionDeclaration`, as a JSON Pointer (RFC 6901).
-    pub pointer: String,
-    /// What is wrong and what to do.
-    pub message: String,
 }
 
 /// Why a document is not a CRD whose unions could be read.
@@ -134,24 +121,45 @@ impl Definition {
         Self::from_parts(&document.metadata.name, &document.metadata.annotations, document.spec.get())
     }
 
-    /// Reads a CRD from its name, its annotations and the JSON text of its `spec`.
+    /// Reads a CRD from its name, its annotations and the JSON text of its `spec`, by the names that the `spec` asks for.
     pub fn from_parts(name: &str, annotations: &BTreeMap<String, String>, spec: &str) -> Result<Self, DefinitionError> {
+        Self::read(name, annotations, spec, None)
+    }
+
+    /// The same, by the names of a claim: those that the API server has accepted.
+    pub fn claiming(
+        claim: Claim,
+        name: &str,
+        annotations: &BTreeMap<String, String>,
+        spec: &str,
+    ) -> Result<Self, DefinitionError> {
+        Self::read(name, annotations, spec, Some(claim))
+    }
+
+    fn read(
+        name: &str,
+        annotations: &BTreeMap<String, String>,
+        spec: &str,
+        claim: Option<Claim>,
+    ) -> Result<Self, DefinitionError> {
         let spec: wire::Spec = wire::read(spec, "spec.")?;
-        let mut definition = Self {
-            name: name.to_owned(),
-            group: spec.group,
-            kind: spec.names.kind,
-            resource: spec.names.plural.map(|plural| Resource {
-                plural,
-                singular: spec.names.singular.unwrap_or_default(),
-                short_names: spec.names.short.unwrap_or_default(),
-                namespaced: spec.scope.as_deref() != Some("Cluster"),
-                custom: true,
-            }),
-            versions: spec.versions.into_iter().enumerate().filter_map(wire::Version::into_version).collect(),
-            lost: Vec::new(),
-            faults: Vec::new(),
+        let (group, kind, resource) = match claim {
+            Some(Claim { group, kind, resource }) => (group, kind, Some(resource)),
+            None => {
+                let namespaced = spec.scope.as_deref() != Some("Cluster");
+                let wire::Names { kind, plural, singular, short } = spec.names;
+                let resource = plural.map(|plural| Resource {
+                    plural,
+                    singular: singular.unwrap_or_default(),
+                    short_names: short.unwrap_or_default(),
+                    namespaced,
+                    custom: true,
+                });
+                (spec.group, kind, resource)
+            }
         };
+        let versions = spec.versions.into_iter().enumerate().filter_map(wire::Version::into_version).collect();
+        let mut definition = Self::of_versions(name.to_owned(), group, kind, resource, versions);
         if definition.versions.is_empty() {
             return Err(DefinitionError::NoSchema(definition.name));
         }
@@ -162,6 +170,20 @@ impl Definition {
             last_applied::graft(&mut definition, text);
         }
         Ok(definition)
+    }
+
+    fn of_versions(
+        name: String,
+        group: Box<str>,
+        kind: Box<str>,
+        resource: Option<Resource>,
+        versions: Vec<Version>,
+    ) -> Self {
+        let mut positions = HashMap::new();
+        for (position, version) in versions.iter().enumerate() {
+            positions.entry(version.name.clone()).or_insert(position);
+        }
+        Self { name, group, kind, resource, versions, positions, faults: Vec::new() }
     }
 
     /// Reads a built-in type from every document that describes it, one version each. What the documents themselves declare
@@ -196,6 +218,7 @@ impl Definition {
                 versions.push(Version {
                     name: described.version.clone(),
                     position: versions.len(),
+                    served: true,
                     status_subresource: document.has_status_subresource(described),
                     schema,
                 });
@@ -204,8 +227,7 @@ impl Definition {
         if versions.is_empty() {
             return Err(DefinitionError::NotDescribed(name));
         }
-        let (group, kind) = (group.into(), kind.into());
-        Ok(Self { name, group, kind, resource, versions, lost: Vec::new(), faults: Vec::new() })
+        Ok(Self::of_versions(name, group.into(), kind.into(), resource, versions))
     }
 
     /// Grafts a `UnionDeclaration` on, if the kind is its target. Tells whether it is.
@@ -213,7 +235,7 @@ impl Definition {
         if !declaration.targets(&self.group, &self.kind) {
             return false;
         }
-        if is_out_of_reach(&self.group, &self.kind) {
+        if self.is_out_of_reach() {
             let message = "its objects are never sent to the webhook, or it could keep the cluster from being repaired; \
                            only the command line applies the declaration";
             self.faults.push(Fault {
@@ -242,7 +264,6 @@ impl Definition {
                 }
             }
         }
-        self.lost.extend(declaration.unreadable().map(|origin| (Source::Declaration, Some(origin))));
         true
     }
 
@@ -271,10 +292,9 @@ impl Definition {
         &self.versions
     }
 
-    /// Whether it is not known what a source declares, or one union of a `UnionDeclaration`, since it could not be read or
-    /// placed.
-    pub fn has_lost(&self, source: Source, origin: Option<&Origin>) -> bool {
-        self.lost.iter().any(|(lost, of)| *lost == source && of.as_ref() == origin)
+    /// Whether its objects are never sent to the webhook.
+    pub fn is_out_of_reach(&self) -> bool {
+        is_out_of_reach(&self.group, self.resource.as_ref().map(|resource| &*resource.plural), &self.kind)
     }
 
     /// What was wrong with declarations before any schema was asked.
@@ -312,9 +332,6 @@ impl Definition {
         let Some(target) = self.versions.get_mut(version) else { return };
         let Some(node) = target.schema.at_mut(place) else {
             let message = "the schema has no such place; correct the path or remove the declaration";
-            if declared.origin.is_some() {
-                self.lost.push((declared.source, declared.origin.clone()));
-            }
             return self.report_declared(version, place, &declared, message.to_owned());
         };
         if let Some(better) = node.unions.iter().find(|known| known.source < declared.source) {
@@ -327,6 +344,10 @@ impl Definition {
         }
         if node.unions.iter().any(|known| known.source == declared.source && known.agrees_with(&declared)) {
             return;
+        }
+        if node.unions.len() >= MOST_AT_ONE_PLACE {
+            let message = format!("more than {MOST_AT_ONE_PLACE} declarations are about this place; remove some");
+            return self.report_declared(version, place, &declared, message);
         }
         let mut overruled: Vec<_> = node.unions.extract_if(.., |known| known.source > declared.source).collect();
         overruled.retain(|worse| !worse.agrees_with(&declared));
@@ -369,7 +390,7 @@ impl Definition {
     }
 
     fn version_named(&self, name: &str) -> Option<usize> {
-        self.versions.iter().position(|version| &*version.name == name)
+        self.positions.get(name).copied()
     }
 }
 
@@ -418,52 +439,5 @@ impl Version {
             message,
         };
         fault.with_origin(origin)
-    }
-}
-
-impl Fault {
-    /// A kind that can't be read, and why.
-    pub fn unreadable(definition: &str, message: String) -> Self {
-        Self {
-            definition: definition.to_owned(),
-            declaration: None,
-            version: None,
-            path: String::new(),
-            severity: Severity::Error,
-            source: None,
-            pointer: String::new(),
-            message,
-        }
-    }
-}
-
-impl Fault {
-    /// The same, as the fault of a `UnionDeclaration`.
-    fn with_origin(self, origin: Option<&Origin>) -> Self {
-        match origin {
-            None => self,
-            Some(Origin { declaration, union }) => {
-                Self { declaration: Some(declaration.to_string()), pointer: format!("/spec/unions/{union}"), ..self }
-            }
-        }
-    }
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.definition)?;
-        if let Some(version) = &self.version {
-            write!(f, " {version}")?;
-        }
-        if !self.path.is_empty() {
-            write!(f, " {}", self.path)?;
-        }
-        f.write_str(": ")?;
-        match (&self.declaration, self.source) {
-            (Some(declaration), _) => write!(f, "declaration `{declaration}`: ")?,
-            (None, Some(source)) if source != Source::Schema => write!(f, "{source}: ")?,
-            (None, _) => {}
-        }
-        f.write_str(&self.message)
     }
 }

@@ -1,13 +1,14 @@
 //! The working set behind a catalog.
 
+use super::digest::digest;
 use super::{Catalog, Entry, GroupVersionKind};
-use crate::declaration::{Declared, Definition, Fault, Origin, Place, Resource, Severity, Source, Version};
-use crate::union::{Compiled, PlaceFault, Plan, compile};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::declaration::{Claim, Definition, Fault, Place, Resource, Severity, Source, Version};
+use crate::union::{Plan, compile};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The working set from which catalogs are built: it takes CRDs one at a time and keeps of each the compiled plans and the
-/// small declarations that were last good, never the CRD.
+/// The working set from which catalogs are built: it takes CRDs one at a time and keeps of each the compiled plans, never
+/// the CRD. A catalog follows from what was put in last under each name and from nothing before.
 #[derive(Debug, Default)]
 pub struct Builder {
     definitions: BTreeMap<Box<str>, Held>,
@@ -15,26 +16,67 @@ pub struct Builder {
     reported: BTreeMap<Box<str>, Vec<Fault>>,
 }
 
-/// What is kept of a CRD.
-#[derive(Debug, Default)]
+/// A kind, compiled. Compiling takes time that grows with the size of the CRD; a [`Builder`] takes the result at once.
+#[derive(Debug)]
+pub struct CompiledDefinition {
+    name: Box<str>,
+    held: Held,
+}
+
+/// The part of a CRD that is kept.
+#[derive(Debug)]
 struct Held {
-    group: Box<str>,
-    kind: Box<str>,
-    resource: Option<Arc<Resource>>,
+    claim: Claimed,
     versions: Vec<HeldVersion>,
     faults: Vec<Fault>,
+}
+
+/// The kind that a CRD is about.
+#[derive(Debug)]
+enum Claimed {
+    /// It defines the kind; a built-in type has no CRD.
+    Defined { group: Box<str>, kind: Box<str>, resource: Option<Arc<Resource>> },
+    /// It claims the kind and does not count.
+    PassedOver { group: Box<str>, kind: Box<str> },
+    /// It could not be read.
+    Unknown,
 }
 
 #[derive(Debug)]
 struct HeldVersion {
     name: Box<str>,
     plan: Arc<Plan>,
-    /// The declarations in force.
-    good: BTreeMap<Key, Declared>,
+    digest: u64,
 }
 
-/// What makes a declaration the same one when it has changed: its place, its source, and which `UnionDeclaration` it is of.
-type Key = (Place, Source, Option<Origin>);
+/// The CRDs that define each kind, by group and kind.
+type Definers<'b> = BTreeMap<(&'b str, &'b str), Vec<&'b str>>;
+
+impl CompiledDefinition {
+    /// Compiles a CRD with everything that is declared on it. Nothing is in force of versions that are not served.
+    pub fn new(mut definition: Definition) -> Self {
+        let mut faults = definition.faults().to_vec();
+        let mut versions = Vec::new();
+        for version in definition.take_versions().into_iter().filter(|version| version.served) {
+            let compiled = compile(&version.schema, version.status_subresource);
+            faults.extend(compiled.faults.iter().map(|fault| {
+                let (origin, message) = (fault.origin.as_ref(), fault.kind.to_string());
+                version.fault(definition.name(), &fault.place, fault.source, origin, fault.severity(), message)
+            }));
+            versions.push(HeldVersion::new(version, compiled.plan));
+        }
+        if definition.is_out_of_reach() {
+            faults.extend(never_sent(&definition, &versions));
+        }
+        let faults = Fault::limited(faults.into_iter().map(Fault::bounded).collect());
+        let claim = Claimed::Defined {
+            group: definition.group().into(),
+            kind: definition.kind().into(),
+            resource: definition.resource().cloned().map(Arc::new),
+        };
+        Self { name: definition.name().into(), held: Held { claim, versions, faults } }
+    }
+}
 
 impl Builder {
     /// An empty working set.
@@ -43,32 +85,37 @@ impl Builder {
     }
 
     /// Adds a CRD or replaces the one of that name, compiled at once.
-    ///
-    /// A declaration that is faulty now and was good before stays in force as it was, if it still fits the schema.
     pub fn apply(&mut self, definition: Definition) {
-        let before = self.definitions.remove(definition.name());
-        let name: Box<str> = definition.name().into();
-        let held = Held::compile(definition, before.as_ref());
-        self.definitions.insert(name, held);
+        self.insert(CompiledDefinition::new(definition));
     }
 
-    /// Notes that a CRD could not be read: what was good of it stays in force, and the fault is reported.
-    pub fn reject(&mut self, name: &str, mut fault: Fault) {
-        let held = self.definitions.entry(name.into()).or_default();
-        if held.versions.iter().any(|version| !version.good.is_empty()) {
-            fault.message.push_str(KEPT);
-        }
-        held.faults = vec![fault];
+    /// Adds a compiled CRD or replaces the one of that name.
+    pub fn insert(&mut self, compiled: CompiledDefinition) {
+        self.definitions.insert(compiled.name, compiled.held);
+    }
+
+    /// Notes that a CRD could not be read: nothing of it is in force, and the fault is reported.
+    pub fn reject(&mut self, name: &str, fault: Fault) {
+        self.reject_all(name, vec![fault]);
+    }
+
+    /// The same with several faults, as one of each declaration that is about the kind.
+    pub fn reject_all(&mut self, name: &str, faults: Vec<Fault>) {
+        let faults = Fault::limited(faults.into_iter().map(Fault::bounded).collect());
+        self.definitions.insert(name.into(), Held { claim: Claimed::Unknown, versions: Vec::new(), faults });
+    }
+
+    /// Notes that a CRD does not speak for the kind that it claims: nothing of it is in force. `why` is reported; a CRD that
+    /// declares no union needs none.
+    pub fn pass_over(&mut self, name: &str, claim: Claim, why: Option<String>) {
+        let claim = Claimed::PassedOver { group: claim.group, kind: claim.kind };
+        let faults = why.map(|why| Fault::unreadable(name, why)).into_iter().collect();
+        self.definitions.insert(name.into(), Held { claim, versions: Vec::new(), faults });
     }
 
     /// Forgets a CRD. Tells whether it was known.
     pub fn remove(&mut self, name: &str) -> bool {
         self.definitions.remove(name).is_some()
-    }
-
-    /// Forgets every CRD whose name `keep` refuses.
-    pub fn retain(&mut self, keep: impl Fn(&str) -> bool) {
-        self.definitions.retain(|name, _| keep(name));
     }
 
     /// Notes what is wrong with a `UnionDeclaration` by itself: what it says, or that its target is missing. Takes the place of
@@ -77,141 +124,115 @@ impl Builder {
         if faults.is_empty() {
             self.reported.remove(declaration);
         } else {
+            let faults = Fault::limited(faults.into_iter().map(Fault::bounded).collect());
             self.reported.insert(declaration.into(), faults);
         }
     }
 
     /// The catalog of all that is known now.
     pub fn build(&self) -> Catalog {
-        let of_kinds = self.definitions.values().flat_map(|held| &held.faults);
-        let faults = of_kinds.chain(self.reported.values().flatten()).cloned().collect();
-        Catalog::new(self.definitions.values().flat_map(Held::entries), faults)
+        self.catalog(|_, _, _| true)
+    }
+
+    /// The same without the kinds that are never sent to a webhook.
+    pub fn build_within_reach(&self) -> Catalog {
+        self.catalog(|group, resource, kind| !crate::declaration::is_out_of_reach(group, resource, kind))
+    }
+
+    fn catalog(&self, wanted: impl Fn(&str, Option<&str>, &str) -> bool) -> Catalog {
+        let definers = self.definers();
+        let mut faults: Vec<Fault> = self.reported.values().flatten().cloned().collect();
+        let mut entries = Vec::new();
+        for (name, held) in &self.definitions {
+            match &held.claim {
+                Claimed::Defined { group, kind, resource } => {
+                    let definers = definers.get(&(&**group, &**kind)).map_or(&[][..], Vec::as_slice);
+                    if let [_, _, ..] = definers {
+                        faults.push(contested(name, group, kind, definers));
+                        continue;
+                    }
+                    faults.extend(held.faults.iter().cloned());
+                    let is_custom = resource.as_ref().is_some_and(|resource| resource.custom);
+                    let defined_elsewhere = !is_custom && !definers.is_empty();
+                    if !defined_elsewhere && wanted(group, resource.as_ref().map(|it| &*it.plural), kind) {
+                        entries.extend(held.entries(group, kind, resource.as_ref()));
+                    }
+                }
+                Claimed::PassedOver { group, kind } => {
+                    let definer = definers.get(&(&**group, &**kind)).and_then(|names| names.first());
+                    faults.extend(held.faults.iter().cloned().map(|fault| match definer {
+                        Some(definer) => {
+                            let message = format!("{}; `{definer}` defines `{kind}.{group}`", fault.message);
+                            Fault { message, ..fault }
+                        }
+                        None => fault,
+                    }));
+                }
+                Claimed::Unknown => faults.extend(held.faults.iter().cloned()),
+            }
+        }
+        Catalog::new(entries, faults)
+    }
+
+    fn definers(&self) -> Definers<'_> {
+        let mut definers = Definers::new();
+        for (name, held) in &self.definitions {
+            if let Claimed::Defined { group, kind, resource: Some(resource) } = &held.claim
+                && resource.custom
+            {
+                definers.entry((group, kind)).or_default().push(name);
+            }
+        }
+        definers
     }
 }
 
-/// What a fault adds when the declaration's last good version is kept.
-const KEPT: &str = "; the last good version stays in force";
-
 impl Held {
-    fn compile(mut definition: Definition, before: Option<&Self>) -> Self {
-        let (group, kind) = (definition.group().into(), definition.kind().into());
-        let resource = definition.resource().cloned().map(Arc::new);
-        let mut faults = definition.faults().to_vec();
-        let mut versions = Vec::new();
-        for version in definition.take_versions() {
-            let known = before.and_then(|held| held.versions.iter().find(|known| known.name == version.name));
-            let before = known.map(|known| &known.good);
-            versions.push(HeldVersion::compile(&definition, version, before, &mut faults));
-        }
-        Self { group, kind, resource, versions, faults }
-    }
-
-    fn entries(&self) -> impl Iterator<Item = Entry> {
+    fn entries(&self, group: &str, kind: &str, resource: Option<&Arc<Resource>>) -> impl Iterator<Item = Entry> {
         let with_unions = self.versions.iter().filter(|version| !version.plan.unions().is_empty());
-        with_unions.map(|version| {
-            let (group, kind) = (self.group.clone(), self.kind.clone());
-            let gvk = GroupVersionKind { group, version: version.name.clone(), kind };
-            Entry { gvk, ordinal: 0, plan: Arc::clone(&version.plan), resource: self.resource.clone() }
+        with_unions.map(move |version| Entry {
+            gvk: GroupVersionKind { group: group.into(), version: version.name.clone(), kind: kind.into() },
+            ordinal: 0,
+            plan: Arc::clone(&version.plan),
+            resource: resource.cloned(),
+            digest: version.digest,
         })
     }
 }
 
 impl HeldVersion {
-    fn compile(
-        definition: &Definition,
-        mut version: Version,
-        before: Option<&BTreeMap<Key, Declared>>,
-        faults: &mut Vec<Fault>,
-    ) -> Self {
-        let mut attempt = Attempt::new(&version);
-        let mut found = attempt.faults(definition, &version);
-        for (key, good) in before.into_iter().flatten() {
-            let Some(restored) = restored(definition, &version, &attempt, key, good) else { continue };
-            let now = version.declared_at(&key.0).to_vec();
-            version.put(&key.0, restored);
-            let again = Attempt::new(&version);
-            // An old declaration must not push aside one that is good now.
-            if again.failed.contains(key) || !again.failed.is_subset(&attempt.failed) {
-                version.put(&key.0, now);
-                continue;
-            }
-            let here = found.iter_mut().filter(|(of, _)| of == key).map(|(_, fault)| fault);
-            let unplaced = faults.iter_mut().filter(|fault| may_be_about(fault, key));
-            here.chain(unplaced).for_each(note_kept);
-            attempt = again;
-        }
-        faults.extend(found.into_iter().map(|(_, fault)| fault));
-        let good = version
-            .declarations()
-            .into_iter()
-            .flat_map(|(place, all)| all.into_iter().map(move |one| (key_at(&place, &one), one)))
-            .filter(|(key, _)| !attempt.failed.contains(key))
-            .collect();
-        Self { name: version.name, plan: Arc::new(attempt.compiled.plan), good }
+    fn new(version: Version, plan: Plan) -> Self {
+        Self { name: version.name, digest: digest(&plan), plan: Arc::new(plan) }
     }
 }
 
-/// A version compiled, and which of its declarations are not in force.
-struct Attempt {
-    compiled: Compiled,
-    failed: BTreeSet<Key>,
+/// Most CRDs that are named where several define one kind.
+const NAMED: usize = 8;
+
+/// Several CRDs define one kind. None of them counts: which one is meant is nobody's to guess, and a union of the wrong one
+/// would reject good objects. An API server never accepts two.
+fn contested(name: &str, group: &str, kind: &str, definers: &[&str]) -> Fault {
+    let named: Vec<String> = definers.iter().take(NAMED).map(|name| format!("`{name}`")).collect();
+    let more = definers.len().saturating_sub(NAMED);
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    let message = format!(
+        "{}{more} define one kind, `{kind}.{group}`, so that no union of them counts; keep one",
+        named.join(", ")
+    );
+    Fault::unreadable(name, message)
 }
 
-impl Attempt {
-    fn new(version: &Version) -> Self {
-        let compiled = compile(&version.schema, version.status_subresource);
-        let errors = compiled.faults.iter().filter(|fault| fault.severity() == Severity::Error);
-        let failed = errors.map(key_of).collect();
-        Self { compiled, failed }
-    }
-
-    fn faults(&self, definition: &Definition, version: &Version) -> Vec<(Key, Fault)> {
-        let report = |fault: &PlaceFault| {
-            let (origin, message) = (fault.origin.as_ref(), fault.kind.to_string());
-            version.fault(definition.name(), &fault.place, fault.source, origin, fault.severity(), message)
-        };
-        self.compiled.faults.iter().map(|fault| (key_of(fault), report(fault))).collect()
-    }
+/// The CRD itself declares unions of a kind that is never sent.
+fn never_sent(definition: &Definition, versions: &[HeldVersion]) -> Option<Fault> {
+    let mut unions = versions.iter().flat_map(|version| version.plan.unions());
+    let source = unions.find(|union| union.source() != Source::Declaration)?.source();
+    Some(Fault {
+        severity: Severity::Warning,
+        source: Some(source),
+        path: Place::root().to_string(),
+        ..Fault::unreadable(definition.name(), NEVER_SENT.to_owned())
+    })
 }
 
-/// What a place would declare with one declaration as it last was good; `None` where nothing is to be restored.
-fn restored(
-    definition: &Definition,
-    version: &Version,
-    attempt: &Attempt,
-    key: &Key,
-    good: &Declared,
-) -> Option<Vec<Declared>> {
-    let (place, source, origin) = key;
-    let mut all = version.declared_at(place).to_vec();
-    match all.iter_mut().find(|one| (one.source, &one.origin) == (*source, origin)) {
-        // What fails as it was before has nothing to fall back to.
-        Some(one) => (attempt.failed.contains(key) && one != good).then(|| one.clone_from(good))?,
-        None => definition.has_lost(*source, origin.as_ref()).then(|| all.push(good.clone()))?,
-    }
-    Some(all)
-}
-
-/// Whether a fault that was found before anything was compiled is why a declaration is not where it was.
-fn may_be_about(fault: &Fault, (_, source, origin): &Key) -> bool {
-    match origin {
-        None => fault.path.is_empty() && fault.source == Some(*source),
-        Some(Origin { declaration, union }) => {
-            fault.declaration.as_deref() == Some(declaration) && fault.pointer == format!("/spec/unions/{union}")
-        }
-    }
-}
-
-fn note_kept(fault: &mut Fault) {
-    if fault.severity == Severity::Error && !fault.message.ends_with(KEPT) {
-        fault.message.push_str(KEPT);
-    }
-}
-
-fn key_at(place: &Place, declared: &Declared) -> Key {
-    (place.clone(), declared.source, declared.origin.clone())
-}
-
-fn key_of(fault: &PlaceFault) -> Key {
-    (fault.place.clone(), fault.source, fault.origin.clone())
-}
+const NEVER_SENT: &str = "objects of this group or resource are never sent to the webhook, or it could keep the cluster from \
+                          being repaired; only the command line applies its unions";

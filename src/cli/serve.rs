@@ -61,7 +61,9 @@ async fn serve(arguments: ServeArgs, spans: Option<Arc<dyn Spans>>) -> anyhow::R
         None
     };
     let (registered, writes) = (metrics.registered().clone(), metrics.registration_writes().clone());
-    let cluster = client.clone().map(|client| Cluster::new(client, arguments.builtin_unions.into()));
+    let own_groups_known = metrics.own_groups_known().clone();
+    let cluster = client.clone();
+    let cluster = cluster.map(|client| Cluster::new(client, arguments.builtin_unions.into()).telling(own_groups_known));
     // What is to be trusted goes to registration, and what the configurations hold comes back.
     let (trust, trusted) = watch::channel(None);
     let (report, held) = watch::channel(Held::default());

@@ -3,7 +3,7 @@
 use super::known::{GroupKind, Known, versions};
 use super::schemas::{SchemaError, Schemas};
 use crate::catalog::Builder;
-use crate::declaration::{Declaration, Definition, DefinitionError, Fault, Severity, Source};
+use crate::declaration::{Declaration, Definition, DefinitionError, Fault, Severity, Source, Standing};
 use crate::telemetry::with_causes;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -37,9 +37,9 @@ pub(super) async fn inspect(
     if kind.kind.is_empty() {
         return Ok(faults);
     }
-    let (defined_by, mut declarations) = {
+    let (own, defined_by, mut declarations) = {
         let known = known.lock().unwrap_or_else(PoisonError::into_inner);
-        (known.definition(&kind).map(str::to_owned), known.declarations(&kind))
+        (known.own_groups(), known.definition(&kind).map(str::to_owned), known.declarations(&kind))
     };
     let name = declaration.name().to_owned();
     declarations.retain(|other| other.name() != name);
@@ -51,9 +51,9 @@ pub(super) async fn inspect(
         None => None,
     };
     let definition = if let Some(raw) = raw {
-        // One that cannot be read is reported as such; the declaration is not at fault.
-        let Ok(parts) = raw.parts() else { return Ok(faults) };
-        Some(Definition::from_parts(raw.name(), &parts.annotations, parts.spec.get())?)
+        // One that does not count, or cannot be read, is reported as such; the declaration is not at fault.
+        let Ok(Standing::Accepted(claim)) = raw.standing(&own) else { return Ok(faults) };
+        Some(raw.claiming(claim)?)
     } else {
         let index = schemas.index().await?;
         let versions = if published { None } else { versions(declarations.iter().map(AsRef::as_ref)) };

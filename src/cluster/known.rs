@@ -1,7 +1,7 @@
 //! What is known of a cluster and asked for in more than one place: which kind which CRD defines, and which declarations
 //! are about which kind.
 
-use crate::declaration::{Declaration, DeclarationError, Definition, Fault, Target};
+use crate::declaration::{Claim, Declaration, DeclarationError, Fault, OwnGroups, Target};
 use serde_json::json;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -21,8 +21,8 @@ impl GroupKind {
         Self { group: target.group.as_str().into(), kind: target.kind.as_str().into() }
     }
 
-    pub(super) fn defined_by(definition: &Definition) -> Self {
-        Self { group: definition.group().into(), kind: definition.kind().into() }
+    pub(super) fn claimed_by(claim: &Claim) -> Self {
+        Self { group: claim.group.clone(), kind: claim.kind.clone() }
     }
 }
 
@@ -34,15 +34,40 @@ impl fmt::Display for GroupKind {
 }
 
 /// Kinds, and what is declared of them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Known {
+    /// The groups that no CRD speaks for.
+    own_groups: Arc<OwnGroups>,
     definitions: HashMap<GroupKind, Box<str>>,
     kinds: HashMap<Box<str>, GroupKind>,
     // INVARIANT: none of the inner maps is empty.
     declarations: HashMap<GroupKind, BTreeMap<Box<str>, Arc<Declaration>>>,
 }
 
+impl Default for Known {
+    fn default() -> Self {
+        Self {
+            own_groups: Arc::new(OwnGroups::Guessed),
+            definitions: HashMap::new(),
+            kinds: HashMap::new(),
+            declarations: HashMap::new(),
+        }
+    }
+}
+
 impl Known {
+    /// The groups that no CRD speaks for.
+    pub(super) fn own_groups(&self) -> Arc<OwnGroups> {
+        Arc::clone(&self.own_groups)
+    }
+
+    /// Takes note of the groups that no CRD speaks for. Tells whether they are others than before.
+    pub(super) fn set_own_groups(&mut self, own: OwnGroups) -> bool {
+        let changed = *self.own_groups != own;
+        self.own_groups = Arc::new(own);
+        changed
+    }
+
     /// The CRD that defines a kind.
     pub(super) fn definition(&self, kind: &GroupKind) -> Option<&str> {
         self.definitions.get(kind).map(AsRef::as_ref)

@@ -1,10 +1,12 @@
-//! A watched object as it comes over the wire: nothing but its name, its annotations and the text of its `spec`, and of a
-//! `UnionDeclaration` its `status`.
+//! A watched object as it comes over the wire: nothing but its name, its annotations and the texts of its `spec` and its
+//! `status`.
 //!
 //! Typed forms will not do: that of `k8s_openapi` drops `x-kubernetes-unions`, and an object that cannot be read would
 //! fail the whole page or event it stands in. Reading this type succeeds for every JSON value; what is missing shows
 //! later, as a fault of that one object.
 
+use crate::declaration::{Claim, Definition, DefinitionError, OwnGroups, Standing, mentions_unions};
+use crate::telemetry::with_causes;
 use kube::Resource;
 use kube::core::{ClusterResourceScope, ObjectMeta};
 use serde::de::{DeserializeOwned, Deserializer};
@@ -45,8 +47,6 @@ pub(super) trait RawResource: Debug + Clone + 'static {
     const VERSION: &'static str;
     const KIND: &'static str;
     const PLURAL: &'static str;
-    /// Whether somebody wants its status.
-    const WITH_STATUS: bool;
 
     /// The path of all objects.
     fn collection() -> String {
@@ -68,7 +68,6 @@ impl RawResource for Definitions {
     const VERSION: &'static str = "v1";
     const KIND: &'static str = "CustomResourceDefinition";
     const PLURAL: &'static str = "customresourcedefinitions";
-    const WITH_STATUS: bool = false;
 }
 
 /// Declarations of unions.
@@ -80,7 +79,6 @@ impl RawResource for Declarations {
     const VERSION: &'static str = "v1alpha1";
     const KIND: &'static str = "UnionDeclaration";
     const PLURAL: &'static str = "uniondeclarations";
-    const WITH_STATUS: bool = true;
 }
 
 impl<K: RawResource> Raw<K> {
@@ -122,8 +120,30 @@ impl<K: RawResource> Raw<K> {
             generation: fields.generation.and_then(read),
             ..ObjectMeta::default()
         };
-        let status = envelope.status.filter(|_| K::WITH_STATUS).map(ToOwned::to_owned);
+        let status = envelope.status.map(ToOwned::to_owned);
         Self { metadata, parts: parts(fields.annotations, envelope.spec, status), resource: PhantomData }
+    }
+}
+
+impl Raw<Definitions> {
+    /// Whether it speaks for its kind, where `own` has the groups that no CRD speaks for; else why it can't be read.
+    pub(super) fn standing(&self, own: &OwnGroups) -> Result<Standing, String> {
+        let parts = self.parts()?;
+        let status = parts.status.as_ref().map(|status| status.get());
+        Standing::read(parts.spec.get(), status, own).map_err(|error| with_causes(&error))
+    }
+
+    /// The definition, by the names of a claim.
+    pub(super) fn claiming(&self, claim: Claim) -> Result<Definition, DefinitionError> {
+        let malformed =
+            |message: &str| DefinitionError::Malformed { path: String::new(), message: message.to_owned() };
+        let parts = self.parts().map_err(malformed)?;
+        Definition::claiming(claim, self.name(), &parts.annotations, parts.spec.get())
+    }
+
+    /// Whether it says anything of unions.
+    pub(super) fn mentions_unions(&self) -> bool {
+        self.parts().is_ok_and(|parts| mentions_unions(&parts.annotations, parts.spec.get()))
     }
 }
 

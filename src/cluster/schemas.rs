@@ -5,6 +5,7 @@
 
 use super::known::GroupKind;
 use super::raw::{Definitions, RawDefinition, RawResource};
+use super::services::FromDefinitions;
 use crate::declaration::{Definition, DefinitionError, OpenApi};
 use hyper::Request;
 use kube::Client;
@@ -61,6 +62,8 @@ pub(super) struct Schemas {
     documents: Mutex<HashMap<String, Document>>,
     /// By path in the index: the kinds that publish unions.
     publishing: Mutex<HashMap<String, (String, Vec<GroupKind>)>>,
+    /// Groups and versions whose documents repeat what CRDs say.
+    from_definitions: Mutex<FromDefinitions>,
 }
 
 struct Document {
@@ -94,7 +97,21 @@ struct WireEntry {
 
 impl Schemas {
     pub(super) fn new(client: Client) -> Self {
-        Self { client, documents: Mutex::default(), publishing: Mutex::default() }
+        Self {
+            client,
+            documents: Mutex::default(),
+            publishing: Mutex::default(),
+            from_definitions: Mutex::default(),
+        }
+    }
+
+    /// Takes note of which documents repeat what CRDs say. They are passed over: only a CRD that counts speaks for its kind.
+    /// Tells whether they are others than before.
+    pub(super) fn set_from_definitions(&self, from_definitions: FromDefinitions) -> bool {
+        let mut known = lock(&self.from_definitions);
+        let changed = *known != from_definitions;
+        *known = from_definitions;
+        changed
     }
 
     /// A CRD as it is now, `None` if it is gone.
@@ -111,7 +128,11 @@ impl Schemas {
         let text = self.text("/openapi/v3").await.map_err(|error| SchemaError::Index(Arc::new(error)))?;
         let index: WireIndex =
             serde_json::from_str(&text).map_err(|error| SchemaError::MalformedIndex(Arc::new(error)))?;
-        Ok(Index(index.paths.into_iter().map(|(path, entry)| (path, entry.url)).collect()))
+        let from_definitions = lock(&self.from_definitions);
+        let counts =
+            |path: &str| group_version(path).is_none_or(|(group, version)| !from_definitions.has(group, version));
+        let paths = index.paths.into_iter().filter(|(path, _)| counts(path));
+        Ok(Index(paths.map(|(path, entry)| (path, entry.url)).collect()))
     }
 
     /// The documents of the kind's group that are of these versions, of all if none are named.

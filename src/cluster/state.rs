@@ -1,20 +1,25 @@
 //! What is known of the cluster, event by event, and the catalog that comes of it.
+//!
+//! The catalog follows from what the cluster stores and from nothing else, so that replicas agree whatever each has seen
+//! before. Only what could not be fetched stays as it was until it can be: that is not what the cluster stores.
 
 mod declared;
+mod defined;
 
-use super::inspect::missing;
+use super::compiling::Compiling;
 use super::known::{GroupKind, Known};
-use super::raw::RawDefinition;
 use super::rounds::{Answers, Fetched, Order, Schedule};
-use super::schemas::{Edition, Schemas};
+use super::schemas::{SchemaError, Schemas};
+use super::services::Services;
 use super::status::Statuses;
 use super::{BuiltinUnions, Cluster};
 use crate::catalog::{Builder, Catalog};
-use crate::declaration::{Definition, DefinitionError, Fault};
+use crate::declaration::{DefinitionError, Fault};
 use crate::telemetry::with_causes;
 use declared::Declared;
+use prometheus_client::metrics::gauge::Gauge;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::hash::{BuildHasher, RandomState};
+use std::hash::RandomState;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
@@ -35,15 +40,20 @@ pub(super) struct Unwanted;
 /// What is known of the cluster. Definitions are compiled as they arrive and then dropped: what stays are plans.
 pub(super) struct State {
     builder: Builder,
+    compiling: Compiling,
+    services: Services,
+    own_groups_known: Gauge,
     known: Arc<Mutex<Known>>,
     schemas: Arc<Schemas>,
     builtin_unions: BuiltinUnions,
     fingerprints: RandomState,
-    /// A fingerprint of each CRD by name, so that a change of what is not read (`status`, mostly) costs nothing.
+    /// A fingerprint of each CRD, by name.
     definitions: HashMap<Box<str>, u64>,
     declarations: BTreeMap<Box<str>, Declared>,
     /// Kinds in force whose schema came from documents.
     builtin: BTreeMap<GroupKind, Builtin>,
+    /// Kinds whose documents are being compiled.
+    editions: BTreeMap<GroupKind, Vec<String>>,
     /// Targets that nothing describes, with the documents of their group.
     missing: BTreeMap<GroupKind, Vec<String>>,
     /// Kinds of which the server's own documents declare unions.
@@ -83,6 +93,9 @@ impl State {
     pub(super) fn new(cluster: &Cluster) -> Self {
         Self {
             builder: Builder::new(),
+            compiling: Compiling::default(),
+            services: Services::default(),
+            own_groups_known: cluster.own_groups_known.clone(),
             known: Arc::clone(&cluster.known),
             schemas: Arc::clone(&cluster.schemas),
             builtin_unions: cluster.builtin_unions,
@@ -90,6 +103,7 @@ impl State {
             definitions: HashMap::new(),
             declarations: BTreeMap::new(),
             builtin: BTreeMap::new(),
+            editions: BTreeMap::new(),
             missing: BTreeMap::new(),
             publishing: BTreeSet::new(),
             schedule: Schedule::new(cluster.builtin_unions == BuiltinUnions::OpenApi),
@@ -105,53 +119,22 @@ impl State {
         }
     }
 
-    /// A list of CRDs begins.
-    pub(super) fn list_definitions(&mut self) {
-        self.listing.definitions = Some(HashSet::new());
+    /// The `APIService`s, to be told of events.
+    pub(super) fn services(&mut self) -> &mut Services {
+        &mut self.services
     }
 
-    /// It is complete: forgets what it has not brought.
-    pub(super) fn definitions_listed(&mut self) {
-        if let Some(listed) = self.listing.definitions.take() {
-            let gone: Vec<_> = self.definitions.keys().filter(|name| !listed.contains(&***name)).cloned().collect();
-            for name in gone {
-                self.undefine(&name);
-            }
+    /// Draws the conclusions of a change of `APIService`s. Tells whether every CRD is to be looked at again: none is kept.
+    #[must_use]
+    pub(super) fn services_changed(&mut self) -> bool {
+        if self.services.are_listed_now() {
+            return false;
         }
-        if !self.defined {
-            self.defined = true;
-            self.touch();
+        self.own_groups_known.set(i64::from(self.services.are_known()));
+        if self.schemas.set_from_definitions(self.services.from_definitions()) {
+            self.schedule.hurry();
         }
-    }
-
-    /// A CRD is new or has changed.
-    pub(super) fn define(&mut self, raw: &RawDefinition) {
-        let name = raw.name();
-        if name.is_empty() {
-            let reason = raw.parts().err().unwrap_or("it has no name");
-            tracing::warn!(reason, "a definition without a name was passed over");
-            return;
-        }
-        if let Some(listing) = &mut self.listing.definitions {
-            listing.insert(name.to_owned());
-        }
-        let fingerprint = self.fingerprints.hash_one(raw.parts().map(|it| (&it.annotations, it.spec.get())));
-        if self.definitions.insert(name.into(), fingerprint) != Some(fingerprint) {
-            self.compile(raw);
-        }
-    }
-
-    /// A CRD is gone.
-    pub(super) fn undefine(&mut self, name: &str) {
-        if self.definitions.remove(name).is_none() {
-            return;
-        }
-        self.builder.remove(name);
-        self.touch();
-        let freed = self.known().undefine(name);
-        if let Some(kind) = freed {
-            self.kind_changed(&kind);
-        }
+        self.known().set_own_groups(self.services.own_groups())
     }
 
     /// Whether a CRD is there.
@@ -171,7 +154,9 @@ impl State {
 
     /// When there will be something to publish, if nothing happens.
     pub(super) fn next_publication(&self) -> Option<Instant> {
-        (self.rest > Instant::now() && (self.changed.is_some() || !self.unsaid.is_empty())).then_some(self.rest)
+        let rested = (self.rest > Instant::now() && (self.changed.is_some() || !self.unsaid.is_empty())).then_some(self.rest);
+        let overdue = self.changed.filter(|_| !self.compiling.is_idle()).map(|since| since + PUBLISH_WITHIN);
+        rested.into_iter().chain(overdue).min()
     }
 
     /// What is to be fetched now.
@@ -214,6 +199,13 @@ impl State {
             }
             self.unsay(&kind);
             match fetched {
+                // It came whole, and says nothing that can be used.
+                Err(SchemaError::Malformed { path, source }) => {
+                    self.forget_builtin(&kind);
+                    self.builder.reject(&kind.to_string(), malformed(&kind, &path, &source));
+                    self.touch();
+                    drop(self.schedule.fail(&kind, ""));
+                }
                 Err(error) => {
                     let reason = with_causes(&error);
                     if self.schedule.fail(&kind, &reason) {
@@ -224,13 +216,13 @@ impl State {
                 Ok(Fetched::Gone) => drop(self.schedule.fail(&kind, "")),
                 Ok(Fetched::Unchanged) => self.schedule.succeed(&kind),
                 Ok(Fetched::Definition(raw)) => {
-                    let fingerprint =
-                        self.fingerprints.hash_one(raw.parts().map(|it| (&it.annotations, it.spec.get())));
-                    self.definitions.insert(raw.name().into(), fingerprint);
-                    self.compile(&raw);
                     self.schedule.succeed(&kind);
+                    self.define_again(*raw);
                 }
-                Ok(Fetched::Documents(edition)) => self.compile_builtin(&kind, edition),
+                Ok(Fetched::Documents(edition)) => {
+                    self.schedule.succeed(&kind);
+                    self.describe(&kind, edition);
+                }
             }
         }
         for (reason, kinds) in failed {
@@ -261,7 +253,11 @@ impl State {
         if !self.defined || self.listing.definitions.is_some() {
             return Ok(());
         }
-        if first && !(self.declared && !self.fetching && self.schedule.is_tried()) {
+        if first && !(self.declared && !self.fetching && self.is_tried()) {
+            return Ok(());
+        }
+        // Changes that come together are published together, unless one of them takes its time.
+        if !self.compiling.is_idle() && !self.is_overdue() {
             return Ok(());
         }
         let start = Instant::now();
@@ -271,7 +267,7 @@ impl State {
         if self.changed.take().is_some() {
             let declarable = self.has_definition(OWN_DEFINITION);
             self.declarable.send_if_modified(|known| std::mem::replace(known, declarable) != declarable);
-            let catalog = Arc::new(self.builder.build());
+            let catalog = Arc::new(self.builder.build_within_reach());
             catalogs.send(Some(Arc::clone(&catalog))).map_err(|_| Unwanted)?;
             self.published = Some(catalog);
             self.unsaid.extend(self.declarations.keys().cloned());
@@ -283,113 +279,12 @@ impl State {
 
     /// Whether everything that is wanted was fetched, or could not be.
     pub(super) fn is_tried(&self) -> bool {
-        self.schedule.is_tried()
+        self.schedule.is_tried() && self.compiling.is_idle()
     }
 
     /// The catalog of what is known now.
     pub(super) fn catalog(&self) -> Catalog {
         self.builder.build()
-    }
-
-    /// Compiles a CRD, with everything that is declared of its kind.
-    fn compile(&mut self, raw: &RawDefinition) {
-        self.touch();
-        let name = raw.name();
-        let definition = raw.parts().map_err(str::to_owned).and_then(|parts| {
-            Definition::from_parts(name, &parts.annotations, parts.spec.get()).map_err(|error| with_causes(&error))
-        });
-        let mut definition = match definition {
-            Ok(definition) => definition,
-            Err(message) => return self.builder.reject(name, Fault::unreadable(name, message)),
-        };
-        let kind = GroupKind::defined_by(&definition);
-        let (before, declarations) = {
-            let mut known = self.known();
-            (known.define(name, &kind), known.declarations(&kind))
-        };
-        for declaration in &declarations {
-            definition.declare(declaration);
-        }
-        self.builder.apply(definition);
-        self.forget_builtin(&kind);
-        self.schedule.drop(&kind);
-        self.unsay(&kind);
-        if let Some(before) = before {
-            self.kind_changed(&before);
-        }
-    }
-
-    /// Compiles a kind from documents, with everything that is declared of it.
-    fn compile_builtin(&mut self, kind: &GroupKind, edition: Edition) {
-        let published = self.publishing.contains(kind);
-        let documents = edition.documents.iter().map(AsRef::as_ref);
-        match Definition::from_openapi(documents, &kind.group, &kind.kind, published) {
-            Ok(mut definition) => {
-                self.forget_missing(kind);
-                let declarations = self.known().declarations(kind);
-                for declaration in &declarations {
-                    definition.declare(declaration);
-                }
-                let name = definition.name().into();
-                self.builder.apply(definition);
-                self.builtin.insert(kind.clone(), Builtin { name, urls: edition.urls });
-                self.schedule.succeed(kind);
-            }
-            Err(DefinitionError::NotDescribed(_)) => {
-                self.forget_builtin(kind);
-                self.missing.insert(kind.clone(), edition.urls);
-                let declarations = self.known().declarations(kind);
-                for declaration in declarations {
-                    let mut faults = self.faults_of(declaration.name());
-                    faults.push(missing(kind, declaration.name()));
-                    self.builder.report(declaration.name(), faults);
-                }
-                self.schedule.succeed(kind);
-                // It may be about to come.
-                self.schedule.hurry();
-            }
-            Err(error) => {
-                let reason = with_causes(&error);
-                if self.schedule.fail(kind, &reason) {
-                    tracing::warn!(%kind, reason, "the schema cannot be used; what is in force stays, retrying");
-                }
-                return;
-            }
-        }
-        self.touch();
-    }
-
-    /// What is declared of a kind, or what defines it, has changed.
-    fn kind_changed(&mut self, kind: &GroupKind) {
-        let (defined, declared) = {
-            let known = self.known();
-            (known.definition(kind).is_some(), known.is_declared(kind))
-        };
-        if defined || declared || self.publishing.contains(kind) {
-            self.schedule.want(kind);
-        } else {
-            self.forget_builtin(kind);
-            self.schedule.drop(kind);
-        }
-    }
-
-    /// A kind comes from no document any more, nor is it missing there.
-    fn forget_builtin(&mut self, kind: &GroupKind) {
-        if let Some(builtin) = self.builtin.remove(kind) {
-            self.builder.remove(&builtin.name);
-            self.touch();
-        }
-        self.forget_missing(kind);
-    }
-
-    fn forget_missing(&mut self, kind: &GroupKind) {
-        if self.missing.remove(kind).is_some() {
-            self.touch();
-            let declarations = self.known().declarations(kind);
-            for declaration in declarations {
-                self.builder.report(declaration.name(), self.faults_of(declaration.name()));
-            }
-        }
     }
 
     fn touch(&mut self) {
@@ -399,4 +294,10 @@ impl State {
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A document that describes a kind is no use at all.
+fn malformed(kind: &GroupKind, path: &str, error: &DefinitionError) -> Fault {
+    let message = format!("the OpenAPI document of `{path}` cannot be used: {}", with_causes(error));
+    Fault::unreadable(&kind.to_string(), message)
 }

@@ -6,6 +6,7 @@
 //! complete, and only then does go what has vanished meanwhile.
 
 use super::Cluster;
+use super::compiling;
 use super::connection::Link;
 use super::raw::{RawDeclaration, RawDefinition};
 use super::rounds::{self, Answers};
@@ -14,7 +15,9 @@ use super::status::Statuses;
 use crate::catalog::Catalog;
 use crate::cluster::reason::reason;
 use futures::future::{BoxFuture, ready};
+use futures::stream::FuturesUnordered;
 use futures::{FutureExt, Stream, StreamExt};
+use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::Api;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::utils::Backoff;
@@ -30,36 +33,63 @@ const PAGE: u32 = 50;
 /// The same of declarations, which are small.
 const DECLARATIONS_PAGE: u32 = 500;
 
+/// The same of `APIService`s.
+const SERVICES_PAGE: u32 = 500;
+
 /// A watch is asked for anew after so long. It also bounds how long a connection that died in silence goes unnoticed.
 const WATCH_SECONDS: u32 = 120;
 
 /// Follows the cluster until nobody receives `catalogs` any more.
 pub(super) async fn follow(cluster: &Cluster, link: Link, catalogs: watch::Sender<Option<Arc<Catalog>>>) {
     let config = watcher::Config::default().timeout(WATCH_SECONDS);
-    let definitions = watcher(Api::<RawDefinition>::all(cluster.client.clone()), config.clone().page_size(PAGE));
-    let mut definitions = pin!(persistent(definitions));
+    let list_definitions = || {
+        let config = config.clone().page_size(PAGE);
+        persistent(watcher(Api::<RawDefinition>::all(cluster.client.clone()), config)).boxed()
+    };
+    let mut definitions = list_definitions();
     let declarations = Api::<RawDeclaration>::all(cluster.client.clone());
-    let declarations = watcher(declarations, config.page_size(DECLARATIONS_PAGE));
+    let declarations = watcher(declarations, config.clone().page_size(DECLARATIONS_PAGE));
     let mut declarations = pin!(persistent(declarations));
+    let services = Api::<APIService>::all(cluster.client.clone());
+    let mut services = pin!(persistent(watcher(services, config.clone().page_size(SERVICES_PAGE))));
 
     let mut state = State::new(cluster);
     let mut statuses = Statuses::new(cluster.client.clone());
     let mut declared = DeclarationsLog::default();
+    let mut served = ServicesLog::default();
     let mut round: Option<BoxFuture<'static, Answers>> = None;
-    // Definitions wait for the declarations, so that each is compiled once; but not for declarations that can't be had.
-    let mut opened = false;
+    let mut running = FuturesUnordered::new();
+    // Definitions wait for the declarations, so that each is compiled once, and for the services, which say whether one counts;
+    // but not for what can't be had.
+    let (mut heard_declarations, mut heard_services) = (false, false);
     loop {
         if state.is_overdue() && state.publish(&catalogs, &mut statuses).is_err() {
             return;
         }
+        while running.len() < compiling::AT_A_TIME
+            && let Some(job) = state.next_job()
+        {
+            running.push(job.run());
+        }
         // What has already arrived is worked off before a catalog is built: a change of many objects costs one.
-        let event = declarations.next().now_or_never();
-        if let Some(event) = event {
-            opened |= declared.handle(event, &mut state);
+        if let Some(event) = services.next().now_or_never() {
+            heard_services |= served.handle(event, &mut state);
+            if state.services_changed() {
+                definitions = list_definitions();
+            }
             continue;
         }
+        if let Some(event) = declarations.next().now_or_never() {
+            heard_declarations |= declared.handle(event, &mut state);
+            continue;
+        }
+        let opened = heard_declarations && heard_services && !state.is_full();
         if opened && let Some(event) = definitions.next().now_or_never() {
             handle(event, &mut state, &link);
+            continue;
+        }
+        if let Some(Some(finished)) = running.next().now_or_never() {
+            state.compiled(finished);
             continue;
         }
         if round.is_none()
@@ -78,7 +108,14 @@ pub(super) async fn follow(cluster: &Cluster, link: Link, catalogs: watch::Sende
                 round = None;
                 state.answer(answers);
             }
-            event = declarations.next() => opened |= declared.handle(event, &mut state),
+            Some(finished) = running.next(), if !running.is_empty() => state.compiled(finished),
+            event = services.next() => {
+                heard_services |= served.handle(event, &mut state);
+                if state.services_changed() {
+                    definitions = list_definitions();
+                }
+            }
+            event = declarations.next() => heard_declarations |= declared.handle(event, &mut state),
             event = definitions.next(), if opened => handle(event, &mut state, &link),
             () = statuses.work() => {}
             () = until(wake) => {}
@@ -97,11 +134,11 @@ async fn until(wake: Option<Instant>) {
 fn handle(event: Option<watcher::Result<Event<RawDefinition>>>, state: &mut State, link: &Link) {
     match event {
         Some(Ok(Event::Init)) => state.list_definitions(),
-        Some(Ok(Event::InitApply(raw))) => state.define(&raw),
+        Some(Ok(Event::InitApply(raw))) => state.define(raw),
         Some(Ok(Event::InitDone)) => state.definitions_listed(),
         Some(Ok(Event::Apply(raw))) => {
             link.up();
-            state.define(&raw);
+            state.define(raw);
         }
         Some(Ok(Event::Delete(raw))) => {
             link.up();
@@ -182,6 +219,46 @@ impl DeclarationsLog {
             }
         }
         self.trouble = Some(reason);
+    }
+}
+
+/// What was said last of the watch of `APIService`s. Without them CRDs of some groups do not count.
+#[derive(Default)]
+struct ServicesLog {
+    trouble: Option<String>,
+}
+
+impl ServicesLog {
+    /// Whether an attempt at the first list has had an end.
+    fn handle(&mut self, event: Option<watcher::Result<Event<APIService>>>, state: &mut State) -> bool {
+        match event {
+            Some(Ok(Event::Init)) => state.services().list(),
+            Some(Ok(Event::InitApply(service) | Event::Apply(service))) => state.services().apply(&service),
+            Some(Ok(Event::InitDone)) => {
+                if self.trouble.take().is_some() {
+                    tracing::info!("watching which groups the API server serves from its own code");
+                }
+                state.services().listed();
+                return true;
+            }
+            Some(Ok(Event::Delete(service))) => state.services().remove(&service),
+            Some(Err(error)) => {
+                let reason = reason(&error);
+                if self.trouble.as_ref() != Some(&reason) {
+                    let consequence = if state.services().are_known() {
+                        "what is known of them stays"
+                    } else {
+                        "no CRD counts whose group ends in .k8s.io or .kubernetes.io"
+                    };
+                    tracing::warn!(reason, consequence, "which groups the API server serves itself cannot be read; retrying");
+                    self.trouble = Some(reason);
+                }
+                return true;
+            }
+            // The retries never give up, so the stream never ends.
+            None => {}
+        }
+        false
     }
 }
 

@@ -29,7 +29,6 @@ pub(super) fn graft(definition: &mut Definition, text: &str) {
         Err(error) => {
             let message =
                 format!("not a JSON object of versions and pointers: {error}; write it with `kube-unions annotate`");
-            definition.lost.push((Source::Annotation, None));
             return definition.report(None, &Place::root(), Source::Annotation, Severity::Error, message);
         }
     };

@@ -147,8 +147,6 @@ pub struct Declaration {
     name: Arc<str>,
     target: Target,
     unions: Vec<(Place, Declared)>,
-    /// The positions of unions that are wrong in themselves.
-    unreadable: Vec<usize>,
 }
 
 #[derive(Deserialize)]
@@ -209,7 +207,7 @@ impl Declaration {
         if spec.unions.is_empty() {
             report("", "/spec/unions".to_owned(), "no union is declared".to_owned());
         }
-        let (mut unions, mut unreadable) = (Vec::new(), Vec::new());
+        let mut unions = Vec::new();
         for (position, union) in spec.unions.iter().enumerate() {
             match union.graft() {
                 Ok((place, value)) => {
@@ -217,12 +215,11 @@ impl Declaration {
                     unions.push((place, Declared { value, source: Source::Declaration, origin, action }));
                 }
                 Err(message) => {
-                    unreadable.push(position);
                     report(&union.path, format!("/spec/unions/{position}"), message);
                 }
             }
         }
-        (Self { name: Arc::clone(&name), target: spec.target.clone(), unions, unreadable }, faults)
+        (Self { name: Arc::clone(&name), target: spec.target.clone(), unions }, faults)
     }
 
     /// Its name.
@@ -243,11 +240,6 @@ impl Declaration {
     /// The versions it is about, all of them if there is none.
     pub fn versions(&self) -> &[String] {
         &self.target.versions
-    }
-
-    /// The unions that are wrong in themselves.
-    pub(super) fn unreadable(&self) -> impl Iterator<Item = Origin> {
-        self.unreadable.iter().map(|union| Origin { declaration: Arc::clone(&self.name), union: *union })
     }
 
     /// What is declared where.

@@ -20,7 +20,6 @@ pub(super) fn graft(definition: &mut Definition, text: &str) {
     let spec = match spec {
         Ok(spec) => spec,
         Err(error) => {
-            definition.lost.push((Source::LastApplied, None));
             let error = DefinitionError::from(error);
             let message = format!("{error}; apply the CRD again");
             return definition.report(None, &Place::root(), Source::LastApplied, Severity::Warning, message);

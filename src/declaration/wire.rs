@@ -37,6 +37,16 @@ pub(super) struct Spec {
     pub(super) versions: Vec<Version>,
 }
 
+/// The spec of a CRD without its versions.
+#[derive(Deserialize)]
+#[serde(expecting = "the spec of a CustomResourceDefinition")]
+pub(super) struct Head {
+    pub(super) group: Box<str>,
+    pub(super) names: Names,
+    #[serde(default)]
+    pub(super) scope: Option<Box<str>>,
+}
+
 #[derive(Deserialize)]
 #[serde(expecting = "the names of a CustomResourceDefinition")]
 pub(super) struct Names {
@@ -53,6 +63,9 @@ pub(super) struct Names {
 #[serde(expecting = "a version of a CustomResourceDefinition")]
 pub(super) struct Version {
     name: Box<str>,
+    /// An API server never stores one without.
+    #[serde(default)]
+    served: Option<bool>,
     #[serde(default)]
     schema: Option<Validation>,
     #[serde(default)]
@@ -79,6 +92,7 @@ impl Version {
         Some(super::Version {
             name: version.name,
             position,
+            served: version.served.unwrap_or(true),
             status_subresource: version.subresources.is_some_and(|all| all.status.is_some()),
             schema: version.schema?.schema?,
         })

@@ -143,6 +143,12 @@ impl Place {
     }
 }
 
+impl FromIterator<PlaceStep> for Place {
+    fn from_iter<I: IntoIterator<Item = PlaceStep>>(steps: I) -> Self {
+        Self(steps.into_iter().collect())
+    }
+}
+
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (position, step) in self.0.iter().enumerate() {
@@ -186,13 +192,15 @@ impl Schema {
 
     /// Calls `visit` for this node and every node below, outermost first.
     pub fn walk(&self, visit: &mut impl FnMut(&Place, &Schema)) {
-        fn step(node: &Schema, place: &Place, visit: &mut impl FnMut(&Place, &Schema)) {
+        fn step(node: &Schema, place: &mut Place, visit: &mut impl FnMut(&Place, &Schema)) {
             visit(place, node);
             for (inwards, child) in node.children() {
-                step(child, &place.then(inwards), visit);
+                place.0.push(inwards);
+                step(child, place, visit);
+                place.0.pop();
             }
         }
-        step(self, &Place::root(), visit);
+        step(self, &mut Place::root(), visit);
     }
 }
 

@@ -9,9 +9,12 @@ pub use fault::{PlaceFault, PlaceFaultKind};
 
 use super::Union;
 use super::plan::{FieldNode, ListNode, Node, NodeId, ObjectNode, Plan, Role};
-use crate::schema::{Declared, DefaultValue, Extension, Place, PlaceStep, Schema};
-use check::Checked;
-use std::collections::BTreeMap;
+use crate::schema::{
+    Declared, DefaultValue, Extension, ExtensionError, ListUnion, MapUnion, Place, PlaceStep, Schema, Severity,
+};
+use check::{Checked, Faults, Object};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 /// What becomes of a schema: the plan of all that is sound in it, and what is not.
 #[derive(Debug, Default)]
@@ -28,39 +31,97 @@ pub struct Compiled {
 /// changes nothing else.
 pub fn compile(schema: &Schema, status_subresource: bool) -> Compiled {
     let mut compiler = Compiler::default();
-    compiler.refuse_outside_properties(schema, &Place::root());
-    let main = compiler.object(schema, &Surroundings::default(), status_subresource);
+    let root = Surroundings::default();
+    compiler.refuse_outside_properties(schema, &root);
+    let main = compiler.object(schema, &root, status_subresource);
     let status = schema.properties.get("status").filter(|_| status_subresource).and_then(|status| {
-        let child = compiler.node(status, &Surroundings::default().inwards(PlaceStep::Property("status".into())))?;
+        let child = compiler.node(status, &root.inwards(Step::Property("status")))?;
         let field = FieldNode { name: "status".into(), role: Role::Bystander, key: None, child: Some(child) };
         let node = ObjectNode { fields: Box::new([field]), first_union: 0, union_count: 0, key_count: 0 };
         Some(compiler.add(Node::Object(node)))
     });
-    let Compiler { nodes, unions, mut faults } = compiler;
+    let Compiler { nodes, unions, mut faults, left_out, .. } = compiler;
+    faults.extend(left_out.into_values().map(LeftOut::into_fault));
     faults.sort();
     Compiled { plan: Plan { nodes: nodes.into(), unions: unions.into(), main, status }, faults }
 }
+
+/// Most unions that are in force of one version. Every write reads each place that has one, and presets for the largest
+/// built-in types have a few dozen.
+const MOST_UNIONS: usize = 1024;
+
+/// Longest path of a union, in bytes. It is told with every violation.
+const LONGEST_PATH: usize = 4096;
+
+/// Most faults that are told of the CRD itself, and of each `UnionDeclaration`. The rest is counted.
+const MOST_FAULTS: usize = 64;
 
 #[derive(Default)]
 struct Compiler {
     nodes: Vec<Node>,
     unions: Vec<Union>,
     faults: Vec<PlaceFault>,
+    /// The number of faults by `UnionDeclaration`, `None`: of the CRD itself.
+    counts: HashMap<Option<Arc<str>>, usize>,
+    left_out: BTreeMap<Option<Arc<str>>, LeftOut>,
 }
 
-/// Where the compiler stands, and what that means for unions.
-#[derive(Debug, Clone, Default)]
-struct Surroundings {
-    place: Place,
+/// Faults that are counted and not told.
+struct LeftOut {
+    first: PlaceFault,
+    count: usize,
+    severity: Severity,
+}
+
+impl LeftOut {
+    fn into_fault(self) -> PlaceFault {
+        let kind = match self.severity {
+            Severity::Error => PlaceFaultKind::More(self.count),
+            Severity::Warning => PlaceFaultKind::MoreWarnings(self.count),
+        };
+        PlaceFault { kind, ..self.first }
+    }
+}
+
+/// One step into a schema, as the schema has it.
+#[derive(Debug, Clone, Copy)]
+enum Step<'s> {
+    Property(&'s str),
+    Items,
+    Values,
+}
+
+/// Where the compiler stands, and what that means for unions. A place is put together only for a union or a fault: most
+/// nodes have neither.
+#[derive(Debug, Clone, Copy, Default)]
+struct Surroundings<'s> {
+    around: Option<(&'s Self, Step<'s>)>,
+    /// The length of its path, or a little more.
+    length: usize,
     /// The keys of the list that the node is the item of.
-    keys: Vec<Box<str>>,
+    keys: &'s [Box<str>],
     /// The outermost list without keys that the node is in.
-    keyless: Option<Place>,
+    keyless: Option<&'s Self>,
 }
 
-impl Surroundings {
-    fn inwards(&self, step: PlaceStep) -> Self {
-        Self { place: self.place.then(step), keys: Vec::new(), keyless: self.keyless.clone() }
+impl<'s> Surroundings<'s> {
+    fn inwards(&'s self, step: Step<'s>) -> Self {
+        let more = if let Step::Property(name) = step { name.len().saturating_add(1) } else { "[*]".len() };
+        let length = self.length.saturating_add(more);
+        Self { around: Some((self, step)), length, keys: &[], keyless: self.keyless }
+    }
+
+    fn place(&self) -> Place {
+        let outwards = std::iter::successors(self.around, |(at, _)| at.around);
+        let mut steps: Vec<PlaceStep> = outwards
+            .map(|(_, step)| match step {
+                Step::Property(name) => PlaceStep::Property(name.into()),
+                Step::Items => PlaceStep::Items,
+                Step::Values => PlaceStep::Values,
+            })
+            .collect();
+        steps.reverse();
+        steps.into_iter().collect()
     }
 }
 
@@ -71,16 +132,28 @@ impl Compiler {
         id
     }
 
-    fn fault(&mut self, place: &Place, declared: &Declared, kind: PlaceFaultKind) {
+    /// Notes a fault, for as long as there are not too many of its declaration. `place` is asked only for one that is told.
+    fn fault(&mut self, place: impl FnOnce() -> Place, declared: &Declared, kind: PlaceFaultKind) {
         let (source, origin) = (declared.source, declared.origin.clone());
-        self.faults.push(PlaceFault { place: place.clone(), source, origin, kind });
+        let of = origin.as_ref().map(|origin| Arc::clone(&origin.declaration));
+        let count = self.counts.entry(of.clone()).or_default();
+        *count = count.saturating_add(1);
+        if *count <= MOST_FAULTS {
+            self.faults.push(PlaceFault { place: place(), source, origin, kind });
+            return;
+        }
+        let severity = kind.severity();
+        let first = || PlaceFault { place: place(), source, origin, kind };
+        let left_out = self.left_out.entry(of).or_insert_with(|| LeftOut { first: first(), count: 0, severity });
+        left_out.count = left_out.count.saturating_add(1);
+        left_out.severity = left_out.severity.min(severity);
     }
 
     /// Compiles what is at and below a node; `None` where there is no union. A 2022 form that stands on the node itself belongs
     /// to the object around it and is compiled there.
-    fn node(&mut self, schema: &Schema, at: &Surroundings) -> Option<NodeId> {
+    fn node(&mut self, schema: &Schema, at: &Surroundings<'_>) -> Option<NodeId> {
         if schema.embedded_resource {
-            self.report_unreachable(schema, &at.place);
+            self.report_unreachable(schema, at);
             return None;
         }
         if !schema.properties.is_empty() {
@@ -89,24 +162,21 @@ impl Compiler {
         // Without fields no declaration here can be right; this only says why.
         self.declare(schema, at, &mut BTreeMap::new());
         if let Some(items) = &schema.items {
-            let mut inside = at.inwards(PlaceStep::Items);
-            inside.keys = schema.list_keys().to_vec();
-            let keyed = !inside.keys.is_empty();
-            if !keyed && inside.keyless.is_none() {
-                inside.keyless = Some(at.place.clone());
-            }
-            self.refuse_outside_properties(items, &inside.place);
+            let keys = schema.list_keys();
+            let keyless = at.keyless.or_else(|| keys.is_empty().then_some(at));
+            let inside = Surroundings { keys, keyless, ..at.inwards(Step::Items) };
+            self.refuse_outside_properties(items, &inside);
             let items = self.node(items, &inside)?;
-            return Some(self.add(Node::List(ListNode { items, keyed })));
+            return Some(self.add(Node::List(ListNode { items, keyed: !keys.is_empty() })));
         }
         let values = schema.additional_properties.as_deref()?;
-        let inside = at.inwards(PlaceStep::Values);
-        self.refuse_outside_properties(values, &inside.place);
+        let inside = at.inwards(Step::Values);
+        self.refuse_outside_properties(values, &inside);
         let values = self.node(values, &inside)?;
         Some(self.add(Node::Map(values)))
     }
 
-    fn object(&mut self, schema: &Schema, at: &Surroundings, without_status: bool) -> Option<NodeId> {
+    fn object(&mut self, schema: &Schema, at: &Surroundings<'_>, without_status: bool) -> Option<NodeId> {
         let first_union = u32::try_from(self.unions.len()).unwrap_or(u32::MAX);
         let mut roles = BTreeMap::new();
         self.declare(schema, at, &mut roles);
@@ -119,14 +189,14 @@ impl Compiler {
             if without_status && &**name == "status" {
                 continue;
             }
-            if let Some(child) = self.node(property, &at.inwards(PlaceStep::Property(name.clone()))) {
+            if let Some(child) = self.node(property, &at.inwards(Step::Property(name))) {
                 bystander(&mut fields, name).child = Some(child);
             }
         }
         if fields.is_empty() {
             return None;
         }
-        for (position, key) in (0_u8..).zip(&at.keys) {
+        for (position, key) in (0_u8..).zip(at.keys) {
             bystander(&mut fields, key).key = Some(position);
         }
         Some(self.add(Node::Object(ObjectNode {
@@ -139,85 +209,112 @@ impl Compiler {
 
     /// Compiles the unions of one object. Sources are taken best first, and `UnionDeclaration`s by name, so that of two
     /// declarations that want the same field the better one has it.
-    fn declare(&mut self, schema: &Schema, at: &Surroundings, roles: &mut BTreeMap<Box<str>, Role>) {
+    fn declare(&mut self, schema: &Schema, at: &Surroundings<'_>, roles: &mut BTreeMap<Box<str>, Role>) {
         let own = schema.unions.iter().filter(|declared| !declared.value.is_object()).map(|declared| (None, declared));
         let of_properties = schema.properties.iter().flat_map(|(name, property)| {
             let maps = property.unions.iter().filter(|declared| declared.value.is_object());
-            maps.map(move |declared| (Some(name), declared))
+            maps.map(move |declared| (Some(&**name), declared))
         });
         let mut all: Vec<_> = own.chain(of_properties).collect();
+        if all.is_empty() {
+            return;
+        }
         all.sort_by(|(_, one), (_, other)| (one.source, &one.origin).cmp(&(other.source, &other.origin)));
         let first = self.unions.len();
+        let mut object = Object::new(schema);
         for (discriminator, declared) in all {
-            let place = discriminator.map_or_else(|| at.place.clone(), |name| at.place.property(name));
+            let place = || discriminator.map_or_else(|| at.place(), |name| at.place().property(name));
+            if at.length > LONGEST_PATH {
+                self.fault(place, declared, PlaceFaultKind::PathTooLong);
+                continue;
+            }
             let parsed = match Extension::parse(&declared.value) {
                 Ok(parsed) => parsed,
                 Err(error) => {
-                    self.fault(&place, declared, PlaceFaultKind::Malformed(error.to_string()));
+                    self.fault(place, declared, PlaceFaultKind::Malformed(error.to_string()));
                     continue;
                 }
             };
-            let checks: Vec<_> = match (parsed, discriminator) {
-                (Extension::List(unions), _) if unions.is_empty() => vec![Err(vec![PlaceFaultKind::NoMembers])],
-                (Extension::List(unions), _) => unions
-                    .into_iter()
-                    .map(|union| match union {
-                        Ok(union) => check::list(&union, schema),
-                        Err(error) => Err(vec![PlaceFaultKind::Malformed(error.to_string())]),
-                    })
-                    .collect(),
-                (Extension::Map(union), Some(name)) => vec![check::map(&union, name, schema)],
-                (Extension::Map(_), None) => vec![Err(vec![PlaceFaultKind::NotAProperty])],
+            let unions: Vec<_> = match (parsed, discriminator) {
+                (Extension::List(unions), _) if unions.is_empty() => vec![Err(PlaceFaultKind::NoMembers)],
+                (Extension::List(unions), _) => {
+                    let malformed = |error: ExtensionError| PlaceFaultKind::Malformed(error.to_string());
+                    unions.into_iter().map(|union| union.map(Written::List).map_err(malformed)).collect()
+                }
+                (Extension::Map(union), Some(name)) => vec![Ok(Written::Map(name, union))],
+                (Extension::Map(_), None) => vec![Err(PlaceFaultKind::NotAProperty)],
             };
-            for checked in checks {
+            for union in unions {
+                let checked = union.map_err(Faults::of).and_then(|union| match union {
+                    Written::List(union) => check::list(&union, &mut object),
+                    Written::Map(name, union) => check::map(&union, name, &mut object),
+                });
                 let checked = checked.and_then(|checked| check::published(checked, declared.source, schema));
                 let taken = checked.and_then(|checked| check::free(&checked, roles).map(|()| checked));
                 match taken {
                     Ok(checked) => {
                         let number = u8::try_from(self.unions.len().saturating_sub(first));
                         let Ok(number) = number else {
-                            self.fault(&place, declared, PlaceFaultKind::TooManyUnions);
+                            self.fault(place, declared, PlaceFaultKind::TooManyUnions);
                             continue;
                         };
-                        self.warn(&checked, schema, &place, declared, at);
+                        if self.unions.len() >= MOST_UNIONS {
+                            self.fault(place, declared, PlaceFaultKind::TooManyInAll);
+                            continue;
+                        }
+                        self.warn(&checked, schema, place, declared, at);
                         checked.claim(number, roles);
-                        self.unions.push(checked.into_union(at.place.to_string(), declared));
+                        self.unions.push(checked.into_union(at.place().to_string(), declared));
                     }
-                    Err(kinds) => kinds.into_iter().for_each(|kind| self.fault(&place, declared, kind)),
+                    Err(faults) => faults.into_kinds().for_each(|kind| self.fault(place, declared, kind)),
                 }
             }
         }
     }
 
     /// What is valid and will surprise.
-    fn warn(&mut self, checked: &Checked, schema: &Schema, place: &Place, declared: &Declared, at: &Surroundings) {
-        if let Some(list) = &at.keyless {
-            self.fault(place, declared, PlaceFaultKind::InsideKeylessList(list.to_string()));
+    fn warn(
+        &mut self,
+        checked: &Checked,
+        schema: &Schema,
+        place: impl Fn() -> Place,
+        declared: &Declared,
+        at: &Surroundings<'_>,
+    ) {
+        if let Some(list) = at.keyless {
+            let list = list.place().to_string();
+            self.fault(&place, declared, PlaceFaultKind::InsideKeylessList(list));
         }
         let Some((name, discriminator)) = checked.discriminator_in(schema) else { return };
         if discriminator.default != DefaultValue::Absent {
-            self.fault(place, declared, PlaceFaultKind::DiscriminatorHasDefault(name.into()));
+            self.fault(&place, declared, PlaceFaultKind::DiscriminatorHasDefault(name.into()));
         }
         if discriminator.values.is_none() {
-            self.fault(place, declared, PlaceFaultKind::DiscriminatorWithoutEnum(name.into()));
+            self.fault(&place, declared, PlaceFaultKind::DiscriminatorWithoutEnum(name.into()));
         }
     }
 
     /// The 2022 form stands on a property; the items of a list and the values of a map have nothing beside them.
-    fn refuse_outside_properties(&mut self, schema: &Schema, place: &Place) {
+    fn refuse_outside_properties(&mut self, schema: &Schema, at: &Surroundings<'_>) {
         for declared in schema.unions.iter().filter(|declared| declared.value.is_object()) {
-            self.fault(place, declared, PlaceFaultKind::NotAProperty);
+            self.fault(|| at.place(), declared, PlaceFaultKind::NotAProperty);
         }
     }
 
-    fn report_unreachable(&mut self, schema: &Schema, place: &Place) {
+    fn report_unreachable(&mut self, schema: &Schema, at: &Surroundings<'_>) {
         schema.walk(&mut |inside, node| {
-            let place = inside.steps().iter().fold(place.clone(), |at, step| at.then(step.clone()));
+            let place = || at.place().steps().iter().chain(inside.steps()).cloned().collect();
             for declared in &node.unions {
-                self.fault(&place, declared, PlaceFaultKind::InsideEmbeddedResource);
+                self.fault(place, declared, PlaceFaultKind::InsideEmbeddedResource);
             }
         });
     }
+}
+
+/// One union as it is written.
+enum Written<'s> {
+    List(ListUnion),
+    Map(&'s str, MapUnion),
 }
 
 fn bystander<'f>(fields: &'f mut BTreeMap<Box<str>, FieldNode>, name: &str) -> &'f mut FieldNode {

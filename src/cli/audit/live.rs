@@ -174,7 +174,7 @@ impl Listing<'_> {
 fn chosen<'c>(catalog: &'c Catalog, all: &'c [Resource], asked: &[String]) -> anyhow::Result<Vec<Kind<'c>>> {
     let mut kinds: Vec<Kind<'c>> = Vec::new();
     if asked.is_empty() {
-        for resource in all.iter().filter(|resource| !is_out_of_reach(&resource.group, &resource.kind)) {
+        for resource in all.iter().filter(|it| !is_out_of_reach(&it.group, Some(&it.plural), &it.kind)) {
             let known = kinds.iter().any(|kind| is_same(kind.resource, resource));
             kinds.extend(Kind::of(catalog, resource).filter(|_| !known));
         }

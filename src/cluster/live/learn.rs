@@ -13,6 +13,8 @@ use kube::Client;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+const SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
+
 /// What was learnt, and what was not.
 #[derive(Debug)]
 pub struct Learnt {
@@ -40,12 +42,35 @@ pub(super) async fn learn(client: &Client, unions: BuiltinUnions, read: impl Fn(
         Err(error) => return Err(error),
     }
 
-    state.list_definitions();
-    each(client, Definitions::collection(), |text| {
-        state.define(&RawDefinition::read(text));
-        read();
+    // Which CRDs count. Without it, those of some groups do not.
+    state.services().list();
+    let served = each(client, SERVICES.to_owned(), |text| {
+        if let Ok(service) = serde_json::from_str(text) {
+            state.services().apply(&service);
+        }
     })
-    .await?;
+    .await;
+    match served {
+        Ok(()) => state.services().listed(),
+        Err(LiveError::Refused(refusal)) if refusal.code() == 404 => {}
+        Err(LiveError::Refused(refusal)) if refusal.code() == 403 => {
+            lacking.insert("CRDs of groups that end in .k8s.io or .kubernetes.io".to_owned(), refusal.to_string());
+        }
+        Err(error) => return Err(error),
+    }
+    // Nothing has been defined yet that would be looked at again.
+    let _ = state.services_changed();
+
+    state.list_definitions();
+    let mut pages = Pages::new(client.clone(), Definitions::collection());
+    while let Some(page) = pages.next().await? {
+        for object in page.objects() {
+            state.define(RawDefinition::read(object.text));
+            read();
+        }
+        // A page is held whole, compiled and dropped.
+        compile(&mut state).await;
+    }
     state.definitions_listed();
 
     while !state.is_tried() {
@@ -61,8 +86,17 @@ pub(super) async fn learn(client: &Client, unions: BuiltinUnions, read: impl Fn(
             }
         }
         state.answer(answers);
+        compile(&mut state).await;
     }
     Ok(Learnt { catalog: state.catalog(), lacking })
+}
+
+/// Compiles what waits for it.
+async fn compile(state: &mut State) {
+    while let Some(job) = state.next_job() {
+        let finished = job.run().await;
+        state.compiled(finished);
+    }
 }
 
 /// Has each object of a collection seen.

@@ -37,7 +37,8 @@ impl Rules {
         let mut versions: BTreeMap<(bool, &str, String, &'static str), Vec<&str>> = BTreeMap::new();
         for entry in catalog.entries() {
             let gvk = entry.gvk();
-            if is_out_of_reach(&gvk.group, &gvk.kind) {
+            let plural = entry.resource().map(|resource| &*resource.plural);
+            if is_out_of_reach(&gvk.group, plural, &gvk.kind) {
                 rules.passed_over.push((gvk.clone(), "the webhook must not stand in the way of the cluster's repair"));
                 continue;
             }

@@ -14,7 +14,7 @@ pub(super) struct Declared {
     fingerprint: u64,
     generation: Option<i64>,
     version: Box<str>,
-    /// `None` while none of it could ever be read.
+    /// `None` while it can't be read.
     kind: Option<GroupKind>,
     faults: Vec<Fault>,
     condition: Option<Condition>,
@@ -73,17 +73,19 @@ impl State {
         let (kind, faults) = match read {
             None => (kind_before, faults_before),
             Some(Err(message)) => {
-                // What was good of it stays in force.
-                let kept = if kind_before.is_some() { "; the last good version stays in force" } else { "" };
                 let fault = Fault {
                     declaration: Some(name.to_owned()),
                     source: Some(Source::Declaration),
                     pointer: "/spec".to_owned(),
-                    ..Fault::unreadable("UnionDeclaration", format!("{message}{kept}"))
+                    ..Fault::unreadable("UnionDeclaration", message)
                 };
+                if let Some(before) = kind_before {
+                    self.known().withdraw(&before, name);
+                    self.kind_changed(&before);
+                }
                 self.builder.report(name, vec![fault.clone()]);
                 self.touch();
-                (kind_before, vec![fault])
+                (None, vec![fault])
             }
             Some(Ok((declaration, faults))) => {
                 let kind = GroupKind::of(declaration.target());
@@ -140,7 +142,7 @@ impl State {
                 statuses.forget(&name);
                 continue;
             };
-            if declared.kind.as_ref().is_some_and(|kind| self.schedule.is_behind(kind)) {
+            if declared.kind.as_ref().is_some_and(|kind| self.schedule.is_behind(kind) || self.compiling.is_behind(kind)) {
                 // Its kind's answer brings it back.
                 continue;
             }

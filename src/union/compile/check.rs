@@ -4,7 +4,7 @@ use super::PlaceFaultKind as Kind;
 use crate::schema::{Declared, DefaultValue, ListUnion, MapUnion, Schema, Source};
 use crate::union::plan::Role;
 use crate::union::{Choice, Form, MemberSet, Selected, Union};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// A declaration that is right by itself. Whether another one has its fields already is asked by [`free`].
 pub(super) struct Checked {
@@ -14,12 +14,79 @@ pub(super) struct Checked {
     choices: Vec<Choice>,
 }
 
-/// Checks a union of the 2019 form. All that is wrong is reported, not the first thing only.
-pub(super) fn list(union: &ListUnion, schema: &Schema) -> Result<Checked, Vec<Kind>> {
-    let mut faults = Vec::new();
-    if !schema.is_object() {
-        return Err(vec![Kind::NotAnObject(describe(schema))]);
+/// Most faults that are told of one union. The rest is counted.
+const MOST: usize = 16;
+
+/// What is wrong with one union.
+#[derive(Debug, Default)]
+pub(super) struct Faults {
+    told: Vec<Kind>,
+    more: usize,
+}
+
+impl Faults {
+    pub(super) fn of(kind: Kind) -> Self {
+        Self { told: vec![kind], more: 0 }
     }
+
+    /// Every fault that is told, the number of the others last.
+    pub(super) fn into_kinds(self) -> impl Iterator<Item = Kind> {
+        let more = (self.more > 0).then_some(Kind::More(self.more));
+        self.told.into_iter().chain(more)
+    }
+
+    fn push(&mut self, kind: Kind) {
+        self.extend([kind]);
+    }
+
+    /// Each is made only if it is told: one may quote names of any length.
+    fn extend(&mut self, kinds: impl IntoIterator<Item = Kind>) {
+        for kind in kinds {
+            if self.told.len() < MOST {
+                self.told.push(kind);
+            } else {
+                self.more = self.more.saturating_add(1);
+            }
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.told.is_empty()
+    }
+}
+
+/// The object that unions stand on. What each of them asks of it is made ready once: an object may have thousands of
+/// required fields and values, and as many declarations that are wrong.
+pub(super) struct Object<'s> {
+    pub(super) schema: &'s Schema,
+    required: HashSet<&'s str>,
+    /// The values of enums, by property.
+    values: HashMap<&'s str, BTreeSet<&'s str>>,
+}
+
+impl<'s> Object<'s> {
+    pub(super) fn new(schema: &'s Schema) -> Self {
+        Self { schema, required: schema.required.iter().map(|name| &**name).collect(), values: HashMap::new() }
+    }
+
+    /// The values of a property's enum, if it has one.
+    fn values(&mut self, name: &'s str, property: &'s Schema) -> Option<&BTreeSet<&'s str>> {
+        let values = property.values.as_ref()?;
+        let texts = || values.iter().filter_map(serde_json::Value::as_str).collect();
+        Some(self.values.entry(name).or_insert_with(texts))
+    }
+}
+
+/// Checks a union of the 2019 form. All that is wrong is reported, not the first thing only.
+pub(super) fn list(union: &ListUnion, object: &mut Object<'_>) -> Result<Checked, Faults> {
+    let schema = object.schema;
+    if !schema.is_object() {
+        return Err(Faults::of(Kind::NotAnObject(describe(schema))));
+    }
+    if union.fields.len() > MemberSet::CAPACITY {
+        return Err(Faults::of(Kind::TooManyMembers(union.fields.len())));
+    }
+    let mut faults = Faults::default();
     let discriminator = union.discriminator.as_deref();
     let mut by_value: BTreeMap<&str, &str> = BTreeMap::new();
     for (member, value) in &union.fields {
@@ -30,11 +97,11 @@ pub(super) fn list(union: &ListUnion, schema: &Schema) -> Result<Checked, Vec<Ki
         }
     }
     let members: Vec<_> = union.fields.keys().cloned().collect();
-    check_members(&members, discriminator, schema, &mut faults);
+    check_members(&members, discriminator, object, &mut faults);
     if let Some(name) = discriminator
-        && let Some(values) = check_discriminator(name, schema, &mut faults)
+        && let Some(values) = check_discriminator(name, object, &mut faults)
     {
-        let missing = union.fields.values().filter(|value| !values.contains(&&***value));
+        let missing = union.fields.values().filter(|value| !values.contains(&***value));
         faults.extend(missing.map(|value| Kind::ValueNotInEnum { discriminator: name.into(), value: value.clone() }));
     }
     if !faults.is_empty() {
@@ -44,17 +111,19 @@ pub(super) fn list(union: &ListUnion, schema: &Schema) -> Result<Checked, Vec<Ki
     Ok(Checked { form: Form::List, discriminator: union.discriminator.clone(), members, choices })
 }
 
-/// Checks a union of the 2022 form that stands on the property `discriminator` of `schema`.
-pub(super) fn map(union: &MapUnion, discriminator: &str, schema: &Schema) -> Result<Checked, Vec<Kind>> {
-    let mut faults = Vec::new();
+/// Checks a union of the 2022 form that stands on the property `discriminator` of the object.
+pub(super) fn map(union: &MapUnion, discriminator: &str, object: &mut Object<'_>) -> Result<Checked, Faults> {
     let mut members: Vec<_> = union.members.values().flatten().map(|member| member.name.clone()).collect();
     members.sort();
     // Two values may select one field.
     members.dedup();
-    check_members(&members, Some(discriminator), schema, &mut faults);
-    if let Some(values) = check_discriminator(discriminator, schema, &mut faults) {
-        let declared = || union.members.keys();
-        let missing = declared().filter(|value| !values.contains(&&***value));
+    if members.len() > MemberSet::CAPACITY {
+        return Err(Faults::of(Kind::TooManyMembers(members.len())));
+    }
+    let mut faults = Faults::default();
+    check_members(&members, Some(discriminator), object, &mut faults);
+    if let Some(values) = check_discriminator(discriminator, object, &mut faults) {
+        let missing = union.members.keys().filter(|value| !values.contains(&***value));
         faults.extend(
             missing.map(|value| Kind::ValueNotInEnum { discriminator: discriminator.into(), value: value.clone() }),
         );
@@ -79,21 +148,21 @@ pub(super) fn map(union: &MapUnion, discriminator: &str, schema: &Schema) -> Res
 
 /// Checks what an API server publishes of its own types more closely: its generator takes the name of a Go field for the value,
 /// which is often wrong, so values that no enum confirms are not trusted.
-pub(super) fn published(checked: Checked, source: Source, schema: &Schema) -> Result<Checked, Vec<Kind>> {
+pub(super) fn published(checked: Checked, source: Source, schema: &Schema) -> Result<Checked, Faults> {
     match checked.discriminator_in(schema) {
         Some((name, discriminator)) if source == Source::Published && discriminator.values.is_none() => {
             let values = checked.choices.iter().map(|choice| choice.value.clone()).collect();
-            Err(vec![Kind::ValuesUnconfirmed { discriminator: name.into(), values }])
+            Err(Faults::of(Kind::ValuesUnconfirmed { discriminator: name.into(), values }))
         }
         _ => Ok(checked),
     }
 }
 
 /// Checks that no union of the object has one of the fields already.
-pub(super) fn free(checked: &Checked, roles: &BTreeMap<Box<str>, Role>) -> Result<(), Vec<Kind>> {
+pub(super) fn free(checked: &Checked, roles: &BTreeMap<Box<str>, Role>) -> Result<(), Faults> {
     let fields = checked.members.iter().chain(&checked.discriminator);
-    let taken: Vec<_> =
-        fields.filter(|name| roles.contains_key(*name)).map(|name| Kind::FieldTaken(name.clone())).collect();
+    let mut taken = Faults::default();
+    taken.extend(fields.filter(|name| roles.contains_key(*name)).map(|name| Kind::FieldTaken(name.clone())));
     if taken.is_empty() { Ok(()) } else { Err(taken) }
 }
 
@@ -128,23 +197,20 @@ impl Checked {
     }
 }
 
-fn check_members(members: &[Box<str>], discriminator: Option<&str>, schema: &Schema, faults: &mut Vec<Kind>) {
+fn check_members(members: &[Box<str>], discriminator: Option<&str>, object: &Object<'_>, faults: &mut Faults) {
     if members.is_empty() {
         faults.push(Kind::NoMembers);
-    }
-    if members.len() > MemberSet::CAPACITY {
-        faults.push(Kind::TooManyMembers(members.len()));
     }
     for member in members {
         if Some(&**member) == discriminator {
             faults.push(Kind::MemberIsDiscriminator(member.clone()));
             continue;
         }
-        let Some(property) = schema.properties.get(member) else {
+        let Some(property) = object.schema.properties.get(member) else {
             faults.push(Kind::NoSuchMember(member.clone()));
             continue;
         };
-        if schema.required.contains(member) {
+        if object.required.contains(&**member) {
             faults.push(Kind::MemberRequired(member.clone()));
         }
         if property.default != DefaultValue::Absent {
@@ -154,16 +220,20 @@ fn check_members(members: &[Box<str>], discriminator: Option<&str>, schema: &Sch
 }
 
 /// The values of the discriminator's enum, if it has one.
-fn check_discriminator<'s>(name: &str, schema: &'s Schema, faults: &mut Vec<Kind>) -> Option<Vec<&'s str>> {
-    let Some(discriminator) = schema.properties.get(name) else {
+fn check_discriminator<'o, 's>(
+    name: &str,
+    object: &'o mut Object<'s>,
+    faults: &mut Faults,
+) -> Option<&'o BTreeSet<&'s str>> {
+    let Some((name, discriminator)) = object.schema.properties.get_key_value(name) else {
         faults.push(Kind::NoSuchDiscriminator(name.into()));
         return None;
     };
     if discriminator.type_name.as_deref() != Some("string") {
-        faults.push(Kind::DiscriminatorNotString { name: name.into(), found: describe(discriminator) });
+        faults.push(Kind::DiscriminatorNotString { name: name.clone(), found: describe(discriminator) });
         return None;
     }
-    Some(discriminator.values.as_ref()?.iter().filter_map(serde_json::Value::as_str).collect())
+    object.values(name, discriminator)
 }
 
 /// A value and the member it selects, with whether that is optional. `members` is sorted and has the member.

@@ -102,6 +102,20 @@ pub enum PlaceFaultKind {
     /// More members than a union can have.
     #[error("{0} members are declared; a union can have at most 128")]
     TooManyMembers(usize),
+    /// More unions than a version can have.
+    #[error(
+        "more than 1,024 unions are declared in this version, and this one is left out; remove some, or split the kind"
+    )]
+    TooManyInAll,
+    /// A place whose path is too long to be told with every object.
+    #[error("the path of this place has more than 4,096 bytes; no union can stand there")]
+    PathTooLong,
+    /// Faults that are not told one by one, and how many.
+    #[error("and {0} more; mend those that are told, and the next are")]
+    More(usize),
+    /// The same, all of them warnings.
+    #[error("and {0} more warnings")]
+    MoreWarnings(usize),
     /// More unions than an object can have.
     #[error("more than 255 unions are declared on one object")]
     TooManyUnions,
@@ -125,17 +139,25 @@ pub enum PlaceFaultKind {
     InsideEmbeddedResource,
 }
 
-impl PlaceFault {
+impl PlaceFaultKind {
     /// How bad it is.
     pub fn severity(&self) -> Severity {
         let warning = matches!(
-            self.kind,
-            PlaceFaultKind::InsideKeylessList(_)
-                | PlaceFaultKind::DiscriminatorHasDefault(_)
-                | PlaceFaultKind::DiscriminatorWithoutEnum(_)
-                | PlaceFaultKind::InsideEmbeddedResource
+            self,
+            Self::InsideKeylessList(_)
+                | Self::DiscriminatorHasDefault(_)
+                | Self::DiscriminatorWithoutEnum(_)
+                | Self::InsideEmbeddedResource
+                | Self::MoreWarnings(_)
         );
         if warning { Severity::Warning } else { Severity::Error }
+    }
+}
+
+impl PlaceFault {
+    /// How bad it is.
+    pub fn severity(&self) -> Severity {
+        self.kind.severity()
     }
 }
 

@@ -1,0 +1,170 @@
+//! Services: which groups the API server serves from its own code, and which versions of groups come from CRDs, as its
+//! `APIService` objects say.
+//!
+//! The API server labels the object of each group and version that it serves. Of a group that it serves from its own code it
+//! serves no CRD, whatever the version: every path below `/apis/GROUP/` is answered by its own code.
+
+use crate::declaration::OwnGroups;
+use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The label that tells who keeps the object.
+const MANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
+
+/// Its value for groups and versions that come from CRDs; `onstart` is for those of the server's own code.
+const FROM_DEFINITIONS: &str = "true";
+
+/// Who serves a group and version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Server {
+    /// The API server, from its own code.
+    Own,
+    /// The API server, from CRDs.
+    Definitions,
+    /// Another server, to which requests are passed on.
+    Aggregated,
+}
+
+/// Group, version and server of one object.
+type Served = (Box<str>, Box<str>, Server);
+
+/// What the `APIService` objects say.
+#[derive(Debug, Default)]
+pub(super) struct Services {
+    /// By the object's name; `None` until they have been listed once.
+    known: Option<BTreeMap<String, Served>>,
+    listing: Option<BTreeMap<String, Served>>,
+}
+
+/// The groups and versions that come from CRDs: OpenAPI documents describe them too, in words of the CRDs' authors.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct FromDefinitions(BTreeSet<(Box<str>, Box<str>)>);
+
+impl FromDefinitions {
+    /// Whether a group and version is one of them.
+    pub(super) fn has(&self, group: &str, version: &str) -> bool {
+        self.0.contains(&(group.into(), version.into()))
+    }
+}
+
+impl Services {
+    /// A list begins.
+    pub(super) fn list(&mut self) {
+        self.listing = Some(BTreeMap::new());
+    }
+
+    /// It is complete.
+    pub(super) fn listed(&mut self) {
+        if let Some(listed) = self.listing.take() {
+            self.known = Some(listed);
+        }
+    }
+
+    /// An object is new or has changed.
+    pub(super) fn apply(&mut self, service: &APIService) {
+        let Some((name, served)) = read(service) else { return };
+        self.targets().for_each(|all| {
+            all.insert(name.clone(), served.clone());
+        });
+    }
+
+    /// An object is gone.
+    pub(super) fn remove(&mut self, service: &APIService) {
+        let Some((name, _)) = read(service) else { return };
+        self.targets().for_each(|all| {
+            all.remove(&name);
+        });
+    }
+
+    /// Whether they have been listed.
+    pub(super) fn are_known(&self) -> bool {
+        self.known.is_some()
+    }
+
+    /// Whether a list is under way, so that nothing changes before it is complete.
+    pub(super) fn are_listed_now(&self) -> bool {
+        self.listing.is_some()
+    }
+
+    /// The groups that no CRD speaks for.
+    pub(super) fn own_groups(&self) -> OwnGroups {
+        let Some(known) = &self.known else { return OwnGroups::Guessed };
+        let own = known.values().filter(|(_, _, server)| *server == Server::Own);
+        OwnGroups::Told(own.map(|(group, _, _)| group.clone()).collect())
+    }
+
+    /// The groups and versions that come from CRDs.
+    pub(super) fn from_definitions(&self) -> FromDefinitions {
+        let known = self.known.iter().flat_map(BTreeMap::values);
+        let from_definitions = known.filter(|(_, _, server)| *server == Server::Definitions);
+        FromDefinitions(from_definitions.map(|(group, version, _)| (group.clone(), version.clone())).collect())
+    }
+
+    /// What an event changes: the list that is under way, or what is known.
+    fn targets(&mut self) -> impl Iterator<Item = &mut BTreeMap<String, Served>> {
+        match &mut self.listing {
+            Some(listing) => Some(listing),
+            None => self.known.as_mut(),
+        }
+        .into_iter()
+    }
+}
+
+fn read(service: &APIService) -> Option<(String, Served)> {
+    let name = service.metadata.name.clone()?;
+    let spec = service.spec.as_ref()?;
+    let label = service.metadata.labels.as_ref().and_then(|labels| labels.get(MANAGED));
+    let server = match (&spec.service, label.map(String::as_str)) {
+        (Some(_), _) => Server::Aggregated,
+        (None, Some(FROM_DEFINITIONS)) => Server::Definitions,
+        // One without the label was made by hand, and says that the server itself serves the group.
+        (None, _) => Server::Own,
+    };
+    let group = spec.group.as_deref().unwrap_or_default().into();
+    Some((name, (group, spec.version.as_deref().unwrap_or_default().into(), server)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn service(group: &str, version: &str, label: Option<&str>, service: &Value) -> APIService {
+        let labels = label.map_or(json!({}), |label| json!({ MANAGED: label }));
+        serde_json::from_value(json!({
+            "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+            "metadata": {"name": format!("{version}.{group}"), "labels": labels},
+            "spec": {"group": group, "version": version, "service": service,
+                     "groupPriorityMinimum": 1000, "versionPriority": 100},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_group_is_the_servers_own_if_any_version_of_it_is() {
+        let mut services = Services::default();
+        assert_eq!(services.own_groups(), OwnGroups::Guessed);
+        services.list();
+        services.apply(&service("", "v1", Some("onstart"), &Value::Null));
+        services.apply(&service("networking.k8s.io", "v1", Some("onstart"), &Value::Null));
+        services.apply(&service("networking.k8s.io", "v1foo", Some("true"), &Value::Null));
+        services.apply(&service("gateway.networking.k8s.io", "v1", Some("true"), &Value::Null));
+        services.apply(&service("metrics.k8s.io", "v1beta1", None, &json!({"name": "metrics", "namespace": "m"})));
+        services.apply(&service("by-hand.example", "v1", None, &Value::Null));
+        assert!(!services.are_known(), "a list that is not complete says nothing");
+        services.listed();
+        let own = ["", "by-hand.example", "networking.k8s.io"].map(Box::from);
+        assert_eq!(services.own_groups(), OwnGroups::Told(own.into()));
+        let from_definitions = services.from_definitions();
+        assert!(from_definitions.has("networking.k8s.io", "v1foo") && !from_definitions.has("networking.k8s.io", "v1"));
+
+        services.remove(&service("by-hand.example", "v1", None, &Value::Null));
+        assert!(!services.own_groups().has("by-hand.example"));
+        // What a list does not bring is gone once it is complete, and not before.
+        services.list();
+        services.apply(&service("", "v1", Some("onstart"), &Value::Null));
+        assert!(services.own_groups().has("networking.k8s.io"));
+        services.listed();
+        assert!(!services.own_groups().has("networking.k8s.io"));
+    }
+}

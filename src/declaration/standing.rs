@@ -1,0 +1,204 @@
+//! Standing: whether a CRD that an API server stores speaks for its kind, and by which names.
+//!
+//! Anybody who may create CRDs may write any names into one. The API server decides which of them it accepts, and says so in
+//! the CRD's status; what it has not accepted is somebody else's, or nobody's.
+
+use super::{ANNOTATION, DefinitionError, LAST_APPLIED, OwnGroups, Resource, wire};
+use crate::schema::EXTENSION;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// The standing of a stored CRD.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// It speaks for the kind.
+    Accepted(Claim),
+    /// The API server has not decided yet.
+    Pending,
+    /// It does not speak for the kind that it claims, and why.
+    PassedOver(Claim, String),
+}
+
+/// The kind and the resource that a CRD claims.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    /// The group.
+    pub group: Box<str>,
+    /// The kind.
+    pub kind: Box<str>,
+    /// The resource.
+    pub resource: Resource,
+}
+
+/// The `status` of a CRD, as far as it decides.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Status {
+    accepted_names: AcceptedNames,
+    conditions: Vec<Condition>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct AcceptedNames {
+    plural: Box<str>,
+    singular: Box<str>,
+    kind: Box<str>,
+    short_names: Option<Vec<String>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Condition {
+    #[serde(rename = "type")]
+    name: String,
+    status: String,
+    reason: String,
+    message: String,
+}
+
+impl Standing {
+    /// Reads the standing of a CRD from the JSON texts of its `spec` and its `status`, where `own` has the groups that no
+    /// CRD speaks for. The schemas are not read.
+    ///
+    /// # Errors
+    /// The `spec` says no group or no names.
+    pub fn read(spec: &str, status: Option<&str>, own: &OwnGroups) -> Result<Self, DefinitionError> {
+        let head: wire::Head = wire::read(spec, "spec.")?;
+        let requested = Claim {
+            resource: Resource {
+                plural: head.names.plural.unwrap_or_default(),
+                singular: head.names.singular.unwrap_or_default(),
+                short_names: head.names.short.unwrap_or_default(),
+                namespaced: head.scope.as_deref() != Some("Cluster"),
+                custom: true,
+            },
+            group: head.group,
+            kind: head.names.kind,
+        };
+        if own.has(&requested.group) {
+            let why = match own {
+                OwnGroups::Told(_) => {
+                    "the API server serves this group from its own code and nothing of a CRD in it, so that no union of \
+                     it counts; delete the CRD, or define the kind in a group of your own"
+                }
+                OwnGroups::Guessed => {
+                    "which groups the API server serves from its own code cannot be read, so that no CRD counts whose \
+                     group may be one of them; let the webhook get, list and watch `apiservices.apiregistration.k8s.io`"
+                }
+            };
+            return Ok(Self::PassedOver(requested, why.to_owned()));
+        }
+        let status: Status = status.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+        let condition = |name: &str| status.conditions.iter().find(|condition| condition.name == name);
+        if let Some(refused) = condition("NamesAccepted").filter(|condition| condition.status == "False") {
+            let Condition { reason, message, .. } = refused;
+            let why = format!(
+                "the API server does not accept its names (`NamesAccepted` is False, {reason}: {message}), so that no \
+                 union of it counts; give it names that no other CRD of the group has, or delete it"
+            );
+            return Ok(Self::PassedOver(requested, why));
+        }
+        let is_true = |name| condition(name).is_some_and(|condition| condition.status == "True");
+        let names = status.accepted_names;
+        if !is_true("NamesAccepted") || !is_true("Established") || names.plural.is_empty() || names.kind.is_empty() {
+            return Ok(Self::Pending);
+        }
+        Ok(Self::Accepted(Claim {
+            resource: Resource {
+                plural: names.plural,
+                singular: names.singular,
+                short_names: names.short_names.unwrap_or_default(),
+                ..requested.resource
+            },
+            kind: names.kind,
+            ..requested
+        }))
+    }
+}
+
+/// Whether a CRD says anything of unions, as far as a look at its text tells: nearly all say nothing.
+pub fn mentions_unions(annotations: &BTreeMap<String, String>, spec: &str) -> bool {
+    let mentions = |text: &String| text.contains(EXTENSION);
+    annotations.contains_key(ANNOTATION)
+        || annotations.get(LAST_APPLIED).is_some_and(mentions)
+        || spec.contains(EXTENSION)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+    use std::collections::BTreeSet;
+
+    fn status(conditions: &[(&str, &str)], accepted: &Value) -> String {
+        let conditions: Vec<_> = conditions
+            .iter()
+            .map(|(name, status)| json!({"type": name, "status": status, "reason": "KindConflict", "message": "taken"}))
+            .collect();
+        json!({"conditions": conditions, "acceptedNames": accepted, "storedVersions": ["v1"]}).to_string()
+    }
+
+    fn standing(group: &str, status: Option<&str>, own: &OwnGroups) -> Standing {
+        let spec =
+            json!({"group": group, "scope": "Cluster", "names": {"kind": "Thing", "plural": "things"}, "versions": 7});
+        Standing::read(&spec.to_string(), status, own).unwrap()
+    }
+
+    #[test]
+    fn a_crd_counts_when_it_is_established_by_the_names_that_were_accepted() {
+        let none = OwnGroups::Told(BTreeSet::new());
+        let names = json!({"kind": "Thing", "plural": "things", "singular": "thing", "shortNames": ["th"]});
+        let (yes, no) = ("True", "False");
+        let both = [("Established", yes), ("NamesAccepted", yes)];
+        let Standing::Accepted(claim) = standing("g.example", Some(&status(&both, &names)), &none) else { panic!() };
+        assert_eq!((&*claim.group, &*claim.kind, &*claim.resource.plural), ("g.example", "Thing", "things"));
+        assert_eq!(
+            (&*claim.resource.singular, claim.resource.short_names.as_slice()),
+            ("thing", &["th".to_owned()][..])
+        );
+        assert!(!claim.resource.namespaced && claim.resource.custom);
+
+        // Other names than those that it asks for: those that it had before.
+        let old = json!({"kind": "Old", "plural": "olds"});
+        let Standing::Accepted(claim) = standing("g.example", Some(&status(&both, &old)), &none) else { panic!() };
+        assert_eq!((&*claim.kind, &*claim.resource.plural), ("Old", "olds"));
+
+        for pending in [
+            None,
+            Some("7".to_owned()),
+            Some("{}".to_owned()),
+            Some(status(&[("NamesAccepted", yes)], &names)),
+            Some(status(&[("NamesAccepted", yes), ("Established", no)], &names)),
+            Some(status(&[("Established", yes)], &names)),
+            Some(status(&both, &json!({"kind": "", "plural": "things"}))),
+        ] {
+            assert_eq!(standing("g.example", pending.as_deref(), &none), Standing::Pending, "{pending:?}");
+        }
+    }
+
+    #[test]
+    fn a_crd_whose_names_are_not_accepted_does_not_count_whatever_else_its_status_says() {
+        let names = json!({"kind": "Thing", "plural": "things"});
+        let status = status(&[("Established", "True"), ("NamesAccepted", "False")], &names);
+        let standing = standing("g.example", Some(&status), &OwnGroups::Told(BTreeSet::new()));
+        let Standing::PassedOver(claim, why) = standing else { panic!("{standing:?}") };
+        assert_eq!(&*claim.kind, "Thing");
+        assert!(["NamesAccepted", "KindConflict", "taken"].iter().all(|word| why.contains(word)), "{why}");
+    }
+
+    #[test]
+    fn a_crd_in_a_group_of_the_server_itself_does_not_count() {
+        let own = OwnGroups::Told(BTreeSet::from(["networking.k8s.io".into()]));
+        let established = status(
+            &[("Established", "True"), ("NamesAccepted", "True")],
+            &json!({"kind": "Thing", "plural": "things"}),
+        );
+        let read = |group, own| standing(group, Some(&established), own);
+        assert!(matches!(read("networking.k8s.io", &own), Standing::PassedOver(..)));
+        assert!(matches!(read("gateway.networking.k8s.io", &own), Standing::Accepted(_)));
+        let Standing::PassedOver(_, why) = read("gateway.networking.k8s.io", &OwnGroups::Guessed) else { panic!() };
+        assert!(why.contains("apiservices"), "{why}");
+        assert!(matches!(read("example.com", &OwnGroups::Guessed), Standing::Accepted(_)));
+    }
+}
