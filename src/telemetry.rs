@@ -84,6 +84,7 @@ pub struct Metrics {
     certificate_authority_expiry: Gauge,
     certificate_reload_failures: Counter,
     watch_connected: Gauge,
+    own_groups_known: Gauge,
     registered: Gauge,
     registration_writes: RegistrationWrites,
     inspections: Inspections,
@@ -144,6 +145,13 @@ impl Metrics {
             "1 while definitions are watched, 0 while the watch is broken or there is none",
             watch_connected.clone(),
         );
+        let own_groups_known = Gauge::default();
+        registry.register(
+            "own_groups_known",
+            "1 while it is known which groups the API server serves from its own code, 0 while CRDs of groups that end in \
+             .k8s.io or .kubernetes.io do not count for that reason",
+            own_groups_known.clone(),
+        );
         let registered = Gauge::default();
         registry.register(
             "registered",
@@ -173,6 +181,7 @@ impl Metrics {
             certificate_authority_expiry,
             certificate_reload_failures,
             watch_connected,
+            own_groups_known,
             registered,
             registration_writes,
             inspections,
@@ -227,6 +236,11 @@ impl Metrics {
     /// 1 while definitions are watched.
     pub fn watch_connected(&self) -> &Gauge {
         &self.watch_connected
+    }
+
+    /// 1 while it is known which groups the API server serves from its own code.
+    pub fn own_groups_known(&self) -> &Gauge {
+        &self.own_groups_known
     }
 
     /// 1 while the webhook configurations are as this replica wants them.

@@ -109,7 +109,7 @@ impl Builder {
     /// declares no union needs none.
     pub fn pass_over(&mut self, name: &str, claim: Claim, why: Option<String>) {
         let claim = Claimed::PassedOver { group: claim.group, kind: claim.kind };
-        let faults = why.map(|why| Fault::unreadable(name, why)).into_iter().collect();
+        let faults = why.map(|why| Fault::unreadable(name, why).bounded()).into_iter().collect();
         self.definitions.insert(name.into(), Held { claim, versions: Vec::new(), faults });
     }
 
@@ -219,7 +219,7 @@ fn contested(name: &str, group: &str, kind: &str, definers: &[&str]) -> Fault {
         "{}{more} define one kind, `{kind}.{group}`, so that no union of them counts; keep one",
         named.join(", ")
     );
-    Fault::unreadable(name, message)
+    Fault::unreadable(name, message).bounded()
 }
 
 /// The CRD itself declares unions of a kind that is never sent.

@@ -82,13 +82,7 @@ fn compile(
 
 impl Compiling {
     /// Has a schema compiled. Of two of one name only the later one counts.
-    pub(super) fn start(
-        &mut self,
-        name: &str,
-        kind: &GroupKind,
-        source: Source,
-        declarations: Vec<Arc<Declaration>>,
-    ) {
+    pub(super) fn start(&mut self, name: &str, kind: &GroupKind, source: Source, declarations: Vec<Arc<Declaration>>) {
         self.cancel(name);
         self.last = self.last.wrapping_add(1);
         let ticket = Ticket { name: name.into(), kind: kind.clone(), number: self.last };

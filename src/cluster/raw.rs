@@ -135,8 +135,7 @@ impl Raw<Definitions> {
 
     /// The definition, by the names of a claim.
     pub(super) fn claiming(&self, claim: Claim) -> Result<Definition, DefinitionError> {
-        let malformed =
-            |message: &str| DefinitionError::Malformed { path: String::new(), message: message.to_owned() };
+        let malformed = |message: &str| DefinitionError::Malformed { path: String::new(), message: message.to_owned() };
         let parts = self.parts().map_err(malformed)?;
         Definition::claiming(claim, self.name(), &parts.annotations, parts.spec.get())
     }

@@ -97,12 +97,7 @@ struct WireEntry {
 
 impl Schemas {
     pub(super) fn new(client: Client) -> Self {
-        Self {
-            client,
-            documents: Mutex::default(),
-            publishing: Mutex::default(),
-            from_definitions: Mutex::default(),
-        }
+        Self { client, documents: Mutex::default(), publishing: Mutex::default(), from_definitions: Mutex::default() }
     }
 
     /// Takes note of which documents repeat what CRDs say. They are passed over: only a CRD that counts speaks for its kind.

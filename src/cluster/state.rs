@@ -154,7 +154,8 @@ impl State {
 
     /// When there will be something to publish, if nothing happens.
     pub(super) fn next_publication(&self) -> Option<Instant> {
-        let rested = (self.rest > Instant::now() && (self.changed.is_some() || !self.unsaid.is_empty())).then_some(self.rest);
+        let rested =
+            (self.rest > Instant::now() && (self.changed.is_some() || !self.unsaid.is_empty())).then_some(self.rest);
         let overdue = self.changed.filter(|_| !self.compiling.is_idle()).map(|since| since + PUBLISH_WITHIN);
         rested.into_iter().chain(overdue).min()
     }
@@ -204,7 +205,7 @@ impl State {
                     self.forget_builtin(&kind);
                     self.builder.reject(&kind.to_string(), malformed(&kind, &path, &source));
                     self.touch();
-                    drop(self.schedule.fail(&kind, ""));
+                    self.schedule.fail(&kind, "");
                 }
                 Err(error) => {
                     let reason = with_causes(&error);

@@ -250,7 +250,11 @@ impl ServicesLog {
                     } else {
                         "no CRD counts whose group ends in .k8s.io or .kubernetes.io"
                     };
-                    tracing::warn!(reason, consequence, "which groups the API server serves itself cannot be read; retrying");
+                    tracing::warn!(
+                        reason,
+                        consequence,
+                        "which groups the API server serves itself cannot be read; retrying"
+                    );
                     self.trouble = Some(reason);
                 }
                 return true;

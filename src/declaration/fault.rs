@@ -45,7 +45,6 @@ impl Fault {
             pointer: String::new(),
             message,
         }
-        .bounded()
     }
 
     /// The same, as the fault of a `UnionDeclaration`.

@@ -48,6 +48,9 @@ pub enum OpenApiError {
         /// What is wrong.
         source: serde_json::Error,
     },
+    /// References that multiply, or lead deeper than any type goes.
+    #[error("the schema `{0}` is too large or too deep with its references followed")]
+    TooLarge(String),
     /// A reference to nothing.
     #[error("the reference `{0}` leads to no schema of the document")]
     Dangling(String),
@@ -165,10 +168,17 @@ impl OpenApi {
     /// not describe the kind.
     pub fn schema(&self, kind: &Kind) -> Result<Option<Schema>, OpenApiError> {
         let Some(name) = self.kinds.get(kind) else { return Ok(None) };
-        let mut reading = Reading { components: &self.components, read: BTreeMap::new(), open: Vec::new() };
+        let mut reading =
+            Reading { components: &self.components, read: BTreeMap::new(), open: Vec::new(), nodes: 0, depth: 0 };
         reading.component(name).map(Some)
     }
 }
+
+/// Most nodes of a schema with its references followed. A pod, the largest built-in type, has some thousands.
+const MOST_NODES: usize = 200_000;
+
+/// Greatest depth of such a schema. Nothing in Kubernetes goes deeper than thirty.
+const GREATEST_DEPTH: usize = 128;
 
 struct Reading<'d> {
     components: &'d BTreeMap<String, Box<RawValue>>,
@@ -176,6 +186,10 @@ struct Reading<'d> {
     read: BTreeMap<&'d str, Schema>,
     /// The components that are being followed, outermost first.
     open: Vec<&'d str>,
+    /// Nodes followed so far.
+    nodes: usize,
+    /// Of the node that is being followed.
+    depth: usize,
 }
 
 impl Reading<'_> {
@@ -200,7 +214,19 @@ impl Reading<'_> {
     }
 
     /// Puts what references lead to in their places.
-    fn follow(&mut self, mut schema: Schema) -> Result<Schema, OpenApiError> {
+    fn follow(&mut self, schema: Schema) -> Result<Schema, OpenApiError> {
+        self.nodes = self.nodes.saturating_add(1);
+        self.depth = self.depth.saturating_add(1);
+        if self.nodes > MOST_NODES || self.depth > GREATEST_DEPTH {
+            let name = self.open.first().copied().unwrap_or_default();
+            return Err(OpenApiError::TooLarge(name.to_owned()));
+        }
+        let followed = self.follow_inside(schema);
+        self.depth = self.depth.saturating_sub(1);
+        followed
+    }
+
+    fn follow_inside(&mut self, mut schema: Schema) -> Result<Schema, OpenApiError> {
         if let Some(reference) = schema.reference.take() {
             let known = ["#/components/schemas/", "#/definitions/"];
             let name = known.into_iter().find_map(|prefix| reference.strip_prefix(prefix));

@@ -176,6 +176,18 @@ impl Collector for Counters {
             unions.encode_family(&[("source", source.as_str())])?.encode_gauge(count)?;
         }
 
+        if let Some(published) = &published {
+            let digest = i64::try_from(published.digest()).unwrap_or_default();
+            encoder
+                .encode_descriptor(
+                    "catalog_digest",
+                    "A number that is the same in all replicas of one version that have the same catalog",
+                    None,
+                    MetricType::Gauge,
+                )?
+                .encode_gauge(&digest)?;
+        }
+
         let errors = published.as_ref().map_or(0, |it| it.errors());
         encoder
             .encode_descriptor("declaration_faults", "What is wrong with declarations", None, MetricType::Gauge)?

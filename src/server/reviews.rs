@@ -252,6 +252,11 @@ impl Published {
         self.errors
     }
 
+    /// The digest of the catalog.
+    pub(super) fn digest(&self) -> u64 {
+        self.catalog.digest()
+    }
+
     fn unions(&self) -> usize {
         self.unions.values().sum()
     }

@@ -173,7 +173,7 @@ fn taking_the_annotation_away_ends_the_enforcement() {
 }
 
 #[test]
-fn a_broken_annotation_is_reported_and_leaves_the_last_good_one_in_force() {
+fn a_broken_annotation_is_reported_and_nothing_of_it_is_in_force_until_it_is_mended() {
     // Its own: every faulty declaration of a cluster is in that number.
     let Some(cluster) = Cluster::own() else { return };
     let rollouts = cluster.install("rollout");
@@ -187,11 +187,11 @@ fn a_broken_annotation_is_reported_and_leaves_the_last_good_one_in_force() {
         .accepted();
     assert!(eventually(SETTLED, || faults() > before), "a broken declaration is counted");
     assert!(cluster.webhook.log().contains(&rollouts.definition_name()), "a broken declaration is logged");
-    assert_eq!(causes(&rollouts.post_dry(&invalid).unwrap().body), [ROLLING_UPDATE_FORBIDDEN]);
+    assert_eq!(rollouts.post_dry(&invalid).unwrap().status, 201);
 
     rollouts.apply_definition();
     assert!(eventually(SETTLED, || faults() == before), "a mended declaration is no fault any more");
-    assert_eq!(rollouts.post_dry(&invalid).unwrap().status, 422);
+    assert_eq!(causes(&rollouts.post_dry(&invalid).unwrap().body), [ROLLING_UPDATE_FORBIDDEN]);
 }
 
 /// Three objects sent in turn; what becomes of each follows from the declaration in force.

@@ -24,6 +24,8 @@ use tower::{BoxError, Layer};
 const SOON: Duration = Duration::from_secs(20);
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+/// Without them, CRDs of groups that might be the server's own do not count. Those here are of another.
+const SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
 const DECLARATIONS: &str = "/apis/kube-unions.dev/v1alpha1/uniondeclarations";
 
 /// A request that waits for its answer.
@@ -119,7 +121,7 @@ impl Followed {
         tokio::spawn(async move {
             while let Some(call) = all.recv().await {
                 match call.path.as_str() {
-                    DECLARATIONS => call.not_found(),
+                    DECLARATIONS | SERVICES => call.not_found(),
                     DEFINITIONS => definitions.send(call).unwrap_or_default(),
                     path => panic!("{path}"),
                 }
@@ -202,13 +204,24 @@ fn definition(kind: &str, version: u32) -> String {
                 }}}},
             }],
         },
+        "status": established(kind),
     })
     .to_string()
 }
 
+/// What the API server says of a CRD whose names it accepts.
+fn established(kind: &str) -> Value {
+    let condition = |name: &str| json!({"type": name, "status": "True", "reason": "It", "message": "is so"});
+    json!({
+        "acceptedNames": {"kind": kind, "plural": format!("{}s", kind.to_lowercase())},
+        "conditions": [condition("NamesAccepted"), condition("Established")],
+    })
+}
+
 /// One that nothing can be made of.
 fn garbage(name: &str, version: u32, spec: &str) -> String {
-    format!(r#"{{"metadata":{{"name":"{name}","resourceVersion":"{version}"}},"spec":{spec}}}"#)
+    let status = established("Deep");
+    format!(r#"{{"metadata":{{"name":"{name}","resourceVersion":"{version}"}},"spec":{spec},"status":{status}}}"#)
 }
 
 fn kinds(catalog: &Arc<Catalog>) -> Vec<&str> {
@@ -270,16 +283,95 @@ async fn a_definition_that_is_garbage_costs_no_other() {
 }
 
 #[tokio::test]
-async fn a_definition_that_turns_to_garbage_stays_in_force_as_it_was() {
+async fn a_definition_that_turns_to_garbage_is_out_of_force_until_it_is_mended() {
     let (mut followed, stream) = Followed::listed(&[definition("Apple", 1)]).await;
     stream.event("MODIFIED", &garbage("apples.watch.example", 2, "[]"));
     let catalog = followed.published().await;
-    assert_eq!(kinds(&catalog), ["Apple"]);
+    assert!(kinds(&catalog).is_empty());
     assert_eq!(faulty(&catalog), ["apples.watch.example"]);
     stream.event("MODIFIED", &definition("Apple", 3));
     let catalog = followed.published().await;
     assert_eq!(kinds(&catalog), ["Apple"]);
     assert!(faulty(&catalog).is_empty());
+}
+
+#[tokio::test]
+async fn a_definition_counts_once_it_is_established_by_the_names_that_were_accepted() {
+    let (mut followed, stream) = Followed::listed(&[definition("Apple", 1)]).await;
+    let with_status = |version: u32, status: Value| {
+        let mut definition: Value = serde_json::from_str(&definition("Pear", version)).unwrap();
+        definition["status"] = status;
+        definition.to_string()
+    };
+    let mut status = established("Pear");
+    status["conditions"][1]["status"] = "False".into();
+    stream.event("ADDED", &with_status(101, status.clone()));
+    // Of another CRD, so that the first is known to have been seen.
+    stream.event("ADDED", &definition("Cherry", 102));
+    until_kinds(&mut followed, &["Apple", "Cherry"]).await;
+    assert!(faulty(&followed.catalogs.borrow().clone().unwrap()).is_empty(), "it is only not established yet");
+
+    status = established("Pear");
+    status["acceptedNames"] = json!({"kind": "Plum", "plural": "plums"});
+    stream.event("MODIFIED", &with_status(103, status.clone()));
+    let catalog = until_kinds(&mut followed, &["Apple", "Cherry", "Plum"]).await;
+    assert_eq!(catalog.lookup("watch.example", "v1", "Plum").unwrap().resource().unwrap().plural, "plums".into());
+
+    status["conditions"][0] =
+        json!({"type": "NamesAccepted", "status": "False", "reason": "KindConflict", "message": "it is taken"});
+    stream.event("MODIFIED", &with_status(104, status));
+    let catalog = until_kinds(&mut followed, &["Apple", "Cherry"]).await;
+    let [fault] = catalog.faults() else { panic!("{:?}", catalog.faults()) };
+    assert!(fault.definition == "pears.watch.example" && fault.message.contains("KindConflict"), "{fault}");
+}
+
+#[tokio::test]
+async fn a_second_claim_to_a_kind_names_both_and_changes_nothing() {
+    let (mut followed, stream) = Followed::listed(&[definition("Pear", 1)]).await;
+    let mut second: Value = serde_json::from_str(&definition("Pear", 101)).unwrap();
+    second["metadata"]["name"] = "apples.watch.example".into();
+    second["spec"]["names"]["plural"] = "apples".into();
+    second["status"] = json!({"acceptedNames": {"kind": "", "plural": "apples"}, "conditions": [
+        {"type": "NamesAccepted", "status": "False", "reason": "KindConflict", "message": "\"Pear\" is already in use"},
+        {"type": "Established", "status": "False", "reason": "NotAccepted", "message": "not all names are accepted"}]});
+    stream.event("ADDED", &second.to_string());
+    let catalog = followed.published().await;
+    assert_eq!(catalog.lookup("watch.example", "v1", "Pear").unwrap().resource().unwrap().plural, "pears".into());
+    let [fault] = catalog.faults() else { panic!("{:?}", catalog.faults()) };
+    let line = fault.to_string();
+    assert!(
+        ["apples.watch.example", "`pears.watch.example`", "Pear.watch.example"].iter().all(|it| line.contains(it)),
+        "{line}"
+    );
+}
+
+/// The first catalog that has these kinds.
+async fn until_kinds(followed: &mut Followed, wanted: &[&str]) -> Arc<Catalog> {
+    loop {
+        let catalog = followed.published().await;
+        if kinds(&catalog) == wanted {
+            return catalog;
+        }
+    }
+}
+
+#[tokio::test]
+async fn thousands_of_unions_that_go_bad_at_once_keep_no_other_change_waiting() {
+    const MANY: usize = 2_000;
+    let with_unions = |version: u32, member: &str| {
+        let field = json!({"type": "string"});
+        let union = json!([{"fields-to-discriminateBy": {"a": "A", member: "B"}}]);
+        let inner = json!({"type": "object", "properties": {"a": field, "b": field}, "x-kubernetes-unions": union});
+        let properties: serde_json::Map<_, _> = (0..MANY).map(|number| (format!("p{number}"), inner.clone())).collect();
+        let mut definition: Value = serde_json::from_str(&definition("Large", version)).unwrap();
+        definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"] = properties.into();
+        definition.to_string()
+    };
+    let (mut followed, stream) = Followed::listed(&[with_unions(1, "b")]).await;
+    assert_eq!(kinds(&followed.catalogs.borrow().clone().unwrap()), ["Large"]);
+    stream.event("MODIFIED", &with_unions(101, "typo"));
+    stream.event("ADDED", &definition("Pear", 102));
+    until_kinds(&mut followed, &["Pear"]).await;
 }
 
 #[tokio::test]
@@ -297,7 +389,7 @@ async fn each_change_is_published() {
 async fn what_changes_nothing_is_not_published() {
     let (mut followed, stream) = Followed::listed(&[definition("Apple", 1)]).await;
     let mut same: Value = serde_json::from_str(&definition("Apple", 101)).unwrap();
-    same["status"] = json!({"conditions": [{"type": "Established", "status": "True"}]});
+    same["status"]["storedVersions"] = json!(["v1"]);
     stream.event("MODIFIED", &same.to_string());
     same["metadata"]["resourceVersion"] = "102".into();
     same["metadata"]["annotations"] = json!({"of": "interest"});
@@ -308,7 +400,8 @@ async fn what_changes_nothing_is_not_published() {
     assert_eq!(call.parameter("resourceVersion"), Some("102"));
     assert_eq!(kinds(&followed.published().await), ["Apple"]);
     same["metadata"]["resourceVersion"] = "103".into();
-    same["status"] = json!({});
+    let conditions = same["status"]["conditions"].as_array_mut().unwrap();
+    conditions.push(json!({"type": "Terminating", "status": "True"}));
     let stream = call.stream();
     stream.event("MODIFIED", &same.to_string());
     drop(stream);

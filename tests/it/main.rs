@@ -23,6 +23,7 @@ mod cluster;
 #[cfg(feature = "server")]
 mod custom_resource;
 mod declarations;
+mod hostile;
 mod invariants;
 mod laws;
 mod layers;

@@ -142,7 +142,11 @@ impl State {
                 statuses.forget(&name);
                 continue;
             };
-            if declared.kind.as_ref().is_some_and(|kind| self.schedule.is_behind(kind) || self.compiling.is_behind(kind)) {
+            if declared
+                .kind
+                .as_ref()
+                .is_some_and(|kind| self.schedule.is_behind(kind) || self.compiling.is_behind(kind))
+            {
                 // Its kind's answer brings it back.
                 continue;
             }

@@ -135,7 +135,17 @@ fn common(path: &str) -> (u16, Value) {
 fn definition() -> Value {
     let mut definition = yaml(CRD);
     unions_to_annotation(&mut definition);
+    establish(&mut definition);
     definition
+}
+
+/// Has the API server have accepted a definition.
+fn establish(definition: &mut Value) {
+    let condition = |name: &str| json!({"type": name, "status": "True"});
+    definition["status"] = json!({
+        "acceptedNames": definition["spec"]["names"],
+        "conditions": [condition("NamesAccepted"), condition("Established")],
+    });
 }
 
 /// As an API server has it, which keeps the annotation only.
@@ -266,6 +276,7 @@ fn with_gadgets(asked: &Asked) -> Option<Answer> {
         let text = CRD.replace("widget", "gadget").replace("Widget", "Gadget");
         let mut definition = yaml(&text);
         unions_to_annotation(&mut definition);
+        establish(&mut definition);
         definition
     };
     match asked.path.as_str() {
@@ -386,6 +397,7 @@ fn the_version_is_the_preferred_one_unless_only_another_has_unions() {
         next["schema"]["openAPIV3Schema"] = json!({"type": "object"});
         versions.push(next);
         unions_to_annotation(&mut definition);
+        establish(&mut definition);
         definition
     };
     let server = ApiServer::start(move |asked| match asked.path.as_str() {

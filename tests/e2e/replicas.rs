@@ -1,0 +1,167 @@
+//! Replicas come to the same catalog whatever each of them has seen on the way.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+
+use crate::cluster::{Cluster, say};
+use crate::http::Client;
+use crate::registration::with_rights;
+use crate::wait::eventually;
+use crate::webhook::Webhook;
+
+const SETTLED: Duration = Duration::from_secs(60);
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const DECLARATIONS: &str = "/apis/kube-unions.dev/v1alpha1/uniondeclarations";
+
+/// Names the seed of a run that is to be repeated.
+const SEED: &str = "KUBE_UNIONS_E2E_SEED";
+
+const STEPS: usize = 60;
+
+/// Numbers that look random and follow from a seed.
+struct Dice(u64);
+
+impl Dice {
+    fn new() -> Self {
+        let given = std::env::var(SEED).ok().and_then(|seed| seed.parse().ok());
+        let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().subsec_nanos();
+        let seed = given.unwrap_or_else(|| u64::from(now()));
+        say(&format!("{SEED}={seed}"));
+        Self(seed.wrapping_mul(2).wrapping_add(1))
+    }
+
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap() % sides
+    }
+}
+
+/// Creates or changes an object, or tries to: what is wrong is refused while a webhook looks at it.
+fn apply(client: &Client, collection: &str, object: &Value) {
+    let name = object["metadata"]["name"].as_str().unwrap();
+    let path = format!("{collection}/{name}?fieldManager=e2e&force=true");
+    let answer = client.send("PATCH", &path, "application/apply-patch+yaml", object.to_string().as_bytes()).unwrap();
+    // 409: its CRD is being deleted.
+    assert!(answer.is_success() || [409, 422].contains(&answer.status), "{answer:?}");
+}
+
+/// A CRD of the kind of that number, with one of several annotations, half of which are wrong.
+fn definition(kind: usize, annotation: usize) -> Value {
+    let union = |other: &str| json!([{"fields-to-discriminateBy": {"a": "A", other: "B"}}]);
+    let text = match annotation {
+        0 => json!({"v1": {"/properties/one": union("b")}}).to_string(),
+        1 => json!({"v1": {"/properties/one": union("b"), "/properties/two": union("c")}}).to_string(),
+        2 => json!({"v1": {"/properties/one": union("typo"), "/properties/two": union("b")}}).to_string(),
+        3 => json!({"v1": {"/properties/one": 7, "/properties/nowhere": union("b")}}).to_string(),
+        4 => "{".to_owned(),
+        _ => json!({"v2": {"/properties/one": union("b")}}).to_string(),
+    };
+    let field = json!({"type": "string"});
+    let object = json!({"type": "object", "properties": {"a": field, "b": field, "c": field}});
+    let (plural, group) = (format!("kind{kind}s"), "replicas.example");
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.{group}"), "annotations": {"kube-unions.dev/unions": text}},
+        "spec": {
+            "group": group, "scope": "Namespaced",
+            "names": {"kind": format!("Kind{kind}"), "plural": plural, "singular": format!("kind{kind}")},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema":
+                {"type": "object", "properties": {"one": object, "two": object, "three": object}}}}],
+        },
+    })
+}
+
+/// A declaration of the kind of that number, or of a built-in type, right or wrong.
+fn declaration(name: usize, kind: usize, content: usize) -> Value {
+    let (target, path, right) = if kind < 3 {
+        (json!({"group": "replicas.example", "kind": format!("Kind{kind}")}), "three", ["a", "b"])
+    } else {
+        (json!({"group": "apps", "kind": "Deployment"}), "spec.strategy", ["rollingUpdate", "type"])
+    };
+    let unions = match content {
+        0 => json!([{"path": path, "fieldsToDiscriminateBy": {right[0]: "A", right[1]: "B"}}]),
+        1 => json!([{"path": path, "fieldsToDiscriminateBy": {right[0]: "A", "typo": "B"}}]),
+        _ => json!([{"path": "nowhere", "fieldsToDiscriminateBy": {"a": "A"}},
+            {"path": path, "fieldsToDiscriminateBy": {right[0]: "C", right[1]: "D"}}]),
+    };
+    json!({"apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration",
+        "metadata": {"name": format!("declaration-{name}")}, "spec": {"target": target, "unions": unions}})
+}
+
+fn change(client: &Client, dice: &mut Dice) {
+    match dice.roll(8) {
+        0..4 => apply(client, DEFINITIONS, &definition(dice.roll(3), dice.roll(6))),
+        4 => {
+            client.delete(&format!("{DEFINITIONS}/kind{}s.replicas.example", dice.roll(3))).unwrap();
+        }
+        5 | 6 => apply(client, DECLARATIONS, &declaration(dice.roll(4), dice.roll(4), dice.roll(3))),
+        _ => {
+            client.delete(&format!("{DECLARATIONS}/declaration-{}", dice.roll(4))).unwrap();
+        }
+    }
+}
+
+fn digest(replica: &Webhook) -> i64 {
+    replica.metric("kube_unions_catalog_digest")
+}
+
+fn versions(client: &Client) -> Vec<Value> {
+    ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"]
+        .map(|plural| format!("/apis/admissionregistration.k8s.io/v1/{plural}/kube-unions"))
+        .map(|path| client.get(&path).unwrap().body["metadata"]["resourceVersion"].clone())
+        .into()
+}
+
+#[test]
+fn replicas_agree_once_changes_stop_and_write_no_registration_any_more() {
+    let Some(mut cluster) = Cluster::registering(&with_rights(), &["--registration-delay=0s"]) else { return };
+    let mut second = cluster.webhook.replica(&[]).unwrap();
+    let client = cluster.control_plane.new_client();
+    let mut dice = Dice::new();
+    // The attack itself: an annotation that was good, is broken, and one replica has seen nothing but the broken one.
+    apply(&client, DEFINITIONS, &definition(0, 1));
+    assert!(eventually(SETTLED, || cluster.webhook.metric("kube_unions_registered") == 1));
+    cluster.webhook.stop();
+    apply(&client, DEFINITIONS, &definition(0, 2));
+    cluster.webhook.resume().unwrap();
+    let agree = |first: &Webhook, second: &Webhook| eventually(SETTLED, || digest(first) == digest(second));
+    assert!(agree(&cluster.webhook, &second), "{}\n---\n{}", cluster.webhook.log(), second.log());
+
+    for _ in 0..STEPS {
+        match dice.roll(12) {
+            // What is wrong is stored while the replica that is asked is away.
+            0 | 1 => {
+                cluster.webhook.stop();
+                for _ in 0..=dice.roll(4) {
+                    change(&client, &mut dice);
+                }
+                cluster.webhook.resume().unwrap();
+            }
+            2 => {
+                second.stop();
+                change(&client, &mut dice);
+                second.resume().unwrap();
+            }
+            _ => change(&client, &mut dice),
+        }
+    }
+
+    let settled = |first: &Webhook, second: &Webhook| {
+        digest(first) == digest(second)
+            && [first, second].iter().all(|replica| replica.metric("kube_unions_registered") == 1)
+    };
+    let done = eventually(SETTLED, || settled(&cluster.webhook, &second));
+    assert!(done, "{}\n---\n{}", cluster.webhook.log(), second.log());
+    // One that starts now has seen nothing of all that, and finds nothing to put right.
+    let (agreed, before) = (digest(&second), versions(&client));
+    for _ in 0..3 {
+        second.stop();
+        second.resume().unwrap();
+        let settled = eventually(SETTLED, || settled(&cluster.webhook, &second));
+        assert!(settled, "{}\n---\n{}", cluster.webhook.log(), second.log());
+        assert_eq!((digest(&second), versions(&client)), (agreed, before.clone()), "{}", second.log());
+        std::mem::swap(&mut cluster.webhook, &mut second);
+    }
+}

@@ -1,0 +1,273 @@
+//! Whoever may create CRDs and nothing else touches nobody else's kinds.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::cluster::Cluster;
+use crate::http::{Answer, Client};
+use crate::registration::with_rights;
+use crate::wait::eventually;
+
+const SETTLED: Duration = Duration::from_secs(30);
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+/// An account that may create CRDs and look at them.
+const AUTHOR: &str = "
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: crd-author, namespace: default}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: crd-author}
+rules:
+- apiGroups: [apiextensions.k8s.io]
+  resources: [customresourcedefinitions]
+  verbs: [get, create]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: crd-author}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: crd-author}
+subjects: [{kind: ServiceAccount, name: crd-author, namespace: default}]
+";
+
+/// A cluster whose webhook registers itself, and a client of the account.
+fn attacked() -> Option<(Cluster, Client)> {
+    let setup = format!("{}---{AUTHOR}", with_rights());
+    let cluster = Cluster::registering(&setup, &["--registration-delay=0s"])?;
+    let author = cluster.control_plane.account_client("default", "crd-author");
+    Some((cluster, author))
+}
+
+/// A CRD whose objects have a union of two fields at `place`: a version's name, and whether it is served.
+fn crd(group: &str, plural: &str, kind: &str, versions: &[(&str, bool)], place: &str, fields: [&str; 2]) -> Value {
+    let members = json!({fields[0]: {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+        fields[1]: {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    let (schema, pointer) = if place.is_empty() {
+        (json!({"type": "object", "properties": members}), String::new())
+    } else {
+        let inner = json!({"type": "object", "properties": members});
+        (json!({"type": "object", "properties": {place: inner}}), format!("/properties/{place}"))
+    };
+    let union = json!([{"fields-to-discriminateBy": {fields[0]: "A", fields[1]: "B"}}]);
+    let by_version: serde_json::Map<_, _> =
+        versions.iter().map(|(name, _)| ((*name).to_owned(), json!({pointer.as_str(): union}))).collect();
+    let versions: Vec<_> = versions
+        .iter()
+        .enumerate()
+        .map(|(number, (name, served))| {
+            json!({"name": name, "served": served, "storage": number == 0, "schema": {"openAPIV3Schema": schema}})
+        })
+        .collect();
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.{group}"), "annotations": {
+            "api-approved.kubernetes.io": "unapproved, testing",
+            "kube-unions.dev/unions": json!(by_version).to_string(),
+        }},
+        "spec": {
+            "group": group, "scope": "Namespaced", "versions": versions,
+            "names": {"kind": kind, "listKind": format!("{kind}List"), "plural": plural, "singular": kind.to_lowercase()},
+        },
+    })
+}
+
+#[track_caller]
+fn create(author: &Client, crd: &Value) {
+    let answer = author.post(DEFINITIONS, crd).expect("the API server answers");
+    assert_eq!(answer.status, 201, "{answer:?}");
+}
+
+/// Everything that both configurations send to the webhook but declarations: `group/version/resource`.
+fn registered(cluster: &Cluster) -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    for plural in ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"] {
+        let path = format!("/apis/admissionregistration.k8s.io/v1/{plural}/kube-unions");
+        let configuration = cluster.control_plane.client().get(&path).expect("the API server answers").body;
+        for webhook in configuration["webhooks"].as_array().into_iter().flatten() {
+            let name = webhook["name"].as_str().unwrap_or_default();
+            if !name.starts_with("mutate.") && !name.starts_with("validate.") {
+                continue;
+            }
+            for rule in webhook["rules"].as_array().into_iter().flatten() {
+                let texts = |field: &str| -> Vec<String> { serde_json::from_value(rule[field].clone()).unwrap() };
+                for (group, version) in texts("apiGroups").iter().zip(texts("apiVersions")) {
+                    all.extend(texts("resources").iter().map(|resource| format!("{group}/{version}/{resource}")));
+                }
+            }
+        }
+    }
+    all
+}
+
+#[track_caller]
+fn wait_until_registered(cluster: &Cluster, wanted: &[&str]) {
+    let wanted: BTreeSet<String> = wanted.iter().map(|&it| it.to_owned()).collect();
+    if !eventually(SETTLED, || registered(cluster) == wanted) {
+        assert_eq!(registered(cluster), wanted, "\n{}", cluster.webhook.log());
+    }
+}
+
+/// Creates an object and merges a patch into it; gives it as it is stored then.
+#[track_caller]
+fn write(client: &Client, collection: &str, object: &Value, patch: &Value) -> Value {
+    let accepted = |answer: Answer| {
+        assert!(answer.is_success(), "{answer:?}");
+        answer.body
+    };
+    accepted(client.post(collection, object).expect("the API server answers"));
+    let path = format!("{collection}/{}", object["metadata"]["name"].as_str().unwrap());
+    let patched = client.send("PATCH", &path, "application/merge-patch+json", patch.to_string().as_bytes());
+    accepted(patched.expect("the API server answers"))
+}
+
+#[test]
+fn a_crd_never_takes_over_a_kind_that_the_api_server_serves_itself() {
+    let Some((cluster, author)) = attacked() else { return };
+    let hostile = [
+        crd(
+            "rbac.authorization.k8s.io",
+            "rolebindings",
+            "RoleBinding",
+            &[("v1", true), ("v2foo", true)],
+            "",
+            ["roleRef", "subjects"],
+        ),
+        crd(
+            "networking.k8s.io",
+            "networkpolicies",
+            "NetworkPolicy",
+            &[("v1", true), ("v1foo", true)],
+            "spec",
+            ["ingress", "egress"],
+        ),
+        crd(
+            "coordination.k8s.io",
+            "leases",
+            "Foo",
+            &[("v1", true), ("v2foo", true)],
+            "spec",
+            ["holderIdentity", "leaseDurationSeconds"],
+        ),
+        // A resource that no built-in version has: nothing of it is served either.
+        crd("coordination.k8s.io", "foos", "Bar", &[("v2foo", true)], "spec", ["a", "b"]),
+    ];
+    for crd in &hostile {
+        create(&author, crd);
+    }
+    // An approved group that has a name as the server's own have: its CRDs count. It comes last, so that all are known.
+    create(&author, &crd("gateway.networking.k8s.io", "gateways", "Gateway", &[("v1", true)], "spec", ["a", "b"]));
+    let only = ["gateway.networking.k8s.io/v1/gateways"];
+    wait_until_registered(&cluster, &only);
+
+    assert!(eventually(SETTLED, || cluster.webhook.metric("kube_unions_declaration_faults") == 4));
+    assert_eq!(cluster.webhook.metric("kube_unions_own_groups_known"), 1);
+    let log = cluster.webhook.log();
+    for crd in &hostile {
+        let (name, group) = (crd["metadata"]["name"].as_str().unwrap(), crd["spec"]["group"].as_str().unwrap());
+        let told = |line: &str| line.contains(name) && line.contains("serves this group from its own code");
+        assert!(log.lines().any(told), "{name} of {group}: {log}");
+    }
+
+    let client = cluster.control_plane.client();
+    let subject = |name: &str| json!({"kind": "User", "name": name, "apiGroup": "rbac.authorization.k8s.io"});
+    let binding = write(
+        client,
+        "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings",
+        &json!({"metadata": {"name": "it"}, "subjects": [subject("one")],
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}}),
+        &json!({"subjects": [subject("two")]}),
+    );
+    assert_eq!((&binding["subjects"], &binding["roleRef"]["name"]), (&json!([subject("two")]), &json!("view")));
+    let policy = write(
+        client,
+        "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies",
+        &json!({"metadata": {"name": "it"}, "spec": {"podSelector": {}, "ingress": [{}]}}),
+        &json!({"spec": {"egress": [{}]}}),
+    );
+    assert_eq!((&policy["spec"]["ingress"], &policy["spec"]["egress"]), (&json!([{}]), &json!([{}])));
+    let lease = write(
+        client,
+        "/apis/coordination.k8s.io/v1/namespaces/default/leases",
+        &json!({"metadata": {"name": "it"}, "spec": {"holderIdentity": "node"}}),
+        &json!({"spec": {"leaseDurationSeconds": 40}}),
+    );
+    assert_eq!(
+        (&lease["spec"]["holderIdentity"], &lease["spec"]["leaseDurationSeconds"]),
+        (&json!("node"), &json!(40))
+    );
+    assert_eq!(registered(&cluster), BTreeSet::from(only.map(str::to_owned)));
+    assert_eq!(cluster.webhook.reviews("networking.k8s.io", "mutate"), 0);
+
+    // A declaration of the kind is about the API server's own kind, whatever the CRD of that name says.
+    let declared = json!({
+        "apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "metadata": {"name": "backend"},
+        "spec": {"target": {"group": "networking.k8s.io", "kind": "NetworkPolicy"}, "unions": [
+            {"path": "spec", "fieldsToDiscriminateBy": {"ingress": "Ingress", "egress": "Egress"}}]},
+    });
+    cluster.control_plane.kubectl("takeover").apply(&declared.to_string()).accepted();
+    let path = "/apis/kube-unions.dev/v1alpha1/uniondeclarations/backend";
+    let accepted = || client.get(path).unwrap().body["status"]["conditions"][0]["status"] == "True";
+    assert!(eventually(SETTLED, accepted), "{}", cluster.webhook.log());
+}
+
+#[test]
+fn a_second_crd_of_a_kind_and_versions_that_are_not_served_change_nothing() {
+    let Some((cluster, author)) = attacked() else { return };
+    // The first in the order of creation, the last in that of names.
+    create(&author, &crd("second.example", "widgets", "Widget", &[("v1", true), ("v2", false)], "spec", ["a", "b"]));
+    let first = ["second.example/v1/widgets"];
+    wait_until_registered(&cluster, &first);
+    let collection = "/apis/second.example/v1/namespaces/default/widgets?dryRun=All";
+    let bad = json!({"apiVersion": "second.example/v1", "kind": "Widget", "metadata": {"name": "x"},
+        "spec": {"a": {}, "b": {}}});
+    let client = cluster.control_plane.client();
+    let denied = || client.post(collection, &bad).is_ok_and(|answer| answer.status == 422);
+    assert!(eventually(SETTLED, denied), "{}", cluster.webhook.log());
+
+    create(&author, &crd("second.example", "gadgets", "Widget", &[("v1", true)], "spec", ["a", "c"]));
+    create(&author, &crd("third.example", "others", "Other", &[("v1", true)], "spec", ["a", "b"]));
+    wait_until_registered(&cluster, &["second.example/v1/widgets", "third.example/v1/others"]);
+    let both = |line: &str| {
+        ["gadgets.second.example", "`widgets.second.example`", "NamesAccepted"].iter().all(|word| line.contains(word))
+    };
+    assert!(eventually(SETTLED, || cluster.webhook.log().lines().any(both)), "{}", cluster.webhook.log());
+    assert_eq!(cluster.webhook.metric("kube_unions_declaration_faults"), 1);
+    assert!(denied(), "{}", cluster.webhook.log());
+}
+
+#[test]
+fn a_declaration_of_what_a_cluster_is_repaired_with_is_never_registered() {
+    let Some((cluster, author)) = attacked() else { return };
+    let kubectl = cluster.control_plane.kubectl("takeover");
+    let kinds = [
+        ("rbac.authorization.k8s.io", "RoleBinding", json!({"roleRef": "A", "subjects": "B"})),
+        ("certificates.k8s.io", "CertificateSigningRequest", json!({"spec": "A", "status": "B"})),
+    ];
+    for (group, kind, fields) in &kinds {
+        let declared = json!({
+            "apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "metadata": {"name": kind.to_lowercase()},
+            "spec": {"target": {"group": group, "kind": kind, "versions": ["v1"]},
+                     "unions": [{"path": "", "fieldsToDiscriminateBy": fields}]},
+        });
+        kubectl.apply(&declared.to_string()).accepted();
+    }
+    let path = |kind: &str| format!("/apis/kube-unions.dev/v1alpha1/uniondeclarations/{}", kind.to_lowercase());
+    let message = |kind| {
+        let declaration = cluster.control_plane.client().get(&path(kind)).unwrap().body;
+        declaration["status"]["conditions"][0]["message"].as_str().unwrap_or_default().to_owned()
+    };
+    for (_, kind, _) in &kinds {
+        assert!(
+            eventually(SETTLED, || message(kind).contains("never sent to the webhook")),
+            "{kind}: {}",
+            message(kind)
+        );
+    }
+    create(&author, &crd("third.example", "others", "Other", &[("v1", true)], "spec", ["a", "b"]));
+    wait_until_registered(&cluster, &["third.example/v1/others"]);
+}

@@ -1,0 +1,276 @@
+//! CRDs and documents that somebody wrote to do harm: each has its faults, few and short, and touches nothing else.
+
+use kube_unions::catalog::{Builder, Catalog, definition_faults};
+use kube_unions::declaration::{Definition, Fault, OpenApi, Severity};
+use serde_json::{Map, Value, json};
+use std::fmt::Write;
+
+/// Longest line that a fault may make, in bytes.
+const LINE: usize = 4096;
+
+/// Most faults of one CRD.
+const MOST: usize = 65;
+
+fn crd(kind: &str, annotation: Option<&str>, schema: &Value) -> Value {
+    let plural = format!("{}s", kind.to_lowercase());
+    let mut annotations = Map::new();
+    annotations.extend(annotation.map(|text| ("kube-unions.dev/unions".to_owned(), json!(text))));
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.hostile.example"), "annotations": annotations},
+        "spec": {"group": "hostile.example", "names": {"kind": kind, "plural": plural}, "scope": "Namespaced",
+                 "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}]},
+    })
+}
+
+fn union(one: &str, other: &str) -> Value {
+    json!([{"fields-to-discriminateBy": {one: "A", other: "B"}}])
+}
+
+fn object(properties: Map<String, Value>) -> Value {
+    json!({"type": "object", "properties": properties})
+}
+
+/// `count` objects, each with the fields `a` and `b`.
+fn many(count: usize) -> Value {
+    let field = json!({"type": "string"});
+    let inner = json!({"type": "object", "properties": {"a": field, "b": field}});
+    object((0..count).map(|number| (format!("p{number:05}"), inner.clone())).collect())
+}
+
+fn annotated(count: usize, union: &Value) -> String {
+    let pointers: Map<_, _> = (0..count).map(|number| (format!("/properties/p{number:05}"), union.clone())).collect();
+    json!({"v1": pointers}).to_string()
+}
+
+/// The catalog of a CRD beside a good one, which must not be touched.
+fn beside_a_good_one(text: &str) -> Catalog {
+    let good = crd(
+        "Good",
+        None,
+        &json!({"type": "object", "x-kubernetes-unions": union("a", "b"),
+        "properties": {"a": {"type": "string"}, "b": {"type": "string"}}}),
+    );
+    let mut builder = Builder::new();
+    builder.apply(Definition::from_json(&good.to_string()).unwrap());
+    match Definition::from_json(text) {
+        Ok(definition) => builder.apply(definition),
+        Err(error) => {
+            builder.reject("bads.hostile.example", Fault::unreadable("bads.hostile.example", error.to_string()))
+        }
+    }
+    let catalog = builder.build();
+    assert_eq!(catalog.lookup("hostile.example", "v1", "Good").unwrap().plan().unions().len(), 1);
+    catalog
+}
+
+#[track_caller]
+fn bounded(what: &str, faults: &[Fault]) {
+    assert!(faults.len() <= MOST, "{what}: {} faults", faults.len());
+    for fault in faults {
+        let line = fault.to_string();
+        assert!(line.len() <= LINE && fault.pointer.len() <= LINE, "{what}: {} bytes", line.len());
+    }
+}
+
+#[test]
+fn a_crd_that_is_meant_to_do_harm_has_few_short_faults_and_touches_nothing_else() {
+    let long = "x".repeat(300 << 10);
+    let text = |value: &str| json!({"type": "string", "description": value});
+    let large = object((0..30_000).map(|number| (format!("p{number}"), text(&"d".repeat(320)))).collect());
+    let values: Vec<String> = (0..10_000).map(|number| format!("v{number}")).collect();
+    let long_name = object(Map::from_iter([
+        (
+            long.clone(),
+            json!({"type": "string", "enum": values, "x-kubernetes-unions": {"fieldMembers": {"A": {"name": "a"}}}}),
+        ),
+        ("a".to_owned(), json!({"type": "string"})),
+    ]));
+    let required: Vec<String> = (0..10_000).map(|number| format!("f{number}")).collect();
+    let mut fields: Map<String, Value> =
+        required.iter().map(|name| (name.clone(), json!({"type": "string"}))).collect();
+    fields.insert("type".to_owned(), json!({"type": "string", "enum": values}));
+    let wide = json!({"type": "object", "properties": fields, "required": required});
+    let shared = json!([{"discriminator": "type", "fields-to-discriminateBy": {"f1": "A", "f2": "B"}}]);
+    let thousands = Value::Array(shared.as_array().unwrap().iter().cycle().take(4_000).cloned().collect());
+    let deep = |depth: usize| {
+        let mut schema = String::new();
+        let _ = write!(schema, "{}{{}}{}", r#"{"properties":{"x":"#.repeat(depth), "}}".repeat(depth));
+        crd("Bad", None, &json!("SCHEMA")).to_string().replace("\"SCHEMA\"", &schema)
+    };
+    let chain = |to: &str| {
+        object(Map::from_iter([("a".to_owned(), json!({"$ref": to, "x-kubernetes-unions": union("a", "b")}))]))
+    };
+    let members: Map<String, Value> =
+        (0..10_000).map(|number| (format!("f{number}"), json!(format!("V{number}")))).collect();
+    let rows: Vec<(&str, String, bool)> = vec![
+        ("ten megabytes", crd("Bad", None, &large).to_string(), false),
+        (
+            "ten thousand faulty unions",
+            crd("Bad", Some(&annotated(10_000, &union("a", "typo"))), &many(10_000)).to_string(),
+            true,
+        ),
+        (
+            "ten thousand good unions",
+            crd("Bad", Some(&annotated(10_000, &union("a", "b"))), &many(10_000)).to_string(),
+            true,
+        ),
+        (
+            "ten thousand pointers to nowhere",
+            crd("Bad", Some(&annotated(10_000, &union("a", "b"))), &many(1)).to_string(),
+            true,
+        ),
+        ("garbage", crd("Bad", Some(&"{".repeat(256 << 10)), &many(1)).to_string(), true),
+        ("a deep list", crd("Bad", Some(&"[".repeat(256 << 10)), &many(1)).to_string(), true),
+        ("a long version", crd("Bad", Some(&json!({long.as_str(): {}}).to_string()), &many(1)).to_string(), true),
+        (
+            "a long pointer",
+            crd("Bad", Some(&json!({"v1": {long.as_str(): 7}}).to_string()), &many(1)).to_string(),
+            true,
+        ),
+        (
+            "a long key",
+            crd("Bad", Some(&json!({"v1": {"/properties/p00000": {long.as_str(): 7}}}).to_string()), &many(1))
+                .to_string(),
+            true,
+        ),
+        ("a long name with many values", crd("Bad", None, &long_name).to_string(), true),
+        (
+            "thousands of unions of a wide object",
+            crd("Bad", Some(&json!({"v1": {"": thousands}}).to_string()), &wide).to_string(),
+            true,
+        ),
+        (
+            "ten thousand members",
+            crd("Bad", Some(&json!({"v1": {"": [{"fields-to-discriminateBy": members}]}}).to_string()), &wide)
+                .to_string(),
+            true,
+        ),
+        ("a schema that is too deep", deep(5_000), true),
+        ("a reference to itself", crd("Bad", None, &chain("#/properties/a")).to_string(), true),
+        ("a reference to nothing", crd("Bad", None, &chain("#/components/schemas/No")).to_string(), true),
+        ("a version that is none", crd("Bad", None, &json!(7)).to_string(), true),
+    ];
+    for (what, text, has_faults) in rows {
+        let catalog = beside_a_good_one(&text);
+        bounded(what, catalog.faults());
+        assert_eq!(!catalog.faults().is_empty(), has_faults, "{what}: {:?}", catalog.faults().first());
+        let asked_alone = definition_faults(&text);
+        bounded(what, &asked_alone);
+        assert_eq!(!asked_alone.is_empty(), has_faults, "{what}");
+    }
+}
+
+#[test]
+fn so_many_unions_are_in_force_and_the_rest_is_reported() {
+    let catalog = beside_a_good_one(&crd("Bad", Some(&annotated(1_500, &union("a", "b"))), &many(1_500)).to_string());
+    let plan = catalog.lookup("hostile.example", "v1", "Bad").unwrap().plan();
+    assert_eq!(plan.unions().len(), 1_024);
+    // The first by place, whatever the order in which they are written.
+    assert_eq!(plan.unions().last().unwrap().path(), "p01023");
+    let faults = catalog.faults();
+    assert!(faults.iter().any(|fault| fault.message.contains("more than 1,024 unions") && fault.path == "p01024"));
+    assert!(
+        faults.iter().any(|fault| fault.message.contains("and 412 more") && fault.severity == Severity::Error),
+        "{faults:#?}"
+    );
+}
+
+#[test]
+fn faults_that_are_not_told_are_counted_and_stay_errors() {
+    let catalog =
+        beside_a_good_one(&crd("Bad", Some(&annotated(2_000, &union("a", "typo"))), &many(2_000)).to_string());
+    assert!(catalog.lookup("hostile.example", "v1", "Bad").is_none());
+    let faults = catalog.faults();
+    assert_eq!(faults.len(), 65, "{faults:#?}");
+    assert!(faults.iter().any(|fault| fault.message.starts_with("and 1936 more")), "{faults:#?}");
+    assert!(faults.iter().all(|fault| fault.severity == Severity::Error));
+}
+
+#[test]
+fn names_with_dots_and_slashes_are_names() {
+    let name = r#"a.b/c~d[*]"e"#;
+    let field = json!({"type": "string"});
+    let inner = json!({"type": "object", "properties": {name: field, "../..": field}});
+    let schema = object(Map::from_iter([(name.to_owned(), inner)]));
+    let pointer = format!("/properties/{}", name.replace('~', "~0").replace('/', "~1"));
+    let annotation = json!({"v1": {pointer.as_str(): union(name, "../..")}}).to_string();
+    let catalog = beside_a_good_one(&crd("Bad", Some(&annotation), &schema).to_string());
+    assert!(catalog.faults().is_empty(), "{:?}", catalog.faults());
+    let plan = catalog.lookup("hostile.example", "v1", "Bad").unwrap().plan();
+    assert_eq!(plan.unions()[0].path(), name);
+}
+
+#[test]
+fn two_crds_of_one_kind_are_both_out_of_force_and_named_whatever_their_order() {
+    let schema = json!({"type": "object", "x-kubernetes-unions": union("a", "b"),
+        "properties": {"a": {"type": "string"}, "b": {"type": "string"}}});
+    let first = crd("Thing", None, &schema);
+    let mut second = crd("Thing", None, &schema);
+    second["metadata"]["name"] = "others.hostile.example".into();
+    second["spec"]["names"]["plural"] = "others".into();
+    for order in [[&first, &second], [&second, &first]] {
+        let mut builder = Builder::new();
+        for crd in order {
+            builder.apply(Definition::from_json(&crd.to_string()).unwrap());
+        }
+        let catalog = builder.build();
+        assert!(catalog.entries().is_empty());
+        let lines: Vec<String> = catalog.faults().iter().map(ToString::to_string).collect();
+        assert_eq!(lines.len(), 2);
+        assert!(
+            lines
+                .iter()
+                .all(|line| line.contains("`others.hostile.example`") && line.contains("`things.hostile.example`")),
+            "{lines:?}"
+        );
+        builder.remove("others.hostile.example");
+        assert_eq!(builder.build().entries().len(), 1);
+    }
+}
+
+#[test]
+fn versions_that_are_not_served_do_not_count() {
+    let schema = json!({"type": "object", "x-kubernetes-unions": union("a", "b"),
+        "properties": {"a": {"type": "string"}, "b": {"type": "string"}}});
+    let mut crd = crd("Thing", None, &schema);
+    let mut old = crd["spec"]["versions"][0].clone();
+    old["name"] = "v1alpha1".into();
+    old["served"] = false.into();
+    crd["spec"]["versions"].as_array_mut().unwrap().push(old);
+    let mut builder = Builder::new();
+    builder.apply(Definition::from_json(&crd.to_string()).unwrap());
+    let catalog = builder.build();
+    let versions: Vec<&str> = catalog.entries().iter().map(|entry| &*entry.gvk().version).collect();
+    assert_eq!((versions, catalog.faults().len()), (vec!["v1"], 0));
+}
+
+#[test]
+fn documents_whose_references_multiply_or_never_end_are_refused() {
+    let document = |components: Map<String, Value>| {
+        let mut components = components;
+        components.insert(
+            "Thing".to_owned(),
+            json!({"type": "object", "properties": {"spec": {"$ref": "#/components/schemas/c0"}},
+            "x-kubernetes-group-version-kind": [{"group": "hostile.example", "version": "v1", "kind": "Thing"}]}),
+        );
+        OpenApi::parse(&json!({"openapi": "3.0.0", "components": {"schemas": components}, "paths": {}}).to_string())
+            .unwrap()
+    };
+    let component = |number: usize| json!({"$ref": format!("#/components/schemas/c{number}")});
+    let doubling = (0..60).map(|number| {
+        (
+            format!("c{number}"),
+            json!({"type": "object", "properties": {"x": component(number + 1), "y": component(number + 1)}}),
+        )
+    });
+    let chain = (0..20_000).map(|number| (format!("c{number}"), component(number + 1)));
+    for (what, components) in [("doubling", doubling.collect()), ("a chain", chain.collect())] {
+        let document = document(components);
+        let error = Definition::from_openapi([&document], "hostile.example", "Thing", false).unwrap_err().to_string();
+        assert!(error.contains("too large or too deep"), "{what}: {error}");
+    }
+    // A cycle is a type that holds itself, which is followed once.
+    let cycle = document(Map::from_iter([("c0".to_owned(), component(1)), ("c1".to_owned(), component(0))]));
+    assert!(Definition::from_openapi([&cycle], "hostile.example", "Thing", false).is_ok());
+}
