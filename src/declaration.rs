@@ -143,20 +143,19 @@ impl Definition {
         claim: Option<Claim>,
     ) -> Result<Self, DefinitionError> {
         let spec: wire::Spec = wire::read(spec, "spec.")?;
-        let (group, kind, resource) = match claim {
-            Some(Claim { group, kind, resource }) => (group, kind, Some(resource)),
-            None => {
-                let namespaced = spec.scope.as_deref() != Some("Cluster");
-                let wire::Names { kind, plural, singular, short } = spec.names;
-                let resource = plural.map(|plural| Resource {
-                    plural,
-                    singular: singular.unwrap_or_default(),
-                    short_names: short.unwrap_or_default(),
-                    namespaced,
-                    custom: true,
-                });
-                (spec.group, kind, resource)
-            }
+        let (group, kind, resource) = if let Some(Claim { group, kind, resource }) = claim {
+            (group, kind, Some(resource))
+        } else {
+            let namespaced = spec.scope.as_deref() != Some("Cluster");
+            let wire::Names { kind, plural, singular, short } = spec.names;
+            let resource = plural.map(|plural| Resource {
+                plural,
+                singular: singular.unwrap_or_default(),
+                short_names: short.unwrap_or_default(),
+                namespaced,
+                custom: true,
+            });
+            (spec.group, kind, resource)
         };
         let versions = spec.versions.into_iter().enumerate().filter_map(wire::Version::into_version).collect();
         let mut definition = Self::of_versions(name.to_owned(), group, kind, resource, versions);

@@ -94,7 +94,7 @@ impl Services {
     }
 
     /// The groups and versions that come from CRDs.
-    pub(super) fn from_definitions(&self) -> FromDefinitions {
+    pub(super) fn defined(&self) -> FromDefinitions {
         let known = self.known.iter().flat_map(BTreeMap::values);
         let from_definitions = known.filter(|(_, _, server)| *server == Server::Definitions);
         FromDefinitions(from_definitions.map(|(group, version, _)| (group.clone(), version.clone())).collect())
@@ -155,7 +155,7 @@ mod tests {
         services.listed();
         let own = ["", "by-hand.example", "networking.k8s.io"].map(Box::from);
         assert_eq!(services.own_groups(), OwnGroups::Told(own.into()));
-        let from_definitions = services.from_definitions();
+        let from_definitions = services.defined();
         assert!(from_definitions.has("networking.k8s.io", "v1foo") && !from_definitions.has("networking.k8s.io", "v1"));
 
         services.remove(&service("by-hand.example", "v1", None, &Value::Null));

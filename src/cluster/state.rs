@@ -131,7 +131,7 @@ impl State {
             return false;
         }
         self.own_groups_known.set(i64::from(self.services.are_known()));
-        if self.schemas.set_from_definitions(self.services.from_definitions()) {
+        if self.schemas.set_from_definitions(self.services.defined()) {
             self.schedule.hurry();
         }
         self.known().set_own_groups(self.services.own_groups())

@@ -8,8 +8,9 @@ use std::fmt;
 /// Longest message and longest path of a fault, in bytes. Both quote what somebody wrote.
 const LONGEST: usize = 512;
 
-/// Most faults that are told of one CRD, and of one `UnionDeclaration` on it. The rest is counted.
-const MOST: usize = 64;
+/// Most faults that are told of one CRD, and of one `UnionDeclaration` on it, all versions together. The rest is counted.
+/// Compiling tells half as many of one version.
+const MOST: usize = 128;
 
 /// One thing wrong with one declaration. Displays as one line that stands alone.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -99,7 +100,7 @@ impl Fault {
             version: None,
             path: String::new(),
             pointer: String::new(),
-            message: format!("and {count} more; mend those that are told, and the next are"),
+            message: format!("and at least {count} more; mend those that are told, and the next are"),
             ..self
         }
     }

@@ -245,8 +245,8 @@ fn a_declaration_of_what_a_cluster_is_repaired_with_is_never_registered() {
     let Some((cluster, author)) = attacked() else { return };
     let kubectl = cluster.control_plane.kubectl("takeover");
     let kinds = [
-        ("rbac.authorization.k8s.io", "RoleBinding", json!({"roleRef": "A", "subjects": "B"})),
-        ("certificates.k8s.io", "CertificateSigningRequest", json!({"spec": "A", "status": "B"})),
+        ("rbac.authorization.k8s.io", "RoleBinding", json!({"subjects": "A", "metadata": "B"})),
+        ("certificates.k8s.io", "CertificateSigningRequest", json!({"status": "A", "metadata": "B"})),
     ];
     for (group, kind, fields) in &kinds {
         let declared = json!({

@@ -60,7 +60,9 @@ impl State {
         if self.definitions.remove(name).is_none() {
             return;
         }
-        self.builder.remove(name);
+        if self.builder.remove(name) {
+            self.touch();
+        }
         self.release(name);
     }
 
@@ -80,16 +82,20 @@ impl State {
         match standing {
             Ok(Standing::Accepted(claim)) => self.accept(raw, claim),
             Ok(Standing::Pending) => {
-                self.builder.remove(&name);
+                if self.builder.remove(&name) {
+                    self.touch();
+                }
                 self.release(&name);
             }
             Ok(Standing::PassedOver(claim, why)) => {
                 // What somebody does with a CRD that has no unions is no concern of ours.
                 self.builder.pass_over(&name, claim, raw.mentions_unions().then_some(why));
+                self.touch();
                 self.release(&name);
             }
             Err(message) => {
                 self.builder.reject(&name, Fault::unreadable(&name, message));
+                self.touch();
                 self.release(&name);
             }
         }
@@ -115,7 +121,6 @@ impl State {
 
     /// A CRD defines no kind any more.
     fn release(&mut self, name: &str) {
-        self.touch();
         self.compiling.cancel(name);
         let freed = self.known().undefine(name);
         if let Some(kind) = freed {
