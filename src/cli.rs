@@ -38,6 +38,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
+pub use annotate::annotated;
 pub use output::{is_closed_pipe, report};
 
 /// The name under which kubectl finds a plugin that it runs as `kubectl unions`.

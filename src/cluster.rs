@@ -28,7 +28,7 @@ mod unregister;
 mod verify;
 mod watch;
 
-pub use certificates::{Agreement, Timing};
+pub use certificates::{Agreement, Timing, renewed};
 pub use connection::{ConnectError, Link, connect};
 pub use inspect::InspectError;
 pub use registration::{Registering, Registration, Signals};

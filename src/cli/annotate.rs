@@ -72,6 +72,13 @@ pub(super) fn run(arguments: &AnnotateArgs) -> anyhow::Result<Verdict> {
     Ok(Verdict::rejected_if(!remarks.objections.is_empty()))
 }
 
+/// Returns a text of manifests, YAML or JSON, with its CRDs annotated; every other byte of it stays. What is wrong with the
+/// declarations themselves is for `lint`.
+pub fn annotated(text: &str) -> anyhow::Result<String> {
+    let source = manifest::source(&PathBuf::from("-"), text.as_bytes().to_vec())?;
+    annotate(&source, false, &mut Remarks::default())
+}
+
 /// The text of a file with its CRDs annotated.
 fn annotate(source: &Source, check: bool, remarks: &mut Remarks) -> anyhow::Result<String> {
     let mut text = String::new();

@@ -89,7 +89,7 @@ pub(crate) fn sources(paths: &[PathBuf]) -> Reading {
             }
         };
         for file in files {
-            match bytes(&file).and_then(|bytes| Source::read(named(&file), bytes)) {
+            match bytes(&file).and_then(|bytes| source(&file, bytes)) {
                 Ok(source) => reading.sources.push(source),
                 Err(problem) => reading.problems.push(problem),
             }
@@ -105,9 +105,14 @@ pub(crate) fn read(paths: &[PathBuf]) -> anyhow::Result<Vec<Document>> {
     Ok(sources.iter().flat_map(Source::documents).collect())
 }
 
+/// Reads a text as a file holds it, or standard input.
+pub(crate) fn source(file: &Path, bytes: Vec<u8>) -> Result<Source, Problem> {
+    Source::read(named(file), bytes)
+}
+
 /// The documents of a text that was read from a file, or from standard input.
 pub(crate) fn parse(file: &Path, bytes: Vec<u8>) -> Result<Vec<Document>, Problem> {
-    Ok(Source::read(named(file), bytes)?.documents())
+    Ok(source(file, bytes)?.documents())
 }
 
 /// What a file holds, or standard input for `-`.

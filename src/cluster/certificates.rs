@@ -15,6 +15,7 @@ use super::trust::{Held, ServiceReference, Trust};
 use crate::authority::{AuthorityError, Offer, Pair};
 use contents::{Contents, since_1970};
 use futures::StreamExt;
+use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::PostParams;
 use kube::runtime::watcher::{self, watcher};
@@ -109,6 +110,28 @@ enum Trouble {
     Authority(#[from] AuthorityError),
     #[error("the Secret `{0}` is changed by somebody else again and again")]
     Contended(String),
+}
+
+/// Returns what a replica that serves nothing yet writes to a Secret with these data, for a server of these names; `None` if it
+/// leaves them as they are. The webhook configurations hold every CA of the Secret.
+pub fn renewed(
+    data: &BTreeMap<String, ByteString>,
+    dns_names: &[String],
+    now: SystemTime,
+) -> Result<Option<BTreeMap<String, ByteString>>, AuthorityError> {
+    let contents = Contents::read(data, dns_names.first().map(String::as_str).unwrap_or_default());
+    let lifetimes = lifetimes(Duration::ZERO);
+    let plan = plan::plan(&contents.state, &State::default(), Some(0), since_1970(now), lifetimes);
+    if !plan.changes(&contents.state) {
+        return Ok(None);
+    }
+    contents.carry_out(&plan, None, dns_names, now, lifetimes).map(Some)
+}
+
+/// How long CAs and certificates are valid. `settle`: see [`Timing::settle`].
+fn lifetimes(settle: Duration) -> Lifetimes {
+    const DAY: i64 = 24 * 3600;
+    Lifetimes { authority: 365 * DAY, leaf: 90 * DAY, settle: i64::try_from(settle.as_secs()).unwrap_or(i64::MAX) }
 }
 
 /// Where its results go.
@@ -268,9 +291,7 @@ impl Agreement {
     }
 
     fn lifetimes(&self) -> Lifetimes {
-        const DAY: i64 = 24 * 3600;
-        let settle = i64::try_from(self.timing.settle.as_secs()).unwrap_or(i64::MAX);
-        Lifetimes { authority: 365 * DAY, leaf: 90 * DAY, settle }
+        lifetimes(self.timing.settle)
     }
 
     /// Somebody else who keeps this Secret to his own mind is not argued with at the speed of the API server.

@@ -12,6 +12,7 @@ if ! command -v cargo-fuzz >/dev/null 2>&1; then
   read -ra install <<< "${CARGO_INSTALL:-cargo install --locked}"
   "${install[@]}" cargo-fuzz
 fi
+cargo +nightly fuzz build --fuzz-dir .
 for target in targets/*.rs; do
   target=$(basename "$target" .rs)
   found=$(mktemp -d)
