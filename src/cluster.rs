@@ -9,6 +9,7 @@
 
 mod call;
 mod certificates;
+mod coalesce;
 mod compiling;
 mod connection;
 mod events;
@@ -53,6 +54,7 @@ pub struct Cluster {
     client: Client,
     schemas: Arc<Schemas>,
     known: Arc<Mutex<Known>>,
+    requests: Arc<inspect::Requests>,
     builtin_unions: BuiltinUnions,
     /// Whether there is the CRD of `UnionDeclaration`.
     declarable: channel::Sender<bool>,
@@ -78,6 +80,7 @@ impl Cluster {
             client,
             schemas,
             known: Arc::default(),
+            requests: Arc::default(),
             builtin_unions,
             declarable: channel::Sender::new(false),
             own_groups_known: Gauge::default(),
@@ -104,7 +107,7 @@ impl Cluster {
     /// applied now. A target that the cluster does not have is a warning: it may come.
     pub async fn inspect(&self, object: &str) -> Result<Vec<Fault>, InspectError> {
         let published = self.builtin_unions == BuiltinUnions::OpenApi;
-        inspect::inspect(&self.schemas, &self.known, published, object).await
+        inspect::inspect(&self.requests, &self.schemas, &self.known, published, object).await
     }
 }
 

@@ -1,11 +1,14 @@
 //! What would become of a `UnionDeclaration`, asked before it is stored.
 
+use super::coalesce::Coalesced;
 use super::known::{GroupKind, Known, versions};
-use super::schemas::{SchemaError, Schemas};
+use super::raw::RawDefinition;
+use super::schemas::{Edition, Index, SchemaError, Schemas};
 use crate::catalog::Builder;
 use crate::declaration::{Declaration, Definition, DefinitionError, Fault, Severity, Source, Standing};
 use crate::telemetry::with_causes;
 use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::Semaphore;
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -22,8 +25,35 @@ pub enum InspectError {
     CutOff,
 }
 
+/// Requests that inspections share, so that many at once cost the API server no more than a few.
+pub(super) struct Requests {
+    /// By name.
+    definitions: Coalesced<Result<Option<Arc<RawDefinition>>, SchemaError>>,
+    index: Coalesced<Result<Index, SchemaError>>,
+    /// By group and versions.
+    editions: Coalesced<Result<Edition, SchemaError>>,
+    /// Held while a schema is compiled: compiling goes on when nobody waits for it any more.
+    compiling: Arc<Semaphore>,
+}
+
+impl Default for Requests {
+    fn default() -> Self {
+        let compiling = Arc::new(Semaphore::new(COMPILING));
+        Self {
+            definitions: Coalesced::default(),
+            index: Coalesced::default(),
+            editions: Coalesced::default(),
+            compiling,
+        }
+    }
+}
+
+/// Number of schemas that are compiled for inspections at a time.
+const COMPILING: usize = 2;
+
 /// Everything wrong with a declaration, given as the JSON text of the whole object, if it were applied now.
 pub(super) async fn inspect(
+    requests: &Requests,
     schemas: &Schemas,
     known: &Mutex<Known>,
     published: bool,
@@ -47,7 +77,10 @@ pub(super) async fn inspect(
     declarations.sort_by(|one, other| one.name().cmp(other.name()));
 
     let raw = match defined_by {
-        Some(definition) => schemas.definition(&definition).await?,
+        Some(name) => {
+            let read = async { Ok(schemas.definition(&name).await?.map(Arc::new)) };
+            requests.definitions.read(&name, read).await?
+        }
         None => None,
     };
     let definition = if let Some(raw) = raw {
@@ -55,9 +88,12 @@ pub(super) async fn inspect(
         let Ok(Standing::Accepted(claim)) = raw.standing(&own) else { return Ok(faults) };
         Some(raw.claiming(claim)?)
     } else {
-        let index = schemas.index().await?;
         let versions = if published { None } else { versions(declarations.iter().map(AsRef::as_ref)) };
-        let edition = schemas.edition(&index, &kind, versions.as_ref()).await?;
+        let read = async {
+            let index = requests.index.read("", schemas.index()).await?;
+            schemas.edition(&index, &kind, versions.as_ref()).await
+        };
+        let edition = requests.editions.read(&format!("{} {versions:?}", kind.group), read).await?;
         match Definition::from_openapi(edition.documents.iter().map(AsRef::as_ref), &kind.group, &kind.kind, published)
         {
             Ok(definition) => Some(definition),
@@ -69,8 +105,10 @@ pub(super) async fn inspect(
         faults.push(Fault { severity: Severity::Warning, ..missing(&kind, &name) });
         return Ok(faults);
     };
+    let seat = Arc::clone(&requests.compiling).acquire_owned().await.map_err(|_| InspectError::CutOff)?;
     // On a thread of its own: a large schema takes some milliseconds.
     let compiled = tokio::task::spawn_blocking(move || {
+        let _seat = seat;
         for declaration in &declarations {
             definition.declare(declaration);
         }

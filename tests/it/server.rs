@@ -2,13 +2,14 @@
 
 mod certificate;
 mod declarations;
+mod definitions;
 #[cfg(all(feature = "cli", feature = "otlp"))]
 mod otlp;
 mod pressure;
 #[cfg(feature = "cli")]
 mod process;
 mod telemetry;
-mod wire;
+pub(crate) mod wire;
 
 use kube_unions::admission;
 use kube_unions::catalog::{Builder, Catalog};

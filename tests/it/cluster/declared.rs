@@ -1,5 +1,7 @@
 //! Declarations and the schemas of their targets, on an API server that fails and changes as it is told.
 
+mod inspections;
+
 use super::{Call, DECLARATIONS, DEFINITIONS, Followed, SOON, Stream, definition, kinds};
 use hyper::Method;
 use kube_unions::catalog::Catalog;

@@ -1,0 +1,111 @@
+//! What inspections of declarations cost the API server, and who can have it pay.
+
+use super::{DEFINITIONS, Inner, Server, document, of_apple, rolling};
+use crate::server::wire::{Request, Running, token};
+use hyper::Method;
+use kube_unions::server::Inspector;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// A cluster with a CRD and a document, followed; its webhook; and how many requests both have made so far.
+async fn served(server: &Server) -> (super::Followed, Arc<Running>) {
+    let mut followed = server.follow();
+    followed.published().await;
+    let cluster = followed.cluster.clone();
+    let inspector: Inspector = Arc::new(move |object| {
+        let cluster = cluster.clone();
+        Box::pin(async move { Ok(cluster.inspect(&object).await?) })
+    });
+    (followed, Arc::new(Running::inspecting(inspector).await))
+}
+
+fn server() -> Server {
+    Server::new().with(|it| {
+        it.define("Apple");
+        it.documents.insert("apis/apps.example/v1".into(), ("1".into(), document(&["Rolling", "Recreate"])));
+    })
+}
+
+fn review(spec: &Value) -> String {
+    json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+        "uid": "1", "operation": "CREATE", "name": "x",
+        "kind": {"group": "kube-unions.dev", "version": "v1alpha1", "kind": "UnionDeclaration"},
+        "object": {"apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "metadata": {"name": "x"}, "spec": spec},
+    }})
+    .to_string()
+}
+
+/// The requests that have been made for what a declaration is about.
+fn gets(server: &Server) -> Vec<String> {
+    let of_a_target = |line: &&String| {
+        line.starts_with("GET /openapi") || line.starts_with(&format!("{} {DEFINITIONS}/", Method::GET))
+    };
+    server.0.lock().unwrap().log.iter().filter(of_a_target).cloned().collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn forged_reviews_of_declarations_cost_the_api_server_nothing() {
+    let server = server();
+    let (_followed, webhook) = served(&server).await;
+    let before = gets(&server);
+    let mut specs = vec![rolling(), of_apple()];
+    for (group, kind) in [("apps.example", "Nothing"), ("nowhere.example", "Deployment"), ("watch.example", "../Apple")]
+    {
+        let mut spec = rolling();
+        (spec["target"]["group"], spec["target"]["kind"]) = (group.into(), kind.into());
+        specs.push(spec);
+    }
+    let mut nowhere = of_apple();
+    nowhere["unions"][0]["path"] = "no.such.place".into();
+    specs.push(nowhere);
+    for spec in &specs {
+        let answer = webhook.send(&Request::post("/validate", review(spec))).await;
+        assert_eq!(answer.json()["response"], json!({"uid": "1", "allowed": true}), "{spec}");
+        let wrong =
+            webhook.send(&Request::post("/validate/inspect/00000000000000000000000000000000", review(spec))).await;
+        assert_eq!(wrong.code, 404);
+    }
+    assert_eq!(gets(&server), before, "nobody was asked");
+    // The API server itself is answered.
+    let answer = webhook.send(&Request::post(&token().path(), review(specs.last().unwrap()))).await;
+    assert_eq!(answer.json()["response"]["allowed"], false, "{answer:?}");
+    assert_eq!(gets(&server).len(), before.len() + 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn inspections_at_once_share_what_they_read() {
+    let server = server();
+    let (_followed, webhook) = served(&server).await;
+    let before = gets(&server).len();
+    let asked = 40;
+    let send = |spec: Value| {
+        let webhook = Arc::clone(&webhook);
+        async move { webhook.send(&Request::post(&token().path(), review(&spec))).await }
+    };
+    let all = (0..asked).map(|number| send(if number % 2 == 0 { rolling() } else { of_apple() }));
+    for answer in futures::future::join_all(all).await {
+        assert_eq!(answer.json()["response"], json!({"uid": "1", "allowed": true}));
+    }
+    // An index, a document and a CRD are the most for one alone.
+    let made = gets(&server).len() - before;
+    println!("{asked} inspections at once: {made} requests");
+    assert!((2..asked).contains(&made), "{made} requests");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_has_just_been_applied_is_what_an_inspection_sees() {
+    let server = server();
+    let (_followed, webhook) = served(&server).await;
+    let allowed = async |spec: &Value| {
+        let answer = webhook.send(&Request::post(&token().path(), review(spec))).await;
+        answer.json()["response"]["allowed"].as_bool().unwrap()
+    };
+    let mut spec = rolling();
+    spec["unions"][0]["fieldMembers"]["Canary"] = json!({"name": "canary"});
+    assert!(!allowed(&spec).await);
+    server.set(|it: &mut Inner| {
+        let document = document(&["Rolling", "Recreate", "Canary"]);
+        it.documents.insert("apis/apps.example/v1".into(), ("2".into(), document));
+    });
+    assert!(allowed(&spec).await, "nothing old is kept");
+}

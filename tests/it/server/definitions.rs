@@ -1,0 +1,292 @@
+//! Reviews of CRDs that carry the annotation: what is wrong with it is said when it is applied.
+
+use super::wire::{Request, Running, token};
+use kube_unions::declaration::{ANNOTATION, ANNOTATIONS_LIMIT, LAST_APPLIED};
+use kube_unions::server::Inspector;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The field at fault, as the API server writes it.
+const FIELD: &str = "metadata.annotations[kube-unions.dev/unions]";
+
+/// A server, and how often it has asked what only a cluster knows.
+async fn server() -> (Running, Arc<AtomicUsize>) {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    let inspector: Inspector = Arc::new(move |_| {
+        count.fetch_add(1, Ordering::Relaxed);
+        Box::pin(async { Ok(Vec::new()) })
+    });
+    (Running::inspecting(inspector).await, asked)
+}
+
+fn schema() -> Value {
+    json!({"type": "object", "properties": {"spec": {"type": "object", "required": ["kept"], "properties": {
+        "git": {"type": "object"}, "oci": {"type": "object"}, "kept": {"type": "object"},
+        "defaulted": {"type": "integer", "default": 3},
+        "type": {"type": "string", "enum": ["Git", "Oci", "None"]},
+        "list": {"type": "array", "items": {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}}},
+    }}}})
+}
+
+/// A CRD with this in its annotation; text is taken as it is.
+fn crd(annotation: &Value) -> Value {
+    let text = annotation.as_str().map_or_else(|| annotation.to_string(), str::to_owned);
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "sources.g.example", "annotations": {ANNOTATION: text}},
+        "spec": {
+            "group": "g.example", "scope": "Namespaced",
+            "names": {"kind": "Source", "plural": "sources", "singular": "source", "listKind": "SourceList"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema()}}],
+        },
+    })
+}
+
+fn good() -> Value {
+    json!({"v1": {"/properties/spec": [{"fields-to-discriminateBy": {"git": "Git", "oci": "Oci"}}]}})
+}
+
+fn of_2022(members: &Value) -> Value {
+    json!({"v1": {"/properties/spec/properties/type": {"fieldMembers": members}}})
+}
+
+fn review(old: Option<&Value>, new: &Value) -> Value {
+    json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+        "uid": "u-1", "operation": if old.is_some() { "UPDATE" } else { "CREATE" }, "name": new["metadata"]["name"],
+        "kind": {"group": "apiextensions.k8s.io", "version": "v1", "kind": "CustomResourceDefinition"},
+        "object": new, "oldObject": old,
+    }})
+}
+
+async fn inspect(server: &Running, old: Option<&Value>, new: &Value) -> Value {
+    let answer = server.send(&Request::post(&token().path(), review(old, new).to_string())).await;
+    assert_eq!(answer.code, 200, "{answer:?}");
+    let json = answer.json();
+    assert_eq!(json["response"]["uid"], "u-1");
+    json["response"].clone()
+}
+
+/// The causes of a denial, which reads as the API server's own.
+fn causes(response: &Value) -> Vec<(String, String)> {
+    assert_eq!(response["allowed"], false, "{response}");
+    let status = &response["status"];
+    assert_eq!((&status["code"], &status["reason"]), (&json!(422), &json!("Invalid")));
+    let details = &status["details"];
+    assert_eq!(details["name"], "sources.g.example");
+    assert_eq!(
+        (&details["group"], &details["kind"]),
+        (&json!("apiextensions.k8s.io"), &json!("CustomResourceDefinition"))
+    );
+    let message = status["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("CustomResourceDefinition.apiextensions.k8s.io \"sources.g.example\" is invalid: "),
+        "{message}"
+    );
+    assert!(message.len() <= 8192 && !message.contains(char::is_control), "{message}");
+    let cause = |cause: &Value| {
+        let text = |key: &str| cause[key].as_str().unwrap().to_owned();
+        assert!(text("message").len() <= 2048 && !text("message").contains(char::is_control), "{cause}");
+        (text("field"), text("message"))
+    };
+    details["causes"].as_array().unwrap().iter().map(cause).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_kind_of_fault_is_denied_with_its_place_and_its_reason() {
+    let (server, asked) = server().await;
+    let list = |fields: Value| json!({"v1": {"/properties/spec": [{"fields-to-discriminateBy": fields}]}});
+    let rows: [(Value, &str, &str); 14] = [
+        (json!(""), "", "not a JSON object of versions and pointers"),
+        (json!("v1: {}"), "", "not a JSON object of versions and pointers"),
+        (json!("[]"), "", "expected a JSON object"),
+        (json!({"v1": []}), "", "expected a JSON object"),
+        (json!({"v9": {}}), "", "no version `v9`"),
+        (json!({"v1": {"properties/spec": []}}), "v1", "properties/spec"),
+        (json!({"v1": {"/properties/spce": good()["v1"]["/properties/spec"]}}), "v1 spce", "no such place"),
+        (json!({"v1": {"/properties/spec": [{"fields-to-discriminateBy": {"git": 7}}]}}), "v1 spec", "a string"),
+        (json!({"v1": {"/properties/spec": [{"fields": {}}]}}), "v1 spec", "unknown field `fields`"),
+        (list(json!({"git": "Git", "ocl": "Oci"})), "v1 spec", "`ocl`"),
+        (list(json!({"git": "Git", "oci": "Git"})), "v1 spec", "`Git`"),
+        (list(json!({"git": "Git", "defaulted": "Defaulted"})), "v1 spec", "default"),
+        (list(json!({"git": "Git", "kept": "Kept"})), "v1 spec", "required"),
+        (
+            of_2022(&json!({"Git": {"name": "git"}, "Oci": {"name": "oci"}, "Nnoe": null, "None": null})),
+            "v1 spec.type",
+            "`Nnoe`",
+        ),
+    ];
+    for (annotation, place, words) in rows {
+        let causes = causes(&inspect(&server, None, &crd(&annotation)).await);
+        let begins =
+            if place.is_empty() { "Invalid value: ".to_owned() } else { format!("Invalid value: {place:?}: ") };
+        let found = causes
+            .iter()
+            .any(|(field, message)| field == FIELD && message.starts_with(&begins) && message.contains(words));
+        assert!(found, "{annotation}: {causes:#?}");
+    }
+    assert_eq!(asked.load(Ordering::Relaxed), 0, "the request has all that it takes");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_fault_is_told_at_once_and_a_good_one_beside_it_changes_nothing() {
+    let (server, _) = server().await;
+    let mut annotation = good();
+    annotation["v1"]["/properties/nowhere"] = json!([]);
+    annotation["v2"] = json!({});
+    let causes = causes(&inspect(&server, None, &crd(&annotation)).await);
+    assert_eq!(causes.len(), 2, "{causes:#?}");
+    let denied = r#"kube_unions_inspections_total{kind="CustomResourceDefinition",outcome="denied"}"#;
+    assert_eq!(server.metric(denied).await, Some(1.0));
+    let response = inspect(&server, None, &crd(&good())).await;
+    assert_eq!(response, json!({"uid": "u-1", "allowed": true}));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_may_surprise_is_a_warning() {
+    let (server, _) = server().await;
+    let rows = [
+        (
+            json!({"v1": {"/properties/spec/properties/list/items": [{"fields-to-discriminateBy": {"a": "A", "b": "B"}}]}}),
+            "v1 spec.list[*]",
+        ),
+        (json!(r#"{"v1": {}, "v1": {}}"#), "twice"),
+    ];
+    for (annotation, words) in rows {
+        let response = inspect(&server, None, &crd(&annotation)).await;
+        assert_eq!(response["allowed"], true, "{response}");
+        let warning = response["warnings"][0].as_str().unwrap();
+        assert!(warning.starts_with(FIELD) && warning.contains(words), "{warning}");
+        assert_eq!(response["auditAnnotations"]["warned"], format!("{FIELD} (may surprise)"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_last_applied_configuration_denies_nothing() {
+    let (server, _) = server().await;
+    let mut stale = crd(&good());
+    stale["metadata"]["annotations"] = json!({});
+    let schema = "/spec/versions/0/schema/openAPIV3Schema/properties/spec";
+    stale.pointer_mut(schema).unwrap()["x-kubernetes-unions"] = json!([{"fields-to-discriminateBy": {"git": "G"}}]);
+    let mut crd = crd(&good());
+    crd["metadata"]["annotations"][LAST_APPLIED] = stale.to_string().into();
+    let response = inspect(&server, None, &crd).await;
+    assert_eq!(response["allowed"], true, "{response}");
+    assert!(response["warnings"][0].as_str().unwrap().contains("contradicts"), "{response}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fault_of_before_denies_no_update_and_a_new_one_does() {
+    let (server, _) = server().await;
+    let bad = json!({"v1": {"/properties/spec": [{"fields-to-discriminateBy": {"git": "Git", "ocl": "Oci"}}]}});
+    let old = crd(&bad);
+    // Nothing that is inspected has changed: neither a label nor a status is ever in the way.
+    let mut labelled = old.clone();
+    labelled["metadata"]["labels"] = json!({"a": "b"});
+    labelled["metadata"]["annotations"]["example.com/note"] = "x".into();
+    assert_eq!(inspect(&server, Some(&old), &labelled).await, json!({"uid": "u-1", "allowed": true}));
+
+    // The schema has changed beside the fault.
+    let mut extended = old.clone();
+    let properties = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties";
+    extended.pointer_mut(properties).unwrap()["more"] = json!({"type": "string"});
+    let response = inspect(&server, Some(&old), &extended).await;
+    assert_eq!(response["allowed"], true, "{response}");
+    assert!(response["warnings"][0].as_str().unwrap().contains("`ocl`"), "{response}");
+    assert_eq!(response["auditAnnotations"]["warned"], format!("{FIELD} (the fault is an old one)"));
+
+    // A fault is gone, another stays.
+    let mut two = bad.clone();
+    two["v1"]["/properties/nowhere"] = json!([]);
+    assert_eq!(inspect(&server, Some(&crd(&two)), &old).await["allowed"], true);
+    // A second one is new; so is the same one in a version that is new.
+    let found = causes(&inspect(&server, Some(&old), &crd(&two)).await);
+    assert!(found.len() == 1 && found[0].1.contains("nowhere"), "{found:#?}");
+    let mut both = bad.clone();
+    both["v2"] = both["v1"].clone();
+    let mut second = crd(&both);
+    let mut version = second["spec"]["versions"][0].clone();
+    (version["name"], version["storage"]) = ("v2".into(), false.into());
+    second["spec"]["versions"].as_array_mut().unwrap().insert(0, version);
+    let found = causes(&inspect(&server, Some(&old), &second).await);
+    assert!(found.len() == 1 && found[0].1.contains("\"v2 spec\""), "{found:#?}");
+
+    // A schema that takes from a good declaration what it names makes it faulty.
+    let mut without = crd(&good());
+    without.pointer_mut(properties).unwrap().as_object_mut().unwrap().remove("oci");
+    causes(&inspect(&server, Some(&crd(&good())), &without).await);
+    // The annotation is gone, and so is everything that could be wrong with it.
+    let mut bare = old.clone();
+    bare["metadata"]["annotations"] = Value::Null;
+    assert_eq!(inspect(&server, Some(&old), &bare).await, json!({"uid": "u-1", "allowed": true}));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn garbage_gets_a_clear_answer_within_bounds() {
+    let (server, _) = server().await;
+    let long = "x".repeat(ANNOTATIONS_LIMIT - 1024);
+    let many: serde_json::Map<String, Value> =
+        (0..8_000).map(|number| (format!("/properties/spec/properties/no.{number}~1\u{7}"), json!([]))).collect();
+    let deep = "[".repeat(100_000);
+    let cycle = format!("/properties/spec{}", "/properties/spec".repeat(10_000));
+    for annotation in [
+        json!(long),
+        json!("\u{0}\u{7}\u{1b}[31m\n"),
+        json!("é".repeat(100_000)),
+        json!(deep),
+        json!({"v1": {"/properties/spec": deep}}),
+        json!({ long.clone(): {} }),
+        json!({"v1": { long.clone(): [] }}),
+        json!({"v1": { format!("/{long}"): [] }}),
+        json!({"v1": {"/properties/spec": [{"discriminator": long, "fields-to-discriminateBy": {"git": "Git"}}]}}),
+        json!({"v1": { cycle: [] }}),
+        json!({"v1": many}),
+        json!({"../v1": {}, "v1/../..": {}, "a.b/c": {}}),
+    ] {
+        let response = inspect(&server, None, &crd(&annotation)).await;
+        assert!(!causes(&response).is_empty());
+        assert!(response.to_string().len() < 600_000, "{}", response.to_string().len());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_that_are_no_names_are_told_and_nothing_else_happens() {
+    let (server, asked) = server().await;
+    for name in ["../../etc", "a/b.c", "", "\u{7}"] {
+        let mut crd = crd(&good());
+        crd["metadata"]["name"] = name.into();
+        crd["spec"]["group"] = format!("{name}/..").into();
+        crd["spec"]["names"]["plural"] = "a/b".into();
+        let response = inspect(&server, None, &crd).await;
+        assert_eq!(response["allowed"], true, "the API server itself refuses such names: {response}");
+    }
+    assert_eq!(asked.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crd_that_cannot_be_read_is_denied_and_one_without_the_annotation_is_none_of_it() {
+    let (server, _) = server().await;
+    let mut odd = crd(&good());
+    odd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"] = json!(7);
+    let found = causes(&inspect(&server, None, &odd).await);
+    assert!(found.len() == 1 && found[0].0 == "spec" && found[0].1.contains("spec.versions[0].schema"), "{found:#?}");
+    assert_eq!(inspect(&server, Some(&odd), &odd).await["allowed"], true);
+    odd["metadata"]["annotations"] = json!({"example.com/other": "x"});
+    assert_eq!(inspect(&server, None, &odd).await, json!({"uid": "u-1", "allowed": true}));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_crd_is_judged_and_one_above_the_limit_of_a_body_is_refused_unread() {
+    let (server, _) = server().await;
+    let mut large = crd(&json!({"v1": {"/properties/spce": []}}));
+    let properties: serde_json::Map<String, Value> =
+        (0..10_000).map(|number| (format!("property{number}"), json!({"type": "object", "properties": {}}))).collect();
+    large["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["many"] =
+        json!({"type": "object", "properties": properties});
+    causes(&inspect(&server, None, &large).await);
+
+    large["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"] = "x".repeat(10 << 20).into();
+    let answer = server.send(&Request::post(&token().path(), review(None, &large).to_string())).await;
+    assert_eq!((answer.code, answer.json()["reason"].as_str()), (413, Some("RequestEntityTooLarge")));
+}
