@@ -3,10 +3,12 @@
 //! A [`Catalog`] is immutable and published whole; readers never wait. A [`Builder`] is the working set behind it.
 
 mod builder;
+mod cost;
 mod digest;
 mod names;
 
 pub use builder::{Builder, CompiledDefinition};
+pub use cost::compiling_cost;
 pub use names::Names;
 
 use crate::declaration::{Definition, Fault, Resource};

@@ -4,7 +4,7 @@ use super::coalesce::Coalesced;
 use super::known::{GroupKind, Known, versions};
 use super::raw::RawDefinition;
 use super::schemas::{Edition, Index, SchemaError, Schemas};
-use crate::catalog::Builder;
+use crate::catalog::{Builder, compiling_cost};
 use crate::declaration::{Declaration, Definition, DefinitionError, Fault, Severity, Source, Standing};
 use crate::telemetry::with_causes;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,6 +20,9 @@ pub enum InspectError {
     /// The schema of the target cannot be used.
     #[error("the schema of the target cannot be used")]
     Target(#[from] DefinitionError),
+    /// The CRD of the target is of a size that nobody means.
+    #[error("the definition `{0}` has too many entries to be compiled for this")]
+    TooLarge(String),
     /// Compiling was cut off.
     #[error("compiling ended badly")]
     CutOff,
@@ -49,7 +52,10 @@ impl Default for Requests {
 }
 
 /// Number of schemas that are compiled for inspections at a time.
-const COMPILING: usize = 2;
+const COMPILING: usize = 1;
+
+/// Bytes that compiling a target may take.
+const MEMORY: usize = 64 * 1024 * 1024;
 
 /// Everything wrong with a declaration, given as the JSON text of the whole object, if it were applied now.
 pub(super) async fn inspect(
@@ -85,7 +91,12 @@ pub(super) async fn inspect(
     };
     let definition = if let Some(raw) = raw {
         // One that does not count, or cannot be read, is reported as such; the declaration is not at fault.
+        let Ok(parts) = raw.parts() else { return Ok(faults) };
         let Ok(Standing::Accepted(claim)) = raw.standing(&own) else { return Ok(faults) };
+        let annotations = parts.annotations.values().map(String::len).sum();
+        if compiling_cost(parts.spec.get(), annotations) > MEMORY {
+            return Err(InspectError::TooLarge(raw.name().to_owned()));
+        }
         Some(raw.claiming(claim)?)
     } else {
         let versions = if published { None } else { versions(declarations.iter().map(AsRef::as_ref)) };

@@ -9,6 +9,7 @@
 
 mod finding;
 mod request;
+mod seats;
 
 use crate::admission::{Annotations, Answer, Cause, Denial, InspectionToken, Operation, Outcome, Warnings};
 use crate::catalog::definition_faults;
@@ -17,13 +18,14 @@ use crate::telemetry::{Inspections as Counted, with_causes};
 use finding::Finding;
 use futures::future::BoxFuture;
 use request::{Request, Subject, SubjectKind};
+use seats::{NoSeats, Seats, Taken};
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{Semaphore, watch};
 
-pub(in crate::server) use request::RequestError;
+use request::RequestError;
 
 /// Finds everything wrong with a `UnionDeclaration`, given as the JSON text of the whole object.
 pub type Inspector = Arc<dyn Fn(String) -> BoxFuture<'static, Result<Vec<Fault>, InspectorError>> + Send + Sync>;
@@ -34,12 +36,6 @@ pub type InspectorError = Box<dyn std::error::Error + Send + Sync>;
 /// Longest wait for an inspector. The API server waits five seconds for an answer.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Longest wait for a seat.
-const WAIT: Duration = Duration::from_secs(1);
-
-/// Number of inspections that run at a time.
-const SEATS: usize = 4;
-
 /// The reason of every fault, as the API has them (`metav1.CauseType`).
 const INVALID: &str = "FieldValueInvalid";
 
@@ -47,16 +43,21 @@ const INVALID: &str = "FieldValueInvalid";
 pub(super) struct Inspections {
     inspector: Inspector,
     token: watch::Receiver<Option<InspectionToken>>,
-    seats: Arc<Semaphore>,
-    /// Held while a CRD is compiled: compiling takes many times the bytes of the CRD.
+    seats: Seats,
+    /// Held while a CRD is compiled, so that the processors are left to reviews.
     compiling: Arc<Semaphore>,
     counted: Counted,
 }
 
-/// The right to inspect one object.
-#[derive(Debug)]
-pub(super) struct Seat {
-    _seat: OwnedSemaphorePermit,
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum InspectionError {
+    /// The body is not a review that can be answered.
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    /// Others are being inspected.
+    #[error("too many objects that declare unions are being checked; try again")]
+    Busy,
 }
 
 /// The answer to one review.
@@ -76,8 +77,7 @@ pub(super) struct Inspected {
 
 impl Inspections {
     pub(super) fn new(inspector: Inspector, token: watch::Receiver<Option<InspectionToken>>, counted: Counted) -> Self {
-        let (seats, compiling) = (Arc::new(Semaphore::new(SEATS)), Arc::new(Semaphore::new(1)));
-        Self { inspector, token, seats, compiling, counted }
+        Self { inspector, token, seats: Seats::new(), compiling: Arc::new(Semaphore::new(1)), counted }
     }
 
     /// Whether a path is the one that the API server was told. Takes as long for each wrong one of the same length.
@@ -85,43 +85,60 @@ impl Inspections {
         self.token.borrow().as_ref().is_some_and(|token| token.is_path(path))
     }
 
-    /// Waits a moment for a seat. `None`: all are taken.
-    pub(super) async fn seat(&self) -> Option<Seat> {
-        match tokio::time::timeout(WAIT, Arc::clone(&self.seats).acquire_owned()).await {
-            Ok(Ok(seat)) => Some(Seat { _seat: seat }),
-            Ok(Err(_)) | Err(_) => {
-                self.count("other", "busy");
-                None
-            }
-        }
-    }
-
     /// Answers the review in `body`, and gives the body back.
-    pub(super) async fn answer<B>(&self, body: B, seat: Seat) -> (Result<Inspected, RequestError>, B)
+    pub(super) async fn answer<B>(&self, body: B) -> (Result<Inspected, InspectionError>, B)
     where
         B: AsRef<[u8]> + Send + 'static,
     {
-        let compiles = match Request::read(body.as_ref()) {
-            Err(error) => return (Err(error), body),
-            Ok(request) => request.subject.is_some_and(|it| it.kind == SubjectKind::Definition && !it.unchanged),
-        };
-        let (answer, body) =
-            if compiles { self.definition(body, seat).await } else { self.declaration(body, seat).await };
-        if let Ok(answer) = &answer {
-            self.count(answer.kind.1, answer.label);
+        let (answer, body) = self.seated(body).await;
+        match &answer {
+            Ok(answer) => self.count(answer.kind.1, answer.label),
+            Err(InspectionError::Busy) => self.count("other", "busy"),
+            Err(InspectionError::Request(_)) => {}
         }
         (answer, body)
     }
 
+    /// Answers the review in `body` once there are seats for it.
+    async fn seated<B>(&self, body: B) -> (Result<Inspected, InspectionError>, B)
+    where
+        B: AsRef<[u8]> + Send + 'static,
+    {
+        let seats = match Request::read(body.as_ref()) {
+            Err(error) => Err(Err(error.into())),
+            Ok(request) => match &request.subject {
+                None => Err(Ok(Inspected::new(&request, &[]))),
+                Some(subject) if subject.kind == SubjectKind::Definition && subject.unchanged => {
+                    Err(Ok(Inspected::new(&request, &[])))
+                }
+                Some(subject) => match self.seats.take(subject).await {
+                    Ok(seats) => Ok((subject.kind, seats)),
+                    Err(NoSeats::Busy) => Err(Err(InspectionError::Busy)),
+                    Err(NoSeats::TooLarge) => Err(Ok(Inspected::unchecked(&request, "it has too many entries"))),
+                },
+            },
+        };
+        match seats {
+            Err(answer) => (answer, body),
+            Ok((SubjectKind::Definition, seats)) => self.definition(body, seats).await,
+            Ok((SubjectKind::Declaration, _seats)) => {
+                let answer = match Request::read(body.as_ref()) {
+                    Err(error) => Err(error.into()),
+                    Ok(request) => Ok(self.inspect(&request).await),
+                };
+                (answer, body)
+            }
+        }
+    }
+
     /// Answers the review of a CRD.
-    async fn definition<B>(&self, body: B, seat: Seat) -> (Result<Inspected, RequestError>, B)
+    async fn definition<B>(&self, body: B, seats: Taken) -> (Result<Inspected, InspectionError>, B)
     where
         B: AsRef<[u8]> + Send + 'static,
     {
         let Ok(Ok(compiling)) = tokio::time::timeout(PATIENCE, Arc::clone(&self.compiling).acquire_owned()).await
         else {
-            let answer = Request::read(body.as_ref()).map(|it| Inspected::unchecked(&it, "the webhook checks others"));
-            return (answer, body);
+            return (Err(InspectionError::Busy), body);
         };
         // With all that it holds: the client may be gone long before the CRD is compiled.
         let compiled = tokio::task::spawn_blocking(move || {
@@ -129,26 +146,14 @@ impl Inspections {
                 Some(subject) => Inspected::new(&request, &judge_definition(subject)),
                 None => Inspected::new(&request, &[]),
             });
-            drop((compiling, seat));
-            (answer, body)
+            drop((compiling, seats));
+            (answer.map_err(Into::into), body)
         });
         match compiled.await {
             Ok(answered) => answered,
             // Compiling is never cut off but while the runtime ends.
             Err(error) => std::panic::resume_unwind(error.try_into_panic().unwrap_or_else(|error| Box::new(error))),
         }
-    }
-
-    /// Answers the review of anything that takes no compiling here.
-    async fn declaration<B>(&self, body: B, _seat: Seat) -> (Result<Inspected, RequestError>, B)
-    where
-        B: AsRef<[u8]>,
-    {
-        let answer = match Request::read(body.as_ref()) {
-            Err(error) => Err(error),
-            Ok(request) => Ok(self.inspect(&request).await),
-        };
-        (answer, body)
     }
 
     async fn inspect(&self, request: &Request<'_>) -> Inspected {
@@ -240,8 +245,13 @@ impl Inspected {
     /// Allows, and says that nothing was checked.
     fn unchecked(request: &Request<'_>, reason: &str) -> Self {
         let name = request.subject.as_ref().map_or("", |subject| &subject.name);
-        tracing::warn!(reason, name, "an object that declares unions could not be checked and was let through");
-        let warning = format!("not checked, its condition will tell whether it is in force: {reason}");
+        let kind = request.subject.as_ref().map_or("", |subject| subject.kind.name());
+        tracing::warn!(reason, kind, name, "an object that declares unions could not be checked and was let through");
+        let later = match request.subject.as_ref().map(|subject| subject.kind) {
+            Some(SubjectKind::Definition) => "`kube-unions lint` tells whether its unions are in force",
+            Some(SubjectKind::Declaration) | None => "its condition will tell whether it is in force",
+        };
+        let warning = format!("not checked, {later}: {reason}");
         let allowed = Self::allowed(request, [(warning, "not checked".to_owned())]);
         Self { label: "unchecked", ..allowed }
     }

@@ -1,7 +1,7 @@
 //! What is answered where: from an HTTP request to a review's answer, or to a refusal.
 
 use super::budget::{Budget, Exhausted, Reserved};
-use super::declarations::Inspections;
+use super::declarations::{InspectionError, Inspections};
 use super::places::{Eviction, PATIENCE, Place};
 use super::readiness::Readiness;
 use super::reviews::Reviews;
@@ -143,10 +143,10 @@ impl Webhook {
         if !self.reviews.has_catalog() {
             return Err(Refusal::NotReady);
         }
-        let seat = inspections.seat().await.ok_or(Refusal::Inspections)?;
-        match self.reviews.inspect(begin, inspections.answer(body, seat)).await {
+        match self.reviews.inspect(begin, inspections.answer(body)).await {
             (Ok(inspected), body) => body.replace(inspected.json).map_err(|_| Refusal::Budget),
-            (Err(error), _) => Err(Refusal::BadRequest(with_causes(&error))),
+            (Err(InspectionError::Busy), _) => Err(Refusal::Inspections),
+            (Err(InspectionError::Request(error)), _) => Err(Refusal::BadRequest(with_causes(&error))),
         }
     }
 

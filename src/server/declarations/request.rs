@@ -27,6 +27,8 @@ pub(super) struct Subject<'a> {
     pub(super) name: Cow<'a, str>,
     /// The JSON text of the object.
     pub(super) object: &'a str,
+    /// The length of its annotation, and of that of the object that it replaces: the greater one.
+    pub(super) annotation: usize,
     /// The object that it replaces.
     pub(super) old: Option<&'a str>,
     /// The request changes nothing that an inspection reads.
@@ -150,6 +152,8 @@ impl<'a> Subject<'a> {
         let old = request.old_object.map(RawValue::get);
         let new: WireObject<'a> = serde_json::from_str(object).unwrap_or_default();
         let before = old.and_then(|old| serde_json::from_str::<WireObject<'a>>(old).ok());
+        let length = |object: &WireObject<'_>| object.metadata.unions().map_or(0, str::len);
+        let annotation = length(&new).max(before.as_ref().map_or(0, length));
         let unchanged = before.is_some_and(|before| match kind {
             SubjectKind::Declaration => value(before.spec) == value(new.spec),
             // The API server writes both objects in the same way.
@@ -166,7 +170,7 @@ impl<'a> Subject<'a> {
             // On CREATE the API server may leave the name to the object.
             Some(_) | None => new.metadata.name,
         };
-        Some(Self { kind, name, object, old, unchanged })
+        Some(Self { kind, name, object, annotation, old, unchanged })
     }
 }
 

@@ -307,7 +307,7 @@ async fn more_inspections_than_there_are_seats_are_told_to_come_again() {
     let honest = Request::post("/validate", super::wire::review("u-2"));
     let refused = AtomicUsize::new(0);
     until(async || {
-        let all = (0..12).map(|_| async { server.send(&request()).await });
+        let all = (0..80).map(|_| async { server.send(&request()).await });
         let (answers, honest) = futures::join!(futures::future::join_all(all), server.send(&honest));
         assert_eq!(honest.code, 200);
         for answer in answers.iter().filter(|answer| answer.code != 200) {
@@ -319,11 +319,8 @@ async fn more_inspections_than_there_are_seats_are_told_to_come_again() {
     })
     .await;
     let (running, most) = *counts.lock().unwrap();
-    assert_eq!(
-        (running, most),
-        (0, 4),
-        "of what was given up nothing goes on, and no more than the seats ran at a time"
-    );
+    assert_eq!(running, 0, "of what was given up nothing goes on");
+    assert!(most <= 64, "{most} at a time");
     let metric = server.metric("kube_unions_inspections_total{kind=\"other\",outcome=\"busy\"}").await;
     assert_eq!(metric.map(|it| it.to_string()), Some(refused.load(Ordering::Relaxed).to_string()));
 }

@@ -290,3 +290,18 @@ async fn a_large_crd_is_judged_and_one_above_the_limit_of_a_body_is_refused_unre
     let answer = server.send(&Request::post(&token().path(), review(None, &large).to_string())).await;
     assert_eq!((answer.code, answer.json()["reason"].as_str()), (413, Some("RequestEntityTooLarge")));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crd_that_would_take_too_much_memory_to_compile_is_let_through_unchecked() {
+    let (server, _) = server().await;
+    let mut hostile = crd(&json!({"v1": {"/properties/spce": []}}));
+    // A megabyte of them would take a hundred.
+    hostile["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["allOf"] = json!(vec![json!({}); 300_000]);
+    let response = inspect(&server, None, &hostile).await;
+    assert_eq!(response["allowed"], true);
+    assert!(response["warnings"][0].as_str().unwrap().starts_with("not checked, "), "{response}");
+    let unchecked = r#"kube_unions_inspections_total{kind="CustomResourceDefinition",outcome="unchecked"}"#;
+    assert_eq!(server.metric(unchecked).await, Some(1.0));
+    hostile["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["allOf"] = json!(vec![json!({}); 3_000]);
+    causes(&inspect(&server, None, &hostile).await);
+}
