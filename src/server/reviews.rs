@@ -4,7 +4,7 @@
 //! swapped whole when a catalog is published.
 
 use super::counters::{self, Counters, Durations, KindCounters};
-use super::declarations::Inspected;
+use super::declarations::{Inspected, InspectionError};
 use crate::admission::{self, Operation, Outcome, Phase, Ratcheting, Review, ReviewError};
 use crate::catalog::Catalog;
 use crate::declaration::{Fault, Severity};
@@ -120,18 +120,17 @@ impl Reviews {
     }
 
     /// Runs an inspection as a review in flight, and counts, logs and traces its outcome.
-    pub(super) async fn inspect<B, E>(
+    pub(super) async fn inspect<B>(
         &self,
         begin: Option<Begin>,
-        inspection: impl Future<Output = (Result<Inspected, E>, B)>,
-    ) -> (Result<Inspected, E>, B) {
+        inspection: impl Future<Output = (Result<Inspected, InspectionError>, B)>,
+    ) -> (Result<Inspected, InspectionError>, B) {
         let phase = Phase::Validate;
         let _in_flight = InFlight::enter(&self.in_flight);
         let start = Instant::now();
         let (answer, body) = inspection.await;
         match &answer {
-            Ok(inspected) => {
-                let Inspected { uid, operation, outcome, kind, denied, .. } = inspected;
+            Ok(Inspected { uid, operation, outcome, kind, denied, .. }) => {
                 let (operation, outcome) = (*operation, *outcome);
                 if outcome == Outcome::Denied {
                     log_denial(uid, *kind, operation, denied);
@@ -139,10 +138,12 @@ impl Reviews {
                 self.other.count(operation, phase, outcome);
                 self.trace(begin, *kind, phase, Some(Traced { uid, operation, outcome }));
             }
-            Err(_) => {
+            Err(InspectionError::Request(_)) => {
                 self.other.count_unreadable(phase);
                 self.trace(begin, self.other.labels(), phase, None);
             }
+            // Nothing was reviewed.
+            Err(InspectionError::Busy) => return (answer, body),
         }
         self.durations.observe(phase, start.elapsed());
         (answer, body)

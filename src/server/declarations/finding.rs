@@ -22,22 +22,22 @@ pub(super) struct Finding {
 impl Finding {
     /// A fault of a `UnionDeclaration`. The versions of its target mostly have the same fault, which is told once.
     pub(super) fn of_declaration(fault: &Fault) -> Self {
-        Self::new(fault, fault.path.clone())
+        Self::new(fault, &fault.path)
     }
 
     /// A fault of a CRD, in one of its versions.
     pub(super) fn of_definition(fault: &Fault) -> Self {
         let version = fault.version.as_deref().unwrap_or_default();
         let space = if version.is_empty() || fault.path.is_empty() { "" } else { " " };
-        let finding = Self::new(fault, format!("{version}{space}{}", fault.path));
+        let finding = Self::new(fault, &format!("{version}{space}{}", fault.path));
         // A CRD that can't be read has one fault, which is at no place.
         if finding.field.is_empty() { Self { field: "spec".to_owned(), ..finding } } else { finding }
     }
 
-    fn new(fault: &Fault, place: String) -> Self {
+    fn new(fault: &Fault, place: &str) -> Self {
         Self {
             field: field(&fault.pointer),
-            place: bounded(&place, LONGEST_FIELD),
+            place: bounded(place, LONGEST_FIELD),
             message: bounded(&fault.message, LONGEST_MESSAGE),
         }
     }
@@ -80,12 +80,11 @@ fn field(pointer: &str) -> String {
 /// Returns at most `longest` bytes of a text, on one line.
 pub(super) fn bounded(text: &str, longest: usize) -> String {
     const ELLIPSIS: &str = "…";
-    let mut bounded: String = match text.len() <= longest {
-        true => text.to_owned(),
-        false => {
-            let end = text.floor_char_boundary(longest.saturating_sub(ELLIPSIS.len()));
-            format!("{}{ELLIPSIS}", text.get(..end).unwrap_or_default())
-        }
+    let mut bounded = if text.len() <= longest {
+        text.to_owned()
+    } else {
+        let end = text.floor_char_boundary(longest.saturating_sub(ELLIPSIS.len()));
+        format!("{}{ELLIPSIS}", text.get(..end).unwrap_or_default())
     };
     if bounded.contains(char::is_control) {
         bounded = bounded.replace(char::is_control, " ");
