@@ -246,7 +246,7 @@ impl Server {
     /// them. Without a token there is no such path.
     #[must_use]
     pub fn inspecting_with(self, inspector: Inspector, token: watch::Receiver<Option<InspectionToken>>) -> Self {
-        let inspections = Inspections::new(inspector, token, self.metrics.inspections().clone());
+        let inspections = Inspections::new(inspector, token, &self.budget, self.metrics.inspections().clone());
         Self { inspections: Some(inspections), ..self }
     }
 

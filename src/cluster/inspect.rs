@@ -55,7 +55,7 @@ impl Default for Requests {
 const COMPILING: usize = 1;
 
 /// Bytes that compiling a target may take.
-const MEMORY: usize = 64 * 1024 * 1024;
+const MEMORY: usize = 32 * 1024 * 1024;
 
 /// Everything wrong with a declaration, given as the JSON text of the whole object, if it were applied now.
 pub(super) async fn inspect(

@@ -11,6 +11,7 @@ mod finding;
 mod request;
 mod seats;
 
+use super::budget::Budget;
 use crate::admission::{Annotations, Answer, Cause, Denial, InspectionToken, Operation, Outcome, Warnings};
 use crate::catalog::definition_faults;
 use crate::declaration::{Fault, Severity, Source};
@@ -76,8 +77,13 @@ pub(super) struct Inspected {
 }
 
 impl Inspections {
-    pub(super) fn new(inspector: Inspector, token: watch::Receiver<Option<InspectionToken>>, counted: Counted) -> Self {
-        Self { inspector, token, seats: Seats::new(), compiling: Arc::new(Semaphore::new(1)), counted }
+    pub(super) fn new(
+        inspector: Inspector,
+        token: watch::Receiver<Option<InspectionToken>>,
+        budget: &Arc<Budget>,
+        counted: Counted,
+    ) -> Self {
+        Self { inspector, token, seats: Seats::new(budget), compiling: Arc::new(Semaphore::new(1)), counted }
     }
 
     /// Whether a path is the one that the API server was told. Takes as long for each wrong one of the same length.

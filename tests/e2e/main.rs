@@ -47,6 +47,7 @@ mod declarations;
 mod generate;
 mod guide;
 mod image;
+mod inspections;
 mod install;
 mod list_form;
 mod loss;

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::builtin::{verdict, wait_for_verdict};
 use crate::cluster::{AnyCluster, Cluster};
 use crate::kind::{Kind, parse};
+use crate::registration::with_rights;
 use crate::skew;
 use crate::wait::{eventually, for_some};
 use crate::webhook::Webhook;
@@ -114,10 +115,8 @@ fn one_that_is_bad_says_why_and_the_good_ones_stay_in_force() {
 
 #[test]
 fn a_declaration_that_can_t_be_right_is_rejected_with_path_and_reason() {
-    let Some(cluster) = Cluster::own() else { return };
+    let Some(cluster) = Cluster::registering(&with_rights(), &["--registration-delay=0s"]) else { return };
     let kubectl = cluster.control_plane.kubectl("admission");
-    let registration = cluster.webhook.registration("kube-unions.dev");
-    kubectl.apply(&registration.to_string()).accepted();
     let target = json!({"group": "apps", "kind": "Deployment", "versions": ["v1"]});
     let bad = declaration(
         "bad",

@@ -1,16 +1,18 @@
-//! The memory of inspections: each takes seats by what it may cost, and gives them back when it is done.
+//! The memory of inspections: each takes seats by what it may cost, and gives them back when it is done. What it may cost
+//! counts as bytes in flight, too.
 
+use super::super::budget::{Budget, Reservation};
 use super::request::{Subject, SubjectKind};
 use crate::catalog::compiling_cost;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Bytes that all inspections together may take.
-const MEMORY: usize = 64 * 1024 * 1024;
+/// Bytes that all inspections together may take. A CRD that somebody means takes a few MiB.
+const MEMORY: usize = 32 * 1024 * 1024;
 
 /// Bytes of a seat, the least that an inspection takes.
-const SEAT: usize = 1024 * 1024;
+const SEAT: usize = 512 * 1024;
 
 /// Longest wait for seats.
 const WAIT: Duration = Duration::from_secs(1);
@@ -20,12 +22,16 @@ const ENTRY: usize = 512;
 
 /// Seats that are free.
 #[derive(Debug)]
-pub(super) struct Seats(Arc<Semaphore>);
+pub(super) struct Seats {
+    free: Arc<Semaphore>,
+    budget: Arc<Budget>,
+}
 
 /// Seats that are taken, until this is dropped.
 #[derive(Debug)]
 pub(super) struct Taken {
     _seats: OwnedSemaphorePermit,
+    _bytes: Reservation,
 }
 
 /// Why there are no seats.
@@ -38,21 +44,23 @@ pub(super) enum NoSeats {
 }
 
 impl Seats {
-    pub(super) fn new() -> Self {
-        Self(Arc::new(Semaphore::new(MEMORY / SEAT)))
+    pub(super) fn new(budget: &Arc<Budget>) -> Self {
+        Self { free: Arc::new(Semaphore::new(MEMORY / SEAT)), budget: Arc::clone(budget) }
     }
 
     /// Waits a moment for the seats that an inspection takes.
     pub(super) async fn take(&self, subject: &Subject<'_>) -> Result<Taken, NoSeats> {
-        let wanted = cost(subject).div_ceil(SEAT).max(1);
+        let bytes = cost(subject);
+        let wanted = bytes.div_ceil(SEAT).max(1);
         if wanted > MEMORY / SEAT {
             return Err(NoSeats::TooLarge);
         }
         let wanted = u32::try_from(wanted).map_err(|_| NoSeats::TooLarge)?;
-        match tokio::time::timeout(WAIT, Arc::clone(&self.0).acquire_many_owned(wanted)).await {
-            Ok(Ok(seats)) => Ok(Taken { _seats: seats }),
-            Ok(Err(_)) | Err(_) => Err(NoSeats::Busy),
-        }
+        let seats = tokio::time::timeout(WAIT, Arc::clone(&self.free).acquire_many_owned(wanted)).await;
+        let Ok(Ok(seats)) = seats else { return Err(NoSeats::Busy) };
+        let mut reservation = Reservation::new(&self.budget);
+        reservation.resize(bytes).map_err(|_| NoSeats::Busy)?;
+        Ok(Taken { _seats: seats, _bytes: reservation })
     }
 }
 

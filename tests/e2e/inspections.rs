@@ -1,0 +1,110 @@
+//! Objects that declare unions are judged when they are applied, by a webhook that registers itself.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::cluster::Cluster;
+use crate::kind::{Kind, annotate, parse};
+use crate::registration::with_rights;
+use crate::wait::eventually;
+
+/// What registration may take; far more than it takes.
+const SETTLED: Duration = Duration::from_secs(30);
+
+const ANNOTATION: &str = "/metadata/annotations/kube-unions.dev~1unions";
+
+/// A CRD whose annotation names a field that is not there.
+fn with_a_typo(annotated: &str) -> Value {
+    let mut crd = parse(annotated);
+    let annotation = crd.pointer_mut(ANNOTATION).expect("the annotation");
+    let text = annotation.as_str().unwrap().replace("\"canary\"", "\"cnaary\"");
+    assert_ne!(annotation.as_str(), Some(&*text));
+    *annotation = text.into();
+    crd
+}
+
+/// How many inspections the webhook counts, and how many reviews of any kind.
+fn counted(cluster: &Cluster) -> [u64; 2] {
+    let metrics = cluster.webhook.ops().get("/metrics").expect("the webhook has metrics");
+    let sum = |name: &str| {
+        let series = metrics.text().lines().filter(|line| line.starts_with(name));
+        series.filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok()).sum()
+    };
+    ["kube_unions_inspections_total{", "kube_unions_admission_reviews_total{"].map(sum)
+}
+
+#[test]
+fn a_typo_in_the_annotation_fails_at_apply_with_path_and_reason_and_passes_while_the_webhook_is_down() {
+    let Some(mut cluster) = Cluster::registering(&with_rights(), &["--registration-delay=0s"]) else { return };
+    let (good, plain, name) = {
+        let (rollouts, sources) = (Kind::new(&cluster, "rollout"), Kind::new(&cluster, "source"));
+        (annotate(&rollouts.authored()), sources.without_unions(), rollouts.definition_name())
+    };
+    let bad = with_a_typo(&good);
+    let kubectl = cluster.control_plane.kubectl("inspections");
+    let dry = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?dryRun=All";
+    let client = cluster.control_plane.client();
+    assert!(
+        eventually(SETTLED, || client.post(dry, &bad).is_ok_and(|answer| answer.status == 422)),
+        "it never was refused: {:?}\n{}",
+        client.post(dry, &bad),
+        cluster.webhook.log()
+    );
+
+    let refused = kubectl.apply(&bad.to_string());
+    let words =
+        ["metadata.annotations[kube-unions.dev/unions]: Invalid value: \"v1 spec.strategy.type\": ", "`cnaary`"];
+    for words in words {
+        assert!(refused.stderr.contains(words), "`{words}` is not in\n{}", refused.stderr);
+    }
+    refused.refused(&format!("The CustomResourceDefinition \"{name}\" is invalid:"));
+    kubectl.run(&["get", "crd", &name]).refused("NotFound");
+
+    // Another CRD costs no call.
+    let before = counted(&cluster);
+    kubectl.apply(&plain).accepted().warned(&[]);
+    assert_eq!(counted(&cluster), before);
+    kubectl.apply(&good).accepted().warned(&[]);
+    assert!(counted(&cluster)[0] > before[0]);
+    kubectl.apply(&bad.to_string()).refused("`cnaary`");
+
+    // Nobody to ask: it is stored, and what is wrong with it is told otherwise.
+    cluster.webhook.stop();
+    kubectl.apply(&bad.to_string()).accepted().warned(&[]);
+    cluster.webhook.resume().unwrap();
+    let faults = || cluster.webhook.metric("kube_unions_declaration_faults");
+    assert!(eventually(SETTLED, || faults() > 0), "{}", cluster.webhook.log());
+    // An old fault is in nobody's way, a new one is.
+    kubectl.run(&["label", "crd", &name, "a=b"]).accepted().warned(&[]);
+    let mut second = bad.clone();
+    let annotation = second.pointer_mut(ANNOTATION).unwrap();
+    let text = annotation.as_str().unwrap().replace("\"blueGreen\"", "\"bleuGreen\"");
+    *annotation = text.into();
+    kubectl.apply(&second.to_string()).refused("`bleuGreen`");
+    kubectl.apply(&good).accepted().warned(&[]);
+    assert!(eventually(SETTLED, || faults() == 0), "{}", cluster.webhook.log());
+}
+
+#[test]
+fn a_review_that_any_pod_can_send_tells_nothing_about_declarations() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let review = |path: &str| {
+        let object = json!({
+            "apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "metadata": {"name": "forged"},
+            "spec": {"target": {"group": "apps", "kind": "Deployment"},
+                     "unions": [{"path": path, "fieldsToDiscriminateBy": {"type": "Type", "rollingUpdate": "RollingUpdate"}}]},
+        });
+        json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+            "uid": "1", "operation": "CREATE", "name": "forged", "object": object,
+            "kind": {"group": "kube-unions.dev", "version": "v1alpha1", "kind": "UnionDeclaration"},
+        }})
+    };
+    let client = cluster.webhook.client();
+    for path in ["spec.strategy", "spec.nowhere", "spec["] {
+        let answer = client.post("/validate", &review(path)).unwrap();
+        assert_eq!(answer.body["response"], json!({"uid": "1", "allowed": true}), "{path}");
+        let token = "/validate/inspect/00000000000000000000000000000000";
+        assert_eq!(client.post(token, &review(path)).unwrap().status, 404, "{path}");
+    }
+}
