@@ -32,7 +32,10 @@ mod watch;
 pub use certificates::{Agreement, Timing, renewed};
 pub use connection::{ConnectError, Link, connect};
 pub use inspect::InspectError;
-pub use registration::{Registering, Registration, Signals};
+pub use registration::{
+    EntryOptions, FailurePolicy, LabelSelector, MatchCondition, MatchConditions, OptionError, Registering,
+    Registration, Signals,
+};
 pub use schemas::SchemaError;
 pub use trust::{Held, ServiceReference, ServiceReferenceError, Trust};
 pub use unregister::{Registered, UnregisterError, unregister};

@@ -85,8 +85,7 @@ pub struct Metrics {
     certificate_reload_failures: Counter,
     watch_connected: Gauge,
     own_groups_known: Gauge,
-    registered: Gauge,
-    registration_writes: RegistrationWrites,
+    registration: RegistrationMetrics,
     inspections: Inspections,
 }
 
@@ -98,6 +97,45 @@ pub type Inspections = Family<[(&'static str, &'static str); 2], Counter>;
 
 /// Connections told to end, by `port` (`webhook` or `ops`) and `reason`: what the connection was doing.
 pub type ConnectionsEvicted = Family<[(&'static str, &'static str); 2], Counter>;
+
+/// Metrics of the registration.
+#[derive(Debug, Clone, Default)]
+pub struct RegistrationMetrics {
+    /// 1 while the webhook configurations are as this replica wants them.
+    pub registered: Gauge,
+    /// Writes of the webhook configurations.
+    pub writes: RegistrationWrites,
+    /// Changes by others that were put right.
+    pub corrections: Counter,
+    /// 1 while another installation keeps the webhook configurations.
+    pub other_installation: Gauge,
+}
+
+impl RegistrationMetrics {
+    fn new(registry: &mut Registry) -> Self {
+        let it = Self::default();
+        registry.register(
+            "registered",
+            "1 while the webhook configurations are as this replica wants them",
+            it.registered.clone(),
+        );
+        for outcome in ["applied", "failed"] {
+            drop(it.writes.get_or_create(&[("outcome", outcome)]));
+        }
+        registry.register("registration_writes", "Writes of the webhook configurations", it.writes.clone());
+        registry.register(
+            "registration_corrections",
+            "Rounds of writes that put right what others had changed of the webhook configurations",
+            it.corrections.clone(),
+        );
+        registry.register(
+            "other_installation",
+            "1 while another installation keeps the webhook configurations, so that nothing is registered here",
+            it.other_installation.clone(),
+        );
+        it
+    }
+}
 
 impl Metrics {
     /// All instruments, at zero.
@@ -152,17 +190,7 @@ impl Metrics {
              .k8s.io or .kubernetes.io do not count for that reason",
             own_groups_known.clone(),
         );
-        let registered = Gauge::default();
-        registry.register(
-            "registered",
-            "1 while the webhook configurations are as this replica wants them",
-            registered.clone(),
-        );
-        let registration_writes = RegistrationWrites::default();
-        for outcome in ["applied", "failed"] {
-            drop(registration_writes.get_or_create(&[("outcome", outcome)]));
-        }
-        registry.register("registration_writes", "Writes of the webhook configurations", registration_writes.clone());
+        let registration = RegistrationMetrics::new(&mut registry);
         let inspections = Inspections::default();
         registry.register(
             "inspections",
@@ -182,8 +210,7 @@ impl Metrics {
             certificate_reload_failures,
             watch_connected,
             own_groups_known,
-            registered,
-            registration_writes,
+            registration,
             inspections,
         }
     }
@@ -243,14 +270,9 @@ impl Metrics {
         &self.own_groups_known
     }
 
-    /// 1 while the webhook configurations are as this replica wants them.
-    pub fn registered(&self) -> &Gauge {
-        &self.registered
-    }
-
-    /// Writes of the webhook configurations.
-    pub fn registration_writes(&self) -> &RegistrationWrites {
-        &self.registration_writes
+    /// Metrics of the registration.
+    pub fn registration(&self) -> &RegistrationMetrics {
+        &self.registration
     }
 
     /// Reviews of objects that declare unions.

@@ -60,7 +60,7 @@ async fn serve(arguments: ServeArgs, spans: Option<Arc<dyn Spans>>) -> anyhow::R
         publish.send_replace(Some(Arc::new(kinds::catalog(&arguments.from, arguments.builtin_unions)?)));
         None
     };
-    let (registered, writes) = (metrics.registered().clone(), metrics.registration_writes().clone());
+    let registration_metrics = metrics.registration().clone();
     let own_groups_known = metrics.own_groups_known().clone();
     let cluster = client.clone();
     let cluster = cluster.map(|client| Cluster::new(client, arguments.builtin_unions.into()).telling(own_groups_known));
@@ -100,8 +100,7 @@ async fn serve(arguments: ServeArgs, spans: Option<Arc<dyn Spans>>) -> anyhow::R
             held: report,
             inspection,
             ready: Box::new(server.readiness()),
-            registered,
-            writes,
+            metrics: registration_metrics,
         };
         let cluster = cluster.clone();
         registering.spawn(async move { cluster.register(registration, signals).await });

@@ -1,34 +1,42 @@
 //! Keeps the two webhook configurations true to the catalog that is in force: the API server sends here what has unions,
 //! and nothing else.
 //!
-//! Every replica does this. They come to the same words from the same objects, so whoever is first spares the others the
-//! write. What is stored is compared field by field with what is wanted, and written only where it differs, by
-//! server-side apply.
+//! Every replica does this. They come to the same words from the same objects, so the first one spares the others the write.
+//! There is one writer with one shape: a pure function, [`desired`], makes the whole object from the one that is stored, and
+//! where the two differ, the object is replaced on condition that its `resourceVersion` is still the one that was read. A
+//! conflict means to look again. Only a configuration that is not there yet is created, by server-side apply.
 //!
 //! # What may not happen
 //!
-//! An entry that fails writes must not stand before somebody answers: the first registration waits until this replica has
-//! been ready for a while, and a rule comes after the catalog that answers it. Whom the API server does not trust cannot
-//! answer either, so that nothing is registered without a bundle.
+//! - A `Fail` entry must not stand before a replica can answer it: the first registration waits until this replica has been
+//!   ready for a while, a rule comes after the catalog that answers it, and without a CA bundle an entry says `Ignore`. Bundle
+//!   and policy change in one write.
+//! - A configuration must not outlive the webhook: it is owned by the `ClusterRole` that the chart installs, none is created
+//!   while that is not there, and when the namespace of the Service is being deleted all entries go.
+//! - Two installations must not take turns: a configuration of another one is left alone.
 
 mod bundle;
 mod configurations;
+mod desired;
 mod entries;
+mod options;
 mod pace;
 mod registrar;
 mod rules;
-mod stored;
 mod trouble;
+
+pub use options::{EntryOptions, FailurePolicy, LabelSelector, MatchCondition, MatchConditions, OptionError};
 
 use super::Cluster;
 use super::trust::{Held, ServiceReference, Trust};
 use crate::admission::InspectionToken;
 use crate::catalog::Catalog;
-use crate::telemetry::RegistrationWrites;
+use crate::telemetry::RegistrationMetrics;
 use configurations::Configurations;
 use futures::StreamExt;
-use prometheus_client::metrics::gauge::Gauge;
+use futures::stream::pending;
 use registrar::Registrar;
+use rustls::crypto::ring::default_provider;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -41,6 +49,10 @@ pub struct Registration {
     pub registering: Registering,
     /// What the API server calls.
     pub service: ServiceReference,
+    /// Settings of the entries for objects.
+    pub entries: EntryOptions,
+    /// The `ClusterRole` that is to own the configurations, so that they go when it goes.
+    pub owner: Option<String>,
     /// Namespaces left alone, beside kube-system and the service's own.
     pub excluded_namespaces: Vec<String>,
     /// Whether objects are sent here at all.
@@ -71,10 +83,8 @@ pub struct Signals {
     pub inspection: watch::Sender<Option<InspectionToken>>,
     /// Whether this replica can be asked now.
     pub ready: Box<dyn Fn() -> bool + Send + Sync>,
-    /// 1 while the configurations are as they are to be.
-    pub registered: Gauge,
-    /// Counts writes.
-    pub writes: RegistrationWrites,
+    /// Tells how it goes.
+    pub metrics: RegistrationMetrics,
 }
 
 impl fmt::Debug for Signals {
@@ -88,11 +98,21 @@ pub(super) async fn follow(cluster: &Cluster, registration: Registration, signal
     let (mut catalogs, mut trust) = (signals.catalogs.clone(), signals.trust.clone());
     let mut declarable = cluster.declarable.subscribe();
     let configurations = Configurations::new(cluster.client.clone());
+    let everything = registration.registering == Registering::Everything;
     let mut changes = configurations.changes();
-    if registration.registering == Registering::Everything && !registration.enforcing {
+    let mut end = if everything { configurations.end_of(&registration.service.namespace) } else { pending().boxed() };
+    if everything && !registration.enforcing {
         tracing::warn!("enforcement is off: no object is sent here, and every object is left alone");
     }
-    let mut registrar = Registrar::new(registration, signals, configurations, cluster.declarable.subscribe());
+    if everything && registration.owner.is_none() {
+        tracing::info!("no --owner-cluster-role: the webhook configurations stay until somebody deletes them");
+    }
+    let declarations = cluster.declarable.subscribe();
+    let Some(fresh) = fresh_token() else {
+        tracing::error!("the operating system gives no random numbers: nothing is registered");
+        return;
+    };
+    let mut registrar = Registrar::new(registration, signals, configurations, declarations, fresh);
     let mut next = Instant::now();
     loop {
         tokio::select! {
@@ -107,8 +127,19 @@ pub(super) async fn follow(cluster: &Cluster, registration: Registration, signal
                 registrar.heard(change);
                 next = registrar.soon(next);
             }
+            Some(event) = end.next() => {
+                registrar.heard(Ok(event));
+                next = registrar.soon(next);
+            }
         }
     }
+}
+
+/// A token that nobody can guess, `None` if the operating system gives no random numbers.
+fn fresh_token() -> Option<InspectionToken> {
+    let mut random = [0; 16];
+    default_provider().secure_random.fill(&mut random).ok()?;
+    Some(InspectionToken::from_random(random))
 }
 
 /// Never, once nobody can change it any more.

@@ -3,7 +3,7 @@
 use crate::cli::Ratcheting;
 use crate::cli::kinds::BuiltinUnions;
 use crate::cluster;
-use crate::cluster::{Registering, Registration, ServiceReference};
+use crate::cluster::{EntryOptions, LabelSelector, MatchConditions, Registering, Registration, ServiceReference};
 use crate::server::{CertificateSource, ClientPolicy, Config, Limits};
 use crate::telemetry::{self, Spans};
 use clap::{ArgAction, ArgGroup, Args, ValueEnum};
@@ -119,6 +119,41 @@ pub(in crate::cli) struct ServeArgs {
     )]
     pub(super) exclude_namespace: Vec<String>,
 
+    /// Own the two webhook configurations by this `ClusterRole`, so that the garbage collector removes them when it goes
+    #[arg(
+        long, value_name = "NAME", requires = "service", conflicts_with_all = ["from", "tls_self_signed"],
+        value_parser = cluster_role
+    )]
+    owner_cluster_role: Option<String>,
+
+    /// Policy of the entries for custom resources: fail a write for which the webhook can't be called, or let it through
+    #[arg(long, value_enum, default_value_t = Policy::Fail, requires = "service")]
+    failure_policy: Policy,
+
+    /// Policy of the entries for built-in types, likewise
+    #[arg(long, value_enum, default_value_t = Policy::Ignore, requires = "service")]
+    builtin_failure_policy: Policy,
+
+    /// Seconds that the API server waits for an answer about an object, from 1 to 30
+    #[arg(
+        long, value_name = "SECONDS", default_value_t = EntryOptions::default().timeout_seconds, requires = "service",
+        value_parser = clap::value_parser!(u8).range(1..=30)
+    )]
+    timeout_seconds: u8,
+
+    /// Send only requests that meet all of these CEL conditions, as JSON: [{"name": "...", "expression": "..."}]
+    #[arg(long, value_name = "JSON", requires = "service")]
+    match_conditions: Option<MatchConditions>,
+
+    /// Send only objects that this label selector matches, as JSON: {"matchLabels": {...}, "matchExpressions": [...]}
+    #[arg(long, value_name = "JSON", requires = "service")]
+    object_selector: Option<LabelSelector>,
+
+    /// Send only objects of namespaces that this label selector matches, as JSON; the exclusions of kube-system, of the
+    /// Service's own namespace and of --exclude-namespace hold besides
+    #[arg(long, value_name = "JSON", requires = "service")]
+    namespace_selector: Option<LabelSelector>,
+
     /// Whether rules are registered: `off` leaves the webhook running, and every object alone
     #[arg(long, value_enum, default_value_t)]
     pub(super) enforcement: Enforcement,
@@ -143,6 +178,25 @@ pub(super) enum Enforcement {
     On,
     /// Nothing is
     Off,
+}
+
+/// Fate of a write for which the webhook can't be called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "PascalCase")]
+pub(super) enum Policy {
+    /// The write fails
+    Fail,
+    /// The write goes on without the webhook
+    Ignore,
+}
+
+impl From<Policy> for cluster::FailurePolicy {
+    fn from(policy: Policy) -> Self {
+        match policy {
+            Policy::Fail => Self::Fail,
+            Policy::Ignore => Self::Ignore,
+        }
+    }
 }
 
 /// How log lines are written.
@@ -218,6 +272,15 @@ impl ServeArgs {
         Some(Registration {
             registering,
             service,
+            entries: EntryOptions {
+                custom: self.failure_policy.into(),
+                builtin: self.builtin_failure_policy.into(),
+                timeout_seconds: self.timeout_seconds,
+                match_conditions: self.match_conditions.clone().unwrap_or_default().0,
+                object_selector: self.object_selector.clone().unwrap_or_default(),
+                namespace_selector: self.namespace_selector.clone().unwrap_or_default(),
+            },
+            owner: self.owner_cluster_role.clone(),
             excluded_namespaces: self.exclude_namespace.clone(),
             enforcing: self.enforcement == Enforcement::On,
             delay: self.registration_delay,
@@ -295,6 +358,16 @@ fn object_name(text: &str) -> Result<String, String> {
         Ok(text.to_owned())
     } else {
         Err(format!("`{text}` is no name of an object; it has lower-case letters, digits, `-` and `.`"))
+    }
+}
+
+/// A name that a `ClusterRole` can have, and that is one segment of a path.
+fn cluster_role(text: &str) -> Result<String, String> {
+    let sound = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '.' | ':' | '_');
+    if !text.is_empty() && text.len() <= 253 && text != "." && text != ".." && text.chars().all(sound) {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("`{text}` is not the name of a ClusterRole"))
     }
 }
 

@@ -85,6 +85,19 @@ impl Rule {
     }
 }
 
+impl Rule {
+    /// The rule for definitions of custom resources.
+    pub(super) fn of_definitions() -> Self {
+        Self {
+            api_groups: ["apiextensions.k8s.io".into()],
+            api_versions: vec!["v1".into()],
+            operations: ["CREATE", "UPDATE"],
+            resources: vec!["customresourcedefinitions".into()],
+            scope: "Cluster",
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use kube_unions::catalog::Builder;
 use kube_unions::cluster::{
-    BuiltinUnions, Cluster as Watched, Held, Link, Registering, Registration, Signals, Trust, connect,
+    BuiltinUnions, Cluster as Watched, EntryOptions, Held, Link, Registering, Registration, Signals, Trust, connect,
 };
 use kube_unions::declaration::Definition;
 use kube_unions::telemetry::Metrics;
@@ -74,12 +74,13 @@ impl Registrar {
                 looks.fetch_add(1, Ordering::SeqCst);
                 ready.load(Ordering::SeqCst)
             }),
-            registered: self.metrics.registered().clone(),
-            writes: self.metrics.registration_writes().clone(),
+            metrics: self.metrics.registration().clone(),
         };
         let registration = Registration {
             registering,
             service: "kube-unions/kube-unions".parse().unwrap(),
+            entries: EntryOptions::default(),
+            owner: None,
             excluded_namespaces: Vec::new(),
             enforcing: true,
             delay: Duration::ZERO,
@@ -184,7 +185,7 @@ fn the_configurations_hold_whom_the_replicas_trust_and_say_so() {
     it.set_ready(true);
     it.wait_for(2, one);
     assert_eq!(it.bundles(), [one, one], "what was agreed, to the letter");
-    assert_eq!(it.metrics.registered().get(), 1);
+    assert_eq!(it.metrics.registration().registered.get(), 1);
 
     // A rotation, step by step, and what is not agreed goes.
     let both = format!("{one}{two}");

@@ -1,0 +1,335 @@
+//! What an administrator may say about the entries for objects: policy, timeout, conditions and selectors.
+//!
+//! Everything is checked here as far as it can be without an API server, so that a mistake fails the start and not, minutes
+//! later, the registration. What is stored is written back in the form that the API server gives it, or each look would see
+//! a difference.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::str::FromStr;
+
+/// The API server takes no more conditions in one entry.
+const MOST_CONDITIONS: usize = 64;
+
+/// Longest name or value, as for any label.
+const LONGEST_NAME: usize = 63;
+const LONGEST_PREFIX: usize = 253;
+
+/// Settings of the entries for objects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EntryOptions {
+    /// Policy for custom resources, once the API server can verify the webhook's certificate.
+    pub custom: FailurePolicy,
+    /// Policy for built-in types, likewise.
+    pub builtin: FailurePolicy,
+    /// Seconds that the API server waits for an answer, from 1 to 30.
+    pub timeout_seconds: u8,
+    /// Conditions, all of which a request must meet to be sent.
+    pub match_conditions: Vec<MatchCondition>,
+    /// Selects objects by their labels.
+    pub object_selector: LabelSelector,
+    /// Selects namespaces by their labels, beside the exclusions that always hold.
+    pub namespace_selector: LabelSelector,
+}
+
+/// Fate of a write for which the webhook can't be called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FailurePolicy {
+    /// The write fails.
+    Fail,
+    /// The write goes on without the webhook.
+    Ignore,
+}
+
+/// One condition: a CEL expression with a name.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct MatchCondition {
+    name: String,
+    expression: String,
+}
+
+/// A label selector, as Kubernetes writes it. Parses from JSON.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct LabelSelector {
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    match_labels: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    match_expressions: Vec<Requirement>,
+}
+
+/// One requirement of a [`LabelSelector`].
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Requirement {
+    key: String,
+    operator: Operator,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    values: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+enum Operator {
+    In,
+    NotIn,
+    Exists,
+    DoesNotExist,
+}
+
+/// Conditions, parsed from a JSON list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MatchConditions(pub Vec<MatchCondition>);
+
+/// An option that the API server would refuse.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OptionError {
+    /// The text is not JSON of the right shape.
+    #[error("{0}; write JSON, for example {1}")]
+    Json(String, &'static str),
+    /// A key of a label.
+    #[error(
+        "`{0}` is not a label key; use letters, digits, `-`, `_` and `.`, with an optional DNS prefix before one `/`"
+    )]
+    Key(String),
+    /// A value of a label.
+    #[error("`{0}` is not a label value; use at most 63 letters, digits, `-`, `_` and `.`")]
+    Value(String),
+    /// `In` and `NotIn` without values.
+    #[error("`{0}`: `In` and `NotIn` need at least one value")]
+    NoValues(String),
+    /// `Exists` and `DoesNotExist` with values.
+    #[error("`{0}`: `Exists` and `DoesNotExist` take no values")]
+    Values(String),
+    /// A name of a condition.
+    #[error("`{0}` is not a name for a condition; use letters, digits, `-`, `_` and `.`")]
+    ConditionName(String),
+    /// Two conditions with one name.
+    #[error("two conditions are called `{0}`; give each its own name")]
+    DuplicateCondition(String),
+    /// A condition without an expression.
+    #[error("the condition `{0}` has no expression")]
+    NoExpression(String),
+    /// More conditions than the API server takes.
+    #[error("{0} conditions are too many; the API server takes {MOST_CONDITIONS}")]
+    TooManyConditions(usize),
+}
+
+impl Default for EntryOptions {
+    fn default() -> Self {
+        Self {
+            custom: FailurePolicy::Fail,
+            builtin: FailurePolicy::Ignore,
+            timeout_seconds: 5,
+            match_conditions: Vec::new(),
+            object_selector: LabelSelector::default(),
+            namespace_selector: LabelSelector::default(),
+        }
+    }
+}
+
+impl FailurePolicy {
+    /// Returns the name that the API server knows.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Fail => "Fail",
+            Self::Ignore => "Ignore",
+        }
+    }
+}
+
+impl LabelSelector {
+    /// Returns a selector that demands what this one does and, first, that the labels `keys` have none of their values.
+    pub(super) fn excluding(&self, keys: impl IntoIterator<Item = (&'static str, Vec<String>)>) -> Self {
+        let exclusion =
+            |(key, values): (&str, Vec<String>)| Requirement { key: key.to_owned(), operator: Operator::NotIn, values };
+        let mut match_expressions: Vec<_> = keys.into_iter().map(exclusion).collect();
+        match_expressions.extend(self.match_expressions.iter().cloned());
+        Self { match_labels: self.match_labels.clone(), match_expressions }
+    }
+
+    fn check(self) -> Result<Self, OptionError> {
+        for (key, value) in &self.match_labels {
+            check_key(key)?;
+            check_value(value)?;
+        }
+        for Requirement { key, operator, values } in &self.match_expressions {
+            check_key(key)?;
+            values.iter().try_for_each(|value| check_value(value))?;
+            match operator {
+                Operator::In | Operator::NotIn if values.is_empty() => return Err(OptionError::NoValues(key.clone())),
+                Operator::Exists | Operator::DoesNotExist if !values.is_empty() => {
+                    return Err(OptionError::Values(key.clone()));
+                }
+                Operator::In | Operator::NotIn | Operator::Exists | Operator::DoesNotExist => {}
+            }
+        }
+        Ok(self)
+    }
+}
+
+impl FromStr for LabelSelector {
+    type Err = OptionError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const EXAMPLE: &str = r#"{"matchLabels":{"team":"shop"}}"#;
+        let selector: Self = parse(text, '{').map_err(|reason| OptionError::Json(reason, EXAMPLE))?;
+        selector.check()
+    }
+}
+
+impl FromStr for MatchConditions {
+    type Err = OptionError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const EXAMPLE: &str = r#"[{"name":"not-argo","expression":"request.userInfo.username != 'argo'"}]"#;
+        let conditions: Vec<MatchCondition> = parse(text, '[').map_err(|reason| OptionError::Json(reason, EXAMPLE))?;
+        if conditions.len() > MOST_CONDITIONS {
+            return Err(OptionError::TooManyConditions(conditions.len()));
+        }
+        let mut names = BTreeSet::new();
+        for MatchCondition { name, expression } in &conditions {
+            check_key(name).map_err(|_| OptionError::ConditionName(name.clone()))?;
+            if !names.insert(name) {
+                return Err(OptionError::DuplicateCondition(name.clone()));
+            }
+            if expression.trim().is_empty() {
+                return Err(OptionError::NoExpression(name.clone()));
+            }
+        }
+        Ok(Self(conditions))
+    }
+}
+
+/// Parses JSON that begins as it must.
+fn parse<T: for<'de> Deserialize<'de>>(text: &str, begins: char) -> Result<T, String> {
+    if !text.trim_start().starts_with(begins) {
+        return Err(format!("expected `{begins}` at the beginning"));
+    }
+    let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    // Serde would take a list for a struct, field by field.
+    let lists = [Some(&value), value.get("matchExpressions")];
+    if lists.into_iter().flatten().filter_map(Value::as_array).flatten().any(|item| !item.is_object()) {
+        return Err("expected a list of objects".to_owned());
+    }
+    serde_json::from_value(value).map_err(|error| error.to_string())
+}
+
+fn check_key(key: &str) -> Result<(), OptionError> {
+    let fail = || OptionError::Key(key.to_owned());
+    let name = match key.split_once('/') {
+        None => key,
+        Some((prefix, name)) => {
+            let inner = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'-';
+            let is_label =
+                |it: &str| !it.is_empty() && it.bytes().all(inner) && !it.starts_with('-') && !it.ends_with('-');
+            if prefix.len() > LONGEST_PREFIX || !prefix.split('.').all(is_label) {
+                return Err(fail());
+            }
+            name
+        }
+    };
+    if name.is_empty() || !is_name(name) { Err(fail()) } else { Ok(()) }
+}
+
+fn check_value(value: &str) -> Result<(), OptionError> {
+    if value.is_empty() || is_name(value) { Ok(()) } else { Err(OptionError::Value(value.to_owned())) }
+}
+
+/// Letters, digits, `-`, `_` and `.`, with a letter or digit at both ends.
+fn is_name(text: &str) -> bool {
+    let outer = |it: Option<char>| it.is_some_and(|it| it.is_ascii_alphanumeric());
+    text.len() <= LONGEST_NAME
+        && text.chars().all(|it| it.is_ascii_alphanumeric() || matches!(it, '-' | '_' | '.'))
+        && outer(text.chars().next())
+        && outer(text.chars().next_back())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_selector_is_written_as_the_api_server_gives_it_back() {
+        for (text, want) in [
+            ("{}", json!({})),
+            (r#" {"matchLabels": {}, "matchExpressions": []}"#, json!({})),
+            (r#"{"matchLabels": {"a.b/c": "d"}}"#, json!({"matchLabels": {"a.b/c": "d"}})),
+            (
+                r#"{"matchExpressions": [{"key": "a", "operator": "Exists", "values": []}, {"key": "b", "operator": "In", "values": ["y", "x"]}]}"#,
+                json!({"matchExpressions": [{"key": "a", "operator": "Exists"}, {"key": "b", "operator": "In", "values": ["y", "x"]}]}),
+            ),
+        ] {
+            let selector: LabelSelector = text.parse().unwrap();
+            assert_eq!(serde_json::to_value(&selector).unwrap(), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_selector_that_the_api_server_would_refuse_is_refused_first() {
+        for (text, reason) in [
+            ("", "expected `{`"),
+            ("[]", "expected `{`"),
+            ("null", "expected `{`"),
+            ("{", "EOF"),
+            (r#"{"matchLabel": {}}"#, "unknown field `matchLabel`"),
+            (r#"{"matchLabels": {"a": 1}}"#, "invalid type"),
+            (r#"{"matchLabels": {"a b": "c"}}"#, "`a b` is not a label key"),
+            (r#"{"matchLabels": {"A.b/c": "c"}}"#, "`A.b/c` is not a label key"),
+            (r#"{"matchLabels": {"a/b/c": "c"}}"#, "`a/b/c` is not a label key"),
+            (r#"{"matchLabels": {"": "c"}}"#, "`` is not a label key"),
+            (r#"{"matchLabels": {"a": "-c"}}"#, "`-c` is not a label value"),
+            (r#"{"matchExpressions": [{"key": "a", "operator": "Is"}]}"#, "unknown variant `Is`"),
+            (r#"{"matchExpressions": [{"key": "a", "operator": "In"}]}"#, "need at least one value"),
+            (r#"{"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["b"]}]}"#, "take no values"),
+            (r#"{"matchExpressions": [{"operator": "Exists"}]}"#, "missing field `key`"),
+            (r#"{"matchExpressions": [["a", "Exists"]]}"#, "expected a list of objects"),
+        ] {
+            let error = text.parse::<LabelSelector>().unwrap_err().to_string();
+            assert!(error.contains(reason), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn conditions_have_names_of_their_own_and_expressions() {
+        let conditions: MatchConditions = r#"[{"name": "a.example/b", "expression": "true"}]"#.parse().unwrap();
+        assert_eq!(
+            serde_json::to_value(&conditions.0).unwrap(),
+            json!([{"name": "a.example/b", "expression": "true"}])
+        );
+        assert_eq!("[]".parse::<MatchConditions>().unwrap().0, []);
+        let many: Vec<_> = (0..65).map(|number| json!({"name": format!("n{number}"), "expression": "true"})).collect();
+        for (text, reason) in [
+            ("{}", "expected `[`"),
+            (r#"[["a", "true"]]"#, "expected a list of objects"),
+            (r#"[{"name": "a"}]"#, "missing field `expression`"),
+            (r#"[{"name": "a", "expression": "true", "more": 1}]"#, "unknown field `more`"),
+            (r#"[{"name": "a b", "expression": "true"}]"#, "`a b` is not a name for a condition"),
+            (r#"[{"name": "a", "expression": " "}]"#, "the condition `a` has no expression"),
+            (
+                r#"[{"name": "a", "expression": "true"}, {"name": "a", "expression": "true"}]"#,
+                "two conditions are called `a`",
+            ),
+            (&json!(many).to_string(), "65 conditions are too many"),
+        ] {
+            let error = text.parse::<MatchConditions>().unwrap_err().to_string();
+            assert!(error.contains(reason), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn exclusions_come_before_what_was_asked_for() {
+        let asked: LabelSelector =
+            r#"{"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "c", "operator": "Exists"}]}"#.parse().unwrap();
+        let all = asked.excluding([("d", vec!["e".to_owned()])]);
+        assert_eq!(
+            serde_json::to_value(&all).unwrap(),
+            json!({"matchLabels": {"a": "b"}, "matchExpressions": [
+                {"key": "d", "operator": "NotIn", "values": ["e"]}, {"key": "c", "operator": "Exists"},
+            ]})
+        );
+    }
+}
