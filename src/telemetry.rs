@@ -109,6 +109,8 @@ pub struct RegistrationMetrics {
     pub corrections: Counter,
     /// 1 while another installation keeps the webhook configurations.
     pub other_installation: Gauge,
+    /// 1 where this replica is to keep the webhook configurations.
+    pub registering: Gauge,
 }
 
 impl RegistrationMetrics {
@@ -132,6 +134,11 @@ impl RegistrationMetrics {
             "other_installation",
             "1 while another installation keeps the webhook configurations, so that nothing is registered here",
             it.other_installation.clone(),
+        );
+        registry.register(
+            "registering",
+            "1 where this replica is to keep the webhook configurations",
+            it.registering.clone(),
         );
         it
     }

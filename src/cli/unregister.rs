@@ -23,20 +23,23 @@ pub(super) struct UnregisterArgs {
     /// The `ClusterRoleBinding` that gives the webhook the right to register itself
     #[arg(long, value_name = "NAME", default_value = "kube-unions-registration", value_parser = name)]
     registration_binding: String,
+    /// Leave webhook configurations alone that another installation keeps than the one with this Service
+    #[arg(long, value_name = "NAMESPACE/NAME")]
+    installation: Option<cluster::ServiceReference>,
     /// How long to try, should the API server not answer
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = serve::duration)]
     timeout: Duration,
 }
 
 pub(super) fn run(arguments: &UnregisterArgs) -> anyhow::Result<Verdict> {
-    let UnregisterArgs { cluster, registration_binding, timeout } = arguments;
+    let UnregisterArgs { cluster, registration_binding, installation, timeout } = arguments;
     cluster.run(async |client| {
         let mut anything = false;
         let deleted = |object: &cluster::Registered| {
             anything = true;
             output::note(format_args!("deleted {object}"));
         };
-        cluster::unregister(&client, registration_binding, *timeout, deleted).await?;
+        cluster::unregister(&client, registration_binding, installation.as_ref(), *timeout, deleted).await?;
         output::note(if anything { "nothing is registered any more" } else { "nothing was registered" });
         Ok(Verdict::Accepted)
     })

@@ -25,6 +25,7 @@ mod registrar;
 mod rules;
 mod trouble;
 
+pub(super) use desired::other_installation;
 pub use options::{EntryOptions, FailurePolicy, LabelSelector, MatchCondition, MatchConditions, OptionError};
 
 use super::Cluster;
@@ -112,6 +113,7 @@ pub(super) async fn follow(cluster: &Cluster, registration: Registration, signal
         tracing::error!("the operating system gives no random numbers: nothing is registered");
         return;
     };
+    signals.metrics.registering.set(1);
     let mut registrar = Registrar::new(registration, signals, configurations, declarations, fresh);
     let mut next = Instant::now();
     loop {

@@ -3,7 +3,9 @@
 //! A webhook that runs keeps its two configurations true, so deleting them is not enough: its right to write them goes
 //! first. What it was writing at that moment may still come through, so they are deleted until they stay away.
 
+use super::ServiceReference;
 use super::call::{self, Refused};
+use super::registration::other_installation;
 use hyper::Method;
 use kube::Client;
 use std::fmt;
@@ -12,6 +14,9 @@ use tokio::time::Instant;
 
 /// What both configurations are called.
 const NAME: &str = "kube-unions";
+
+/// The API group of both.
+const ADMISSION: &str = "admissionregistration.k8s.io";
 
 /// From one look to the next.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -36,7 +41,10 @@ pub struct Registered {
 #[non_exhaustive]
 pub enum UnregisterError {
     /// Rights are missing.
-    #[error("may not delete {object}: {reason}; grant `delete` of `{resource}` by this name", resource = object.resource)]
+    #[error(
+        "may not delete {object}: {reason}; grant `delete` of `{resource}` by this name",
+        resource = object.resource
+    )]
     Forbidden {
         /// Which object.
         object: Registered,
@@ -68,17 +76,24 @@ impl Registered {
     /// What has to go, in this order.
     fn all(binding: &str) -> [Self; 3] {
         let new = |kind, resource, group, name: &str| Self { kind, resource, group, name: name.to_owned() };
-        let admission = "admissionregistration.k8s.io";
         [
             new("ClusterRoleBinding", "clusterrolebindings", "rbac.authorization.k8s.io", binding),
-            new("MutatingWebhookConfiguration", "mutatingwebhookconfigurations", admission, NAME),
-            new("ValidatingWebhookConfiguration", "validatingwebhookconfigurations", admission, NAME),
+            new("MutatingWebhookConfiguration", "mutatingwebhookconfigurations", ADMISSION, NAME),
+            new("ValidatingWebhookConfiguration", "validatingwebhookconfigurations", ADMISSION, NAME),
         ]
     }
 
-    /// Whether it was there.
-    async fn delete(&self, client: &Client) -> Result<bool, Refused> {
+    /// Deletes it, unless it is another installation's than `installation`. Returns whether it was there and was deleted.
+    async fn delete(&self, client: &Client, installation: Option<&ServiceReference>) -> Result<bool, Refused> {
         let path = format!("/apis/{}/v1/{}/{}", self.group, self.resource, self.name);
+        if let Some(installation) = installation.filter(|_| self.group == ADMISSION) {
+            match call::send(client, Method::GET, &path).await {
+                Ok(stored) if other_installation(&stored, installation).is_some() => return Ok(false),
+                Ok(_) => {}
+                Err(refused) if refused.is_not_found() => return Ok(false),
+                Err(refused) => return Err(refused),
+            }
+        }
         match call::send(client, Method::DELETE, &path).await {
             Ok(_) => Ok(true),
             Err(refused) if refused.is_not_found() => Ok(false),
@@ -94,12 +109,14 @@ impl fmt::Display for Registered {
 }
 
 /// Deletes the `ClusterRoleBinding` named `binding`, then both webhook configurations, until they stay away. What is not
-/// there is done already. `deleted` hears of each object once.
+/// there is done already. `deleted` hears of each object once. With an `installation`, given by its Service, configurations
+/// that another one keeps are left alone.
 ///
 /// While the API server does not answer it is asked again, until `within` has passed.
 pub async fn unregister(
     client: &Client,
     binding: &str,
+    installation: Option<&ServiceReference>,
     within: Duration,
     mut deleted: impl FnMut(&Registered),
 ) -> Result<(), UnregisterError> {
@@ -110,7 +127,7 @@ pub async fn unregister(
         let mut trouble = None;
         let mut found = None;
         for (object, told) in Registered::all(binding).into_iter().zip(&mut told) {
-            match object.delete(client).await {
+            match object.delete(client, installation).await {
                 Ok(false) => {}
                 Ok(true) => {
                     if !std::mem::replace(told, true) {

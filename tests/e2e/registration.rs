@@ -3,6 +3,7 @@
 //! Its Service is of type `ExternalName` and leads to loopback, so that the API server finds it as it finds any Service. The
 //! names of the configurations are fixed: every test has a cluster of its own.
 
+mod attacks;
 mod drift;
 mod rights;
 mod trust;
@@ -20,9 +21,6 @@ use crate::control_plane::ControlPlane;
 use crate::http::Answer;
 use crate::kind::Kind;
 use crate::wait::{eventually, for_some};
-
-/// What registration may take after a change.
-const PROMISED: Duration = Duration::from_secs(10);
 
 /// For what the API server does in the background; far more than it takes.
 const SETTLED: Duration = Duration::from_secs(30);
@@ -50,7 +48,15 @@ rules:
 - apiGroups: [admissionregistration.k8s.io]
   resources: [mutatingwebhookconfigurations, validatingwebhookconfigurations]
   resourceNames: [kube-unions]
-  verbs: [get, list, watch, create, patch]
+  verbs: [get, list, watch, create, patch, update]
+- apiGroups: [rbac.authorization.k8s.io]
+  resources: [clusterroles]
+  resourceNames: [kube-unions-owner]
+  verbs: [get]
+- apiGroups: ['']
+  resources: [namespaces]
+  resourceNames: [kube-unions]
+  verbs: [list, watch]
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
@@ -76,7 +82,8 @@ fn configuration(cluster: &Cluster, plural: &str) -> Option<Value> {
     (answer.status != 404).then(|| plain(cluster, answer))
 }
 
-/// A configuration without what the API server adds to any object; the bundle of each entry is checked, and `CA` here.
+/// A configuration without what the API server adds to any object; the bundle of each entry is checked, and `CA` here, and so is
+/// the token of inspections.
 fn plain(cluster: &Cluster, answer: Answer) -> Value {
     assert!(answer.is_success(), "{answer:?}");
     let mut object = answer.body;
@@ -86,8 +93,18 @@ fn plain(cluster: &Cluster, answer: Answer) -> Value {
         let bundle = webhook["clientConfig"]["caBundle"].take();
         let is_ours = certificates(&decoded(&bundle)) == certificates(cluster.webhook.ca());
         webhook["clientConfig"]["caBundle"] = if is_ours { json!("CA") } else { bundle };
+        if let Some(token) = token_of(webhook) {
+            assert!(token.len() == 32 && token.bytes().all(|it| it.is_ascii_hexdigit()), "128 bits");
+            webhook["clientConfig"]["service"]["path"] = json!("/validate/inspect/token");
+        }
     }
     object
+}
+
+/// The token in the path of an entry of inspections.
+fn token_of(webhook: &Value) -> Option<String> {
+    let path = webhook["clientConfig"]["service"]["path"].as_str()?;
+    path.strip_prefix("/validate/inspect/").map(str::to_owned)
 }
 
 /// Changes a configuration by a JSON Patch, and gives it as it was then.
@@ -102,9 +119,9 @@ fn patch_json(control_plane: &ControlPlane, plural: &str, operations: &Value) ->
     answer.expect("the API server answers")
 }
 
-/// Deletes both configurations.
-fn delete(cluster: &Cluster) {
-    for plural in KINDS {
+/// Deletes configurations.
+fn delete(cluster: &Cluster, plurals: &[&str]) {
+    for plural in plurals {
         let answer = cluster.control_plane.client().delete(&path(plural)).expect("the API server answers");
         assert!(answer.is_success(), "{answer:?}");
     }
@@ -169,7 +186,20 @@ fn entry(cluster: &Cluster, name: &str, rules: &[Value], failure_policy: &str) -
 
 fn declarations_entry(cluster: &Cluster) -> Value {
     let rules = [rule("kube-unions.dev", "v1alpha1", &["uniondeclarations"], "Cluster")];
-    entry(cluster, "declarations.kube-unions.dev", &rules, "Ignore")
+    inspection(entry(cluster, "declarations.kube-unions.dev", &rules, "Ignore"))
+}
+
+fn definitions_entry(cluster: &Cluster) -> Value {
+    let rules = [rule("apiextensions.k8s.io", "v1", &["customresourcedefinitions"], "Cluster")];
+    let mut entry = inspection(entry(cluster, "definitions.kube-unions.dev", &rules, "Ignore"));
+    let expression = "has(object.metadata.annotations) && \"kube-unions.dev/unions\" in object.metadata.annotations";
+    entry["matchConditions"] = json!([{"name": "declares-unions", "expression": expression}]);
+    entry
+}
+
+fn inspection(mut entry: Value) -> Value {
+    entry["clientConfig"]["service"]["path"] = json!("/validate/inspect/token");
+    entry
 }
 
 /// A whole configuration.
@@ -181,6 +211,7 @@ fn whole(plural: &str, webhooks: &[Value]) -> Value {
         "metadata": {
             "name": "kube-unions",
             "labels": {"app.kubernetes.io/name": "kube-unions", "app.kubernetes.io/managed-by": "kube-unions"},
+            "annotations": {"kube-unions.dev/installation": "kube-unions/kube-unions"},
         },
     });
     if !webhooks.is_empty() {
@@ -201,6 +232,7 @@ fn both(cluster: &Cluster, custom: &[Value], builtin: &[Value]) -> [Option<Value
         }
         if phase == "validate" {
             webhooks.push(declarations_entry(cluster));
+            webhooks.push(definitions_entry(cluster));
         }
         Some(whole(plural, &webhooks))
     })
@@ -280,7 +312,6 @@ fn the_webhook_registers_exactly_what_has_unions_and_is_asked() {
     let rollout_rule = rule(rollouts.group(), "v1", &["rollouts"], "Namespaced");
     let took = wait_for(&cluster, &both(&cluster, std::slice::from_ref(&rollout_rule), &[]));
     say(&format!("registered {took:?} after the kind was served"));
-    assert!(took < PROMISED);
     assert!(eventually(SETTLED, || post_bad(&rollouts, "default") == 422), "{}", cluster.webhook.log());
     rollouts
         .apply("shop", &json!({"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}}))
@@ -341,7 +372,7 @@ fn the_webhook_registers_exactly_what_has_unions_and_is_asked() {
     let nothing = [Some(whole(KINDS[0], &[])), nothing[1].clone()];
     wait_for(&cluster, &nothing);
     kubectl.run(&["delete", "crd", "uniondeclarations.kube-unions.dev"]).accepted();
-    wait_for(&cluster, &KINDS.map(|plural| Some(whole(plural, &[]))));
+    wait_for(&cluster, &[Some(whole(KINDS[0], &[])), Some(whole(KINDS[1], &[definitions_entry(&cluster)]))]);
     assert!(eventually(SETTLED, || cluster.webhook.metric("kube_unions_registered") == 1), "{}", cluster.webhook.log());
     assert_eq!(cluster.webhook.metric("kube_unions_registration_writes_total{outcome=\"failed\"}"), 0);
 }
@@ -372,6 +403,21 @@ fn a_second_replica_writes_nothing(cluster: &Cluster) {
     }
     assert_eq!(replica.metric("kube_unions_registration_writes_total{outcome=\"applied\"}"), 0);
     assert_eq!(applied(cluster), written);
+}
+
+/// Writes `caBundle` into every entry, as cert-manager does.
+fn inject(cluster: &Cluster) {
+    use ::base64::Engine as _;
+    let bundle = ::base64::prelude::BASE64_STANDARD.encode(cluster.webhook.ca());
+    for plural in KINDS {
+        let count = get(cluster, plural).body["webhooks"].as_array().map_or(0, Vec::len);
+        let operations: Vec<Value> = (0..count)
+            .map(|index| {
+                json!({"op": "add", "path": format!("/webhooks/{index}/clientConfig/caBundle"), "value": bundle})
+            })
+            .collect();
+        change(cluster, plural, &Value::from(operations));
+    }
 }
 
 /// The first answer that is there.

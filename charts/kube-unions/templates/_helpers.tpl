@@ -48,6 +48,11 @@ selectors depend on it. */}}
 {{- if has (toString .Values.enforcement) (list "on" "true") -}}on{{- else -}}off{{- end -}}
 {{- end -}}
 
+{{/* A value as JSON in an argument of a container, where the kubelet would replace `$(…)`. */}}
+{{- define "kube-unions.jsonArgument" -}}
+{{- toRawJson . | replace "$(" "$$(" -}}
+{{- end -}}
+
 {{/* The Secret with the certificate, whoever writes it. */}}
 {{- define "kube-unions.secretName" -}}
 {{- if eq .Values.certificates.mode "provided" -}}

@@ -40,7 +40,7 @@ pub(super) fn with_bundle(stored: &Value, pem: &str) -> Option<Value> {
 ///
 /// A configuration is ours if its annotation says so or if an entry of our names calls our Service: one hand can change
 /// either. Without the annotation, which earlier versions did not write, the entries alone decide.
-pub(super) fn other_installation(stored: &Value, service: &ServiceReference) -> Option<String> {
+pub(in crate::cluster) fn other_installation(stored: &Value, service: &ServiceReference) -> Option<String> {
     let own = format!("{}/{}", service.namespace, service.name);
     let named = stored.pointer("/metadata/annotations").and_then(|all| all.get(INSTALLATION)?.as_str());
     let called: BTreeSet<String> = ours(stored).filter_map(|(_, entry)| service_of(entry)).collect();

@@ -104,7 +104,7 @@ fn what_the_chart_installs_registers_itself_enforces_and_leaves_nothing_behind()
     let start = Instant::now();
     let pods = Pods::start(&release);
     assert_eq!(pods.ports().len(), 2);
-    release.wait_for_entries(&["declarations.kube-unions.dev"], &pods);
+    release.wait_for_entries(&["declarations.kube-unions.dev", "definitions.kube-unions.dev"], &pods);
     say(&format!("installed: registered {:?} after the replicas were started", start.elapsed()));
     let made = pods.logs().iter().filter(|log| log.contains("a new CA was made")).count();
     assert_eq!(made, 1, "of two one was first");
@@ -114,7 +114,12 @@ fn what_the_chart_installs_registers_itself_enforces_and_leaves_nothing_behind()
     let rollouts = Kind::new(&cluster, "rollout");
     rollouts.apply_definition();
     let start = Instant::now();
-    let of_customs = ["declarations.kube-unions.dev", "mutate.kube-unions.dev", "validate.kube-unions.dev"];
+    let of_customs = [
+        "declarations.kube-unions.dev",
+        "definitions.kube-unions.dev",
+        "mutate.kube-unions.dev",
+        "validate.kube-unions.dev",
+    ];
     release.wait_for_entries(&of_customs, &pods);
     let registered = start.elapsed();
     assert!(eventually(SETTLED, || post_invalid(&rollouts) == 422), "{}", pods.logs().join("\n\n"));
@@ -174,6 +179,7 @@ fn presets(release: &Release, pods: &Pods<'_>) {
     release.set("presets.strategies=true");
     let all = [
         "declarations.kube-unions.dev",
+        "definitions.kube-unions.dev",
         "mutate.builtin.kube-unions.dev",
         "mutate.kube-unions.dev",
         "validate.builtin.kube-unions.dev",
@@ -181,9 +187,8 @@ fn presets(release: &Release, pods: &Pods<'_>) {
     ];
     let took = release.wait_for_entries(&all, pods);
     for entry in release.entries() {
-        let may_fail =
-            entry["name"].as_str().unwrap().contains("builtin") || entry["name"] == "declarations.kube-unions.dev";
-        assert_eq!(entry["failurePolicy"], if may_fail { "Ignore" } else { "Fail" }, "{}", entry["name"]);
+        let fails = ["mutate.kube-unions.dev", "validate.kube-unions.dev"].map(Value::from).contains(&entry["name"]);
+        assert_eq!(entry["failurePolicy"], if fails { "Fail" } else { "Ignore" }, "{}", entry["name"]);
     }
     let start = Instant::now();
     assert!(eventually(SETTLED, || kubectl.run(&patch).succeeded()), "{}", pods.logs().join("\n\n"));
@@ -243,7 +248,8 @@ fn switched_off_objects_may_go_invalid_and_switched_on_again_they_are_repaired_a
 
             switch(way, "off", "2");
             pods.roll_out();
-            let took = release.wait_for_entries(&["declarations.kube-unions.dev"], &pods);
+            let took =
+                release.wait_for_entries(&["declarations.kube-unions.dev", "definitions.kube-unions.dev"], &pods);
             say(&format!(
                 "off by {way}: no object is sent any more {took:?} after the last replica of before was gone"
             ));
@@ -301,7 +307,7 @@ fn without_its_rights_it_waits_and_says_which_it_needs_and_with_them_it_register
     let start = Instant::now();
     release.set("replicas=1");
     pods.found();
-    release.wait_for_entries(&["declarations.kube-unions.dev"], &pods);
+    release.wait_for_entries(&["declarations.kube-unions.dev", "definitions.kube-unions.dev"], &pods);
     say(&format!("registered {:?} after the rights were given", start.elapsed()));
     for reason in ["customresourcedefinitions", "secrets"] {
         let log = &pods.logs()[0];

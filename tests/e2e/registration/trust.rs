@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
-use super::{KINDS, PROMISED, certificates, decoded, patch_json, path, with_rights};
+use super::{KINDS, SETTLED, certificates, decoded, patch_json, path, with_rights};
 use crate::cluster::Cluster;
 use crate::control_plane::ControlPlane;
 use crate::kind::parse;
@@ -24,7 +24,7 @@ use crate::pki::Authority;
 use crate::wait::eventually;
 
 /// Less than the pause before what harms nobody is put right.
-const STAYS: Duration = Duration::from_secs(4);
+const STAYS: Duration = Duration::from_secs(2);
 
 /// Registration that hears what a test says.
 struct Registrar {
@@ -116,7 +116,7 @@ impl Registrar {
             Held::Nothing => entries == 0,
             Held::Bundle(pem) => entries > 0 && certificates(pem) == wanted,
         };
-        let so = eventually(PROMISED, || holds(&self.bundles()) && said());
+        let so = eventually(SETTLED, || holds(&self.bundles()) && said());
         assert!(so, "{:?}\n{:?}", self.bundles(), self.held.borrow());
     }
 
@@ -145,7 +145,7 @@ impl Registrar {
     /// Waits until no look is under way that began before.
     fn wait_for_a_look(&self) {
         let before = self.looks.load(Ordering::SeqCst);
-        assert!(eventually(PROMISED, || self.looks.load(Ordering::SeqCst) > before), "it looks again and again");
+        assert!(eventually(SETTLED, || self.looks.load(Ordering::SeqCst) > before), "it looks again and again");
     }
 
     fn say(&self, trust: Trust) {
@@ -155,8 +155,10 @@ impl Registrar {
     fn set_bundles(&self, pem: &str) {
         use ::base64::Engine as _;
         let bundle = ::base64::prelude::BASE64_STANDARD.encode(pem);
-        let operations = json!([{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": bundle}]);
         for plural in KINDS {
+            let count = self.stored(plural).unwrap()["webhooks"].as_array().unwrap().len();
+            let set = |index| json!({"op": "add", "path": format!("/webhooks/{index}/clientConfig/caBundle"), "value": bundle});
+            let operations = (0..count).map(set).collect();
             let answer = patch_json(&self.control_plane, plural, &operations);
             assert!(answer.is_success(), "{answer:?}");
         }
@@ -183,35 +185,35 @@ fn the_configurations_hold_whom_the_replicas_trust_and_say_so() {
     it.say(agreed(one));
     it.stays(Instant::now(), 0, "");
     it.set_ready(true);
-    it.wait_for(2, one);
-    assert_eq!(it.bundles(), [one, one], "what was agreed, to the letter");
+    it.wait_for(3, one);
+    assert_eq!(it.bundles(), [one, one, one], "what was agreed, to the letter");
     assert_eq!(it.metrics.registration().registered.get(), 1);
 
     // A rotation, step by step, and what is not agreed goes.
     let both = format!("{one}{two}");
     it.say(agreed(&both));
-    it.wait_for(2, &both);
+    it.wait_for(3, &both);
     it.set_bundles(three);
-    it.wait_for(2, &both);
+    it.wait_for(3, &both);
     // One more than was agreed harms nobody: another replica may have heard of it first.
     let more = format!("{both}{three}");
     let since = Instant::now();
     it.set_bundles(&more);
-    it.stays(since, 2, &more);
-    it.wait_for(2, &both);
+    it.stays(since, 3, &more);
+    it.wait_for(3, &both);
     // Unready since its certificate is not trusted yet: entries that there are must hold it all the same.
     it.set_ready(false);
     it.say(agreed(two));
-    it.wait_for(2, two);
+    it.wait_for(3, two);
     it.set_ready(true);
 
     // Given to this replica alone: what others may serve under stays.
     it.say(Trust::Local(three.into()));
-    it.wait_for(2, &format!("{two}{three}"));
+    it.wait_for(3, &format!("{two}{three}"));
     it.say(Trust::Local(one.into()));
-    it.wait_for(2, &format!("{one}{two}{three}"));
+    it.wait_for(3, &format!("{one}{two}{three}"));
     it.set_bundles("nonsense");
-    it.wait_for(2, one);
+    it.wait_for(3, one);
     drop(catalogs);
 
     bundles_alone(&mut it, one, two);
@@ -238,15 +240,15 @@ fn bundles_alone(it: &mut Registrar, one: &str, two: &str) {
     let catalogs = it.run(Registering::Bundles);
     it.wait_for(0, "");
     kubectl.run_with(&["create", "-f", "-"], &by_hand.to_string()).accepted();
-    assert!(eventually(PROMISED, || *it.held.borrow() == Held::Bundle("".into())), "{:?}", it.held.borrow());
+    assert!(eventually(SETTLED, || *it.held.borrow() == Held::Bundle("".into())), "{:?}", it.held.borrow());
     assert_eq!(it.bundles(), ["", ""], "what one replica was given is not for it to say");
 
     let mut wanted = it.stored(KINDS[0]).unwrap()["webhooks"].take();
     for pem in [one, two] {
         it.say(Trust::Agreed(pem.into()));
-        assert!(eventually(PROMISED, || it.bundles() == [pem, ""]), "{:?}", it.bundles());
+        assert!(eventually(SETTLED, || it.bundles() == [pem, ""]), "{:?}", it.bundles());
         assert!(eventually(
-            PROMISED,
+            SETTLED,
             || matches!(&*it.held.borrow(), Held::Bundle(held) if certificates(held) == certificates(pem))
         ));
     }

@@ -1,0 +1,369 @@
+//! What must not happen to the configurations: that they freeze, that an entry fails writes which nobody can answer, that
+//! they outlive the webhook, that two installations take turns.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::{
+    KINDS, SETTLED, applied, both, configurations, delete, entry, get, inject, patch_json, path, post_bad, rule,
+    token_of, versions, wait_for, with_rights,
+};
+use crate::cluster::Cluster;
+use crate::http::Answer;
+use crate::kind::Kind;
+use crate::wait::eventually;
+
+const MORE: [&str; 1] = ["--exclude-namespace=left-alone"];
+
+const OWNER: &str = "
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: kube-unions-owner}
+rules: []
+";
+
+/// Server-side apply, as a field manager.
+fn apply(cluster: &Cluster, plural: &str, manager: &str, webhooks: &[Value]) -> Answer {
+    let kind = if plural == KINDS[0] { "MutatingWebhookConfiguration" } else { "ValidatingWebhookConfiguration" };
+    let object = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
+        "metadata": {"name": "kube-unions"}, "webhooks": webhooks,
+    });
+    let path = format!("{}?fieldManager={manager}&force=true", path(plural));
+    let client = cluster.control_plane.client();
+    client.send("PATCH", &path, "application/apply-patch+yaml", object.to_string().as_bytes()).unwrap()
+}
+
+/// Every version of the configurations since these, in order.
+fn history(cluster: &Cluster, since: &[Value; 2]) -> Vec<Value> {
+    let mut all = Vec::new();
+    for (plural, since) in KINDS.into_iter().zip(since) {
+        let since = since.as_str().unwrap();
+        let query =
+            format!("watch=true&fieldSelector=metadata.name%3Dkube-unions&resourceVersion={since}&timeoutSeconds=3");
+        let path = format!("/apis/admissionregistration.k8s.io/v1/{plural}?{query}");
+        let answer = cluster.control_plane.client().get(&path).unwrap();
+        assert!(answer.is_success(), "{answer:?}");
+        // One event is JSON by itself, several are lines.
+        let events: Vec<Value> = match &answer.body {
+            Value::String(lines) => lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect(),
+            event => vec![event.clone()],
+        };
+        all.extend(events.into_iter().map(|event| event["object"].clone()));
+    }
+    all
+}
+
+fn entries(configuration: &Value) -> Vec<Value> {
+    configuration["webhooks"].as_array().cloned().unwrap_or_default()
+}
+
+fn is_registered(cluster: &Cluster) -> bool {
+    cluster.webhook.metric("kube_unions_registered") == 1
+}
+
+/// Earlier versions wrote as two field managers. When one of them stopped applying an entry, the name and the bundle that the
+/// other one owned stayed, and the API server refused every write of it for want of the rest.
+#[test]
+fn an_entry_that_two_field_managers_own_goes_and_the_registration_goes_on() {
+    let Some(mut cluster) = Cluster::registering(&with_rights(), &MORE) else { return };
+    let nothing = both(&cluster, &[], &[]);
+    wait_for(&cluster, &[None, nothing[1].clone()]);
+    cluster.webhook.stop();
+    delete(&cluster, &KINDS[1..]);
+
+    // As the earlier version leaves it: entries for custom resources and built-in types, and the bundle of each owned twice.
+    let bundle = {
+        use ::base64::Engine as _;
+        ::base64::prelude::BASE64_STANDARD.encode(cluster.webhook.ca())
+    };
+    let old = |name: &str| {
+        let mut entry = entry(&cluster, name, &[rule("apps", "v1", &["deployments"], "Namespaced")], "Ignore");
+        entry["clientConfig"]["caBundle"] = json!(bundle);
+        entry
+    };
+    for (plural, phase) in KINDS.into_iter().zip(["mutate", "validate"]) {
+        let names = [format!("{phase}.kube-unions.dev"), format!("{phase}.builtin.kube-unions.dev")];
+        let whole: Vec<Value> = names.iter().map(|name| old(name)).collect();
+        assert!(apply(&cluster, plural, "kube-unions", &whole).is_success());
+        let bundles: Vec<Value> =
+            names.iter().map(|name| json!({"name": name, "clientConfig": {"caBundle": bundle}})).collect();
+        assert!(apply(&cluster, plural, "kube-unions-ca", &bundles).is_success());
+        // This is the attack: applying less than before leaves a remnant that is no entry.
+        let refused = apply(&cluster, plural, "kube-unions", &whole[..1]);
+        assert_eq!(refused.status, 422, "{refused:?}");
+    }
+
+    cluster.webhook.resume().unwrap();
+    let rollouts = Kind::new(&cluster, "rollout");
+    rollouts.apply_definition();
+    let rules = [rule(rollouts.group(), "v1", &["rollouts"], "Namespaced")];
+    wait_for(&cluster, &both(&cluster, &rules, &[]));
+    assert!(eventually(SETTLED, || post_bad(&rollouts, "default") == 422), "{}", cluster.webhook.log());
+    assert_eq!(cluster.webhook.metric("kube_unions_registration_writes_total{outcome=\"failed\"}"), 0);
+    rollouts.delete_definition();
+    wait_for(&cluster, &[Some(super::whole(KINDS[0], &[])), nothing[1].clone()]);
+}
+
+/// Each version of the configurations that there was, replayed by a watch from before the switch.
+#[test]
+fn no_version_of_an_entry_fails_writes_without_a_bundle_when_cert_manager_takes_over() {
+    let Some(mut cluster) = Cluster::registering(&with_rights(), &MORE) else { return };
+    let rollouts = Kind::new(&cluster, "rollout");
+    rollouts.apply_definition();
+    let rules = [rule(rollouts.group(), "v1", &["rollouts"], "Namespaced")];
+    wait_for(&cluster, &both(&cluster, &rules, &[]));
+    assert!(eventually(SETTLED, || is_registered(&cluster)));
+    let before = versions(&cluster);
+    cluster.webhook.stop();
+
+    let injected = cluster.webhook.replica(&["--inject-ca-from=kube-unions/serving"]).unwrap();
+    assert!(eventually(SETTLED, || injected.metric("kube_unions_registered") == 1), "{}", injected.log());
+    inject(&cluster);
+    // An entry that appears later has no bundle until cert-manager has written one.
+    let strategy = json!({
+        "apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "metadata": {"name": "deployment-strategy"},
+        "spec": {
+            "target": {"group": "apps", "kind": "Deployment"},
+            "unions": [{"path": "spec.strategy", "discriminator": "type",
+                        "fieldMembers": {"RollingUpdate": {"name": "rollingUpdate", "optional": true}, "Recreate": {}}}],
+        },
+    });
+    cluster.control_plane.kubectl("attacks").apply(&strategy.to_string()).accepted();
+    let has_builtin = || entries(&get(&cluster, KINDS[0]).body).len() == 2;
+    assert!(eventually(SETTLED, has_builtin), "{}", injected.log());
+    inject(&cluster);
+    assert!(eventually(SETTLED, || injected.metric("kube_unions_registered") == 1), "{}", injected.log());
+    drop(injected);
+
+    // And back.
+    cluster.webhook.resume().unwrap();
+    wait_for(&cluster, &both(&cluster, &rules, &[rule("apps", "v1", &["deployments"], "Namespaced")]));
+    let all = history(&cluster, &before);
+    assert!(all.len() >= 6, "both were switched there and back, and injected: {} versions", all.len());
+    for version in &all {
+        for entry in entries(version) {
+            let bundle = entry["clientConfig"]["caBundle"].as_str().unwrap_or_default();
+            assert!(
+                entry["failurePolicy"] == "Ignore" || !bundle.is_empty(),
+                "{} fails and holds nothing",
+                entry["name"]
+            );
+        }
+    }
+    let annotated = |it: &&Value| it["metadata"]["annotations"]["cert-manager.io/inject-ca-from"].is_string();
+    assert!(all.iter().filter(annotated).count() >= 2, "both configurations were cert-manager's in between");
+}
+
+/// No garbage collector runs here: what it goes by is looked at, and its part is played.
+#[test]
+fn the_configurations_are_owned_by_the_cluster_role_and_do_not_come_back_without_it() {
+    let setup = format!("{}---{OWNER}", with_rights());
+    let more = [MORE[0], "--owner-cluster-role=kube-unions-owner", "--registration-delay=0s"];
+    let Some(cluster) = Cluster::registering(&setup, &more) else { return };
+    let kubectl = cluster.control_plane.kubectl("attacks");
+    let rollouts = Kind::new(&cluster, "rollout");
+    rollouts.apply_definition();
+    let uid = || -> String {
+        kubectl.run(&["get", "clusterrole", "kube-unions-owner", "-o", "jsonpath={.metadata.uid}"]).accepted().stdout
+    };
+    let owners = || KINDS.map(|plural| get(&cluster, plural).body["metadata"]["ownerReferences"].clone());
+    let owned_by = |uid: &str| {
+        let reference = json!([{
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "name": "kube-unions-owner", "uid": uid,
+        }]);
+        [reference.clone(), reference]
+    };
+    let first = uid();
+    assert!(eventually(SETTLED, || owners() == owned_by(&first)), "{:?}\n{}", owners(), cluster.webhook.log());
+
+    // Taken away by hand, it is put right.
+    for plural in KINDS {
+        assert!(
+            patch_json(&cluster.control_plane, plural, &json!([{"op": "remove", "path": "/metadata/ownerReferences"}]))
+                .is_success()
+        );
+    }
+    assert!(eventually(SETTLED, || owners() == owned_by(&first)), "{:?}\n{}", owners(), cluster.webhook.log());
+
+    // Gone: what is there is kept, and what the garbage collector removes stays away.
+    kubectl.run(&["delete", "clusterrole", "kube-unions-owner"]).accepted();
+    delete(&cluster, &KINDS);
+    let refused =
+        || cluster.webhook.log().contains("is not there and is not created: the ClusterRole `kube-unions-owner`");
+    assert!(eventually(SETTLED, refused), "{}", cluster.webhook.log());
+    assert!(!is_registered(&cluster));
+    assert_eq!(configurations(&cluster), [None, None]);
+    assert_eq!(cluster.webhook.ops().get("/readyz").unwrap().status, 200);
+
+    // Made again, it is another one.
+    kubectl.apply(OWNER).accepted();
+    let second = uid();
+    assert_ne!(first, second);
+    assert!(eventually(SETTLED, || owners() == owned_by(&second)), "{:?}\n{}", owners(), cluster.webhook.log());
+    kubectl.run(&["delete", "clusterrole", "kube-unions-owner"]).accepted();
+    kubectl.apply(OWNER).accepted();
+    let third = uid();
+    assert!(eventually(SETTLED, || owners() == owned_by(&third)), "{:?}\n{}", owners(), cluster.webhook.log());
+    assert!(eventually(SETTLED, || is_registered(&cluster)));
+}
+
+#[test]
+fn when_the_namespace_is_being_deleted_nothing_is_sent_to_the_webhook_any_more() {
+    let Some(cluster) = Cluster::registering(&with_rights(), &MORE) else { return };
+    let kubectl = cluster.control_plane.kubectl("attacks");
+    let rollouts = Kind::new(&cluster, "rollout");
+    rollouts.apply_definition();
+    let rules = [rule(rollouts.group(), "v1", &["rollouts"], "Namespaced")];
+    wait_for(&cluster, &both(&cluster, &rules, &[]));
+    let stranger = json!({
+        "name": "of.others.example", "sideEffects": "None", "admissionReviewVersions": ["v1"], "failurePolicy": "Ignore",
+        "clientConfig": {"url": "https://127.0.0.1:1/"},
+        "rules": [{"apiGroups": ["g.example"], "apiVersions": ["v1"], "resources": ["things"], "operations": ["CREATE"]}],
+    });
+    let add = json!([{"op": "add", "path": "/webhooks/-", "value": stranger}]);
+    assert!(patch_json(&cluster.control_plane, KINDS[0], &add).is_success());
+
+    // Nobody empties it here, so that it stays as it is in the middle of that.
+    kubectl.run(&["delete", "namespace", "kube-unions", "--wait=false"]).accepted();
+    let names = || {
+        KINDS.map(|plural| entries(&get(&cluster, plural).body).iter().map(|it| it["name"].clone()).collect::<Vec<_>>())
+    };
+    assert!(
+        eventually(SETTLED, || names() == [vec![json!("of.others.example")], vec![]]),
+        "{:?}\n{}",
+        names(),
+        cluster.webhook.log()
+    );
+    assert!(eventually(SETTLED, || post_bad(&rollouts, "default") == 201), "the write goes through");
+
+    // Nor do they come back.
+    delete(&cluster, &KINDS);
+    let looked = || cluster.webhook.metric("kube_unions_registered") == 1;
+    assert!(eventually(SETTLED, looked), "{}", cluster.webhook.log());
+    assert_eq!(configurations(&cluster), [None, None]);
+}
+
+#[test]
+fn a_second_installation_is_refused_and_leaves_the_first_alone() {
+    let Some(mut cluster) = Cluster::registering(&with_rights(), &MORE) else { return };
+    let rollouts = Kind::new(&cluster, "rollout");
+    rollouts.apply_definition();
+    let rules = [rule(rollouts.group(), "v1", &["rollouts"], "Namespaced")];
+    let wanted = both(&cluster, &rules, &[]);
+    wait_for(&cluster, &wanted);
+    let (before, written) = (versions(&cluster), applied(&cluster));
+
+    let service = format!("--service=elsewhere/unions:{}", cluster.webhook.port());
+    let second = cluster.webhook.replica(&[&service, "--registration-delay=0s"]).unwrap();
+    let complaint = "another installation keeps the webhook configurations `kube-unions`";
+    assert!(eventually(SETTLED, || second.log().contains(complaint)), "{}", second.log());
+    assert!(second.log().contains("\"other\":\"kube-unions/kube-unions\""), "{}", second.log());
+    assert_eq!(second.metric("kube_unions_registered"), 0);
+    assert_eq!(second.metric("kube_unions_other_installation"), 1);
+    assert_eq!(second.ops().get("/readyz").unwrap().status, 200, "it serves all the same");
+    // A Service that somebody edits in our own entries is drift.
+    let operation =
+        json!([{"op": "replace", "path": "/webhooks/0/clientConfig/service/namespace", "value": "elsewhere"}]);
+    for plural in KINDS {
+        assert!(patch_json(&cluster.control_plane, plural, &operation).is_success());
+    }
+    wait_for(&cluster, &wanted);
+    assert!(eventually(SETTLED, || is_registered(&cluster)));
+    assert_eq!(cluster.webhook.metric("kube_unions_other_installation"), 0);
+    let writes = |name: &str| format!("kube_unions_registration_writes_total{{outcome=\"{name}\"}}");
+    assert_eq!(second.metric(&writes("applied")) + second.metric(&writes("failed")), 0);
+    assert_eq!(second.log().matches(complaint).count(), 1, "once, not at each look");
+    assert!(applied(&cluster) > written && versions(&cluster) != before, "the first one has put that right");
+
+    // When the first one is gone and its configurations are, the second one takes its place.
+    cluster.webhook.stop();
+    delete(&cluster, &KINDS);
+    assert!(eventually(SETTLED, || second.metric("kube_unions_registered") == 1), "{}", second.log());
+    let named = get(&cluster, KINDS[0]).body["metadata"]["annotations"]["kube-unions.dev/installation"].clone();
+    assert_eq!(named, "elsewhere/unions");
+    assert_eq!(second.metric("kube_unions_other_installation"), 0);
+}
+
+#[test]
+fn settings_of_the_entries_for_objects_are_registered_and_kept() {
+    let settings = [
+        MORE[0],
+        "--failure-policy=Ignore",
+        "--builtin-failure-policy=Fail",
+        "--timeout-seconds=7",
+        r#"--match-conditions=[{"name": "not-nobody", "expression": "request.userInfo.username != 'nobody'"}]"#,
+        r#"--object-selector={"matchExpressions": [{"key": "unions", "operator": "NotIn", "values": ["off"]}]}"#,
+        r#"--namespace-selector={"matchLabels": {}, "matchExpressions": [{"key": "unions", "operator": "NotIn", "values": ["off"]}]}"#,
+    ];
+    let Some(cluster) = Cluster::registering(&with_rights(), &settings) else { return };
+    let rollouts = Kind::new(&cluster, "rollout");
+    rollouts.apply_definition();
+    let rules = [rule(rollouts.group(), "v1", &["rollouts"], "Namespaced")];
+    let mut wanted = both(&cluster, &rules, &[]);
+    for configuration in wanted.iter_mut().flatten() {
+        let entry = &mut configuration["webhooks"][0];
+        let off = json!({"key": "unions", "operator": "NotIn", "values": ["off"]});
+        entry["failurePolicy"] = json!("Ignore");
+        entry["timeoutSeconds"] = json!(7);
+        entry["matchConditions"] =
+            json!([{"name": "not-nobody", "expression": "request.userInfo.username != 'nobody'"}]);
+        entry["objectSelector"] = json!({"matchExpressions": [off]});
+        entry["namespaceSelector"]["matchExpressions"].as_array_mut().unwrap().push(off);
+    }
+    wait_for(&cluster, &wanted);
+    assert!(eventually(SETTLED, || post_bad(&rollouts, "default") == 422));
+    for (field, value) in [
+        ("failurePolicy", json!("Fail")),
+        ("timeoutSeconds", json!(30)),
+        ("matchConditions", json!([{"name": "never", "expression": "false"}])),
+        ("objectSelector", json!({"matchLabels": {"a": "b"}})),
+        ("namespaceSelector", json!({})),
+    ] {
+        let operation = json!([{"op": "add", "path": format!("/webhooks/0/{field}"), "value": value}]);
+        for plural in KINDS {
+            assert!(patch_json(&cluster.control_plane, plural, &operation).is_success(), "{field}");
+        }
+        wait_for(&cluster, &wanted);
+    }
+    assert!(cluster.webhook.metric("kube_unions_registration_corrections_total") > 0);
+    let kubectl = cluster.control_plane.kubectl("attacks");
+    kubectl.run(&["label", "namespace", "default", "unions=off"]).accepted();
+    assert!(eventually(SETTLED, || post_bad(&rollouts, "default") == 201), "the namespace is left alone");
+}
+
+/// The API server itself decides by the entry's condition: a definition that declares nothing is never sent.
+#[test]
+fn only_definitions_that_declare_unions_are_inspected() {
+    let Some(cluster) = Cluster::registering(&with_rights(), &MORE) else { return };
+    wait_for(&cluster, &[None, both(&cluster, &[], &[])[1].clone()]);
+    let token = entries(&get(&cluster, KINDS[1]).body).iter().find_map(token_of).unwrap();
+    assert!(!cluster.webhook.log().contains(&token), "nobody may read it in the log");
+    let inspected = || {
+        let metrics = cluster.webhook.ops().get("/metrics").unwrap();
+        let lines = metrics.text().lines().filter_map(|line| line.strip_prefix("kube_unions_inspections_total{"));
+        let counted = lines.filter_map(|line| {
+            line.rsplit_once(' ').map(|(labels, count)| (labels.to_owned(), count.parse().unwrap()))
+        });
+        counted.collect::<BTreeMap<String, u64>>()
+    };
+    let count = || inspected().values().sum::<u64>();
+    let rollouts = Kind::new(&cluster, "rollout");
+    let mut plain: Value = crate::kind::parse(&rollouts.annotated());
+    plain["metadata"].as_object_mut().unwrap().remove("annotations");
+    let kubectl = cluster.control_plane.kubectl("attacks");
+    let before = count();
+    // The API server learns of an entry within a moment: until then a definition that declares is not inspected either.
+    let is_inspected = || {
+        rollouts.apply_definition();
+        let counted = count() > before;
+        rollouts.delete_definition();
+        counted
+    };
+    assert!(eventually(SETTLED, is_inspected), "{:?}\n{}", inspected(), cluster.webhook.log());
+    let after = count();
+    kubectl.apply(&plain.to_string()).accepted();
+    kubectl.run(&["label", "crd", plain["metadata"]["name"].as_str().unwrap(), "a=b"]).accepted();
+    assert_eq!(count(), after, "what declares nothing costs nothing: {:?}", inspected());
+}
