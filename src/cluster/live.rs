@@ -15,7 +15,7 @@ use super::BuiltinUnions;
 use super::connection::{self, ConnectError};
 use super::known::GroupKind;
 use super::schemas::{SchemaError, Schemas};
-use crate::declaration::{Declaration, Definition, DefinitionError, OpenApi};
+use crate::declaration::{Declaration, Definition, DefinitionError, OpenApi, OwnGroups};
 use http_body_util::BodyExt;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
 use hyper::{Request, Response};
@@ -163,6 +163,13 @@ impl Live {
         };
         let name = format!("{}.{}", resource.plural, resource.group);
         let raw = if resource.group.is_empty() { None } else { schemas.definition(&name).await? };
+        // Anybody who may create CRDs may name one as a built-in resource.
+        let reserved = OwnGroups::Guessed.has(&resource.group);
+        let raw = if raw.is_some() && reserved && schemas.is_own(&resource.group, &resource.version).await {
+            None
+        } else {
+            raw
+        };
         if let Some(raw) = raw {
             let fail = |message: String| LiveError::Definition { name: name.as_str().into(), message };
             let parts = raw.parts().map_err(|message| fail(message.to_owned()))?;

@@ -5,7 +5,7 @@
 
 use super::known::GroupKind;
 use super::raw::{Definitions, RawDefinition, RawResource};
-use super::services::FromDefinitions;
+use super::services::{self, FromDefinitions};
 use crate::declaration::{Definition, DefinitionError, OpenApi};
 use hyper::Request;
 use kube::Client;
@@ -118,6 +118,13 @@ impl Schemas {
         }
     }
 
+    /// Whether the API server says that it serves a group and version from its own code, so that no CRD describes it.
+    pub(super) async fn is_own(&self, group: &str, version: &str) -> bool {
+        let service = self.text(&format!("{}/{version}.{group}", services::PATH)).await;
+        let service = service.ok().and_then(|text| serde_json::from_str(&text).ok());
+        service.is_some_and(|service| services::is_own(&service))
+    }
+
     /// The index as it is now.
     pub(super) async fn index(&self) -> Result<Index, SchemaError> {
         let text = self.text("/openapi/v3").await.map_err(|error| SchemaError::Index(Arc::new(error)))?;
@@ -172,7 +179,10 @@ impl Schemas {
             return Ok(Arc::clone(&held.document));
         }
         let text = self.document_text(path, url).await?;
-        let document = Arc::new(parse(path, text).await?);
+        let mut document = parse(path, text).await?;
+        // Only a CRD that counts speaks for its kind.
+        document.forget_definitions();
+        let document = Arc::new(document);
         let held = Document { url: url.to_owned(), document: Arc::clone(&document) };
         lock(&self.documents).insert(path.to_owned(), held);
         Ok(document)

@@ -8,6 +8,9 @@ use crate::declaration::OwnGroups;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The path of the objects.
+pub(super) const PATH: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
+
 /// The label that tells who keeps the object.
 const MANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 
@@ -108,6 +111,11 @@ impl Services {
         }
         .into_iter()
     }
+}
+
+/// Whether an object says that the API server serves its group and version from its own code.
+pub(super) fn is_own(service: &APIService) -> bool {
+    read(service).is_some_and(|(_, (_, _, server))| server == Server::Own)
 }
 
 fn read(service: &APIService) -> Option<(String, Served)> {

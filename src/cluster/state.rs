@@ -9,12 +9,11 @@ mod defined;
 use super::compiling::Compiling;
 use super::known::{GroupKind, Known};
 use super::rounds::{Answers, Fetched, Order, Schedule};
-use super::schemas::{SchemaError, Schemas};
+use super::schemas::Schemas;
 use super::services::Services;
 use super::status::Statuses;
 use super::{BuiltinUnions, Cluster};
 use crate::catalog::{Builder, Catalog};
-use crate::declaration::{DefinitionError, Fault};
 use crate::telemetry::with_causes;
 use declared::Declared;
 use prometheus_client::metrics::gauge::Gauge;
@@ -200,13 +199,6 @@ impl State {
             }
             self.unsay(&kind);
             match fetched {
-                // It came whole, and says nothing that can be used.
-                Err(SchemaError::Malformed { path, source }) => {
-                    self.forget_builtin(&kind);
-                    self.builder.reject(&kind.to_string(), malformed(&kind, &path, &source));
-                    self.touch();
-                    self.schedule.fail(&kind, "");
-                }
                 Err(error) => {
                     let reason = with_causes(&error);
                     if self.schedule.fail(&kind, &reason) {
@@ -295,10 +287,4 @@ impl State {
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// A document that describes a kind is no use at all.
-fn malformed(kind: &GroupKind, path: &str, error: &DefinitionError) -> Fault {
-    let message = format!("the OpenAPI document of `{path}` cannot be used: {}", with_causes(error));
-    Fault::unreadable(&kind.to_string(), message)
 }

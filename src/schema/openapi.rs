@@ -142,6 +142,16 @@ impl OpenApi {
         self.kinds.keys()
     }
 
+    /// Drops the kinds that a CRD describes. An API server puts them into the document of their group and version, that of its
+    /// own code included, and names the component after group, version and kind.
+    pub fn forget_definitions(&mut self) {
+        self.kinds.retain(|kind, component| {
+            let Kind { group, version, kind } = kind;
+            let reversed: Vec<&str> = group.rsplit('.').collect();
+            *component != format!("{}.{version}.{kind}", reversed.join("."))
+        });
+    }
+
     /// Whether `status` of a kind is changed through a subresource of its own, as far as the document's paths tell.
     pub fn has_status_subresource(&self, kind: &Kind) -> bool {
         self.with_status.contains(kind)
@@ -170,15 +180,15 @@ impl OpenApi {
         let Some(name) = self.kinds.get(kind) else { return Ok(None) };
         let mut reading =
             Reading { components: &self.components, read: BTreeMap::new(), open: Vec::new(), nodes: 0, depth: 0 };
-        reading.component(name).map(Some)
+        reading.component(name).map(|schema| Some(*schema))
     }
 }
 
 /// Most nodes of a schema with its references followed. A pod, the largest built-in type, has some thousands.
 const MOST_NODES: usize = 200_000;
 
-/// Greatest depth of such a schema. Nothing in Kubernetes goes deeper than thirty.
-const GREATEST_DEPTH: usize = 128;
+/// Greatest depth of such a schema, references and parts of `allOf` included. Nothing in Kubernetes goes deeper than forty.
+const GREATEST_DEPTH: usize = 80;
 
 struct Reading<'d> {
     components: &'d BTreeMap<String, Box<RawValue>>,
@@ -193,49 +203,49 @@ struct Reading<'d> {
 }
 
 impl Reading<'_> {
-    fn component(&mut self, name: &str) -> Result<Schema, OpenApiError> {
+    fn component(&mut self, name: &str) -> Result<Box<Schema>, OpenApiError> {
         let (name, text) =
             self.components.get_key_value(name).ok_or_else(|| OpenApiError::Dangling(name.to_owned()))?;
         if self.open.contains(&name.as_str()) {
-            return Ok(Schema { type_name: Some("object".into()), ..Schema::default() });
+            return Ok(Box::new(Schema { type_name: Some("object".into()), ..Schema::default() }));
         }
-        let schema = if let Some(schema) = self.read.get(name.as_str()) {
-            schema.clone()
+        let mut schema = if let Some(schema) = self.read.get(name.as_str()) {
+            Box::new(schema.clone())
         } else {
             let read = |source| OpenApiError::Schema { name: name.clone(), source };
             let schema: Schema = serde_json::from_str(text.get()).map_err(read)?;
             self.read.insert(name, schema.clone());
-            schema
+            Box::new(schema)
         };
         self.open.push(name);
-        let followed = self.follow(schema);
+        self.follow(&mut schema)?;
         self.open.pop();
-        followed
+        Ok(schema)
     }
 
     /// Puts what references lead to in their places.
-    fn follow(&mut self, schema: Schema) -> Result<Schema, OpenApiError> {
+    fn follow(&mut self, schema: &mut Schema) -> Result<(), OpenApiError> {
         self.nodes = self.nodes.saturating_add(1);
         self.depth = self.depth.saturating_add(1);
         if self.nodes > MOST_NODES || self.depth > GREATEST_DEPTH {
             let name = self.open.first().copied().unwrap_or_default();
             return Err(OpenApiError::TooLarge(name.to_owned()));
         }
-        let followed = self.follow_inside(schema);
+        self.follow_inside(schema)?;
         self.depth = self.depth.saturating_sub(1);
-        followed
+        Ok(())
     }
 
-    fn follow_inside(&mut self, mut schema: Schema) -> Result<Schema, OpenApiError> {
+    fn follow_inside(&mut self, schema: &mut Schema) -> Result<(), OpenApiError> {
         if let Some(reference) = schema.reference.take() {
             let known = ["#/components/schemas/", "#/definitions/"];
             let name = known.into_iter().find_map(|prefix| reference.strip_prefix(prefix));
             let name = name.ok_or_else(|| OpenApiError::Dangling(reference.to_string()))?;
             let target = self.component(name)?;
-            schema.adopt(target);
+            schema.adopt(*target);
         }
-        for part in std::mem::take(&mut schema.all_of) {
-            let part = self.follow(part)?;
+        for mut part in std::mem::take(&mut schema.all_of) {
+            self.follow(&mut part)?;
             schema.adopt(part);
         }
         if matches!(schema.default, DefaultValue::Zero(_)) {
@@ -244,13 +254,13 @@ impl Reading<'_> {
         for declared in &mut schema.unions {
             declared.source = Source::Published;
         }
-        for (name, property) in std::mem::take(&mut schema.properties) {
-            schema.properties.insert(name, self.follow(property)?);
+        for property in schema.properties.values_mut() {
+            self.follow(property)?;
         }
         for inner in [&mut schema.items, &mut schema.additional_properties].into_iter().flatten() {
-            **inner = self.follow(std::mem::take(inner))?;
+            self.follow(inner)?;
         }
-        Ok(schema)
+        Ok(())
     }
 }
 

@@ -153,6 +153,8 @@ fn a_crd_never_takes_over_a_kind_that_the_api_server_serves_itself() {
             "spec",
             ["holderIdentity", "leaseDurationSeconds"],
         ),
+        // Another resource of a kind of the server's own, in a version that comes before its own.
+        crd("storage.k8s.io", "csinodes", "StorageClass", &[("v0", true)], "spec", ["a", "b"]),
         // A resource that no built-in version has: nothing of it is served either.
         crd("coordination.k8s.io", "foos", "Bar", &[("v2foo", true)], "spec", ["a", "b"]),
     ];
@@ -164,7 +166,7 @@ fn a_crd_never_takes_over_a_kind_that_the_api_server_serves_itself() {
     let only = ["gateway.networking.k8s.io/v1/gateways"];
     wait_until_registered(&cluster, &only);
 
-    assert!(eventually(SETTLED, || cluster.webhook.metric("kube_unions_declaration_faults") == 4));
+    assert!(eventually(SETTLED, || cluster.webhook.metric("kube_unions_declaration_faults") == 5));
     assert_eq!(cluster.webhook.metric("kube_unions_own_groups_known"), 1);
     let log = cluster.webhook.log();
     for crd in &hostile {
@@ -203,14 +205,15 @@ fn a_crd_never_takes_over_a_kind_that_the_api_server_serves_itself() {
     assert_eq!(registered(&cluster), BTreeSet::from(only.map(str::to_owned)));
     assert_eq!(cluster.webhook.reviews("networking.k8s.io", "mutate"), 0);
 
-    // A declaration of the kind is about the API server's own kind, whatever the CRD of that name says.
+    // A declaration is about the API server's own kind and resource, whatever a CRD says of the kind.
     let declared = json!({
-        "apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "metadata": {"name": "backend"},
-        "spec": {"target": {"group": "networking.k8s.io", "kind": "NetworkPolicy"}, "unions": [
-            {"path": "spec", "fieldsToDiscriminateBy": {"ingress": "Ingress", "egress": "Egress"}}]},
+        "apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "metadata": {"name": "classes"},
+        "spec": {"target": {"group": "storage.k8s.io", "kind": "StorageClass"}, "unions": [
+            {"path": "", "fieldsToDiscriminateBy": {"mountOptions": "Options", "allowedTopologies": "Topologies"}}]},
     });
     cluster.control_plane.kubectl("takeover").apply(&declared.to_string()).accepted();
-    let path = "/apis/kube-unions.dev/v1alpha1/uniondeclarations/backend";
+    wait_until_registered(&cluster, &["gateway.networking.k8s.io/v1/gateways", "storage.k8s.io/v1/storageclasses"]);
+    let path = "/apis/kube-unions.dev/v1alpha1/uniondeclarations/classes";
     let accepted = || client.get(path).unwrap().body["status"]["conditions"][0]["status"] == "True";
     assert!(eventually(SETTLED, accepted), "{}", cluster.webhook.log());
 }

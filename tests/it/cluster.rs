@@ -3,6 +3,7 @@
 //! Every request arrives at the test, which answers it: nothing happens by itself, and in no other order.
 
 mod declared;
+mod services;
 
 use axum::body::{Body as Answer, Bytes};
 use futures::channel::mpsc as body_channel;

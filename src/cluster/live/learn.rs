@@ -3,6 +3,7 @@
 
 use super::super::raw::{Declarations, Definitions, RawDeclaration, RawDefinition, RawResource};
 use super::super::rounds;
+use super::super::services;
 use super::super::state::State;
 use super::super::{BuiltinUnions, Cluster};
 use super::LiveError;
@@ -12,8 +13,6 @@ use crate::telemetry::with_causes;
 use kube::Client;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-const SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
 
 /// What was learnt, and what was not.
 #[derive(Debug)]
@@ -44,7 +43,7 @@ pub(super) async fn learn(client: &Client, unions: BuiltinUnions, read: impl Fn(
 
     // Which CRDs count. Without it, those of some groups do not.
     state.services().list();
-    let served = each(client, SERVICES.to_owned(), |text| {
+    let served = each(client, services::PATH.to_owned(), |text| {
         if let Ok(service) = serde_json::from_str(text) {
             state.services().apply(&service);
         }
