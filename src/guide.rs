@@ -1,4 +1,5 @@
-//! The guide for users: what unions mean here, how to declare them, by hand or in types of Go and Rust, how to run the webhook, and patches.
+//! The guide for users: what unions mean here, how to declare them, by hand or in types of Go and Rust, how to run the webhook, how to
+//! recover, and patches.
 
 #[doc = include_str!("guide/semantics.md")]
 pub mod semantics {}
@@ -11,6 +12,9 @@ pub mod authoring {}
 
 #[doc = include_str!("guide/operating.md")]
 pub mod operating {}
+
+#[doc = include_str!("guide/recovery.md")]
+pub mod recovery {}
 
 #[doc = include_str!("guide/patching.md")]
 pub mod patching {}
