@@ -13,6 +13,8 @@ FUZZ_SECONDS ?= 20
 LOSS_SECONDS ?= 60
 # Provides helm for the tests of the chart.
 HELM := tests/controlplane/assets.sh helm
+# Provides kube-controller-manager, for the tests of garbage collection.
+CONTROLLERS := tests/controlplane/assets.sh controller-manager
 DIFFERENTIAL_CASES ?= 1000000
 
 # The binary that the demo and the end-to-end tests run.
@@ -37,14 +39,14 @@ demo: build ## The same, asked one review, which it answers; then it ends
 
 .PHONY: test
 test: build ## Every test, those on a real API server included (KUBE_UNIONS_E2E=skip leaves these out)
-	@if [ "$${KUBE_UNIONS_E2E:-}" != skip ]; then $(MAKE) -s assets >/dev/null; $(HELM) >/dev/null; fi
+	@if [ "$${KUBE_UNIONS_E2E:-}" != skip ]; then $(MAKE) -s assets >/dev/null; $(HELM) >/dev/null; $(CONTROLLERS) >/dev/null; fi
 	$(CARGO) test --locked --all-features -- --skip loss::
 	@$(MAKE) -s loss LOSS_SECONDS=1
 	$(CARGO) test --locked --no-default-features --lib
 
 .PHONY: e2e
 e2e: build ## The tests on a real API server alone
-	@$(MAKE) -s assets >/dev/null; $(HELM) >/dev/null
+	@$(MAKE) -s assets >/dev/null; $(HELM) >/dev/null; $(CONTROLLERS) >/dev/null
 	$(CARGO) build --locked --all-features --example rollout
 	$(CARGO) test --locked --all-features --test e2e -- --skip loss::
 	@$(MAKE) -s loss LOSS_SECONDS=1
@@ -81,7 +83,7 @@ fmt: ## Formats the code
 
 .PHONY: chart
 chart: build ## The Helm chart: lint, rendering, and what a real API server says of it
-	@$(MAKE) -s assets >/dev/null; $(HELM) >/dev/null
+	@$(MAKE) -s assets >/dev/null; $(HELM) >/dev/null; $(CONTROLLERS) >/dev/null
 	$(CARGO) test --locked --all-features --test it chart::
 	$(CARGO) test --locked --all-features --test e2e chart::
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Provides the control plane that the end-to-end tests run on: kube-apiserver, etcd and kubectl.
 #
-#   assets.sh          prints, alone on stdout, the folder that holds the three; what it does meanwhile goes to stderr
-#   assets.sh helm     the same, after making sure that the folder of built binaries also has helm
+#   assets.sh                       prints, alone on stdout, the folder that holds the three; progress goes to stderr
+#   assets.sh helm                  the same, after making sure that the folder of built binaries also has helm
+#   assets.sh controller-manager    the same with kube-controller-manager; optional where KUBEBUILDER_ASSETS is set
 #
 # Where they come from, first that has them:
 #   1. KUBEBUILDER_ASSETS, the convention of the ecosystem; taken as it is
@@ -12,11 +13,10 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-want_helm=no
-case "${1:-}" in
-  "") ;;
-  helm) want_helm=yes ;;
-  *) echo "assets.sh: unknown argument \`$1\`: the only one is \`helm\`" >&2; exit 2 ;;
+more=${1:-}
+case "$more" in
+  "" | helm | controller-manager) ;;
+  *) echo "assets.sh: unknown argument \`$more\`: use \`helm\` or \`controller-manager\`" >&2; exit 2 ;;
 esac
 
 say() { echo "assets: $*" >&2; }
@@ -70,16 +70,20 @@ download() {
   for binary in "${core[@]}"; do ln -sf "$found/$binary" "$cache/$binary"; done
 }
 
-build_core() {
+# Builds a binary of Kubernetes, which knows its version.
+build_kubernetes() {
   local stamp
   stamp="-X k8s.io/component-base/version.gitVersion=$kubernetes
     -X k8s.io/component-base/version.gitMajor=1
     -X k8s.io/component-base/version.gitMinor=$(echo "$kubernetes" | cut -d. -f2)
     -X k8s.io/component-base/version.gitTreeState=clean"
-  stamp=$(echo "$stamp" | tr '\n' ' ')
+  build "$1" "k8s.io/kubernetes/cmd/$1" "$(echo "$stamp" | tr '\n' ' ')"
+}
+
+build_core() {
   build etcd go.etcd.io/etcd/server/v3 ""
-  build kubectl k8s.io/kubernetes/cmd/kubectl "$stamp"
-  build kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver "$stamp"
+  build_kubernetes kubectl
+  build_kubernetes kube-apiserver
 }
 
 if [ -n "${KUBEBUILDER_ASSETS:-}" ]; then
@@ -96,9 +100,16 @@ else
   }
 fi
 
-if [ "$want_helm" = yes ] && [ ! -x "$cache/helm" ]; then
+if [ "$more" = helm ] && [ ! -x "$cache/helm" ]; then
   cache="${XDG_CACHE_HOME:-$HOME/.cache}/kube-unions/$kubernetes"
   mkdir -p "$cache"
   build_helm
+fi
+if [ "$more" = controller-manager ] && [ ! -x "$cache/kube-controller-manager" ]; then
+  if [ -n "${KUBEBUILDER_ASSETS:-}" ]; then
+    say "KUBEBUILDER_ASSETS holds no kube-controller-manager: the tests of garbage collection will check less"
+  else
+    build_kubernetes kube-controller-manager
+  fi
 fi
 echo "$cache"

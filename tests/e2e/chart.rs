@@ -4,6 +4,7 @@
 //! and the token of its own `ServiceAccount`.
 
 mod enforcement;
+mod garbage;
 mod helm;
 mod lifecycle;
 mod manifests;

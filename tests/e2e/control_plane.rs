@@ -108,6 +108,23 @@ impl ControlPlane {
         }
     }
 
+    /// Starts two controllers of kube-controller-manager: the garbage collector and the one that empties namespaces. None where
+    /// there is no such binary beside the others.
+    pub(crate) fn start_controllers(&self) -> Option<Process> {
+        let binary = self.layout.assets.join("kube-controller-manager");
+        if !fs::metadata(&binary).is_ok_and(|file| file.is_file()) {
+            return None;
+        }
+        let args = [
+            format!("--kubeconfig={}", self.layout.file("admin.kubeconfig").display()),
+            "--controllers=garbage-collector-controller,namespace-controller".to_owned(),
+            "--leader-elect=false".to_owned(),
+            // It listens nowhere.
+            "--secure-port=0".to_owned(),
+        ];
+        Some(Process::start(&binary, &args, &[], &self.layout.file("kube-controller-manager.log")))
+    }
+
     /// A client with all rights.
     pub(crate) fn client(&self) -> &Client {
         self.access.client()

