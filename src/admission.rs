@@ -11,16 +11,18 @@ mod answer;
 mod inspection;
 mod request;
 mod response;
+mod text;
 
 #[cfg(feature = "server")]
 pub(crate) use answer::{Annotations, Answer, Cause, Denial, Warnings};
 
+pub use crate::union::{Exhausted, Meter, Unmetered};
 pub use inspection::InspectionToken;
 pub use request::{Operation, ReviewError};
 pub use response::Review;
 
 use crate::catalog::Catalog;
-use crate::union::{Rules, judge};
+use crate::union::{Account, Rules, judge};
 use request::Request;
 
 /// Which of the API server's two calls a review belongs to.
@@ -63,15 +65,44 @@ pub enum Outcome {
 /// # Errors
 /// Where the body is not an `AdmissionReview` of `admission.k8s.io/v1` that can be answered, and why.
 pub fn review(catalog: &Catalog, phase: Phase, ratcheting: Ratcheting, body: &[u8]) -> Result<Review, ReviewError> {
-    let request = Request::read(catalog, body)?;
+    review_within(catalog, phase, ratcheting, body, &Unmetered)
+}
+
+/// Answers a review with no more memory than `meter` grants. The charges for the review that is returned stand for as long
+/// as the meter does.
+///
+/// # Errors
+/// As [`review`], and [`ReviewError::Exhausted`].
+pub fn review_within(
+    catalog: &Catalog,
+    phase: Phase,
+    ratcheting: Ratcheting,
+    body: &[u8],
+    meter: &dyn Meter,
+) -> Result<Review, ReviewError> {
+    let account = Account::new(meter);
+    account.charge(response::FLAT)?;
+    let request = Request::read(catalog, body, &account)?;
     let Some(subject) = &request.subject else {
         return Ok(Review::allow(&request));
     };
-    let rules = Rules { normalize: phase != Phase::Validate, ratchet: ratcheting == Ratcheting::Enabled };
-    let judgement = judge(subject.entry.plan(), subject.part, &subject.new, subject.old.as_ref(), rules);
-    let denied = match phase {
-        Phase::Mutate => judgement.contradicted,
-        Phase::Validate | Phase::Both => !judgement.violations.is_empty(),
+    let rules = Rules {
+        normalize: phase != Phase::Validate,
+        // Nothing that comes later can mend a contradiction. All else is for validation to say.
+        validate: phase != Phase::Mutate,
+        ratchet: ratcheting == Ratcheting::Enabled,
     };
-    Ok(if denied { Review::deny(&request, body, judgement) } else { Review::patch(&request, phase, judgement) })
+    let judge = |rules| judge(subject.entry.plan(), subject.part, &subject.new, subject.old.as_ref(), rules, &account);
+    let mut judgement = judge(rules)?;
+    if !rules.validate && !judgement.violations.is_empty() {
+        // It is denied. Then everything that is wrong is said at once.
+        drop(judgement);
+        judgement = judge(Rules { validate: true, ..rules })?;
+    }
+    let review = if judgement.violations.is_empty() {
+        Review::patch(&request, phase, judgement, &account)
+    } else {
+        Review::deny(&request, judgement, &account)
+    };
+    Ok(review?)
 }

@@ -111,6 +111,22 @@ impl<'a> Trail<'a> {
         path
     }
 
+    /// An upper bound of the bytes that the path of a field takes.
+    pub(crate) fn size_of_field(&self, name: &str) -> usize {
+        let (mut names, mut steps) = (name.len(), 2_usize);
+        let mut at = self;
+        while let Trail(Some((parent, step))) = at {
+            steps = steps.saturating_add(1);
+            names = names.saturating_add(match *step {
+                Step::Field(name) | Step::Key(name) => name.len(),
+                Step::Index(_) => 0,
+            });
+            at = parent;
+        }
+        // The vector of segments doubles.
+        names.saturating_add(steps.saturating_mul(2 * size_of::<Segment>()))
+    }
+
     /// The path of where the walk stands.
     pub(crate) fn to_path(self) -> FieldPath {
         let mut segments = Vec::new();

@@ -1,8 +1,8 @@
 //! Unions: groups of fields of one object of which at most one is set.
 //!
 //! What flows through here: a [`Schema`](crate::schema::Schema) with its declarations is [compiled](compile()) once into a
-//! [`Plan`]; for each request the plan is [projected](Projection) onto the JSON text of the new and the old object; the two
-//! are walked side by side and every union is [judged](judge): normalised, validated, or both.
+//! [`Plan`]; for each request the plan is projected onto the JSON text of the new and the old object; the two
+//! are walked side by side and every union is judged: normalised, validated, or both.
 //!
 //! The words are those of the proposals (KEP-1027 of 2019 and of 2022):
 //! - a *member* is a field of the group; it is *set* when it is present and not null, whatever its value;
@@ -11,22 +11,31 @@
 //!
 //! Pure: text and schemas in, operations and violations out. May not know clusters, files or admission.
 
+mod change;
 mod compile;
 mod correlate;
 mod judge;
+mod meter;
 mod normalize;
 mod plan;
 mod projection;
+mod shape;
 mod validate;
 mod violation;
 
+pub use change::{Change, ChangeReason, Changes};
 pub use compile::{Compiled, PlaceFault, PlaceFaultKind, compile};
-pub use judge::{Change, ChangeReason, Judgement, LetThrough, Rules, judge};
+pub use judge::LetThrough;
+pub(crate) use judge::{Judgement, Rules, judge};
+pub(crate) use meter::{Account, Buffer, render};
+pub use meter::{Exhausted, Meter, Unmetered};
 pub use plan::{Part, Plan};
-pub use projection::{Projection, ProjectionSeed};
-pub use violation::{Violation, ViolationKind};
+pub(crate) use projection::{Projection, ProjectionSeed};
+pub(crate) use shape::LONGEST_TEXT;
+pub use violation::{Capped, MOST_VIOLATIONS, Violation, ViolationKind};
 
 use crate::schema::{Action, Origin, Source};
+use std::sync::Arc;
 
 /// The two forms of `x-kubernetes-unions`. They differ in where they stand and in how they normalise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -45,17 +54,27 @@ pub struct Union {
     source: Source,
     origin: Option<Origin>,
     action: Action,
-    discriminator: Option<Box<str>>,
+    discriminator: Option<Arc<str>>,
     // INVARIANT: sorted, distinct, at most `MemberSet::CAPACITY`.
-    members: Box<[Box<str>]>,
+    members: Box<[Member]>,
+    /// The values that are no empty string, sorted.
+    supported: Arc<[Arc<str>]>,
     // INVARIANT: sorted by value, distinct; every `Selected::index` is a position in `members`.
     choices: Box<[Choice]>,
+}
+
+/// A field of the group.
+#[derive(Debug)]
+struct Member {
+    name: Arc<str>,
+    /// The values that select it, sorted.
+    values: Arc<[Arc<str>]>,
 }
 
 /// A value of the discriminator and what it selects.
 #[derive(Debug)]
 pub struct Choice {
-    value: Box<str>,
+    value: Arc<str>,
     selected: Option<Selected>,
 }
 
@@ -64,6 +83,15 @@ struct Selected {
     index: u8,
     name: Box<str>,
     optional: bool,
+}
+
+impl Member {
+    /// The member at a position, with the values of `choices` that select it.
+    fn new(index: u8, name: &str, choices: &[Choice]) -> Self {
+        let selects = |choice: &&Choice| choice.selected.as_ref().is_some_and(|selected| selected.index == index);
+        let values = choices.iter().filter(selects).map(|choice| Arc::clone(&choice.value)).collect();
+        Self { name: name.into(), values }
+    }
 }
 
 impl Union {
@@ -99,7 +127,7 @@ impl Union {
 
     /// The members' names, sorted.
     pub fn members(&self) -> impl Iterator<Item = &str> {
-        self.members.iter().map(|name| &**name)
+        self.members.iter().map(|member| &*member.name)
     }
 
     /// Every declared value, sorted. A union without a discriminator has one for each member too, as it was declared.
@@ -113,13 +141,16 @@ impl Union {
     }
 
     /// The values that select a member.
-    fn values_of(&self, index: u8) -> impl Iterator<Item = &str> {
-        let selects = move |choice: &&Choice| choice.selected.as_ref().is_some_and(|selected| selected.index == index);
-        self.choices.iter().filter(selects).map(Choice::value)
+    fn values_of(&self, index: u8) -> &[Arc<str>] {
+        self.member(index).map_or(&[], |member| &*member.values)
     }
 
-    fn member(&self, index: u8) -> &str {
-        self.members.get(usize::from(index)).map_or("", |name| name)
+    fn member(&self, index: u8) -> Option<&Member> {
+        self.members.get(usize::from(index))
+    }
+
+    fn member_name(&self, index: u8) -> &str {
+        self.member(index).map_or("", |member| &*member.name)
     }
 }
 
@@ -145,7 +176,7 @@ impl Choice {
 }
 
 /// A set of members of one union, by their position in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 struct MemberSet(u128);
 
 impl MemberSet {
@@ -178,6 +209,20 @@ impl MemberSet {
 
     fn first(self) -> Option<u8> {
         (!self.is_empty()).then(|| u8::try_from(self.0.trailing_zeros()).unwrap_or(u8::MAX))
+    }
+
+    /// The set as words, the lowest members first.
+    fn words(self) -> [u32; 4] {
+        let bytes = self.0.to_le_bytes();
+        let mut words = [0; 4];
+        for (word, bytes) in words.iter_mut().zip(bytes.as_chunks().0) {
+            *word = u32::from_le_bytes(*bytes);
+        }
+        words
+    }
+
+    fn from_words(words: [u32; 4]) -> Self {
+        Self(words.into_iter().rev().fold(0, |set, word| set << 32 | u128::from(word)))
     }
 
     /// The members of the set, in order.

@@ -2,11 +2,13 @@
 //! API server's own, audit annotations. What there is to say is decided elsewhere.
 
 use crate::field_path::cut;
-use crate::json_patch::Operation;
-use base64::Engine;
-use serde::Serialize;
+use crate::union::{Buffer, Changes, Exhausted, Meter, Unmetered, render};
+use base64::prelude::BASE64_STANDARD;
+use base64::write::EncoderWriter;
+use serde::{Serialize, Serializer};
 use std::borrow::Cow;
-use std::fmt::{Display, Write};
+use std::fmt::{self, Display, Write};
+use std::io;
 
 /// The API server cuts longer warnings.
 const LONGEST_WARNING: usize = 256;
@@ -16,6 +18,8 @@ const LONGEST_WARNINGS: usize = 4096;
 const RESERVED: usize = 64;
 /// An object with more faults than this is told so; no one reads more.
 const MOST_CAUSES: usize = 256;
+/// Longest message of one cause, in bytes. A union may have thousands of values to list.
+pub(super) const LONGEST_CAUSE: usize = 4096;
 /// Longest message of a denial, in bytes. The causes hold the rest.
 const LONGEST_MESSAGE: usize = 8192;
 /// Longest value of an audit annotation, in bytes. The API server has no bound, but an audit event is logged or sent whole.
@@ -28,18 +32,24 @@ pub(crate) struct Answer<'a> {
     pub(crate) uid: &'a str,
     /// `None`: allowed.
     pub(crate) denial: Option<&'a Denial>,
-    /// Empty: the object is let through as it is.
-    pub(crate) patch: &'a [Operation],
+    /// `None` or empty: the object is let through as it is.
+    pub(crate) patch: Option<&'a Changes>,
     pub(crate) warnings: &'a [String],
     pub(crate) annotations: &'a Annotations,
 }
 
 impl Answer<'_> {
     /// The `AdmissionReview` to send.
+    #[cfg_attr(not(feature = "server"), allow(dead_code, reason = "reviews are written with a meter"))]
     pub(crate) fn to_json(&self) -> Vec<u8> {
-        let patch =
-            (!self.patch.is_empty()).then(|| base64::prelude::BASE64_STANDARD.encode(json(&self.patch).as_slice()));
-        json(&Envelope {
+        // Without a meter nothing is refused.
+        self.write(&Unmetered).unwrap_or_default()
+    }
+
+    /// The `AdmissionReview` to send. It stays charged.
+    pub(crate) fn write(&self, meter: &dyn Meter) -> Result<Vec<u8>, Exhausted> {
+        let patch = self.patch.filter(|changes| !changes.is_empty()).map(Patch);
+        let envelope = Envelope {
             api_version: "admission.k8s.io/v1",
             kind: "AdmissionReview",
             response: Response {
@@ -51,7 +61,65 @@ impl Answer<'_> {
                 warnings: self.warnings,
                 audit_annotations: self.annotations,
             },
-        })
+        };
+        let mut output = Output(Buffer::new(meter));
+        // Strings, numbers and lists of them: there is nothing in these types that can't be written.
+        serde_json::to_writer(&mut output, &envelope).map_err(|_| Exhausted)?;
+        Ok(output.0.keep())
+    }
+}
+
+/// Bytes that are written as far as there is memory for them.
+struct Output<'m>(Buffer<'m, u8>);
+
+impl io::Write for Output<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.extend(bytes).map_err(io::Error::other)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A JSON Patch in base64, written as it is made.
+struct Patch<'a>(&'a Changes);
+
+impl Serialize for Patch<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl Display for Patch<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut encoder = EncoderWriter::new(Characters(f), &BASE64_STANDARD);
+        let written = serde_json::to_writer(&mut encoder, &Operations(self.0));
+        written.map_err(|_| fmt::Error).and_then(|()| encoder.finish().map(drop).map_err(|_| fmt::Error))
+    }
+}
+
+struct Operations<'a>(&'a Changes);
+
+impl Serialize for Operations<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(|change| change.operation()))
+    }
+}
+
+/// A formatter that takes bytes, which are ASCII.
+struct Characters<'f, 'b>(&'f mut fmt::Formatter<'b>);
+
+impl io::Write for Characters<'_, '_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let text = str::from_utf8(bytes).map_err(io::Error::other)?;
+        self.0.write_str(text).map_err(io::Error::other)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -86,34 +154,42 @@ pub(crate) struct Cause {
 
 impl Denial {
     /// Worded as `NewInvalid` of the API machinery words it.
-    pub(crate) fn new(group: &str, kind: &str, name: String, causes: impl ExactSizeIterator<Item = Cause>) -> Self {
+    #[cfg_attr(not(feature = "server"), allow(dead_code, reason = "reviews are denied with a rest"))]
+    pub(crate) fn new(group: &str, kind: &str, name: String, causes: impl IntoIterator<Item = Cause>) -> Self {
+        Self::with_rest(group, kind, name, causes.into_iter().collect(), 0)
+    }
+
+    /// The same, for so many more faults than there are causes.
+    pub(super) fn with_rest(group: &str, kind: &str, name: String, mut causes: Vec<Cause>, rest: usize) -> Self {
         let dot = if group.is_empty() { "" } else { "." };
         let mut message = format!("{kind}{dot}{group} {name:?} is invalid: ");
-        let total = causes.len();
+        let total = causes.len().saturating_add(rest);
         let (open, close) = if total == 1 { ("", "") } else { ("[", "]") };
         message.push_str(open);
-        let mut listed: Vec<Cause> = Vec::new();
-        let mut causes = causes.enumerate();
-        while message.len() <= LONGEST_MESSAGE || listed.len() < MOST_CAUSES {
-            let Some((position, cause)) = causes.next() else { break };
-            if message.len() <= LONGEST_MESSAGE {
-                let separator = if position == 0 { "" } else { ", " };
-                // Writing to a string can't fail.
-                let _ = write!(message, "{separator}{}: {}", cause.field, cause.message);
+        for (position, cause) in causes.iter().enumerate() {
+            if message.len() > LONGEST_MESSAGE {
+                break;
             }
-            if position < MOST_CAUSES {
-                listed.push(cause);
-            }
+            let separator = if position == 0 { "" } else { ", " };
+            // Writing to a string can't fail.
+            let _ = write!(message, "{separator}{}: {}", cause.field, cause.message);
         }
         message.push_str(close);
-        let left_out = total.saturating_sub(listed.len());
+        let left_out = total.saturating_sub(causes.len().min(MOST_CAUSES));
         if left_out > 0 {
             let message = format!("and {left_out} more");
-            listed.push(Cause { reason: "FieldValueInvalid", message, field: String::new() });
+            causes.truncate(MOST_CAUSES);
+            causes.push(Cause { reason: "FieldValueInvalid", message, field: String::new() });
         }
-        let details = Details { name, group: group.to_owned(), kind: kind.to_owned(), causes: listed };
+        let details = Details { name, group: group.to_owned(), kind: kind.to_owned(), causes };
         let message = shorten(&message, LONGEST_MESSAGE).into_owned();
         Self { status: "Failure", code: 422, reason: "Invalid", message, details }
+    }
+
+    /// Bytes that it takes, but for its causes.
+    pub(super) fn size(&self) -> usize {
+        let Details { name, group, kind, .. } = &self.details;
+        self.message.len().saturating_add(name.len()).saturating_add(group.len()).saturating_add(kind.len())
     }
 
     pub(crate) fn message(&self) -> &str {
@@ -146,7 +222,16 @@ pub(crate) struct Annotations {
 
 impl Annotations {
     fn is_empty(&self) -> bool {
-        [&self.cleared, &self.set, &self.denied, &self.warned].into_iter().all(Listing::is_empty)
+        self.listings().into_iter().all(Listing::is_empty)
+    }
+
+    /// Bytes that they take.
+    pub(super) fn size(&self) -> usize {
+        self.listings().into_iter().map(|listing| listing.text.capacity()).sum()
+    }
+
+    fn listings(&self) -> [&Listing; 4] {
+        [&self.cleared, &self.set, &self.denied, &self.warned]
     }
 }
 
@@ -173,13 +258,23 @@ impl Listing {
         }
     }
 
+    /// Whether no other item would be named.
+    pub(crate) fn is_full(&self) -> bool {
+        self.left_out > 0
+    }
+
+    /// Counts items that are not named.
+    pub(crate) fn leave_out(&mut self, number: usize) {
+        self.left_out = self.left_out.saturating_add(number);
+    }
+
     fn is_empty(&self) -> bool {
         self.text.is_empty() && self.left_out == 0
     }
 }
 
 impl Display for Listing {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.text)?;
         match self.left_out {
             0 => Ok(()),
@@ -190,7 +285,7 @@ impl Display for Listing {
 }
 
 impl Serialize for Listing {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
@@ -204,14 +299,30 @@ pub(crate) struct Warnings {
 }
 
 impl Warnings {
-    pub(crate) fn push(&mut self, text: &str) {
-        let warning = shorten(text, LONGEST_WARNING);
-        if self.left_out > 0 || self.bytes.saturating_add(warning.len()) > LONGEST_WARNINGS.saturating_sub(RESERVED) {
+    pub(crate) fn push(&mut self, text: &impl Display) {
+        if self.is_full() {
+            self.leave_out(1);
+            return;
+        }
+        // Without a meter nothing is refused.
+        let text = render(&Unmetered, text, LONGEST_WARNING).unwrap_or_default();
+        let warning = shorten(&text, LONGEST_WARNING);
+        if self.bytes.saturating_add(warning.len()) > LONGEST_WARNINGS.saturating_sub(RESERVED) {
             self.left_out = self.left_out.saturating_add(1);
         } else {
             self.bytes = self.bytes.saturating_add(warning.len());
             self.all.push(warning.into_owned());
         }
+    }
+
+    /// Counts warnings that are not shown.
+    pub(crate) fn leave_out(&mut self, number: usize) {
+        self.left_out = self.left_out.saturating_add(number);
+    }
+
+    /// Whether no other warning would be shown.
+    pub(crate) fn is_full(&self) -> bool {
+        self.left_out > 0
     }
 
     pub(crate) fn finish(mut self) -> Vec<String> {
@@ -238,7 +349,7 @@ struct Response<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<&'a Denial>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    patch: Option<String>,
+    patch: Option<Patch<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     patch_type: Option<&'static str>,
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
@@ -260,11 +371,6 @@ fn shorten(text: &str, longest: usize) -> Cow<'_, str> {
         return text;
     }
     format!("{}{ELLIPSIS}", cut(&text, longest.saturating_sub(ELLIPSIS.len()))).into()
-}
-
-fn json(value: &impl Serialize) -> Vec<u8> {
-    // Strings, numbers and lists of them: there is nothing in these types that can't be written.
-    serde_json::to_vec(value).unwrap_or_default()
 }
 
 #[cfg(test)]

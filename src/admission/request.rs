@@ -3,11 +3,12 @@
 //! The API server writes the kind before the objects, so each object is projected as it goes by, and the body is scanned
 //! once. Where the order is another one the body is read a second time, with the kind known.
 
+use super::text::{Text, scratch};
 use crate::catalog::{Catalog, Entry};
 use crate::field_path::Printable;
-use crate::union::{Part, Projection, ProjectionSeed};
+use crate::union::{Account, Exhausted, LONGEST_TEXT, Meter, Part, Projection, ProjectionSeed};
 use serde::Deserialize;
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Unexpected, Visitor};
 use std::borrow::Cow;
 use std::fmt;
 
@@ -16,6 +17,9 @@ const LONGEST_ECHO: usize = 64;
 
 /// Longest reason that the JSON reader gives which an error repeats; it may quote the body.
 const LONGEST_REASON: usize = 200;
+
+/// Longest `uid`, in bytes. The API server's have 36.
+const LONGEST_UID: usize = 256;
 
 /// What is asked of the object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -71,6 +75,15 @@ pub enum ReviewError {
     /// An answer could not be told from another.
     #[error("`request.uid` is missing or empty: an answer must echo it")]
     NoUid,
+    /// An answer would be as long.
+    #[error("`request.uid` is longer than {LONGEST_UID} bytes")]
+    LongUid,
+    /// Longer than an offset can be.
+    #[error("the body is longer than {LONGEST_TEXT} bytes")]
+    TooLong,
+    /// Reading or answering it takes more memory than there is for it.
+    #[error(transparent)]
+    Exhausted(#[from] Exhausted),
     /// No kind.
     #[error("`request.kind` is missing: it says what the object is")]
     NoKind,
@@ -105,30 +118,34 @@ pub(super) struct Subject<'a> {
     pub(super) old: Option<Projection<'a>>,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(expecting = "a group, version and kind")]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Kind<'a> {
-    #[serde(default, borrow)]
     pub(super) group: Cow<'a, str>,
-    #[serde(default, borrow)]
     pub(super) version: Cow<'a, str>,
-    #[serde(default, borrow, rename = "kind")]
     pub(super) name: Cow<'a, str>,
 }
 
 impl<'a> Request<'a> {
-    /// Reads a body.
-    pub(super) fn read(catalog: &'a Catalog, body: &'a [u8]) -> Result<Self, ReviewError> {
+    /// Reads a body. What is kept of it is charged to `account` as long as it exists.
+    pub(super) fn read(catalog: &'a Catalog, body: &'a [u8], account: &'a Account<'a>) -> Result<Self, ReviewError> {
         let text = str::from_utf8(body).map_err(|error| ReviewError::NotUtf8(error.valid_up_to()))?;
         if text.trim_ascii().is_empty() {
             return Err(ReviewError::Empty);
         }
-        let mut review = parse(text, catalog, None)?;
+        if text.len() > LONGEST_TEXT {
+            return Err(ReviewError::TooLong);
+        }
+        let scratch = scratch(text);
+        account.charge(scratch)?;
+        let mut review = parse(text, catalog, None, account)?;
         if let Some(header) =
             review.request.as_ref().filter(|request| request.misread(catalog)).map(|request| request.header.clone())
         {
-            review = parse(text, catalog, Some(&header))?;
+            // Its projections are freed before others are read.
+            drop(review);
+            review = parse(text, catalog, Some(&header), account)?;
         }
+        account.release(scratch);
         review.check(catalog)
     }
 }
@@ -152,7 +169,8 @@ struct DraftRequest<'a> {
 
 #[derive(Default)]
 struct DraftObject<'a> {
-    projection: Projection<'a>,
+    /// `None` where nothing is to be judged.
+    projection: Option<Projection<'a>>,
     seen: bool,
     /// How it was read.
     read_as: Option<Reading<'a>>,
@@ -220,6 +238,9 @@ impl<'a> Draft<'a> {
         if request.uid.is_empty() {
             return Err(ReviewError::NoUid);
         }
+        if request.uid.len() > LONGEST_UID {
+            return Err(ReviewError::LongUid);
+        }
         let operation = Operation::named(&request.header.operation)?;
         let ordinal = request.header.entry(catalog).map(Entry::ordinal);
         let reading = request.header.reading(catalog);
@@ -227,13 +248,14 @@ impl<'a> Draft<'a> {
         let kind = request.header.kind.ok_or(ReviewError::NoKind)?;
         let subject = match reading {
             None => None,
-            Some(_) if !object.is_object() => return Err(ReviewError::NotAnObject("object")),
-            Some(_) if !old_object.is_object() && !old_object.is_null() => {
-                return Err(ReviewError::NotAnObject("oldObject"));
-            }
             Some(Reading { entry, part }) => {
-                let has_old = operation == Operation::Update && old_object.is_object();
-                Some(Subject { entry, part, new: object, old: has_old.then_some(old_object) })
+                let new = object.filter(Projection::is_object).ok_or(ReviewError::NotAnObject("object"))?;
+                let old = old_object.filter(|old| !old.is_null());
+                if old.as_ref().is_some_and(|old| !old.is_object()) {
+                    return Err(ReviewError::NotAnObject("oldObject"));
+                }
+                let old = old.filter(|_| operation == Operation::Update);
+                Some(Subject { entry, part, new, old })
             }
         };
         Ok(Request { uid: request.uid, operation, kind, name: request.name, ordinal, subject })
@@ -249,17 +271,28 @@ impl Operation {
     }
 }
 
-fn parse<'a>(text: &'a str, catalog: &'a Catalog, known: Option<&Header<'_>>) -> Result<Draft<'a>, ReviewError> {
+fn parse<'a>(
+    text: &'a str,
+    catalog: &'a Catalog,
+    known: Option<&Header<'_>>,
+    account: &'a Account<'a>,
+) -> Result<Draft<'a>, ReviewError> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let draft = ReviewSeed { catalog, known }.deserialize(&mut deserializer);
-    draft
-        .and_then(|draft| deserializer.end().map(|()| draft))
-        .map_err(|error| ReviewError::Malformed(Printable::new(&error.to_string(), LONGEST_REASON).to_string()))
+    let draft = ReviewSeed { catalog, known, text, account }.deserialize(&mut deserializer);
+    draft.and_then(|draft| deserializer.end().map(|()| draft)).map_err(|error| {
+        if account.refused() {
+            ReviewError::Exhausted(Exhausted)
+        } else {
+            ReviewError::Malformed(Printable::new(&error.to_string(), LONGEST_REASON).to_string())
+        }
+    })
 }
 
 #[derive(Clone, Copy)]
 struct ReviewSeed<'c, 'h> {
     catalog: &'c Catalog,
+    text: &'c str,
+    account: &'c Account<'c>,
     /// How to read objects, where that is known beforehand.
     known: Option<&'h Header<'h>>,
 }
@@ -287,6 +320,10 @@ impl<'de> Visitor<'de> for ReviewSeed<'de, '_> {
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an AdmissionReview")
+    }
+
+    fn visit_str<E: Error>(self, _: &str) -> Result<Self::Value, E> {
+        Err(text_instead(&self))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
@@ -336,6 +373,10 @@ impl<'de> Visitor<'de> for RequestSeed<'de, '_> {
         f.write_str("the request of an AdmissionReview")
     }
 
+    fn visit_str<E: Error>(self, _: &str) -> Result<Self::Value, E> {
+        Err(text_instead(&self))
+    }
+
     fn visit_unit<E>(self) -> Result<Self::Value, E> {
         Ok(None)
     }
@@ -353,7 +394,7 @@ impl<'de> Visitor<'de> for RequestSeed<'de, '_> {
         while let Some(field) = map.next_key()? {
             match field {
                 RequestField::Uid => request.uid = text(&mut map)?,
-                RequestField::Kind => request.header.kind = map.next_value()?,
+                RequestField::Kind => request.header.kind = map.next_value::<Option<Kind<'de>>>()?,
                 RequestField::SubResource => request.header.subresource = text(&mut map)?,
                 RequestField::Name => request.name = text(&mut map)?,
                 RequestField::Operation => request.header.operation = text(&mut map)?,
@@ -368,19 +409,65 @@ impl<'de> Visitor<'de> for RequestSeed<'de, '_> {
 
 impl<'de> RequestSeed<'de, '_> {
     fn object<A: MapAccess<'de>>(&self, so_far: &Header<'_>, map: &mut A) -> Result<DraftObject<'de>, A::Error> {
-        let ReviewSeed { catalog, known } = self.0;
+        let ReviewSeed { catalog, known, text, account } = self.0;
         let reading = known.map_or_else(|| so_far.reading(catalog), |header| header.reading(catalog));
         let projection = match reading {
-            Some(Reading { entry, part }) => map.next_value_seed(ProjectionSeed::new(entry.plan(), part))?,
-            None => map.next_value::<IgnoredAny>().map(|_| Projection::default())?,
+            Some(Reading { entry, part }) => {
+                Some(map.next_value_seed(ProjectionSeed::new(entry.plan(), part, text, account))?)
+            }
+            None => map.next_value::<IgnoredAny>().map(|_| None)?,
         };
         Ok(DraftObject { projection, seen: true, read_as: reading })
     }
 }
 
-/// A string, borrowed where it has no escapes.
+/// A text where something else belongs. It may be long, so the error does not repeat it.
+fn text_instead<E: Error>(expected: &dyn serde::de::Expected) -> E {
+    E::invalid_type(Unexpected::Other("string"), expected)
+}
+
+impl<'de> Deserialize<'de> for Kind<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(KindVisitor)
+    }
+}
+
+struct KindVisitor;
+
 #[derive(Deserialize)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+#[serde(field_identifier, rename_all = "camelCase")]
+enum KindField {
+    Group,
+    Version,
+    Kind,
+    #[serde(other)]
+    Other,
+}
+
+impl<'de> Visitor<'de> for KindVisitor {
+    type Value = Kind<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a group, version and kind")
+    }
+
+    fn visit_str<E: Error>(self, _: &str) -> Result<Self::Value, E> {
+        Err(text_instead(&self))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut kind = Kind::default();
+        while let Some(field) = map.next_key()? {
+            match field {
+                KindField::Group => kind.group = map.next_value::<Text<'de>>()?.0,
+                KindField::Version => kind.version = map.next_value::<Text<'de>>()?.0,
+                KindField::Kind => kind.name = map.next_value::<Text<'de>>()?.0,
+                KindField::Other => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(kind)
+    }
+}
 
 /// A string; null reads as empty.
 fn text<'de, A: MapAccess<'de>>(map: &mut A) -> Result<Cow<'de, str>, A::Error> {
@@ -392,6 +479,7 @@ mod tests {
     use super::*;
     use crate::catalog::Builder;
     use crate::declaration::Definition;
+    use crate::union::Unmetered;
     use serde_json::json;
 
     fn catalog() -> Catalog {
@@ -428,7 +516,8 @@ mod tests {
                     r#"{{"request": {{{}}}, "kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1"}}"#,
                     fields.join(",")
                 );
-                let request = Request::read(&catalog, body.as_bytes()).unwrap();
+                let account = Account::new(&Unmetered);
+                let request = Request::read(&catalog, body.as_bytes(), &account).unwrap();
                 let subject = request.subject.unwrap();
                 assert_eq!(subject.part, Part::Status, "{body}");
                 assert!(subject.new.is_object() && subject.old.unwrap().is_object(), "{body}");

@@ -1,11 +1,18 @@
 //! What is answered to a review, from what was judged: a patch, warnings, or a denial.
 
-use super::answer::{Annotations, Answer, Cause, Denial, Warnings};
+use super::answer::{Annotations, Answer, Cause, Denial, LONGEST_CAUSE, Warnings};
 use super::request::{Operation, Request};
 use super::{Outcome, Phase};
-use crate::field_path::Printable;
-use crate::union::{Change, ChangeReason, Judgement, LetThrough, Violation};
-use serde::Deserialize;
+use crate::field_path::{Printable, cut};
+use crate::union::{
+    Capped, Change, ChangeReason, Changes, Exhausted, Judgement, LetThrough, Meter, Unmetered, Violation, render,
+};
+
+/// Bytes that any review takes beside its body.
+pub(super) const FLAT: usize = 1024;
+
+/// Longest name of an object that a denial shows, in bytes.
+const LONGEST_NAME: usize = 253;
 
 /// Longest discriminator value that an audit annotation shows, in bytes.
 const LONGEST_VALUE: usize = 64;
@@ -18,9 +25,9 @@ pub struct Review {
     ordinal: Option<usize>,
     outcome: Outcome,
     warnings: Vec<String>,
-    changes: Vec<Change>,
-    violations: Vec<Violation>,
-    let_through: Vec<(Violation, LetThrough)>,
+    changes: Changes,
+    violations: Capped<Violation>,
+    let_through: Capped<(Violation, LetThrough)>,
     denial: Option<Denial>,
     annotations: Annotations,
 }
@@ -34,33 +41,44 @@ impl Review {
             ordinal: request.ordinal,
             outcome: Outcome::Allowed,
             warnings: Vec::new(),
-            changes: Vec::new(),
-            violations: Vec::new(),
-            let_through: Vec::new(),
+            changes: Changes::default(),
+            violations: Capped::default(),
+            let_through: Capped::default(),
             denial: None,
             annotations: Annotations::default(),
         }
     }
 
     /// Allowed, with what normalisation changes and with warnings about it.
-    pub(super) fn patch(request: &Request<'_>, phase: Phase, judgement: Judgement) -> Self {
+    pub(super) fn patch(
+        request: &Request<'_>,
+        phase: Phase,
+        judgement: Judgement,
+        meter: &dyn Meter,
+    ) -> Result<Self, Exhausted> {
         let mut warnings = Warnings::default();
         let mut annotations = Annotations::default();
-        for change in &judgement.changes {
-            warnings.push(&change.to_string());
+        for (position, clears) in judgement.changes.clears().enumerate() {
+            let listing = if clears { &mut annotations.cleared } else { &mut annotations.set };
+            if warnings.is_full() && listing.is_full() {
+                warnings.leave_out(1);
+                listing.leave_out(1);
+                continue;
+            }
+            let Some(change) = judgement.changes.get(position) else { break };
+            warnings.push(&change);
             match &change.reason {
                 ChangeReason::Deduced { value, .. } => {
-                    let value = Printable::new(value, LONGEST_VALUE);
-                    annotations.set.push(format_args!("{}=\"{value}\"", change.path));
+                    listing.push(format_args!("{}=\"{}\"", change.path, Printable::new(value, LONGEST_VALUE)));
                 }
                 ChangeReason::ClearedByDiscriminator { .. } | ChangeReason::ClearedByMember { .. } => {
-                    annotations.cleared.push(&change.path);
+                    listing.push(&change.path);
                 }
             }
         }
         // The API server asks twice; what it is told twice it shows twice.
         if phase != Phase::Mutate {
-            for (violation, reason) in &judgement.let_through {
+            for (violation, reason) in judgement.let_through.kept() {
                 let (reason, why) = match reason {
                     LetThrough::Unchanged => {
                         ("let through because the union did not change", "the union did not change")
@@ -69,9 +87,11 @@ impl Review {
                         ("let through because its declaration only warns", "its declaration only warns")
                     }
                 };
-                warnings.push(&format!("{violation}; {reason}"));
+                warnings.push(&format_args!("{violation}; {reason}"));
                 annotations.warned.push(format_args!("{}: {} ({why})", violation.path, violation.reason()));
             }
+            warnings.leave_out(judgement.let_through.left_out());
+            annotations.warned.leave_out(judgement.let_through.left_out());
         }
         let warnings = warnings.finish();
         let outcome = match (judgement.changes.is_empty(), warnings.is_empty()) {
@@ -80,38 +100,54 @@ impl Review {
             (true, true) => Outcome::Allowed,
         };
         let Judgement { changes, let_through, .. } = judgement;
-        Self { outcome, warnings, changes, let_through, annotations, ..Self::allow(request) }
+        meter.charge(
+            annotations.size().saturating_add(warnings.iter().map(|it| it.len() + size_of::<String>()).sum()),
+        )?;
+        Ok(Self { outcome, warnings, changes, let_through, annotations, ..Self::allow(request) })
     }
 
     /// Denied, with every violation at once.
-    pub(super) fn deny(request: &Request<'_>, body: &[u8], judgement: Judgement) -> Self {
-        let name = if request.name.is_empty() { name_in(body) } else { request.name.to_string() };
-        let causes = judgement.violations.iter().map(|violation| Cause {
-            reason: violation.reason(),
-            message: violation.message(),
-            field: violation.path.to_string(),
-        });
-        let denial = Denial::new(&request.kind.group, &request.kind.name, name, causes);
+    pub(super) fn deny(request: &Request<'_>, judgement: Judgement, meter: &dyn Meter) -> Result<Self, Exhausted> {
+        // On CREATE the API server may leave the name to the object.
+        let in_object = || request.subject.as_ref().map_or("", |subject| subject.new.name());
+        let name = if request.name.is_empty() { in_object() } else { &request.name };
+        let Judgement { violations, let_through, .. } = judgement;
+        let mut causes = Vec::new();
+        meter.charge(violations.kept().len().saturating_mul(size_of::<Cause>()))?;
+        causes.reserve_exact(violations.kept().len());
         let mut annotations = Annotations::default();
-        for violation in &judgement.violations {
+        for violation in violations.kept() {
+            causes.push(Cause {
+                reason: violation.reason(),
+                message: render(meter, &violation.kind, LONGEST_CAUSE)?,
+                field: render(meter, &violation.path, usize::MAX)?,
+            });
             annotations.denied.push(format_args!("{}: {}", violation.path, violation.reason()));
         }
-        let Judgement { violations, let_through, .. } = judgement;
+        annotations.denied.leave_out(violations.left_out());
+        let (kind, name) = (&request.kind, cut(name, LONGEST_NAME).to_owned());
+        let denial = Denial::with_rest(&kind.group, &kind.name, name, causes, violations.left_out());
+        meter.charge(annotations.size().saturating_add(denial.size()))?;
         let denied = Self::allow(request);
-        Self { outcome: Outcome::Denied, violations, let_through, denial: Some(denial), annotations, ..denied }
+        Ok(Self { outcome: Outcome::Denied, violations, let_through, denial: Some(denial), annotations, ..denied })
     }
 
     /// The `AdmissionReview` to send back.
     pub fn to_json(&self) -> Vec<u8> {
-        let patch: Vec<_> = self.changes.iter().map(Change::operation).collect();
+        // Without a meter nothing is refused.
+        self.write(&Unmetered).unwrap_or_default()
+    }
+
+    /// The `AdmissionReview` to send back, with no more memory than `meter` grants. It stays charged.
+    pub fn write(&self, meter: &dyn Meter) -> Result<Vec<u8>, Exhausted> {
         let answer = Answer {
             uid: &self.uid,
             denial: self.denial.as_ref(),
-            patch: &patch,
+            patch: Some(&self.changes),
             warnings: &self.warnings,
             annotations: &self.annotations,
         };
-        answer.to_json()
+        answer.write(meter)
     }
 
     /// The uid of the request.
@@ -135,22 +171,23 @@ impl Review {
     }
 
     /// What the patch changes, in the order of paths.
-    pub fn changes(&self) -> &[Change] {
-        &self.changes
+    pub fn changes(&self) -> impl ExactSizeIterator<Item = Change> {
+        self.changes.iter()
     }
 
-    /// How many members the patch clears.
+    /// The number of members that the patch clears.
     pub fn cleared(&self) -> usize {
-        self.changes.iter().filter(|change| change.clears()).count()
+        self.changes.cleared()
     }
 
-    /// Why it is denied: all of it, where [`causes`](Self::causes) stop at what an answer may hold.
-    pub fn violations(&self) -> &[Violation] {
+    /// Why it is denied: the first [`MOST_VIOLATIONS`](crate::union::MOST_VIOLATIONS), and the number of the rest. In
+    /// mutating admission these are contradictions only.
+    pub fn violations(&self) -> &Capped<Violation> {
         &self.violations
     }
 
-    /// Violations that don't count, and why.
-    pub fn let_through(&self) -> &[(Violation, LetThrough)] {
+    /// Violations that don't count, and why, with the same cap. Empty in mutating admission.
+    pub fn let_through(&self) -> &Capped<(Violation, LetThrough)> {
         &self.let_through
     }
 
@@ -174,30 +211,4 @@ impl Review {
     pub fn denied_paths(&self) -> Vec<String> {
         self.causes().map(|(path, _)| path.to_owned()).collect()
     }
-}
-
-/// On CREATE the API server may leave the name to the object. Denials are rare, so the body is simply read again.
-fn name_in(body: &[u8]) -> String {
-    #[derive(Default, Deserialize)]
-    #[serde(default)]
-    struct Review {
-        request: Request,
-    }
-    #[derive(Default, Deserialize)]
-    #[serde(default)]
-    struct Request {
-        object: Object,
-    }
-    #[derive(Default, Deserialize)]
-    #[serde(default)]
-    struct Object {
-        metadata: Metadata,
-    }
-    #[derive(Default, Deserialize)]
-    #[serde(default)]
-    struct Metadata {
-        name: String,
-    }
-
-    serde_json::from_slice::<Review>(body).map(|review| review.request.object.metadata.name).unwrap_or_default()
 }

@@ -142,11 +142,11 @@ fn tell(document: &Document, review: &Review) {
 pub(super) fn edits(document: &Document, review: &Review) -> Vec<Edit> {
     let base = pointer_tokens(&document.pointer).unwrap_or_default();
     let place = |path: &FieldPath| base.iter().cloned().chain(path.segments().iter().map(Segment::to_token)).collect();
-    let edit = |change: &Change| match change.operation() {
+    let edit = |change: Change| match change.operation() {
         Operation::Set(path, value) => Edit::Set(place(&path), Value::from(&*value)),
         Operation::Remove(path) => Edit::Remove(place(&path)),
     };
-    review.changes().iter().map(edit).collect()
+    review.changes().map(edit).collect()
 }
 
 /// The text of the normalised object, and how it is written.

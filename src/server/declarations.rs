@@ -281,7 +281,7 @@ impl Inspected {
         let answer = Answer {
             uid: &request.uid,
             denial: None,
-            patch: &[],
+            patch: None,
             warnings: &warnings.finish(),
             annotations: &annotations,
         };
@@ -306,7 +306,7 @@ impl Inspected {
         let name = request.subject.as_ref().map(|subject| subject.name.to_string()).unwrap_or_default();
         let denial = Denial::new(group, kind, name, causes.into_iter());
         let answer =
-            Answer { uid: &request.uid, denial: Some(&denial), patch: &[], warnings: &[], annotations: &annotations };
+            Answer { uid: &request.uid, denial: Some(&denial), patch: None, warnings: &[], annotations: &annotations };
         Self { json: answer.to_json(), outcome: Outcome::Denied, label: "denied", denied, ..empty }
     }
 

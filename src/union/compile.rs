@@ -37,7 +37,7 @@ pub fn compile(schema: &Schema, status_subresource: bool) -> Compiled {
     let status = schema.properties.get("status").filter(|_| status_subresource).and_then(|status| {
         let child = compiler.node(status, &root.inwards(Step::Property("status")))?;
         let field = FieldNode { name: "status".into(), role: Role::Bystander, key: None, child: Some(child) };
-        let node = ObjectNode { fields: Box::new([field]), first_union: 0, union_count: 0, key_count: 0 };
+        let node = ObjectNode { fields: Box::new([field]), first_union: 0, union_count: 0 };
         Some(compiler.add(Node::Object(node)))
     });
     let Compiler { nodes, unions, mut faults, left_out, .. } = compiler;
@@ -203,7 +203,6 @@ impl Compiler {
             fields: fields.into_values().collect(),
             first_union,
             union_count: u8::try_from(union_count).unwrap_or(u8::MAX),
-            key_count: u8::try_from(at.keys.len()).unwrap_or(u8::MAX),
         })))
     }
 

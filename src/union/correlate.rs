@@ -3,14 +3,11 @@
 //! Fields and map values belong together by name, items of keyed lists by their keys, whatever the order. Items of other
 //! lists have no identity: nothing tells which old item a new one was, only whether one like it stood there.
 
-use super::MemberSet;
+use super::meter::{Buffer, Exhausted, Meter};
 use super::plan::{Node, NodeId, ObjectNode, Plan};
-use super::projection::{ObjectShape, Scalar, Shape, State};
+use super::shape::{Object, Shape, Shapes, State};
 use std::cell::OnceCell;
-use std::collections::{HashMap, HashSet};
-
-/// Below this many items a list is searched, above it is indexed.
-const SCANNED: usize = 16;
+use std::cmp::Ordering;
 
 /// What is known of the past of a place.
 #[derive(Debug)]
@@ -18,59 +15,53 @@ pub(super) enum Old<'o, T> {
     /// It did not exist.
     None,
     /// It was this.
-    Known(&'o T),
+    Known(T),
     /// It stands in a list whose items have no identity, which held these before.
     Lost(&'o Witnesses<'o>),
 }
 
-// Not derived: that would ask for `T: Copy`.
-impl<T> Clone for Old<'_, T> {
+// Not derived: that would ask for `T: Copy` of `None` and `Lost`, too.
+impl<T: Copy> Clone for Old<'_, T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T> Copy for Old<'_, T> {}
+impl<T: Copy> Copy for Old<'_, T> {}
 
 impl<'o> Old<'o, Shape<'o>> {
     /// The past of the object at this place.
-    pub(super) fn object(self) -> Old<'o, ObjectShape<'o>> {
+    pub(super) fn object(self) -> Old<'o, Object<'o>> {
         match self {
-            Old::Known(Shape::Object(object)) => Old::Known(object),
-            Old::Known(_) | Old::None => Old::None,
+            Old::Known(shape) => Old::Known(shape.object()),
+            Old::None => Old::None,
             Old::Lost(witnesses) => Old::Lost(witnesses),
         }
     }
 
-    /// The past of a value of the map at this place.
-    pub(super) fn value(self, key: &str) -> Self {
+    /// The past of what stands in the map or list at this place, `then` for a map or list that is known.
+    pub(super) fn inside(self, then: impl FnOnce(Shape<'o>) -> Option<Shape<'o>>) -> Self {
         match self {
-            Old::Known(Shape::Map(entries)) => {
-                let found = entries.binary_search_by(|(known, _)| (**known).cmp(key)).ok();
-                found.and_then(|at| entries.get(at)).map_or(Old::None, |(_, shape)| Old::Known(shape))
-            }
-            Old::Known(_) | Old::None => Old::None,
+            Old::Known(shape) => then(shape).map_or(Old::None, Old::Known),
+            Old::None => Old::None,
             Old::Lost(witnesses) => Old::Lost(witnesses),
         }
     }
 }
 
-impl<'o> Old<'o, ObjectShape<'o>> {
+impl<'o> Old<'o, Object<'o>> {
     /// The past of one of the object's unions.
-    pub(super) fn state(self, union: usize) -> Option<&'o State<'o>> {
+    pub(super) fn state(self, union: u8) -> Option<State<'o>> {
         match self {
-            Old::Known(object) => object.states.get(union),
+            Old::Known(object) => Some(object.state(union)),
             Old::None | Old::Lost(_) => None,
         }
     }
 
     /// The past of the field at a position of the node.
-    pub(super) fn child(self, position: usize) -> Old<'o, Shape<'o>> {
+    pub(super) fn child(self, position: u32) -> Old<'o, Shape<'o>> {
         match self {
-            Old::Known(object) => {
-                let found = object.children.binary_search_by_key(&position, |(known, _)| *known).ok();
-                found.and_then(|at| object.children.get(at)).map_or(Old::None, |(_, shape)| Old::Known(shape))
-            }
+            Old::Known(object) => object.child(position).map_or(Old::None, Old::Known),
             Old::None => Old::None,
             Old::Lost(witnesses) => Old::Lost(witnesses),
         }
@@ -82,64 +73,99 @@ impl<'o> Old<'o, ObjectShape<'o>> {
 pub(super) struct Witnesses<'o> {
     plan: &'o Plan,
     items: NodeId,
-    old: &'o [Shape<'o>],
-    // Only a violation asks, so it is gathered on the first question.
-    stood: OnceCell<HashSet<(usize, &'o str, MemberSet)>>,
+    old: Shape<'o>,
+    meter: &'o dyn Meter,
+    // Only a violation asks, so they are gathered on the first question.
+    stood: OnceCell<Vec<Witness>>,
+}
+
+/// One union of an old item, by its position in the plan.
+#[derive(Debug, Clone, Copy)]
+struct Witness {
+    union: u32,
+    /// Where its state is stored.
+    state: u32,
 }
 
 impl<'o> Witnesses<'o> {
-    pub(super) fn new(plan: &'o Plan, items: NodeId, old: &'o [Shape<'o>]) -> Self {
-        Self { plan, items, old, stood: OnceCell::new() }
+    /// The items of the list `old`.
+    pub(super) fn new(plan: &'o Plan, items: NodeId, old: Shape<'o>, meter: &'o dyn Meter) -> Self {
+        Self { plan, items, old, meter, stood: OnceCell::new() }
     }
 
-    /// Whether a union (by its position in the plan) stood in the old list with this very choice.
-    pub(super) fn stood(&self, union: usize, state: &State<'_>) -> bool {
-        let gather = || {
-            let mut stood = HashSet::new();
-            for shape in self.old {
-                self.gather(self.items, shape, &mut stood);
+    /// Whether a union (by its position in the plan) stood in the old list with this very choice. Something of the union has
+    /// to be set.
+    pub(super) fn stood(&self, union: u32, state: &State<'_>) -> Result<bool, Exhausted> {
+        let stood = match self.stood.get() {
+            Some(stood) => stood,
+            None => {
+                let gathered = self.gather()?;
+                self.stood.get_or_init(|| gathered)
             }
-            stood
         };
-        self.stood.get_or_init(gather).contains(&(union, state.value(), state.members))
+        let wanted = (union, state.choice());
+        let shapes = self.old.shapes;
+        let found =
+            stood.binary_search_by(|witness| (witness.union, shapes.state(witness.state).choice()).cmp(&wanted));
+        Ok(found.is_ok())
     }
 
-    fn gather(&self, node: NodeId, shape: &'o Shape<'o>, stood: &mut HashSet<(usize, &'o str, MemberSet)>) {
-        match (self.plan.node(node), shape) {
-            (Some(Node::Object(node)), Shape::Object(object)) => {
-                for (position, state) in object.states.iter().enumerate() {
-                    stood.insert((node.union(position), state.value(), state.members));
+    fn gather(&self) -> Result<Vec<Witness>, Exhausted> {
+        let mut stood = Buffer::new(self.meter);
+        for (_, item) in self.old.items() {
+            self.gather_from(self.items, item, &mut stood)?;
+        }
+        let shapes = self.old.shapes;
+        let choice = |witness: &Witness| (witness.union, shapes.state(witness.state).choice());
+        stood.sort_unstable_by(|one, other| choice(one).cmp(&choice(other)));
+        Ok(stood.keep())
+    }
+
+    fn gather_from(&self, node: NodeId, shape: Shape<'o>, stood: &mut Buffer<'o, Witness>) -> Result<(), Exhausted> {
+        match self.plan.node(node) {
+            Some(Node::Object(node)) => {
+                let object = shape.object();
+                for ((position, _), state) in object.states().zip(object.state_offsets()) {
+                    stood.push(Witness { union: node.union(position), state })?;
                 }
-                for (position, child) in &object.children {
-                    if let Some(id) = node.child(*position) {
-                        self.gather(id, child, stood);
+                for (position, child) in object.children() {
+                    if let Some(id) = node.child(position) {
+                        self.gather_from(id, child, stood)?;
                     }
                 }
             }
-            (Some(Node::List(list)), Shape::List(items)) => {
-                for item in items {
-                    self.gather(list.items, item, stood);
+            Some(Node::List(list)) => {
+                for (_, item) in shape.items() {
+                    self.gather_from(list.items, item, stood)?;
                 }
             }
-            (Some(Node::Map(values)), Shape::Map(entries)) => {
-                for (_, value) in entries {
-                    self.gather(*values, value, stood);
+            Some(Node::Map(values)) => {
+                for (_, value) in shape.entries() {
+                    self.gather_from(*values, value, stood)?;
                 }
             }
-            _ => {}
+            None => {}
         }
+        Ok(())
+    }
+}
+
+impl Drop for Witnesses<'_> {
+    fn drop(&mut self) {
+        let gathered = self.stood.take().unwrap_or_default();
+        self.meter.release(gathered.capacity().saturating_mul(size_of::<Witness>()));
     }
 }
 
 impl ObjectNode {
     /// The position in the plan of one of the object's unions.
-    pub(super) fn union(&self, position: usize) -> usize {
-        usize::try_from(self.first_union).unwrap_or(usize::MAX).saturating_add(position)
+    pub(super) fn union(&self, position: u8) -> u32 {
+        self.first_union.saturating_add(position.into())
     }
 
     /// What the field at a position leads to.
-    pub(super) fn child(&self, position: usize) -> Option<NodeId> {
-        self.fields.get(position)?.child
+    pub(super) fn child(&self, position: u32) -> Option<NodeId> {
+        self.fields.get(usize::try_from(position).ok()?)?.child
     }
 }
 
@@ -147,57 +173,84 @@ impl ObjectNode {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Pair<'o> {
     /// The item with these keys.
-    Same(&'o Shape<'o>),
+    Same(Shape<'o>),
     /// There was none with these keys.
     New,
     /// Its keys are unusable or stand twice on either side.
     Uncertain,
 }
 
-/// Pairs each new item of a keyed list with its old one, whatever the order.
-pub(super) fn pair<'o>(new: &[Shape<'_>], old: &'o [Shape<'o>]) -> Vec<Pair<'o>> {
-    if new.len() <= SCANNED && old.len() <= SCANNED {
-        return new.iter().map(|shape| pair_by_scan(shape, new, old)).collect();
+/// The items of the new and the old side of a keyed list by their keys.
+#[derive(Debug)]
+pub(super) struct Pairs<'s> {
+    new: ByKeys<'s>,
+    old: ByKeys<'s>,
+}
+
+impl<'s> Pairs<'s> {
+    /// Pairs the items of two lists, whatever the order.
+    pub(super) fn new(new: Shape<'s>, old: Shape<'s>, meter: &'s dyn Meter) -> Result<Self, Exhausted> {
+        Ok(Self { new: ByKeys::new(new, meter)?, old: ByKeys::new(old, meter)? })
     }
-    let (new_by_keys, old_by_keys) = (index(new), index(old));
-    let pair = |shape| {
-        let Some(keys) = keys_of(shape) else { return Pair::Uncertain };
-        match (new_by_keys.get(keys), old_by_keys.get(keys)) {
-            (Some(Some(_)), Some(Some(old))) => Pair::Same(old),
-            (Some(Some(_)), None) => Pair::New,
+
+    /// What an item of the new list was before.
+    pub(super) fn of(&self, item: Shape<'_>) -> Pair<'s> {
+        let object = item.object();
+        if !object.has_keys() {
+            return Pair::Uncertain;
+        }
+        match (self.new.find(object), self.old.find(object)) {
+            (Found::Once(_), Found::Once(old)) => Pair::Same(old),
+            (Found::Once(_), Found::Never) => Pair::New,
             _ => Pair::Uncertain,
         }
-    };
-    new.iter().map(pair).collect()
-}
-
-fn pair_by_scan<'o>(shape: &Shape<'_>, new: &[Shape<'_>], old: &'o [Shape<'o>]) -> Pair<'o> {
-    let Some(keys) = keys_of(shape) else { return Pair::Uncertain };
-    let twice = new.iter().filter(|other| keys_of(other) == Some(keys)).nth(1).is_some();
-    let mut same = old.iter().filter(|other| keys_of(other) == Some(keys));
-    match (same.next(), same.next()) {
-        (Some(old), None) if !twice => Pair::Same(old),
-        (None, _) if !twice => Pair::New,
-        _ => Pair::Uncertain,
     }
 }
 
-/// The items by their keys; `None` for keys that stand twice.
-fn index<'s>(shapes: &'s [Shape<'s>]) -> HashMap<&'s [Scalar<'s>], Option<&'s Shape<'s>>> {
-    let mut by_keys = HashMap::with_capacity(shapes.len());
-    for shape in shapes {
-        if let Some(keys) = keys_of(shape) {
-            by_keys.entry(keys).and_modify(|once| *once = None).or_insert(Some(shape));
+/// The items of one list that have keys, sorted by them.
+#[derive(Debug)]
+struct ByKeys<'s> {
+    shapes: &'s Shapes<'s>,
+    items: Buffer<'s, u32>,
+}
+
+enum Found<'s> {
+    Never,
+    Once(Shape<'s>),
+    Twice,
+}
+
+impl<'s> ByKeys<'s> {
+    fn new(list: Shape<'s>, meter: &'s dyn Meter) -> Result<Self, Exhausted> {
+        let shapes = list.shapes;
+        let mut items = Buffer::new(meter);
+        items.reserve(list.count())?;
+        for (_, item) in list.items().filter(|(_, item)| item.object().has_keys()) {
+            items.push(item.at)?;
+        }
+        let object = |at: u32| Shape { shapes, at }.object();
+        items.sort_unstable_by(|one, other| by_keys(object(*one), object(*other)));
+        Ok(Self { shapes, items })
+    }
+
+    fn find(&self, wanted: Object<'_>) -> Found<'s> {
+        let item = |at: u32| Shape { shapes: self.shapes, at };
+        let first = self.items.partition_point(|at| by_keys(item(*at).object(), wanted) == Ordering::Less);
+        let mut same = self
+            .items
+            .get(first..)
+            .unwrap_or_default()
+            .iter()
+            .map(|at| item(*at))
+            .take_while(|item| by_keys(item.object(), wanted) == Ordering::Equal);
+        match (same.next(), same.next()) {
+            (None, _) => Found::Never,
+            (Some(once), None) => Found::Once(once),
+            (Some(_), Some(_)) => Found::Twice,
         }
     }
-    by_keys
 }
 
-/// The keys of an item, if they can identify it. A key that is missing counts as a value of its own, for the API server
-/// fills in defaults; an item without any key has no identity.
-fn keys_of<'s>(shape: &'s Shape<'_>) -> Option<&'s [Scalar<'s>]> {
-    let Shape::Object(object) = shape else { return None };
-    let usable =
-        object.keys.iter().all(|key| *key != Scalar::Unfit) && object.keys.iter().any(|key| *key != Scalar::Absent);
-    usable.then_some(&*object.keys)
+fn by_keys(one: Object<'_>, other: Object<'_>) -> Ordering {
+    one.keys().cmp(other.keys())
 }

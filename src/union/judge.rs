@@ -1,41 +1,41 @@
 //! Judging an object: the walk over new and old side by side, and what comes of it.
+//!
+//! The walk goes in the order of paths, so that what it finds is in that order whatever the order of keys in the JSON, and
+//! the first of many violations are the same ones each time.
 
-use super::correlate::{Old, Pair, Witnesses, pair};
+use super::change::{Changes, Here, Inwards, Reason, Recorder};
+use super::correlate::{Old, Pair, Pairs, Witnesses};
+use super::meter::{Buffer, Exhausted, Meter};
 use super::normalize::{Cause, Normalized, normalize};
 use super::plan::{ListNode, Node, NodeId, ObjectNode, Part, Plan, Role};
-use super::projection::{ObjectShape, Projection, Scalar, Shape, State};
-use super::validate::validate;
-use super::violation::Violation;
+use super::projection::Projection;
+use super::shape::{Object, Scalar, Shape, State};
+use super::validate::{Blame, DiscriminatorFault, Faults, validate};
+use super::violation::{Capped, Violation, ViolationKind, shown};
 use super::{MemberSet, Union};
-use crate::field_path::{FieldPath, Printable, Step, Trail};
-use crate::json_patch::Operation;
 use crate::schema::Action;
-use std::borrow::Cow;
-use std::fmt;
-
-/// Longest discriminator value that a change shows.
-const LONGEST_VALUE: usize = 64;
+use std::sync::Arc;
 
 /// What to do with an object.
 #[derive(Debug, Clone, Copy)]
-pub struct Rules {
+pub(crate) struct Rules {
     /// Normalise, and validate the result. Else the object is validated as it stands.
-    pub normalize: bool,
+    pub(crate) normalize: bool,
+    /// Validate. Else only contradictions are found: faults that normalisation cannot resolve.
+    pub(crate) validate: bool,
     /// Let an invalid union through whose choice the request did not touch.
-    pub ratchet: bool,
+    pub(crate) ratchet: bool,
 }
 
-/// What was found. Everything is in the order of paths, whatever the order of keys in the JSON.
-#[derive(Debug, Default)]
-pub struct Judgement {
+/// What was found, in the order of paths.
+#[derive(Debug)]
+pub(crate) struct Judgement {
     /// What normalisation changes.
-    pub changes: Vec<Change>,
+    pub(crate) changes: Changes,
     /// What is wrong with the object, normalised if that was asked for.
-    pub violations: Vec<Violation>,
-    /// Whether a violation is one that normalisation found: the request contradicts itself.
-    pub contradicted: bool,
+    pub(crate) violations: Capped<Violation>,
     /// Violations that don't count, and why.
-    pub let_through: Vec<(Violation, LetThrough)>,
+    pub(crate) let_through: Capped<(Violation, LetThrough)>,
 }
 
 /// Why a violation doesn't count.
@@ -47,237 +47,351 @@ pub enum LetThrough {
     WarnOnly,
 }
 
-/// One change that normalisation makes. Displays as a sentence for the user, without any value but a discriminator's.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Change {
-    /// The field that changes.
-    pub path: FieldPath,
-    /// How and why.
-    pub reason: ChangeReason,
-}
-
-/// How and why normalisation changes a field.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum ChangeReason {
-    /// A member is cleared since the discriminator was changed to a value that does not select it.
-    ClearedByDiscriminator {
-        /// The discriminator's name.
-        discriminator: Box<str>,
-        /// Its new value.
-        value: Box<str>,
-    },
-    /// A member is cleared since another one was set.
-    ClearedByMember {
-        /// The member that was set.
-        member: Box<str>,
-    },
-    /// The discriminator is set since a member is.
-    Deduced {
-        /// The value it gets.
-        value: Box<str>,
-        /// The member that is set.
-        member: Box<str>,
-    },
-}
-
-impl Change {
-    /// The operation that makes the change.
-    pub fn operation(&self) -> Operation {
-        match &self.reason {
-            ChangeReason::ClearedByDiscriminator { .. } | ChangeReason::ClearedByMember { .. } => {
-                Operation::Remove(self.path.clone())
-            }
-            ChangeReason::Deduced { value, .. } => Operation::Set(self.path.clone(), value.clone()),
-        }
-    }
-
-    /// Whether it clears a member.
-    pub fn clears(&self) -> bool {
-        !matches!(self.reason, ChangeReason::Deduced { .. })
-    }
-}
-
-impl fmt::Display for Change {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.path, self.reason)
-    }
-}
-
-impl fmt::Display for ChangeReason {
-    /// Everything but the path.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::ClearedByDiscriminator { discriminator, value } => {
-                let value = Printable::new(value, LONGEST_VALUE);
-                write!(f, "cleared because `{discriminator}` changed to \"{value}\"")
-            }
-            Self::ClearedByMember { member } => write!(f, "cleared because `{member}` was set"),
-            Self::Deduced { value, member } => write!(f, "set to \"{value}\" because `{member}` is set"),
-        }
-    }
-}
-
-/// Judges one part of an object. `old` is what is stored, `None` on create.
-pub fn judge(plan: &Plan, part: Part, new: &Projection<'_>, old: Option<&Projection<'_>>, rules: Rules) -> Judgement {
-    let mut walk = Walk { plan, rules, judgement: Judgement::default() };
-    if let Some(root) = plan.root(part) {
-        let old = old.map_or(Old::None, |old| Old::Known(&old.root));
-        walk.shape(root, &new.root, old, &Trail::ROOT);
-    }
-    let mut judgement = walk.judgement;
-    judgement.changes.sort();
-    judgement.violations.sort();
-    judgement.let_through.sort();
-    judgement
-}
-
-struct Walk<'p> {
-    plan: &'p Plan,
+/// Judges one part of an object. `old` is what is stored, `None` on create. What is built is charged to `meter`, and stays
+/// charged as long as it is part of the judgement.
+pub(crate) fn judge(
+    plan: &Arc<Plan>,
+    part: Part,
+    new: &Projection<'_>,
+    old: Option<&Projection<'_>>,
     rules: Rules,
-    judgement: Judgement,
+    meter: &dyn Meter,
+) -> Result<Judgement, Exhausted> {
+    let mut walk = Walk {
+        plan,
+        rules,
+        meter,
+        changes: Recorder::new(meter),
+        violations: Capped::default(),
+        let_through: Capped::default(),
+    };
+    if let Some((root, new)) = plan.root(part).zip(new.root()) {
+        let old = old.and_then(Projection::root).map_or(Old::None, Old::Known);
+        walk.shape(root, new, old, &Here::root())?;
+    }
+    let Walk { changes, violations, let_through, .. } = walk;
+    Ok(Judgement { changes: changes.finish(plan), violations, let_through })
 }
 
-impl Walk<'_> {
-    fn shape(&mut self, node: NodeId, new: &Shape<'_>, old: Old<'_, Shape<'_>>, trail: &Trail<'_>) {
-        match (self.plan.node(node), new) {
-            (Some(Node::Object(node)), Shape::Object(new)) => self.object(node, new, old.object(), trail),
-            (Some(Node::List(node)), Shape::List(new)) => self.list(node, new, old, trail),
-            (Some(Node::Map(values)), Shape::Map(new)) => {
-                for (key, value) in new {
-                    self.shape(*values, value, old.value(key), &trail.then(Step::Key(key)));
-                }
-            }
-            // Null, or of another type than the schema has: not ours.
-            _ => {}
+struct Walk<'w> {
+    plan: &'w Plan,
+    rules: Rules,
+    meter: &'w dyn Meter,
+    changes: Recorder<'w>,
+    violations: Capped<Violation>,
+    let_through: Capped<(Violation, LetThrough)>,
+}
+
+/// What comes of one union: only for those that change or are at fault.
+struct Finding<'f> {
+    union: &'f Union,
+    /// The union's position in the object and in the plan.
+    position: u8,
+    ordinal: u32,
+    /// The union as it is judged: normalised if that was asked for.
+    state: State<'f>,
+    clear: MemberSet,
+    cause: Option<Cause>,
+    deduced: Option<u8>,
+    faults: Faults,
+    let_through: Option<LetThrough>,
+    /// The members that are set, once a violation names them.
+    set: Option<Arc<[Arc<str>]>>,
+}
+
+/// One thing to say about one field of an object.
+struct Event<'f> {
+    field: &'f str,
+    /// The position among the object's findings.
+    finding: usize,
+    what: What,
+}
+
+#[derive(Clone, Copy)]
+enum What {
+    Clear(u8),
+    Deduce(u8),
+    Blame(u8),
+    Missing,
+    Discriminator(DiscriminatorFault),
+}
+
+impl<'w> Walk<'w> {
+    fn shape<'o>(
+        &mut self,
+        node: NodeId,
+        new: Shape<'_>,
+        old: Old<'o, Shape<'o>>,
+        here: &Here<'_>,
+    ) -> Result<(), Exhausted> {
+        match self.plan.node(node) {
+            Some(Node::Object(object)) => self.object(node, object, new.object(), old.object(), here),
+            Some(Node::List(list)) => self.list(list, new, old, here),
+            Some(Node::Map(values)) => self.map(*values, new, old, here),
+            None => Ok(()),
         }
     }
 
-    fn object(&mut self, node: &ObjectNode, new: &ObjectShape<'_>, old: Old<'_, ObjectShape<'_>>, trail: &Trail<'_>) {
-        let plan = self.plan;
-        // Empty, and so without an allocation, unless something is cleared.
-        let mut cleared = Vec::new();
-        for (position, (union, state)) in plan.unions_of(node).iter().zip(&new.states).enumerate() {
-            let clear = self.union(union, node.union(position), state, old, position, trail);
-            if !clear.is_empty() {
-                cleared.push((position, clear));
+    fn object<'o>(
+        &mut self,
+        id: NodeId,
+        node: &'w ObjectNode,
+        new: Object<'_>,
+        old: Old<'o, Object<'o>>,
+        here: &Here<'_>,
+    ) -> Result<(), Exhausted> {
+        // Empty, and so without an allocation, unless there is something to say.
+        let mut findings = Buffer::new(self.meter);
+        let unions = self.plan.unions_of(node);
+        for (position, state) in new.states() {
+            if let Some(union) = unions.get(usize::from(position))
+                && let Some(finding) = self.union(union, position, node.union(position), state, old)?
+            {
+                findings.push(finding)?;
             }
         }
-        let goes = |role| match role {
-            Role::Member { union, index } => {
-                cleared.iter().any(|(position, clear)| *position == usize::from(union) && clear.contains(index))
-            }
-            Role::Bystander | Role::Discriminator { .. } => false,
-        };
-        for (position, shape) in &new.children {
-            let Some(field) = node.fields.get(*position) else { continue };
+        let mut events = self.events(&findings)?;
+        events.sort_unstable_by(|one, other| one.field.cmp(other.field));
+        let mut said = 0;
+        for (position, shape) in new.children() {
+            let Some(field) = usize::try_from(position).ok().and_then(|at| node.fields.get(at)) else { continue };
+            let before = events.get(said..).unwrap_or_default().partition_point(|event| *event.field <= *field.name);
+            self.say(events.get(said..said.saturating_add(before)).unwrap_or_default(), &mut findings, here)?;
+            said = said.saturating_add(before);
             // What is below a member that is cleared goes with it.
-            if let Some(child) = field.child.filter(|_| !goes(field.role)) {
-                self.shape(child, shape, old.child(*position), &trail.then(Step::Field(&field.name)));
+            if let Some(child) = field.child.filter(|_| !is_cleared(field.role, &findings)) {
+                let step = Inwards::Field { node: id, position, name: &field.name };
+                self.shape(child, shape, old.child(position), &here.then(step))?;
             }
         }
+        self.say(events.get(said..).unwrap_or_default(), &mut findings, here)
     }
 
-    fn list(&mut self, node: &ListNode, new: &[Shape<'_>], old: Old<'_, Shape<'_>>, trail: &Trail<'_>) {
-        let before = match old {
-            Old::Known(Shape::List(before)) => before,
-            Old::Known(_) | Old::None => &Vec::new(),
-            // Already below a list without identities: its witnesses stand for everything in it.
-            Old::Lost(_) => {
-                for (index, item) in new.iter().enumerate() {
-                    self.shape(node.items, item, old, &trail.then(Step::Index(index)));
-                }
-                return;
+    fn list<'o>(
+        &mut self,
+        node: &ListNode,
+        new: Shape<'_>,
+        old: Old<'o, Shape<'o>>,
+        here: &Here<'_>,
+    ) -> Result<(), Exhausted> {
+        let Old::Known(before) = old else {
+            // Without a past no item has one. Below a list without identities its witnesses stand for everything in it.
+            for (index, item) in new.items() {
+                self.shape(node.items, item, old, &here.then(Inwards::Index(index)))?;
             }
+            return Ok(());
         };
-        let witnesses = Witnesses::new(self.plan, node.items, before);
-        let pairs = if node.keyed { pair(new, before) } else { vec![Pair::Uncertain; new.len()] };
-        for (index, (item, pair)) in new.iter().zip(pairs).enumerate() {
-            let old = match pair {
+        let (plan, meter) = (self.plan, self.meter);
+        let witnesses = Witnesses::new(plan, node.items, before, meter);
+        let pairs = if node.keyed { Some(Pairs::new(new, before, meter)?) } else { None };
+        for (index, item) in new.items() {
+            let old = match pairs.as_ref().map_or(Pair::Uncertain, |pairs| pairs.of(item)) {
                 Pair::Same(old) => Old::Known(old),
                 Pair::New => Old::None,
                 Pair::Uncertain => Old::Lost(&witnesses),
             };
-            self.shape(node.items, item, old, &trail.then(Step::Index(index)));
+            self.shape(node.items, item, old, &here.then(Inwards::Index(index)))?;
         }
+        Ok(())
     }
 
-    /// Judges one union; gives the members that are cleared.
-    fn union(
+    fn map<'o>(
         &mut self,
-        union: &Union,
-        ordinal: usize,
-        state: &State<'_>,
-        old: Old<'_, ObjectShape<'_>>,
-        position: usize,
-        trail: &Trail<'_>,
-    ) -> MemberSet {
-        let before = old.state(position);
-        let normalized = normalize(union, before, state);
-        let contradicted = !normalized.contradictions.is_empty();
-        let mut clear = MemberSet::EMPTY;
-        let violations = if contradicted {
-            let violation = |(index, kind)| Violation { path: trail.field(union.member(index)), kind };
-            normalized.contradictions.into_iter().map(violation).collect()
-        } else if self.rules.normalize {
-            clear = normalized.clear;
-            self.record(union, state, &normalized, trail);
-            validate(union, before, &normalized.applied_to(union, state), trail)
-        } else {
-            validate(union, before, state, trail)
+        values: NodeId,
+        new: Shape<'_>,
+        old: Old<'o, Shape<'o>>,
+        here: &Here<'_>,
+    ) -> Result<(), Exhausted> {
+        let before = match old {
+            Old::Known(before) => Some(before),
+            Old::None | Old::Lost(_) => None,
         };
-        if violations.is_empty() {
-            return clear;
+        // Both sides are sorted by key.
+        let mut entries = before.into_iter().flat_map(Shape::entries).peekable();
+        for (key, value) in new.entries() {
+            while entries.next_if(|(known, _)| *known < key).is_some() {}
+            let same = entries.next_if(|(known, _)| *known == key).map(|(_, value)| value);
+            self.shape(values, value, old.inside(|_| same), &here.then(Inwards::Key(key)))?;
         }
-        let untouched = match old {
-            Old::Known(_) => before.is_some_and(|before| before.same_choice(state)),
-            Old::Lost(witnesses) => witnesses.stood(ordinal, state),
-            Old::None => false,
-        };
-        let let_through = if union.action() == Action::Warn {
-            Some(LetThrough::WarnOnly)
-        } else {
-            (untouched && self.rules.ratchet).then_some(LetThrough::Unchanged)
-        };
-        if let Some(reason) = let_through {
-            self.judgement.let_through.extend(violations.into_iter().map(|violation| (violation, reason)));
-        } else {
-            self.judgement.contradicted |= contradicted;
-            self.judgement.violations.extend(violations);
-        }
-        clear
+        Ok(())
     }
 
-    fn record(&mut self, union: &Union, state: &State<'_>, normalized: &Normalized, trail: &Trail<'_>) {
-        for index in normalized.clear.iter() {
-            let reason = match normalized.cause {
-                Some(Cause::MemberSet(member)) => ChangeReason::ClearedByMember { member: union.member(member).into() },
-                Some(Cause::DiscriminatorChanged) | None => ChangeReason::ClearedByDiscriminator {
-                    discriminator: union.discriminator().unwrap_or_default().into(),
-                    value: state.value().into(),
-                },
-            };
-            self.judgement.changes.push(Change { path: trail.field(union.member(index)), reason });
+    /// Judges one union of which something is set.
+    fn union<'f, 'o>(
+        &self,
+        union: &'f Union,
+        position: u8,
+        ordinal: u32,
+        state: State<'f>,
+        old: Old<'o, Object<'o>>,
+    ) -> Result<Option<Finding<'f>>, Exhausted> {
+        let before = old.state(position);
+        let normalized = normalize(union, before.as_ref(), &state);
+        let contradicted = !normalized.contradictions.is_empty();
+        let normalizes = self.rules.normalize && !contradicted;
+        let mut finding = Finding {
+            union,
+            position,
+            ordinal,
+            state: if normalizes { normalized.applied_to(union, state) } else { state },
+            clear: if normalizes { normalized.clear } else { MemberSet::EMPTY },
+            cause: normalized.cause,
+            deduced: normalized.deduce.filter(|_| normalizes),
+            faults: normalized.contradictions,
+            let_through: None,
+            set: None,
+        };
+        if !contradicted && self.rules.validate {
+            finding.faults = validate(union, before.as_ref(), &finding.state);
         }
-        if let Some((member, value, discriminator)) = normalized.deduced(union) {
-            let reason = ChangeReason::Deduced { value: value.into(), member: member.into() };
-            self.judgement.changes.push(Change { path: trail.field(discriminator), reason });
+        if !finding.faults.is_empty() {
+            let untouched = || match old {
+                Old::Known(_) => Ok(before.is_some_and(|before| before.same_choice(&state))),
+                Old::Lost(witnesses) => witnesses.stood(ordinal, &state),
+                Old::None => Ok(false),
+            };
+            finding.let_through = if union.action() == Action::Warn {
+                Some(LetThrough::WarnOnly)
+            } else {
+                (self.rules.ratchet && untouched()?).then_some(LetThrough::Unchanged)
+            };
+            // Who does not validate is not told what validation would let through either.
+            if finding.let_through.is_some() && !self.rules.validate {
+                finding.faults = Faults::default();
+            }
+        }
+        let silent = finding.clear.is_empty() && finding.deduced.is_none() && finding.faults.is_empty();
+        Ok((!silent).then_some(finding))
+    }
+
+    /// What there is to say about the fields of an object, but for the violations that no longer fit.
+    fn events<'f>(&mut self, findings: &[Finding<'f>]) -> Result<Buffer<'w, Event<'f>>, Exhausted> {
+        let mut events = Buffer::new(self.meter);
+        for (number, finding) in findings.iter().enumerate() {
+            let Finding { union, faults, .. } = finding;
+            let mut push = |field, what| events.push(Event { field, finding: number, what });
+            for index in finding.clear.iter() {
+                push(union.member_name(index), What::Clear(index))?;
+            }
+            if let Some(index) = finding.deduced {
+                push(union.discriminator().unwrap_or_default(), What::Deduce(index))?;
+            }
+            if self.is_full(finding) {
+                self.leave_out(finding, faults.len());
+                continue;
+            }
+            for index in faults.blamed.iter() {
+                push(union.member_name(index), What::Blame(index))?;
+            }
+            if let Some(index) = faults.missing {
+                push(union.member_name(index), What::Missing)?;
+            }
+            if let Some(fault) = faults.discriminator {
+                push(union.discriminator().unwrap_or_default(), What::Discriminator(fault))?;
+            }
+        }
+        Ok(events)
+    }
+
+    fn say(&mut self, events: &[Event<'_>], findings: &mut [Finding<'_>], here: &Here<'_>) -> Result<(), Exhausted> {
+        for Event { field, finding, what } in events {
+            let Some(finding) = findings.get_mut(*finding) else { continue };
+            let (ordinal, value) = (finding.ordinal, finding.state.value());
+            match *what {
+                What::Clear(index) => {
+                    let reason = match finding.cause {
+                        Some(Cause::MemberSet(member)) => Reason::ClearedByMember(member),
+                        Some(Cause::DiscriminatorChanged) | None => Reason::ClearedByDiscriminator,
+                    };
+                    self.changes.record(here, ordinal, index, reason, value)?;
+                }
+                What::Deduce(index) => self.changes.record(here, ordinal, index, Reason::Deduced, value)?,
+                What::Blame(_) | What::Missing | What::Discriminator(_) if self.is_full(finding) => {
+                    self.leave_out(finding, 1);
+                }
+                What::Blame(_) | What::Missing | What::Discriminator(_) => {
+                    let size = here.trail.size_of_field(field).saturating_add(4 * size_of::<(Violation, LetThrough)>());
+                    self.meter.charge(size)?;
+                    let kind = finding.violation(*what, self.meter)?;
+                    let violation = Violation { path: here.trail.field(field), kind };
+                    match finding.let_through {
+                        Some(reason) => self.let_through.push((violation, reason)),
+                        None => self.violations.push(violation),
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn is_full(&self, finding: &Finding<'_>) -> bool {
+        if finding.let_through.is_some() { self.let_through.is_full() } else { self.violations.is_full() }
+    }
+
+    fn leave_out(&mut self, finding: &Finding<'_>, number: usize) {
+        if finding.let_through.is_some() {
+            self.let_through.leave_out(number);
+        } else {
+            self.violations.leave_out(number);
         }
     }
 }
 
-impl Normalized {
-    /// The member that is set, the value that says so, and the discriminator that gets it.
-    fn deduced<'u>(&self, union: &'u Union) -> Option<(&'u str, &'u str, &'u str)> {
-        let index = self.deduce?;
-        Some((union.member(index), union.values_of(index).next()?, union.discriminator()?))
+/// Whether a field is a member that is cleared. Findings are in the order of the object's unions.
+fn is_cleared(role: Role, findings: &[Finding<'_>]) -> bool {
+    match role {
+        Role::Member { union, index } => {
+            let found = findings.binary_search_by_key(&union, |finding| finding.position).ok();
+            found.and_then(|at| findings.get(at)).is_some_and(|finding| finding.clear.contains(index))
+        }
+        Role::Bystander | Role::Discriminator { .. } => false,
+    }
+}
+
+impl Finding<'_> {
+    /// The words for one fault. Names are shared with the plan.
+    fn violation(&mut self, what: What, meter: &dyn Meter) -> Result<ViolationKind, Exhausted> {
+        let union = self.union;
+        let name = |index| union.member(index).map(|member| Arc::clone(&member.name)).unwrap_or_default();
+        let discriminator = || union.discriminator.clone().unwrap_or_default();
+        Ok(match (what, self.faults.blame) {
+            (What::Blame(index), Blame::NotSelected { unchanged }) => {
+                let values = union.member(index).map(|member| Arc::clone(&member.values)).unwrap_or_default();
+                ViolationKind::NotSelected { discriminator: discriminator(), values, unchanged }
+            }
+            (What::Missing, _) => {
+                ViolationKind::MemberRequired { discriminator: discriminator(), value: self.state.value().into() }
+            }
+            (What::Discriminator(DiscriminatorFault::Unknown), _) => {
+                let value = shown(self.state.value()).into();
+                ViolationKind::UnknownValue { value, supported: Arc::clone(&union.supported) }
+            }
+            (What::Discriminator(DiscriminatorFault::Required(index)), _) => {
+                ViolationKind::DiscriminatorRequired { member: name(index) }
+            }
+            (What::Blame(_) | What::Clear(_) | What::Deduce(_), _) => ViolationKind::TooMany { set: self.set(meter)? },
+        })
     }
 
-    fn applied_to<'s>(&self, union: &'s Union, state: &State<'s>) -> State<'s> {
-        let discriminator = match self.deduced(union) {
-            Some((_, value, _)) => Scalar::Text(Cow::Borrowed(value)),
-            None => state.discriminator.clone(),
-        };
+    /// The members that are set, by name: one list for all violations of the union.
+    fn set(&mut self, meter: &dyn Meter) -> Result<Arc<[Arc<str>]>, Exhausted> {
+        if let Some(set) = &self.set {
+            return Ok(Arc::clone(set));
+        }
+        let members = self.state.members;
+        // Collected, and then moved behind the pointer.
+        meter.charge(usize::try_from(members.len()).unwrap_or_default().saturating_mul(4 * size_of::<Arc<str>>()))?;
+        let names = members.iter().filter_map(|index| self.union.member(index)).map(|member| Arc::clone(&member.name));
+        let set: Arc<[_]> = names.collect();
+        self.set = Some(Arc::clone(&set));
+        Ok(set)
+    }
+}
+
+impl Normalized {
+    fn applied_to<'s>(&self, union: &'s Union, state: State<'s>) -> State<'s> {
+        let value = self.deduce.and_then(|index| union.values_of(index).first());
+        let discriminator = value.map_or(state.discriminator, |value| Scalar::Text(value));
         State { discriminator, members: state.members.less(self.clear) }
     }
 }

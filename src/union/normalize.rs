@@ -1,7 +1,7 @@
 //! Normalisation: what a request must have meant, by the algorithm of the proposal that defined the union's form.
 
-use super::projection::{Scalar, State};
-use super::violation::ViolationKind;
+use super::shape::{Scalar, State};
+use super::validate::{Blame, Faults};
 use super::{Form, MemberSet, Union};
 
 /// What normalisation makes of one union.
@@ -13,8 +13,8 @@ pub(super) struct Normalized {
     pub(super) cause: Option<Cause>,
     /// The member whose value the discriminator is set to.
     pub(super) deduce: Option<u8>,
-    /// Members that the request can't have meant, each with the reason. Then nothing is cleared and nothing deduced.
-    pub(super) contradictions: Vec<(u8, ViolationKind)>,
+    /// Members that the request can't have meant. Then nothing is cleared and nothing deduced.
+    pub(super) contradictions: Faults,
 }
 
 /// What the user did that clears other members.
@@ -53,8 +53,8 @@ fn normalize_map(union: &Union, old: Option<&State<'_>>, new: &State<'_>) -> Nor
 fn normalize_list(union: &Union, old: Option<&State<'_>>, new: &State<'_>) -> Normalized {
     let added = new.members.less(old.map_or(MemberSet::EMPTY, |old| old.members));
     let value = new.value();
-    let chosen = union.discriminator.as_deref().filter(|_| !value.is_empty() && old.map_or("", State::value) != value);
-    if let Some(discriminator) = chosen {
+    let changed = !value.is_empty() && old.map_or("", State::value) != value;
+    if changed && union.discriminator.is_some() {
         let selected = union.choice(value).map_or(MemberSet::EMPTY, super::Choice::selected);
         if added.less(selected).is_empty() {
             return Normalized {
@@ -63,14 +63,9 @@ fn normalize_list(union: &Union, old: Option<&State<'_>>, new: &State<'_>) -> No
                 ..Normalized::default()
             };
         }
-        let contradiction = |index| {
-            let values = union.values_of(index).map(Into::into).collect();
-            (index, ViolationKind::NotSelected { discriminator: discriminator.into(), values, unchanged: false })
-        };
-        return Normalized {
-            contradictions: added.less(selected).iter().map(contradiction).collect(),
-            ..Normalized::default()
-        };
+        let blamed = added.less(selected);
+        let contradictions = Faults { blamed, blame: Blame::NotSelected { unchanged: false }, ..Faults::default() };
+        return Normalized { contradictions, ..Normalized::default() };
     }
     match (new.members.len(), added.len()) {
         (0, _) => Normalized::default(),
@@ -81,7 +76,7 @@ fn normalize_list(union: &Union, old: Option<&State<'_>>, new: &State<'_>) -> No
             deduce: deduction(union, new, added),
             ..Normalized::default()
         },
-        _ => Normalized { contradictions: too_many(union, old, new.members), ..Normalized::default() },
+        _ => Normalized { contradictions: too_many(old, new.members), ..Normalized::default() },
     }
 }
 
@@ -89,15 +84,14 @@ fn normalize_list(union: &Union, old: Option<&State<'_>>, new: &State<'_>) -> No
 fn deduction(union: &Union, new: &State<'_>, members: MemberSet) -> Option<u8> {
     union.discriminator.as_ref()?;
     let index = members.first()?;
-    let value = union.values_of(index).next()?;
-    let stands = matches!(&new.discriminator, Scalar::Text(text) if *text == value);
+    let value = union.values_of(index).first()?;
+    let stands = matches!(new.discriminator, Scalar::Text(text) if *text == **value);
     (!stands).then_some(index)
 }
 
 /// Blames the members that were added. Where that says nothing, because none was or there is no old, all but the first.
-pub(super) fn too_many(union: &Union, old: Option<&State<'_>>, set: MemberSet) -> Vec<(u8, ViolationKind)> {
+pub(super) fn too_many(old: Option<&State<'_>>, set: MemberSet) -> Faults {
     let added = old.map_or(MemberSet::EMPTY, |old| set.less(old.members));
     let blamed = if added.is_empty() { set.less(set.first().map_or(MemberSet::EMPTY, MemberSet::of)) } else { added };
-    let kind = || ViolationKind::TooMany { set: set.iter().map(|index| union.member(index).into()).collect() };
-    blamed.iter().map(|index| (index, kind())).collect()
+    Faults { blamed, blame: Blame::TooMany, ..Faults::default() }
 }

@@ -42,8 +42,6 @@ pub(super) struct ObjectNode {
     /// The position of this object's first union in [`Plan::unions`].
     pub(super) first_union: u32,
     pub(super) union_count: u8,
-    /// How many of the fields are keys of the list that this object is an item of.
-    pub(super) key_count: u8,
 }
 
 /// A field that is worth reading.

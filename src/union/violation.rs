@@ -1,14 +1,71 @@
 //! What is wrong with a union, in the words of the API server's own validation.
 
-use crate::field_path::{FieldPath, Printable};
+use crate::field_path::{FieldPath, Printable, cut};
 use std::fmt;
+use std::sync::Arc;
 
 /// Longest discriminator value that is echoed; a longer one is cut.
 const LONGEST_VALUE: usize = 64;
 
+/// Most violations of one object that are built. The rest are counted.
+pub const MOST_VIOLATIONS: usize = 256;
+
+/// The first [`MOST_VIOLATIONS`] in the order of paths, and the number of the rest.
+#[derive(Debug, Clone)]
+pub struct Capped<T> {
+    kept: Vec<T>,
+    left_out: usize,
+}
+
+impl<T> Capped<T> {
+    /// The first ones.
+    pub fn kept(&self) -> &[T] {
+        &self.kept
+    }
+
+    /// The number of those that are not kept.
+    pub fn left_out(&self) -> usize {
+        self.left_out
+    }
+
+    /// Whether there are none at all.
+    pub fn is_empty(&self) -> bool {
+        self.total() == 0
+    }
+
+    /// The number of all of them.
+    pub fn total(&self) -> usize {
+        self.kept.len().saturating_add(self.left_out)
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.kept.len() >= MOST_VIOLATIONS
+    }
+
+    pub(super) fn push(&mut self, one: T) {
+        self.kept.push(one);
+    }
+
+    pub(super) fn leave_out(&mut self, number: usize) {
+        self.left_out = self.left_out.saturating_add(number);
+    }
+}
+
+impl<T> Default for Capped<T> {
+    fn default() -> Self {
+        Self { kept: Vec::new(), left_out: 0 }
+    }
+}
+
+/// As much of a discriminator's value as tells what was shown and whether it was cut.
+pub(super) fn shown(value: &str) -> &str {
+    // Four bytes more than are echoed hold one character more at least.
+    cut(value, LONGEST_VALUE + 4)
+}
+
 /// One violation: a field and what is wrong with it. Orders by path.
 ///
-/// Carries no value of the object but the discriminator's.
+/// Carries no value of the object but the discriminator's. Shares names with the plan.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Violation {
     /// The field at fault.
@@ -23,36 +80,36 @@ pub struct Violation {
 pub enum ViolationKind {
     /// The discriminator has a value that no choice has.
     UnknownValue {
-        /// The discriminator's value.
-        value: Box<str>,
+        /// The discriminator's value; a long one is cut.
+        value: Arc<str>,
         /// The declared values, sorted; the empty one is left out.
-        supported: Vec<Box<str>>,
+        supported: Arc<[Arc<str>]>,
     },
     /// A member is set and the discriminator is empty.
     DiscriminatorRequired {
         /// The member that is set.
-        member: Box<str>,
+        member: Arc<str>,
     },
     /// The discriminator selects a member that is not set.
     MemberRequired {
         /// The discriminator's name.
-        discriminator: Box<str>,
+        discriminator: Arc<str>,
         /// Its value.
-        value: Box<str>,
+        value: Arc<str>,
     },
     /// A member is set that the discriminator does not select.
     NotSelected {
         /// The discriminator's name.
-        discriminator: Box<str>,
+        discriminator: Arc<str>,
         /// The values that would select it.
-        values: Vec<Box<str>>,
+        values: Arc<[Arc<str>]>,
         /// Whether the request left the discriminator as it was.
         unchanged: bool,
     },
     /// A member is set beside others, and nothing tells which one counts.
     TooMany {
         /// All members that are set, sorted.
-        set: Vec<Box<str>>,
+        set: Arc<[Arc<str>]>,
     },
 }
 
@@ -109,13 +166,13 @@ impl fmt::Display for ViolationKind {
 
 /// Names or values in quotes, with something between them.
 struct Listed<'a> {
-    items: &'a [Box<str>],
+    items: &'a [Arc<str>],
     separator: &'static str,
     quote: char,
 }
 
 impl<'a> Listed<'a> {
-    fn quoted(items: &'a [Box<str>], separator: &'static str) -> Self {
+    fn quoted(items: &'a [Arc<str>], separator: &'static str) -> Self {
         Self { items, separator, quote: '"' }
     }
 }

@@ -50,12 +50,12 @@ impl Judged {
         let update = Request { old: Some(create.new), ..*create };
         let updated = ask(Phase::Mutate, Ratcheting::Enabled, &update)?;
         if created.outcome() == Outcome::Denied {
-            let changes = !updated.changes().is_empty();
+            let changes = updated.changes().len() > 0;
             self.mended &= changes && ask(Phase::Both, Ratcheting::Disabled, &update)?.outcome() != Outcome::Denied;
         }
-        self.violations.extend_from_slice(created.violations());
-        self.warned.extend(created.let_through().iter().map(|(violation, _)| violation.clone()));
-        self.changes.extend_from_slice(updated.changes());
+        self.violations.extend_from_slice(created.violations().kept());
+        self.warned.extend(created.let_through().kept().iter().map(|(violation, _)| violation.clone()));
+        self.changes.extend(updated.changes());
         Ok(())
     }
 }

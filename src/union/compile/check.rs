@@ -3,7 +3,7 @@
 use super::PlaceFaultKind as Kind;
 use crate::schema::{Declared, DefaultValue, ListUnion, MapUnion, Schema, Source};
 use crate::union::plan::Role;
-use crate::union::{Choice, Form, MemberSet, Selected, Union};
+use crate::union::{Choice, Form, Member, MemberSet, Selected, Union};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// A declaration that is right by itself. Whether another one has its fields already is asked by [`free`].
@@ -151,7 +151,7 @@ pub(super) fn map(union: &MapUnion, discriminator: &str, object: &mut Object<'_>
 pub(super) fn published(checked: Checked, source: Source, schema: &Schema) -> Result<Checked, Faults> {
     match checked.discriminator_in(schema) {
         Some((name, discriminator)) if source == Source::Published && discriminator.values.is_none() => {
-            let values = checked.choices.iter().map(|choice| choice.value.clone()).collect();
+            let values = checked.choices.iter().map(|choice| (*choice.value).into()).collect();
             Err(Faults::of(Kind::ValuesUnconfirmed { discriminator: name.into(), values }))
         }
         _ => Ok(checked),
@@ -184,14 +184,18 @@ impl Checked {
     }
 
     pub(super) fn into_union(self, path: String, declared: &Declared) -> Union {
+        let members =
+            (0_u8..).zip(&self.members).map(|(index, name)| Member::new(index, name, &self.choices)).collect();
+        let values = self.choices.iter().map(|choice| &choice.value).filter(|value| !value.is_empty());
         Union {
             path: path.into(),
             form: self.form,
             source: declared.source,
             origin: declared.origin.clone(),
             action: declared.action,
-            discriminator: self.discriminator,
-            members: self.members.into(),
+            discriminator: self.discriminator.map(Into::into),
+            members,
+            supported: values.cloned().collect(),
             choices: self.choices.into(),
         }
     }

@@ -1,0 +1,327 @@
+//! What normalisation changes, stored compactly: an object can have a change for every few bytes of it.
+
+use super::Union;
+use super::meter::{Buffer, Exhausted, Meter};
+use super::plan::{Node, NodeId, Plan};
+use super::violation::shown;
+use crate::field_path::{FieldPath, Printable, Segment, Step, Trail};
+use crate::json_patch::Operation;
+use std::cell::Cell;
+use std::fmt;
+use std::sync::Arc;
+
+/// Longest discriminator value that a change shows.
+const LONGEST_VALUE: usize = 64;
+
+/// One change that normalisation makes. Displays as a sentence for the user, without any value but a discriminator's.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Change {
+    /// The field that changes.
+    pub path: FieldPath,
+    /// How and why.
+    pub reason: ChangeReason,
+}
+
+/// How and why normalisation changes a field.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum ChangeReason {
+    /// A member is cleared since the discriminator was changed to a value that does not select it.
+    ClearedByDiscriminator {
+        /// The discriminator's name.
+        discriminator: Arc<str>,
+        /// Its new value; a long one is cut.
+        value: Arc<str>,
+    },
+    /// A member is cleared since another one was set.
+    ClearedByMember {
+        /// The member that was set.
+        member: Arc<str>,
+    },
+    /// The discriminator is set since a member is.
+    Deduced {
+        /// The value it gets.
+        value: Arc<str>,
+        /// The member that is set.
+        member: Arc<str>,
+    },
+}
+
+impl Change {
+    /// The operation that makes the change.
+    pub fn operation(&self) -> Operation {
+        match &self.reason {
+            ChangeReason::ClearedByDiscriminator { .. } | ChangeReason::ClearedByMember { .. } => {
+                Operation::Remove(self.path.clone())
+            }
+            ChangeReason::Deduced { value, .. } => Operation::Set(self.path.clone(), (**value).into()),
+        }
+    }
+
+    /// Whether it clears a member.
+    pub fn clears(&self) -> bool {
+        !matches!(self.reason, ChangeReason::Deduced { .. })
+    }
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.reason)
+    }
+}
+
+impl fmt::Display for ChangeReason {
+    /// Everything but the path.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ClearedByDiscriminator { discriminator, value } => {
+                let value = Printable::new(value, LONGEST_VALUE);
+                write!(f, "cleared because `{discriminator}` changed to \"{value}\"")
+            }
+            Self::ClearedByMember { member } => write!(f, "cleared because `{member}` was set"),
+            Self::Deduced { value, member } => write!(f, "set to \"{value}\" because `{member}` is set"),
+        }
+    }
+}
+
+/// The changes of one object in the order of paths, with names and values in the plan.
+#[derive(Debug, Default)]
+pub struct Changes {
+    plan: Option<Arc<Plan>>,
+    places: Vec<u32>,
+    text: Vec<u8>,
+    records: Vec<Record>,
+    cleared: usize,
+}
+
+/// One change.
+#[derive(Debug, Clone, Copy)]
+struct Record {
+    /// The object that holds the union.
+    place: u32,
+    /// The union by its position in the plan.
+    union: u32,
+    /// Where the discriminator's new value stands.
+    value: u32,
+    value_length: u8,
+    member: u8,
+    reason: Reason,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Reason {
+    ClearedByDiscriminator,
+    ClearedByMember(u8),
+    Deduced,
+}
+
+impl Changes {
+    /// The number of changes.
+    pub fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Whether nothing changes.
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    /// The number of members that are cleared.
+    pub fn cleared(&self) -> usize {
+        self.cleared
+    }
+
+    /// Builds the changes one after the other.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Change> {
+        self.records.iter().map(|record| self.change(*record))
+    }
+
+    /// Tells of each change whether it clears a member, without building it.
+    pub(crate) fn clears(&self) -> impl Iterator<Item = bool> {
+        self.records.iter().map(|record| !matches!(record.reason, Reason::Deduced))
+    }
+
+    /// Builds the change at a position.
+    pub(crate) fn get(&self, position: usize) -> Option<Change> {
+        self.records.get(position).map(|record| self.change(*record))
+    }
+
+    fn change(&self, record: Record) -> Change {
+        let union = self.union(record.union);
+        let discriminator = || union.and_then(|union| union.discriminator.clone()).unwrap_or_default();
+        let member =
+            |index: u8| union.and_then(|union| union.member(index)).map(|it| Arc::clone(&it.name)).unwrap_or_default();
+        let (field, reason) = match record.reason {
+            Reason::ClearedByDiscriminator => {
+                let value = self.text(record.value, record.value_length.into()).into();
+                let reason = ChangeReason::ClearedByDiscriminator { discriminator: discriminator(), value };
+                (member(record.member), reason)
+            }
+            Reason::ClearedByMember(other) => {
+                (member(record.member), ChangeReason::ClearedByMember { member: member(other) })
+            }
+            Reason::Deduced => {
+                let value = union.and_then(|union| union.values_of(record.member).first()).cloned().unwrap_or_default();
+                (discriminator(), ChangeReason::Deduced { value, member: member(record.member) })
+            }
+        };
+        let mut path = self.path(record.place);
+        path.push(Segment::Field((*field).into()));
+        Change { path, reason }
+    }
+
+    fn path(&self, place: u32) -> FieldPath {
+        let mut segments = Vec::new();
+        let mut at = place;
+        while at != ROOT {
+            let word = |offset: u32| self.places.get(index(at.saturating_add(offset))).copied().unwrap_or_default();
+            segments.push(match word(1) >> TAG {
+                FIELD => Segment::Field(self.field_name(word(2), word(1) & NUMBER).into()),
+                INDEX => Segment::Index(index(word(1) & NUMBER)),
+                _ => Segment::Key(self.text(word(2), word(1) & NUMBER).into()),
+            });
+            at = word(0);
+        }
+        segments.into_iter().rev().collect()
+    }
+
+    fn field_name(&self, node: NodeId, position: u32) -> &str {
+        match self.plan.as_ref().and_then(|plan| plan.node(node)) {
+            Some(Node::Object(node)) => node.fields.get(index(position)).map_or("", |field| &*field.name),
+            Some(Node::List(_) | Node::Map(_)) | None => "",
+        }
+    }
+
+    fn union(&self, ordinal: u32) -> Option<&Union> {
+        self.plan.as_ref()?.unions.get(index(ordinal))
+    }
+
+    fn text(&self, offset: u32, length: u32) -> &str {
+        let range = index(offset)..index(offset).saturating_add(index(length));
+        self.text.get(range).and_then(|text| str::from_utf8(text).ok()).unwrap_or_default()
+    }
+}
+
+/// The place of the root.
+const ROOT: u32 = u32::MAX;
+
+// A place is the place around it, and a step with its tag in the two highest bits:
+// a field is its position and its node, an item its index, an entry the length and the offset of its key.
+const TAG: u32 = 30;
+const NUMBER: u32 = (1 << TAG) - 1;
+const FIELD: u32 = 0;
+const INDEX: u32 = 1;
+const KEY: u32 = 2;
+
+/// Where a walk stands. Its place is stored once something changes there.
+#[derive(Debug)]
+pub(super) struct Here<'t> {
+    pub(super) trail: Trail<'t>,
+    around: Option<(&'t Here<'t>, Inwards<'t>)>,
+    place: Cell<Option<u32>>,
+}
+
+/// A step inwards.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Inwards<'t> {
+    Field { node: NodeId, position: u32, name: &'t str },
+    Index(u32),
+    Key(&'t str),
+}
+
+impl<'t> Here<'t> {
+    pub(super) fn root() -> Self {
+        Self { trail: Trail::ROOT, around: None, place: Cell::new(Some(ROOT)) }
+    }
+
+    pub(super) fn then(&'t self, step: Inwards<'t>) -> Self {
+        let trail = self.trail.then(match step {
+            Inwards::Field { name, .. } => Step::Field(name),
+            Inwards::Index(at) => Step::Index(index(at)),
+            Inwards::Key(key) => Step::Key(key),
+        });
+        Self { trail, around: Some((self, step)), place: Cell::new(None) }
+    }
+}
+
+/// Changes as they are found.
+#[derive(Debug)]
+pub(super) struct Recorder<'m> {
+    places: Buffer<'m, u32>,
+    text: Buffer<'m, u8>,
+    records: Buffer<'m, Record>,
+    /// The discriminator's value that was stored last, by place and union: the members of one union share it.
+    last_value: Option<(u32, u32, u32, u8)>,
+    cleared: usize,
+}
+
+impl<'m> Recorder<'m> {
+    pub(super) fn new(meter: &'m dyn Meter) -> Self {
+        let (places, text, records) = (Buffer::new(meter), Buffer::new(meter), Buffer::new(meter));
+        Self { places, text, records, last_value: None, cleared: 0 }
+    }
+
+    /// Records a change of the union at a position of the plan. `value` is the discriminator's.
+    pub(super) fn record(
+        &mut self,
+        here: &Here<'_>,
+        union: u32,
+        member: u8,
+        reason: Reason,
+        value: &str,
+    ) -> Result<(), Exhausted> {
+        let place = self.place(here)?;
+        let (value, value_length) = match reason {
+            Reason::ClearedByDiscriminator => self.value(place, union, value)?,
+            Reason::ClearedByMember(_) | Reason::Deduced => (0, 0),
+        };
+        self.cleared = self.cleared.saturating_add((!matches!(reason, Reason::Deduced)).into());
+        self.records.push(Record { place, union, value, value_length, member, reason })
+    }
+
+    pub(super) fn finish(self, plan: &Arc<Plan>) -> Changes {
+        let Self { places, text, records, cleared, .. } = self;
+        let plan = Some(Arc::clone(plan));
+        Changes { plan, places: places.keep(), text: text.keep(), records: records.keep(), cleared }
+    }
+
+    fn value(&mut self, place: u32, union: u32, value: &str) -> Result<(u32, u8), Exhausted> {
+        if let Some((_, _, offset, length)) = self.last_value.filter(|last| (last.0, last.1) == (place, union)) {
+            return Ok((offset, length));
+        }
+        let (offset, length) = self.store_text(shown(value))?;
+        let length = u8::try_from(length).map_err(|_| Exhausted)?;
+        self.last_value = Some((place, union, offset, length));
+        Ok((offset, length))
+    }
+
+    fn place(&mut self, here: &Here<'_>) -> Result<u32, Exhausted> {
+        if let Some(place) = here.place.get() {
+            return Ok(place);
+        }
+        let Some((around, step)) = here.around else { return Ok(ROOT) };
+        // Recursion is bounded by the plan's depth.
+        let around = self.place(around)?;
+        let place = u32::try_from(self.places.len()).map_err(|_| Exhausted)?;
+        match step {
+            Inwards::Field { node, position, .. } => self.places.extend(&[around, FIELD << TAG | position, node])?,
+            Inwards::Index(at) => self.places.extend(&[around, INDEX << TAG | at])?,
+            Inwards::Key(key) => {
+                let (offset, length) = self.store_text(key)?;
+                self.places.extend(&[around, KEY << TAG | length, offset])?;
+            }
+        }
+        here.place.set(Some(place));
+        Ok(place)
+    }
+
+    fn store_text(&mut self, text: &str) -> Result<(u32, u32), Exhausted> {
+        let offset = u32::try_from(self.text.len()).map_err(|_| Exhausted)?;
+        self.text.extend(text.as_bytes())?;
+        Ok((offset, u32::try_from(text.len()).map_err(|_| Exhausted)?))
+    }
+}
+
+fn index(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}

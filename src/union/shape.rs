@@ -1,0 +1,469 @@
+//! The unions of one object in an arena of words: what a projection keeps of a JSON text.
+//!
+//! The plan says of which type the node at a place is, so nodes carry no tags. Texts are offsets into the body, or into a
+//! text beside it where the body has escapes. Nothing is stored of values that cannot matter to a judgement.
+//!
+//! | node | words |
+//! |---|---|
+//! | object | counts of states, keys and children; keys; states; children as (position, node) |
+//! | list | the first item, the number of items |
+//! | item | the next item, the index; then the node |
+//! | map | the first entry; entries are sorted by key, distinct |
+//! | entry | the next entry, the key; then the node |
+
+use super::MemberSet;
+use super::meter::{Buffer, Exhausted, Meter};
+use std::cmp::Ordering;
+
+/// The end of a list, or no node.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// Longest text that offsets and tagged lengths can address, in bytes.
+pub(crate) const LONGEST_TEXT: usize = ENTRY_HAS_NODE as usize - 1;
+
+/// The bit in an entry's tagged length that says that a node follows.
+const ENTRY_HAS_NODE: u32 = 1 << 29;
+
+/// Words before the node of an item.
+pub(super) const ITEM: u32 = 2;
+
+/// Words before the node of an entry.
+pub(super) const ENTRY: u32 = 3;
+
+const TAG: u32 = 30;
+
+/// The arena.
+#[derive(Debug)]
+pub(super) struct Shapes<'a> {
+    text: &'a str,
+    side: Buffer<'a, u8>,
+    words: Buffer<'a, u32>,
+}
+
+/// A node of the arena. The plan says of which type it is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shape<'s> {
+    pub(super) shapes: &'s Shapes<'s>,
+    pub(super) at: u32,
+}
+
+/// An object.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Object<'s> {
+    shapes: &'s Shapes<'s>,
+    keys: (u32, u32),
+    states: (u32, u32),
+    children: (u32, u32),
+}
+
+/// One union of one object: the value of its discriminator and the members that are set.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct State<'s> {
+    pub(super) discriminator: Scalar<'s>,
+    pub(super) members: MemberSet,
+}
+
+/// A value that is read as a discriminator or as a list key.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Scalar<'s> {
+    /// Missing or null.
+    #[default]
+    Absent,
+    Text(&'s str),
+    /// A number or boolean, as it is written.
+    Literal(&'s str),
+    /// A list or a map: no discriminator and no key.
+    Unfit,
+}
+
+/// A [`Scalar`] other than `Absent`, as it is stored.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stored {
+    offset: u32,
+    /// The length with the kind in the two highest bits.
+    tagged: u32,
+}
+
+#[derive(Debug, Clone, Copy)]
+#[repr(u32)]
+enum Kind {
+    Text = 0,
+    SideText = 1,
+    Literal = 2,
+    Unfit = 3,
+}
+
+impl<'s> State<'s> {
+    /// The discriminator's value: the string, or the empty string when it is missing, null or not a string.
+    pub(super) fn value(&self) -> &'s str {
+        match self.discriminator {
+            Scalar::Text(value) => value,
+            Scalar::Absent | Scalar::Literal(_) | Scalar::Unfit => "",
+        }
+    }
+
+    /// Whether something other than a string stands where the discriminator belongs.
+    pub(super) fn is_wrong_type(&self) -> bool {
+        matches!(self.discriminator, Scalar::Literal(_) | Scalar::Unfit)
+    }
+
+    /// Whether both have the same value of the discriminator and the same members set.
+    pub(super) fn same_choice(&self, other: &State<'_>) -> bool {
+        self.choice() == other.choice()
+    }
+
+    /// The discriminator's value and the members that are set.
+    pub(super) fn choice(&self) -> (&'s str, MemberSet) {
+        (self.value(), self.members)
+    }
+}
+
+impl Stored {
+    pub(super) const UNFIT: Self = Self { offset: 0, tagged: (Kind::Unfit as u32) << TAG };
+
+    fn new(kind: Kind, offset: usize, length: usize) -> Result<Self, Exhausted> {
+        if length > LONGEST_TEXT {
+            return Err(Exhausted);
+        }
+        let narrow = |number| u32::try_from(number).map_err(|_| Exhausted);
+        Ok(Self { offset: narrow(offset)?, tagged: narrow(length)? | (kind as u32) << TAG })
+    }
+}
+
+impl<'s> Shape<'s> {
+    pub(super) fn object(self) -> Object<'s> {
+        let Self { shapes, at } = self;
+        let [states, keys, children] = counts(shapes.word(at));
+        let keys_at = at.saturating_add(1);
+        let states_at = keys_at.saturating_add(3 * keys);
+        let mut children_at = states_at;
+        for _ in 0..states {
+            children_at = children_at.saturating_add(state_length(shapes.word(children_at)));
+        }
+        Object { shapes, keys: (keys_at, keys), states: (states_at, states), children: (children_at, children) }
+    }
+
+    /// The stored items of a list, with the position that each has in the text.
+    pub(super) fn items(self) -> impl Iterator<Item = (u32, Shape<'s>)> {
+        let Self { shapes, at } = self;
+        let item = move |at: u32| (shapes.word(at.saturating_add(1)), Shape { shapes, at: at.saturating_add(ITEM) });
+        shapes.chain(shapes.word(at)).map(item)
+    }
+
+    /// The number of stored items of a list.
+    pub(super) fn count(self) -> usize {
+        index(self.shapes.word(self.at.saturating_add(1)))
+    }
+
+    /// The stored entries of a map, by key.
+    pub(super) fn entries(self) -> impl Iterator<Item = (&'s str, Shape<'s>)> {
+        let Self { shapes, at } = self;
+        let entry = move |at: u32| (shapes.entry_key(at), Shape { shapes, at: at.saturating_add(ENTRY) });
+        shapes.chain(shapes.word(at)).map(entry)
+    }
+}
+
+impl<'s> Object<'s> {
+    /// The unions of which a member or the discriminator is set, by position in the object.
+    pub(super) fn states(self) -> impl Iterator<Item = (u8, State<'s>)> {
+        self.state_offsets().map(move |at| (position_of(self.shapes.word(at)), self.shapes.state(at)))
+    }
+
+    /// Where the states are stored.
+    pub(super) fn state_offsets(self) -> impl Iterator<Item = u32> {
+        let (first, count) = self.states;
+        let mut next = first;
+        (0..count).map(move |_| {
+            let at = next;
+            next = next.saturating_add(state_length(self.shapes.word(at)));
+            at
+        })
+    }
+
+    /// The union at a position, whether anything of it is set or not.
+    pub(super) fn state(self, position: u8) -> State<'s> {
+        self.states().find(|(known, _)| *known == position).map(|(_, state)| state).unwrap_or_default()
+    }
+
+    /// The fields that lead further, by position in the plan's node.
+    pub(super) fn children(self) -> impl Iterator<Item = (u32, Shape<'s>)> {
+        (0..self.children.1).map(move |number| self.child_at(number))
+    }
+
+    /// The field at a position of the plan's node.
+    pub(super) fn child(self, position: u32) -> Option<Shape<'s>> {
+        let (mut low, mut high) = (0, self.children.1);
+        while low < high {
+            let middle = low.midpoint(high);
+            let (known, shape) = self.child_at(middle);
+            match known.cmp(&position) {
+                Ordering::Equal => return Some(shape),
+                Ordering::Less => low = middle.saturating_add(1),
+                Ordering::Greater => high = middle,
+            }
+        }
+        None
+    }
+
+    fn child_at(self, number: u32) -> (u32, Shape<'s>) {
+        let at = self.children.0.saturating_add(2 * number);
+        let shapes = self.shapes;
+        (shapes.word(at), Shape { shapes, at: shapes.word(at.saturating_add(1)) })
+    }
+
+    /// The keys of the list item, each with its position among the list's keys. Empty where they identify nothing.
+    pub(super) fn keys(self) -> impl Iterator<Item = (u32, Scalar<'s>)> {
+        let (first, count) = self.keys;
+        (0..count).map(move |number| {
+            let at = first.saturating_add(3 * number);
+            (self.shapes.word(at), self.shapes.stored_scalar(at.saturating_add(1)))
+        })
+    }
+
+    /// Whether the keys can identify the item. A key that is missing counts as a value of its own, for the API server fills
+    /// in defaults; an item without any key has no identity.
+    pub(super) fn has_keys(self) -> bool {
+        self.keys.1 > 0
+    }
+}
+
+impl<'a> Shapes<'a> {
+    pub(super) fn new(text: &'a str, meter: &'a dyn Meter) -> Self {
+        Self { text, side: Buffer::new(meter), words: Buffer::new(meter) }
+    }
+
+    /// Words so far. The next node begins here.
+    pub(super) fn end(&self) -> Result<u32, Exhausted> {
+        u32::try_from(self.words.len()).ok().filter(|end| *end < NONE).ok_or(Exhausted)
+    }
+
+    pub(super) fn side_end(&self) -> usize {
+        self.side.len()
+    }
+
+    /// Forgets everything that was stored since.
+    pub(super) fn truncate(&mut self, end: u32, side_end: usize) {
+        self.words.truncate(index(end));
+        self.side.truncate(side_end);
+    }
+
+    pub(super) fn push(&mut self, words: &[u32]) -> Result<(), Exhausted> {
+        self.words.extend(words)
+    }
+
+    /// Stores a part of the body.
+    pub(super) fn store_text(&mut self, part: &str) -> Result<Stored, Exhausted> {
+        self.store(Kind::Text, part)
+    }
+
+    /// Stores a number or boolean.
+    pub(super) fn store_literal(&mut self, part: &str) -> Result<Stored, Exhausted> {
+        self.store(Kind::Literal, part)
+    }
+
+    /// Stores a text that does not stand in the body as it is.
+    pub(super) fn store_beside(&mut self, text: &str) -> Result<Stored, Exhausted> {
+        let offset = self.side.len();
+        self.side.extend(text.as_bytes())?;
+        Stored::new(Kind::SideText, offset, text.len())
+    }
+
+    fn store(&mut self, kind: Kind, part: &str) -> Result<Stored, Exhausted> {
+        let offset = part.as_ptr().addr().wrapping_sub(self.text.as_ptr().addr());
+        let end = offset.saturating_add(part.len());
+        if self.text.get(offset..end).is_some() {
+            Stored::new(kind, offset, part.len())
+        } else {
+            self.store_beside(part)
+        }
+    }
+
+    /// Begins an item; its node comes next.
+    pub(super) fn push_item(&mut self, index: u32) -> Result<(), Exhausted> {
+        self.push(&[NONE, index])
+    }
+
+    /// Begins an entry; its node comes next if it has one.
+    pub(super) fn push_entry(&mut self, key: Stored, has_node: bool) -> Result<(), Exhausted> {
+        let flag = if has_node { ENTRY_HAS_NODE } else { 0 };
+        self.push(&[NONE, key.offset, key.tagged | flag])
+    }
+
+    pub(super) fn push_key(&mut self, position: u32, key: Stored) -> Result<(), Exhausted> {
+        self.push(&[position, key.offset, key.tagged])
+    }
+
+    pub(super) fn push_state(
+        &mut self,
+        position: u8,
+        discriminator: Option<Stored>,
+        members: MemberSet,
+    ) -> Result<(), Exhausted> {
+        let parts = members.words();
+        let mask = (0..).zip(parts).filter(|(_, part)| *part != 0).fold(0, |mask, (bit, _)| mask | 1_u32 << bit);
+        self.push(&[u32::from(position) | mask << 8 | u32::from(discriminator.is_some()) << 12])?;
+        if let Some(Stored { offset, tagged }) = discriminator {
+            self.push(&[offset, tagged])?;
+        }
+        for part in parts.into_iter().filter(|part| *part != 0) {
+            self.push(&[part])?;
+        }
+        Ok(())
+    }
+
+    /// Whether the object at `at` has keys that identify it.
+    pub(super) fn has_keys(&self, at: u32) -> bool {
+        counts(self.word(at))[1] > 0
+    }
+
+    /// Puts an item or entry behind another one.
+    pub(super) fn link(&mut self, at: u32, next: u32) {
+        if let Some(word) = self.words.get_mut(index(at)) {
+            *word = next;
+        }
+    }
+
+    /// Sorts a chain of entries by key, keeps the last one of each key, and of those the ones with a node. Returns the first.
+    pub(super) fn settle_entries(&mut self, first: u32, sorted: bool) -> u32 {
+        let chain = if sorted { first } else { self.sort_entries(first) };
+        let (mut kept_first, mut kept_last) = (NONE, NONE);
+        let mut at = chain;
+        while at != NONE {
+            let next = self.word(at);
+            let replaced = !sorted && next != NONE && self.entry_key(next) == self.entry_key(at);
+            if !replaced && self.entry_has_node(at) {
+                self.link(at, NONE);
+                if kept_last == NONE {
+                    kept_first = at;
+                } else {
+                    self.link(kept_last, at);
+                }
+                kept_last = at;
+            }
+            at = next;
+        }
+        kept_first
+    }
+
+    /// Merge sort of a chain: stable, and without memory of its own.
+    fn sort_entries(&mut self, first: u32) -> u32 {
+        // The run at position n has 2^n entries, all of which came before those of lower positions.
+        let mut runs = [NONE; 32];
+        let mut at = first;
+        while at != NONE {
+            let next = self.word(at);
+            self.link(at, NONE);
+            let mut run = at;
+            for earlier in &mut runs {
+                if *earlier == NONE {
+                    *earlier = run;
+                    break;
+                }
+                run = self.merge_entries(std::mem::replace(earlier, NONE), run);
+            }
+            at = next;
+        }
+        runs.into_iter().fold(NONE, |later, earlier| self.merge_entries(earlier, later))
+    }
+
+    fn merge_entries(&mut self, mut earlier: u32, mut later: u32) -> u32 {
+        let (mut first, mut last) = (NONE, NONE);
+        while earlier != NONE || later != NONE {
+            let from_later = earlier == NONE || (later != NONE && self.entry_key(later) < self.entry_key(earlier));
+            let source = if from_later { &mut later } else { &mut earlier };
+            let at = *source;
+            *source = self.word(at);
+            if last == NONE {
+                first = at;
+            } else {
+                self.link(last, at);
+            }
+            last = at;
+            // The rest of the only run that is left hangs on it already.
+            if earlier == NONE || later == NONE {
+                let rest = if earlier == NONE { later } else { earlier };
+                self.link(last, rest);
+                break;
+            }
+        }
+        first
+    }
+
+    pub(super) fn entry_key(&self, at: u32) -> &str {
+        let stored = Stored { offset: self.word(at.saturating_add(1)), tagged: self.word(at.saturating_add(2)) };
+        match self.scalar(Stored { tagged: stored.tagged & !ENTRY_HAS_NODE, ..stored }) {
+            Scalar::Text(key) => key,
+            Scalar::Absent | Scalar::Literal(_) | Scalar::Unfit => "",
+        }
+    }
+
+    fn entry_has_node(&self, at: u32) -> bool {
+        self.word(at.saturating_add(2)) & ENTRY_HAS_NODE != 0
+    }
+
+    fn chain(&self, first: u32) -> impl Iterator<Item = u32> {
+        std::iter::successors(Some(first), |at| Some(self.word(*at))).take_while(|at| *at != NONE)
+    }
+
+    pub(super) fn scalar(&self, stored: Stored) -> Scalar<'_> {
+        let (offset, length) = (index(stored.offset), index(stored.tagged & (ENTRY_HAS_NODE - 1)));
+        let range = offset..offset.saturating_add(length);
+        match stored.tagged >> TAG {
+            0 => Scalar::Text(self.text.get(range).unwrap_or_default()),
+            1 => Scalar::Text(self.side.get(range).and_then(|text| str::from_utf8(text).ok()).unwrap_or_default()),
+            2 => Scalar::Literal(self.text.get(range).unwrap_or_default()),
+            _ => Scalar::Unfit,
+        }
+    }
+
+    fn stored_scalar(&self, at: u32) -> Scalar<'_> {
+        self.scalar(Stored { offset: self.word(at), tagged: self.word(at.saturating_add(1)) })
+    }
+
+    /// The state that is stored at `at`.
+    pub(super) fn state(&self, at: u32) -> State<'_> {
+        let head = self.word(at);
+        let mut next = at.saturating_add(1);
+        let mut discriminator = Scalar::Absent;
+        if head & 1 << 12 != 0 {
+            discriminator = self.stored_scalar(next);
+            next = next.saturating_add(2);
+        }
+        let mut parts = [0; 4];
+        for (bit, part) in (0..).zip(&mut parts) {
+            if head & 1 << (8 + bit) != 0 {
+                *part = self.word(next);
+                next = next.saturating_add(1);
+            }
+        }
+        State { discriminator, members: MemberSet::from_words(parts) }
+    }
+
+    fn word(&self, at: u32) -> u32 {
+        self.words.get(index(at)).copied().unwrap_or(NONE)
+    }
+}
+
+/// The first word of an object; `None` for more children than it can count.
+pub(super) fn object_head(states: usize, keys: usize, children: usize) -> Option<u32> {
+    let states = u8::try_from(states).ok()?;
+    let keys = u8::try_from(keys).ok()?;
+    let children = u16::try_from(children).ok()?;
+    Some(u32::from(states) | u32::from(keys) << 8 | u32::from(children) << 16)
+}
+
+fn counts(head: u32) -> [u32; 3] {
+    [head & 0xff, head >> 8 & 0xff, head >> 16]
+}
+
+fn state_length(head: u32) -> u32 {
+    1 + (head >> 8 & 0xf).count_ones() + 2 * (head >> 12 & 1)
+}
+
+fn position_of(head: u32) -> u8 {
+    u8::try_from(head & 0xff).unwrap_or(u8::MAX)
+}
+
+fn index(at: u32) -> usize {
+    usize::try_from(at).unwrap_or(usize::MAX)
+}
