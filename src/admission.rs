@@ -83,6 +83,7 @@ pub fn review_within(
     let account = Account::new(meter);
     account.charge(response::FLAT)?;
     let request = Request::read(catalog, body, &account)?;
+    account.charge(request.uid.len())?;
     let Some(subject) = &request.subject else {
         return Ok(Review::allow(&request));
     };

@@ -45,10 +45,12 @@ use reviews::Reviews;
 use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::num::NonZero;
 use std::sync::Arc;
+use std::thread::available_parallelism;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpSocket};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 /// How to serve.
 #[derive(Debug, Clone)]
@@ -316,6 +318,7 @@ impl Server {
                 limits: config.limits,
                 timeouts: config.timeouts,
                 budget,
+                turns: Arc::new(Semaphore::new(available_parallelism().map_or(1, NonZero::get))),
                 metrics: Arc::clone(&metrics),
             })),
             timeouts: config.timeouts,

@@ -87,7 +87,11 @@ pub struct Metrics {
     own_groups_known: Gauge,
     registration: RegistrationMetrics,
     inspections: Inspections,
+    refused: Refused,
 }
+
+/// Reviews refused for want of memory, by `reason`: `budget`, `never_fits` or `body`.
+pub type Refused = Family<[(&'static str, &'static str); 1], Counter>;
 
 /// Writes of the webhook configurations, by `outcome`: `applied` or `failed`.
 pub type RegistrationWrites = Family<[(&'static str, &'static str); 1], Counter>;
@@ -204,6 +208,16 @@ impl Metrics {
             "Reviews of UnionDeclarations and of CRDs that declare unions; `unchecked` were let through, `busy` refused",
             inspections.clone(),
         );
+        let refused = Refused::default();
+        for reason in ["budget", "never_fits", "body"] {
+            drop(refused.get_or_create(&[("reason", reason)]));
+        }
+        registry.register(
+            "admission_refused",
+            "Reviews refused for want of memory: others use it now (budget), one review needs more than there is \
+             (never_fits), or its body is larger than allowed (body)",
+            refused.clone(),
+        );
         registry.register("build", "The version that runs", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
         Self {
             registry,
@@ -219,7 +233,13 @@ impl Metrics {
             own_groups_known,
             registration,
             inspections,
+            refused,
         }
+    }
+
+    /// Reviews refused for want of memory.
+    pub fn refused(&self) -> &Refused {
+        &self.refused
     }
 
     /// Shows what `collector` counts, too.

@@ -18,9 +18,6 @@ const LONGEST_ECHO: usize = 64;
 /// Longest reason that the JSON reader gives which an error repeats; it may quote the body.
 const LONGEST_REASON: usize = 200;
 
-/// Longest `uid`, in bytes. The API server's have 36.
-const LONGEST_UID: usize = 256;
-
 /// What is asked of the object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
@@ -75,9 +72,6 @@ pub enum ReviewError {
     /// An answer could not be told from another.
     #[error("`request.uid` is missing or empty: an answer must echo it")]
     NoUid,
-    /// An answer would be as long.
-    #[error("`request.uid` is longer than {LONGEST_UID} bytes")]
-    LongUid,
     /// Longer than an offset can be.
     #[error("the body is longer than {LONGEST_TEXT} bytes")]
     TooLong,
@@ -238,9 +232,6 @@ impl<'a> Draft<'a> {
         if request.uid.is_empty() {
             return Err(ReviewError::NoUid);
         }
-        if request.uid.len() > LONGEST_UID {
-            return Err(ReviewError::LongUid);
-        }
         let operation = Operation::named(&request.header.operation)?;
         let ordinal = request.header.entry(catalog).map(Entry::ordinal);
         let reading = request.header.reading(catalog);
@@ -278,7 +269,7 @@ fn parse<'a>(
     account: &'a Account<'a>,
 ) -> Result<Draft<'a>, ReviewError> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let draft = ReviewSeed { catalog, known, text, account }.deserialize(&mut deserializer);
+    let draft = ReviewSeed { catalog, text, account, known }.deserialize(&mut deserializer);
     draft.and_then(|draft| deserializer.end().map(|()| draft)).map_err(|error| {
         if account.refused() {
             ReviewError::Exhausted(Exhausted)

@@ -3,9 +3,13 @@
 //! It hands out what there is and waits for nothing: requests that each hold a part and wait for the rest would wait for each
 //! other. The reader of bodies (`routes`) decides who gives way, and is told when bytes are given back. Two atomic numbers.
 
+pub(super) use crate::admission::Exhausted;
+
+use crate::admission::Meter;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::MetricType;
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::Notify;
@@ -20,23 +24,23 @@ const SMALL: usize = 16 * 1024;
 #[derive(Debug)]
 pub(super) struct Budget {
     bytes: usize,
+    /// The most that one request can get.
+    most: usize,
     free: AtomicUsize,
     /// Of these, what may be taken beyond [`SMALL`] a request.
     free_for_large: AtomicUsize,
     given_back: Notify,
 }
 
-/// There is not so much left.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Exhausted;
-
 impl Budget {
     /// So many bytes in all, in which one body of `body` bytes finds room at least.
     pub(super) fn new(bytes: usize, body: usize) -> Arc<Self> {
         let bytes = bytes.max(body);
         let large = (bytes - bytes / 3).max(body);
+        let most = bytes.min(large.saturating_add(SMALL));
         Arc::new(Self {
             bytes,
+            most,
             free: AtomicUsize::new(bytes),
             free_for_large: AtomicUsize::new(large),
             given_back: Notify::new(),
@@ -98,32 +102,36 @@ impl Collector for Held {
 #[derive(Debug)]
 pub(super) struct Reservation {
     budget: Arc<Budget>,
-    bytes: usize,
+    bytes: Cell<usize>,
+    /// Whether more was asked for than any request can get.
+    never_fits: Cell<bool>,
 }
 
 impl Reservation {
     /// Of nothing yet.
     pub(super) fn new(budget: &Arc<Budget>) -> Self {
-        Self { budget: Arc::clone(budget), bytes: 0 }
+        Self { budget: Arc::clone(budget), bytes: Cell::new(0), never_fits: Cell::new(false) }
     }
 
     /// Holds so many bytes from now on, or as many as before.
-    pub(super) fn resize(&mut self, bytes: usize) -> Result<(), Exhausted> {
-        let (small, large) = parts(self.bytes);
+    pub(super) fn resize(&self, bytes: usize) -> Result<(), Exhausted> {
+        let held = self.bytes.get();
+        let (small, large) = parts(held);
         let (new_small, new_large) = parts(bytes);
-        if bytes >= self.bytes {
+        if bytes >= held {
+            self.never_fits.set(bytes > self.budget.most);
             self.budget.take(new_small - small, new_large - large)?;
         } else {
             self.budget.give(small - new_small, large - new_large);
         }
-        self.bytes = bytes;
+        self.bytes.set(bytes);
         Ok(())
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        let (small, large) = parts(self.bytes);
+        let (small, large) = parts(self.bytes.get());
         self.budget.give(small, large);
     }
 }
@@ -158,19 +166,36 @@ impl Reserved {
         Ok(())
     }
 
+    /// The most that one request can get, if this one was refused more than that.
+    pub(super) fn never_fits(&self) -> Option<usize> {
+        self.reservation.never_fits.get().then_some(self.reservation.budget.most)
+    }
+
     pub(super) fn len(&self) -> usize {
         self.bytes.len()
     }
 
     /// Other bytes in the place of these, which are gone.
     pub(super) fn replace(self, mut bytes: Vec<u8>) -> Result<Self, Exhausted> {
-        let Self { bytes: old, mut reservation } = self;
+        let Self { bytes: old, reservation } = self;
         drop(old);
         if bytes.capacity() > SMALL {
             bytes.shrink_to_fit();
         }
         reservation.resize(bytes.capacity())?;
         Ok(Self { bytes, reservation })
+    }
+}
+
+/// What is built for a request comes from the same budget as its bytes.
+impl Meter for Reserved {
+    fn charge(&self, bytes: usize) -> Result<(), Exhausted> {
+        self.reservation.resize(self.reservation.bytes.get().saturating_add(bytes))
+    }
+
+    fn release(&self, bytes: usize) {
+        // Less is never refused.
+        let _ = self.reservation.resize(self.reservation.bytes.get().saturating_sub(bytes));
     }
 }
 
@@ -251,6 +276,26 @@ mod tests {
         }
         drop(half_read);
         drop(small);
+        assert_eq!(free(&budget), before);
+    }
+
+    #[test]
+    fn what_is_built_for_a_request_comes_from_the_same_budget_and_goes_with_it() {
+        let budget = Budget::new(64 * MIB, 7 * MIB);
+        let before = free(&budget);
+        let mut body = Reserved::new(&budget);
+        body.extend(&[b' '; 1000], 1000).unwrap();
+        body.charge(MIB).unwrap();
+        assert_eq!(before.0 - free(&budget).0, MIB + 1000);
+        body.release(MIB / 2);
+        assert_eq!(before.0 - free(&budget).0, MIB / 2 + 1000);
+        assert_eq!((body.charge(30 * MIB), body.charge(20 * MIB)), (Ok(()), Err(Exhausted)));
+        assert_eq!(body.never_fits(), Some(budget.most), "not even alone");
+        let other = Reserved::new(&budget);
+        assert_eq!((other.charge(20 * MIB), other.never_fits()), (Err(Exhausted), None), "a moment later, maybe");
+        let answer = body.replace(vec![b' '; 10]).unwrap();
+        assert_eq!(before.0 - free(&budget).0, 10);
+        drop((answer, other));
         assert_eq!(free(&budget), before);
     }
 

@@ -304,7 +304,7 @@ impl Inspected {
         let empty = Self::empty(request);
         let (group, kind) = empty.kind;
         let name = request.subject.as_ref().map(|subject| subject.name.to_string()).unwrap_or_default();
-        let denial = Denial::new(group, kind, name, causes.into_iter());
+        let denial = Denial::new(group, kind, name, causes);
         let answer =
             Answer { uid: &request.uid, denial: Some(&denial), patch: None, warnings: &[], annotations: &annotations };
         Self { json: answer.to_json(), outcome: Outcome::Denied, label: "denied", denied, ..empty }

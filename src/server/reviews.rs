@@ -5,7 +5,7 @@
 
 use super::counters::{self, Counters, Durations, KindCounters};
 use super::declarations::{Inspected, InspectionError};
-use crate::admission::{self, Operation, Outcome, Phase, Ratcheting, Review, ReviewError};
+use crate::admission::{self, Meter, Operation, Outcome, Phase, Ratcheting, Review, ReviewError};
 use crate::catalog::Catalog;
 use crate::declaration::{Fault, Severity};
 use crate::telemetry::{Begin, Metrics, Span, Spans};
@@ -18,8 +18,9 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-/// What answers a review: [`admission::review`], or a stand-in for it in a test.
-pub type Reviewer = Arc<dyn Fn(&Catalog, Phase, Ratcheting, &[u8]) -> Result<Review, ReviewError> + Send + Sync>;
+/// Answers a review: [`admission::review_within`], or a stand-in for it in a test.
+pub type Reviewer =
+    Arc<dyn Fn(&Catalog, Phase, Ratcheting, &[u8], &dyn Meter) -> Result<Review, ReviewError> + Send + Sync>;
 
 /// Longest uid that is logged or traced; the API server's have 36 characters.
 const LONGEST_UID: usize = 64;
@@ -62,7 +63,7 @@ impl Reviews {
 
     /// The default [`Reviewer`].
     pub(super) fn reviewer() -> Reviewer {
-        Arc::new(admission::review)
+        Arc::new(admission::review_within)
     }
 
     /// Has reviews traced; the first counts.
@@ -89,25 +90,31 @@ impl Reviews {
     }
 
     /// The admission review that answers `body`, which came with a request that began so; `None` while there is no
-    /// catalog.
+    /// catalog. Everything that is built for it is charged to `meter`.
     pub(super) fn answer(
         &self,
         phase: Phase,
         body: &[u8],
+        meter: &dyn Meter,
         begin: Option<Begin>,
     ) -> Option<Result<Vec<u8>, ReviewError>> {
         let published = self.published.load();
         let published = published.as_ref()?;
         let _in_flight = InFlight::enter(&self.in_flight);
         let start = Instant::now();
-        let answer = (self.reviewer)(&published.catalog, phase, self.ratcheting, body);
+        let review = (self.reviewer)(&published.catalog, phase, self.ratcheting, body, meter);
+        let answer = review.and_then(|review| Ok((review.write(meter)?, review)));
         let answer = match answer {
-            Ok(review) => {
-                let json = review.to_json();
+            Ok((json, review)) => {
                 let kind = review.ordinal().and_then(|ordinal| published.kinds.get(ordinal)).unwrap_or(&self.other);
                 self.count(kind, phase, &review);
                 self.trace(begin, kind.labels(), phase, Some((&review).into()));
                 Ok(json)
+            }
+            // Nothing was found out about it.
+            Err(error @ ReviewError::Exhausted(_)) => {
+                self.trace(begin, self.other.labels(), phase, None);
+                Err(error)
             }
             Err(error) => {
                 self.other.count_unreadable(phase);

@@ -7,7 +7,7 @@ use super::readiness::Readiness;
 use super::reviews::Reviews;
 use super::status::Refusal;
 use super::{Limits, Timeouts};
-use crate::admission::{InspectionToken, Phase};
+use crate::admission::{InspectionToken, Phase, ReviewError};
 use crate::telemetry::{METRICS_CONTENT_TYPE, Metrics, with_causes};
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -22,6 +22,7 @@ use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 /// A larger body is reviewed on a thread of its own, so that it keeps no other request waiting.
@@ -40,6 +41,8 @@ pub(super) struct Webhook {
     pub(super) limits: Limits,
     pub(super) timeouts: Timeouts,
     pub(super) budget: Arc<Budget>,
+    /// For reviews of large bodies: as many at a time as there are processors.
+    pub(super) turns: Arc<Semaphore>,
     pub(super) metrics: Arc<Metrics>,
 }
 
@@ -103,7 +106,12 @@ impl Webhook {
     async fn respond(&self, answer: impl Future<Output = Result<Reserved, Refusal>>) -> Response<Body> {
         match AssertUnwindSafe(answer).catch_unwind().await {
             Ok(Ok(json)) => text(StatusCode::OK, "application/json", Bytes::from_owner(json)),
-            Ok(Err(refusal)) => refusal.into_response(),
+            Ok(Err(refusal)) => {
+                if let Some(reason) = refusal.of_memory() {
+                    self.metrics.refused().get_or_create(&[("reason", reason)]).inc();
+                }
+                refusal.into_response()
+            }
             Err(_panic) => {
                 self.metrics.panics().inc();
                 Refusal::Internal.into_response()
@@ -116,11 +124,17 @@ impl Webhook {
         let begin = self.reviews.begin(request.headers());
         let body = self.body(request).await?;
         let (answer, body) = if body.len() < INLINE {
-            (self.reviews.answer(phase, body.as_ref(), begin), body)
+            (self.reviews.answer(phase, body.as_ref(), &body, begin), body)
         } else {
+            // Closed by nobody.
+            let turn = Arc::clone(&self.turns).acquire_owned().await.map_err(|_| Refusal::Internal)?;
             let reviews = Arc::clone(&self.reviews);
-            // With its part of the budget: the client may be gone long before the review is made.
-            let reviewed = tokio::task::spawn_blocking(move || (reviews.answer(phase, body.as_ref(), begin), body));
+            // With its part of the budget and its turn: the client may be gone long before the review is made.
+            let reviewed = tokio::task::spawn_blocking(move || {
+                let answer = reviews.answer(phase, body.as_ref(), &body, begin);
+                drop(turn);
+                (answer, body)
+            });
             match reviewed.await {
                 Ok(reviewed) => reviewed,
                 Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
@@ -130,6 +144,9 @@ impl Webhook {
         };
         let json = match answer {
             Some(Ok(json)) => json,
+            Some(Err(ReviewError::Exhausted(_))) => {
+                return Err(body.never_fits().map_or(Refusal::Budget, Refusal::NeverFits));
+            }
             Some(Err(error)) => return Err(Refusal::BadRequest(with_causes(&error))),
             None => return Err(Refusal::NotReady),
         };

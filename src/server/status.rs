@@ -21,8 +21,12 @@ pub(super) enum Refusal {
     TooLarge(usize),
     #[error("the content type must be application/json")]
     MediaType,
-    #[error("too many bytes are being read for other requests; try again")]
+    #[error("the memory for requests is used up by others; try again")]
     Budget,
+    #[error(
+        "this review needs more than {0} bytes of memory, which is all that one request can get; split the object, or raise --max-bytes-in-flight"
+    )]
+    NeverFits(usize),
     #[error("too many objects that declare unions are being checked; try again")]
     Inspections,
     #[error("a fault of this webhook, not of the request; its log says where")]
@@ -40,7 +44,7 @@ impl Refusal {
             Self::NotFound | Self::NotFoundOps => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed(_) => StatusCode::METHOD_NOT_ALLOWED,
             Self::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
-            Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooLarge(_) | Self::NeverFits(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::MediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Budget | Self::TooSlow | Self::Inspections => StatusCode::TOO_MANY_REQUESTS,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
@@ -55,12 +59,19 @@ impl Refusal {
             Self::NotFound | Self::NotFoundOps => "NotFound",
             Self::MethodNotAllowed(_) => "MethodNotAllowed",
             Self::BodyTimeout => "Timeout",
-            Self::TooLarge(_) => "RequestEntityTooLarge",
+            Self::TooLarge(_) | Self::NeverFits(_) => "RequestEntityTooLarge",
             Self::MediaType => "UnsupportedMediaType",
             Self::Budget | Self::TooSlow | Self::Inspections => "TooManyRequests",
             Self::Internal => "InternalError",
             Self::NotReady => "ServiceUnavailable",
         }
+    }
+
+    /// The label of a refusal for want of memory.
+    pub(super) fn of_memory(&self) -> Option<&'static str> {
+        let is_passing = matches!(self, Self::Budget).then_some("budget");
+        let never_fits = || matches!(self, Self::NeverFits(_)).then_some("never_fits");
+        is_passing.or_else(never_fits).or_else(|| matches!(self, Self::TooLarge(_)).then_some("body"))
     }
 
     /// Whether the same request may succeed a moment later. The API server tries again only where it is told to.

@@ -10,7 +10,7 @@ use std::cell::OnceCell;
 use std::cmp::Ordering;
 
 /// What is known of the past of a place.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(super) enum Old<'o, T> {
     /// It did not exist.
     None,
@@ -19,15 +19,6 @@ pub(super) enum Old<'o, T> {
     /// It stands in a list whose items have no identity, which held these before.
     Lost(&'o Witnesses<'o>),
 }
-
-// Not derived: that would ask for `T: Copy` of `None` and `Lost`, too.
-impl<T: Copy> Clone for Old<'_, T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T: Copy> Copy for Old<'_, T> {}
 
 impl<'o> Old<'o, Shape<'o>> {
     /// The past of the object at this place.
@@ -96,12 +87,11 @@ impl<'o> Witnesses<'o> {
     /// Whether a union (by its position in the plan) stood in the old list with this very choice. Something of the union has
     /// to be set.
     pub(super) fn stood(&self, union: u32, state: &State<'_>) -> Result<bool, Exhausted> {
-        let stood = match self.stood.get() {
-            Some(stood) => stood,
-            None => {
-                let gathered = self.gather()?;
-                self.stood.get_or_init(|| gathered)
-            }
+        let stood = if let Some(stood) = self.stood.get() {
+            stood
+        } else {
+            let gathered = self.gather()?;
+            self.stood.get_or_init(|| gathered)
         };
         let wanted = (union, state.choice());
         let shapes = self.old.shapes;

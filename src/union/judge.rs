@@ -228,15 +228,15 @@ impl<'w> Walk<'w> {
         let before = old.state(position);
         let normalized = normalize(union, before.as_ref(), &state);
         let contradicted = !normalized.contradictions.is_empty();
-        let normalizes = self.rules.normalize && !contradicted;
+        let applies = self.rules.normalize && !contradicted;
         let mut finding = Finding {
             union,
             position,
             ordinal,
-            state: if normalizes { normalized.applied_to(union, state) } else { state },
-            clear: if normalizes { normalized.clear } else { MemberSet::EMPTY },
+            state: if applies { normalized.applied_to(union, state) } else { state },
+            clear: if applies { normalized.clear } else { MemberSet::EMPTY },
             cause: normalized.cause,
-            deduced: normalized.deduce.filter(|_| normalizes),
+            deduced: normalized.deduce.filter(|_| applies),
             faults: normalized.contradictions,
             let_through: None,
             set: None,

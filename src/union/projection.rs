@@ -143,12 +143,11 @@ impl<'a> Reader<'_, 'a> {
     /// The draft of one of the unions of the object whose drafts begin at `first`.
     fn state(&mut self, first: usize, position: u8) -> Result<&mut StateDraft, Exhausted> {
         let known = self.states.iter().skip(first).position(|draft| draft.position == position);
-        let at = match known {
-            Some(known) => first.saturating_add(known),
-            None => {
-                self.states.push(StateDraft { position, discriminator: None, members: MemberSet::EMPTY })?;
-                self.states.len().saturating_sub(1)
-            }
+        let at = if let Some(known) = known {
+            first.saturating_add(known)
+        } else {
+            self.states.push(StateDraft { position, discriminator: None, members: MemberSet::EMPTY })?;
+            self.states.len().saturating_sub(1)
         };
         self.states.get_mut(at).ok_or(Exhausted)
     }
@@ -414,24 +413,24 @@ impl<'p, 'de> ShapeSeed<'_, 'p, 'de> {
         stored.ok_or_else(|| A::Error::custom("an object has too many fields that lead to unions"))
     }
 
-    fn read_list<A: SeqAccess<'de>>(self, node: &ListNode, mut list: A) -> Result<Read, A::Error> {
+    fn read_list<A: SeqAccess<'de>>(self, node: &ListNode, mut items: A) -> Result<Read, A::Error> {
         let Self { reader, place, .. } = self;
-        let items = reader.plan.node(node.items);
+        let item = reader.plan.node(node.items);
         let (mut first, mut last, mut count, mut list_says) = (NONE, NONE, 0_u32, false);
         for index in 0.. {
             let (start, side) = (reader.shapes.end().map_err(A::Error::custom)?, reader.shapes.side_end());
-            let seed = ShapeSeed { reader: &mut *reader, node: items, place: Place::Item(index) };
-            let Some(read) = list.next_element_seed(seed)? else { break };
+            let seed = ShapeSeed { reader: &mut *reader, node: item, place: Place::Item(index) };
+            let Some(read) = items.next_element_seed(seed)? else { break };
             match read {
                 // Items of keyed lists are paired, those that say nothing included. Others are only searched.
                 Read::Node { at, says } if says || (node.keyed && reader.shapes.has_keys(at)) => {
-                    let item = at.saturating_sub(ITEM);
+                    let record = at.saturating_sub(ITEM);
                     if last == NONE {
-                        first = item;
+                        first = record;
                     } else {
-                        reader.shapes.link(last, item);
+                        reader.shapes.link(last, record);
                     }
-                    last = item;
+                    last = record;
                     count = count.saturating_add(1);
                     list_says |= says;
                 }

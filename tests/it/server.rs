@@ -131,7 +131,7 @@ async fn one_that_asks_before_it_sends_too_much_is_told_not_to() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn it_is_ready_when_the_first_catalog_is_there_and_not_before() {
-    let server = Running::without_catalog(|_| {}, Arc::new(admission::review)).await;
+    let server = Running::without_catalog(|_| {}, Arc::new(admission::review_within)).await;
     until(async || server.ops("/readyz?verbose").await.body.contains("[+]listening ok\n")).await;
     let unready = server.ops("/readyz").await;
     assert_eq!(unready.code, 503);
@@ -241,9 +241,9 @@ async fn what_is_counted_of_a_kind_outlives_the_catalog_and_goes_with_the_kind()
 /// Panics once it is told to, and reviews otherwise.
 fn panicking(armed: &Arc<AtomicBool>) -> Reviewer {
     let armed = Arc::clone(armed);
-    Arc::new(move |catalog, phase, ratcheting, body| {
+    Arc::new(move |catalog, phase, ratcheting, body, meter| {
         assert!(!armed.load(Ordering::Relaxed), "told to");
-        admission::review(catalog, phase, ratcheting, body)
+        admission::review_within(catalog, phase, ratcheting, body, meter)
     })
 }
 
@@ -269,38 +269,53 @@ async fn a_panic_ends_one_request_and_nothing_else() {
 /// A reviewer that says when it has begun, and goes on when it is let.
 fn gated() -> (Reviewer, mpsc::UnboundedReceiver<oneshot::Sender<()>>) {
     let (begun, begins) = mpsc::unbounded_channel();
-    let reviewer: Reviewer = Arc::new(move |catalog, phase, ratcheting, body| {
+    let reviewer: Reviewer = Arc::new(move |catalog, phase, ratcheting, body, meter| {
         let (go, gone) = oneshot::channel();
         begun.send(go).unwrap();
         gone.blocking_recv().unwrap();
-        admission::review(catalog, phase, ratcheting, body)
+        admission::review_within(catalog, phase, ratcheting, body, meter)
     });
     (reviewer, begins)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_large_review_keeps_no_other_waiting() {
+async fn large_reviews_take_turns_and_keep_no_small_one_waiting() {
     let (reviewer, mut begins) = gated();
-    let server = Running::reviewing(|_| {}, reviewer).await;
-    // More than there are threads for small ones.
+    let large_only: Reviewer = Arc::new(move |catalog, phase, ratcheting, body, meter| {
+        if body.len() < MIB {
+            return admission::review_within(catalog, phase, ratcheting, body, meter);
+        }
+        reviewer(catalog, phase, ratcheting, body, meter)
+    });
+    let server = Running::reviewing(|_| {}, large_only).await;
     let mut wires = Vec::new();
-    let mut gates = Vec::new();
-    for _ in 0..8 {
+    for _ in 0..16 {
         let mut wire = server.connect().await;
         let large = Request::post("/mutate", padded_review("large", MIB));
         wire.write(large.head.as_bytes()).await;
         wire.write(&large.body).await;
-        gates.push(begins.recv().await.unwrap());
         wires.push(wire);
     }
-    assert_eq!(server.metric("kube_unions_admission_in_flight").await, Some(8.0));
+    let turns = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(wires.len());
+    let mut gates = Vec::new();
+    for _ in 0..turns {
+        gates.push(begins.recv().await.unwrap());
+    }
+    for _ in 0..20 {
+        assert_eq!(server.send(&Request::post("/mutate", review("small"))).await.code, 200);
+    }
+    assert_eq!(server.metric("kube_unions_admission_in_flight").await, Some(f64::from(u32::try_from(turns).unwrap())));
+    assert!(begins.try_recv().is_err(), "another one has begun");
     for gate in gates {
         gate.send(()).unwrap();
     }
+    let rest = tokio::spawn(async move { while begins.recv().await.is_some_and(|gate| gate.send(()).is_ok()) {} });
     for mut wire in wires {
         assert_eq!(wire.answer().await.code, 200);
     }
     assert_eq!(server.metric("kube_unions_admission_in_flight").await, Some(0.0));
+    drop(server);
+    rest.abort();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -359,7 +374,7 @@ async fn a_slow_client_is_let_go_and_an_idle_one_is_kept() {
     let request = Request::post("/mutate", review("u"));
 
     // It counts on the ops port as well, where nobody asks here.
-    let reviewer = Arc::new(admission::review);
+    let reviewer = Arc::new(admission::review_within);
     let server = Running::without_catalog(|config| config.timeouts.handshake = short, reviewer).await;
     Wire::plain(server.addresses.webhook).await.closed().await;
 

@@ -92,7 +92,7 @@ impl Mounted {
             config.certificate = CertificateSource::Directory(self.path().to_owned());
             config.certificate_poll = poll;
         };
-        let mut server = Running::new(change, Arc::new(admission::review), prepare).await;
+        let mut server = Running::new(change, Arc::new(admission::review_within), prepare).await;
         server.tls = trusting(&self.ca_file, None);
         server.catalogs.send_replace(Some(Arc::default()));
         server
@@ -234,7 +234,7 @@ async fn a_swapped_link_is_noticed_without_looking_again_and_again() {
             config.certificate = CertificateSource::Directory(projected.folder.path().to_owned());
             config.certificate_poll = Duration::from_hours(1);
         },
-        Arc::new(admission::review),
+        Arc::new(admission::review_within),
         |it| it,
     )
     .await;
@@ -273,7 +273,7 @@ async fn a_new_ca_is_announced_before_its_certificate_is_served() {
             config.certificate = CertificateSource::Directory(projected.folder.path().to_owned());
             config.certificate_poll = Duration::from_millis(5);
         },
-        Arc::new(admission::review),
+        Arc::new(admission::review_within),
         |it| it.announcing_with(announcer),
     )
     .await;
@@ -340,7 +340,7 @@ async fn until_a_certificate_is_offered_nobody_is_served_and_it_says_why() {
     let (offers, offered) = watch::channel::<Offer>(Err("nobody has one".into()));
     let change = |config: &mut Config| config.certificate = CertificateSource::Offered(offered);
     let mut ready = None;
-    let mut server = Running::new(change, Arc::new(admission::review), |it| {
+    let mut server = Running::new(change, Arc::new(admission::review_within), |it| {
         ready = Some(it.readiness());
         it
     })

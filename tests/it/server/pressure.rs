@@ -108,7 +108,7 @@ async fn ninety_two_bodies_that_stall_forty_three_mebibytes_cost_no_honest_revie
 #[tokio::test(flavor = "multi_thread")]
 async fn where_nobody_is_slow_a_review_without_room_is_told_to_come_again() {
     let (reviewer, mut begins) = gated();
-    let limits = Limits { body: MIB, in_flight: MIB, ..Limits::default() };
+    let limits = Limits { body: MIB, in_flight: MIB + ANSWER, ..Limits::default() };
     let server = Running::reviewing(|config| config.limits = limits, reviewer).await;
     let large = Request::post("/mutate", padded_review("u", MIB));
     let mut first = server.connect().await;
@@ -136,7 +136,7 @@ async fn where_nobody_is_slow_a_review_without_room_is_told_to_come_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_review_whose_client_has_gone_counts_until_it_is_made() {
     let (reviewer, mut begins) = gated();
-    let limits = Limits { body: MIB, in_flight: MIB, ..Limits::default() };
+    let limits = Limits { body: MIB, in_flight: MIB + ANSWER, ..Limits::default() };
     let server = Running::reviewing(|config| config.limits = limits, reviewer).await;
     let large = Request::post("/mutate", padded_review("large", MIB));
     let mut gone = server.connect().await;
@@ -155,6 +155,9 @@ async fn a_review_whose_client_has_gone_counts_until_it_is_made() {
     drop(server);
     again.abort();
 }
+
+/// More than the answer to a review of this module takes beside its body.
+const ANSWER: usize = 64 * 1024;
 
 /// Connects with little room for answers.
 async fn narrow(server: &Running) -> Wire {
@@ -180,10 +183,10 @@ async fn answered(server: &Running) -> Wire {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_counts_until_it_is_taken_and_gives_way_when_it_is_not() {
-    let limits = Limits { body: 16 * MIB, in_flight: 16 * MIB, ..Limits::default() };
+    let limits = Limits { body: 40 * MIB, in_flight: 40 * MIB, ..Limits::default() };
     let server = Running::with(|config| config.limits = limits).await;
     let mut slow = answered(&server).await;
-    let other = server.send(&Request::post("/mutate", padded_review("u", 12 * MIB))).await;
+    let other = server.send(&Request::post("/mutate", padded_review("u", 30 * MIB))).await;
     assert_eq!(other.code, 200, "{other:?}");
     assert_eq!(evicted(&server, "webhook", "slow_answer").await, 1.0);
     let mut taken = 0;
@@ -195,7 +198,7 @@ async fn an_answer_counts_until_it_is_taken_and_gives_way_when_it_is_not() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reader_that_takes_a_little_now_and_then_is_let_go() {
-    let limits = Limits { body: 16 * MIB, in_flight: 16 * MIB, ..Limits::default() };
+    let limits = Limits { body: 40 * MIB, in_flight: 40 * MIB, ..Limits::default() };
     let timeouts = Timeouts { write: Duration::from_secs(1), ..Timeouts::default() };
     let server = Running::with(|config| (config.limits, config.timeouts) = (limits, timeouts)).await;
     let mut slow = answered(&server).await;

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const METRICS: [(&str, &str, &[&str]); 17] = [
     ("kube_unions_admission_in_flight", "gauge", &[]),
     ("kube_unions_admission_in_flight_bytes", "gauge", &[]),
+    ("kube_unions_admission_refused", "counter", &["reason"]),
     ("kube_unions_admission_review_duration_seconds", "histogram", &["le", "phase"]),
     ("kube_unions_admission_reviews", "counter", &["group", "kind", "operation", "outcome", "phase"]),
     ("kube_unions_build", "info", &["version"]),

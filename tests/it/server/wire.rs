@@ -37,7 +37,7 @@ impl Running {
     }
 
     pub(crate) async fn with(change: impl FnOnce(&mut Config)) -> Self {
-        Self::reviewing(change, Arc::new(admission::review)).await
+        Self::reviewing(change, Arc::new(admission::review_within)).await
     }
 
     pub(crate) async fn reviewing(change: impl FnOnce(&mut Config), reviewer: Reviewer) -> Self {
@@ -53,7 +53,8 @@ impl Running {
     }
 
     pub(crate) async fn inspecting_at(token: watch::Receiver<Option<InspectionToken>>, inspector: Inspector) -> Self {
-        let running = Self::new(|_| {}, Arc::new(admission::review), |it| it.inspecting_with(inspector, token)).await;
+        let running =
+            Self::new(|_| {}, Arc::new(admission::review_within), |it| it.inspecting_with(inspector, token)).await;
         running.catalogs.send_replace(Some(Arc::default()));
         running.until_ready().await;
         running
