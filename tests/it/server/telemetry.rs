@@ -6,7 +6,7 @@ use super::wire::{Request, Running, review, until};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Every metric, its type, and its labels.
-const METRICS: [(&str, &str, &[&str]); 17] = [
+const METRICS: [(&str, &str, &[&str]); 18] = [
     ("kube_unions_admission_in_flight", "gauge", &[]),
     ("kube_unions_admission_in_flight_bytes", "gauge", &[]),
     ("kube_unions_admission_refused", "counter", &["reason"]),
