@@ -58,7 +58,7 @@ impl Seats {
         let wanted = u32::try_from(wanted).map_err(|_| NoSeats::TooLarge)?;
         let seats = tokio::time::timeout(WAIT, Arc::clone(&self.free).acquire_many_owned(wanted)).await;
         let Ok(Ok(seats)) = seats else { return Err(NoSeats::Busy) };
-        let mut reservation = Reservation::new(&self.budget);
+        let reservation = Reservation::new(&self.budget);
         reservation.resize(bytes).map_err(|_| NoSeats::Busy)?;
         Ok(Taken { _seats: seats, _bytes: reservation })
     }
