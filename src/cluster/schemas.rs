@@ -50,6 +50,13 @@ pub enum SchemaError {
         /// What is wrong with it.
         source: Arc<DefinitionError>,
     },
+    /// A document says nothing but what CRDs say. Where somebody has made a CRD in a group of the API server's own, it sends
+    /// now its own document and now that of the CRDs, so that the next may be the right one.
+    #[error("the OpenAPI document of `{path}` describes nothing but CRDs")]
+    Foreign {
+        /// Its path in the index.
+        path: String,
+    },
     /// Reading was cut off.
     #[error("reading an OpenAPI document ended badly")]
     CutOff,
@@ -181,7 +188,11 @@ impl Schemas {
         let text = self.document_text(path, url).await?;
         let mut document = parse(path, text).await?;
         // Only a CRD that counts speaks for its kind.
+        let described = document.kinds().next().is_some();
         document.forget_definitions();
+        if described && document.kinds().next().is_none() {
+            return Err(SchemaError::Foreign { path: path.to_owned() });
+        }
         let document = Arc::new(document);
         let held = Document { url: url.to_owned(), document: Arc::clone(&document) };
         lock(&self.documents).insert(path.to_owned(), held);
