@@ -22,6 +22,7 @@ mod entries;
 mod options;
 mod pace;
 mod registrar;
+mod report;
 mod rules;
 mod trouble;
 

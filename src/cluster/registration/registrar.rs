@@ -7,6 +7,7 @@ use super::desired::{
 };
 use super::entries::{CaBundle, Frame, Inspections, NAME, Owner, Phase, Wanted};
 use super::pace::{Change, Pace};
+use super::report::{Look, Pair, Writes, all_of, changes, log, pairwise, publish, shortened};
 use super::rules::Rules;
 use super::trouble::Trouble;
 use super::{Registering, Registration, Signals};
@@ -45,12 +46,6 @@ struct Intent {
     owner: Option<Owner>,
 }
 
-/// What is stored of each [`Phase`], `None` where it is not there.
-type Pair = [(Phase, Option<Value>); 2];
-
-/// What is to be written of each [`Phase`], `None` where it is as wanted.
-type Writes = [Option<Value>; 2];
-
 pub(super) struct Registrar {
     registration: Registration,
     frame: Frame,
@@ -84,14 +79,6 @@ pub(super) struct Registrar {
     conditions: Option<bool>,
     /// The other installation that was logged last.
     other: Option<String>,
-}
-
-/// What came of a look.
-enum Look {
-    /// Everything is as it is to be, or nothing is to be done: look again then.
-    InStep(Instant),
-    /// Something is still to be done.
-    Pending(Instant),
 }
 
 impl Registrar {
@@ -503,55 +490,4 @@ impl Registrar {
         publish(&self.signals.held, held);
         publish(&self.signals.inspection, token);
     }
-}
-
-/// Wakes receivers only where there is something new.
-fn publish<T: PartialEq>(sender: &watch::Sender<T>, value: T) {
-    sender.send_if_modified(|known| {
-        let is_new = *known != value;
-        *known = value;
-        is_new
-    });
-}
-
-fn pairwise<A, B, C>([a, b]: &[A; 2], [c, d]: &[B; 2], each: impl Fn(&A, &B) -> C) -> [C; 2] {
-    [each(a, c), each(b, d)]
-}
-
-/// What the writes change, for the log.
-fn changes(stored: &Pair, writes: &Writes) -> Vec<String> {
-    let mut all = Vec::new();
-    for ((phase, stored), write) in stored.iter().zip(writes) {
-        match (stored, write) {
-            (_, None) => {}
-            (None, Some(_)) => all.push(format!("{} is missing", phase.kind())),
-            (Some(stored), Some(write)) => all.extend(differences(stored, write)),
-        }
-    }
-    all
-}
-
-/// The first few, as one text.
-fn shortened(differences: &[String]) -> String {
-    const MOST: usize = 8;
-    let mut text = differences.iter().take(MOST).map(String::as_str).collect::<Vec<_>>().join(", ");
-    if differences.len() > MOST {
-        text.push_str(", …");
-    }
-    text
-}
-
-fn log(change: Change, rules: &Rules, differences: &[String]) {
-    let (custom, builtin) = (rules.custom.len(), rules.builtin.len());
-    let differences = shortened(differences);
-    match change {
-        Change::Ours => tracing::info!(custom, builtin, differences, "the webhook configurations were written"),
-        Change::Drift | Change::Harmless => {
-            tracing::warn!(differences, "the webhook configurations were put right");
-        }
-    }
-}
-
-fn all_of(bundles: impl Iterator<Item = Bundle>) -> Bundle {
-    bundles.fold(Bundle::default(), Bundle::union)
 }
