@@ -35,10 +35,14 @@ use crate::admission::InspectionToken;
 use crate::catalog::Catalog;
 use crate::telemetry::RegistrationMetrics;
 use configurations::Configurations;
+use desired::desired;
+use entries::{CaBundle, Frame, Inspections, Owner, Phase};
 use futures::StreamExt;
 use futures::stream::pending;
 use registrar::Registrar;
+use rules::Rules;
 use rustls::crypto::ring::default_provider;
+use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -61,6 +65,29 @@ pub struct Registration {
     pub enforcing: bool,
     /// How long this replica must have been ready before the first registration.
     pub delay: Duration,
+}
+
+impl Registration {
+    /// Returns both webhook configurations, the mutating one first, as they are written for the unions of a catalog and for this
+    /// CA (PEM), given those that are stored; `None` where one is as it should be. Their owner has this UID.
+    pub fn written(
+        &self,
+        catalog: &Catalog,
+        ca: &str,
+        owner: &str,
+        fresh: &InspectionToken,
+        stored: [Option<&Value>; 2],
+    ) -> [Option<Value>; 2] {
+        let frame = Frame::new(self.service.clone(), self.entries.clone(), &self.excluded_namespaces);
+        let inspections = Inspections { declarations: true, definitions: true };
+        let [mutating, validating] = stored;
+        [(Phase::Mutating, mutating), (Phase::Validating, validating)].map(|(phase, stored)| {
+            let ca = CaBundle::Ours(ca.to_owned());
+            let owner = self.owner.clone().map(|name| Owner { name, uid: owner.to_owned() });
+            let wanted = frame.wanted(phase, &Rules::of(catalog), inspections, ca, owner, fresh.clone());
+            desired(stored, &wanted)
+        })
+    }
 }
 
 /// How much of the configurations is kept.

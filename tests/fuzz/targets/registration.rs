@@ -1,0 +1,61 @@
+//! Any text as a stored webhook configuration: one write makes it right, a second one has nothing to do, and what is not ours
+//! stays as it was.
+#![no_main]
+
+use kube_unions::admission::InspectionToken;
+use kube_unions::authority::{Authority, Validity};
+use kube_unions::catalog::{Builder, Catalog};
+use kube_unions::cluster::{EntryOptions, Registering, Registration};
+use kube_unions::declaration::Definition;
+use serde_json::Value;
+use std::sync::LazyLock;
+use std::time::{Duration, SystemTime};
+
+const OWNER: &str = "11111111-2222-3333-4444-555555555555";
+
+static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
+    let mut builder = Builder::new();
+    builder.apply(Definition::from_json(include_str!("../corpus/definition/everything.json")).unwrap());
+    builder.build()
+});
+
+static REGISTRATION: LazyLock<Registration> = LazyLock::new(|| Registration {
+    registering: Registering::Everything,
+    service: "kube-unions/kube-unions:443".parse().unwrap(),
+    entries: EntryOptions::default(),
+    owner: Some("kube-unions".to_owned()),
+    excluded_namespaces: Vec::new(),
+    enforcing: true,
+    delay: Duration::ZERO,
+});
+
+static CA: LazyLock<String> = LazyLock::new(|| {
+    let validity = Validity::new(SystemTime::now(), Duration::from_secs(30 * 24 * 3600));
+    Authority::unique("kube-unions CA", validity).unwrap().certificate().to_owned()
+});
+
+libfuzzer_sys::fuzz_target!(|text: &str| {
+    let Ok(stored) = serde_json::from_str::<Value>(text) else { return };
+    let token = InspectionToken::from_random([7; 16]);
+    let write = |stored: &Value| REGISTRATION.written(&CATALOG, &CA, OWNER, &token, [Some(stored), Some(stored)]);
+    for (phase, written) in write(&stored).into_iter().enumerate() {
+        let Some(written) = written else { continue };
+        let again = write(&written)[phase].take();
+        assert!(again.is_none(), "a second write has nothing to do: {written} {again:?}");
+        assert_eq!(strangers(&written), strangers(&stored), "entries of others stay");
+        let owners = written["metadata"]["ownerReferences"].as_array().expect("it has owners");
+        assert!(owners.iter().any(|owner| owner["uid"] == OWNER));
+        assert_eq!(written["metadata"]["resourceVersion"], stored["metadata"]["resourceVersion"]);
+    }
+});
+
+/// The entries that are neither named as ours are nor call our Service.
+fn strangers(configuration: &Value) -> Vec<&Value> {
+    let entries = configuration.get("webhooks").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let is_ours = |entry: &&Value| {
+        let service = &entry["clientConfig"]["service"];
+        entry["name"].as_str().is_some_and(|name| name.ends_with("kube-unions.dev"))
+            || (service["namespace"] == "kube-unions" && service["name"] == "kube-unions")
+    };
+    entries.iter().filter(|entry| !is_ours(entry)).collect()
+}
