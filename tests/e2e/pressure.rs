@@ -29,7 +29,7 @@ const REVIEWS: usize = 500;
 const FINISH: Duration = Duration::from_secs(10);
 
 /// For all slow clients to have connected once, those included that were turned away before.
-const GATHERED_WITHIN: Duration = Duration::from_mins(1);
+const GATHERED_WITHIN: Duration = Duration::from_mins(3);
 
 const ROOM: Duration = Duration::from_secs(15);
 
@@ -344,7 +344,7 @@ struct Slow {
     half_open: usize,
     /// Send a header without an end, byte by byte.
     headers: usize,
-    /// Announce 7 MiB; send 100 bytes of it or a MiB, and then byte by byte.
+    /// Announce 7 MiB; send 100 bytes of it or 300 KiB, and then byte by byte.
     bodies: usize,
     /// Send a review whose answer is large, and do not read it.
     readers: usize,
@@ -395,7 +395,7 @@ impl Crowd {
             move |number| {
                 let mut connection = open()?;
                 connection.write(Connection::head("/validate", 7 * MIB).as_bytes())?;
-                connection.write(&vec![b' '; if number % 2 == 0 { 100 } else { MIB }])?;
+                connection.write(&vec![b' '; if number % 2 == 0 { 100 } else { 300 * 1024 }])?;
                 Ok(connection)
             }
         });
