@@ -20,6 +20,7 @@ mod budget;
 mod certificate;
 mod counters;
 mod declarations;
+mod exposition;
 mod files;
 mod pace;
 mod places;

@@ -72,9 +72,10 @@ impl Acceptor {
                 place = this.places.take(peer.ip().to_canonical()) => place,
                 () = &mut finishing => break,
             };
-            match place {
-                Some(place) => drop(tasks.spawn(Arc::clone(&this).connection(stream, Arc::new(place)))),
-                None => tracing::debug!(%peer, "refused: its address has as many connections as one may have"),
+            if let Some(place) = place {
+                tasks.spawn(Arc::clone(&this).connection(stream, Arc::new(place)));
+            } else {
+                tracing::debug!(%peer, "refused: its address has as many connections as one may have");
             }
         }
         drop(listener);

@@ -2,6 +2,7 @@
 
 use super::budget::{Budget, Exhausted, Reserved};
 use super::declarations::{InspectionError, Inspections};
+use super::exposition::Exposition;
 use super::places::{Eviction, PATIENCE, Place};
 use super::readiness::Readiness;
 use super::reviews::Reviews;
@@ -61,6 +62,7 @@ pub(super) fn webhook(state: Arc<Webhook>) -> Router {
 
 /// The ops port.
 pub(super) fn ops(readiness: Readiness, metrics: Arc<Metrics>) -> Router {
+    let exposition = Arc::new(Exposition::new(metrics));
     Router::new()
         .route("/livez", get(|| async { text(StatusCode::OK, "text/plain; charset=utf-8", "ok\n") }))
         .route(
@@ -76,8 +78,8 @@ pub(super) fn ops(readiness: Readiness, metrics: Arc<Metrics>) -> Router {
         .route(
             "/metrics",
             get(|| async move {
-                match metrics.encode() {
-                    Ok(body) => text(StatusCode::OK, METRICS_CONTENT_TYPE, body),
+                match exposition.text() {
+                    Ok(body) => text(StatusCode::OK, METRICS_CONTENT_TYPE, Bytes::from_owner(body)),
                     Err(_) => Refusal::Internal.into_response(),
                 }
             }),

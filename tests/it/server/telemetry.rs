@@ -6,13 +6,14 @@ use super::wire::{Request, Running, review, until};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Every metric, its type, and its labels.
-const METRICS: [(&str, &str, &[&str]); 18] = [
+const METRICS: [(&str, &str, &[&str]); 20] = [
     ("kube_unions_admission_in_flight", "gauge", &[]),
     ("kube_unions_admission_in_flight_bytes", "gauge", &[]),
     ("kube_unions_admission_refused", "counter", &["reason"]),
     ("kube_unions_admission_review_duration_seconds", "histogram", &["le", "phase"]),
     ("kube_unions_admission_reviews", "counter", &["group", "kind", "operation", "outcome", "phase"]),
     ("kube_unions_build", "info", &["version"]),
+    ("kube_unions_catalog_digest", "gauge", &[]),
     ("kube_unions_catalog_unions", "gauge", &["source"]),
     ("kube_unions_certificate_authority_expiry_timestamp_seconds", "gauge", &[]),
     ("kube_unions_certificate_expiry_timestamp_seconds", "gauge", &[]),
@@ -21,6 +22,7 @@ const METRICS: [(&str, &str, &[&str]); 18] = [
     ("kube_unions_connections_refused", "counter", &[]),
     ("kube_unions_declaration_faults", "gauge", &[]),
     ("kube_unions_fields_cleared", "counter", &[]),
+    ("kube_unions_own_groups_known", "gauge", &[]),
     ("kube_unions_panics", "counter", &[]),
     ("kube_unions_registered", "gauge", &[]),
     ("kube_unions_registration_writes", "counter", &["outcome"]),
