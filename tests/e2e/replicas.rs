@@ -10,7 +10,7 @@ use crate::registration::with_rights;
 use crate::wait::eventually;
 use crate::webhook::Webhook;
 
-const SETTLED: Duration = Duration::from_secs(60);
+const SETTLED: Duration = Duration::from_mins(1);
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const DECLARATIONS: &str = "/apis/kube-unions.dev/v1alpha1/uniondeclarations";

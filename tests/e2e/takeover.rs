@@ -121,8 +121,8 @@ fn write(client: &Client, collection: &str, object: &Value, patch: &Value) -> Va
     };
     accepted(client.post(collection, object).expect("the API server answers"));
     let path = format!("{collection}/{}", object["metadata"]["name"].as_str().unwrap());
-    let patched = client.send("PATCH", &path, "application/merge-patch+json", patch.to_string().as_bytes());
-    accepted(patched.expect("the API server answers"))
+    let answer = client.send("PATCH", &path, "application/merge-patch+json", patch.to_string().as_bytes());
+    accepted(answer.expect("the API server answers"))
 }
 
 #[test]

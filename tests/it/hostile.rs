@@ -28,7 +28,7 @@ fn union(one: &str, other: &str) -> Value {
 }
 
 fn object(properties: Map<String, Value>) -> Value {
-    json!({"type": "object", "properties": properties})
+    json!({"type": "object", "properties": Value::Object(properties)})
 }
 
 /// `count` objects, each with the fields `a` and `b`.
@@ -56,7 +56,7 @@ fn beside_a_good_one(text: &str) -> Catalog {
     match Definition::from_json(text) {
         Ok(definition) => builder.apply(definition),
         Err(error) => {
-            builder.reject("bads.hostile.example", Fault::unreadable("bads.hostile.example", error.to_string()))
+            builder.reject("bads.hostile.example", Fault::unreadable("bads.hostile.example", error.to_string()));
         }
     }
     let catalog = builder.build();
