@@ -532,4 +532,59 @@ mod tests {
         let lone = r#"{"spec": {"\ud800": 1, "a": "\ud800", "type": "\ud800"}}"#;
         assert_eq!(spec_of(lone), Some((r#""\ud800""#.to_owned(), vec![0])));
     }
+
+    #[derive(Debug, Default)]
+    struct Counting(std::cell::Cell<usize>);
+
+    impl Meter for Counting {
+        fn charge(&self, bytes: usize) -> Result<(), Exhausted> {
+            self.0.set(self.0.get() + bytes);
+            Ok(())
+        }
+
+        fn release(&self, bytes: usize) {
+            self.0.set(self.0.get() - bytes);
+        }
+    }
+
+    #[test]
+    fn a_projection_takes_four_and_a_half_bytes_at_most_for_a_byte_of_text() {
+        let members: serde_json::Map<_, _> = (0..128).map(|at| (format!("m{at}"), json!({}))).collect();
+        let values: serde_json::Map<_, _> = (0..128).map(|at| (format!("m{at}"), json!(format!("M{at}")))).collect();
+        let mut union = json!({"type": "object", "properties": members, "x-kubernetes-unions": [
+            {"discriminator": "t", "fields-to-discriminateBy": values}]});
+        union["properties"]["t"] = json!({"type": "string"});
+        union["properties"]["k"] = json!({"type": "string"});
+        let schema: Schema = serde_json::from_value(json!({"type": "object", "properties": {
+            "list": {"type": "array", "items": union},
+            "lists": {"type": "array", "items": {"type": "array", "items": union}},
+            "map": {"type": "object", "additionalProperties": union},
+            "keyed": {"type": "array", "items": union, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"]}}}))
+        .unwrap();
+        let plan = super::super::compile(&schema, false).plan;
+        for (place, item) in [
+            (r#""list":["#, "{}"),
+            (r#""list":["#, "0"),
+            (r#""list":["#, r#"{"t":0}"#),
+            (r#""list":["#, r#"{"m9":1}"#),
+            (r#""list":["#, r#"{"m127":1,"m0":1,"m64":1,"m33":1}"#),
+            (r#""lists":["#, "[]"),
+            (r#""lists":["#, r#"[{"m9":1}]"#),
+            (r#""map":{"#, r#""":{}"#),
+            (r#""map":{"#, r#""":0"#),
+            (r#""map":{"#, r#""a":{"m9":1}"#),
+            (r#""keyed":["#, r#"{"k":0}"#),
+            (r#""keyed":["#, r#"{"k":"","m9":1}"#),
+        ] {
+            let close = if place.ends_with('[') { "]" } else { "}" };
+            let text = format!("{{{place}{}{close}}}", vec![item; 100_000].join(","));
+            let meter = Counting::default();
+            let seed = ProjectionSeed::new(&plan, Part::Main, &text, &meter);
+            let projection = seed.deserialize(&mut serde_json::Deserializer::from_str(&text)).unwrap();
+            let charged = meter.0.get();
+            assert!(2 * charged <= 9 * text.len(), "{item}: {charged} bytes for {}", text.len());
+            drop(projection);
+            assert_eq!(meter.0.get(), 0, "all of it is released");
+        }
+    }
 }

@@ -1,0 +1,217 @@
+//! What a review is charged, held against what the allocator gave for it.
+//!
+//! A binary of its own with one test: the allocator counts for the whole process.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use kube_unions::admission::{Exhausted, Meter, Phase, Ratcheting, review_within};
+use kube_unions::catalog::{Builder, Catalog};
+use kube_unions::declaration::Definition;
+use peak_alloc::PeakAlloc;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use serde_json::{Map, Value, json};
+use std::cell::Cell;
+
+#[global_allocator]
+static ALLOCATOR: PeakAlloc = PeakAlloc;
+
+/// Counts what is charged.
+#[derive(Debug, Default)]
+struct Counting {
+    now: Cell<usize>,
+    most: Cell<usize>,
+}
+
+impl Meter for Counting {
+    fn charge(&self, bytes: usize) -> Result<(), Exhausted> {
+        self.now.set(self.now.get() + bytes);
+        self.most.set(self.most.get().max(self.now.get()));
+        Ok(())
+    }
+
+    fn release(&self, bytes: usize) {
+        self.now.set(self.now.get().checked_sub(bytes).expect("no more is released than was charged"));
+    }
+}
+
+/// A union, and where it stands.
+#[derive(Debug, Clone)]
+struct Kind {
+    members: usize,
+    map_form: bool,
+    discriminated: bool,
+    place: Place,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    List,
+    KeyedList,
+    Map,
+    ListInMap,
+    ListInKeyedList,
+}
+
+/// An item of one body, from one seed.
+#[derive(Debug, Clone, Copy)]
+enum Item {
+    Empty,
+    Scalar,
+    Null,
+    OneMember(u8),
+    AllMembers,
+    Value(u8),
+    EscapedValue(u8),
+    UnknownValue,
+    Contradiction(u8),
+}
+
+fn kinds() -> impl Strategy<Value = Kind> {
+    use Place::{KeyedList, List, ListInKeyedList, ListInMap, Map};
+    let places = prop::sample::select(vec![List, KeyedList, Map, ListInMap, ListInKeyedList]);
+    (prop_oneof![1..8_usize, 100..=128_usize], any::<bool>(), any::<bool>(), places).prop_map(
+        |(members, map_form, discriminated, place)| Kind { members, map_form, discriminated, place },
+    )
+}
+
+fn items() -> impl Strategy<Value = Vec<Item>> {
+    let item = prop_oneof![
+        Just(Item::Empty),
+        Just(Item::Scalar),
+        Just(Item::Null),
+        any::<u8>().prop_map(Item::OneMember),
+        Just(Item::AllMembers),
+        any::<u8>().prop_map(Item::Value),
+        any::<u8>().prop_map(Item::EscapedValue),
+        Just(Item::UnknownValue),
+        any::<u8>().prop_map(Item::Contradiction),
+    ];
+    prop::collection::vec(item, 1..6)
+}
+
+impl Kind {
+    fn catalog(&self) -> Catalog {
+        let mut properties: Map<String, Value> = (0..self.members).map(|at| (format!("m{at}"), json!({}))).collect();
+        let mut union = json!({"type": "object"});
+        if self.map_form {
+            let choices: Map<String, Value> =
+                (0..self.members).map(|at| (format!("V{at}"), json!({"name": format!("m{at}")}))).collect();
+            properties.insert("type".into(), json!({"type": "string", "x-kubernetes-unions": {"fieldMembers": choices}}));
+        } else {
+            let values: Map<String, Value> =
+                (0..self.members).map(|at| (format!("m{at}"), json!(format!("V{at}")))).collect();
+            let mut one = json!({"fields-to-discriminateBy": values});
+            if self.discriminated {
+                properties.insert("type".into(), json!({"type": "string"}));
+                one["discriminator"] = json!("type");
+            }
+            union["x-kubernetes-unions"] = json!([one]);
+        }
+        properties.insert("k".into(), json!({"type": "string"}));
+        union["properties"] = Value::Object(properties);
+        let list = |items: Value| json!({"type": "array", "items": items});
+        let keyed = |mut items: Value| {
+            items["required"] = json!(["k"]);
+            json!({"type": "array", "items": items, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"]})
+        };
+        let map = |values: Value| json!({"type": "object", "additionalProperties": values});
+        let place = match self.place {
+            Place::List => list(union),
+            Place::KeyedList => keyed(union),
+            Place::Map => map(union),
+            Place::ListInMap => map(list(union)),
+            Place::ListInKeyedList => {
+                keyed(json!({"type": "object", "properties": {"k": {"type": "string"}, "inner": list(union)}}))
+            }
+        };
+        let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "things.example.com"},
+            "spec": {"group": "example.com", "names": {"kind": "Thing", "plural": "things"}, "scope": "Namespaced",
+                "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema":
+                    {"type": "object", "properties": {"spec": {"type": "object", "properties": {"at": place}}}}}}]}});
+        let mut builder = Builder::new();
+        builder.apply(Definition::from_json(&definition.to_string()).unwrap());
+        let catalog = builder.build();
+        assert_eq!(catalog.union_count(), 1, "{:?}", catalog.faults());
+        catalog
+    }
+
+    fn spec(&self, items: &[Item], count: usize) -> String {
+        let text = |at: usize| self.item(at, items[at % items.len()]);
+        let join = |open: &str, close: &str, each: &dyn Fn(usize) -> String| {
+            format!("{open}{}{close}", (0..count).map(each).collect::<Vec<_>>().join(","))
+        };
+        let place = match self.place {
+            Place::List | Place::KeyedList => join("[", "]", &text),
+            Place::Map => join("{", "}", &|at| format!(r#""{at}":{}"#, text(at))),
+            Place::ListInMap => join("{", "}", &|at| format!(r#""\u0041{}":[{},{}]"#, at / 2, text(at), text(at + 1))),
+            Place::ListInKeyedList => {
+                join("[", "]", &|at| format!(r#"{{"k":"{at}","inner":[{},{}]}}"#, text(at), text(at + 1)))
+            }
+        };
+        format!(r#"{{"at":{place}}}"#)
+    }
+
+    fn item(&self, at: usize, item: Item) -> String {
+        let mut fields = Vec::new();
+        if matches!(self.place, Place::KeyedList) {
+            fields.push(format!(r#""k":"{at}""#));
+        }
+        let member = |index: u8| format!(r#""m{}":1"#, usize::from(index) % self.members);
+        match item {
+            Item::Scalar => return "0".to_owned(),
+            Item::Null => return "null".to_owned(),
+            Item::Empty => {}
+            Item::OneMember(index) => fields.push(member(index)),
+            Item::AllMembers => fields.extend((0..self.members).map(|at| format!(r#""m{at}":1"#))),
+            Item::Value(index) => fields.push(format!(r#""type":"V{index}""#)),
+            Item::EscapedValue(index) => fields.push(format!(r#""type":"\u0056{index}""#)),
+            Item::UnknownValue => fields.extend([r#""type":"unknown""#.to_owned(), member(0)]),
+            Item::Contradiction(index) => {
+                fields.extend([r#""type":"V0""#.to_owned(), member(index), member(index.wrapping_add(1))]);
+            }
+        }
+        format!("{{{}}}", fields.join(","))
+    }
+}
+
+fn review(new: &str, old: Option<&str>) -> String {
+    let (operation, old) = match old {
+        Some(old) => ("UPDATE", format!(r#"{{"metadata":{{"name":"x"}},"spec":{old}}}"#)),
+        None => ("CREATE", "null".to_owned()),
+    };
+    format!(
+        r#"{{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{{"uid":"u","kind":{{"group":"example.com","version":"v1","kind":"Thing"}},"operation":"{operation}","object":{{"metadata":{{"name":"x"}},"spec":{new}}},"oldObject":{old}}}}}"#
+    )
+}
+
+#[test]
+fn the_charge_is_never_less_than_half_of_what_the_allocator_gave() {
+    let mut runner = TestRunner::new(Config { cases: 192, failure_persistence: None, ..Config::default() });
+    let least = Cell::new(f64::INFINITY);
+    let cases = (kinds(), items(), prop::option::of(items()), prop_oneof![1..40_usize, 200..3_000_usize]);
+    runner
+        .run(&cases, |(kind, new, old, count)| {
+            let catalog = kind.catalog();
+            let new = kind.spec(&new, count);
+            let old = old.map(|old| kind.spec(&old, count));
+            let body = review(&new, old.as_deref());
+            for phase in [Phase::Mutate, Phase::Validate, Phase::Both] {
+                let meter = Counting::default();
+                ALLOCATOR.reset_peak_usage();
+                let before = ALLOCATOR.current_usage();
+                let answer = review_within(&catalog, phase, Ratcheting::Enabled, body.as_bytes(), &meter)
+                    .and_then(|review| Ok((review.write(&meter)?, review)));
+                let given = ALLOCATOR.peak_usage().saturating_sub(before);
+                prop_assert!(answer.is_ok(), "{answer:?}");
+                drop(answer);
+                let charged = meter.most.get();
+                prop_assert!(2 * charged >= given, "{charged} charged, {given} given: {phase:?} {kind:?} {body:.300}");
+                #[allow(clippy::cast_precision_loss, reason = "printed")]
+                least.set(least.get().min(charged as f64 / given as f64));
+            }
+            Ok(())
+        })
+        .unwrap();
+    eprintln!("the least charge for a byte given: {:.2}", least.get());
+}
