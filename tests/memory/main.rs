@@ -69,9 +69,8 @@ enum Item {
 fn kinds() -> impl Strategy<Value = Kind> {
     use Place::{KeyedList, List, ListInKeyedList, ListInMap, Map};
     let places = prop::sample::select(vec![List, KeyedList, Map, ListInMap, ListInKeyedList]);
-    (prop_oneof![1..8_usize, 100..=128_usize], any::<bool>(), any::<bool>(), places).prop_map(
-        |(members, map_form, discriminated, place)| Kind { members, map_form, discriminated, place },
-    )
+    (prop_oneof![1..8_usize, 100..=128_usize], any::<bool>(), any::<bool>(), places)
+        .prop_map(|(members, map_form, discriminated, place)| Kind { members, map_form, discriminated, place })
 }
 
 fn items() -> impl Strategy<Value = Vec<Item>> {
@@ -96,7 +95,8 @@ impl Kind {
         if self.map_form {
             let choices: Map<String, Value> =
                 (0..self.members).map(|at| (format!("V{at}"), json!({"name": format!("m{at}")}))).collect();
-            properties.insert("type".into(), json!({"type": "string", "x-kubernetes-unions": {"fieldMembers": choices}}));
+            properties
+                .insert("type".into(), json!({"type": "string", "x-kubernetes-unions": {"fieldMembers": choices}}));
         } else {
             let values: Map<String, Value> =
                 (0..self.members).map(|at| (format!("m{at}"), json!(format!("V{at}")))).collect();
