@@ -203,6 +203,13 @@ impl Metrics {
         );
         let registration = RegistrationMetrics::new(&mut registry);
         let inspections = Inspections::default();
+        // Before the first inspection, so that a rate can be taken from the first one on.
+        for kind in ["UnionDeclaration", "CustomResourceDefinition"] {
+            for outcome in ["allowed", "warned", "denied", "unchecked"] {
+                drop(inspections.get_or_create(&[("kind", kind), ("outcome", outcome)]));
+            }
+        }
+        drop(inspections.get_or_create(&[("kind", "other"), ("outcome", "busy")]));
         registry.register(
             "inspections",
             "Reviews of UnionDeclarations and of CRDs that declare unions; `unchecked` were let through, `busy` refused",

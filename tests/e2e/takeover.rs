@@ -120,8 +120,8 @@ fn write(client: &Client, collection: &str, object: &Value, patch: &Value) -> Va
         answer.body
     };
     accepted(client.post(collection, object).expect("the API server answers"));
-    let path = format!("{collection}/{}", object["metadata"]["name"].as_str().unwrap());
-    let answer = client.send("PATCH", &path, "application/merge-patch+json", patch.to_string().as_bytes());
+    let target = format!("{collection}/{}", object["metadata"]["name"].as_str().unwrap());
+    let answer = client.send("PATCH", &target, "application/merge-patch+json", patch.to_string().as_bytes());
     accepted(answer.expect("the API server answers"))
 }
 

@@ -1,7 +1,12 @@
 //! What a review is charged, held against what the allocator gave for it.
 //!
 //! A binary of its own with one test: the allocator counts for the whole process.
-#![allow(clippy::unwrap_used, reason = "a test")]
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test that meets what it did not expect is meant to stop there"
+)]
 
 use kube_unions::admission::{Exhausted, Meter, Phase, Ratcheting, review_within};
 use kube_unions::catalog::{Builder, Catalog};

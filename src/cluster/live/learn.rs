@@ -9,6 +9,7 @@ use super::super::{BuiltinUnions, Cluster};
 use super::LiveError;
 use super::list::Pages;
 use crate::catalog::Catalog;
+use crate::declaration::OwnGroups;
 use crate::telemetry::with_causes;
 use kube::Client;
 use std::collections::BTreeMap;
@@ -49,12 +50,11 @@ pub(super) async fn learn(client: &Client, unions: BuiltinUnions, read: impl Fn(
         }
     })
     .await;
+    let mut refused = None;
     match served {
         Ok(()) => state.services().listed(),
         Err(LiveError::Refused(refusal)) if refusal.code() == 404 => {}
-        Err(LiveError::Refused(refusal)) if refusal.code() == 403 => {
-            lacking.insert("CRDs of groups that end in .k8s.io or .kubernetes.io".to_owned(), refusal.to_string());
-        }
+        Err(LiveError::Refused(refusal)) if refusal.code() == 403 => refused = Some(refusal.to_string()),
         Err(error) => return Err(error),
     }
     // Nothing has been defined yet that would be looked at again.
@@ -64,7 +64,15 @@ pub(super) async fn learn(client: &Client, unions: BuiltinUnions, read: impl Fn(
     let mut pages = Pages::new(client.clone(), Definitions::collection());
     while let Some(page) = pages.next().await? {
         for object in page.objects() {
-            state.define(RawDefinition::read(object.text));
+            let definition = RawDefinition::read(object.text);
+            // A CRD is called `plural.group`. Nothing is lacking where no CRD is in such a group.
+            let group = definition.name().split_once('.').map_or("", |(_, group)| group);
+            if OwnGroups::Guessed.has(group)
+                && let Some(why) = refused.take()
+            {
+                lacking.insert("CRDs of groups that end in .k8s.io or .kubernetes.io".to_owned(), why);
+            }
+            state.define(definition);
             read();
         }
         // A page is held whole, compiled and dropped.

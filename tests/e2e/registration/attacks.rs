@@ -48,7 +48,9 @@ fn history(cluster: &Cluster, since: &[Value; 2]) -> Vec<Value> {
         // One event is JSON by itself, several are lines.
         let events: Vec<Value> = match &answer.body {
             Value::String(lines) => lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect(),
-            event => vec![event.clone()],
+            event @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+                vec![event.clone()]
+            }
         };
         all.extend(events.into_iter().map(|event| event["object"].clone()));
     }
