@@ -308,8 +308,15 @@ impl Server {
             connections: files::room_for(config.limits.connections),
             per_source: config.limits.connections_per_source,
             grace: GRACE,
+            answers_prove: true,
         };
-        let ops_places = PlaceLimits { connections: OPS_CONNECTIONS, per_source: OPS_CONNECTIONS, grace: OPS_GRACE };
+        // Whoever asks gets the same 200 here. A cap on one address would refuse probes that come from it.
+        let ops_places = PlaceLimits {
+            connections: OPS_CONNECTIONS,
+            per_source: usize::MAX,
+            grace: OPS_GRACE,
+            answers_prove: false,
+        };
         let webhook_acceptor = Acceptor {
             certificate: Some(Arc::clone(&certificate)),
             places: Places::new(places, "webhook", evicted, refused.clone()),
@@ -320,6 +327,7 @@ impl Server {
                 timeouts: config.timeouts,
                 budget,
                 turns: Arc::new(Semaphore::new(available_parallelism().map_or(1, NonZero::get))),
+                again: Semaphore::new(1),
                 metrics: Arc::clone(&metrics),
             })),
             timeouts: config.timeouts,

@@ -204,7 +204,7 @@ mod tests {
     /// A connection to a server of its own.
     async fn connected() -> (std::net::TcpStream, Sender<Stage>, tokio::task::JoinHandle<()>) {
         let (stage, receiver) = watch::channel(Stage::Serving);
-        let limits = PlaceLimits { connections: 1, per_source: 1, grace: Duration::ZERO };
+        let limits = PlaceLimits { connections: 1, per_source: 1, grace: Duration::ZERO, answers_prove: true };
         let acceptor = Acceptor {
             certificate: None,
             router: Router::new().fallback(|| async { "here" }),

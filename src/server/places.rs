@@ -2,7 +2,8 @@
 //!
 //! A listener accepts every connection. When all places are taken, the connection that is worth least is told to end:
 //!
-//! 1. Strangers go before proven connections. A connection is proven by its first request that is answered with 200.
+//! 1. Strangers go before proven connections. A connection is proven by its first request that is answered with 200, where
+//!    that proves anything: on the health port everybody is a stranger, and the one that has waited longest goes.
 //! 2. Among equals, connections that wait go before slow transfers. A connection waits when it is idle between two requests,
 //!    or when its first request has not begun. A transfer is a body that arrives or an answer that is taken.
 //! 3. Among these, a connection of the source address with the most such connections goes first, and of that address the one
@@ -116,6 +117,8 @@ pub(super) struct PlaceLimits {
     pub(super) per_source: usize,
     /// For the handshake and the first request of a new connection.
     pub(super) grace: Duration,
+    /// Whether an answer of 200 proves a connection.
+    pub(super) answers_prove: bool,
 }
 
 #[derive(Debug, Default)]
@@ -367,7 +370,7 @@ impl Place {
     /// A request was answered with 200.
     pub(super) fn is_proven_now(&self) {
         let Connection { proven, source, .. } = &*self.connection;
-        if !proven.swap(true, SeqCst) {
+        if self.places.limits.answers_prove && !proven.swap(true, SeqCst) {
             source.strangers.fetch_sub(1, SeqCst);
             source.proven.fetch_add(1, SeqCst);
         }
@@ -457,7 +460,7 @@ mod tests {
     }
 
     fn places(connections: usize, grace: Duration) -> Arc<Places> {
-        let limits = PlaceLimits { connections, per_source: usize::MAX, grace };
+        let limits = PlaceLimits { connections, per_source: usize::MAX, grace, answers_prove: true };
         Places::new(limits, "webhook", &ConnectionsEvicted::default(), Counter::default())
     }
 
@@ -610,7 +613,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_address_has_no_more_connections_than_it_may_and_makes_room_for_its_own() {
-        let limits = PlaceLimits { connections: 8, per_source: 2, grace: HOUR };
+        let limits = PlaceLimits { connections: 8, per_source: 2, grace: HOUR, answers_prove: true };
         let places = Places::new(limits, "webhook", &ConnectionsEvicted::default(), Counter::default());
         let (first, _second) = (places.take(address(1)).await.unwrap(), places.take(address(1)).await.unwrap());
         assert!(places.take(address(1)).await.is_none(), "both are within their grace");

@@ -9,7 +9,7 @@ use super::reviews::Reviews;
 use super::status::Refusal;
 use super::{Limits, Timeouts};
 use crate::admission::{InspectionToken, Phase, ReviewError};
-use crate::telemetry::{METRICS_CONTENT_TYPE, Metrics, with_causes};
+use crate::telemetry::{Begin, METRICS_CONTENT_TYPE, Metrics, with_causes};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
@@ -44,6 +44,8 @@ pub(super) struct Webhook {
     pub(super) budget: Arc<Budget>,
     /// For reviews of large bodies: as many at a time as there are processors.
     pub(super) turns: Arc<Semaphore>,
+    /// For the review that is made again for want of memory: one at a time, so that they don't wake each other.
+    pub(super) again: Semaphore,
     pub(super) metrics: Arc<Metrics>,
 }
 
@@ -122,37 +124,63 @@ impl Webhook {
     }
 
     /// The review that answers `request`. It holds its part of the budget until it is sent.
+    ///
+    /// A review that finds no room for all that is built for it is made again when slow transfers have given their bytes back,
+    /// one request at a time.
     async fn try_review(&self, phase: Phase, request: Request<Body>) -> Result<Reserved, Refusal> {
         let begin = self.reviews.begin(request.headers());
-        let body = self.body(request).await?;
-        let (answer, body) = if body.len() < INLINE {
-            (self.reviews.answer(phase, body.as_ref(), &body, begin), body)
-        } else {
+        let place = place_of(&request)?;
+        let (answer, mut body) = self.answer(phase, self.body(request).await?, begin.clone()).await?;
+        if let Some(answer) = settled(answer, &body) {
+            return body.replace(answer?).map_err(|_| Refusal::Budget);
+        }
+        let again = async {
             // Closed by nobody.
-            let turn = Arc::clone(&self.turns).acquire_owned().await.map_err(|_| Refusal::Internal)?;
-            let reviews = Arc::clone(&self.reviews);
-            // With its part of the budget and its turn: the client may be gone long before the review is made.
-            let reviewed = tokio::task::spawn_blocking(move || {
-                let answer = reviews.answer(phase, body.as_ref(), &body, begin);
-                drop(turn);
-                (answer, body)
-            });
-            match reviewed.await {
-                Ok(reviewed) => reviewed,
-                Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-                // Only while the runtime shuts down.
-                Err(_) => return Err(Refusal::Internal),
+            let _alone = self.again.acquire().await.map_err(|_| Refusal::Internal)?;
+            loop {
+                let mut given_back = pin!(self.budget.given_back());
+                given_back.as_mut().enable();
+                let eviction = place.places().evict_slowest();
+                let (answer, back) = self.answer(phase, body, begin.clone()).await?;
+                if let Some(answer) = settled(answer, &back) {
+                    return back.replace(answer?).map_err(|_| Refusal::Budget);
+                }
+                body = back;
+                match eviction {
+                    Eviction::NotBefore(when) => drop(tokio::time::timeout_at(when, given_back).await),
+                    Eviction::Told => given_back.await,
+                    Eviction::Nobody => return Err(Refusal::Budget),
+                }
             }
         };
-        let json = match answer {
-            Some(Ok(json)) => json,
-            Some(Err(ReviewError::Exhausted(_))) => {
-                return Err(body.never_fits().map_or(Refusal::Budget, Refusal::NeverFits));
-            }
-            Some(Err(error)) => return Err(Refusal::BadRequest(with_causes(&error))),
-            None => return Err(Refusal::NotReady),
-        };
-        body.replace(json).map_err(|_| Refusal::Budget)
+        tokio::time::timeout(2 * PATIENCE, again).await.unwrap_or(Err(Refusal::Budget))
+    }
+
+    /// Makes a review once. `Err`: there is no answer to send.
+    async fn answer(
+        &self,
+        phase: Phase,
+        body: Reserved,
+        begin: Option<Begin>,
+    ) -> Result<(Option<Result<Vec<u8>, ReviewError>>, Reserved), Refusal> {
+        if body.len() < INLINE {
+            return Ok((self.reviews.answer(phase, body.as_ref(), &body, begin), body));
+        }
+        // Closed by nobody.
+        let turn = Arc::clone(&self.turns).acquire_owned().await.map_err(|_| Refusal::Internal)?;
+        let reviews = Arc::clone(&self.reviews);
+        // With its part of the budget and its turn: the client may be gone long before the review is made.
+        let reviewed = tokio::task::spawn_blocking(move || {
+            let answer = reviews.answer(phase, body.as_ref(), &body, begin);
+            drop(turn);
+            (answer, body)
+        });
+        match reviewed.await {
+            Ok(reviewed) => Ok(reviewed),
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            // Only while the runtime shuts down.
+            Err(_) => Err(Refusal::Internal),
+        }
     }
 
     /// The review of an object that declares unions. It holds its part of the budget likewise.
@@ -182,8 +210,7 @@ impl Webhook {
         }
         // Of a body whose length is not told, the most is assumed.
         let announced = announced.exact().and_then(|it| usize::try_from(it).ok()).unwrap_or(limit);
-        // Every connection has one.
-        let Some(place) = request.extensions().get::<Arc<Place>>().cloned() else { return Err(Refusal::Internal) };
+        let place = place_of(&request)?;
         self.read(request.into_body(), &place, announced, deadline).await
     }
 
@@ -272,6 +299,22 @@ impl Webhook {
             discard(request.into_body(), deadline).await;
         }
         refusal
+    }
+}
+
+/// The place of the connection that a request came on.
+fn place_of(request: &Request<Body>) -> Result<Arc<Place>, Refusal> {
+    // Every connection has one.
+    request.extensions().get::<Arc<Place>>().cloned().ok_or(Refusal::Internal)
+}
+
+/// The result of a review. `None`: others hold the bytes that it needs.
+fn settled(answer: Option<Result<Vec<u8>, ReviewError>>, body: &Reserved) -> Option<Result<Vec<u8>, Refusal>> {
+    match answer {
+        Some(Ok(json)) => Some(Ok(json)),
+        Some(Err(ReviewError::Exhausted(_))) => body.never_fits().map(|needed| Err(Refusal::NeverFits(needed))),
+        Some(Err(error)) => Some(Err(Refusal::BadRequest(with_causes(&error)))),
+        None => Some(Err(Refusal::NotReady)),
     }
 }
 

@@ -29,7 +29,7 @@ pub struct Span<'a> {
 }
 
 /// When a piece of work began, and of whose work it is a part.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Begin {
     clock: SystemTime,
     instant: Instant,

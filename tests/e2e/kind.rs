@@ -152,7 +152,8 @@ impl<'c> Kind<'c> {
     pub(crate) fn wait_until_served(&self) {
         let listed = || self.client().get(&self.path("")).is_ok_and(|answer| answer.is_success());
         let discovered = || {
-            let resources = self.client().get(&format!("/apis/{}/v1", self.group)).ok()?.body["resources"].take();
+            let resources =
+                self.client().get(&format!("/apis/{}/v1", self.group)).ok()?.body.get_mut("resources")?.take();
             resources.as_array()?.iter().find(|resource| resource["name"] == *self.plural).map(drop)
         };
         let served = eventually(SETTLED, || listed() && discovered().is_some());

@@ -2,7 +2,8 @@
 
 use super::wire::{Request, Running, SOON, Wire, padded_review, review, until};
 use super::{MIB, gated};
-use kube_unions::server::{Limits, Timeouts};
+use kube_unions::admission::{ReviewError, review_within};
+use kube_unions::server::{Limits, Reviewer, Timeouts};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -103,6 +104,29 @@ async fn ninety_two_bodies_that_stall_forty_three_mebibytes_cost_no_honest_revie
     }
     assert!(evicted(&server, "webhook", "slow_body").await > Some(0.0));
     assert_eq!(evicted(&server, "webhook", "idle").await, Some(0.0), "connections were not short");
+}
+
+/// The body fits into what is kept for the beginning of each request, and what is built for its review does not.
+#[tokio::test(flavor = "multi_thread")]
+async fn bodies_that_stall_cost_no_small_review_of_which_much_is_built() {
+    let reviewer: Reviewer = Arc::new(|catalog, phase, ratcheting, body, meter| {
+        meter.charge(MIB).map_err(ReviewError::Exhausted)?;
+        let review = review_within(catalog, phase, ratcheting, body, meter);
+        meter.release(MIB);
+        review
+    });
+    let server = Running::reviewing(|_| {}, reviewer).await;
+    let mut stalled = Vec::new();
+    for _ in 0..92 {
+        stalled.push(half_sent(&server, 7 * MIB, 43 * MIB / 92).await);
+    }
+    until_held(&server, f64::ge, 42 * MIB).await;
+    let honest = Request::post("/mutate", review("u"));
+    let reviews = (0..60).map(|_| async { server.send(&honest).await });
+    for answer in futures::future::join_all(reviews).await {
+        assert_eq!(answer.code, 200, "{answer:?}");
+    }
+    assert!(evicted(&server, "webhook", "slow_body").await > Some(0.0));
 }
 
 #[tokio::test(flavor = "multi_thread")]
