@@ -94,7 +94,7 @@ impl Serialize for Patch<'_> {
 
 impl Display for Patch<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut encoder = EncoderWriter::new(Characters(f), &BASE64_STANDARD);
+        let mut encoder = EncoderWriter::new(Characters { f, failed: false }, &BASE64_STANDARD);
         let written = serde_json::to_writer(&mut encoder, &Operations(self.0));
         written.map_err(|_| fmt::Error).and_then(|()| encoder.finish().map(drop).map_err(|_| fmt::Error))
     }
@@ -109,12 +109,20 @@ impl Serialize for Operations<'_> {
 }
 
 /// A formatter that takes bytes, which are ASCII.
-struct Characters<'f, 'b>(&'f mut fmt::Formatter<'b>);
+struct Characters<'f, 'b> {
+    f: &'f mut fmt::Formatter<'b>,
+    /// After a failure nothing more is written: the encoder tries again when it is dropped, and the JSON writer must not be
+    /// asked twice.
+    failed: bool,
+}
 
 impl io::Write for Characters<'_, '_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.failed {
+            return Err(io::Error::other(fmt::Error));
+        }
         let text = str::from_utf8(bytes).map_err(io::Error::other)?;
-        self.0.write_str(text).map_err(io::Error::other)?;
+        self.f.write_str(text).inspect_err(|_| self.failed = true).map_err(io::Error::other)?;
         Ok(bytes.len())
     }
 

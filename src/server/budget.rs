@@ -103,14 +103,14 @@ impl Collector for Held {
 pub(super) struct Reservation {
     budget: Arc<Budget>,
     bytes: Cell<usize>,
-    /// Whether more was asked for than any request can get.
-    never_fits: Cell<bool>,
+    /// Bytes that were refused last, in all.
+    refused: Cell<usize>,
 }
 
 impl Reservation {
     /// Of nothing yet.
     pub(super) fn new(budget: &Arc<Budget>) -> Self {
-        Self { budget: Arc::clone(budget), bytes: Cell::new(0), never_fits: Cell::new(false) }
+        Self { budget: Arc::clone(budget), bytes: Cell::new(0), refused: Cell::new(0) }
     }
 
     /// Holds so many bytes from now on, or as many as before.
@@ -118,9 +118,9 @@ impl Reservation {
         let held = self.bytes.get();
         let (small, large) = parts(held);
         let (new_small, new_large) = parts(bytes);
-        if bytes >= held {
-            self.never_fits.set(bytes > self.budget.most);
-            self.budget.take(new_small - small, new_large - large)?;
+        if bytes > held {
+            let taken = self.budget.take(new_small - small, new_large - large);
+            taken.inspect_err(|_| self.refused.set(bytes))?;
         } else {
             self.budget.give(small - new_small, large - new_large);
         }
@@ -168,7 +168,8 @@ impl Reserved {
 
     /// The most that one request can get, if this one was refused more than that.
     pub(super) fn never_fits(&self) -> Option<usize> {
-        self.reservation.never_fits.get().then_some(self.reservation.budget.most)
+        let most = self.reservation.budget.most;
+        (self.reservation.refused.get() > most).then_some(most)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -290,6 +291,8 @@ mod tests {
         body.release(MIB / 2);
         assert_eq!(before.0 - free(&budget).0, MIB / 2 + 1000);
         assert_eq!((body.charge(30 * MIB), body.charge(20 * MIB)), (Ok(()), Err(Exhausted)));
+        // An empty buffer that goes changes nothing.
+        body.release(0);
         assert_eq!(body.never_fits(), Some(budget.most), "not even alone");
         let other = Reserved::new(&budget);
         assert_eq!((other.charge(20 * MIB), other.never_fits()), (Err(Exhausted), None), "a moment later, maybe");

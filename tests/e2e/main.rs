@@ -54,6 +54,7 @@ mod list_form;
 mod loss;
 mod map_form;
 mod matrix;
+mod memory;
 mod observability;
 mod outage;
 mod patch;

@@ -137,7 +137,14 @@ impl Webhook {
         args.push(format!("--bind=127.0.0.1:{}", self.port));
         args.push(format!("--ops-bind=127.0.0.1:{}", self.ops_port));
         let log = self.workspace.path().join("log");
-        let envs = [("NO_COLOR", "1"), ("RUST_LOG", "info"), ("OPEN_FILES", self.open_files)];
+        let envs = [
+            ("NO_COLOR", "1"),
+            ("RUST_LOG", "info"),
+            ("OPEN_FILES", self.open_files),
+            // As in the image.
+            ("MALLOC_MMAP_THRESHOLD_", "131072"),
+            ("MALLOC_ARENA_MAX", "2"),
+        ];
         let mut process = Process::start(&binary()?, &args, &envs, &log);
         if self.ops_port == 0 {
             let [webhook, ops] =

@@ -69,8 +69,8 @@ async fn large_bodies_that_stop_half_way_take_no_room_from_small_reviews() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_slowest_body_gives_way_when_bytes_run_out_and_is_told_to_come_again() {
-    // Two thirds of it are for what bodies have beyond their first bytes: one of MiB, and one of half.
-    let limits = Limits { body: MIB, in_flight: 9 * MIB / 4, ..Limits::default() };
+    // Two thirds of it are for what bodies have beyond their first bytes: one of MiB, one of half, and what is built.
+    let limits = Limits { body: MIB, in_flight: 11 * MIB / 4, ..Limits::default() };
     let server = Running::with(|config| config.limits = limits).await;
     let mut slowest = half_sent(&server, MIB, MIB / 2).await;
     until_held(&server, f64::ge, MIB / 2).await;

@@ -6,7 +6,7 @@ use super::wire::{Request, Running, review, until};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Every metric, its type, and its labels.
-const METRICS: [(&str, &str, &[&str]); 20] = [
+const METRICS: [(&str, &str, &[&str]); 24] = [
     ("kube_unions_admission_in_flight", "gauge", &[]),
     ("kube_unions_admission_in_flight_bytes", "gauge", &[]),
     ("kube_unions_admission_refused", "counter", &["reason"]),
@@ -22,9 +22,13 @@ const METRICS: [(&str, &str, &[&str]); 20] = [
     ("kube_unions_connections_refused", "counter", &[]),
     ("kube_unions_declaration_faults", "gauge", &[]),
     ("kube_unions_fields_cleared", "counter", &[]),
+    ("kube_unions_inspections", "counter", &["kind", "outcome"]),
+    ("kube_unions_other_installation", "gauge", &[]),
     ("kube_unions_own_groups_known", "gauge", &[]),
     ("kube_unions_panics", "counter", &[]),
     ("kube_unions_registered", "gauge", &[]),
+    ("kube_unions_registering", "gauge", &[]),
+    ("kube_unions_registration_corrections", "counter", &[]),
     ("kube_unions_registration_writes", "counter", &["outcome"]),
     ("kube_unions_watch_connected", "gauge", &[]),
 ];

@@ -1,0 +1,213 @@
+//! The webhook under a hard limit on its memory, against bodies that are made to cost as much as they can.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::process::Workspace;
+use crate::tls::Connection;
+use crate::webhook::Webhook;
+
+/// `ulimit -d` in KiB: 256 MiB of data, which is all of the heap and the stacks of threads.
+const LIMIT: &str = "-d 262144";
+
+const MIB: usize = 1024 * 1024;
+
+/// Longest body by default.
+const LARGEST: usize = 7 * MIB;
+
+/// As long as a debug build may take for the largest body, with others beside it.
+const PATIENCE: Duration = Duration::from_mins(3);
+
+#[test]
+fn no_body_takes_more_memory_than_the_limit_and_small_reviews_are_answered_meanwhile() {
+    let workspace = Workspace::new("memory");
+    let definition = workspace.write("things.json", &definition().to_string());
+    let mut webhook = Webhook::with_open_files(&definition, LIMIT).unwrap_or_else(|message| panic!("{message}"));
+    let bodies: Vec<(String, String)> = attacks();
+    for (name, body) in &bodies {
+        for path in ["/mutate", "/validate"] {
+            let status = ask(webhook.port(), webhook.ca(), path, body);
+            assert_ne!(status, 429, "{name} at {path}: alone there is nobody to wait for");
+            webhook.process().assert_running();
+            eprintln!("{name} alone at {path}: {} bytes, {status}, peak {} MiB", body.len(), peak(&webhook) / MIB);
+        }
+    }
+
+    let stop = Arc::<AtomicBool>::default();
+    let small = {
+        let (stop, port, ca) = (Arc::clone(&stop), webhook.port(), webhook.ca().to_owned());
+        thread::spawn(move || {
+            let body = review("CREATE", r#"{"items":[{"type":"M0","m0":1}]}"#, "null");
+            let mut answered = 0;
+            while !stop.load(Ordering::Relaxed) {
+                let mut connection = Connection::try_open(port, &ca, PATIENCE).expect("a connection");
+                connection.try_post("/validate", &body).expect("a request can be sent");
+                let answer = connection.answer().expect("an answer");
+                assert_eq!(answer.status, 200, "a small review: {answer:?}");
+                answered += 1;
+            }
+            answered
+        })
+    };
+    let mut counts = std::collections::BTreeMap::<u16, usize>::new();
+    for first in (0..bodies.len()).step_by(5) {
+        let at_once: Vec<_> = (0..16)
+            .map(|number| {
+                let body = bodies[(first + number / 4) % bodies.len()].1.clone();
+                let (port, ca) = (webhook.port(), webhook.ca().to_owned());
+                let path = if number % 2 == 0 { "/mutate" } else { "/validate" };
+                thread::spawn(move || ask(port, &ca, path, &body))
+            })
+            .collect();
+        for one in at_once {
+            *counts.entry(one.join().expect("an answer")).or_default() += 1;
+        }
+        webhook.process().assert_running();
+    }
+    stop.store(true, Ordering::Relaxed);
+    let answered = small.join().expect("small reviews are answered");
+    eprintln!("sixteen at once: {counts:?}; {answered} small reviews answered; peak {} MiB", peak(&webhook) / MIB);
+    assert!(answered > 0);
+    assert_eq!(webhook.metric("kube_unions_panics_total"), 0, "{}", webhook.log());
+}
+
+/// Returns the status of the answer, which is a review, or a refusal that says what to do.
+fn ask(port: u16, ca: &str, path: &str, body: &str) -> u16 {
+    let mut connection = Connection::try_open(port, ca, PATIENCE).expect("a connection");
+    connection.try_post(path, body).expect("a request can be sent");
+    let answer = connection.answer().expect("an answer");
+    match answer.status {
+        200 | 413 => {}
+        429 => assert_eq!(answer.header("retry-after"), Some("1")),
+        other => panic!("{other}: {answer:?}"),
+    }
+    answer.status
+}
+
+/// The most resident memory so far, bytes.
+fn peak(webhook: &Webhook) -> usize {
+    let status = fs::read_to_string(format!("/proc/{}/status", webhook.pid())).expect("the webhook runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a process has memory");
+    line.trim().trim_end_matches(" kB").parse::<usize>().expect("a number of KiB") * 1024
+}
+
+/// A kind with unions of both forms, of up to 128 members, in every sort of place.
+fn definition() -> Value {
+    let members = |count: usize| (0..count).map(|at| (format!("m{at}"), json!({"x-kubernetes-int-or-string": true})));
+    let union = |count: usize, discriminated: bool| {
+        let mut properties: serde_json::Map<String, Value> = members(count).collect();
+        let choices: serde_json::Map<String, Value> =
+            (0..count).map(|at| (format!("m{at}"), json!(format!("M{at}")))).collect();
+        let mut union = json!({"fields-to-discriminateBy": choices});
+        if discriminated {
+            properties.insert("type".to_owned(), json!({"type": "string"}));
+            union["discriminator"] = json!("type");
+        }
+        json!({"type": "object", "properties": properties, "x-kubernetes-unions": [union]})
+    };
+    let mut map_form = json!({"type": "object", "properties": members(30).collect::<serde_json::Map<_, _>>()});
+    let choices: serde_json::Map<String, Value> =
+        (0..30).map(|at| (format!("M{at}"), json!({"name": format!("m{at}"), "optional": true}))).collect();
+    map_form["properties"]["type"] = json!({"type": "string", "x-kubernetes-unions": {"fieldMembers": choices}});
+    let mut keyed = map_form.clone();
+    keyed["properties"]["k"] = json!({"type": "string"});
+    keyed["required"] = json!(["k"]);
+    let list = |items: Value| json!({"type": "array", "items": items});
+    let spec = json!({"type": "object", "properties": {
+        "items": list(union(128, true)),
+        "plain": list(union(100, false)),
+        "keyed": {"type": "array", "items": keyed, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"]},
+        "named": {"type": "object", "additionalProperties": map_form},
+        "deep": list(list(list(union(2, true)))),
+    }});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.memory.example.com"},
+        "spec": {
+            "group": "memory.example.com",
+            "scope": "Namespaced",
+            "names": {"kind": "Thing", "plural": "things"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema":
+                {"type": "object", "properties": {"spec": spec}}}}],
+        },
+    })
+}
+
+/// Bodies by name: what they are made of, as a create of up to the largest size and as an update.
+fn attacks() -> Vec<(String, String)> {
+    let fill = |bytes: usize, open: &str, close: &str, item: &dyn Fn(usize) -> String| {
+        let mut text = open.to_owned();
+        for number in 0.. {
+            let item = item(number);
+            if text.len() + item.len() + close.len() + 1 > bytes {
+                break;
+            }
+            if number > 0 {
+                text.push(',');
+            }
+            text.push_str(&item);
+        }
+        text + close
+    };
+    let all = |count: usize| {
+        let mut members = String::new();
+        for at in 0..count {
+            let _ = write!(members, r#"{}"m{at}":1"#, if at == 0 { "" } else { "," });
+        }
+        members
+    };
+    let (hundred, thirty, most) = (all(100), all(30), all(128));
+    type Item = Box<dyn Fn(usize) -> String>;
+    let shapes: Vec<(&str, &str, &str, Item)> = vec![
+        ("a million empty items", r#"{"items":["#, "]}", Box::new(|_| "{}".to_owned())),
+        ("scalars", r#"{"items":["#, "]}", Box::new(|_| "0".to_owned())),
+        ("one member", r#"{"items":["#, "]}", Box::new(|_| r#"{"m127":1}"#.to_owned())),
+        ("128 members", r#"{"items":["#, "]}", Box::new(move |_| format!("{{{most}}}"))),
+        ("100 members without a discriminator", r#"{"plain":["#, "]}", Box::new(move |_| format!("{{{hundred}}}"))),
+        ("deep nests", r#"{"deep":["#, "]}", Box::new(|_| r#"[[{"m0":1}]]"#.to_owned())),
+        ("deep nothing", r#"{"deep":["#, "]}", Box::new(|_| "[[]]".to_owned())),
+        ("keys", r#"{"keyed":["#, "]}", Box::new(|at| format!(r#"{{"k":"{at}"}}"#))),
+        ("keys with 30 members", r#"{"keyed":["#, "]}", Box::new(move |at| format!(r#"{{"k":"{at}",{thirty}}}"#))),
+        ("unknown values", r#"{"named":{"#, "}}", Box::new(|at| format!(r#""{at}":{{"type":"?","m0":1}}"#))),
+        ("one key", r#"{"named":{"#, "}}", Box::new(|_| r#""":{}"#.to_owned())),
+        ("keys with escapes", r#"{"named":{"#, "}}", Box::new(|at| format!(r#""\u0041{at}":{{"type":"\u0041"}}"#))),
+        ("contradictions", r#"{"items":["#, "]}", Box::new(|_| r#"{"type":"M0","m1":1,"m2":1}"#.to_owned())),
+        ("one string with escapes", r#"{"x":""#, r#""}"#, Box::new(|_| r"\u0041".to_owned())),
+        ("brackets", r#"{"x":"#, "}", Box::new(|_| "0".to_owned())),
+    ];
+    let mut bodies = Vec::new();
+    for (name, open, close, item) in shapes {
+        let largest = if name == "brackets" {
+            format!("{open}{}{}{close}", "[".repeat(3 * MIB), "]".repeat(3 * MIB))
+        } else {
+            fill(LARGEST - 1024, open, close, &item)
+        };
+        bodies.push((format!("{name}, CREATE"), review("CREATE", &largest, "null")));
+        let half = if name == "brackets" {
+            format!("{open}{}{}{close}", "[".repeat(MIB), "]".repeat(MIB))
+        } else {
+            fill(LARGEST / 2 - 1024, open, close, &item)
+        };
+        bodies.push((format!("{name}, UPDATE"), review("UPDATE", &half, &half)));
+    }
+    // A switch of every item: as much patch as can be.
+    let thirty = all(30);
+    let switched = fill(LARGEST / 8, r#"{"keyed":["#, "]}", &|at| format!(r#"{{"k":"{at}","type":"M0",{thirty}}}"#));
+    let before = fill(LARGEST / 8, r#"{"keyed":["#, "]}", &|at| format!(r#"{{"k":"{at}","type":"M1",{thirty}}}"#));
+    bodies.push(("a switch of every item, UPDATE".to_owned(), review("UPDATE", &switched, &before)));
+    bodies
+}
+
+fn review(operation: &str, new: &str, old: &str) -> String {
+    let old = if old == "null" { old.to_owned() } else { format!(r#"{{"metadata":{{"name":"x"}},"spec":{old}}}"#) };
+    format!(
+        r#"{{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{{"uid":"u","kind":{{"group":"memory.example.com","version":"v1","kind":"Thing"}},"name":"x","namespace":"default","operation":"{operation}","object":{{"metadata":{{"name":"x"}},"spec":{new}}},"oldObject":{old}}}}}"#
+    )
+}
