@@ -140,6 +140,9 @@ fn definition() -> Value {
     })
 }
 
+/// The item of a list at a position.
+type Item = Box<dyn Fn(usize) -> String>;
+
 /// Bodies by name: what they are made of, as a create of up to the largest size and as an update.
 fn attacks() -> Vec<(String, String)> {
     let fill = |bytes: usize, open: &str, close: &str, item: &dyn Fn(usize) -> String| {
@@ -164,7 +167,6 @@ fn attacks() -> Vec<(String, String)> {
         members
     };
     let (hundred, thirty, most) = (all(100), all(30), all(128));
-    type Item = Box<dyn Fn(usize) -> String>;
     let shapes: Vec<(&str, &str, &str, Item)> = vec![
         ("a million empty items", r#"{"items":["#, "]}", Box::new(|_| "{}".to_owned())),
         ("scalars", r#"{"items":["#, "]}", Box::new(|_| "0".to_owned())),
