@@ -60,7 +60,7 @@ pub struct Entry {
     ordinal: usize,
     plan: Arc<Plan>,
     resource: Option<Arc<Resource>>,
-    /// Of the plan.
+    /// Digest of the plan.
     digest: u64,
 }
 

@@ -69,7 +69,7 @@ pub struct Version {
     pub name: Box<str>,
     /// Its position in `spec.versions`.
     pub position: usize,
-    /// Whether the API server serves it. Nothing is in force of a version that it does not serve.
+    /// True if the API server serves it. Nothing is in force of a version that it does not serve.
     pub served: bool,
     /// Whether `status` is changed through a subresource of its own.
     pub status_subresource: bool,
@@ -291,7 +291,7 @@ impl Definition {
         &self.versions
     }
 
-    /// Whether its objects are never sent to the webhook.
+    /// True if its objects are never sent to the webhook.
     pub fn is_out_of_reach(&self) -> bool {
         is_out_of_reach(&self.group, self.resource.as_ref().map(|resource| &*resource.plural), &self.kind)
     }

@@ -266,7 +266,7 @@ impl Listing {
         }
     }
 
-    /// Whether no other item would be named.
+    /// True if no other item would be named.
     pub(crate) fn is_full(&self) -> bool {
         self.left_out > 0
     }
@@ -328,7 +328,7 @@ impl Warnings {
         self.left_out = self.left_out.saturating_add(number);
     }
 
-    /// Whether no other warning would be shown.
+    /// True if no other warning would be shown.
     pub(crate) fn is_full(&self) -> bool {
         self.left_out > 0
     }

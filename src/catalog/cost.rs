@@ -14,7 +14,7 @@ const ANNOTATION: usize = 64;
 /// less than ten times.
 pub fn compiling_cost(schemas: &str, annotation: usize) -> usize {
     let (mut nodes, mut items) = (0_usize, 0_usize);
-    // What stands in a string counts, too: an upper bound needs no parser.
+    // Braces inside strings count, too: an upper bound needs no parser.
     for byte in schemas.bytes() {
         nodes += usize::from(byte == b'{');
         items += usize::from(byte == b',');

@@ -25,7 +25,7 @@ pub(super) enum Source {
     Documents { documents: Vec<Arc<OpenApi>>, published: bool },
 }
 
-/// What came of a job.
+/// The result of a job.
 pub(super) struct Finished {
     pub(super) ticket: Ticket,
     /// `None`: compiling was cut off.
@@ -90,7 +90,7 @@ impl Compiling {
         self.waiting.push_back(Job { ticket, source, declarations });
     }
 
-    /// Nobody wants the result any more.
+    /// Drops the result of a job that is no longer wanted.
     pub(super) fn cancel(&mut self, name: &str) {
         if self.awaited.remove(name).is_some() {
             self.waiting.retain(|job| *job.ticket.name != *name);
@@ -102,7 +102,7 @@ impl Compiling {
         self.waiting.pop_front()
     }
 
-    /// Whether the result of a job still counts.
+    /// True if the result of a job still counts.
     pub(super) fn take(&mut self, ticket: &Ticket) -> bool {
         let counts = self.awaited.get(&ticket.name).is_some_and(|(number, _)| *number == ticket.number);
         if counts {
@@ -111,17 +111,17 @@ impl Compiling {
         counts
     }
 
-    /// Whether a job waits for its turn. Each holds a whole CRD.
+    /// True if a job waits for its turn. Each holds a whole CRD.
     pub(super) fn is_full(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// Whether no result is awaited.
+    /// True if no result is awaited.
     pub(super) fn is_idle(&self) -> bool {
         self.awaited.is_empty()
     }
 
-    /// Whether a result of this kind is awaited.
+    /// True if a result of this kind is awaited.
     pub(super) fn is_behind(&self, kind: &GroupKind) -> bool {
         self.awaited.values().any(|(_, of)| of == kind)
     }

@@ -126,7 +126,7 @@ impl<K: RawResource> Raw<K> {
 }
 
 impl Raw<Definitions> {
-    /// Whether it speaks for its kind, where `own` has the groups that no CRD speaks for; else why it can't be read.
+    /// True if it speaks for its kind, where `own` has the groups that no CRD speaks for; else why it can't be read.
     pub(super) fn standing(&self, own: &OwnGroups) -> Result<Standing, String> {
         let parts = self.parts()?;
         let status = parts.status.as_ref().map(|status| status.get());
@@ -140,7 +140,7 @@ impl Raw<Definitions> {
         Definition::claiming(claim, self.name(), &parts.annotations, parts.spec.get())
     }
 
-    /// Whether it says anything of unions.
+    /// True if it says anything of unions.
     pub(super) fn mentions_unions(&self) -> bool {
         self.parts().is_ok_and(|parts| mentions_unions(&parts.annotations, parts.spec.get()))
     }

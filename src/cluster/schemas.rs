@@ -125,7 +125,7 @@ impl Schemas {
         }
     }
 
-    /// Whether the API server says that it serves a group and version from its own code, so that no CRD describes it.
+    /// True if the API server says that it serves a group and version from its own code, so that no CRD describes it.
     pub(super) async fn is_own(&self, group: &str, version: &str) -> bool {
         let service = self.text(&format!("{}/{version}.{group}", services::PATH)).await;
         let service = service.ok().and_then(|text| serde_json::from_str(&text).ok());

@@ -44,7 +44,7 @@ pub(super) struct Services {
 pub(super) struct FromDefinitions(BTreeSet<(Box<str>, Box<str>)>);
 
 impl FromDefinitions {
-    /// Whether a group and version is one of them.
+    /// True if a group and version is one of them.
     pub(super) fn has(&self, group: &str, version: &str) -> bool {
         self.0.contains(&(group.into(), version.into()))
     }
@@ -79,12 +79,12 @@ impl Services {
         });
     }
 
-    /// Whether they have been listed.
+    /// True if they have been listed.
     pub(super) fn are_known(&self) -> bool {
         self.known.is_some()
     }
 
-    /// Whether a list is under way, so that nothing changes before it is complete.
+    /// True if a list is under way, so that nothing changes before it is complete.
     pub(super) fn are_listed_now(&self) -> bool {
         self.listing.is_some()
     }
@@ -113,7 +113,7 @@ impl Services {
     }
 }
 
-/// Whether an object says that the API server serves its group and version from its own code.
+/// True if an object says that the API server serves its group and version from its own code.
 pub(super) fn is_own(service: &APIService) -> bool {
     read(service).is_some_and(|(_, (_, _, server))| server == Server::Own)
 }

@@ -165,7 +165,7 @@ struct DeclarationsLog {
 }
 
 impl DeclarationsLog {
-    /// Whether an attempt at the first list has had an end.
+    /// True if an attempt at the first list has had an end.
     fn handle(&mut self, event: Option<watcher::Result<Event<RawDeclaration>>>, state: &mut State) -> bool {
         match event {
             Some(Ok(Event::Init)) => state.list_declarations(),
@@ -229,7 +229,7 @@ struct ServicesLog {
 }
 
 impl ServicesLog {
-    /// Whether an attempt at the first list has had an end.
+    /// True if an attempt at the first list has had an end.
     fn handle(&mut self, event: Option<watcher::Result<Event<APIService>>>, state: &mut State) -> bool {
         match event {
             Some(Ok(Event::Init)) => state.services().list(),

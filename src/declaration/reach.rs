@@ -37,7 +37,7 @@ const KINDS: [(&str, &str, &str); 4] = [
     ("events.k8s.io", "events", "Event"),
 ];
 
-/// Whether objects of a kind, or of a resource where it is known, are never sent to the webhook: a webhook that is down, or
+/// True if objects of a kind, or of a resource where it is known, are never sent to the webhook: a webhook that is down, or
 /// a wrong declaration, must not stand in the way of the cluster's own life, nor of its repair.
 pub fn is_out_of_reach(group: &str, resource: Option<&str>, kind: &str) -> bool {
     let is = |(of, plural, name): &(&str, &str, &str)| *of == group && (*name == kind || Some(*plural) == resource);
@@ -55,7 +55,7 @@ pub enum OwnGroups {
 }
 
 impl OwnGroups {
-    /// Whether the API server serves the group from its own code, or may do so.
+    /// True if the API server serves the group from its own code, or may do so.
     pub fn has(&self, group: &str) -> bool {
         match self {
             Self::Told(groups) => groups.contains(group),

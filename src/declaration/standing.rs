@@ -117,7 +117,7 @@ impl Standing {
     }
 }
 
-/// Whether a CRD says anything of unions, as far as a look at its text tells: nearly all say nothing.
+/// True if a CRD says anything of unions, as far as a look at its text tells: nearly all say nothing.
 pub fn mentions_unions(annotations: &BTreeMap<String, String>, spec: &str) -> bool {
     let mentions = |text: &String| text.contains(EXTENSION);
     annotations.contains_key(ANNOTATION)

@@ -86,7 +86,7 @@ impl Inspections {
         Self { inspector, token, seats: Seats::new(budget), compiling: Arc::new(Semaphore::new(1)), counted }
     }
 
-    /// Whether a path is the one that the API server was told. Takes as long for each wrong one of the same length.
+    /// True if a path is the one that the API server was told. Takes as long for each wrong one of the same length.
     pub(super) fn is_at(&self, path: &str) -> bool {
         self.token.borrow().as_ref().is_some_and(|token| token.is_path(path))
     }

@@ -117,7 +117,7 @@ pub(super) struct PlaceLimits {
     pub(super) per_source: usize,
     /// For the handshake and the first request of a new connection.
     pub(super) grace: Duration,
-    /// Whether an answer of 200 proves a connection.
+    /// True if an answer of 200 proves a connection.
     pub(super) answers_prove: bool,
 }
 

@@ -58,7 +58,7 @@ impl Change {
         }
     }
 
-    /// Whether it clears a member.
+    /// True if it clears a member.
     pub fn clears(&self) -> bool {
         !matches!(self.reason, ChangeReason::Deduced { .. })
     }
@@ -121,7 +121,7 @@ impl Changes {
         self.records.len()
     }
 
-    /// Whether nothing changes.
+    /// True if nothing changes.
     pub fn is_empty(&self) -> bool {
         self.records.is_empty()
     }

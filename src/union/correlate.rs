@@ -84,7 +84,7 @@ impl<'o> Witnesses<'o> {
         Self { plan, items, old, meter, stood: OnceCell::new() }
     }
 
-    /// Whether a union (by its position in the plan) stood in the old list with this very choice. Something of the union has
+    /// True if a union (by its position in the plan) stood in the old list with this very choice. Something of the union has
     /// to be set.
     pub(super) fn stood(&self, union: u32, state: &State<'_>) -> Result<bool, Exhausted> {
         let stood = if let Some(stood) = self.stood.get() {

@@ -337,7 +337,7 @@ impl<'w> Walk<'w> {
     }
 }
 
-/// Whether a field is a member that is cleared. Findings are in the order of the object's unions.
+/// True if a field is a member that is cleared. Findings are in the order of the object's unions.
 fn is_cleared(role: Role, findings: &[Finding<'_>]) -> bool {
     match role {
         Role::Member { union, index } => {

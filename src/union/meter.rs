@@ -46,7 +46,7 @@ impl<'m> Account<'m> {
         Self { meter, refused: Cell::new(false) }
     }
 
-    /// Whether a charge was refused.
+    /// True if a charge was refused.
     pub(crate) fn refused(&self) -> bool {
         self.refused.get()
     }

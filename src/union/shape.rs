@@ -102,12 +102,12 @@ impl<'s> State<'s> {
         }
     }
 
-    /// Whether something other than a string stands where the discriminator belongs.
+    /// True if something other than a string stands where the discriminator belongs.
     pub(super) fn is_wrong_type(&self) -> bool {
         matches!(self.discriminator, Scalar::Literal(_) | Scalar::Unfit)
     }
 
-    /// Whether both have the same value of the discriminator and the same members set.
+    /// True if both have the same value of the discriminator and the same members set.
     pub(super) fn same_choice(&self, other: &State<'_>) -> bool {
         self.choice() == other.choice()
     }
@@ -220,7 +220,7 @@ impl<'s> Object<'s> {
         })
     }
 
-    /// Whether the keys can identify the item. A key that is missing counts as a value of its own, for the API server fills
+    /// True if the keys can identify the item. A key that is missing counts as a value of its own, for the API server fills
     /// in defaults; an item without any key has no identity.
     pub(super) fn has_keys(self) -> bool {
         self.keys.1 > 0
@@ -311,7 +311,7 @@ impl<'a> Shapes<'a> {
         Ok(())
     }
 
-    /// Whether the object at `at` has keys that identify it.
+    /// True if the object at `at` has keys that identify it.
     pub(super) fn has_keys(&self, at: u32) -> bool {
         counts(self.word(at))[1] > 0
     }

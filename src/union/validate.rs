@@ -25,7 +25,7 @@ pub(super) enum Blame {
     TooMany,
     /// The discriminator does not select it.
     NotSelected {
-        /// Whether the request left the discriminator as it was.
+        /// True if the request left the discriminator as it was.
         unchanged: bool,
     },
 }

@@ -28,7 +28,7 @@ impl<T> Capped<T> {
         self.left_out
     }
 
-    /// Whether there are none at all.
+    /// True if there are none at all.
     pub fn is_empty(&self) -> bool {
         self.total() == 0
     }

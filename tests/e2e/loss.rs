@@ -230,7 +230,7 @@ fn a_replica_that_is_killed_loses_what_was_sent_to_it_until_the_balancer_noticed
     none_lost("SIGKILL, and another replica in its place", writers);
 }
 
-/// Whether the API server had a connection to the replica that broke off, or got none.
+/// True if the API server had a connection to the replica that broke off, or got none.
 fn is_of_a_replica_that_is_gone(story: &str) -> bool {
     let broken =
         ["EOF", "connection reset by peer", "connection refused", "broken pipe", "server closed idle connection"];

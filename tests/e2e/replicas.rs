@@ -114,7 +114,7 @@ fn versions(client: &Client) -> Vec<Value> {
         .into()
 }
 
-/// Whether the API server has worked off what was done to the CRDs: none is being deleted, each one is established.
+/// True if the API server has worked off what was done to the CRDs: none is being deleted, each one is established.
 fn are_definitions_settled(client: &Client) -> bool {
     let established = |crd: &Value| {
         let conditions = crd["status"]["conditions"].as_array().cloned().unwrap_or_default();

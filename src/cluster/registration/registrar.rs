@@ -75,7 +75,7 @@ pub(super) struct Registrar {
     owner_refused: bool,
     /// Why the owner could not be read, as it was logged last.
     ownerless: Option<String>,
-    /// Whether the API server keeps `matchConditions`, once that is known.
+    /// True if the API server keeps `matchConditions`, once that is known.
     conditions: Option<bool>,
     /// The other installation that was logged last.
     other: Option<String>,

@@ -66,7 +66,7 @@ impl State {
         self.release(name);
     }
 
-    /// Whether a CRD speaks for its kind, and a fingerprint of that and of all that is read of it: a change of anything else,
+    /// True if a CRD speaks for its kind, and a fingerprint of that and of all that is read of it: a change of anything else,
     /// as of most of a status, costs nothing.
     fn judge(&self, raw: &RawDefinition) -> (Result<Standing, String>, u64) {
         let own = self.known().own_groups();
@@ -142,7 +142,7 @@ impl State {
         self.compiling.next()
     }
 
-    /// Whether no further CRD should be taken in, since one waits for its turn to be compiled.
+    /// True if no further CRD should be taken in, since one waits for its turn to be compiled.
     pub(in crate::cluster) fn is_full(&self) -> bool {
         self.compiling.is_full()
     }

@@ -65,7 +65,7 @@ impl<'de> Visitor<'de> for MetadataSeed<'_, '_, 'de> {
     }
 }
 
-/// Whether a key is `name`.
+/// True if a key is `name`.
 struct NameSeed;
 
 impl<'de> DeserializeSeed<'de> for NameSeed {
