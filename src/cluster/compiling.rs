@@ -2,13 +2,16 @@
 
 use super::known::GroupKind;
 use super::raw::RawDefinition;
-use crate::catalog::CompiledDefinition;
+use crate::catalog::{CompiledDefinition, compiling_cost};
 use crate::declaration::{Claim, Declaration, Definition, DefinitionError, OpenApi};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 /// Schemas that are compiled at a time, on threads of their own.
 pub(super) const AT_A_TIME: usize = 4;
+
+/// Bytes that compiling one CRD may take. A CRD that somebody means takes a few MiB.
+const MEMORY: usize = 32 * 1024 * 1024;
 
 /// A schema to compile, with everything that is declared of its kind.
 pub(super) struct Job {
@@ -69,7 +72,17 @@ fn compile(
     declarations: &[Arc<Declaration>],
 ) -> Result<CompiledDefinition, DefinitionError> {
     let mut definition = match source {
-        Source::Definition { raw, claim } => raw.claiming(claim.clone())?,
+        Source::Definition { raw, claim } => {
+            if let Ok(parts) = raw.parts()
+                && compiling_cost(parts.spec.get(), parts.annotations.values().map(String::len).sum()) > MEMORY
+            {
+                let message = "to compile its schemas would take more than 32 MiB of memory, so that no union of it counts; make \
+                               them smaller"
+                    .to_owned();
+                return Err(DefinitionError::Malformed { path: "spec.versions".to_owned(), message });
+            }
+            raw.claiming(claim.clone())?
+        }
         Source::Documents { documents, published } => {
             Definition::from_openapi(documents.iter().map(AsRef::as_ref), &kind.group, &kind.kind, *published)?
         }
@@ -124,5 +137,38 @@ impl Compiling {
     /// True if a result of this kind is awaited.
     pub(super) fn is_behind(&self, kind: &GroupKind) -> bool {
         self.awaited.values().any(|(_, of)| of == kind)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::declaration::Resource;
+
+    fn compiled(parts: usize) -> Result<CompiledDefinition, DefinitionError> {
+        let parts = vec!["{}"; parts].join(",");
+        let schema = format!(r#"{{"type": "object", "allOf": [{parts}]}}"#);
+        let raw = RawDefinition::read(&format!(
+            r#"{{"metadata": {{"name": "things.g.example"}}, "spec": {{"group": "g.example", "scope": "Cluster",
+                "names": {{"kind": "Thing", "plural": "things"}},
+                "versions": [{{"name": "v1", "served": true, "schema": {{"openAPIV3Schema": {schema}}}}}]}}}}"#
+        ));
+        let resource = Resource {
+            plural: "things".into(),
+            singular: "thing".into(),
+            short_names: Vec::new(),
+            namespaced: false,
+            custom: true,
+        };
+        let claim = Claim { group: "g.example".into(), kind: "Thing".into(), resource };
+        let kind = GroupKind { group: "g.example".into(), kind: "Thing".into() };
+        compile(&Source::Definition { raw: Box::new(raw), claim }, &kind, &[])
+    }
+
+    #[test]
+    fn a_crd_that_takes_more_memory_than_anybody_means_is_not_compiled() {
+        assert!(compiled(1_000).is_ok());
+        let error = compiled(100_000).err().unwrap().to_string();
+        assert!(error.contains("more than 32 MiB") && error.contains("make them smaller"), "{error}");
     }
 }
