@@ -79,7 +79,7 @@ mod tests {
         };
         let (first, others, elsewhere, ()) = futures::join!(first, others, elsewhere, release);
         assert_eq!(first, 1);
-        // What the first one read may have been there before the others asked, and another name is another thing.
+        // The first reader may have read before the others asked, and another name is another object.
         assert!(others.iter().all(|number| *number == others[0] && *number > 1), "{others:?}");
         assert!(elsewhere > 1 && elsewhere != others[0]);
         assert_eq!(read.load(Ordering::Relaxed), 3);

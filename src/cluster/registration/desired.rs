@@ -202,7 +202,7 @@ fn completed(stored: &Value, entry: &Entry, wanted: &Wanted, inspections: &str) 
             client.insert("caBundle".to_owned(), BASE64_STANDARD.encode(pem).into());
             true
         }
-        // What stands there stays, whoever wrote it, until cert-manager writes something else.
+        // The stored bundle stays, whoever wrote it, until cert-manager writes another one.
         CaBundle::Injected(_) => !bundle_of(stored).is_empty(),
     };
     fields.insert("clientConfig".to_owned(), client.into());
@@ -333,7 +333,7 @@ mod tests {
         assert_eq!(desired(None, &Wanted { entries: Vec::new(), ..wanted() }), None);
     }
 
-    /// What others add stays to the letter, and is no reason to write.
+    /// Additions of others stay to the letter, and are no reason to write.
     #[test]
     fn additions_of_others_are_no_difference() {
         let stored = stored_of(&wanted());
@@ -445,7 +445,7 @@ mod tests {
         }
     }
 
-    /// What two field managers of earlier versions left behind: one of them still owns a name and a bundle.
+    /// The remains of two field managers of earlier versions: one of them still owns a name and a bundle.
     #[test]
     fn a_remnant_of_an_entry_goes_with_the_next_write() {
         let mut stored = stored_of(&wanted());

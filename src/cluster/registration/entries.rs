@@ -98,9 +98,9 @@ pub(super) enum CaBundle {
 /// Which inspections are asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Inspections {
-    /// Of `UnionDeclaration`s.
+    /// True if the API server is to ask about `UnionDeclaration`s.
     pub(super) declarations: bool,
-    /// Of definitions with the annotation.
+    /// True if the API server is to ask about definitions with the annotation.
     pub(super) definitions: bool,
 }
 

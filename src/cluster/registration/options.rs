@@ -1,4 +1,4 @@
-//! What an administrator may say about the entries for objects: policy, timeout, conditions and selectors.
+//! Settings of the entries for objects: policy, timeout, conditions and selectors.
 //!
 //! Everything is checked here as far as it can be without an API server, so that a mistake fails the start and not, minutes
 //! later, the registration. What is stored is written back in the form that the API server gives it, or each look would see

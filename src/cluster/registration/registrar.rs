@@ -58,7 +58,7 @@ pub(super) struct Registrar {
     fresh: InspectionToken,
     strangers: Strangers,
     pace: Pace,
-    /// What was wanted when everything last was as it should be, or was last written.
+    /// The intent when the configurations last were as they should be, or were last written.
     settled: Option<Intent>,
     ready: Option<Instant>,
     /// While it is unready nothing is looked at before, unless something happens.
@@ -217,7 +217,7 @@ impl Registrar {
         // A namespace that is being deleted has no time to wait for readiness, and nothing is sent to it in the end.
         if !self.ends {
             let Some(ready) = self.ready else {
-                // Whom the replicas have agreed on may have to be trusted before any of them can be ready.
+                // The CA that the replicas have agreed on may have to be trusted before any of them can be ready.
                 return self.keep_bundles(&mut stored, intent, now).await;
             };
             let delayed = ready + self.registration.delay;

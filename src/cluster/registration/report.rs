@@ -1,4 +1,4 @@
-//! What goes in and out of a look of the registrar, and what is logged of its writes.
+//! Inputs and outputs of a look of the registrar, and the log of its writes.
 
 use super::bundle::Bundle;
 use super::desired::differences;
