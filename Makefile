@@ -40,14 +40,13 @@ demo: build ## The same, asked one review, which it answers; then it ends
 .PHONY: test
 test: build ## Every test, those on a real API server included (KUBE_UNIONS_E2E=skip leaves these out)
 	@if [ "$${KUBE_UNIONS_E2E:-}" != skip ]; then $(MAKE) -s assets >/dev/null; $(HELM) >/dev/null; $(CONTROLLERS) >/dev/null; fi
-	$(CARGO) test --locked --all-features -- --skip loss::
+	$(CARGO) test --locked --workspace --all-features -- --skip loss::
 	@$(MAKE) -s loss LOSS_SECONDS=1
-	$(CARGO) test --locked --no-default-features --lib
 
 .PHONY: e2e
 e2e: build ## The tests on a real API server alone
 	@$(MAKE) -s assets >/dev/null; $(HELM) >/dev/null; $(CONTROLLERS) >/dev/null
-	$(CARGO) build --locked --all-features --example rollout
+	$(CARGO) build --locked --package kube-unions-author --example rollout
 	$(CARGO) test --locked --all-features --test e2e -- --skip loss::
 	@$(MAKE) -s loss LOSS_SECONDS=1
 
@@ -64,18 +63,15 @@ assets: ## kube-apiserver, etcd and kubectl for the tests; prints their folder a
 .PHONY: lint
 lint: ## Formatting, clippy, the core alone, licences and advisories, scripts
 	$(CARGO) fmt --all -- --check
-	$(CARGO) clippy --locked --all-features --all-targets -- -D warnings
-	$(CARGO) clippy --locked --no-default-features --lib -- -D warnings
-	$(CARGO) check --locked --no-default-features --features cli
+	$(CARGO) clippy --locked --workspace --all-features --all-targets -- -D warnings
 	$(CARGO) metadata --locked --format-version 1 --manifest-path tests/fuzz/Cargo.toml >/dev/null
-	K8S_OPENAPI_ENABLED_VERSION=1.33 $(CARGO) check --locked --no-default-features --features schemars
 	$(MAKE) -s deny
 	$(MAKE) -s shellcheck
 
 .PHONY: deny
 deny: ## Licences, sources and duplicates of dependencies
 	@command -v cargo-deny >/dev/null 2>&1 || $(CARGO_INSTALL) cargo-deny
-	$(CARGO) deny --all-features check bans licenses sources
+	$(CARGO) deny --workspace --all-features check bans licenses sources
 
 .PHONY: fmt
 fmt: ## Formats the code
@@ -106,12 +102,12 @@ go-samples-check: ## Whether the Go samples are Go, and their CRDs what controll
 
 .PHONY: docs
 docs: ## The documentation, warnings refused
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --all-features --no-deps
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --exclude kube-unions-fixtures --all-features --no-deps
 
 .PHONY: bench
 bench: ## What reviews and patches cost, next to a floor and to Go's package measured in the same run
-	$(CARGO) bench --locked --no-default-features --bench review
-	$(CARGO) bench --locked --no-default-features --bench strategic
+	$(CARGO) bench --locked --package kube-unions-core --bench review
+	$(CARGO) bench --locked --package strategic-merge-patch --bench strategic
 
 .PHONY: fuzz
 fuzz: ## Every fuzz target for FUZZ_SECONDS each, from the checked-in corpus (needs nightly and cargo-fuzz)
@@ -120,7 +116,7 @@ fuzz: ## Every fuzz target for FUZZ_SECONDS each, from the checked-in corpus (ne
 .PHONY: fuzz-differential
 fuzz-differential: ## Patches against Go's package: DIFFERENTIAL_CASES random ones from a random seed (needs Go)
 	KUBE_UNIONS_DIFFERENTIAL_SEED=$${SEED:-$$RANDOM$$RANDOM} KUBE_UNIONS_DIFFERENTIAL_CASES=$(DIFFERENTIAL_CASES) \
-	  $(CARGO) test --locked --no-default-features --test it differential -- --nocapture
+	  $(CARGO) test --locked --package strategic-merge-patch --test it differential -- --nocapture
 
 .PHONY: image
 image: ## The container image (needs a container engine); IMAGE_PLATFORM=linux/arm64 for another than this machine's

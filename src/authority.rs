@@ -79,7 +79,6 @@ impl Authority {
     }
 
     /// One that exists. Whether the key is that of the certificate is for the caller to know.
-    #[cfg(feature = "server")]
     pub fn from_pem(certificate: &str, key: &str) -> Result<Self, AuthorityError> {
         let issuer = Issuer::from_ca_cert_pem(certificate, KeyPair::from_pem(key)?)?;
         Ok(Self { certificate: certificate.to_owned(), issuer })

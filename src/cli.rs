@@ -8,7 +8,6 @@ mod annotate;
 mod audit;
 mod certs;
 mod completion;
-#[cfg(feature = "server")]
 mod connection;
 mod explain;
 mod finding;
@@ -22,18 +21,15 @@ mod patch;
 mod progress;
 mod request;
 mod review;
-#[cfg(feature = "server")]
 mod serve;
 mod standing;
 mod tree;
-#[cfg(feature = "server")]
 mod unregister;
-#[cfg(feature = "server")]
 mod verify;
 mod version;
 
-use crate::admission;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use kube_unions_core::admission;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
@@ -61,7 +57,6 @@ Exit codes:
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run the admission webhook
-    #[cfg(feature = "server")]
     Serve(Box<serve::ServeArgs>),
     /// Answer one `AdmissionReview`, exactly as the webhook does
     Review(review::ReviewArgs),
@@ -82,10 +77,8 @@ enum Command {
     /// Write a certificate authority and a serving certificate for development
     Certs(certs::CertsArgs),
     /// See on a cluster whether unions are enforced there
-    #[cfg(feature = "server")]
     Verify(verify::VerifyArgs),
     /// Take the webhook's registration off a cluster, so that no write is sent to it any more
-    #[cfg(feature = "server")]
     Unregister(unregister::UnregisterArgs),
     /// Print a completion script
     Completion(completion::CompletionArgs),
@@ -133,7 +126,6 @@ impl Cli {
     /// Runs the command.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let verdict = match self.command {
-            #[cfg(feature = "server")]
             Command::Serve(arguments) => return serve::run(*arguments),
             Command::Review(arguments) => review::run(&arguments)?,
             Command::Normalize(arguments) => normalize::run(&arguments)?,
@@ -144,9 +136,7 @@ impl Cli {
             Command::Explain(arguments) => explain::run(&arguments)?,
             Command::Patch(arguments) => patch::run(&arguments)?,
             Command::Certs(arguments) => certs::run(&arguments)?,
-            #[cfg(feature = "server")]
             Command::Verify(arguments) => verify::run(&arguments)?,
-            #[cfg(feature = "server")]
             Command::Unregister(arguments) => unregister::run(&arguments)?,
             Command::Completion(arguments) => completion::run(&arguments)?,
             Command::Version(arguments) => version::run(&arguments)?,

@@ -41,10 +41,10 @@ pub use trust::{Held, ServiceReference, ServiceReferenceError, Trust};
 pub use unregister::{Registered, UnregisterError, unregister};
 pub use verify::{Step, Trial, VerifyError};
 
-use crate::catalog::Catalog;
-use crate::declaration::Fault;
 use known::Known;
 use kube::Client;
+use kube_unions_core::catalog::Catalog;
+use kube_unions_core::declaration::Fault;
 use prometheus_client::metrics::gauge::Gauge;
 use schemas::Schemas;
 use std::fmt;

@@ -33,13 +33,13 @@ pub use certificate::{Announcer, CertificateError, CertificateSource, ClientPoli
 pub use declarations::{Inspector, InspectorError};
 pub use reviews::Reviewer;
 
-use crate::admission::{InspectionToken, Ratcheting};
-use crate::catalog::Catalog;
 use crate::telemetry::{Metrics, Spans};
 use accept::Acceptor;
 use budget::{Budget, Held};
 use certificate::Certificate;
 use declarations::Inspections;
+use kube_unions_core::admission::{InspectionToken, Ratcheting};
+use kube_unions_core::catalog::Catalog;
 use places::{PlaceLimits, Places};
 use readiness::Readiness;
 use reviews::Reviews;

@@ -6,7 +6,6 @@
 mod auditor;
 mod finding;
 mod judge;
-#[cfg(feature = "server")]
 mod live;
 mod offline;
 mod report;
@@ -49,7 +48,6 @@ pub(super) struct AuditArgs {
     /// instead of a cluster. `-` is standard input; may be given several times
     // One value each: what follows may be a kind.
     #[arg(long, num_args = 1, value_name = "PATH")]
-    #[cfg_attr(not(feature = "server"), arg(required = true))]
     from: Vec<PathBuf>,
     /// Only the objects of a namespace, and those that are in none [default: that of the kubeconfig's context; with --from all]
     #[arg(short, long, value_name = "NAMESPACE")]
@@ -63,7 +61,6 @@ pub(super) struct AuditArgs {
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: AuditFormat,
-    #[cfg(feature = "server")]
     #[command(flatten)]
     cluster: super::connection::ContextArgs,
 }
@@ -80,7 +77,6 @@ enum AuditFormat {
 }
 
 pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
-    #[cfg(feature = "server")]
     match (arguments.from.is_empty(), arguments.cluster.is_given()) {
         (true, _) => return live::run(arguments),
         (false, true) => {

@@ -4,10 +4,10 @@ use super::kinds::{self, BuiltinUnions};
 use super::output::{self, Paint};
 use super::tree::{self, Branch, Leaf};
 use super::{ReportFormat, Verdict};
-use crate::catalog::{Catalog, Entry, GroupVersionKind};
-use crate::declaration::Action;
-use crate::union::{Choice, Form, Union};
 use clap::Args;
+use kube_unions_core::catalog::{Catalog, Entry, GroupVersionKind};
+use kube_unions_core::declaration::Action;
+use kube_unions_core::union::{Choice, Form, Union};
 use serde::Serialize;
 use std::path::PathBuf;
 

@@ -3,7 +3,7 @@
 use super::kinds::Assembly;
 use super::manifest::Problem;
 use super::output::Paint;
-use crate::declaration::{Fault, Severity};
+use kube_unions_core::declaration::{Fault, Severity};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 

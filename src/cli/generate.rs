@@ -8,10 +8,10 @@ use self::plan::Plan;
 use self::report::{Report, Said};
 use super::manifest::{self, Document, Problem, Source, Stream};
 use super::{ReportFormat, Verdict, kinds, output};
-use crate::declaration::{Definition, Version};
-use crate::go::{Asked, Build, Finding, Outcome, Packages, Position, Reason, Severity};
 use anyhow::{Context, bail};
 use clap::Args;
+use kube_unions_core::declaration::{Definition, Version};
+use kube_unions_go::{Asked, Build, Finding, Outcome, Packages, Position, Reason, Severity};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 

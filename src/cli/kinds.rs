@@ -10,10 +10,10 @@ pub(super) use assembly::Assembly;
 
 use self::parts::Parts;
 use super::manifest::{self, Document, Problem};
-use crate::catalog::Catalog;
-use crate::declaration::{Definition, OpenApi};
 use anyhow::bail;
 use clap::{Args, ValueEnum};
+use kube_unions_core::catalog::Catalog;
+use kube_unions_core::declaration::{Definition, OpenApi};
 use std::path::PathBuf;
 
 /// Where the kinds come from, for the commands that judge objects.

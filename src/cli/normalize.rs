@@ -9,12 +9,12 @@ use super::manifest::{self, Document, Edit, Format, Stream};
 use super::output::{self, Paint};
 use super::request::Request;
 use super::{Ratcheting, Verdict};
-use crate::admission::{self, Outcome, Phase, Review};
-use crate::field_path::{FieldPath, Segment, pointer_tokens};
-use crate::json_patch::Operation;
-use crate::union::Change;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
+use kube_unions_core::admission::{self, Outcome, Phase, Review};
+use kube_unions_core::field_path::{FieldPath, Segment, pointer_tokens};
+use kube_unions_core::json_patch::Operation;
+use kube_unions_core::union::Change;
 use serde_json::Value;
 use std::path::PathBuf;
 

@@ -1,8 +1,6 @@
 //! `patch`: strategic merge patches, made and applied from files, and sent to a cluster.
 
-#[cfg(feature = "server")]
 mod difference;
-#[cfg(feature = "server")]
 mod live;
 mod object;
 mod offline;
@@ -25,7 +23,6 @@ enum PatchCommand {
     /// Print an object with a patch applied to it
     Apply(offline::ApplyArgs),
     /// Patch an object of a cluster, custom resources included, which API servers refuse
-    #[cfg(feature = "server")]
     Live(live::LiveArgs),
 }
 
@@ -33,7 +30,6 @@ pub(super) fn run(arguments: &PatchArgs) -> anyhow::Result<Verdict> {
     match &arguments.command {
         PatchCommand::Create(arguments) => offline::create(arguments),
         PatchCommand::Apply(arguments) => offline::apply(arguments),
-        #[cfg(feature = "server")]
         PatchCommand::Live(arguments) => live::run(arguments),
     }
 }

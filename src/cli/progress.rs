@@ -24,7 +24,6 @@ impl Progress {
     }
 
     /// There are so many pieces, as far as is known now.
-    #[cfg_attr(not(feature = "server"), allow(dead_code, reason = "what files hold is known from the start"))]
     pub(super) fn expect(&self, total: u64) {
         self.bar.set_length(total);
     }

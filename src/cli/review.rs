@@ -2,9 +2,9 @@
 
 use super::kinds::Kinds;
 use super::{Ratcheting, Verdict, manifest, output};
-use crate::admission::{self, Outcome, Phase};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
+use kube_unions_core::admission::{self, Outcome, Phase};
 use std::path::{Path, PathBuf};
 
 /// Arguments of `review`.

@@ -8,8 +8,8 @@ pub(super) use arguments::{ServeArgs, duration};
 
 use super::kinds;
 use crate::cluster::{self, Cluster, Held, Link};
-use crate::server::{CertificateSource, Inspector, Server};
 use crate::telemetry::{self, Metrics, Spans};
+use crate::webhook::{CertificateSource, Inspector, Server};
 use anyhow::{Context, bail};
 use certificate::Supply;
 use std::io;

@@ -1,10 +1,10 @@
 //! What a CRD's document declares, in its schema and in its annotation, and the edits that change either.
 
 use super::manifest::{Document, Edit};
-use crate::declaration::{ANNOTATION, ANNOTATIONS_LIMIT, AnnotationContent};
-use crate::field_path::{pointer_tokens, push_token};
-use crate::schema::EXTENSION;
 use anyhow::Context;
+use kube_unions_core::declaration::{ANNOTATION, ANNOTATIONS_LIMIT, AnnotationContent};
+use kube_unions_core::field_path::{pointer_tokens, push_token};
+use kube_unions_core::schema::EXTENSION;
 use serde_json::{Map, Value};
 
 /// Schema keywords below which a schema stands, and those below which a map or list of schemas does.

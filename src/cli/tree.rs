@@ -1,7 +1,7 @@
 //! Unions as a tree, for people: a kind, its unions, and what each has to choose from.
 
 use super::output::Paint;
-use crate::union::Form;
+use kube_unions_core::union::Form;
 use serde::Serialize;
 use std::fmt::Write;
 

@@ -13,7 +13,7 @@ pub(super) struct VersionArgs {
 
 pub(super) fn run(arguments: &VersionArgs) -> anyhow::Result<Verdict> {
     let (name, version) = (env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
-    let features: Vec<&str> = cfg!(feature = "server").then_some("server").into_iter().collect();
+    let features: Vec<&str> = cfg!(feature = "otlp").then_some("otlp").into_iter().collect();
     output::print(match arguments.output {
         ReportFormat::Text => format!("{name} {version}\n"),
         ReportFormat::Json => format!(

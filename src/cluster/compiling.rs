@@ -2,8 +2,8 @@
 
 use super::known::GroupKind;
 use super::raw::RawDefinition;
-use crate::catalog::{CompiledDefinition, compiling_cost};
-use crate::declaration::{Claim, Declaration, Definition, DefinitionError, OpenApi};
+use kube_unions_core::catalog::{CompiledDefinition, compiling_cost};
+use kube_unions_core::declaration::{Claim, Declaration, Definition, DefinitionError, OpenApi};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -143,7 +143,7 @@ impl Compiling {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::declaration::Resource;
+    use kube_unions_core::declaration::Resource;
 
     fn compiled(parts: usize) -> Result<CompiledDefinition, DefinitionError> {
         let parts = vec!["{}"; parts].join(",");

@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn an_event_keeps_within_what_the_api_server_takes() {
-        let fault = crate::declaration::Fault::unreadable("x", "é".repeat(750));
+        let fault = kube_unions_core::declaration::Fault::unreadable("x", "é".repeat(750));
         let verdict = Verdict::new(Some(1), false, &[&fault]);
         let name = format!("{}.{}", "a".repeat(199), "b".repeat(53));
         let event = event(&name, "u", "1", &verdict);

@@ -4,9 +4,9 @@ use super::coalesce::Coalesced;
 use super::known::{GroupKind, Known, versions};
 use super::raw::RawDefinition;
 use super::schemas::{Edition, Index, SchemaError, Schemas};
-use crate::catalog::{Builder, compiling_cost};
-use crate::declaration::{Declaration, Definition, DefinitionError, Fault, Severity, Source, Standing};
 use crate::telemetry::with_causes;
+use kube_unions_core::catalog::{Builder, compiling_cost};
+use kube_unions_core::declaration::{Declaration, Definition, DefinitionError, Fault, Severity, Source, Standing};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
 

@@ -1,7 +1,7 @@
 //! What is known of a cluster and asked for in more than one place: which kind which CRD defines, and which declarations
 //! are about which kind.
 
-use crate::declaration::{Claim, Declaration, DeclarationError, Fault, OwnGroups, Target};
+use kube_unions_core::declaration::{Claim, Declaration, DeclarationError, Fault, OwnGroups, Target};
 use serde_json::json;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -31,14 +31,14 @@ pub use options::{EntryOptions, FailurePolicy, LabelSelector, MatchCondition, Ma
 
 use super::Cluster;
 use super::trust::{Held, ServiceReference, Trust};
-use crate::admission::InspectionToken;
-use crate::catalog::Catalog;
 use crate::telemetry::RegistrationMetrics;
 use configurations::Configurations;
 use desired::desired;
 use entries::{CaBundle, Frame, Inspections, Owner, Phase};
 use futures::StreamExt;
 use futures::stream::pending;
+use kube_unions_core::admission::InspectionToken;
+use kube_unions_core::catalog::Catalog;
 use registrar::Registrar;
 use rules::Rules;
 use rustls::crypto::ring::default_provider;

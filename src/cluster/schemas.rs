@@ -6,9 +6,9 @@
 use super::known::GroupKind;
 use super::raw::{Definitions, RawDefinition, RawResource};
 use super::services::{self, FromDefinitions};
-use crate::declaration::{Definition, DefinitionError, OpenApi};
 use hyper::Request;
 use kube::Client;
+use kube_unions_core::declaration::{Definition, DefinitionError, OpenApi};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};

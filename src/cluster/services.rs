@@ -4,8 +4,8 @@
 //! The API server labels the object of each group and version that it serves. Of a group that it serves from its own code it
 //! serves no CRD, whatever the version: every path below `/apis/GROUP/` is answered by its own code.
 
-use crate::declaration::OwnGroups;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
+use kube_unions_core::declaration::OwnGroups;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The path of the objects.

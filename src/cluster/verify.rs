@@ -4,9 +4,9 @@
 //! The kind has no namespace, since a webhook may be told to leave namespaces alone, its own among them.
 
 use super::call::{self, APPLY, MERGE, Refused};
-use crate::declaration::ANNOTATION;
 use hyper::Method;
 use kube::Client;
+use kube_unions_core::declaration::ANNOTATION;
 use serde_json::{Value, json};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};

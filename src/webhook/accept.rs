@@ -179,8 +179,8 @@ async fn finishing(stage: &mut watch::Receiver<Stage>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::server::places::PlaceLimits;
     use crate::telemetry::ConnectionsEvicted;
+    use crate::webhook::places::PlaceLimits;
     use prometheus_client::metrics::counter::Counter;
     use std::io::{Read, Write};
     use tokio::sync::watch::Sender;

@@ -3,9 +3,9 @@
 //! It hands out what there is and waits for nothing: requests that each hold a part and wait for the rest would wait for each
 //! other. The reader of bodies (`routes`) decides who gives way, and is told when bytes are given back. Two atomic numbers.
 
-pub(super) use crate::admission::Exhausted;
+pub(super) use kube_unions_core::admission::Exhausted;
 
-use crate::admission::Meter;
+use kube_unions_core::admission::Meter;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::MetricType;

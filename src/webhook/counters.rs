@@ -4,8 +4,8 @@
 //! `other`.
 
 use super::reviews::Published;
-use crate::admission::{Operation, Outcome, Phase};
 use arc_swap::ArcSwapOption;
+use kube_unions_core::admission::{Operation, Outcome, Phase};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;

@@ -12,12 +12,12 @@ mod request;
 mod seats;
 
 use super::budget::Budget;
-use crate::admission::{Annotations, Answer, Cause, Denial, InspectionToken, Operation, Outcome, Warnings};
-use crate::catalog::definition_faults;
-use crate::declaration::{Fault, Severity, Source};
 use crate::telemetry::{Inspections as Counted, with_causes};
 use finding::Finding;
 use futures::future::BoxFuture;
+use kube_unions_core::admission::{Annotations, Answer, Cause, Denial, InspectionToken, Operation, Outcome, Warnings};
+use kube_unions_core::catalog::definition_faults;
+use kube_unions_core::declaration::{Fault, Severity, Source};
 use request::{Request, Subject, SubjectKind};
 use seats::{NoSeats, Seats, Taken};
 use std::collections::HashSet;

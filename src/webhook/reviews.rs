@@ -5,12 +5,12 @@
 
 use super::counters::{self, Counters, Durations, KindCounters};
 use super::declarations::{Inspected, InspectionError};
-use crate::admission::{self, Meter, Operation, Outcome, Phase, Ratcheting, Review, ReviewError};
-use crate::catalog::Catalog;
-use crate::declaration::{Fault, Severity};
 use crate::telemetry::{Begin, Metrics, Span, Spans};
 use arc_swap::ArcSwapOption;
 use hyper::HeaderMap;
+use kube_unions_core::admission::{self, Meter, Operation, Outcome, Phase, Ratcheting, Review, ReviewError};
+use kube_unions_core::catalog::Catalog;
+use kube_unions_core::declaration::{Fault, Severity};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use std::collections::{BTreeMap, HashMap};

@@ -104,7 +104,7 @@ fn printed() -> String {
     let modified = |path: &Path| path.metadata().and_then(|file| file.modified()).ok();
     assert!(
         modified(&example) > modified(&source),
-        "`{}` is missing or older than its source; run `cargo build --all-features --example rollout`",
+        "`{}` is missing or older than its source; run `cargo build --package kube-unions-author --example rollout`",
         example.display()
     );
     let output = run(Command::new(&example), "rollout", "").accepted();

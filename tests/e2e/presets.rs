@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use kube_unions::catalog::Builder;
-use kube_unions::declaration::{Declaration, Definition, OpenApi, Severity};
+use kube_unions_core::catalog::Builder;
+use kube_unions_core::declaration::{Declaration, Definition, OpenApi, Severity};
 use serde_json::{Value, json};
 
 use crate::builtin::{BuiltIn, PRESETS, WITH_PRESETS};

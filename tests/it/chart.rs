@@ -1,6 +1,6 @@
 //! The Helm chart as files: what has to be in step with something else. What it renders is a matter of the end-to-end tests.
 
-use crate::manifests::{files, parse, root};
+use fixtures::files::{files, parse, root};
 use serde_json::Value;
 use std::env;
 use std::fs;

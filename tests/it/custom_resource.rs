@@ -1,8 +1,8 @@
 //! The CRD of `UnionDeclaration`: what is checked in is what the code says.
 
-use crate::manifests::root;
+use fixtures::files::root;
 use kube::CustomResourceExt;
-use kube_unions::declaration::UnionDeclaration;
+use kube_unions_core::declaration::UnionDeclaration;
 use serde_json::{Value, json};
 use std::env;
 use std::fs;

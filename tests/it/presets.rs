@@ -1,7 +1,7 @@
 //! The presets by themselves. Whether they fit the schemas of an API server is a matter of the end-to-end tests.
 
-use crate::manifests::{files, parse, root};
-use kube_unions::declaration::Declaration;
+use fixtures::files::{files, parse, root};
+use kube_unions_core::declaration::Declaration;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,11 +1,11 @@
 //! The samples of `manifests/samples`: every file does what its name says.
 
-use crate::api_server::{Cause, Verdict, Write};
-use crate::laws::admit_lawfully;
-use crate::manifests::{files, parse};
-use kube_unions::catalog::{Builder, Catalog};
-use kube_unions::declaration::{Declaration, Definition, Severity};
-use kube_unions::union::Form;
+use fixtures::files::{files, parse};
+use fixtures::laws::admit_lawfully;
+use fixtures::reviews::{Cause, Verdict, Write};
+use kube_unions_core::catalog::{Builder, Catalog};
+use kube_unions_core::declaration::{Declaration, Definition, Severity};
+use kube_unions_core::union::Form;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

@@ -3,19 +3,18 @@
 mod certificate;
 mod declarations;
 mod definitions;
-#[cfg(all(feature = "cli", feature = "otlp"))]
+#[cfg(feature = "otlp")]
 mod otlp;
 mod pressure;
-#[cfg(feature = "cli")]
 mod process;
 mod telemetry;
 pub(crate) mod wire;
 
-use kube_unions::admission;
-use kube_unions::catalog::{Builder, Catalog};
-use kube_unions::declaration::Definition;
-use kube_unions::server::{CertificateSource, Reviewer, Server, Timeouts};
 use kube_unions::telemetry::Metrics;
+use kube_unions::webhook::{CertificateSource, Reviewer, Server, Timeouts};
+use kube_unions_core::admission;
+use kube_unions_core::catalog::{Builder, Catalog};
+use kube_unions_core::declaration::Definition;
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,8 +1,8 @@
 //! Why there is no annotated CRD.
 
 use super::{ANNOTATIONS_LIMIT, Fault};
-use crate::declaration::DefinitionError;
 use kube_core::crd::MergeError;
+use kube_unions_core::declaration::DefinitionError;
 use std::fmt::{self, Write};
 
 /// Why there is no annotated CRD. Its `Debug` is its text, for that is what a `main` prints that returns it.

@@ -5,10 +5,10 @@
 //! of the union. So the union is put on the struct, by a transform: [`Union`] where a discriminator decides, [`AtMostOne`] where the
 //! fields only exclude each other. The API server would drop it from the schema, and typed clients have no field for it, so
 //! [`crd`] carries it in an annotation, and refuses to where the union does not fit the fields.
-#![cfg_attr(feature = "server", doc = "```")]
-#![cfg_attr(not(feature = "server"), doc = "```ignore")]
+//!
+//! ```
 //! use kube::CustomResource;
-//! use kube_unions::author::{self, Union};
+//! use kube_unions_author::{self as author, Union};
 //! use schemars::JsonSchema;
 //! use serde::{Deserialize, Serialize};
 //!
@@ -50,7 +50,7 @@
 //! [`AtMostOne`] on the enum, a patch that sets another variant switches to it:
 //!
 //! ```
-//! # use kube_unions::author::AtMostOne;
+//! # use kube_unions_author::AtMostOne;
 //! #[derive(schemars::JsonSchema)]
 //! #[serde(rename_all = "camelCase")]
 //! #[schemars(transform = AtMostOne::new().member("Git", "git").member("Bucket", "bucket"))]
@@ -84,9 +84,9 @@
 //!
 //! [`merge`] does what kube's `merge_crds` does, and keeps the unions of every version; `merge_crds` itself keeps those of the
 //! stored version alone.
-#![cfg_attr(feature = "server", doc = "```")]
-#![cfg_attr(not(feature = "server"), doc = "```ignore")]
-//! # use kube_unions::author;
+//!
+//! ```
+//! # use kube_unions_author;
 //! # mod v1 { #[derive(kube::CustomResource, Clone, Debug, serde::Deserialize, serde::Serialize, schemars::JsonSchema)]
 //! # #[kube(group = "example.com", version = "v1", kind = "Rollout")] pub struct RolloutSpec {} }
 //! # mod v2 { #[derive(kube::CustomResource, Clone, Debug, serde::Deserialize, serde::Serialize, schemars::JsonSchema)]
@@ -101,15 +101,15 @@ mod error;
 mod union;
 mod unions;
 
-pub use crate::declaration::{ANNOTATION, ANNOTATIONS_LIMIT, Fault, Severity};
 pub use error::CrdError;
+pub use kube_unions_core::declaration::{ANNOTATION, ANNOTATIONS_LIMIT, Fault, Severity};
 pub use union::{AtMostOne, Union};
 pub use unions::Unions;
 
-use crate::declaration::{AnnotationContent, Definition};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube_core::CustomResourceExt;
 use kube_core::crd::merge_crds;
+use kube_unions_core::declaration::{AnnotationContent, Definition};
 use schemars::JsonSchema;
 
 /// The CRD of a kind as kube derives it, with the unions of its types in the annotation that clusters keep.

@@ -4,7 +4,7 @@
 //! nobody else reads. There nothing can lose it on the way to a CRD: a type that is flattened into another takes it along,
 //! even where two that are flattened both have one, and it never makes two fields differ that kube compares.
 
-use crate::schema::EXTENSION;
+use kube_unions_core::schema::EXTENSION;
 use schemars::Schema;
 use schemars::transform::Transform;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ const KEYWORD: &str = "x-kube-unions ";
 /// All values of the discriminator must be listed. Fields are named as they are in JSON.
 ///
 /// ```
-/// # use kube_unions::author::Union;
+/// # use kube_unions_author::Union;
 /// #[derive(schemars::JsonSchema)]
 /// #[serde(rename_all = "camelCase")]
 /// #[schemars(transform = Union::by("type").member("Canary", "canary").optional("BlueGreen", "blueGreen").empty("Recreate"))]
@@ -59,7 +59,7 @@ struct Selected {
 /// Setting another member switches to it. A discriminator is not needed; where there is one, it follows the members.
 ///
 /// ```
-/// # use kube_unions::author::AtMostOne;
+/// # use kube_unions_author::AtMostOne;
 /// #[derive(schemars::JsonSchema)]
 /// #[schemars(transform = AtMostOne::new().member("Git", "git").member("Bucket", "bucket"))]
 /// struct Source {

@@ -2,11 +2,11 @@
 
 use super::union::Mark;
 use super::{ANNOTATION, ANNOTATIONS_LIMIT, CrdError, Definition, Fault, Severity};
-use crate::catalog::Builder;
-use crate::declaration::{AnnotationContent, Place, Source};
-use crate::schema::{EXTENSION, PlaceStep};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomResourceDefinition, JSONSchemaProps};
 use kube_core::schema::{OptionalEnum, OptionalIntOrString, StructuralSchemaRewriter};
+use kube_unions_core::catalog::Builder;
+use kube_unions_core::declaration::{AnnotationContent, Place, Source};
+use kube_unions_core::schema::{EXTENSION, PlaceStep};
 use schemars::generate::SchemaSettings;
 use schemars::transform::AddNullable;
 use schemars::{JsonSchema, Schema};
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 /// The unions of a kind, version by version, for CRDs that are made by other means than [`crd`](super::crd).
 ///
 /// ```
-/// # use kube_unions::author::{AtMostOne, Unions};
+/// # use kube_unions_author::{AtMostOne, Unions};
 /// #[derive(schemars::JsonSchema)]
 /// struct Source { spec: SourceSpec }
 ///
@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 /// let (key, value) = Unions::new().version::<Source>("v1").annotation()?;
 /// assert_eq!(key, "kube-unions.dev/unions");
 /// assert_eq!(value, r#"{"v1":{"/properties/spec":[{"fields-to-discriminateBy":{"git":"Git","oci":"OCI"}}]}}"#);
-/// # Ok::<(), kube_unions::author::CrdError>(())
+/// # Ok::<(), kube_unions_author::CrdError>(())
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Unions {

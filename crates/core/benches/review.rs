@@ -11,9 +11,9 @@
 )]
 
 use criterion::{BenchmarkId, Criterion, Throughput};
-use kube_unions::admission::{Outcome, Phase, Ratcheting, review};
-use kube_unions::catalog::{Builder, Catalog};
-use kube_unions::declaration::Definition;
+use kube_unions_core::admission::{Outcome, Phase, Ratcheting, review};
+use kube_unions_core::catalog::{Builder, Catalog};
+use kube_unions_core::declaration::Definition;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::hint::black_box;

@@ -13,8 +13,7 @@ mod request;
 mod response;
 mod text;
 
-#[cfg(feature = "server")]
-pub(crate) use answer::{Annotations, Answer, Cause, Denial, Warnings};
+pub use answer::{Annotations, Answer, Cause, Denial, Warnings};
 
 pub use crate::union::{Exhausted, Meter, Unmetered};
 pub use inspection::InspectionToken;

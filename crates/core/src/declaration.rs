@@ -19,7 +19,7 @@ pub use annotation::{ANNOTATION, ANNOTATIONS_LIMIT, AnnotationContent};
 pub use custom_resource::{
     Declaration, DeclarationError, DeclaredMember, DeclaredUnion, Target, UnionDeclarationSpec, ValidationAction,
 };
-#[cfg(feature = "server")]
+#[cfg(feature = "kube")]
 pub use custom_resource::{UnionDeclaration, UnionDeclarationStatus};
 pub use fault::Fault;
 pub use last_applied::LAST_APPLIED;

@@ -145,14 +145,14 @@ impl<'a> Trail<'a> {
 }
 
 /// Text of a user's, made safe to show: control characters become U+FFFD, and what is longer than a bound is cut.
-pub(crate) struct Printable<'a> {
+pub struct Printable<'a> {
     text: &'a str,
     longest: usize,
 }
 
 impl<'a> Printable<'a> {
     /// Shows at most `longest` bytes of `text`.
-    pub(crate) fn new(text: &'a str, longest: usize) -> Self {
+    pub fn new(text: &'a str, longest: usize) -> Self {
         Self { text, longest }
     }
 }
@@ -174,7 +174,7 @@ pub(crate) fn cut(text: &str, longest: usize) -> &str {
 }
 
 /// Appends one reference token of a JSON Pointer, escaped as RFC 6901 section 3 says.
-pub(crate) fn push_token(pointer: &mut String, token: &str) {
+pub fn push_token(pointer: &mut String, token: &str) {
     for character in token.chars() {
         match character {
             '~' => pointer.push_str("~0"),
@@ -185,7 +185,7 @@ pub(crate) fn push_token(pointer: &mut String, token: &str) {
 }
 
 /// The reference tokens of a JSON Pointer, unescaped; `None` if it is not one.
-pub(crate) fn pointer_tokens(pointer: &str) -> Option<Vec<String>> {
+pub fn pointer_tokens(pointer: &str) -> Option<Vec<String>> {
     if pointer.is_empty() {
         return Some(Vec::new());
     }

@@ -4,9 +4,9 @@
 use super::MarkedUnion;
 use super::finding::{Finding, Reason, Severity};
 use super::types::Position;
-use crate::declaration::{self, Declared, Version};
-use crate::schema::{Place, Source};
-use crate::union::{Form, PlaceFault, PlaceFaultKind, compile};
+use kube_unions_core::declaration::{self, Declared, Version};
+use kube_unions_core::schema::{Place, Source};
+use kube_unions_core::union::{Form, PlaceFault, PlaceFaultKind, compile};
 use serde_json::Value;
 use std::collections::BTreeMap;
 

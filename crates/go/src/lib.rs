@@ -28,9 +28,9 @@ pub use types::{File, Position};
 
 use self::rules::Draft;
 use self::walk::Walk;
-use crate::declaration::Version;
-use crate::schema::Place;
-use crate::union::Form;
+use kube_unions_core::declaration::Version;
+use kube_unions_core::schema::Place;
+use kube_unions_core::union::Form;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 

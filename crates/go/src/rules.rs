@@ -13,8 +13,8 @@ use super::marker::{Family, Marker, Meaning};
 use super::packages::{Packages, Scope, Typed};
 use super::types::{Field, Position};
 use super::values::{Values, quoted};
-use crate::schema::Schema;
-use crate::union::Form;
+use kube_unions_core::schema::Schema;
+use kube_unions_core::union::Form;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A struct with what the schema says of its fields.

@@ -4,7 +4,7 @@
 
 use super::marker::{Marker, Meaning};
 use super::packages::{Packages, Typed};
-use crate::schema::Schema;
+use kube_unions_core::schema::Schema;
 use serde_json::Value;
 use std::collections::BTreeSet;
 

@@ -6,7 +6,7 @@ use super::marker::{Marker, Meaning};
 use super::packages::{End, Packages, Resolved, Scope, TypeId, Typed};
 use super::rules::{Marked, Own};
 use super::types::{Field, Position, Struct, TypeDeclaration};
-use crate::schema::{Place, PlaceStep, Schema};
+use kube_unions_core::schema::{Place, PlaceStep, Schema};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Packages whose types are in every kind and hold no unions.

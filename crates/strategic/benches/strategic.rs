@@ -5,13 +5,13 @@
 //! proportion takes about ten times as long.
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::panic, clippy::indexing_slicing, reason = "a bench")]
 
-use kube_unions::strategic::Patcher;
 use serde_json::{Value, json};
 use std::hint::black_box;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use strategic_merge_patch::Patcher;
 
 /// Most that ten times the items may cost.
 const GROWTH: f64 = 13.0;
@@ -106,7 +106,7 @@ impl Go {
             return None;
         }
         let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("differential-bench");
-        let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/differential");
+        let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/differential");
         let built = Command::new("go").arg("build").arg("-o").arg(&program).arg(".").current_dir(module).status();
         if !built.is_ok_and(|status| status.success()) {
             println!("Go's package is left out: there is no Go that builds tests/differential");

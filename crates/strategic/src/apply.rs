@@ -12,8 +12,8 @@ use super::meta::{Field, NodeId, Strategy};
 use super::object;
 use super::settle::{Mode, settle, wrong_target};
 use super::value::{Entry, Value};
-use crate::field_path::Segment;
 use hashbrown::HashMap;
+use kube_unions_core::field_path::Segment;
 
 /// What is left to do for one field or item.
 #[derive(Debug)]

@@ -60,9 +60,9 @@ pub(super) fn whole(entries: &[Entry<'_>]) -> Result<Option<Whole>, Reason> {
         None => Ok(None),
         Some(Value::String("replace")) => Ok(Some(Whole::Replace)),
         Some(Value::String("delete")) => Ok(Some(Whole::Delete)),
-        Some(Value::String(other)) => {
-            Err(Reason::Patch(format!("{:?}", crate::field_path::Printable::new(other, 64).to_string()).into()))
-        }
+        Some(Value::String(other)) => Err(Reason::Patch(
+            format!("{:?}", kube_unions_core::field_path::Printable::new(other, 64).to_string()).into(),
+        )),
         Some(other) => Err(Reason::Patch(other.kind().to_string().into())),
     }
 }

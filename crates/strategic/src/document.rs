@@ -29,7 +29,7 @@ pub(super) mod sealed {
 
     /// A value, which nobody outside can open.
     #[derive(Debug, Clone, Copy)]
-    pub struct Tree<'a>(pub(in crate::strategic) Value<'a>);
+    pub struct Tree<'a>(pub(crate) Value<'a>);
 }
 
 use sealed::Tree;

@@ -2,7 +2,7 @@
 
 use super::read::SyntaxError;
 use super::value::ValueKind;
-use crate::field_path::{FieldPath, Segment};
+use kube_unions_core::field_path::{FieldPath, Segment};
 use std::fmt;
 
 /// Which of the documents that were given.
@@ -21,7 +21,6 @@ pub enum Document {
 
 /// Why there is no result.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum PatchError {
     /// A document that is not JSON.
     #[error("the {document} is not readable as JSON")]

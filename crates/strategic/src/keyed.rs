@@ -8,8 +8,8 @@ use super::list::{Item, ListPatch, arrange, item_directive, refuse_other_order};
 use super::meta::{Field, Keys, Strategy};
 use super::settle::{Mode, settle_item, without_merge_key};
 use super::value::{Scalar, Value};
-use crate::field_path::Segment;
 use hashbrown::{HashMap, HashSet};
+use kube_unions_core::field_path::Segment;
 
 /// An item of a patch.
 #[derive(Debug, Clone, Copy)]

@@ -16,7 +16,8 @@
 //! others changed there stays:
 //!
 //! ```
-//! use kube_unions::{schema::Schema, strategic::{Conflicts, Patcher, ThreeWay}};
+//! use kube_unions_core::schema::Schema;
+//! use strategic_merge_patch::{Conflicts, Patcher, ThreeWay};
 //! use serde_json::{Value, json};
 //!
 //! let schema: Schema = serde_json::from_value(json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
@@ -42,31 +43,13 @@
 //!
 //! The API server takes no such patch for a custom resource. The object that it makes is sent with the `resourceVersion` that it
 //! was made from, so that nobody's change is lost: the server answers 409 if there was one, and the patch is made anew.
-#![cfg_attr(
-    feature = "server",
-    doc = r"
-```no_run
-use kube::api::{Api, DynamicObject, PostParams};
-use kube_unions::strategic::{Conflicts, Patcher, ThreeWay};
-use serde_json::Value;
-
-async fn reconcile(api: Api<DynamicObject>, patcher: &Patcher, name: &str, applied: &Value, wanted: &Value)
-    -> Result<DynamicObject, Box<dyn std::error::Error>> {
-    let live = serde_json::to_value(api.get(name).await?)?;
-    let sides = ThreeWay { original: applied, modified: wanted, current: &live, conflicts: Conflicts::Overwrite };
-    let patched = patcher.apply(&live, &patcher.create_three_way(&sides)?)?;
-    Ok(api.replace(name, &PostParams::default(), &serde_json::from_value(patched)?).await?)
-}
-```
-"
-)]
 //!
 //! # Text
 //!
 //! As text nothing is lost that was written, however large or exact a number is:
 //!
 //! ```
-//! use kube_unions::strategic::Patcher;
+//! use strategic_merge_patch::Patcher;
 //!
 //! let patcher = Patcher::from_json_schema("Thing", r#"{"properties": {"list": {"type": "array",
 //!     "x-kubernetes-patch-strategy": "merge", "items": {"type": "string"}}}}"#)?;
@@ -100,9 +83,9 @@ pub use meta::SchemaError;
 pub use read::{SyntaxError, SyntaxFault};
 pub use value::ValueKind;
 
-use crate::schema::{Definitions, Kind, OpenApi, OpenApiError, Schema};
 use bumpalo::Bump;
 use document::sealed::Tree;
+use kube_unions_core::schema::{Definitions, Kind, OpenApi, OpenApiError, Schema};
 use meta::{Meta, Root};
 use value::{Entry, Value};
 
@@ -167,7 +150,7 @@ impl Patcher {
     /// near to where they were as that allows.
     ///
     /// ```
-    /// # use kube_unions::strategic::Patcher;
+    /// # use strategic_merge_patch::Patcher;
     /// let patcher = Patcher::from_json_schema("Pod", r#"{"properties": {"containers": {"type": "array",
     ///     "x-kubernetes-patch-strategy": "merge", "x-kubernetes-patch-merge-key": "name",
     ///     "items": {"properties": {"name": {"type": "string"}, "image": {"type": "string"}}}}}}"#)?;
@@ -190,7 +173,7 @@ impl Patcher {
     /// One patch that does what some do one after the other. What one patch can't say is an error.
     ///
     /// ```
-    /// # use kube_unions::strategic::Patcher;
+    /// # use strategic_merge_patch::Patcher;
     /// let patcher = Patcher::from_json_schema("Thing", "{}")?;
     /// let both = patcher.compose(&[r#"{"a": {"x": 1, "y": 1}}"#, r#"{"a": {"x": null, "z": 2}}"#])?;
     /// assert_eq!(both, r#"{"a":{"x":null,"y":1,"z":2}}"#);

@@ -8,8 +8,8 @@ use super::keyed;
 use super::meta::{Field, Strategy};
 use super::settle::{Mode, settle};
 use super::value::{Scalar, Value, ValueKind};
-use crate::field_path::Segment;
 use hashbrown::{HashMap, HashSet};
+use kube_unions_core::field_path::Segment;
 
 /// What a patch says of a list.
 #[derive(Debug, Clone, Copy)]

@@ -11,8 +11,8 @@ pub use build::SchemaError;
 
 use super::error::{Fault, Reason, Shape};
 use super::value::ValueKind;
-use crate::field_path::Segment;
 use hashbrown::HashMap;
+use kube_unions_core::field_path::Segment;
 
 /// The types that can be reached from a kind.
 #[derive(Debug)]

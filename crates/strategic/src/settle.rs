@@ -5,7 +5,7 @@ use super::directive::{Directive, PATCH, PATCH_MERGE_KEY, Whole, known, list, re
 use super::error::{Fault, Reason};
 use super::meta::NodeId;
 use super::value::{Entry, Value};
-use crate::field_path::Segment;
+use kube_unions_core::field_path::Segment;
 use std::slice::Iter;
 
 /// How a part of a patch becomes a value.

@@ -7,7 +7,7 @@ use super::keys::Index;
 use super::list::{Elements, elements};
 use super::meta::{Keys, NodeId, Strategy};
 use super::value::{Entry, Value, ValueKind, find};
-use crate::field_path::{FieldPath, Segment};
+use kube_unions_core::field_path::{FieldPath, Segment};
 
 /// Refuses a patch that changes which object it is for.
 pub(super) fn refuse_other_object(patch: Value<'_>) -> Result<(), PatchError> {

@@ -5,7 +5,7 @@
 //! ```
 
 use kube::CustomResource;
-use kube_unions::author::{self, AtMostOne, Union};
+use kube_unions_author::{AtMostOne, Union};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::error::Error;
@@ -90,7 +90,7 @@ struct Bucket {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let crd = author::crd::<Rollout>()?;
+    let crd = kube_unions_author::crd::<Rollout>()?;
     serde_json::to_writer_pretty(io::stdout(), &crd)?;
     Ok(())
 }

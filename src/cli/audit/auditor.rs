@@ -4,13 +4,13 @@ use super::finding::{Finding, Place, Rule, title};
 use super::judge::{Judged, Subject, judge};
 use super::report::{End, Report};
 use super::tally::{Tally, count};
-use crate::catalog::{Catalog, Entry};
 use crate::cli::Verdict;
 use crate::cli::output::{self, Paint};
 use crate::cli::progress::Progress;
-use crate::declaration::Severity;
-use crate::field_path::FieldPath;
 use anyhow::bail;
+use kube_unions_core::catalog::{Catalog, Entry};
+use kube_unions_core::declaration::Severity;
+use kube_unions_core::field_path::FieldPath;
 use std::fmt::Display;
 
 /// An audit under way.

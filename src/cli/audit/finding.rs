@@ -1,7 +1,7 @@
 //! What is found of an object, and the rules that findings go by.
 
-use crate::catalog::GroupVersionKind;
-use crate::union::{Change, Violation, ViolationKind};
+use kube_unions_core::catalog::GroupVersionKind;
+use kube_unions_core::union::{Change, Violation, ViolationKind};
 use std::path::Path;
 
 /// One thing that is found of one object. It has no value of the object but a discriminator's.

@@ -1,9 +1,9 @@
 //! One object, judged by the code that the webhook runs.
 
-use crate::admission::{self, Outcome, Phase, Ratcheting, Review, ReviewError};
-use crate::catalog::{Catalog, Entry};
 use crate::cli::request::Request;
-use crate::union::{Change, Part, Violation};
+use kube_unions_core::admission::{self, Outcome, Phase, Ratcheting, Review, ReviewError};
+use kube_unions_core::catalog::{Catalog, Entry};
+use kube_unions_core::union::{Change, Part, Violation};
 
 /// An object as it is stored, or stands in a file.
 #[derive(Debug, Clone, Copy)]

@@ -7,14 +7,14 @@ use super::judge::Subject;
 use super::report::Report;
 use super::stop::Stop;
 use super::tally::{count, grouped};
-use crate::catalog::{Catalog, Entry};
 use crate::cli::Verdict;
 use crate::cli::output::{self, Paint};
 use crate::cli::progress::Progress;
 use crate::cluster::live::{LiveError, Page, Resource, find};
-use crate::declaration::is_out_of_reach;
 use crate::telemetry::with_causes;
 use anyhow::{Context, anyhow, bail};
+use kube_unions_core::catalog::{Catalog, Entry};
+use kube_unions_core::declaration::is_out_of_reach;
 use std::pin::pin;
 use tokio::signal::unix::{SignalKind, signal};
 

@@ -7,12 +7,12 @@ use super::judge::Subject;
 use super::report::Report;
 use super::stop::Stop;
 use super::tally::grouped;
-use crate::catalog::{Catalog, Entry, GroupVersionKind, Names};
 use crate::cli::kinds;
 use crate::cli::manifest::{self, Document};
 use crate::cli::progress::Progress;
 use crate::cli::{Verdict, explain};
 use anyhow::bail;
+use kube_unions_core::catalog::{Catalog, Entry, GroupVersionKind, Names};
 use std::collections::BTreeSet;
 
 /// Judges every object of the files.

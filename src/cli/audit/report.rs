@@ -8,9 +8,9 @@ mod table;
 use super::AuditFormat;
 use super::finding::Finding;
 use super::tally::Tally;
-use crate::catalog::GroupVersionKind;
 use crate::cli::output;
 use crate::cli::progress::Progress;
+use kube_unions_core::catalog::GroupVersionKind;
 use table::Table;
 
 /// What waits is written once it has so many bytes.

@@ -2,8 +2,8 @@
 
 use crate::cli::manifest::{Document, Edit};
 use crate::cli::standing::Standing;
-use crate::declaration::AnnotationContent;
-use crate::go::{Finding, Outcome, Reason, Severity};
+use kube_unions_core::declaration::AnnotationContent;
+use kube_unions_go::{Finding, Outcome, Reason, Severity};
 use std::collections::BTreeMap;
 
 /// The edits of one CRD, and what there is to say about them.

@@ -3,8 +3,8 @@
 use crate::cli::ReportFormat;
 use crate::cli::output::{self, Paint};
 use crate::cli::tree::{self, Branch, Leaf};
-use crate::declaration::Definition;
-use crate::go::{Finding, MarkedUnion, Outcome, Packages, Position, Reason, Severity};
+use kube_unions_core::declaration::Definition;
+use kube_unions_go::{Finding, MarkedUnion, Outcome, Packages, Position, Reason, Severity};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt::Write;

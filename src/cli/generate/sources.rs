@@ -2,8 +2,8 @@
 
 use crate::cli::manifest::{self, Problem};
 use crate::cli::progress::Progress;
-use crate::go::{Build, File, Packages, Reader};
 use anyhow::anyhow;
+use kube_unions_go::{Build, File, Packages, Reader};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

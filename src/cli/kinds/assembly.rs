@@ -2,10 +2,12 @@
 
 use super::BuiltinUnions;
 use super::parts::Parts;
-use crate::catalog::{Builder, Catalog};
 use crate::cli::manifest::{self, Document, Problem};
-use crate::declaration::{Declaration, Definition, DefinitionError, Fault, OpenApi, Severity, Source, Target};
-use crate::schema::{EXTENSION, Kind};
+use kube_unions_core::catalog::{Builder, Catalog};
+use kube_unions_core::declaration::{
+    Declaration, Definition, DefinitionError, Fault, OpenApi, Severity, Source, Target,
+};
+use kube_unions_core::schema::{EXTENSION, Kind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 

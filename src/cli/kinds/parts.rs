@@ -1,8 +1,8 @@
 //! What kinds are made of, read from documents.
 
 use crate::cli::manifest::{Document, Problem};
-use crate::declaration::{Declaration, DeclarationError, Definition, DefinitionError, Fault, OpenApi};
-use crate::field_path::push_token;
+use kube_unions_core::declaration::{Declaration, DeclarationError, Definition, DefinitionError, Fault, OpenApi};
+use kube_unions_core::field_path::push_token;
 use std::collections::BTreeMap;
 
 /// What was read, each thing with the document that it was read from.
@@ -45,9 +45,7 @@ impl Parts {
                 let message = format!("`{}` is {error}", name_of(&document));
                 self.problems.push(Problem::of_document(&document, "", message));
             }
-            Err(
-                error @ (DefinitionError::OpenApi(_) | DefinitionError::NotDescribed(_) | DefinitionError::NoSchema(_)),
-            ) => self.problems.push(Problem::of_document(&document, "", error.to_string())),
+            Err(error) => self.problems.push(Problem::of_document(&document, "", error.to_string())),
         }
     }
 
@@ -60,7 +58,7 @@ impl Parts {
             Err(DeclarationError::Malformed { path, message }) => {
                 self.problems.push(malformed(&document, "UnionDeclaration", &path, &message));
             }
-            Err(error @ DeclarationError::NotADeclaration { .. }) => {
+            Err(error) => {
                 let message = format!("`{}` is {error}", name_of(&document));
                 self.problems.push(Problem::of_document(&document, "", message));
             }

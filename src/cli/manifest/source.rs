@@ -2,7 +2,7 @@
 
 use super::syntax::{self, Tree};
 use super::{Problem, yaml};
-use crate::field_path::pointer_tokens;
+use kube_unions_core::field_path::pointer_tokens;
 use serde_json::value::RawValue;
 use std::ops::Range;
 use std::path::{Path, PathBuf};

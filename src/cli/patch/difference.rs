@@ -2,7 +2,7 @@
 //!
 //! Values go into the patch as they are written: no number is read to be written again.
 
-use crate::field_path::push_token;
+use kube_unions_core::field_path::push_token;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;

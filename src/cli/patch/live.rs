@@ -3,21 +3,21 @@
 
 use super::difference::{Operation, difference};
 use super::object::{self, Object};
-use crate::admission::{self, Phase, Ratcheting};
-use crate::catalog::{Builder, Catalog};
 use crate::cli::connection::ContextArgs;
 use crate::cli::manifest::{self, Document, Edit};
 use crate::cli::output::{self, Paint};
 use crate::cli::{Verdict, normalize};
 use crate::cluster::live::{Answer, Described, Live, LiveError, Place, Resource};
-use crate::schema::Kind;
-use crate::strategic::{DocumentRole, PatchError, Patcher};
 use anyhow::{Context, anyhow, bail};
 use clap::{ArgGroup, Args, ValueEnum};
+use kube_unions_core::admission::{self, Phase, Ratcheting};
+use kube_unions_core::catalog::{Builder, Catalog};
+use kube_unions_core::schema::Kind;
 use serde_json::value::RawValue;
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use strategic_merge_patch::{DocumentRole, PatchError, Patcher};
 
 /// How often the object is read and patched before somebody else has won for good.
 const TRIES: u32 = 10;

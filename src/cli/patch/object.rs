@@ -1,10 +1,10 @@
 //! The documents that a patch is about: one a file, which may be absent, and what is said of them when they are at fault.
 
 use crate::cli::manifest::{self, Document, Problem};
-use crate::field_path::FieldPath;
-use crate::strategic::{DocumentRole, PatchError, Reason, Side};
 use anyhow::bail;
+use kube_unions_core::field_path::FieldPath;
 use std::path::{Path, PathBuf};
+use strategic_merge_patch::{DocumentRole, PatchError, Reason, Side};
 
 /// What there is of an absent document.
 const ABSENT: &str = "null";

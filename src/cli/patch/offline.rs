@@ -6,9 +6,9 @@ use crate::cli::Verdict;
 use crate::cli::manifest::{self, Document, Format};
 use crate::cli::normalize::ObjectFormat;
 use crate::cli::output::{self, Paint};
-use crate::strategic::{Conflicts, DocumentRole, PatchError, ThreeWay};
 use clap::{ArgAction, Args};
 use std::path::PathBuf;
+use strategic_merge_patch::{Conflicts, DocumentRole, PatchError, ThreeWay};
 
 /// Arguments of `patch create`.
 #[derive(Debug, Args)]

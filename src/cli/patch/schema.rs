@@ -3,13 +3,13 @@
 use crate::cli::kinds::{self, Described};
 use crate::cli::manifest::{self, Document, Problem};
 use crate::cli::output::{self, Paint};
-use crate::declaration::{Definition, OpenApi, Version};
-use crate::schema::{Kind, Place};
-use crate::strategic::{Patcher, PatcherError, SchemaError};
 use anyhow::bail;
 use clap::Args;
+use kube_unions_core::declaration::{Definition, OpenApi, Version};
+use kube_unions_core::schema::{Kind, Place};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use strategic_merge_patch::{Patcher, PatcherError, SchemaError};
 
 /// Kinds that an error names at most.
 const NAMED: usize = 10;

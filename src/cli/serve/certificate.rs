@@ -3,7 +3,7 @@
 use super::ServeArgs;
 use crate::authority::Offer;
 use crate::cluster::{Agreement, Held, ServiceReference, Trust};
-use crate::server::{Announcer, CertificateSource};
+use crate::webhook::{Announcer, CertificateSource};
 use futures::FutureExt;
 use kube::Client;
 use prometheus_client::metrics::gauge::Gauge;

@@ -1,9 +1,9 @@
 //! Which resources an API server has, and which one a user means.
 
 use super::LiveError;
-use crate::catalog::Names;
 use kube::Client;
 use kube::core::discovery::v2::{APIGroupDiscovery, APIResourceDiscovery};
+use kube_unions_core::catalog::Names;
 use std::fmt;
 
 /// A resource at one version.

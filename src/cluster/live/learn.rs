@@ -8,10 +8,10 @@ use super::super::state::State;
 use super::super::{BuiltinUnions, Cluster};
 use super::LiveError;
 use super::list::Pages;
-use crate::catalog::Catalog;
-use crate::declaration::OwnGroups;
 use crate::telemetry::with_causes;
 use kube::Client;
+use kube_unions_core::catalog::Catalog;
+use kube_unions_core::declaration::OwnGroups;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

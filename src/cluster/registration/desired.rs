@@ -6,10 +6,10 @@
 
 use super::bundle::Bundle;
 use super::entries::{CaBundle, Entry, INJECT, INSTALLATION, NAME, Wanted, is_ours};
-use crate::admission::InspectionToken;
 use crate::cluster::ServiceReference;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use kube_unions_core::admission::InspectionToken;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 

@@ -4,9 +4,9 @@
 
 use super::options::{EntryOptions, FailurePolicy, LabelSelector};
 use super::rules::{Rule, Rules};
-use crate::admission::InspectionToken;
 use crate::cluster::ServiceReference;
-use crate::declaration::ANNOTATION;
+use kube_unions_core::admission::InspectionToken;
+use kube_unions_core::declaration::ANNOTATION;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 

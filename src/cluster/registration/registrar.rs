@@ -11,11 +11,11 @@ use super::report::{Look, Pair, Writes, all_of, changes, log, pairwise, publish,
 use super::rules::Rules;
 use super::trouble::Trouble;
 use super::{Registering, Registration, Signals};
-use crate::admission::InspectionToken;
-use crate::catalog::{Catalog, GroupVersionKind};
 use crate::cluster::reason::reason;
 use crate::cluster::trust::{Held, Trust};
 use kube::runtime::watcher;
+use kube_unions_core::admission::InspectionToken;
+use kube_unions_core::catalog::{Catalog, GroupVersionKind};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;

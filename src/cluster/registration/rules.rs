@@ -1,7 +1,7 @@
 //! From a catalog to the rules that send its kinds here, and nothing else.
 
-use crate::catalog::{Catalog, GroupVersionKind};
-use crate::declaration::is_out_of_reach;
+use kube_unions_core::catalog::{Catalog, GroupVersionKind};
+use kube_unions_core::declaration::is_out_of_reach;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -101,8 +101,8 @@ impl Rule {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::Builder;
-    use crate::declaration::{Declaration, Definition, OpenApi, Severity};
+    use kube_unions_core::catalog::Builder;
+    use kube_unions_core::declaration::{Declaration, Definition, OpenApi, Severity};
     use serde_json::{Value, json};
 
     /// Unions at `spec`, at `status`, or at both.

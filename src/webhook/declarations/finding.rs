@@ -1,6 +1,6 @@
 //! Words a fault as the API server words what it finds invalid.
 
-use crate::declaration::Fault;
+use kube_unions_core::declaration::Fault;
 use std::fmt::Write;
 
 /// Longest message of one fault, in bytes. A fault may quote any key of an annotation of 256 KiB.

@@ -1,7 +1,7 @@
 //! Reads the review of an object that declares unions.
 
-use crate::admission::Operation;
-use crate::declaration::ANNOTATION;
+use kube_unions_core::admission::Operation;
+use kube_unions_core::declaration::ANNOTATION;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -46,7 +46,7 @@ pub(super) enum SubjectKind {
 
 /// Why a body is not a review that can be answered.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::server) enum RequestError {
+pub(in crate::webhook) enum RequestError {
     /// Not JSON, or not of the shape of a review.
     #[error("the body is not an AdmissionReview: {0}")]
     Malformed(String),

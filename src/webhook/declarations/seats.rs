@@ -3,7 +3,7 @@
 
 use super::super::budget::{Budget, Reservation};
 use super::request::{Subject, SubjectKind};
-use crate::catalog::compiling_cost;
+use kube_unions_core::catalog::compiling_cost;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};

@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use kube_unions::catalog::Builder;
 use kube_unions::cluster::{
     BuiltinUnions, Cluster as Watched, EntryOptions, Held, Link, Registering, Registration, Signals, Trust, connect,
 };
-use kube_unions::declaration::Definition;
 use kube_unions::telemetry::Metrics;
+use kube_unions_core::catalog::Builder;
+use kube_unions_core::declaration::Definition;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
@@ -57,7 +57,7 @@ impl Registrar {
     }
 
     /// Runs one until the answer is dropped.
-    fn run(&mut self, registering: Registering) -> watch::Sender<Option<Arc<kube_unions::catalog::Catalog>>> {
+    fn run(&mut self, registering: Registering) -> watch::Sender<Option<Arc<kube_unions_core::catalog::Catalog>>> {
         let crd = parse(&std::fs::read_to_string(crate::kind::samples().join("rollout/crd.yaml")).unwrap());
         let mut builder = Builder::new();
         builder.apply(Definition::from_json(&crd.to_string()).unwrap());

@@ -1,6 +1,6 @@
 //! `audit`: files here, and in [`live`] an API server that fails in ways a real one can't be made to.
 
-#[cfg(all(unix, feature = "server"))]
+#[cfg(unix)]
 mod live;
 
 use super::{CRD, Folder, binary};

@@ -186,7 +186,6 @@ fn there_is_no_colour_where_there_is_no_terminal() {
     }
 }
 
-#[cfg(feature = "server")]
 #[test]
 fn commands_for_a_cluster_say_so_where_there_is_none() {
     let folder = Folder::new(&[("broken", "kind: Config\nclusters: 1\n")]);

@@ -8,7 +8,7 @@ mod shapes;
 mod standing;
 
 use super::{Folder, Run, binary, run};
-use crate::manifests::parse;
+use fixtures::files::parse;
 use rows::{Doubt, Finding, Form, Sample, Severity, Union, samples};
 use serde::Deserialize;
 use serde_json::Value;

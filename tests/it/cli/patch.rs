@@ -1,7 +1,7 @@
 //! `patch create` and `patch apply`: what comes out, and what is said of bad input.
 
 use super::{Folder, Run, yaml};
-use crate::manifests::{files, parse};
+use fixtures::files::{files, parse};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -4,9 +4,9 @@ mod inspections;
 
 use super::{Call, DECLARATIONS, DEFINITIONS, Followed, SOON, Stream, definition, kinds};
 use hyper::Method;
-use kube_unions::catalog::Catalog;
-use kube_unions::declaration::Severity;
-use kube_unions::union::Union;
+use kube_unions_core::catalog::Catalog;
+use kube_unions_core::declaration::Severity;
+use kube_unions_core::union::Union;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

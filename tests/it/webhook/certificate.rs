@@ -2,10 +2,10 @@
 
 use super::wire::{Request, Running, Wire, config, review, trusting, until};
 use futures::FutureExt;
-use kube_unions::admission;
 use kube_unions::authority::{Offer, Pair};
-use kube_unions::server::{Announcer, CertificateSource, ClientPolicy, Config, Server};
 use kube_unions::telemetry::Metrics;
+use kube_unions::webhook::{Announcer, CertificateSource, ClientPolicy, Config, Server};
+use kube_unions_core::admission;
 use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
 use std::fs;
 use std::path::{Path, PathBuf};

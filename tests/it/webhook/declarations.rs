@@ -1,9 +1,9 @@
 //! Reviews of declarations themselves, judged by a stand-in for the cluster.
 
 use super::wire::{Answer, Request, Running, token, until};
-use kube_unions::admission::InspectionToken;
-use kube_unions::declaration::{Declaration, Fault, Severity};
-use kube_unions::server::Inspector;
+use kube_unions::webhook::Inspector;
+use kube_unions_core::admission::InspectionToken;
+use kube_unions_core::declaration::{Declaration, Fault, Severity};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

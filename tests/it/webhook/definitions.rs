@@ -1,8 +1,8 @@
 //! Reviews of CRDs that carry the annotation: what is wrong with it is said when it is applied.
 
 use super::wire::{Request, Running, token};
-use kube_unions::declaration::{ANNOTATION, ANNOTATIONS_LIMIT, LAST_APPLIED};
-use kube_unions::server::Inspector;
+use kube_unions::webhook::Inspector;
+use kube_unions_core::declaration::{ANNOTATION, ANNOTATIONS_LIMIT, LAST_APPLIED};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

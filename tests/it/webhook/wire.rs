@@ -1,9 +1,9 @@
 //! A server in this process, and a client that sends exactly the bytes it is told to.
 
-use kube_unions::admission::{self, InspectionToken};
-use kube_unions::catalog::Catalog;
-use kube_unions::server::{Addresses, CertificateSource, Config, Inspector, Reviewer, Server};
 use kube_unions::telemetry::Metrics;
+use kube_unions::webhook::{Addresses, CertificateSource, Config, Inspector, Reviewer, Server};
+use kube_unions_core::admission::{self, InspectionToken};
+use kube_unions_core::catalog::Catalog;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};

@@ -191,7 +191,7 @@ fn all_faults_of_a_kind_are_listed_at_once_and_kubes_crd_is_made_all_the_same() 
     }
 
     assert_eq!(Wrong::crd().metadata.name.as_deref(), Some("wrongs.author.example.com"));
-    let error = author::crd::<Wrong>().unwrap_err();
+    let error = kube_unions_author::crd::<Wrong>().unwrap_err();
     assert_eq!(
         error.to_string(),
         "the unions of `wrongs.author.example.com` are declared wrongly:\n  \
@@ -240,7 +240,7 @@ fn a_union_inside_a_variant_is_refused_and_kube_does_not_stumble_over_it() {
     }
     let _ = Either::crd();
     assert_eq!(
-        lines(author::crd::<Either>()),
+        lines(kube_unions_author::crd::<Either>()),
         [
             "v1: spec.either: error: a union stands below `anyOf`, where a CRD has no fields; declare it on the type around it, \
           for a variant on the enum"
@@ -263,7 +263,7 @@ fn a_crd_with_another_schema_than_its_type_is_refused() {
         }
     }
     assert_eq!(
-        author::crd::<Schemaless>().unwrap_err().to_string(),
+        kube_unions_author::crd::<Schemaless>().unwrap_err().to_string(),
         "the schema of `schemalesses.author.example.com` v1 is not the one that kube derives from its type; give the schema \
          that it was made from to `Unions::version_of`, and the CRD to `Unions::annotate`"
     );

@@ -122,7 +122,7 @@ fn a_union_is_found_wherever_its_type_is_used() {
 
 #[test]
 fn the_crd_is_kubes_own_but_for_the_annotation() {
-    let mut crd = author::crd::<Everything>().unwrap();
+    let mut crd = kube_unions_author::crd::<Everything>().unwrap();
     let annotations = crd.metadata.annotations.as_mut().unwrap();
     let value = annotations.remove(ANNOTATION).unwrap();
     assert_eq!(annotations["example.com/owner"], "nobody");
@@ -132,21 +132,21 @@ fn the_crd_is_kubes_own_but_for_the_annotation() {
 
 #[test]
 fn annotating_twice_changes_nothing() {
-    let once = author::crd::<Everything>().unwrap();
+    let once = kube_unions_author::crd::<Everything>().unwrap();
     let twice = Unions::new().version::<Everything>("v1").annotate(once.clone()).unwrap();
     assert_eq!(twice, once);
 }
 
 #[test]
 fn every_union_of_the_crd_is_in_force() {
-    let crd = author::crd::<Everything>().unwrap();
+    let crd = kube_unions_author::crd::<Everything>().unwrap();
     let mut builder = Builder::new();
     builder.apply(Definition::from_json(&serde_json::to_string(&crd).unwrap()).unwrap());
     let catalog = builder.build();
     // What may surprise are the lists without keys.
     let places: Vec<&str> = catalog.faults().iter().map(|fault| fault.path.as_str()).collect();
     assert_eq!(places, ["spec.deep[*].*.type", "spec.inList[*].type"]);
-    assert_eq!(catalog.faults(), author::warnings(&crd).unwrap());
+    assert_eq!(catalog.faults(), kube_unions_author::warnings(&crd).unwrap());
     assert!(catalog.faults().iter().all(|fault| fault.severity == Severity::Warning));
     let plan = catalog.lookup("author.example.com", "v1", "Everything").unwrap().plan();
     let mut found: Vec<_> = plan.unions().iter().map(|union| (union.path().to_string(), union.form())).collect();
@@ -178,7 +178,7 @@ fn a_kind_without_unions_has_no_annotation() {
     struct PlainSpec {
         field: Option<String>,
     }
-    assert_eq!(author::crd::<Plain>().unwrap(), Plain::crd());
+    assert_eq!(kube_unions_author::crd::<Plain>().unwrap(), Plain::crd());
 }
 
 #[test]
@@ -194,8 +194,8 @@ fn a_default_that_is_not_written_is_none_of_the_schema() {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         c: Vec<String>,
     }
-    let crd = author::crd::<Defaulted>().unwrap();
-    assert_eq!(author::warnings(&crd).unwrap(), []);
+    let crd = kube_unions_author::crd::<Defaulted>().unwrap();
+    assert_eq!(kube_unions_author::warnings(&crd).unwrap(), []);
     assert_eq!(declared::<Defaulted>().len(), 1);
 }
 
@@ -209,7 +209,7 @@ fn rules_in_cel_stand_beside_a_union() {
         a: Option<String>,
         b: Option<String>,
     }
-    let crd = author::crd::<Ruled>().unwrap();
+    let crd = kube_unions_author::crd::<Ruled>().unwrap();
     let text = serde_json::to_string(&crd).unwrap();
     assert!(text.contains(r#""x-kubernetes-validations":[{"rule":"self != ''"}]"#), "{text}");
     let union = json!([{"fields-to-discriminateBy": {"a": "A", "b": "B"}}]);
@@ -231,8 +231,8 @@ macro_rules! discriminated_by {
             r#type: $type,
             canary: Option<Nothing>,
         }
-        let crd = author::crd::<By>().unwrap_or_else(|error| panic!("{}: {error}", stringify!($type)));
-        (crd.clone(), author::warnings(&crd).unwrap().into_iter().map(|fault| fault.message).collect::<Vec<_>>())
+        let crd = kube_unions_author::crd::<By>().unwrap_or_else(|error| panic!("{}: {error}", stringify!($type)));
+        (crd.clone(), kube_unions_author::warnings(&crd).unwrap().into_iter().map(|fault| fault.message).collect::<Vec<_>>())
     }};
 }
 

@@ -1,14 +1,22 @@
 //! Unions on types in Rust: what each call comes to, what is refused, and that a CRD is kube's own otherwise.
 
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that meets what it did not expect is meant to stop there"
+)]
+
 mod faults;
 mod kinds;
 mod versions;
 
 use kube::CustomResourceExt;
-use kube_unions::author::{self, ANNOTATION, AtMostOne, CrdError, Fault, Severity, Union, Unions};
-use kube_unions::catalog::Builder;
-use kube_unions::declaration::Definition;
-use kube_unions::union::Form;
+use kube_unions_author::{ANNOTATION, AtMostOne, CrdError, Fault, Severity, Union, Unions};
+use kube_unions_core::catalog::Builder;
+use kube_unions_core::declaration::Definition;
+use kube_unions_core::union::Form;
 use schemars::transform::Transform;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Value, json};

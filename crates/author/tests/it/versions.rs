@@ -8,7 +8,7 @@ use kube::core::crd::merge_crds;
 macro_rules! version {
     ($module:ident, $version:literal, $group:literal, $union:expr) => {
         mod $module {
-            use kube_unions::author::{AtMostOne, Union};
+            use kube_unions_author::{AtMostOne, Union};
             #[derive(
                 kube::CustomResource, Clone, Debug, serde::Deserialize, serde::Serialize, schemars::JsonSchema,
             )]
@@ -52,10 +52,11 @@ fn both() -> Value {
 #[test]
 fn merged_versions_keep_the_unions_of_each() {
     for stored in ["v1", "v2"] {
-        let crds = || [author::crd::<v1::Thing>().unwrap(), author::crd::<v2::Thing>().unwrap()];
-        let mut merged = author::merge(crds(), stored).unwrap();
+        let crds =
+            || [kube_unions_author::crd::<v1::Thing>().unwrap(), kube_unions_author::crd::<v2::Thing>().unwrap()];
+        let mut merged = kube_unions_author::merge(crds(), stored).unwrap();
         assert_eq!(annotation(&merged), both());
-        assert_eq!(author::warnings(&merged).unwrap(), []);
+        assert_eq!(kube_unions_author::warnings(&merged).unwrap(), []);
         merged.metadata.annotations = None;
         assert_eq!(merged, merge_crds(vec![v1::Thing::crd(), v2::Thing::crd()], stored).unwrap());
     }
@@ -89,27 +90,27 @@ fn a_version_that_the_crd_lacks_is_a_fault() {
 
 #[test]
 fn what_kube_cannot_merge_is_an_error() {
-    let one = || author::crd::<v1::Thing>().unwrap();
+    let one = || kube_unions_author::crd::<v1::Thing>().unwrap();
     for (crds, stored, want) in [
         (vec![], "v1", "the versions can't be merged: empty list of CRDs cannot be merged"),
         (vec![one()], "v9", "the versions can't be merged: root api version v9 not found"),
         (
-            vec![one(), author::crd::<elsewhere::Thing>().unwrap()],
+            vec![one(), kube_unions_author::crd::<elsewhere::Thing>().unwrap()],
             "v1",
             "the versions can't be merged: mismatching group property from given CRDs",
         ),
     ] {
-        assert_eq!(author::merge(crds, stored).unwrap_err().to_string(), want);
+        assert_eq!(kube_unions_author::merge(crds, stored).unwrap_err().to_string(), want);
     }
 }
 
 #[test]
 fn merging_finds_what_was_broken_since() {
-    let mut crd = author::crd::<v2::Thing>().unwrap();
+    let mut crd = kube_unions_author::crd::<v2::Thing>().unwrap();
     let schema = crd.spec.versions[0].schema.as_mut().unwrap().open_api_v3_schema.as_mut().unwrap();
     schema.properties.as_mut().unwrap().get_mut("spec").unwrap().properties.as_mut().unwrap().remove("a");
     assert_eq!(
-        lines(author::merge([crd], "v2")),
+        lines(kube_unions_author::merge([crd], "v2")),
         ["v2: spec.kind: error: the member `a` is not a property of this object; declare it or correct the name"]
     );
 }

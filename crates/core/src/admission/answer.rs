@@ -27,27 +27,28 @@ const LONGEST_ANNOTATION: usize = 2048;
 
 /// The answer to one review.
 #[derive(Debug)]
-pub(crate) struct Answer<'a> {
+pub struct Answer<'a> {
     /// That of the request.
-    pub(crate) uid: &'a str,
+    pub uid: &'a str,
     /// `None`: allowed.
-    pub(crate) denial: Option<&'a Denial>,
+    pub denial: Option<&'a Denial>,
     /// `None` or empty: the object is let through as it is.
-    pub(crate) patch: Option<&'a Changes>,
-    pub(crate) warnings: &'a [String],
-    pub(crate) annotations: &'a Annotations,
+    pub patch: Option<&'a Changes>,
+    /// Shown to the client, in this order.
+    pub warnings: &'a [String],
+    /// Written to the audit event.
+    pub annotations: &'a Annotations,
 }
 
 impl Answer<'_> {
     /// The `AdmissionReview` to send.
-    #[cfg_attr(not(feature = "server"), allow(dead_code, reason = "reviews are written with a meter"))]
-    pub(crate) fn to_json(&self) -> Vec<u8> {
+    pub fn to_json(&self) -> Vec<u8> {
         // Without a meter nothing is refused.
         self.write(&Unmetered).unwrap_or_default()
     }
 
     /// The `AdmissionReview` to send. It stays charged.
-    pub(crate) fn write(&self, meter: &dyn Meter) -> Result<Vec<u8>, Exhausted> {
+    pub fn write(&self, meter: &dyn Meter) -> Result<Vec<u8>, Exhausted> {
         let patch = self.patch.filter(|changes| !changes.is_empty()).map(Patch);
         let envelope = Envelope {
             api_version: "admission.k8s.io/v1",
@@ -133,7 +134,7 @@ impl io::Write for Characters<'_, '_> {
 
 /// The `Status` of a denial.
 #[derive(Debug, Serialize)]
-pub(crate) struct Denial {
+pub struct Denial {
     status: &'static str,
     code: u16,
     reason: &'static str,
@@ -151,19 +152,18 @@ struct Details {
 
 /// One fault of an object.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Cause {
+pub struct Cause {
     /// As the API has them (`metav1.CauseType`).
-    pub(crate) reason: &'static str,
+    pub reason: &'static str,
     /// Everything but the path.
-    pub(crate) message: String,
+    pub message: String,
     /// The path.
-    pub(crate) field: String,
+    pub field: String,
 }
 
 impl Denial {
     /// Worded as `NewInvalid` of the API machinery words it.
-    #[cfg_attr(not(feature = "server"), allow(dead_code, reason = "reviews are denied with a rest"))]
-    pub(crate) fn new(group: &str, kind: &str, name: String, causes: impl IntoIterator<Item = Cause>) -> Self {
+    pub fn new(group: &str, kind: &str, name: String, causes: impl IntoIterator<Item = Cause>) -> Self {
         Self::with_rest(group, kind, name, causes.into_iter().collect(), 0)
     }
 
@@ -200,11 +200,13 @@ impl Denial {
         self.message.len().saturating_add(name.len()).saturating_add(group.len()).saturating_add(kind.len())
     }
 
-    pub(crate) fn message(&self) -> &str {
+    /// Returns the message that the client prints.
+    pub fn message(&self) -> &str {
         &self.message
     }
 
-    pub(crate) fn causes(&self) -> &[Cause] {
+    /// Returns the faults, one for each field.
+    pub fn causes(&self) -> &[Cause] {
         &self.details.causes
     }
 }
@@ -213,19 +215,19 @@ impl Denial {
 /// and reasons, never a value but a discriminator's. A mutating webhook that is asked again says what it does then, too, but
 /// the API server keeps the first value of a key.
 #[derive(Debug, Default, Serialize)]
-pub(crate) struct Annotations {
+pub struct Annotations {
     /// Members that the patch clears.
     #[serde(skip_serializing_if = "Listing::is_empty")]
-    pub(crate) cleared: Listing,
+    pub cleared: Listing,
     /// Discriminators that the patch sets, and to what.
     #[serde(skip_serializing_if = "Listing::is_empty")]
-    pub(crate) set: Listing,
+    pub set: Listing,
     /// Faults that are denied.
     #[serde(skip_serializing_if = "Listing::is_empty")]
-    pub(crate) denied: Listing,
+    pub denied: Listing,
     /// Faults that are let through, and why.
     #[serde(skip_serializing_if = "Listing::is_empty")]
-    pub(crate) warned: Listing,
+    pub warned: Listing,
 }
 
 impl Annotations {
@@ -245,13 +247,13 @@ impl Annotations {
 
 /// Items with commas between them, and how many are left out where they would be too long.
 #[derive(Debug, Default)]
-pub(crate) struct Listing {
+pub struct Listing {
     text: String,
     left_out: usize,
 }
 
 impl Listing {
-    pub(crate) fn push(&mut self, item: impl Display) {
+    pub fn push(&mut self, item: impl Display) {
         if self.left_out > 0 {
             self.left_out = self.left_out.saturating_add(1);
             return;
@@ -267,12 +269,12 @@ impl Listing {
     }
 
     /// True if no other item would be named.
-    pub(crate) fn is_full(&self) -> bool {
+    pub fn is_full(&self) -> bool {
         self.left_out > 0
     }
 
     /// Counts items that are not named.
-    pub(crate) fn leave_out(&mut self, number: usize) {
+    pub fn leave_out(&mut self, number: usize) {
         self.left_out = self.left_out.saturating_add(number);
     }
 
@@ -300,14 +302,15 @@ impl Serialize for Listing {
 
 /// Warnings within the bounds of the API server.
 #[derive(Debug, Default)]
-pub(crate) struct Warnings {
+pub struct Warnings {
     all: Vec<String>,
     bytes: usize,
     left_out: usize,
 }
 
 impl Warnings {
-    pub(crate) fn push(&mut self, text: &impl Display) {
+    /// Adds a warning, cut to the longest text that a client shows.
+    pub fn push(&mut self, text: &impl Display) {
         if self.is_full() {
             self.leave_out(1);
             return;
@@ -324,16 +327,17 @@ impl Warnings {
     }
 
     /// Counts warnings that are not shown.
-    pub(crate) fn leave_out(&mut self, number: usize) {
+    pub fn leave_out(&mut self, number: usize) {
         self.left_out = self.left_out.saturating_add(number);
     }
 
     /// True if no other warning would be shown.
-    pub(crate) fn is_full(&self) -> bool {
+    pub fn is_full(&self) -> bool {
         self.left_out > 0
     }
 
-    pub(crate) fn finish(mut self) -> Vec<String> {
+    /// Returns the warnings, with a last one that counts those left out.
+    pub fn finish(mut self) -> Vec<String> {
         if self.left_out > 0 {
             self.all.push(format!("and {} more warnings", self.left_out));
         }

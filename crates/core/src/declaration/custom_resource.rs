@@ -15,9 +15,9 @@ const API_VERSION: &str = "kube-unions.dev/v1alpha1";
 
 /// Declares which fields of a kind are unions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "server", derive(kube::CustomResource, schemars::JsonSchema))]
+#[cfg_attr(feature = "kube", derive(kube::CustomResource, schemars::JsonSchema))]
 #[cfg_attr(
-    feature = "server",
+    feature = "kube",
     kube(
         group = "kube-unions.dev",
         version = "v1alpha1",
@@ -43,15 +43,15 @@ pub struct UnionDeclarationSpec {
     pub target: Target,
     /// What becomes of an object that a union makes invalid: `Deny` rejects it, `Warn` accepts it with a warning. One of them.
     #[serde(default = "deny", skip_serializing_if = "Vec::is_empty")]
-    #[cfg_attr(feature = "server", schemars(length(min = 1, max = 1), extend("x-kubernetes-list-type" = "set")))]
+    #[cfg_attr(feature = "kube", schemars(length(min = 1, max = 1), extend("x-kubernetes-list-type" = "set")))]
     pub validation_actions: Vec<ValidationAction>,
     /// The unions.
-    #[cfg_attr(feature = "server", schemars(length(min = 1, max = 256), extend("x-kubernetes-list-type" = "atomic")))]
+    #[cfg_attr(feature = "kube", schemars(length(min = 1, max = 256), extend("x-kubernetes-list-type" = "atomic")))]
     pub unions: Vec<DeclaredUnion>,
 }
 
 /// What the webhook makes of a `UnionDeclaration`.
-#[cfg(feature = "server")]
+#[cfg(feature = "kube")]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", expecting = "the status of a UnionDeclaration")]
 pub struct UnionDeclarationStatus {
@@ -63,7 +63,7 @@ pub struct UnionDeclarationStatus {
 
 /// A kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "server", derive(schemars::JsonSchema), schemars(transform = structural))]
+#[cfg_attr(feature = "kube", derive(schemars::JsonSchema), schemars(transform = structural))]
 #[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a target with `group` and `kind`")]
 pub struct Target {
     /// The API group, empty for the core group.
@@ -73,13 +73,13 @@ pub struct Target {
     pub kind: String,
     /// The versions, all that are served if there is none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[cfg_attr(feature = "server", schemars(length(max = 32), extend("x-kubernetes-list-type" = "set")))]
+    #[cfg_attr(feature = "kube", schemars(length(max = 32), extend("x-kubernetes-list-type" = "set")))]
     pub versions: Vec<String>,
 }
 
 /// What becomes of an object that a union makes invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "server", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "kube", derive(schemars::JsonSchema))]
 pub enum ValidationAction {
     /// It is rejected.
     Deny,
@@ -89,7 +89,7 @@ pub enum ValidationAction {
 
 /// One union.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "server", derive(schemars::JsonSchema), schemars(transform = structural))]
+#[cfg_attr(feature = "kube", derive(schemars::JsonSchema), schemars(transform = structural))]
 #[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a union with `path`")]
 pub struct DeclaredUnion {
     /// The object that holds the fields: `spec.strategy`, `spec.volumes[*]` for the items of a list, `spec.steps.*` for the values
@@ -108,7 +108,7 @@ pub struct DeclaredUnion {
 
 /// What a value of the discriminator selects.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "server", derive(schemars::JsonSchema), schemars(transform = structural))]
+#[cfg_attr(feature = "kube", derive(schemars::JsonSchema), schemars(transform = structural))]
 #[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a member: a map with `name`, or an empty one")]
 pub struct DeclaredMember {
     /// The field; a value without one selects no field.
@@ -288,7 +288,7 @@ fn deny() -> Vec<ValidationAction> {
 }
 
 /// A structural schema closes no object: the API server itself refuses, or drops, what it does not name.
-#[cfg(feature = "server")]
+#[cfg(feature = "kube")]
 fn structural(schema: &mut schemars::Schema) {
     schema.remove("additionalProperties");
 }

@@ -76,7 +76,6 @@ pub struct Violation {
 
 /// The kinds of violation, as the API server's `field.ErrorType` has them, each with its own words.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
 pub enum ViolationKind {
     /// The discriminator has a value that no choice has.
     UnknownValue {

@@ -1,8 +1,8 @@
 //! What a review leaves in the audit log of the API server: paths and reasons, within a bound, and no values.
 
-use crate::api_server::{Write, audit_annotations, catalog_of, thing};
-use kube_unions::admission::{Phase, Ratcheting, review};
-use kube_unions::catalog::Catalog;
+use fixtures::reviews::{Write, audit_annotations, catalog_of, thing};
+use kube_unions_core::admission::{Phase, Ratcheting, review};
+use kube_unions_core::catalog::Catalog;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! Bytes that no API server should send, and some that it may: each has its error or its answer, and none does harm.
 
-use crate::api_server::{Verdict, answer, apply, catalog_of, thing};
-use kube_unions::admission::{Operation, Outcome, Phase, Ratcheting, review};
-use kube_unions::catalog::Catalog;
+use fixtures::reviews::{Verdict, answer, apply, catalog_of, thing};
+use kube_unions_core::admission::{Operation, Outcome, Phase, Ratcheting, review};
+use kube_unions_core::catalog::Catalog;
 use serde_json::{Value, json};
 
 const PHASES: [Phase; 3] = [Phase::Mutate, Phase::Validate, Phase::Both];

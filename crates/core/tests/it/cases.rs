@@ -1,10 +1,10 @@
 //! The rules as rows of data: every file under `tests/cases` but the ones that have a runner of their own.
 
-use crate::api_server::{self, Cause, Verdict, Write, catalog, definition, reversed, thing, version};
-use crate::laws::admit_lawfully;
-use crate::manifests::{files, parse};
-use kube_unions::admission::{Phase, Ratcheting};
-use kube_unions::catalog::Catalog;
+use fixtures::files::{files, parse};
+use fixtures::laws::admit_lawfully;
+use fixtures::reviews::{self, Cause, Verdict, Write, catalog, definition, reversed, thing, version};
+use kube_unions_core::admission::{Phase, Ratcheting};
+use kube_unions_core::catalog::Catalog;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -103,9 +103,9 @@ impl Row {
     fn hold(&self, catalog: &Catalog, alone: Option<Alone>) {
         let write = self.write();
         let answer_to = |write: &Write| match alone {
-            None => api_server::admit(catalog, write),
-            Some(Alone::Mutate) => api_server::ask(catalog, Phase::Mutate, write),
-            Some(Alone::Validate) => api_server::ask(catalog, Phase::Validate, write),
+            None => reviews::admit(catalog, write),
+            Some(Alone::Mutate) => reviews::ask(catalog, Phase::Mutate, write),
+            Some(Alone::Validate) => reviews::ask(catalog, Phase::Validate, write),
         };
         // Whatever one webhook says, both together keep the laws.
         let lawful = admit_lawfully(catalog, &write);

@@ -3,12 +3,12 @@
 
 mod random;
 
-use crate::api_server::{GROUP, Write, definition, reversed, thing, version};
-use crate::laws::admit_lawfully;
-use crate::manifests::{files, parse};
-use kube_unions::catalog::{Builder, Catalog};
-use kube_unions::declaration::{Action, Declaration, Definition, Fault, Severity};
-use kube_unions::union::{Form, Union};
+use fixtures::files::{files, parse};
+use fixtures::laws::admit_lawfully;
+use fixtures::reviews::{GROUP, Write, definition, reversed, thing, version};
+use kube_unions_core::catalog::{Builder, Catalog};
+use kube_unions_core::declaration::{Action, Declaration, Definition, Fault, Severity};
+use kube_unions_core::union::{Form, Union};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! CRDs and documents that somebody wrote to do harm: each has its faults, few and short, and touches nothing else.
 
-use kube_unions::catalog::{Builder, Catalog, definition_faults};
-use kube_unions::declaration::{Definition, Fault, OpenApi, Severity};
+use kube_unions_core::catalog::{Builder, Catalog, definition_faults};
+use kube_unions_core::declaration::{Definition, Fault, OpenApi, Severity};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 

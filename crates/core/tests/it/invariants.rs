@@ -1,8 +1,8 @@
 //! The invariants of unions on objects that nobody thought of: generated schemas and objects, and bytes of any kind.
 
-use crate::api_server::{Answer, Verdict, Write, admit, catalog, catalog_of, definition, thing, version};
-use crate::laws::admit_lawfully;
-use kube_unions::admission::{Phase, Ratcheting, review};
+use fixtures::laws::admit_lawfully;
+use fixtures::reviews::{Answer, Verdict, Write, admit, catalog, catalog_of, definition, thing, version};
+use kube_unions_core::admission::{Phase, Ratcheting, review};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;

@@ -1,9 +1,9 @@
 //! The matrix of the 2022 proposal's test plan: every combination of who knows which fields, as rows of
 //! `tests/cases/matrix.yaml`, whose head says how it is played.
 
-use crate::api_server::{Cause, Verdict, Write, catalog_of, thing};
-use crate::laws::admit_lawfully;
-use crate::manifests::{parse, root};
+use fixtures::files::{parse, root};
+use fixtures::laws::admit_lawfully;
+use fixtures::reviews::{Cause, Verdict, Write, catalog_of, thing};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};

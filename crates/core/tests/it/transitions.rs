@@ -1,7 +1,7 @@
 //! Every transition of small unions against a model: the proposals' algorithms once more, naively, on whole objects.
 
-use crate::api_server::{Verdict, Write, admit, catalog_of, thing};
-use kube_unions::admission::Ratcheting;
+use fixtures::reviews::{Verdict, Write, admit, catalog_of, thing};
+use kube_unions_core::admission::Ratcheting;
 use serde_json::{Map, Value, json};
 
 /// What a model makes of a write: the object, or that it is rejected.

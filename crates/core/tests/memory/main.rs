@@ -8,9 +8,9 @@
     reason = "a test that meets what it did not expect is meant to stop there"
 )]
 
-use kube_unions::admission::{Exhausted, Meter, Phase, Ratcheting, review_within};
-use kube_unions::catalog::{Builder, Catalog};
-use kube_unions::declaration::Definition;
+use kube_unions_core::admission::{Exhausted, Meter, Phase, Ratcheting, review_within};
+use kube_unions_core::catalog::{Builder, Catalog};
+use kube_unions_core::declaration::Definition;
 use peak_alloc::PeakAlloc;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};

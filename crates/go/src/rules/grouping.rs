@@ -1,8 +1,8 @@
 //! Which fields of a struct make a union together, and which discriminator it has.
 
 use super::{LeftOut, Marked, Own};
-use crate::go::marker::{Family, Meaning};
-use crate::go::types::Position;
+use crate::marker::{Family, Meaning};
+use crate::types::Position;
 
 /// The fields of one union.
 #[derive(Debug)]

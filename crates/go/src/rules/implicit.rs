@@ -3,9 +3,9 @@
 //! A union without marked members does not mean every field: types keep timeouts and names beside them.
 
 use super::{LeftOut, Marked, Own};
-use crate::go::Selection;
-use crate::go::packages::{End, Packages};
-use crate::go::values::{Values, quoted};
+use crate::Selection;
+use crate::packages::{End, Packages};
+use crate::values::{Values, quoted};
 use std::collections::BTreeMap;
 
 pub(super) fn choices(
@@ -66,5 +66,5 @@ pub(super) fn choices(
 fn is_pointer_to_struct(own: &Own<'_, '_>, packages: &Packages) -> bool {
     let resolved = packages.resolve(&own.typed());
     let may_be = matches!(resolved.end, End::Struct { .. } | End::Missing { .. });
-    resolved.pointer && may_be && own.schema.is_some_and(crate::schema::Schema::is_object)
+    resolved.pointer && may_be && own.schema.is_some_and(kube_unions_core::schema::Schema::is_object)
 }

@@ -1,9 +1,9 @@
 //! Which markers can be about what they stand on.
 
 use super::comments::Comments;
-use crate::go::finding::Severity;
-use crate::go::marker::{Marker, Meaning};
-use crate::go::types::{Field, Misplaced, Type};
+use crate::finding::Severity;
+use crate::marker::{Marker, Meaning};
+use crate::types::{Field, Misplaced, Type};
 
 /// The markers of a type: those that belong to fields are reported, as are those that can't be read.
 pub(super) fn fitting_type(markers: Vec<Marker>, definition: &Type, comments: &mut Comments<'_, '_>) -> Vec<Marker> {

@@ -1,6 +1,6 @@
 //! String literals of Go, and the tags of fields that are written in them.
 
-use crate::go::types::Tag;
+use crate::types::Tag;
 
 /// What `json:"…"` says within a tag, `protobuf:"…" json:"name,omitempty"`.
 pub(super) fn json_tag(tag: &str) -> Tag {

@@ -2,15 +2,15 @@
 
 use super::pairs::{Pair, Pairs};
 use super::{Making, Next, Outcome, item_level};
-use crate::field_path::Segment;
-use crate::strategic::Context;
-use crate::strategic::apply::Step;
-use crate::strategic::directive::{PATCH, PATCH_MERGE_KEY};
-use crate::strategic::error::{Fault, Reason};
-use crate::strategic::list::{Elements, elements};
-use crate::strategic::meta::{Field, Keys};
-use crate::strategic::value::{Entry, Scalar, Value};
+use crate::Context;
+use crate::apply::Step;
+use crate::directive::{PATCH, PATCH_MERGE_KEY};
+use crate::error::{Fault, Reason};
+use crate::list::{Elements, elements};
+use crate::meta::{Field, Keys};
+use crate::value::{Entry, Scalar, Value};
 use hashbrown::{HashMap, HashSet};
+use kube_unions_core::field_path::Segment;
 
 /// The list before, in the cluster, and as it is wanted.
 #[derive(Debug, Clone, Copy)]

@@ -1,11 +1,11 @@
 //! Which item of one list is which of another.
 
-use crate::field_path::Segment;
-use crate::strategic::Context;
-use crate::strategic::error::{Fault, Reason, Side};
-use crate::strategic::keys::{DEFAULT_KEY, Index, KeySet, Tuple};
-use crate::strategic::meta::Keys;
-use crate::strategic::value::Value;
+use crate::Context;
+use crate::error::{Fault, Reason, Side};
+use crate::keys::{DEFAULT_KEY, Index, KeySet, Tuple};
+use crate::meta::Keys;
+use crate::value::Value;
+use kube_unions_core::field_path::Segment;
 use std::ops::ControlFlow;
 
 /// What an item as it is wanted was before, and what it is in the cluster.

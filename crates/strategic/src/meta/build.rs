@@ -1,8 +1,8 @@
 //! From schemas to [`Meta`]: each type once, references followed, without recursion.
 
 use super::{Field, Key, KeyDefault, Keys, Meta, Node, NodeId, Shape, Strategy};
-use crate::schema::{DefaultValue, Definitions, Extension, Place, PlaceStep, Schema};
 use hashbrown::HashMap;
+use kube_unions_core::schema::{DefaultValue, Definitions, Extension, Place, PlaceStep, Schema};
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -63,7 +63,7 @@ impl std::fmt::Display for At<'_> {
 
 /// What a kind is, beside what its schema says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::strategic) enum Root {
+pub(crate) enum Root {
     /// An object of a CRD: it has `apiVersion`, `kind` and `metadata`, whatever its schema says of them.
     Resource,
     /// What its schema says.
@@ -72,7 +72,7 @@ pub(in crate::strategic) enum Root {
 
 impl Meta {
     /// Reads how a kind is merged.
-    pub(in crate::strategic) fn build(
+    pub(crate) fn build(
         kind: &str,
         root: Root,
         schema: &Schema,

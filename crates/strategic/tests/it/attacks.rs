@@ -1,8 +1,8 @@
 //! Documents that are made to cost much: each size here is one at which a cost that grows with its square never ends, or takes
 //! more memory than there is.
 
-use kube_unions::strategic::Patcher;
 use std::fmt::Write as _;
+use strategic_merge_patch::Patcher;
 
 /// Enough items that moving or copying all of them for each of them never ends.
 const MANY: usize = 100_000;

@@ -1,8 +1,8 @@
 //! Documents and schemas that make no sense: an error that says where and why, whatever their depth and size.
 
-use kube_unions::strategic::{Conflicts, PatchError, Patcher, ThreeWay};
 use serde_json::json;
 use std::error::Error;
+use strategic_merge_patch::{Conflicts, PatchError, Patcher, ThreeWay};
 
 fn patcher() -> Patcher {
     let schema = json!({"type": "object", "properties": {
@@ -132,7 +132,7 @@ fn a_schema_that_makes_no_sense_is_refused_with_its_place() {
         assert!(said(&error).contains(wanted), "{schema}: {}", said(&error));
     }
     let (document, kind) = (r#"{"components": {"schemas": {}}}"#, r#"{"group": "", "version": "v1", "kind": "Pod"}"#);
-    let document = kube_unions::schema::OpenApi::parse(document).unwrap();
+    let document = kube_unions_core::schema::OpenApi::parse(document).unwrap();
     let error = Patcher::from_openapi(&document, &serde_json::from_str(kind).unwrap()).unwrap_err();
     assert_eq!(error.to_string(), "the document does not describe the kind `Pod`");
 }

@@ -1,10 +1,10 @@
 //! The format's rules as rows of data, and the answers of Go's `strategicpatch` beside ours.
 
-use crate::manifests::files;
-use kube_unions::strategic::{Conflicts, PatchError, Patcher, ThreeWay};
+use fixtures::files::files;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use strategic_merge_patch::{Conflicts, PatchError, Patcher, ThreeWay};
 
 /// Schemas and what becomes of documents under them.
 #[derive(Deserialize)]

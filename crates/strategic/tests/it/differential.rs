@@ -8,7 +8,6 @@
 mod explain;
 
 use super::generate::{self, Dice};
-use kube_unions::strategic::{Conflicts, Difference, PatchError, Patcher, ThreeWay};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use serde_json::{Value, json};
@@ -16,6 +15,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use strategic_merge_patch::{Conflicts, Difference, PatchError, Patcher, ThreeWay};
 
 /// How many cases must agree in a run with the fixed seed.
 const CASES: usize = 120_000;
@@ -197,7 +197,7 @@ impl Drop for Reference {
 
 fn build() -> PathBuf {
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("differential");
-    let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/differential");
+    let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/differential");
     let built = Command::new("go").arg("build").arg("-o").arg(&program).arg(".").current_dir(module).status();
     match built {
         Ok(status) if status.success() => program,

@@ -1,8 +1,8 @@
 //! Documents keep what was written: numbers, the order of keys.
 
-use kube_unions::strategic::Patcher;
 use proptest::prelude::*;
 use serde_json::Value;
+use strategic_merge_patch::Patcher;
 
 fn open() -> Patcher {
     Patcher::from_json_schema("Thing", "{}").unwrap()

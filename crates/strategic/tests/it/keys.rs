@@ -1,8 +1,8 @@
 //! Lists whose items are told apart by several keys.
 
-use kube_unions::strategic::Patcher;
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use strategic_merge_patch::Patcher;
 
 /// Ports by `port`, and by `protocol` and `zone` where these are needed.
 fn ports(default: bool) -> Patcher {

@@ -3,9 +3,9 @@
 #![allow(clippy::wildcard_enum_match_arm, reason = "JSON has no further kinds of values")]
 
 use super::generate::{self, Dice, field, key, merges};
-use kube_unions::strategic::{Conflicts, PatchError, Patcher, ThreeWay};
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use strategic_merge_patch::{Conflicts, PatchError, Patcher, ThreeWay};
 
 /// Without what no patch can say: nulls, which delete, and items that nothing tells apart.
 fn plain(schema: &Value, value: &mut Value) {

@@ -1,9 +1,9 @@
 //! The report as one JSON object: the kinds, the findings, the summary.
 
 use super::End;
-use crate::catalog::GroupVersionKind;
 use crate::cli::audit::finding::{Finding, Sort};
 use crate::cli::audit::tally::Tally;
+use kube_unions_core::catalog::GroupVersionKind;
 use serde::Serialize;
 use std::path::Path;
 

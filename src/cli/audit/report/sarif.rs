@@ -2,7 +2,7 @@
 
 use super::End;
 use crate::cli::audit::finding::{Finding, Place, RULES, title};
-use crate::field_path::Printable;
+use kube_unions_core::field_path::Printable;
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::{Component, Path};

@@ -1,10 +1,10 @@
 //! The report as a table, a row a finding. Kinds are known from the start; the other columns grow as wider values come, and what was
 //! written stays as it is.
 
-use crate::catalog::GroupVersionKind;
 use crate::cli::audit::finding::{Finding, Place, Sort, title};
 use crate::cli::output::Paint;
-use crate::field_path::Printable;
+use kube_unions_core::catalog::GroupVersionKind;
+use kube_unions_core::field_path::Printable;
 
 /// Longest cell that the next column is kept clear of.
 const WIDEST: usize = 80;

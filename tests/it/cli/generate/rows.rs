@@ -1,11 +1,11 @@
 //! The rows of `tests/cases/go`: what has to be found in the Go samples. That the rows themselves are right is shown here, without
 //! `generate`: what they say is declared, and every object does what they say of it.
 
-use crate::api_server::{Verdict, Write, catalog};
-use crate::laws::admit_lawfully;
-use crate::manifests::{self, parse, root};
-use kube_unions::catalog::Catalog;
-use kube_unions::schema::Place;
+use fixtures::files::{parse, root};
+use fixtures::laws::admit_lawfully;
+use fixtures::reviews::{Verdict, Write, catalog};
+use kube_unions_core::catalog::Catalog;
+use kube_unions_core::schema::Place;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -132,7 +132,7 @@ pub(super) struct Doubt {
 impl Sample {
     pub(super) fn all() -> Vec<Self> {
         let read = |(path, text): (String, String)| Self { file: path.clone(), ..parse(&path, &text) };
-        manifests::files("tests/cases/go/rows", "yaml").into_iter().map(read).collect()
+        fixtures::files::files("tests/cases/go/rows", "yaml").into_iter().map(read).collect()
     }
 
     /// The arguments that say which sources and CRDs.

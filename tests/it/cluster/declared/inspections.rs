@@ -1,9 +1,9 @@
 //! What inspections of declarations cost the API server, and who can have it pay.
 
 use super::{DEFINITIONS, Inner, Server, document, of_apple, rolling};
-use crate::server::wire::{Request, Running, token};
+use crate::webhook::wire::{Request, Running, token};
 use hyper::Method;
-use kube_unions::server::Inspector;
+use kube_unions::webhook::Inspector;
 use serde_json::{Value, json};
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
 //! Any spec of a `UnionDeclaration` against one schema: each union in it is in force or at fault.
 
 use super::union_declaration;
-use crate::api_server::{GROUP, definition, version};
-use kube_unions::catalog::{Builder, Catalog};
-use kube_unions::declaration::{
+use fixtures::reviews::{GROUP, definition, version};
+use kube_unions_core::catalog::{Builder, Catalog};
+use kube_unions_core::declaration::{
     Declaration, DeclaredMember, DeclaredUnion, Definition, Place, Severity, Target, UnionDeclarationSpec,
     ValidationAction,
 };

@@ -3,9 +3,9 @@
 #![allow(clippy::wildcard_enum_match_arm, reason = "JSON has no further kinds of values")]
 
 use super::{Case, Op};
-use crate::strategic::generate::{distinct, field, key, merges, strategy, text};
-use kube_unions::strategic::Difference;
+use crate::generate::{distinct, field, key, merges, strategy, text};
 use serde_json::{Map, Value};
+use strategic_merge_patch::Difference;
 
 /// Takes out of documents what a rule is about.
 type TakeOut = fn(&mut Case);

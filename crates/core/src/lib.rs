@@ -1,0 +1,9 @@
+#![doc = include_str!("../README.md")]
+
+pub mod admission;
+pub mod catalog;
+pub mod declaration;
+pub mod field_path;
+pub mod json_patch;
+pub mod schema;
+pub mod union;
