@@ -109,7 +109,7 @@ run kubectl --namespace "$namespace" rollout status "deployment/$release" --time
 run helm test "$release" --namespace "$namespace" --logs --timeout 180s
 
 # A test runs the sample as its author does.
-run cargo build --locked --all-features --example rollout
+run cargo build --locked --package kube-unions-author --example rollout
 # kubectl as it is found here, not of the control plane that the tests have where there is no cluster.
 run env -u KUBEBUILDER_ASSETS -u KUBE_UNIONS_E2E KUBE_UNIONS_E2E_KUBECONFIG="$KUBECONFIG" \
   cargo test --locked --all-features --test e2e

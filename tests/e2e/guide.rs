@@ -13,7 +13,7 @@ use crate::registration::with_rights;
 use crate::wait::for_some;
 use crate::webhook;
 
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/guide/authoring.md");
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/guide/authoring.md");
 
 /// What the page calls a second or two, on a machine with other things to do.
 const IN_FORCE: Duration = Duration::from_mins(1);
