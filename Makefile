@@ -90,6 +90,26 @@ manifests: ## Writes what is made from something else: the CRD of UnionDeclarati
 	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test it chart::
 	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test e2e -- chart::manifests chart::rendering::the_default
 
+# The crates that a registry gets, in the order in which it gets them.
+PACKAGES := kube-unions-core strategic-merge-patch kube-unions-go kube-unions-author kube-unions
+# The crates that run in a browser, too.
+WASM := kube-unions-core strategic-merge-patch
+# A crate of a user's chooses the Kubernetes version of k8s-openapi; a library that is built alone needs one.
+packages packages-quick: export K8S_OPENAPI_ENABLED_VERSION ?= 1.33
+
+.PHONY: packages
+packages: packages-quick ## Each crate alone: built, with each of its features, for WebAssembly, used by another crate, packaged
+	for package in $(PACKAGES); do $(CARGO) build --locked --package $$package; done
+	@command -v cargo-hack >/dev/null 2>&1 || $(CARGO_INSTALL) cargo-hack
+	$(CARGO) hack check --locked --workspace --exclude kube-unions-fixtures --each-feature --no-dev-deps
+	$(CARGO) package --locked --allow-dirty $(addprefix --package ,$(PACKAGES))
+
+.PHONY: packages-quick
+packages-quick: ## The part of it that needs little building
+	rustup target add wasm32-unknown-unknown
+	for package in $(WASM); do $(CARGO) check --locked --target wasm32-unknown-unknown --package $$package; done
+	tests/users.sh
+
 .PHONY: go-samples
 go-samples: ## The CRDs of the Go samples that `generate` is tested with, by the pinned controller-gen (needs Go)
 	tests/cases/go/crds.sh
