@@ -1,6 +1,7 @@
 //! The program `kube-unions`: the command line and the webhook.
 
 pub mod authority;
+mod causes;
 pub mod cli;
 pub mod cluster;
 pub mod guide;

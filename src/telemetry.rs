@@ -328,21 +328,6 @@ impl Default for Metrics {
     }
 }
 
-/// An error with its causes, in one line; each is said once, since many a library's message repeats its source.
-pub fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let reason = cause.to_string();
-        if !text.contains(&reason) {
-            text.push_str(": ");
-            text.push_str(&reason);
-        }
-        source = cause.source();
-    }
-    text
-}
-
 /// The place only: a panic's message may quote what was being read, and an object's values never go to the log.
 fn log_panic(info: &PanicHookInfo<'_>) {
     let location = info.location().map(ToString::to_string).unwrap_or_default();

@@ -1,5 +1,6 @@
 //! Standard output and standard error, and what may go wrong with them: nothing here panics when nobody reads.
 
+use crate::causes::with_causes;
 use anyhow::Context;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
@@ -15,19 +16,9 @@ pub(super) fn note(line: impl Display) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
-/// Says on standard error why a command failed: the error and its causes, each once, since many a library's message repeats its
-/// source.
+/// Prints why a command failed to standard error.
 pub fn report(error: &anyhow::Error) {
-    let mut text = String::new();
-    for cause in error.chain().map(ToString::to_string).filter(|cause| !cause.is_empty()) {
-        if text.is_empty() {
-            text = cause;
-        } else if !text.contains(&cause) {
-            text.push_str(": ");
-            text.push_str(&cause);
-        }
-    }
-    note(format_args!("{} {text}", Paint::of(&io::stderr()).error("error:")));
+    note(format_args!("{} {}", Paint::of(&io::stderr()).error("error:"), with_causes(&**error)));
 }
 
 /// Whether an error is only that the reader of standard output went away.

@@ -1,6 +1,6 @@
 //! One request to the API server at a time, for commands that run once: what came back, or in one word why nothing did.
 
-use crate::telemetry::with_causes;
+use crate::causes::with_causes;
 use hyper::header::CONTENT_TYPE;
 use hyper::{Method, Request};
 use kube::Client;

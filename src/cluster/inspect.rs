@@ -4,7 +4,7 @@ use super::coalesce::Coalesced;
 use super::known::{GroupKind, Known, versions};
 use super::raw::RawDefinition;
 use super::schemas::{Edition, Index, SchemaError, Schemas};
-use crate::telemetry::with_causes;
+use crate::causes::with_causes;
 use kube_unions_core::catalog::{Builder, compiling_cost};
 use kube_unions_core::declaration::{Declaration, Definition, DefinitionError, Fault, Severity, Source, Standing};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -5,7 +5,7 @@
 //! fail the whole page or event it stands in. Reading this type succeeds for every JSON value; what is missing shows
 //! later, as a fault of that one object.
 
-use crate::telemetry::with_causes;
+use crate::causes::with_causes;
 use kube::Resource;
 use kube::core::{ClusterResourceScope, ObjectMeta};
 use kube_unions_core::declaration::{Claim, Definition, DefinitionError, OwnGroups, Standing, mentions_unions};

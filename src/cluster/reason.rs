@@ -1,5 +1,6 @@
 //! An error of the API server's, in one line.
 
+use crate::causes::append_cause;
 use std::error::Error;
 use std::sync::Arc;
 
@@ -15,23 +16,13 @@ pub(super) fn reason(error: &(dyn Error + 'static)) -> String {
             if text.contains(&said) {
                 return text.replace(&said, sentence);
             }
-            append(&mut text, sentence);
+            append_cause(&mut text, sentence);
             return text;
         }
-        append(&mut text, &said);
+        append_cause(&mut text, &said);
         next = error.source();
     }
     text
-}
-
-fn append(text: &mut String, said: &str) {
-    if text.contains(said) {
-        return;
-    }
-    if !text.is_empty() {
-        text.push_str(": ");
-    }
-    text.push_str(said);
 }
 
 fn refusal<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e str> {

@@ -13,7 +13,7 @@ use super::schemas::Schemas;
 use super::services::Services;
 use super::status::Statuses;
 use super::{BuiltinUnions, Cluster};
-use crate::telemetry::with_causes;
+use crate::causes::with_causes;
 use declared::Declared;
 use kube_unions_core::catalog::{Builder, Catalog};
 use prometheus_client::metrics::gauge::Gauge;

@@ -4,7 +4,7 @@
 //! further spans are dropped: nothing else ever waits for it.
 
 use super::spans::{Begin, Span, Spans};
-use super::with_causes;
+use crate::causes::with_causes;
 use async_trait::async_trait;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::Uri;

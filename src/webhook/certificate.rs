@@ -11,7 +11,8 @@ mod wake;
 pub use directory::Announcer;
 
 use crate::authority::{AuthorityError, Offer, Pair};
-use crate::telemetry::{Metrics, with_causes};
+use crate::causes::with_causes;
+use crate::telemetry::Metrics;
 use arc_swap::ArcSwapOption;
 use client::NamedClients;
 use directory::Files;

@@ -12,7 +12,8 @@ mod request;
 mod seats;
 
 use super::budget::Budget;
-use crate::telemetry::{Inspections as Counted, with_causes};
+use crate::causes::with_causes;
+use crate::telemetry::Inspections as Counted;
 use finding::Finding;
 use futures::future::BoxFuture;
 use kube_unions_core::admission::{Annotations, Answer, Cause, Denial, InspectionToken, Operation, Outcome, Warnings};

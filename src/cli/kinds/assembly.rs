@@ -2,6 +2,7 @@
 
 use super::BuiltinUnions;
 use super::parts::Parts;
+use crate::causes::with_causes;
 use crate::cli::manifest::{self, Document, Problem};
 use kube_unions_core::catalog::{Builder, Catalog};
 use kube_unions_core::declaration::{
@@ -55,7 +56,7 @@ impl Parts {
                     builder.apply(self.declared(definition));
                 }
                 Err(DefinitionError::NotDescribed(_)) => {}
-                Err(error) => self.problems.push(self.undescribed(group, kind, error)),
+                Err(error) => self.problems.push(self.undescribed(group, kind, &error)),
             }
         }
 
@@ -110,11 +111,11 @@ impl Parts {
     }
 
     /// What is wrong with the document that should describe a kind.
-    fn undescribed(&self, group: &str, kind: &str, error: DefinitionError) -> Problem {
+    fn undescribed(&self, group: &str, kind: &str, error: &DefinitionError) -> Problem {
         let describes = |openapi: &OpenApi| openapi.kinds().any(|it| (&*it.group, &*it.kind) == (group, kind));
         let document = self.openapi.iter().find(|(_, openapi)| describes(openapi));
         let file = document.map_or(Path::new(""), |(document, _)| &document.file);
-        Problem::of_file(file, format!("the kind `{kind}`: {:#}", anyhow::Error::new(error)))
+        Problem::of_file(file, format!("the kind `{kind}`: {}", with_causes(error)))
     }
 }
 

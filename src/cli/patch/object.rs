@@ -1,5 +1,6 @@
 //! The documents that a patch is about: one a file, which may be absent, and what is said of them when they are at fault.
 
+use crate::causes::with_causes;
 use crate::cli::manifest::{self, Document, Problem};
 use anyhow::bail;
 use kube_unions_core::field_path::FieldPath;
@@ -90,14 +91,4 @@ fn at_fault(reason: &Reason) -> Option<DocumentRole> {
             | Reason::NullItem(Side::Live)
     );
     in_the_object.then_some(DocumentRole::Original)
-}
-
-fn with_causes(error: &PatchError) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }

@@ -1,5 +1,6 @@
 //! `--schema`: what describes the objects of a kind, found among CRDs, OpenAPI documents and JSON schemas.
 
+use crate::causes::with_causes;
 use crate::cli::kinds::{self, Described};
 use crate::cli::manifest::{self, Document, Problem};
 use crate::cli::output::{self, Paint};
@@ -216,7 +217,7 @@ fn unfit(document: &Document, root: &str, error: PatcherError) -> anyhow::Error 
     } else {
         Place::root()
     };
-    let message = format!("{:#}", anyhow::Error::new(error));
+    let message = with_causes(&error);
     // It is known in the file, where the text may be another.
     let message = message.split(" at line ").next().unwrap_or_default().to_owned();
     Problem::of_document(document, &format!("{root}{}", place.to_pointer()), message).into()

@@ -8,7 +8,7 @@ use super::super::state::State;
 use super::super::{BuiltinUnions, Cluster};
 use super::LiveError;
 use super::list::Pages;
-use crate::telemetry::with_causes;
+use crate::causes::with_causes;
 use kube::Client;
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::declaration::OwnGroups;

@@ -4,7 +4,7 @@ use super::super::known::{GroupKind, read_declaration};
 use super::super::raw::RawDeclaration;
 use super::super::status::{Condition, Statuses, Verdict};
 use super::State;
-use crate::telemetry::with_causes;
+use crate::causes::with_causes;
 use kube_unions_core::declaration::{Fault, Source};
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;

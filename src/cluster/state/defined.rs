@@ -6,7 +6,7 @@ use super::super::known::GroupKind;
 use super::super::raw::RawDefinition;
 use super::super::schemas::Edition;
 use super::{Builtin, State};
-use crate::telemetry::with_causes;
+use crate::causes::with_causes;
 use kube_unions_core::declaration::{Claim, Declaration, DefinitionError, Fault, Source as DeclaredIn, Standing};
 use std::collections::HashSet;
 use std::hash::BuildHasher;
