@@ -4,7 +4,6 @@
 //! levels of their own. Open levels are kept on the heap. Several patches of one object are merged in one pass (`object`).
 
 use super::Context;
-use super::compose;
 use super::directive::{Directive, known, list};
 use super::error::{Fault, PatchError, Side};
 use super::list::{self, ListPatch};
@@ -44,8 +43,6 @@ pub(super) enum Work<'a> {
     Map(NodeId, Vec<Value<'a>>),
     /// Lists, with the patches to merge one after the other, the first one last.
     List(&'a Field, Vec<ListPatch<'a>>),
-    /// A level that was opened with the one around it.
-    Ready(Option<Box<Opened<'a>>>),
 }
 
 /// What a level came to.
@@ -87,7 +84,7 @@ pub(super) fn run<'a>(
     node: NodeId,
 ) -> Result<Value<'a>, Fault> {
     let mut open: Vec<Level<'a>> = Vec::new();
-    let mut done = match open_map(context, live, &[patch], node)? {
+    let mut done = match object::open(context, live, &[patch], node)? {
         Opened::Done(value) => return Ok(value),
         Opened::Level(level) => {
             open.push(level);
@@ -106,14 +103,13 @@ pub(super) fn run<'a>(
             Work::Map(node, patches) => {
                 let patches: Vec<_> = std::mem::take(patches).into_iter().filter_map(Value::entries).collect();
                 let live = next.live.entries().unwrap_or_default();
-                open_map(context, live, &patches, *node)
+                object::open(context, live, &patches, *node)
             }
             Work::List(field, patches) => match (next.live, patches.pop()) {
                 (Value::List(live), Some(patch)) => list::open(context, field, Some(live), &patch),
                 (_, Some(patch)) => list::open(context, field, None, &patch),
                 (live, None) => Ok(Opened::Done(live)),
             },
-            Work::Ready(opened) => Ok(opened.take().map_or(Opened::Done(next.live), |opened| *opened)),
         };
         match opened {
             Ok(Opened::Done(value)) => done = Some(value),
@@ -125,19 +121,6 @@ pub(super) fn run<'a>(
         }
     }
     Ok(done.unwrap_or(Value::EMPTY))
-}
-
-/// Opens the level of an object. Patches are composed one by one, and otherwise merged in one pass.
-fn open_map<'a>(
-    context: &Context<'a>,
-    live: &'a [Entry<'a>],
-    patches: &[&'a [Entry<'a>]],
-    node: NodeId,
-) -> Result<Opened<'a>, Fault> {
-    match patches {
-        [patch] if context.joins => compose::open(context, live, patch, node),
-        _ => object::open(context, live, patches, node),
-    }
 }
 
 impl<'a> Level<'a> {

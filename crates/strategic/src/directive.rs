@@ -110,13 +110,8 @@ pub(super) fn retained<'a>(patch: &'a [Entry<'a>], beside: &[&str]) -> Result<Op
 #[derive(Debug)]
 pub(super) struct Retained<'a>(Vec<&'a str>);
 
-impl<'a> Retained<'a> {
+impl Retained<'_> {
     pub(super) fn has(&self, key: &str) -> bool {
         self.0.binary_search(&key).is_ok()
-    }
-
-    /// Sorted.
-    pub(super) fn keys(&self) -> &[&'a str] {
-        &self.0
     }
 }

@@ -173,12 +173,6 @@ pub enum Reason {
         "the order in the patch list doesn't match `$setElementOrder`: list every item of the patch there, in the same order"
     )]
     OrderMismatch,
-    /// Two patches order one list differently.
-    #[error("both patches have `$setElementOrder` for one list, and they differ")]
-    OrdersDiffer,
-    /// What two patches do can't be said by one.
-    #[error("no single patch does what both patches do one after the other; apply them one after the other")]
-    NotOnePatch,
     /// Something wrong with `$patchMergeKey`.
     #[error("`$patchMergeKey` {0}")]
     PatchMergeKey(PatchMergeKeyFault),
@@ -288,8 +282,6 @@ impl Reason {
             | Self::ListOfLists
             | Self::MixedTypes(..)
             | Self::NothingToOrder
-            | Self::OrdersDiffer
-            | Self::NotOnePatch
             | Self::PatchMergeKey(_)
             | Self::Ambiguous => None,
         }

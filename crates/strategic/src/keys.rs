@@ -163,29 +163,6 @@ impl<'a> Index<'a> {
         None
     }
 
-    /// As [`Self::first`], where a position that does not fit never will: it is not asked for again.
-    pub(super) fn first_left(
-        &mut self,
-        keys: KeySet,
-        wanted: Tuple<'a>,
-        fits: impl Fn(usize) -> bool,
-    ) -> Option<usize> {
-        if !self.is_large() {
-            return self.first(keys, wanted, fits);
-        }
-        let at = self.chain(keys);
-        let wanted = self.only(keys, wanted);
-        let chain = self.chains.get_mut(at)?;
-        let (first, last) = chain.ends.get_mut(wanted)?;
-        while !fits(*first) {
-            if first == last {
-                return None;
-            }
-            *first = chain.next.get(*first).copied()?;
-        }
-        Some(*first)
-    }
-
     /// Calls `visit` with every such position, in order.
     pub(super) fn all(&mut self, keys: KeySet, wanted: Tuple<'a>, mut visit: impl FnMut(usize)) {
         self.while_wanted(keys, wanted, |position| {

@@ -1,9 +1,9 @@
 //! Strategic merge patch, for custom resources, too: patches that merge lists item by item and clear what a union excludes.
 //!
-//! An API server takes strategic merge patches for built-in types only. Here they are made, applied and composed anywhere, by a
+//! An API server takes strategic merge patches for built-in types only. Here they are made and applied anywhere, by a
 //! [`Patcher`] that knows how the fields of one kind merge: from the schema of its CRD, with the unions that were declared for
 //! it, or from an OpenAPI document. What flows through: documents are read into trees that keep every number as it was written
-//! (`value`, `read`, `write`), walked level by level with the levels on the heap (`apply`, `diff`, `compose`), and lists are
+//! (`value`, `read`, `write`), walked level by level with the levels on the heap (`apply`, `diff`), and lists are
 //! matched by an index of their keys (`keys`, `keyed`). Nothing recurses. Time and memory are in proportion to the input, with one
 //! exception: where several items of a patch have the same keys, a list inside of them is put in order once for each of them.
 //!
@@ -61,7 +61,6 @@
 //! Pure: documents and schemas in, documents out. May not know clusters, files or admission.
 
 mod apply;
-mod compose;
 mod diff;
 mod directive;
 mod document;
@@ -170,29 +169,8 @@ impl Patcher {
         Ok(D::owned(Tree(apply::apply(&context, original, patch)?)))
     }
 
-    /// One patch that does what some do one after the other. What one patch can't say is an error.
-    ///
-    /// ```
-    /// # use strategic_merge_patch::Patcher;
-    /// let patcher = Patcher::from_json_schema("Thing", "{}")?;
-    /// let both = patcher.compose(&[r#"{"a": {"x": 1, "y": 1}}"#, r#"{"a": {"x": null, "z": 2}}"#])?;
-    /// assert_eq!(both, r#"{"a":{"x":null,"y":1,"z":2}}"#);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn compose<D: Document + ?Sized>(&self, patches: &[&D]) -> Result<D::Owned, PatchError> {
-        let arena = Bump::new();
-        let context = Context { joins: true, ..self.context(&arena) };
-        let mut all: &[Entry<'_>] = &[];
-        for (position, patch) in patches.iter().enumerate() {
-            let patch = object(*patch, DocumentRole::Patch, &arena)?;
-            let joined = if position == 0 { Value::Map(patch) } else { apply::apply(&context, all, patch)? };
-            all = joined.entries().unwrap_or_default();
-        }
-        Ok(D::owned(Tree(Value::Map(all))))
-    }
-
     fn context<'a>(&'a self, arena: &'a Bump) -> Context<'a> {
-        Context { meta: &self.meta, arena, strict: self.strict, joins: false }
+        Context { meta: &self.meta, arena, strict: self.strict }
     }
 
     /// The patch that makes `modified` of `original`. It says the order of a list that merges if anything in it changed, and
@@ -272,8 +250,6 @@ struct Context<'a> {
     meta: &'a Meta,
     arena: &'a Bump,
     strict: bool,
-    /// Whether patches are composed, instead of one being applied.
-    joins: bool,
 }
 
 impl<'a> Context<'a> {

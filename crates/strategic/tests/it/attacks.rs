@@ -84,19 +84,6 @@ fn items_of_one_key_that_differ_in_another_are_searched_once() {
 }
 
 #[test]
-fn patches_with_many_items_of_one_key_are_composed_in_one_pass() {
-    let (first, second) = (
-        list("one", |number| format!(r#"{{"k":"a","v":{number}}}"#)),
-        list("one", |_| r#"{"k":"a","w":1}"#.to_owned()),
-    );
-    let both = patcher().compose(&[&*first, &*second]).unwrap();
-    assert_eq!((both.matches(r#""v":"#).count(), both.matches(r#""w":1"#).count()), (MANY, MANY));
-    let delete = list("one", |_| r#"{"k":"a","$patch":"delete"}"#.to_owned());
-    let both = patcher().compose(&[&*first, &*delete]).unwrap();
-    assert_eq!((both.matches(r#""v":"#).count(), both.matches("delete").count()), (0, MANY));
-}
-
-#[test]
 fn many_equal_items_are_compared_once() {
     let live = list("one", |number| format!(r#"{{"k":"a","v":{number}}}"#));
     assert_eq!(patcher().create_two_way(&*live, &*live.replacen('{', r#"{"v":1,"#, 1)).unwrap(), r#"{"v":1}"#);
