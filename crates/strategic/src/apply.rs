@@ -3,14 +3,18 @@
 //! One level at a time: a level decides at once what becomes of each of its fields or items, but for those that merge, which are
 //! levels of their own. Open levels are kept on the heap. Several patches of one object are merged in one pass (`object`).
 
-use super::Context;
-use super::directive::{Directive, known, list};
-use super::error::{Fault, PatchError, Side};
-use super::list::{self, ListPatch};
-use super::meta::{Field, NodeId, Strategy};
-use super::object;
-use super::settle::{Mode, settle, wrong_target};
-use super::value::{Entry, Value};
+mod keyed;
+pub(super) mod list;
+mod object;
+
+use self::list::ListPatch;
+use crate::Context;
+use crate::directive::{Directive, known, list};
+use crate::error::{Fault, PatchError, Side};
+
+use crate::schema::{Field, NodeId, Strategy};
+use crate::settle::{Mode, settle, wrong_target};
+use crate::value::{Entry, Value};
 use hashbrown::HashMap;
 use kube_unions_core::field_path::Segment;
 
@@ -236,8 +240,8 @@ pub(super) fn fate<'a>(
             None => Ok(Fate::Kept),
         };
     }
-    let order = said.order.map(|order| list(super::directive::SET_ELEMENT_ORDER, order)).transpose()?;
-    let delete = said.delete.map(|delete| list(super::directive::DELETE_FROM_PRIMITIVE_LIST, delete)).transpose()?;
+    let order = said.order.map(|order| list(crate::directive::SET_ELEMENT_ORDER, order)).transpose()?;
+    let delete = said.delete.map(|delete| list(crate::directive::DELETE_FROM_PRIMITIVE_LIST, delete)).transpose()?;
     if let (Some(Value::List(items)), Some(delete)) = (said.value, delete) {
         list::refuse_added_and_deleted(context, items, delete)?;
     }
@@ -245,13 +249,13 @@ pub(super) fn fate<'a>(
         None => None,
         Some(Value::List(items)) => Some(items),
         Some(other) if order.is_some() => {
-            return Err(wrong_target(super::directive::SET_ELEMENT_ORDER, Side::Patch, other).into());
+            return Err(wrong_target(crate::directive::SET_ELEMENT_ORDER, Side::Patch, other).into());
         }
         // The list is replaced by something else, from which nothing can be deleted.
         Some(other) => return plain(context, node, key, live, other),
     };
-    let field = |meta: &'a super::meta::Meta| {
-        meta.field(node, key, super::value::ValueKind::List)
+    let field = |meta: &'a crate::schema::Meta| {
+        meta.field(node, key, crate::value::ValueKind::List)
             .map_err(|fault| Fault { below: Vec::new(), reason: fault.reason })
     };
     match live {
@@ -259,7 +263,7 @@ pub(super) fn fate<'a>(
             Ok(Fate::Pending(live, Work::List(field(context.meta)?, vec![ListPatch { order, items, delete }])))
         }
         Some(other) if order.is_some() => {
-            Err(wrong_target(super::directive::SET_ELEMENT_ORDER, Side::Live, other).into())
+            Err(wrong_target(crate::directive::SET_ELEMENT_ORDER, Side::Live, other).into())
         }
         None if order.is_some() => {
             let field = field(context.meta)?;

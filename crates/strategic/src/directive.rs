@@ -1,8 +1,8 @@
 //! The directives of a patch: keys that start with `$` and say what to do instead of what to store.
 
-use super::error::{Fault, Reason};
-use super::meta::{Meta, NodeId};
-use super::value::{Entry, Value, find};
+use crate::error::{Fault, Reason};
+use crate::schema::{Meta, NodeId};
+use crate::value::{Entry, Value, find};
 
 pub(super) const PATCH: &str = "$patch";
 pub(super) const RETAIN_KEYS: &str = "$retainKeys";

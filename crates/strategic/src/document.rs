@@ -1,9 +1,9 @@
 //! The documents that users bring: JSON text, which loses nothing, or `serde_json::Value`, which kube works with.
 
-use super::error::{Document as Role, PatchError};
-use super::read;
-use super::value::{Entry, Value};
-use super::write;
+use crate::error::{Document as Role, PatchError};
+use crate::read;
+use crate::value::{Entry, Value};
+use crate::write;
 use bumpalo::Bump;
 use serde_json::Value as Json;
 

@@ -1,7 +1,7 @@
 //! Why a patch can't be made or applied, where, and by which rule.
 
-use super::read::SyntaxError;
-use super::value::ValueKind;
+use crate::read::SyntaxError;
+use crate::value::ValueKind;
 use kube_unions_core::field_path::{FieldPath, Segment};
 use std::fmt;
 

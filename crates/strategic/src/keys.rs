@@ -1,9 +1,9 @@
 //! What tells apart the items of a list, and finding items by it in constant time.
 
-use super::Context;
-use super::error::{PatchMergeKeyFault, Reason, Side};
-use super::meta::{Key, KeyDefault, Keys};
-use super::value::{Scalar, Value};
+use crate::Context;
+use crate::error::{PatchMergeKeyFault, Reason, Side};
+use crate::schema::{Key, KeyDefault, Keys};
+use crate::value::{Scalar, Value};
 use hashbrown::HashMap;
 use std::ops::ControlFlow;
 

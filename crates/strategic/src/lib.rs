@@ -61,31 +61,27 @@
 //! Pure: documents and schemas in, documents out. May not know clusters, files or admission.
 
 mod apply;
-mod diff;
+mod create;
 mod directive;
 mod document;
 mod error;
-mod keyed;
 mod keys;
-mod list;
-mod meta;
-mod object;
 mod read;
+mod schema;
 mod settle;
-mod three_way;
 mod value;
 mod write;
 
 pub use document::Document;
 pub use error::{Difference, Document as DocumentRole, Effect, PatchError, PatchMergeKeyFault, Reason, Shape, Side};
-pub use meta::SchemaError;
 pub use read::{SyntaxError, SyntaxFault};
+pub use schema::SchemaError;
 pub use value::ValueKind;
 
 use bumpalo::Bump;
 use document::sealed::Tree;
 use kube_unions_core::schema::{Definitions, Kind, OpenApi, OpenApiError, Schema};
-use meta::{Meta, Root};
+use schema::{Meta, Root};
 use value::{Entry, Value};
 
 /// How the objects of one kind are patched.
@@ -180,8 +176,8 @@ impl Patcher {
         let context = self.context(&arena);
         let before = object(original, DocumentRole::Original, &arena)?;
         let after = object(modified, DocumentRole::Modified, &arena)?;
-        let sides = diff::Sides { before, live: before, after };
-        let patch = diff::create(&context, sides, diff::Making { order: true, joined: false })?;
+        let sides = create::Sides { before, live: before, after };
+        let patch = create::create(&context, sides, create::Making { order: true, joined: false })?;
         Ok(D::owned(Tree(patch)))
     }
 
@@ -196,13 +192,16 @@ impl Patcher {
         let before = object(sides.original, DocumentRole::Original, &arena)?;
         let after = object(sides.modified, DocumentRole::Modified, &arena)?;
         let live = object(sides.current, DocumentRole::Current, &arena)?;
-        let patch =
-            diff::create(&context, diff::Sides { before, live, after }, diff::Making { order: true, joined: true })?;
-        three_way::refuse_other_object(patch)?;
+        let patch = create::create(
+            &context,
+            create::Sides { before, live, after },
+            create::Making { order: true, joined: true },
+        )?;
+        create::conflicts::refuse_other_object(patch)?;
         if sides.conflicts == Conflicts::Refuse {
-            let theirs = diff::Sides { before, live: before, after: live };
-            let changed = diff::create(&context, theirs, diff::Making { order: false, joined: false })?;
-            three_way::refuse_conflicts(&context, patch, changed)?;
+            let theirs = create::Sides { before, live: before, after: live };
+            let changed = create::create(&context, theirs, create::Making { order: false, joined: false })?;
+            create::conflicts::refuse_conflicts(&context, patch, changed)?;
         }
         Ok(D::owned(Tree(patch)))
     }

@@ -1,6 +1,6 @@
 //! Reads JSON text (RFC 8259) into a [`Value`], without recursion.
 
-use super::value::{Entry, Value, without_duplicates};
+use crate::value::{Entry, Value, without_duplicates};
 use bumpalo::Bump;
 
 /// Deepest nesting that is read, that of the API server.

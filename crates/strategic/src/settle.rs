@@ -1,10 +1,10 @@
 //! What becomes of a part of a patch that is stored as it is: its directives are followed and never stored.
 
-use super::Context;
-use super::directive::{Directive, PATCH, PATCH_MERGE_KEY, Whole, known, list, retained, whole};
-use super::error::{Fault, Reason};
-use super::meta::NodeId;
-use super::value::{Entry, Value};
+use crate::Context;
+use crate::directive::{Directive, PATCH, PATCH_MERGE_KEY, Whole, known, list, retained, whole};
+use crate::error::{Fault, Reason};
+use crate::schema::NodeId;
+use crate::value::{Entry, Value};
 use kube_unions_core::field_path::Segment;
 use std::slice::Iter;
 
@@ -231,6 +231,6 @@ pub(super) fn without_merge_key<'a>(context: &Context<'a>, entries: &'a [Entry<'
 }
 
 /// The error for a list in the patch where the object has something else.
-pub(super) fn wrong_target(directive: &str, side: super::error::Side, found: Value<'_>) -> Reason {
+pub(super) fn wrong_target(directive: &str, side: crate::error::Side, found: Value<'_>) -> Reason {
     Reason::DirectiveTarget { directive: directive.into(), side, found: found.kind() }
 }

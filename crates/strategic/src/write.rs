@@ -1,6 +1,6 @@
 //! Writes a [`Value`] as JSON text or as a `serde_json::Value`, without recursion.
 
-use super::value::{Entry, Value};
+use crate::value::{Entry, Value};
 use serde_json::Value as Json;
 use std::slice::Iter;
 

@@ -9,8 +9,8 @@ mod build;
 pub(super) use build::Root;
 pub use build::SchemaError;
 
-use super::error::{Fault, Reason, Shape};
-use super::value::ValueKind;
+use crate::error::{Fault, Reason, Shape};
+use crate::value::ValueKind;
 use hashbrown::HashMap;
 use kube_unions_core::field_path::Segment;
 

@@ -3,16 +3,17 @@
 //! Two-way and three-way are one walk. What the user took away is what is in `before` and not in `after`; what is to be changed or
 //! added is where `after` is not `live`. For a two-way patch the first two are one and the same object.
 
+pub(super) mod conflicts;
 mod lists;
 mod pairs;
 
-use super::Context;
-use super::apply::Step;
-use super::directive::{PATCH, RETAIN_KEYS};
-use super::error::{Fault, PatchError, Reason};
-use super::meta::{Field, NodeId, Strategy};
-use super::settle::{Mode, settle};
-use super::value::{Entry, Fields, Value, ValueKind};
+use crate::Context;
+use crate::apply::Step;
+use crate::directive::{PATCH, RETAIN_KEYS};
+use crate::error::{Fault, PatchError, Reason};
+use crate::schema::{Field, NodeId, Strategy};
+use crate::settle::{Mode, settle};
+use crate::value::{Entry, Fields, Value, ValueKind};
 use lists::KeyedLevel;
 
 /// The objects that a patch is made from.
@@ -242,8 +243,8 @@ impl<'a> MapLevel<'a> {
             Outcome::List { items, delete, order, deletes } => {
                 self.deletes |= deletes;
                 let named = |directive: &str| &*context.arena.alloc_str(&format!("{directive}/{key}"));
-                self.patch.extend(order.map(|order| (named(super::directive::SET_ELEMENT_ORDER), order)));
-                self.patch.extend(delete.map(|delete| (named(super::directive::DELETE_FROM_PRIMITIVE_LIST), delete)));
+                self.patch.extend(order.map(|order| (named(crate::directive::SET_ELEMENT_ORDER), order)));
+                self.patch.extend(delete.map(|delete| (named(crate::directive::DELETE_FROM_PRIMITIVE_LIST), delete)));
                 self.patch.extend(items.map(|items| (key, items)));
             }
         }

@@ -4,13 +4,13 @@
 //! and not each time that of the object. A field that merges is left to a level of its own, with all its patches. May not know
 //! lists; see `keyed` for these.
 
-use super::Context;
-use super::apply::{Fate, Level, Opened, Out, Pending, Step, Work, fate, field_patches};
-use super::directive::{Retained, Whole, retained, whole};
-use super::error::Fault;
-use super::meta::NodeId;
-use super::settle::{Mode, settle};
-use super::value::{Entry, Fields, Value};
+use super::{Fate, Level, Opened, Out, Pending, Step, Work, fate, field_patches};
+use crate::Context;
+use crate::directive::{Retained, Whole, retained, whole};
+use crate::error::Fault;
+use crate::schema::NodeId;
+use crate::settle::{Mode, settle};
+use crate::value::{Entry, Fields, Value};
 use hashbrown::HashMap;
 
 /// Merges patches, in order, into an object.

@@ -1,16 +1,16 @@
 //! What a three-way patch may not do: change which object this is, or undo what somebody else changed.
 
-use super::Context;
-use super::directive::{Directive, PATCH, RETAIN_KEYS};
-use super::error::{Effect, Fault, PatchError, Side};
-use super::keys::Index;
-use super::list::{Elements, elements};
-use super::meta::{Keys, NodeId, Strategy};
-use super::value::{Entry, Value, ValueKind, find};
+use crate::Context;
+use crate::apply::list::{Elements, elements};
+use crate::directive::{Directive, PATCH, RETAIN_KEYS};
+use crate::error::{Effect, Fault, PatchError, Side};
+use crate::keys::Index;
+use crate::schema::{Keys, NodeId, Strategy};
+use crate::value::{Entry, Value, ValueKind, find};
 use kube_unions_core::field_path::{FieldPath, Segment};
 
 /// Refuses a patch that changes which object it is for.
-pub(super) fn refuse_other_object(patch: Value<'_>) -> Result<(), PatchError> {
+pub(crate) fn refuse_other_object(patch: Value<'_>) -> Result<(), PatchError> {
     let in_metadata = |name| patch.get("metadata").and_then(|metadata| metadata.get(name));
     let changed =
         [("apiVersion", patch.get("apiVersion")), ("kind", patch.get("kind")), ("metadata.name", in_metadata("name"))];
@@ -48,7 +48,7 @@ struct Search<'a> {
 }
 
 /// Refuses a patch that changes what was changed in the cluster, and differently. Neither is changed by looking.
-pub(super) fn refuse_conflicts<'a>(
+pub(crate) fn refuse_conflicts<'a>(
     context: &Context<'a>,
     ours: Value<'a>,
     theirs: Value<'a>,
@@ -90,7 +90,7 @@ impl<'a> Search<'a> {
             How::Plain(node) | How::Merged(node, _) => node,
             How::Replaced => return Ok(false),
         };
-        let mut others = super::value::Fields::of(theirs);
+        let mut others = crate::value::Fields::of(theirs);
         for &(key, ours) in ours {
             let Some((_, theirs)) = others.get(key) else { continue };
             // Orders never conflict, and what both sides delete from a set is gone.

@@ -3,7 +3,7 @@
 use crate::Context;
 use crate::error::{Fault, Reason, Side};
 use crate::keys::{DEFAULT_KEY, Index, KeySet, Tuple};
-use crate::meta::Keys;
+use crate::schema::Keys;
 use crate::value::Value;
 use kube_unions_core::field_path::Segment;
 use std::ops::ControlFlow;

@@ -1,13 +1,13 @@
 //! Merges the patch of a list into it.
 
-use super::Context;
-use super::apply::{Level, Opened, Out, Pending, Step, Work};
-use super::directive::{DELETE_FROM_PRIMITIVE_LIST, Whole, whole};
-use super::error::{Fault, Reason};
 use super::keyed;
-use super::meta::{Field, Strategy};
-use super::settle::{Mode, settle};
-use super::value::{Scalar, Value, ValueKind};
+use super::{Level, Opened, Out, Pending, Step, Work};
+use crate::Context;
+use crate::directive::{DELETE_FROM_PRIMITIVE_LIST, Whole, whole};
+use crate::error::{Fault, Reason};
+use crate::schema::{Field, Strategy};
+use crate::settle::{Mode, settle};
+use crate::value::{Scalar, Value, ValueKind};
 use hashbrown::{HashMap, HashSet};
 use kube_unions_core::field_path::Segment;
 
@@ -24,7 +24,7 @@ pub(super) struct ListPatch<'a> {
 
 /// What the items of a list are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Elements {
+pub(crate) enum Elements {
     Maps,
     Scalars(ValueKind),
 }
@@ -107,9 +107,9 @@ pub(super) fn open<'a>(
 }
 
 /// The type of all items of some lists, `None` if they have none. An integer and a decimal are both numbers.
-pub(super) fn elements(lists: [&[Value<'_>]; 2]) -> Result<Option<Elements>, Fault> {
+pub(crate) fn elements(lists: [&[Value<'_>]; 2]) -> Result<Option<Elements>, Fault> {
     let mut found: Option<ValueKind> = None;
-    for (list, side) in lists.into_iter().zip([super::error::Side::Live, super::error::Side::Patch]) {
+    for (list, side) in lists.into_iter().zip([crate::error::Side::Live, crate::error::Side::Patch]) {
         for (position, item) in list.iter().enumerate() {
             let kind = item.kind();
             let fault = |reason: Reason| Err(reason.at([Segment::Index(position)]));

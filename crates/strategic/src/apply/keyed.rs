@@ -1,13 +1,13 @@
 //! Merges lists of objects, item by item: by one key, or with `$patchMergeKey` by several.
 
-use super::Context;
-use super::directive::{PATCH_MERGE_KEY, Whole, retained};
-use super::error::{Fault, PatchMergeKeyFault, Reason, Side};
-use super::keys::{DEFAULT_KEY, Index, KeySet, Tuple};
 use super::list::{Item, ListPatch, arrange, item_directive, refuse_other_order};
-use super::meta::{Field, Keys, Strategy};
-use super::settle::{Mode, settle_item, without_merge_key};
-use super::value::{Scalar, Value};
+use crate::Context;
+use crate::directive::{PATCH_MERGE_KEY, Whole, retained};
+use crate::error::{Fault, PatchMergeKeyFault, Reason, Side};
+use crate::keys::{DEFAULT_KEY, Index, KeySet, Tuple};
+use crate::schema::{Field, Keys, Strategy};
+use crate::settle::{Mode, settle_item, without_merge_key};
+use crate::value::{Scalar, Value};
 use hashbrown::{HashMap, HashSet};
 use kube_unions_core::field_path::Segment;
 
@@ -303,7 +303,7 @@ fn after_patch<'a>(
     let said = keys.tuple(patch, Side::Patch, context)?;
     let Value::Map(entries) = patch else { return Ok(before) };
     let retained = retained(entries, &[])?;
-    let value = |(position, key): (usize, &'a super::meta::Key)| -> Option<Scalar<'a>> {
+    let value = |(position, key): (usize, &'a crate::schema::Key)| -> Option<Scalar<'a>> {
         let before = before.get(position).copied().flatten();
         let said = said.get(position).copied().flatten();
         match patch.get(&key.name) {
