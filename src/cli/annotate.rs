@@ -5,7 +5,7 @@
 
 mod plan;
 
-use self::plan::Plan;
+use self::plan::AnnotatePlan;
 use super::kinds::{self, BuiltinUnions};
 use super::manifest::{self, Document, Section, Source, Stream};
 use super::output::{self, Paint};
@@ -85,7 +85,7 @@ fn annotate(source: &Source, check: bool, remarks: &mut Remarks) -> anyhow::Resu
     for section in &source.sections {
         let mut edits = Vec::new();
         for document in source.documents_of(section).iter().filter(|document| document.is_definition()) {
-            let Some(plan) = Plan::of(document)? else { continue };
+            let Some(plan) = AnnotatePlan::of(document)? else { continue };
             remarks.take(document, &plan);
             if check && !plan.edits.is_empty() {
                 remarks.objections.push(place(document, "would change"));
@@ -117,7 +117,7 @@ fn edited(
 }
 
 impl Remarks {
-    fn take(&mut self, document: &Document, plan: &Plan) {
+    fn take(&mut self, document: &Document, plan: &AnnotatePlan) {
         let paint = Paint::of(&std::io::stderr());
         let assembly = kinds::assemble(vec![document.clone()], BuiltinUnions::Ignored);
         let mut said = BTreeSet::new();

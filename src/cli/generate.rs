@@ -4,14 +4,14 @@ mod plan;
 mod report;
 mod sources;
 
-use self::plan::Plan;
-use self::report::{Report, Said};
+use self::plan::GeneratePlan;
+use self::report::{Report, ReportedFinding};
 use super::manifest::{self, Document, Problem, Source, Stream};
 use super::{ReportFormat, Verdict, kinds, output};
 use anyhow::{Context, bail};
 use clap::Args;
 use kube_unions_core::declaration::{Definition, Version};
-use kube_unions_go::{Asked, Build, Finding, Outcome, Packages, Position, Reason, Severity};
+use kube_unions_go::{BuildContext, Derivation, FindingReason, GoFinding, KindVersion, Packages, Position, Severity};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -45,7 +45,7 @@ pub(super) struct GenerateArgs {
     /// Files and folders with CRDs, `-` is standard input; other documents pass unchanged
     #[arg(required = true, value_name = "CRD")]
     paths: Vec<PathBuf>,
-    /// Build tags that hold, beside those of Linux on amd64
+    /// BuildContext tags that hold, beside those of Linux on amd64
     #[arg(long, value_name = "TAG", value_delimiter = ',')]
     tags: Vec<String>,
     /// Declare in the schema, as `x-kubernetes-unions`, instead of the annotation that clusters keep
@@ -77,7 +77,7 @@ pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<Verdict> {
     if write && arguments.paths.iter().any(|path| path == Path::new("-")) {
         bail!("standard input can't be written back to: leave out --write, or name files");
     }
-    let build = Build::with_tags(arguments.tags.iter().map(String::as_str));
+    let build = BuildContext::with_tags(arguments.tags.iter().map(String::as_str));
     let read = sources::read(&arguments.go, &build)?;
     let crds = manifest::sources(&arguments.paths);
     let mut problems = read.problems;
@@ -179,17 +179,17 @@ impl Generating<'_> {
             let name = version.name.clone();
             let (group, kind) = (definition.group(), definition.kind());
             let declared = declared_objects(&version);
-            let asked = Asked { group, kind, version: &name, versions: &names };
+            let asked = KindVersion { group, kind, version: &name, versions: &names };
             let mut outcome = self.packages.unions(asked, version);
             outcome.findings.iter_mut().for_each(|finding| settle(finding, &declared));
             outcomes.push((name, outcome));
         }
         for finding in self.missing(document, &definition, &outcomes) {
-            self.report.say(Said::of(finding, Some(&definition), None));
+            self.report.say(ReportedFinding::of(finding, Some(&definition), None));
         }
-        let plan = Plan::of(document, &outcomes, self.arguments.in_schema)?;
+        let plan = GeneratePlan::of(document, &outcomes, self.arguments.in_schema)?;
         for finding in plan.findings {
-            self.report.say(Said::of(at_document(document, finding), Some(&definition), None));
+            self.report.say(ReportedFinding::of(at_document(document, finding), Some(&definition), None));
         }
         for (version, outcome) in outcomes {
             self.report.add(&definition, &version, outcome);
@@ -203,13 +203,18 @@ impl Generating<'_> {
     }
 
     /// The versions that no struct was found for: an error where there is none for the whole kind.
-    fn missing(&self, document: &Document, definition: &Definition, outcomes: &[(Box<str>, Outcome)]) -> Vec<Finding> {
+    fn missing(
+        &self,
+        document: &Document,
+        definition: &Definition,
+        outcomes: &[(Box<str>, Derivation)],
+    ) -> Vec<GoFinding> {
         let (kind, group) = (definition.kind(), definition.group());
-        let is_there = |outcome: &Outcome| outcome.source.is_some() || !outcome.findings.is_empty();
+        let is_there = |outcome: &Derivation| outcome.source.is_some() || !outcome.findings.is_empty();
         let finding = |severity, message| {
             at_document(
                 document,
-                Finding { position: None, path: String::new(), severity, reason: Reason::Kind, message },
+                GoFinding { position: None, path: String::new(), severity, reason: FindingReason::Kind, message },
             )
         };
         if !outcomes.iter().any(|(_, outcome)| is_there(outcome)) {
@@ -241,19 +246,19 @@ fn declared_objects(version: &Version) -> BTreeSet<String> {
 }
 
 /// What the markers leave open is settled where the CRD says it by other means.
-fn settle(finding: &mut Finding, declared: &BTreeSet<String>) {
-    if finding.reason == Reason::Ambiguous && declared.contains(&finding.path) {
+fn settle(finding: &mut GoFinding, declared: &BTreeSet<String>) {
+    if finding.reason == FindingReason::Ambiguous && declared.contains(&finding.path) {
         finding.severity = Severity::Note;
-        finding.reason = Reason::Declared;
+        finding.reason = FindingReason::Declared;
         finding.message.push_str("; what the CRD itself declares there stays");
     }
 }
 
 /// The same, at a CRD's place if it has none.
-fn at_document(document: &Document, finding: Finding) -> Finding {
+fn at_document(document: &Document, finding: GoFinding) -> GoFinding {
     let (line, column) = document.position("").unwrap_or((1, 1));
     let own = || Position { file: document.file.as_path().into(), line, column };
-    Finding { position: finding.position.clone().or_else(|| Some(own())), ..finding }
+    GoFinding { position: finding.position.clone().or_else(|| Some(own())), ..finding }
 }
 
 /// Writes a file anew if its text changed: another one beside it first, so that there is never half a file.

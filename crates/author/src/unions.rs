@@ -31,19 +31,19 @@ use std::collections::BTreeMap;
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Unions {
-    versions: Vec<Version>,
+    versions: Vec<VersionSchema>,
 }
 
 #[derive(Debug, Clone)]
-struct Version {
+struct VersionSchema {
     name: String,
     schema: Value,
-    found: Found,
+    found: DeclaredUnions,
 }
 
 /// What one schema declares.
 #[derive(Debug, Clone, Default)]
-struct Found {
+struct DeclaredUnions {
     declared: BTreeMap<Place, Value>,
     /// What can't stand where it has to, in a form that can: declared only to learn all that is wrong with it.
     doubtful: BTreeMap<Place, Value>,
@@ -66,16 +66,16 @@ impl Unions {
     /// Adds those of a schema that was made from a type in another way. It must be structural, so without references.
     #[must_use]
     pub fn version_of(mut self, name: &str, schema: &Schema) -> Self {
-        let mut found = Found::default();
+        let mut found = DeclaredUnions::default();
         found.read(schema.as_value(), &Place::root());
-        self.versions.push(Version { name: name.to_owned(), schema: schema.as_value().clone(), found });
+        self.versions.push(VersionSchema { name: name.to_owned(), schema: schema.as_value().clone(), found });
         self
     }
 
     /// The annotation alone, key and value, checked against the schemas.
     pub fn annotation(&self) -> Result<(String, String), CrdError> {
         let mut versions = Vec::new();
-        for Version { name, schema, .. } in &self.versions {
+        for VersionSchema { name, schema, .. } in &self.versions {
             // As a CRD would have it: some of what schemas say does not come that far.
             let props = props(schema).map_err(|source| CrdError::Schema { version: name.clone(), source })?;
             versions.push(json!({"name": name, "schema": {"openAPIV3Schema": props}}));
@@ -136,7 +136,7 @@ impl Unions {
     }
 }
 
-impl Found {
+impl DeclaredUnions {
     /// Reads what a node declares and all nodes below it do.
     fn read(&mut self, node: &Value, place: &Place) {
         let Some(keywords) = node.as_object() else { return };

@@ -2,7 +2,7 @@
 //! the Go sources.
 
 use super::MarkedUnion;
-use super::finding::{Finding, Reason, Severity};
+use super::finding::{FindingReason, GoFinding, Severity};
 use super::types::Position;
 use kube_unions_core::declaration::{self, Declared, Version};
 use kube_unions_core::schema::{Place, Source};
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 /// Sorts out the unions that do not hold, one by one, so that none takes another with it. What the schema declared at their
 /// places before is forgotten.
-pub(super) fn holding(version: &mut Version, unions: Vec<MarkedUnion>) -> (Vec<MarkedUnion>, Vec<Finding>) {
+pub(super) fn holding(version: &mut Version, unions: Vec<MarkedUnion>) -> (Vec<MarkedUnion>, Vec<GoFinding>) {
     let (mut good, mut findings) = (Vec::new(), Vec::new());
     for union in &unions {
         version.put(&union.declared_at(), Vec::new());
@@ -46,14 +46,20 @@ fn faults(version: &Version) -> Vec<PlaceFault> {
     compile(&version.schema, version.status_subresource).faults
 }
 
-fn finding(fault: &PlaceFault, union: &MarkedUnion, severity: Severity) -> Finding {
+fn finding(fault: &PlaceFault, union: &MarkedUnion, severity: Severity) -> GoFinding {
     let message = match severity {
         Severity::Error => format!("{}; left out", fault.kind),
         Severity::Warning | Severity::Note => fault.kind.to_string(),
     };
     let position = member_of(&fault.kind).and_then(|name| union.members.get(name)).unwrap_or(&union.source);
     let position: Position = position.clone();
-    Finding { position: Some(position), path: union.place.to_string(), severity, reason: Reason::Fault, message }
+    GoFinding {
+        position: Some(position),
+        path: union.place.to_string(),
+        severity,
+        reason: FindingReason::Fault,
+        message,
+    }
 }
 
 /// The member that a fault is about.

@@ -4,7 +4,7 @@ use super::types::Position;
 
 /// One thing to say, and where.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Finding {
+pub struct GoFinding {
     /// In the Go sources, if it is about them.
     pub position: Option<Position>,
     /// The place in the schema, as people write it; empty for the whole.
@@ -12,7 +12,7 @@ pub struct Finding {
     /// How bad it is.
     pub severity: Severity,
     /// Of which sort it is.
-    pub reason: Reason,
+    pub reason: FindingReason,
     /// What is wrong and what to do.
     pub message: String,
 }
@@ -31,7 +31,7 @@ pub enum Severity {
 /// Of which sort a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
-pub enum Reason {
+pub enum FindingReason {
     /// The markers leave open what is meant, and nothing was guessed.
     Ambiguous,
     /// The markers say something that can be no union here.
@@ -63,7 +63,7 @@ impl Severity {
     }
 }
 
-impl Reason {
+impl FindingReason {
     /// The name in reports.
     pub fn name(self) -> &'static str {
         match self {

@@ -1,13 +1,13 @@
 //! Which struct is a kind's.
 
-use super::finding::{Finding, Reason, Severity};
+use super::finding::{FindingReason, GoFinding, Severity};
 use super::marker::Meaning;
 use super::packages::{Packages, TypeId};
 use super::types::{Type, TypeDeclaration};
 
 /// A version of a kind, as a CRD names it.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked<'a> {
+pub struct KindVersion<'a> {
     /// The API group.
     pub group: &'a str,
     /// The kind.
@@ -19,7 +19,7 @@ pub struct Asked<'a> {
 }
 
 /// The struct of a kind. `Ok(None)` where none is there.
-pub(super) fn find(packages: &Packages, asked: Asked<'_>) -> Result<Option<TypeId>, Box<Finding>> {
+pub(super) fn find(packages: &Packages, asked: KindVersion<'_>) -> Result<Option<TypeId>, Box<GoFinding>> {
     let mut found: Vec<(TypeId, Fit)> = Vec::new();
     for (index, package) in packages.packages() {
         if package.group().is_some_and(|group| group != asked.group) {
@@ -52,7 +52,7 @@ struct Fit {
 }
 
 /// Whether a package is of the version; `None` where it is of another.
-fn version_fit(version: &str, asked: Asked<'_>) -> Option<bool> {
+fn version_fit(version: &str, asked: KindVersion<'_>) -> Option<bool> {
     if version == asked.version {
         return Some(true);
     }
@@ -75,14 +75,14 @@ fn is_root(declaration: &TypeDeclaration) -> bool {
     marked || fields.fields.iter().any(|field| field.embedded && &*field.name == "TypeMeta")
 }
 
-fn twice(packages: &Packages, asked: Asked<'_>, one: TypeId, other: TypeId) -> Finding {
+fn twice(packages: &Packages, asked: KindVersion<'_>, one: TypeId, other: TypeId) -> GoFinding {
     let position = |id| packages.declaration(id).map(|declaration| declaration.at.clone());
     let first = position(one).map(|at| at.to_string()).unwrap_or_default();
-    Finding {
+    GoFinding {
         position: position(other),
         path: String::new(),
         severity: Severity::Error,
-        reason: Reason::Kind,
+        reason: FindingReason::Kind,
         message: format!(
             "the kind `{}` is here and at {first}; give the sources of one of them, or say which is meant by `+groupName` and `+versionName`",
             asked.kind

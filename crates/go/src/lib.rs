@@ -1,14 +1,14 @@
 //! Go sources: what authors of types say of unions by markers, and what that comes to on the schema of a CRD.
 //!
-//! Three steps. [`Reader`] makes of a file's text what is kept of it ([`File`]): declared types, constants, markers.
+//! Three steps. [`GoParser`] makes of a file's text what is kept of it ([`GoFile`]): declared types, constants, markers.
 //! [`Packages`] puts files together, so that names can be followed. [`Packages::unions`] walks from a kind's struct along its
 //! fields, beside the schema, and derives the unions of every struct on the way.
 //!
 //! Sources are parsed, never run, and no tool of Go's is needed. May not know files, folders or clusters: text and schemas in,
 //! unions and findings out.
 
+mod build;
 mod check;
-mod constraint;
 mod finding;
 mod kinds;
 mod marker;
@@ -19,15 +19,15 @@ mod types;
 mod values;
 mod walk;
 
-pub use constraint::Build;
-pub use finding::{Finding, Reason, Severity};
-pub use kinds::Asked;
+pub use build::BuildContext;
+pub use finding::{FindingReason, GoFinding, Severity};
+pub use kinds::KindVersion;
 pub use packages::Packages;
-pub use syntax::{Reader, SyntaxError};
-pub use types::{File, Position};
+pub use syntax::{GoParser, SyntaxError};
+pub use types::{GoFile, Position};
 
-use self::rules::Draft;
-use self::walk::Walk;
+use self::rules::UnionDraft;
+use self::walk::KindWalk;
 use kube_unions_core::declaration::Version;
 use kube_unions_core::schema::Place;
 use kube_unions_core::union::Form;
@@ -63,56 +63,56 @@ pub struct Selection {
 
 /// What the sources say of one version of a kind.
 #[derive(Debug, Default)]
-pub struct Outcome {
+pub struct Derivation {
     /// The kind's struct.
     pub source: Option<Position>,
     /// The unions that hold on the schema.
     pub unions: Vec<MarkedUnion>,
     /// What was left out, and what may surprise.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<GoFinding>,
     reached: BTreeSet<packages::TypeId>,
 }
 
 impl Packages {
     /// Derives the unions of one version of a kind. What the schema declares already at their places is left out of account.
-    pub fn unions(&self, asked: Asked<'_>, mut version: Version) -> Outcome {
+    pub fn unions(&self, asked: KindVersion<'_>, mut version: Version) -> Derivation {
         let id = match kinds::find(self, asked) {
             Ok(Some(id)) => id,
-            Ok(None) => return Outcome::default(),
-            Err(finding) => return Outcome { findings: vec![*finding], ..Outcome::default() },
+            Ok(None) => return Derivation::default(),
+            Err(finding) => return Derivation { findings: vec![*finding], ..Derivation::default() },
         };
-        let mut walk = Walk::new(self);
+        let mut walk = KindWalk::new(self);
         walk.kind(id, &version.schema);
         walk.finish();
-        let Walk { unions, mut findings, reached, .. } = walk;
+        let KindWalk { unions, mut findings, reached, .. } = walk;
         let (unions, faults) = check::holding(&mut version, unions);
         findings.extend(faults);
         findings.sort();
         findings.dedup();
         let source = self.declaration(id).map(|declaration| declaration.at.clone());
-        Outcome { source, unions, findings, reached }
+        Derivation { source, unions, findings, reached }
     }
 
     /// Markers of unions that have no effect: in the packages that these walks reached, or wherever they stand.
-    pub fn misplaced(&self, outcomes: Option<&mut dyn Iterator<Item = &Outcome>>) -> Vec<Finding> {
+    pub fn misplaced(&self, outcomes: Option<&mut dyn Iterator<Item = &Derivation>>) -> Vec<GoFinding> {
         let reached = outcomes.map(|outcomes| {
             outcomes.flat_map(|outcome| outcome.reached.iter().map(|id| id.package)).collect::<BTreeSet<_>>()
         });
         let is_meant = |index: &usize| reached.as_ref().is_none_or(|reached| reached.contains(index));
         let meant = self.packages().filter(|(index, _)| is_meant(index));
         let files = meant.flat_map(|(_, package)| &package.files);
-        let finding = |misplaced: &types::Misplaced| Finding {
+        let finding = |misplaced: &types::Misplaced| GoFinding {
             position: Some(misplaced.at.clone()),
             path: String::new(),
             severity: misplaced.severity,
-            reason: Reason::Marker,
+            reason: FindingReason::Marker,
             message: misplaced.message.clone(),
         };
         files.flat_map(|file| file.misplaced.iter().map(finding)).collect()
     }
 
     /// Structs with markers of unions that no walk reached, in packages that one did.
-    pub fn unreached<'o>(&self, outcomes: impl IntoIterator<Item = &'o Outcome>) -> Vec<Finding> {
+    pub fn unreached<'o>(&self, outcomes: impl IntoIterator<Item = &'o Derivation>) -> Vec<GoFinding> {
         let reached: BTreeSet<packages::TypeId> =
             outcomes.into_iter().flat_map(|it| it.reached.iter().copied()).collect();
         let looked_at: BTreeSet<usize> = reached.iter().map(|id| id.package).collect();
@@ -126,11 +126,11 @@ impl Packages {
             let names: Vec<_> = unreached.iter().take(3).map(|declaration| format!("`{}`", declaration.name)).collect();
             let more = unreached.len() - names.len();
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            findings.push(Finding {
+            findings.push(GoFinding {
                 position: Some(first.at.clone()),
                 path: String::new(),
                 severity: Severity::Note,
-                reason: Reason::Unreached,
+                reason: FindingReason::Unreached,
                 message: format!(
                     "in none of these kinds, though there are markers of unions in it: {}{more} of the package `{}`",
                     names.join(", "),
@@ -142,7 +142,7 @@ impl Packages {
     }
 }
 
-impl Outcome {
+impl Derivation {
     /// What the version declares by its unions: place → the value of `x-kubernetes-unions` there.
     pub fn declarations(&self) -> BTreeMap<Place, Value> {
         check::declarations(&self.unions)
@@ -150,8 +150,8 @@ impl Outcome {
 }
 
 impl MarkedUnion {
-    fn new(place: Place, draft: Draft, go_type: String) -> Self {
-        let Draft { form, discriminator, choices, at: source, members } = draft;
+    fn new(place: Place, draft: UnionDraft, go_type: String) -> Self {
+        let UnionDraft { form, discriminator, choices, at: source, members } = draft;
         Self { place, form, discriminator, choices, go_type, source, members }
     }
 

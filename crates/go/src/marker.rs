@@ -26,7 +26,7 @@ pub(super) enum Meaning {
         union: Option<Box<str>>,
     },
     /// The field is a member.
-    Member(Member),
+    Member(MemberMarker),
     /// The Go name of the discriminator that the member goes with.
     DiscriminatedBy(Box<str>),
     /// The values that the field, or the type, may have.
@@ -43,7 +43,7 @@ pub(super) enum Meaning {
 
 /// What a marker says of a member.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Member {
+pub(super) struct MemberMarker {
     /// The name of the union, where a struct has several.
     pub(super) union: Option<Box<str>>,
     /// The discriminator's value.
@@ -165,7 +165,7 @@ fn plain(name: &str, rest: &str) -> Result<Meaning, String> {
                 Some("optional") => true,
                 Some(other) => return Err(unknown(name, other)),
             };
-            Ok(Meaning::Member(Member { value, optional, ..Member::default() }))
+            Ok(Meaning::Member(MemberMarker { value, optional, ..MemberMarker::default() }))
         }
         (_, Some(value), _) => Err(unknown(name, &value)),
         (_, None, options) => Err(unknown(name, options.unwrap_or_default().trim())),
@@ -199,9 +199,11 @@ fn with_arguments(name: &str, Arguments { union, member_name }: Arguments) -> Re
     }
     match (name, member_name) {
         ("unionDiscriminator" | "k8s:unionDiscriminator", None) => Ok(Meaning::Discriminator { union }),
-        ("unionMember" | "k8s:unionMember", value) => Ok(Meaning::Member(Member { union, value, ..Member::default() })),
+        ("unionMember" | "k8s:unionMember", value) => {
+            Ok(Meaning::Member(MemberMarker { union, value, ..MemberMarker::default() }))
+        }
         ("k8s:zeroOrOneOfMember", value) => {
-            Ok(Meaning::Member(Member { union, value, family: Family::ZeroOrOneOf, optional: false }))
+            Ok(Meaning::Member(MemberMarker { union, value, family: Family::ZeroOrOneOf, optional: false }))
         }
         (_, Some(_)) => Err(unknown(name, "memberName")),
         (_, None) => Err(unknown(name, "{…}")),
@@ -255,7 +257,7 @@ fn unknown(name: &str, argument: &str) -> String {
 }
 
 fn member(family: Family) -> Meaning {
-    Meaning::Member(Member { family, ..Member::default() })
+    Meaning::Member(MemberMarker { family, ..MemberMarker::default() })
 }
 
 /// Without ` // …` or ` # …` at the end, which declarative validation allows.
@@ -314,7 +316,7 @@ mod tests {
     }
 
     fn named(union: Option<&str>, value: Option<&str>, optional: bool, family: Family) -> Meaning {
-        Meaning::Member(Member { union: union.map(Into::into), value: value.map(Into::into), optional, family })
+        Meaning::Member(MemberMarker { union: union.map(Into::into), value: value.map(Into::into), optional, family })
     }
 
     #[test]

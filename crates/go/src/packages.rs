@@ -1,6 +1,6 @@
 //! Packages: files that share their names, found by the path under which others import them.
 
-use super::types::{Constant, Expression, File, Import, Position, Struct, Type, TypeDeclaration, WrittenType};
+use super::types::{Constant, Expression, GoFile, Import, Position, Struct, Type, TypeDeclaration, WrittenType};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -23,7 +23,7 @@ pub struct Packages {
 pub(super) struct Package {
     folder: PathBuf,
     pub(super) name: Box<str>,
-    pub(super) files: Vec<File>,
+    pub(super) files: Vec<GoFile>,
     /// Name → file and position in it, in the order of the files.
     types: HashMap<Box<str>, Vec<(usize, usize)>>,
     constants: HashMap<Box<str>, (usize, usize)>,
@@ -46,35 +46,35 @@ pub(super) struct TypeId {
 pub(super) struct Scope<'p> {
     package: usize,
     file: usize,
-    arguments: Rc<HashMap<&'p str, Typed<'p>>>,
+    arguments: Rc<HashMap<&'p str, ScopedType<'p>>>,
 }
 
 /// A type as it is written, with what its names mean.
 #[derive(Debug, Clone)]
-pub(super) struct Typed<'p> {
+pub(super) struct ScopedType<'p> {
     pub(super) written: &'p Type,
     pub(super) scope: Scope<'p>,
 }
 
 /// What a type comes to when its names are followed.
 #[derive(Debug, Clone)]
-pub(super) struct Resolved<'p> {
+pub(super) struct ResolvedType<'p> {
     /// Whether there is a pointer on the way.
     pub(super) pointer: bool,
     /// The declarations on the way, outermost first.
     pub(super) names: Vec<TypeId>,
-    pub(super) end: End<'p>,
+    pub(super) end: Underlying<'p>,
 }
 
 /// What stands where the names end.
 #[derive(Debug, Clone)]
-pub(super) enum End<'p> {
+pub(super) enum Underlying<'p> {
     Struct {
         fields: &'p Struct,
         scope: Scope<'p>,
     },
-    List(Typed<'p>),
-    Map(Typed<'p>),
+    List(ScopedType<'p>),
+    Map(ScopedType<'p>),
     /// A type of the language, or of which nothing is known: nothing can be in it.
     Plain,
     /// A type of a package that was not given.
@@ -90,7 +90,7 @@ impl Packages {
     /// Adds the files of a folder, all at once. `path` is under which path the folder is imported, where that is known.
     ///
     /// Files of one folder that belong to different packages, `v1` and `v1_test`, are packages apart.
-    pub fn add(&mut self, folder: &Path, path: Option<&str>, files: Vec<File>) {
+    pub fn add(&mut self, folder: &Path, path: Option<&str>, files: Vec<GoFile>) {
         let first = self.all.len();
         for file in files {
             let known = self.all.iter().skip(first).position(|package| package.name == file.package);
@@ -146,28 +146,28 @@ impl Packages {
     }
 
     /// What a declared type is, as the type of something.
-    pub(super) fn typed(&self, id: TypeId) -> Option<Typed<'_>> {
+    pub(super) fn typed(&self, id: TypeId) -> Option<ScopedType<'_>> {
         let written = &self.declaration(id)?.definition;
-        Some(Typed { written, scope: Scope { package: id.package, file: id.file, arguments: Rc::default() } })
+        Some(ScopedType { written, scope: Scope { package: id.package, file: id.file, arguments: Rc::default() } })
     }
 
     /// Follows the names of a type to their end.
-    pub(super) fn resolve<'p>(&'p self, typed: &Typed<'p>) -> Resolved<'p> {
-        let mut resolved = Resolved { pointer: false, names: Vec::new(), end: End::Cycle };
+    pub(super) fn resolve<'p>(&'p self, typed: &ScopedType<'p>) -> ResolvedType<'p> {
+        let mut resolved = ResolvedType { pointer: false, names: Vec::new(), end: Underlying::Cycle };
         let mut typed = typed.clone();
         for _ in 0..LONGEST {
-            let inner = |written| Typed { written, scope: typed.scope.clone() };
+            let inner = |written| ScopedType { written, scope: typed.scope.clone() };
             match typed.written {
                 Type::Pointer(target) => {
                     resolved.pointer = true;
                     typed = inner(target);
                 }
-                Type::List(element) => return Resolved { end: End::List(inner(element)), ..resolved },
-                Type::Map(value) => return Resolved { end: End::Map(inner(value)), ..resolved },
+                Type::List(element) => return ResolvedType { end: Underlying::List(inner(element)), ..resolved },
+                Type::Map(value) => return ResolvedType { end: Underlying::Map(inner(value)), ..resolved },
                 Type::Struct(fields) => {
-                    return Resolved { end: End::Struct { fields, scope: typed.scope.clone() }, ..resolved };
+                    return ResolvedType { end: Underlying::Struct { fields, scope: typed.scope.clone() }, ..resolved };
                 }
-                Type::Other => return Resolved { end: End::Plain, ..resolved },
+                Type::Other => return ResolvedType { end: Underlying::Plain, ..resolved },
                 Type::Named { qualifier, name, arguments } => {
                     if let Some(argument) = qualifier.is_none().then(|| typed.scope.arguments.get(&**name)).flatten() {
                         typed = argument.clone();
@@ -179,10 +179,10 @@ impl Packages {
                             let Some(next) = self.instance(id, arguments, &typed.scope) else { break };
                             typed = next;
                         }
-                        Ok(None) => return Resolved { end: End::Plain, ..resolved },
+                        Ok(None) => return ResolvedType { end: Underlying::Plain, ..resolved },
                         Err(package) => {
                             let name = name.clone();
-                            return Resolved { end: End::Missing { package, name }, ..resolved };
+                            return ResolvedType { end: Underlying::Missing { package, name }, ..resolved };
                         }
                     }
                 }
@@ -192,12 +192,12 @@ impl Packages {
     }
 
     /// A declared type with its arguments.
-    fn instance<'p>(&'p self, id: TypeId, arguments: &'p [Type], scope: &Scope<'p>) -> Option<Typed<'p>> {
+    fn instance<'p>(&'p self, id: TypeId, arguments: &'p [Type], scope: &Scope<'p>) -> Option<ScopedType<'p>> {
         let declaration = self.declaration(id)?;
-        let typed = arguments.iter().map(|written| Typed { written, scope: scope.clone() });
+        let typed = arguments.iter().map(|written| ScopedType { written, scope: scope.clone() });
         let arguments = declaration.parameters.iter().map(|name| &**name).zip(typed).collect();
         let scope = Scope { package: id.package, file: id.file, arguments: Rc::new(arguments) };
-        Some(Typed { written: &declaration.definition, scope })
+        Some(ScopedType { written: &declaration.definition, scope })
     }
 
     /// The declaration of a name; none for the language's own. Fails with the path of a package that was not given.
@@ -313,7 +313,7 @@ impl Packages {
 }
 
 impl Package {
-    fn add(&mut self, file: File) {
+    fn add(&mut self, file: GoFile) {
         let number = self.files.len();
         for (position, declaration) in file.types.iter().enumerate() {
             self.types.entry(declaration.name.clone()).or_default().push((number, position));

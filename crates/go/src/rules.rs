@@ -6,31 +6,31 @@
 mod grouping;
 mod implicit;
 
-use self::grouping::{Chosen, Group};
+use self::grouping::{Membership, UnionGroup};
 use super::Selection;
-use super::finding::{Finding, Reason, Severity};
+use super::finding::{FindingReason, GoFinding, Severity};
 use super::marker::{Family, Marker, Meaning};
-use super::packages::{Packages, Scope, Typed};
+use super::packages::{Packages, Scope, ScopedType};
 use super::types::{Field, Position};
-use super::values::{Values, quoted};
+use super::values::{DiscriminatorValues, quoted};
 use kube_unions_core::schema::Schema;
 use kube_unions_core::union::Form;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A struct with what the schema says of its fields.
 #[derive(Debug)]
-pub(super) struct Marked<'p, 's> {
+pub(super) struct MarkedStruct<'p, 's> {
     /// As it is called: `v1.Strategy`.
     pub(super) title: String,
     pub(super) at: &'p Position,
     pub(super) markers: Vec<&'p Marker>,
     /// Its own fields that are in an object, in order.
-    pub(super) fields: Vec<Own<'p, 's>>,
+    pub(super) fields: Vec<StructField<'p, 's>>,
 }
 
 /// A field of its own.
 #[derive(Debug)]
-pub(super) struct Own<'p, 's> {
+pub(super) struct StructField<'p, 's> {
     pub(super) field: &'p Field,
     pub(super) name: &'p str,
     pub(super) scope: Scope<'p>,
@@ -41,7 +41,7 @@ pub(super) struct Own<'p, 's> {
 
 /// A union as the markers have it.
 #[derive(Debug)]
-pub(super) struct Draft {
+pub(super) struct UnionDraft {
     pub(super) form: Form,
     pub(super) discriminator: Option<Box<str>>,
     /// By value.
@@ -54,41 +54,41 @@ pub(super) struct Draft {
 
 /// Why there is no union, or why it lacks a member.
 #[derive(Debug, Clone)]
-pub(super) struct LeftOut {
+pub(super) struct Omission {
     at: Position,
     severity: Severity,
-    reason: Reason,
+    reason: FindingReason,
     message: String,
 }
 
-impl LeftOut {
+impl Omission {
     fn ambiguous(at: &Position, message: String) -> Self {
-        Self { at: at.clone(), severity: Severity::Error, reason: Reason::Ambiguous, message }
+        Self { at: at.clone(), severity: Severity::Error, reason: FindingReason::Ambiguous, message }
     }
 
     fn fault(at: &Position, message: String) -> Self {
-        Self { at: at.clone(), severity: Severity::Error, reason: Reason::Fault, message }
+        Self { at: at.clone(), severity: Severity::Error, reason: FindingReason::Fault, message }
     }
 
     /// A field that is in another version, or behind a feature gate.
-    fn skipped(own: &Own<'_, '_>, what: &str) -> Self {
+    fn skipped(own: &StructField<'_, '_>, what: &str) -> Self {
         let message = format!("the {what} `{}` is not in the schema", own.name);
-        Self { at: own.at().clone(), severity: Severity::Note, reason: Reason::Skipped, message }
+        Self { at: own.at().clone(), severity: Severity::Note, reason: FindingReason::Skipped, message }
     }
 
-    pub(super) fn into_finding(self, path: String) -> Finding {
+    pub(super) fn into_finding(self, path: String) -> GoFinding {
         let Self { at, severity, reason, message } = self;
-        Finding { position: Some(at), path, severity, reason, message: format!("{message}; left out") }
+        GoFinding { position: Some(at), path, severity, reason, message: format!("{message}; left out") }
     }
 }
 
-impl<'p> Own<'p, '_> {
+impl<'p> StructField<'p, '_> {
     fn at(&self) -> &'p Position {
         &self.field.at
     }
 
-    fn typed(&self) -> Typed<'p> {
-        Typed { written: &self.field.written, scope: self.scope.clone() }
+    fn typed(&self) -> ScopedType<'p> {
+        ScopedType { written: &self.field.written, scope: self.scope.clone() }
     }
 
     fn is_called(&self, value: &str) -> bool {
@@ -96,9 +96,9 @@ impl<'p> Own<'p, '_> {
     }
 }
 
-impl Marked<'_, '_> {
+impl MarkedStruct<'_, '_> {
     /// The unions of the struct, and what was left out.
-    pub(super) fn unions(&self, packages: &Packages) -> (Vec<Draft>, Vec<LeftOut>) {
+    pub(super) fn unions(&self, packages: &Packages) -> (Vec<UnionDraft>, Vec<Omission>) {
         let unreadable = self.unreadable();
         if !unreadable.is_empty() {
             return (Vec::new(), unreadable);
@@ -108,12 +108,12 @@ impl Marked<'_, '_> {
         let mut drafts = Vec::new();
         for group in groups {
             if let Some(absent) = group.discriminator.filter(|own| own.schema.is_none()) {
-                left_out.push(LeftOut::skipped(absent, "discriminator"));
+                left_out.push(Omission::skipped(absent, "discriminator"));
                 continue;
             }
-            if let Chosen::Marked(members) = &group.chosen {
+            if let Membership::Marked(members) = &group.chosen {
                 let absent = members.iter().filter(|member| member.own.schema.is_none());
-                left_out.extend(absent.map(|member| LeftOut::skipped(member.own, "member")));
+                left_out.extend(absent.map(|member| Omission::skipped(member.own, "member")));
             }
             match self.draft(&group, packages) {
                 Ok(Some(draft)) => drafts.push(draft),
@@ -125,19 +125,19 @@ impl Marked<'_, '_> {
     }
 
     /// The markers that can't be read: what they mean might change everything.
-    fn unreadable(&self) -> Vec<LeftOut> {
+    fn unreadable(&self) -> Vec<Omission> {
         let of_fields = self.fields.iter().flat_map(|own| &own.field.markers);
         let markers = self.markers.iter().copied().chain(of_fields);
         let unreadable = markers.filter_map(|marker| {
             let Meaning::Faulty(message) = &marker.meaning else { return None };
             let message = format!("{message}; so nothing is known of the unions of `{}`", self.title);
-            Some(LeftOut { at: marker.at.clone(), severity: Severity::Error, reason: Reason::Marker, message })
+            Some(Omission { at: marker.at.clone(), severity: Severity::Error, reason: FindingReason::Marker, message })
         });
         unreadable.collect()
     }
 
     /// `None` where the schema does not have what the union is made of.
-    fn draft(&self, group: &Group<'_>, packages: &Packages) -> Result<Option<Draft>, LeftOut> {
+    fn draft(&self, group: &UnionGroup<'_>, packages: &Packages) -> Result<Option<UnionDraft>, Omission> {
         let Some(discriminator) = group.discriminator else {
             return self.without_discriminator(group);
         };
@@ -145,13 +145,14 @@ impl Marked<'_, '_> {
         if let Some(other) = schema.type_name.as_deref().filter(|name| *name != "string") {
             let message =
                 format!("the discriminator `{}` must be a string, and the schema says {other}", discriminator.name);
-            return Err(LeftOut::fault(discriminator.at(), message));
+            return Err(Omission::fault(discriminator.at(), message));
         }
-        let mut values = Values::gather(packages, &discriminator.typed(), &discriminator.field.markers, schema);
+        let mut values =
+            DiscriminatorValues::gather(packages, &discriminator.typed(), &discriminator.field.markers, schema);
         values.without(|value| self.belongs_to_absent(value, group));
         let choices = match &group.chosen {
-            Chosen::Marked(_) => Self::explicit(group, discriminator, &values)?,
-            Chosen::ByName => implicit::choices(self, discriminator, &values, packages)?,
+            Membership::Marked(_) => Self::explicit(group, discriminator, &values)?,
+            Membership::ByName => implicit::choices(self, discriminator, &values, packages)?,
         };
         if choices.values().flatten().next().is_none() {
             return Ok(None);
@@ -160,8 +161,8 @@ impl Marked<'_, '_> {
     }
 
     /// The form of 2019 without a discriminator: values are names only.
-    fn without_discriminator(&self, group: &Group<'_>) -> Result<Option<Draft>, LeftOut> {
-        let Chosen::Marked(members) = &group.chosen else { return Ok(None) };
+    fn without_discriminator(&self, group: &UnionGroup<'_>) -> Result<Option<UnionDraft>, Omission> {
+        let Membership::Marked(members) = &group.chosen else { return Ok(None) };
         let mut choices = BTreeMap::new();
         for member in members.iter().filter(|member| member.own.schema.is_some()) {
             let value: Box<str> = member.value.unwrap_or(&member.own.field.name).into();
@@ -172,18 +173,18 @@ impl Marked<'_, '_> {
 
     /// Members that are marked: a name given must be a value; a field's own name may differ in case.
     fn explicit(
-        group: &Group<'_>,
-        discriminator: &Own<'_, '_>,
-        values: &Values,
-    ) -> Result<BTreeMap<Box<str>, Option<Selection>>, LeftOut> {
-        let Chosen::Marked(members) = &group.chosen else { return Ok(BTreeMap::new()) };
+        group: &UnionGroup<'_>,
+        discriminator: &StructField<'_, '_>,
+        values: &DiscriminatorValues,
+    ) -> Result<BTreeMap<Box<str>, Option<Selection>>, Omission> {
+        let Membership::Marked(members) = &group.chosen else { return Ok(BTreeMap::new()) };
         let form = group.form();
         let known = match values.agreed() {
             Ok(known) => Some(known),
             // Where every member says its value, there is nothing to be found out.
             Err(super::values::ValuesError::None(_)) if members.iter().all(|member| member.value.is_some()) => None,
             Err(error) => {
-                return Err(LeftOut::ambiguous(discriminator.at(), error.of(discriminator.name)));
+                return Err(Omission::ambiguous(discriminator.at(), error.of(discriminator.name)));
             }
         };
         let mut choices: BTreeMap<Box<str>, Option<Selection>> = BTreeMap::new();
@@ -204,26 +205,26 @@ impl Marked<'_, '_> {
     }
 
     /// Whether a value selects a field that the schema does not have: of another version, or behind a feature gate.
-    fn belongs_to_absent(&self, value: &str, group: &Group<'_>) -> bool {
+    fn belongs_to_absent(&self, value: &str, group: &UnionGroup<'_>) -> bool {
         match &group.chosen {
-            Chosen::Marked(members) => members.iter().any(|member| {
+            Membership::Marked(members) => members.iter().any(|member| {
                 let name = member.value.unwrap_or(&member.own.field.name);
                 member.own.schema.is_none() && same_letters(name, value)
             }),
-            Chosen::ByName => self.fields.iter().any(|own| own.schema.is_none() && own.is_called(value)),
+            Membership::ByName => self.fields.iter().any(|own| own.schema.is_none() && own.is_called(value)),
         }
     }
 
     fn finished(
         &self,
         form: Form,
-        discriminator: Option<&Own<'_, '_>>,
+        discriminator: Option<&StructField<'_, '_>>,
         choices: BTreeMap<Box<str>, Option<Selection>>,
-    ) -> Draft {
+    ) -> UnionDraft {
         let names: BTreeSet<&str> = choices.values().flatten().map(|selected| &*selected.name).collect();
         let members: Vec<_> = self.fields.iter().filter(|own| names.contains(own.name)).collect();
         let first = members.first().map_or(self.at, |own| own.at());
-        Draft {
+        UnionDraft {
             form,
             discriminator: discriminator.map(|own| own.name.into()),
             at: discriminator.map_or(first, |own| own.at()).clone(),
@@ -234,7 +235,12 @@ impl Marked<'_, '_> {
 }
 
 /// Why a member has no value.
-fn no_value(member: &grouping::Member<'_>, name: &str, found: &[Box<str>], known: &BTreeSet<Box<str>>) -> LeftOut {
+fn no_value(
+    member: &grouping::MarkedMember<'_>,
+    name: &str,
+    found: &[Box<str>],
+    known: &BTreeSet<Box<str>>,
+) -> Omission {
     let at = &member.at;
     if found.is_empty() {
         let known: Vec<_> = known.iter().cloned().collect();
@@ -244,28 +250,28 @@ fn no_value(member: &grouping::Member<'_>, name: &str, found: &[Box<str>], known
             member.own.name,
             quoted(&known)
         );
-        return LeftOut::fault(at, message);
+        return Omission::fault(at, message);
     }
     let message = format!(
         "the value `{name}` of the member `{}` may be {}, which differ from it in case; name the right one in the marker",
         member.own.name,
         quoted(found)
     );
-    LeftOut::ambiguous(at, message)
+    Omission::ambiguous(at, message)
 }
 
 /// Has a value select a member.
 fn choose(
     choices: &mut BTreeMap<Box<str>, Option<Selection>>,
     value: Box<str>,
-    member: &grouping::Member<'_>,
+    member: &grouping::MarkedMember<'_>,
     form: Form,
-) -> Result<(), LeftOut> {
+) -> Result<(), Omission> {
     let name: Box<str> = member.own.name.into();
     let twice = choices.values().flatten().any(|selected| selected.name == name);
     if twice && form == Form::List {
         let message = format!("the member `{name}` has two values, which the form of 2019 cannot say; keep one");
-        return Err(LeftOut::fault(&member.at, message));
+        return Err(Omission::fault(&member.at, message));
     }
     let selected = Selection { name, optional: member.optional };
     if let Some(Some(other)) = choices.get(&value).filter(|known| known.as_ref() != Some(&selected)) {
@@ -273,7 +279,7 @@ fn choose(
             "the members `{}` and `{}` have the same value `{value}`; each needs its own",
             other.name, selected.name
         );
-        return Err(LeftOut::fault(&member.at, message));
+        return Err(Omission::fault(&member.at, message));
     }
     choices.insert(value, Some(selected));
     Ok(())
@@ -295,12 +301,12 @@ fn same_letters(one: &str, other: &str) -> bool {
     one.eq_ignore_ascii_case(other) || one.to_lowercase() == other.to_lowercase()
 }
 
-impl Group<'_> {
+impl UnionGroup<'_> {
     fn form(&self) -> Form {
         match &self.chosen {
-            Chosen::Marked(members) if members.iter().any(|member| member.family != Family::Member) => Form::List,
-            Chosen::Marked(_) | Chosen::ByName if self.discriminator.is_none() => Form::List,
-            Chosen::Marked(_) | Chosen::ByName => Form::Map,
+            Membership::Marked(members) if members.iter().any(|member| member.family != Family::Member) => Form::List,
+            Membership::Marked(_) | Membership::ByName if self.discriminator.is_none() => Form::List,
+            Membership::Marked(_) | Membership::ByName => Form::Map,
         }
     }
 }

@@ -11,7 +11,7 @@ use self::comments::{Comments, Groups};
 use self::fitting::{fitting_type, with_fitting};
 use self::literal::{json_tag, unquote};
 use super::marker::{Marker, Meaning};
-use super::types::{Constant, Expression, Field, File, Import, Position, Struct, Type, TypeDeclaration};
+use super::types::{Constant, Expression, Field, GoFile, Import, Position, Struct, Type, TypeDeclaration};
 use std::path::Path;
 use std::sync::Arc;
 use tree_sitter::{Node, Parser};
@@ -20,7 +20,7 @@ use tree_sitter::{Node, Parser};
 const DEEPEST: usize = 200;
 
 /// Reads Go files, one after the other.
-pub struct Reader {
+pub struct GoParser {
     parser: Parser,
 }
 
@@ -53,13 +53,13 @@ impl SyntaxError {
     }
 }
 
-impl std::fmt::Debug for Reader {
+impl std::fmt::Debug for GoParser {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reader").finish_non_exhaustive()
+        f.debug_struct("GoParser").finish_non_exhaustive()
     }
 }
 
-impl Reader {
+impl GoParser {
     /// A reader with the grammar that the crate was built with; `None` if the two do not fit, which no release has.
     pub fn new() -> Option<Self> {
         let mut parser = Parser::new();
@@ -68,7 +68,7 @@ impl Reader {
     }
 
     /// Reads a file.
-    pub fn read(&mut self, path: &Arc<Path>, bytes: &[u8]) -> Result<File, SyntaxError> {
+    pub fn parse(&mut self, path: &Arc<Path>, bytes: &[u8]) -> Result<GoFile, SyntaxError> {
         let text = std::str::from_utf8(bytes).map_err(|error| {
             let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
             let (line, column) = (
@@ -85,7 +85,7 @@ impl Reader {
             ended = format!("{text}\n");
             &ended
         };
-        let source = Source { path, text };
+        let source = SourceText { path, text };
         // Only a parser that was told to stop gives no tree.
         let tree = self.parser.parse(text, None);
         let tree = tree.ok_or_else(|| SyntaxError::NotGo {
@@ -113,12 +113,12 @@ fn first_error(root: Node<'_>) -> Option<Node<'_>> {
     Some(node)
 }
 
-struct Source<'s> {
+struct SourceText<'s> {
     path: &'s Arc<Path>,
     text: &'s str,
 }
 
-impl<'s> Source<'s> {
+impl<'s> SourceText<'s> {
     fn position(&self, node: Node<'_>) -> Position {
         let point = node.start_position();
         Position { file: Arc::clone(self.path), line: point.row + 1, column: point.column + 1 }
@@ -141,8 +141,8 @@ impl<'s> Source<'s> {
         node.child_by_field_name(field).map(|child| self.text(child))
     }
 
-    fn file(&self, root: Node<'_>) -> File {
-        let mut file = File {
+    fn file(&self, root: Node<'_>) -> GoFile {
+        let mut file = GoFile {
             package: Box::default(),
             imports: Vec::new(),
             group: None,
@@ -187,7 +187,7 @@ impl<'s> Source<'s> {
     }
 
     /// `+groupName=` and `+versionName=`, wherever they stand at the top level.
-    fn package_markers(&self, root: Node<'_>, file: &mut File) {
+    fn package_markers(&self, root: Node<'_>, file: &mut GoFile) {
         for comment in root.children(&mut root.walk()).filter(|node| node.kind() == "comment") {
             match self.text(comment).strip_prefix("//").and_then(super::marker::read) {
                 Some((_, Meaning::GroupName(name))) => file.group = Some(name),
@@ -210,7 +210,7 @@ impl<'s> Source<'s> {
         comments.adopt(inner);
     }
 
-    fn imports(&self, node: Node<'_>, file: &mut File) {
+    fn imports(&self, node: Node<'_>, file: &mut GoFile) {
         let mut waiting = vec![node];
         while let Some(node) = waiting.pop() {
             if node.kind() == "import_spec" {
@@ -223,7 +223,7 @@ impl<'s> Source<'s> {
         }
     }
 
-    fn types(&self, node: Node<'_>, before: Groups, file: &mut File, comments: &mut Comments<'_, 's>) {
+    fn types(&self, node: Node<'_>, before: Groups, file: &mut GoFile, comments: &mut Comments<'_, 's>) {
         let grouped = node.children(&mut node.walk()).any(|child| child.kind() == "(");
         if !grouped {
             let spec = node.children(&mut node.walk()).find(|child| matches!(child.kind(), "type_spec" | "type_alias"));
@@ -247,7 +247,7 @@ impl<'s> Source<'s> {
         comments.adopt(inner);
     }
 
-    fn declare(&self, spec: Node<'_>, before: Groups, file: &mut File, comments: &mut Comments<'_, 's>) {
+    fn declare(&self, spec: Node<'_>, before: Groups, file: &mut GoFile, comments: &mut Comments<'_, 's>) {
         let parameters = spec.child_by_field_name("type_parameters");
         let parameters = parameters.into_iter().flat_map(|list| {
             let declarations: Vec<Node<'_>> = list.named_children(&mut list.walk()).collect();
@@ -369,7 +369,7 @@ impl<'s> Source<'s> {
         }
     }
 
-    fn constants(&self, node: Node<'_>, file: &mut File) {
+    fn constants(&self, node: Node<'_>, file: &mut GoFile) {
         // Without a type and a value a constant repeats those of the one before it.
         let mut before: (Option<Type>, Vec<Expression>) = (None, Vec::new());
         for spec in node.named_children(&mut node.walk()).filter(|child| child.kind() == "const_spec") {

@@ -25,7 +25,7 @@ impl fmt::Display for Position {
 
 /// A Go file, as far as types matter.
 #[derive(Debug)]
-pub struct File {
+pub struct GoFile {
     /// The name behind `package`.
     pub(super) package: Box<str>,
     pub(super) imports: Vec<Import>,

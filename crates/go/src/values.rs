@@ -3,15 +3,15 @@
 //! of Go is that nobody has set.
 
 use super::marker::{Marker, Meaning};
-use super::packages::{Packages, Typed};
+use super::packages::{Packages, ScopedType};
 use kube_unions_core::schema::Schema;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// The values that each source names.
 #[derive(Debug)]
-pub(super) struct Values {
-    sources: Vec<Source>,
+pub(super) struct DiscriminatorValues {
+    sources: Vec<ValueSource>,
     /// Whether the schema is among the sources.
     by_schema: bool,
     /// A constant of the type whose text could not be told.
@@ -19,7 +19,7 @@ pub(super) struct Values {
 }
 
 #[derive(Debug)]
-struct Source {
+struct ValueSource {
     name: String,
     values: BTreeSet<Box<str>>,
 }
@@ -56,9 +56,9 @@ impl ValuesError {
     }
 }
 
-impl Values {
+impl DiscriminatorValues {
     /// Gathers the values of a field.
-    pub(super) fn gather(packages: &Packages, typed: &Typed<'_>, markers: &[Marker], schema: &Schema) -> Self {
+    pub(super) fn gather(packages: &Packages, typed: &ScopedType<'_>, markers: &[Marker], schema: &Schema) -> Self {
         let mut values = Self { sources: Vec::new(), by_schema: false, unreadable: None };
         if let Some(listed) = &schema.values {
             values.by_schema = true;
@@ -110,7 +110,7 @@ impl Values {
             return Err(ValuesError::None(self.unreadable.clone()));
         };
         for other in others {
-            let only = |one: &Source, other: &Source| -> Vec<Box<str>> {
+            let only = |one: &ValueSource, other: &ValueSource| -> Vec<Box<str>> {
                 one.values.difference(&other.values).cloned().collect()
             };
             for (one, other) in [(first, other), (other, first)] {
@@ -131,7 +131,7 @@ impl Values {
     }
 
     fn take(&mut self, name: &str, values: impl IntoIterator<Item = Box<str>>) {
-        self.sources.push(Source { name: name.to_owned(), values: values.into_iter().collect() });
+        self.sources.push(ValueSource { name: name.to_owned(), values: values.into_iter().collect() });
     }
 }
 

@@ -1,10 +1,10 @@
 //! The walk from a kind's struct along its fields, beside the schema: what is in both is looked at.
 
 use super::MarkedUnion;
-use super::finding::{Finding, Reason, Severity};
+use super::finding::{FindingReason, GoFinding, Severity};
 use super::marker::{Marker, Meaning};
-use super::packages::{End, Packages, Resolved, Scope, TypeId, Typed};
-use super::rules::{Marked, Own};
+use super::packages::{Packages, ResolvedType, Scope, ScopedType, TypeId, Underlying};
+use super::rules::{MarkedStruct, StructField};
 use super::types::{Field, Position, Struct, TypeDeclaration};
 use kube_unions_core::schema::{Place, PlaceStep, Schema};
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,18 +19,18 @@ const ENVELOPE: [&str; 3] = ["apiVersion", "kind", "metadata"];
 const MOST_JOINED: usize = 1_000;
 
 /// A walk through one version of one kind.
-pub(super) struct Walk<'p> {
+pub(super) struct KindWalk<'p> {
     packages: &'p Packages,
     pub(super) unions: Vec<MarkedUnion>,
-    pub(super) findings: Vec<Finding>,
+    pub(super) findings: Vec<GoFinding>,
     /// The declared types that were reached.
     pub(super) reached: BTreeSet<TypeId>,
     /// The packages that were not given: where they are needed first, and how often.
-    missing: BTreeMap<Box<str>, (Missing, usize)>,
+    missing: BTreeMap<Box<str>, (MissingType, usize)>,
 }
 
 /// A type that could not be followed.
-struct Missing {
+struct MissingType {
     name: Box<str>,
     path: String,
     at: Position,
@@ -53,7 +53,7 @@ struct Site<'p> {
     markers: &'p [Marker],
 }
 
-impl<'p> Walk<'p> {
+impl<'p> KindWalk<'p> {
     pub(super) fn new(packages: &'p Packages) -> Self {
         Self { packages, unions: Vec::new(), findings: Vec::new(), reached: BTreeSet::new(), missing: BTreeMap::new() }
     }
@@ -62,7 +62,7 @@ impl<'p> Walk<'p> {
     pub(super) fn kind(&mut self, id: TypeId, schema: &Schema) {
         let (Some(declaration), Some(typed)) = (self.packages.declaration(id), self.packages.typed(id)) else { return };
         let resolved = self.packages.resolve(&typed);
-        let resolved = Resolved { names: [vec![id], resolved.names].concat(), ..resolved };
+        let resolved = ResolvedType { names: [vec![id], resolved.names].concat(), ..resolved };
         self.refuse_stranger(&resolved, schema, declaration);
         self.end(resolved, Site { at: &declaration.at, markers: &[] }, schema, &Place::root());
     }
@@ -71,11 +71,11 @@ impl<'p> Walk<'p> {
     pub(super) fn finish(&mut self) {
         for (package, (missing, times)) in std::mem::take(&mut self.missing) {
             let more = if times > 1 { format!(", and in {} more places", times - 1) } else { String::new() };
-            self.findings.push(Finding {
+            self.findings.push(GoFinding {
                 position: Some(missing.at),
                 path: missing.path,
                 severity: Severity::Note,
-                reason: Reason::Package,
+                reason: FindingReason::Package,
                 message: format!(
                     "`{}` is of the package `{package}`, which was not given: unions in it are not seen here{more}; give its folder by --go",
                     missing.name
@@ -85,8 +85,8 @@ impl<'p> Walk<'p> {
     }
 
     /// A CRD may well be of another type than the struct that is called as its kind is.
-    fn refuse_stranger(&mut self, resolved: &Resolved<'p>, schema: &Schema, declaration: &TypeDeclaration) {
-        let End::Struct { fields, scope } = &resolved.end else { return };
+    fn refuse_stranger(&mut self, resolved: &ResolvedType<'p>, schema: &Schema, declaration: &TypeDeclaration) {
+        let Underlying::Struct { fields, scope } = &resolved.end else { return };
         let own: Vec<_> =
             fields.fields.iter().filter_map(Field::json_name).filter(|name| !ENVELOPE.contains(name)).collect();
         let known = |schema: &Schema, name: &&str| schema.properties.contains_key(*name);
@@ -96,8 +96,8 @@ impl<'p> Walk<'p> {
         let mut is_strange = strange(&own, schema);
         for field in &fields.fields {
             let Some(inner) = field.json_name().and_then(|name| schema.properties.get(name)) else { continue };
-            let typed = Typed { written: &field.written, scope: scope.clone() };
-            if let End::Struct { fields, .. } = self.packages.resolve(&typed).end {
+            let typed = ScopedType { written: &field.written, scope: scope.clone() };
+            if let Underlying::Struct { fields, .. } = self.packages.resolve(&typed).end {
                 let joined = fields.fields.iter().any(Field::joins);
                 let names: Vec<_> = fields.fields.iter().filter_map(Field::json_name).collect();
                 is_strange |= field.json_name() == Some("spec") && !joined && strange(&names, inner);
@@ -109,17 +109,17 @@ impl<'p> Walk<'p> {
                 declaration.name
             );
             let position = Some(declaration.at.clone());
-            self.findings.push(Finding {
+            self.findings.push(GoFinding {
                 position,
                 path: String::new(),
                 severity: Severity::Error,
-                reason: Reason::Kind,
+                reason: FindingReason::Kind,
                 message,
             });
         }
     }
 
-    fn typed(&mut self, typed: &Typed<'p>, site: Site<'p>, schema: &Schema, place: &Place) {
+    fn typed(&mut self, typed: &ScopedType<'p>, site: Site<'p>, schema: &Schema, place: &Place) {
         if !is_open(schema) {
             return;
         }
@@ -127,34 +127,34 @@ impl<'p> Walk<'p> {
         self.end(resolved, site, schema, place);
     }
 
-    fn end(&mut self, resolved: Resolved<'p>, site: Site<'p>, schema: &Schema, place: &Place) {
-        let Resolved { names, end, .. } = resolved;
+    fn end(&mut self, resolved: ResolvedType<'p>, site: Site<'p>, schema: &Schema, place: &Place) {
+        let ResolvedType { names, end, .. } = resolved;
         if self.is_declared_twice(&names, place) {
             return;
         }
         self.reached.extend(&names);
         match end {
-            End::Struct { fields, scope } => {
+            Underlying::Struct { fields, scope } => {
                 let layer = Layer { names, fields, scope, markers: site.markers, at: site.at };
                 self.object(layer, schema, place);
             }
-            End::List(element) => {
+            Underlying::List(element) => {
                 let Some(items) = &schema.items else { return };
                 self.typed(&element, site, items, &place.then(PlaceStep::Items));
             }
-            End::Map(value) => {
+            Underlying::Map(value) => {
                 let Some(values) = &schema.additional_properties else { return };
                 self.typed(&value, site, values, &place.then(PlaceStep::Values));
             }
-            End::Missing { package, name } => self.miss(package, name, site, place),
-            End::Cycle => self.report_cycle(site.at, place),
-            End::Plain => {}
+            Underlying::Missing { package, name } => self.miss(package, name, site, place),
+            Underlying::Cycle => self.report_cycle(site.at, place),
+            Underlying::Plain => {}
         }
     }
 
     fn miss(&mut self, package: Box<str>, name: Box<str>, site: Site<'_>, place: &Place) {
         if !WITHOUT_UNIONS.iter().any(|known| package.starts_with(known)) {
-            let missing = || (Missing { name, path: place.to_string(), at: site.at.clone() }, 0);
+            let missing = || (MissingType { name, path: place.to_string(), at: site.at.clone() }, 0);
             self.missing.entry(package).or_insert_with(missing).1 += 1;
         }
     }
@@ -167,11 +167,11 @@ impl<'p> Walk<'p> {
             let [one, other, ..] = all.as_slice() else { continue };
             let at = |id: TypeId| self.packages.declaration(id).map(|declaration| declaration.at.clone());
             let first = at(*one).map(|at| at.to_string()).unwrap_or_default();
-            self.findings.push(Finding {
+            self.findings.push(GoFinding {
                 position: at(*other),
                 path: place.to_string(),
                 severity: Severity::Error,
-                reason: Reason::Ambiguous,
+                reason: FindingReason::Ambiguous,
                 message: format!(
                     "`{}` is declared here and at {first}; tell the files apart by build constraints, and say by --tags which build is meant; \
                      left out",
@@ -184,11 +184,11 @@ impl<'p> Walk<'p> {
     }
 
     fn report_cycle(&mut self, at: &Position, place: &Place) {
-        self.findings.push(Finding {
+        self.findings.push(GoFinding {
             position: Some(at.clone()),
             path: place.to_string(),
             severity: Severity::Error,
-            reason: Reason::Fault,
+            reason: FindingReason::Fault,
             message: "the type leads back to itself without end; left out".to_owned(),
         });
     }
@@ -219,7 +219,7 @@ impl<'p> Walk<'p> {
             else {
                 continue;
             };
-            let typed = Typed { written: &field.written, scope };
+            let typed = ScopedType { written: &field.written, scope };
             self.typed(&typed, Site { at: &field.at, markers: &field.markers }, property, &place.property(name));
         }
     }
@@ -238,26 +238,26 @@ impl<'p> Walk<'p> {
                 break;
             }
             for field in layer.fields.fields.iter().filter(|field| field.joins()) {
-                let typed = Typed { written: &field.written, scope: layer.scope.clone() };
-                let Resolved { names, end, .. } = self.packages.resolve(&typed);
+                let typed = ScopedType { written: &field.written, scope: layer.scope.clone() };
+                let ResolvedType { names, end, .. } = self.packages.resolve(&typed);
                 if self.is_declared_twice(&names, place) {
                     continue;
                 }
                 match end {
-                    End::Struct { fields, scope } if !names.iter().any(|name| within.contains(name)) => {
+                    Underlying::Struct { fields, scope } if !names.iter().any(|name| within.contains(name)) => {
                         self.reached.extend(&names);
                         let within = within.iter().copied().chain(names.iter().copied()).collect();
                         let (markers, at) = (&*field.markers, &field.at);
                         waiting.push((depth + 1, Layer { names, fields, scope, markers, at }, within));
                     }
-                    End::Struct { .. } | End::Cycle => self.report_cycle(&field.at, place),
-                    End::Missing { package, name } => {
+                    Underlying::Struct { .. } | Underlying::Cycle => self.report_cycle(&field.at, place),
+                    Underlying::Missing { package, name } => {
                         // Without fields that nobody knows there is nothing to miss.
                         if has_unexplained(layer.fields, schema) {
                             self.miss(package, name, Site { at: &field.at, markers: &[] }, place);
                         }
                     }
-                    End::List(_) | End::Map(_) | End::Plain => {}
+                    Underlying::List(_) | Underlying::Map(_) | Underlying::Plain => {}
                 }
             }
             layers.entry(depth).or_default().push(layer);
@@ -270,13 +270,13 @@ impl<'p> Walk<'p> {
         let own = fields.iter().filter_map(|field| {
             let name = field.json_name()?;
             let required = schema.required.iter().any(|required| **required == *name);
-            Some(Own { field, name, scope: layer.scope.clone(), schema: schema.properties.get(name), required })
+            Some(StructField { field, name, scope: layer.scope.clone(), schema: schema.properties.get(name), required })
         });
         let of_names = layer.names.iter().filter_map(|id| self.packages.declaration(*id)).flat_map(|it| &it.markers);
         // Markers on a field are the struct's where it has no name of its own.
         let of_field = layer.markers.iter().filter(|marker| layer.names.is_empty() && marker.meaning == Meaning::Union);
         let title = layer.names.first().map_or_else(|| "struct".to_owned(), |id| self.packages.title(*id));
-        let marked = Marked {
+        let marked = MarkedStruct {
             title,
             at: declaration.map_or(layer.at, |declaration| &declaration.at),
             markers: of_names.chain(of_field).collect(),

@@ -5,13 +5,13 @@ use crate::cli::standing::Standing;
 
 /// The edits of one CRD, and what there is to object to.
 #[derive(Debug, Default)]
-pub(super) struct Plan {
+pub(super) struct AnnotatePlan {
     /// Empty where the annotation says it already and the schema says nothing.
     pub(super) edits: Vec<Edit>,
     pub(super) objections: Vec<String>,
 }
 
-impl Plan {
+impl AnnotatePlan {
     /// `None` where the schema declares no unions.
     pub(super) fn of(document: &Document) -> anyhow::Result<Option<Self>> {
         let standing = Standing::of(document)?;

@@ -3,19 +3,23 @@
 use crate::cli::manifest::{Document, Edit};
 use crate::cli::standing::Standing;
 use kube_unions_core::declaration::AnnotationContent;
-use kube_unions_go::{Finding, Outcome, Reason, Severity};
+use kube_unions_go::{Derivation, FindingReason, GoFinding, Severity};
 use std::collections::BTreeMap;
 
 /// The edits of one CRD, and what there is to say about them.
 #[derive(Debug, Default)]
-pub(super) struct Plan {
+pub(super) struct GeneratePlan {
     /// Empty where the CRD declares all of it already.
     pub(super) edits: Vec<Edit>,
-    pub(super) findings: Vec<Finding>,
+    pub(super) findings: Vec<GoFinding>,
 }
 
-impl Plan {
-    pub(super) fn of(document: &Document, outcomes: &[(Box<str>, Outcome)], in_schema: bool) -> anyhow::Result<Self> {
+impl GeneratePlan {
+    pub(super) fn of(
+        document: &Document,
+        outcomes: &[(Box<str>, Derivation)],
+        in_schema: bool,
+    ) -> anyhow::Result<Self> {
         let marked: AnnotationContent = outcomes
             .iter()
             .map(|(version, outcome)| {
@@ -33,8 +37,12 @@ impl Plan {
 }
 
 /// Everything into the annotation. Markers have the last word, then the schema.
-fn annotate(standing: &Standing, before: &AnnotationContent, marked: &AnnotationContent) -> anyhow::Result<Plan> {
-    let mut plan = Plan::default();
+fn annotate(
+    standing: &Standing,
+    before: &AnnotationContent,
+    marked: &AnnotationContent,
+) -> anyhow::Result<GeneratePlan> {
+    let mut plan = GeneratePlan::default();
     let mut after = before.clone();
     for extended in &standing.in_schema {
         let of_version = after.entry(extended.version.clone()).or_default();
@@ -52,8 +60,8 @@ fn annotate(standing: &Standing, before: &AnnotationContent, marked: &Annotation
 }
 
 /// What is marked into the schema, and out of the annotation.
-fn extend(standing: &Standing, before: &AnnotationContent, marked: &AnnotationContent) -> anyhow::Result<Plan> {
-    let mut plan = Plan::default();
+fn extend(standing: &Standing, before: &AnnotationContent, marked: &AnnotationContent) -> anyhow::Result<GeneratePlan> {
+    let mut plan = GeneratePlan::default();
     let mut after = before.clone();
     for (version, places) in marked {
         for (pointer, value) in places {
@@ -73,6 +81,6 @@ fn extend(standing: &Standing, before: &AnnotationContent, marked: &AnnotationCo
     Ok(plan)
 }
 
-fn error(message: String) -> Finding {
-    Finding { position: None, path: String::new(), severity: Severity::Error, reason: Reason::Fault, message }
+fn error(message: String) -> GoFinding {
+    GoFinding { position: None, path: String::new(), severity: Severity::Error, reason: FindingReason::Fault, message }
 }

@@ -4,7 +4,7 @@ use crate::cli::ReportFormat;
 use crate::cli::output::{self, Paint};
 use crate::cli::tree::{self, Branch, Leaf};
 use kube_unions_core::declaration::Definition;
-use kube_unions_go::{Finding, MarkedUnion, Outcome, Packages, Position, Reason, Severity};
+use kube_unions_go::{Derivation, FindingReason, GoFinding, MarkedUnion, Packages, Position, Severity};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -15,32 +15,32 @@ use std::path::PathBuf;
 pub(super) struct Report {
     /// How many CRDs were worked on.
     pub(super) definitions: usize,
-    kinds: Vec<Found>,
-    said: Vec<Said>,
+    kinds: Vec<ReportedKind>,
+    said: Vec<ReportedFinding>,
 }
 
 /// A version of a kind whose struct was found.
 #[derive(Debug)]
-struct Found {
+struct ReportedKind {
     group: String,
     version: String,
     kind: String,
     definition: String,
     source: Position,
-    outcome: Outcome,
+    outcome: Derivation,
 }
 
 /// A finding, and of which kind it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Said {
-    finding: Finding,
+pub(super) struct ReportedFinding {
+    finding: GoFinding,
     kind: Option<String>,
     definition: Option<String>,
     version: Option<String>,
 }
 
-impl Said {
-    pub(super) fn of(finding: Finding, definition: Option<&Definition>, version: Option<&str>) -> Self {
+impl ReportedFinding {
+    pub(super) fn of(finding: GoFinding, definition: Option<&Definition>, version: Option<&str>) -> Self {
         Self {
             finding,
             kind: definition.map(|definition| definition.kind().to_owned()),
@@ -51,7 +51,7 @@ impl Said {
 
     /// `file:line:column: Kind version path: severity: message`, as compilers write it, so that editors find the place.
     fn line(&self, paint: Paint) -> String {
-        let Finding { position, path, severity, message, .. } = &self.finding;
+        let GoFinding { position, path, severity, message, .. } = &self.finding;
         let place = position.as_ref().map_or_else(String::new, |position| format!("{position}:"));
         let about =
             [self.kind.as_deref(), self.version.as_deref(), Some(path.as_str()).filter(|path| !path.is_empty())];
@@ -67,16 +67,17 @@ impl Said {
 }
 
 impl Report {
-    pub(super) fn say(&mut self, said: Said) {
+    pub(super) fn say(&mut self, said: ReportedFinding) {
         self.said.push(said);
     }
 
     /// Adds what the sources say of one version of a kind.
-    pub(super) fn add(&mut self, definition: &Definition, version: &str, mut outcome: Outcome) {
+    pub(super) fn add(&mut self, definition: &Definition, version: &str, mut outcome: Derivation) {
         let findings = std::mem::take(&mut outcome.findings);
-        self.said.extend(findings.into_iter().map(|finding| Said::of(finding, Some(definition), Some(version))));
+        self.said
+            .extend(findings.into_iter().map(|finding| ReportedFinding::of(finding, Some(definition), Some(version))));
         if let Some(source) = outcome.source.clone() {
-            self.kinds.push(Found {
+            self.kinds.push(ReportedKind {
                 group: definition.group().to_owned(),
                 version: version.to_owned(),
                 kind: definition.kind().to_owned(),
@@ -95,10 +96,10 @@ impl Report {
         let misplaced = packages.misplaced(if all { None } else { Some(&mut outcomes) }).into_iter();
         let misplaced =
             misplaced.filter(|finding| finding.position.as_ref().is_none_or(|position| !known.contains(position)));
-        self.said.extend(misplaced.map(|finding| Said::of(finding, None, None)));
+        self.said.extend(misplaced.map(|finding| ReportedFinding::of(finding, None, None)));
         if all {
             let unreached = packages.unreached(self.kinds.iter().map(|found| &found.outcome));
-            self.said.extend(unreached.into_iter().map(|finding| Said::of(finding, None, None)));
+            self.said.extend(unreached.into_iter().map(|finding| ReportedFinding::of(finding, None, None)));
         }
     }
 
@@ -106,15 +107,15 @@ impl Report {
         self.kinds.sort_by(|one, other| {
             (&one.group, &one.kind, &one.version).cmp(&(&other.group, &other.kind, &other.version))
         });
-        let key = |said: &Said| (said.finding.clone(), said.definition.clone(), said.version.clone());
+        let key = |said: &ReportedFinding| (said.finding.clone(), said.definition.clone(), said.version.clone());
         self.said.sort_by_key(key);
         self.said.dedup();
     }
 
     /// Whether anything was left out that counts.
     pub(super) fn left_out(&self, allow_ambiguous: bool) -> bool {
-        let counts = |finding: &Finding| {
-            finding.severity == Severity::Error && !(allow_ambiguous && finding.reason == Reason::Ambiguous)
+        let counts = |finding: &GoFinding| {
+            finding.severity == Severity::Error && !(allow_ambiguous && finding.reason == FindingReason::Ambiguous)
         };
         self.said.iter().any(|said| counts(&said.finding))
     }
@@ -256,7 +257,7 @@ impl From<&Position> for WirePosition {
 }
 
 impl<'r> WireKind<'r> {
-    fn of(found: &'r Found) -> Self {
+    fn of(found: &'r ReportedKind) -> Self {
         Self {
             group: &found.group,
             version: &found.version,
@@ -283,8 +284,8 @@ impl<'r> WireUnion<'r> {
 }
 
 impl<'r> WireFinding<'r> {
-    fn of(said: &'r Said) -> Self {
-        let Finding { position, path, severity, reason, message } = &said.finding;
+    fn of(said: &'r ReportedFinding) -> Self {
+        let GoFinding { position, path, severity, reason, message } = &said.finding;
         Self {
             file: position.as_ref().map(|position| position.file.to_path_buf()),
             line: position.as_ref().map(|position| position.line),

@@ -3,7 +3,7 @@
 use crate::cli::manifest::{self, Problem};
 use crate::cli::progress::Progress;
 use anyhow::anyhow;
-use kube_unions_go::{Build, File, Packages, Reader};
+use kube_unions_go::{BuildContext, GoFile, GoParser, Packages};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,13 +14,13 @@ const LARGEST: u64 = 16 * 1024 * 1024;
 
 /// What was read, and what could not be.
 #[derive(Debug, Default)]
-pub(super) struct Read {
+pub(super) struct GoSources {
     pub(super) packages: Packages,
     pub(super) problems: Vec<Problem>,
 }
 
 /// Reads every Go file that the paths stand for.
-pub(super) fn read(paths: &[PathBuf], build: &Build) -> anyhow::Result<Read> {
+pub(super) fn read(paths: &[PathBuf], build: &BuildContext) -> anyhow::Result<GoSources> {
     let mut problems = Vec::new();
     let mut files = BTreeSet::new();
     for path in paths {
@@ -30,7 +30,7 @@ pub(super) fn read(paths: &[PathBuf], build: &Build) -> anyhow::Result<Read> {
         }
     }
     let files: Vec<Arc<Path>> = files.into_iter().map(Into::into).collect();
-    let mut by_folder: BTreeMap<PathBuf, Vec<File>> = BTreeMap::new();
+    let mut by_folder: BTreeMap<PathBuf, Vec<GoFile>> = BTreeMap::new();
     for (path, read) in files.iter().zip(read_all(&files, build)?) {
         match read {
             Ok(Some(file)) => {
@@ -46,7 +46,7 @@ pub(super) fn read(paths: &[PathBuf], build: &Build) -> anyhow::Result<Read> {
         let whole = std::path::absolute(&folder).unwrap_or_else(|_| folder.clone());
         packages.add(&whole, modules.import_path(&whole).as_deref(), files);
     }
-    Ok(Read { packages, problems })
+    Ok(GoSources { packages, problems })
 }
 
 /// The Go files of a folder, as the go command sees them; a file is itself, whatever its name.
@@ -67,14 +67,14 @@ fn is_go(path: &Path) -> bool {
 }
 
 /// What became of a file; `None` where the build does not have it.
-type Outcome = Result<Option<File>, Problem>;
+type FileResult = Result<Option<GoFile>, Problem>;
 
 /// Reads files on every core, in the order that they were named in.
-fn read_all(files: &[Arc<Path>], build: &Build) -> anyhow::Result<Vec<Outcome>> {
+fn read_all(files: &[Arc<Path>], build: &BuildContext) -> anyhow::Result<Vec<FileResult>> {
     let progress = Progress::new(u64::try_from(files.len()).ok(), "Go files");
     let next = AtomicUsize::new(0);
-    let work = || -> anyhow::Result<Vec<(usize, Outcome)>> {
-        let mut reader = Reader::new().ok_or_else(|| anyhow!("the grammar of Go does not fit the parser"))?;
+    let work = || -> anyhow::Result<Vec<(usize, FileResult)>> {
+        let mut reader = GoParser::new().ok_or_else(|| anyhow!("the grammar of Go does not fit the parser"))?;
         let mut done = Vec::new();
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
@@ -96,7 +96,7 @@ fn read_all(files: &[Arc<Path>], build: &Build) -> anyhow::Result<Vec<Outcome>> 
     Ok(all.into_iter().map(|(_, outcome)| outcome).collect())
 }
 
-fn read_one(reader: &mut Reader, path: &Arc<Path>, build: &Build) -> Outcome {
+fn read_one(reader: &mut GoParser, path: &Arc<Path>, build: &BuildContext) -> FileResult {
     let size = path.metadata().map_err(|error| Problem::of_reading(path, &error))?.len();
     if size > LARGEST {
         let message = format!("takes {size} bytes, and {LARGEST} is the most that is read; the file is left out");
@@ -106,7 +106,7 @@ fn read_one(reader: &mut Reader, path: &Arc<Path>, build: &Build) -> Outcome {
     if !build.includes(path, &bytes) {
         return Ok(None);
     }
-    reader.read(path, &bytes).map(Some).map_err(|error| {
+    reader.parse(path, &bytes).map(Some).map_err(|error| {
         let position = error.position();
         let position = Some((position.line, position.column));
         Problem { file: path.to_path_buf(), position, message: error.to_string() }

@@ -5,7 +5,7 @@
 
 use super::source::{Format, Section};
 use super::stream::starts_explicitly;
-use super::syntax::{Entry, Node, Shape, Tree};
+use super::syntax::{MappingEntry, Node, Shape, Tree};
 use super::yaml;
 use anyhow::Context;
 use serde_json::Value;
@@ -144,7 +144,7 @@ impl Spans<'_> {
     }
 
     /// Entries on lines of their own.
-    fn block(&self, entries: &[Entry], changes: &Changes<'_>, splices: &mut Vec<Splice>) -> Option<()> {
+    fn block(&self, entries: &[MappingEntry], changes: &Changes<'_>, splices: &mut Vec<Splice>) -> Option<()> {
         let first = self.tree.node(entries.first()?.key)?;
         let (newline, indent) = (self.newline(), first.column - 1);
         let added = changes.added.iter().map(|(name, value)| block_member(name, value, indent, newline));
@@ -178,7 +178,13 @@ impl Spans<'_> {
     }
 
     /// Entries between braces, and all of JSON.
-    fn flow(&self, mapping: usize, entries: &[Entry], changes: &Changes<'_>, splices: &mut Vec<Splice>) -> Option<()> {
+    fn flow(
+        &self,
+        mapping: usize,
+        entries: &[MappingEntry],
+        changes: &Changes<'_>,
+        splices: &mut Vec<Splice>,
+    ) -> Option<()> {
         let colon = entries.first().and_then(|entry| self.colon(*entry)).unwrap_or(": ");
         let added =
             changes.added.iter().map(|(name, value)| format!("{}{colon}{}", quote(name), flow_value(value, colon)));
@@ -224,7 +230,7 @@ impl Spans<'_> {
     /// Values in place of others, from the colon on.
     fn replace(
         &self,
-        entries: &[Entry],
+        entries: &[MappingEntry],
         changes: &Changes<'_>,
         render: impl Fn(&Value) -> String,
         splices: &mut Vec<Splice>,
@@ -250,7 +256,7 @@ impl Spans<'_> {
     }
 
     /// Where an entry ends: with its value, or its colon where that is empty.
-    fn end(&self, entry: Entry) -> Option<usize> {
+    fn end(&self, entry: MappingEntry) -> Option<usize> {
         let (key, value) = (self.tree.node(entry.key)?, self.tree.node(entry.value)?);
         if !value.span.is_empty() || !matches!(value.shape, Shape::Scalar { .. }) {
             return Some(value.span.end);
@@ -264,7 +270,7 @@ impl Spans<'_> {
     }
 
     /// What stands between a key and its value, if that is a colon and blanks.
-    fn colon(&self, entry: Entry) -> Option<&str> {
+    fn colon(&self, entry: MappingEntry) -> Option<&str> {
         let (key, value) = (self.tree.node(entry.key)?, self.tree.node(entry.value)?);
         let between = self.text.get(key.span.end..value.span.start)?;
         (between.trim() == ":" && !between.contains(['\n', '\r'])).then_some(between)

@@ -45,13 +45,13 @@ pub(super) enum Shape {
     Sequence(Vec<NodeId>),
     Mapping {
         flow: bool,
-        entries: Vec<Entry>,
+        entries: Vec<MappingEntry>,
     },
 }
 
 /// A key and its value.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Entry {
+pub(super) struct MappingEntry {
     pub(super) key: NodeId,
     pub(super) value: NodeId,
 }
@@ -116,9 +116,9 @@ impl Tree {
     }
 
     /// The member of a mapping.
-    pub(super) fn entry(&self, mapping: NodeId, name: &str) -> Option<(usize, Entry)> {
+    pub(super) fn entry(&self, mapping: NodeId, name: &str) -> Option<(usize, MappingEntry)> {
         let Shape::Mapping { entries, .. } = &self.node(mapping)?.shape else { return None };
-        let named = |entry: &Entry| matches!(self.node(entry.key), Some(Node { shape: Shape::Scalar { text, .. }, .. }) if text == name);
+        let named = |entry: &MappingEntry| matches!(self.node(entry.key), Some(Node { shape: Shape::Scalar { text, .. }, .. }) if text == name);
         let (index, entry) = entries.iter().enumerate().find(|(_, entry)| named(entry))?;
         Some((index, *entry))
     }
@@ -227,7 +227,7 @@ impl Builder<'_> {
             Shape::Sequence(items) => items.push(id),
             Shape::Mapping { entries, .. } => match parent.key.take() {
                 None => parent.key = Some(id),
-                Some(key) => entries.push(Entry { key, value: id }),
+                Some(key) => entries.push(MappingEntry { key, value: id }),
             },
             Shape::Scalar { .. } | Shape::Alias(_) => return None,
         }

@@ -1,9 +1,9 @@
 //! Any text as a Go file beside a schema: what comes of it holds on that schema, whatever the markers say.
 #![no_main]
 
-use kube_unions::declaration::{Declared, Definition, Severity, Source};
-use kube_unions::go::{Asked, Packages, Reader};
-use kube_unions::union::compile;
+use kube_unions_core::declaration::{Declared, Definition, Severity, Source};
+use kube_unions_go::{GoParser, KindVersion, Packages};
+use kube_unions_core::union::compile;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -19,14 +19,14 @@ const CRD: &str = r#"{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomRe
     }}}}}}]}}"#;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    let mut reader = Reader::new().unwrap();
-    let Ok(file) = reader.read(&Arc::from(Path::new("k.go")), bytes) else { return };
+    let mut parser = GoParser::new().unwrap();
+    let Ok(file) = parser.parse(&Arc::from(Path::new("k.go")), bytes) else { return };
     let mut packages = Packages::default();
     packages.add(Path::new("/k"), Some("e/k"), vec![file]);
     let _ = packages.misplaced(None);
 
     let versions = || Definition::from_json(CRD).unwrap().take_versions().into_iter();
-    let asked = Asked { group: "e", kind: "K", version: "v1", versions: &["v1"] };
+    let asked = KindVersion { group: "e", kind: "K", version: "v1", versions: &["v1"] };
     let outcome = packages.unions(asked, versions().next().unwrap());
     let _ = packages.unreached([&outcome]);
     let mut version = versions().next().unwrap();

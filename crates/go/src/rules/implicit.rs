@@ -2,20 +2,20 @@
 //!
 //! A union without marked members does not mean every field: types keep timeouts and names beside them.
 
-use super::{LeftOut, Marked, Own};
+use super::{MarkedStruct, Omission, StructField};
 use crate::Selection;
-use crate::packages::{End, Packages};
-use crate::values::{Values, quoted};
+use crate::packages::{Packages, Underlying};
+use crate::values::{DiscriminatorValues, quoted};
 use std::collections::BTreeMap;
 
 pub(super) fn choices(
-    marked: &Marked<'_, '_>,
-    discriminator: &Own<'_, '_>,
-    values: &Values,
+    marked: &MarkedStruct<'_, '_>,
+    discriminator: &StructField<'_, '_>,
+    values: &DiscriminatorValues,
     packages: &Packages,
-) -> Result<BTreeMap<Box<str>, Option<Selection>>, LeftOut> {
+) -> Result<BTreeMap<Box<str>, Option<Selection>>, Omission> {
     let known = values.agreed().map_err(|error| {
-        LeftOut::ambiguous(discriminator.at(), format!("{}, or mark the members", error.of(discriminator.name)))
+        Omission::ambiguous(discriminator.at(), format!("{}, or mark the members", error.of(discriminator.name)))
     })?;
     let others = || marked.fields.iter().filter(|own| own.name != discriminator.name && own.schema.is_some());
     let mut choices = BTreeMap::new();
@@ -31,7 +31,7 @@ pub(super) fn choices(
                     "the value `{value}` may be of `{}` or of `{}`, which differ from it in case; mark the members",
                     one.name, other.name
                 );
-                return Err(LeftOut::ambiguous(other.at(), message));
+                return Err(Omission::ambiguous(other.at(), message));
             }
         };
         choices.insert(value.clone(), member.map(|own| Selection { name: own.name.into(), optional: false }));
@@ -46,9 +46,9 @@ pub(super) fn choices(
              `+unionMember`",
             own.name, discriminator.name
         );
-        return Err(LeftOut::ambiguous(own.at(), message));
+        return Err(Omission::ambiguous(own.at(), message));
     }
-    let is_called_so = |own: &Own<'_, '_>| known.iter().any(|value| own.is_called(value));
+    let is_called_so = |own: &StructField<'_, '_>| known.iter().any(|value| own.is_called(value));
     if !marked.fields.iter().any(is_called_so) {
         let known: Vec<_> = known.iter().cloned().collect();
         let message = format!(
@@ -57,14 +57,14 @@ pub(super) fn choices(
             discriminator.name,
             quoted(&known)
         );
-        return Err(LeftOut::fault(discriminator.at(), message));
+        return Err(Omission::fault(discriminator.at(), message));
     }
     Ok(choices)
 }
 
 /// Whether it is one, in Go and in the schema: a duration is a struct in Go and a string in an object.
-fn is_pointer_to_struct(own: &Own<'_, '_>, packages: &Packages) -> bool {
+fn is_pointer_to_struct(own: &StructField<'_, '_>, packages: &Packages) -> bool {
     let resolved = packages.resolve(&own.typed());
-    let may_be = matches!(resolved.end, End::Struct { .. } | End::Missing { .. });
+    let may_be = matches!(resolved.end, Underlying::Struct { .. } | Underlying::Missing { .. });
     resolved.pointer && may_be && own.schema.is_some_and(kube_unions_core::schema::Schema::is_object)
 }

@@ -4,12 +4,12 @@
 use super::super::finding::Severity;
 use super::super::marker::{self, Marker, Meaning};
 use super::super::types::Misplaced;
-use super::Source;
+use super::SourceText;
 use tree_sitter::Node;
 
 /// The comments of a list of declarations, as they are met.
 pub(super) struct Comments<'a, 's> {
-    source: &'a Source<'s>,
+    source: &'a SourceText<'s>,
     groups: Vec<Group>,
     /// The line on which what is before the comments ends.
     last_row: Option<usize>,
@@ -29,7 +29,7 @@ pub(super) struct Groups {
 }
 
 impl<'a, 's> Comments<'a, 's> {
-    pub(super) fn new(source: &'a Source<'s>) -> Self {
+    pub(super) fn new(source: &'a SourceText<'s>) -> Self {
         Self { source, groups: Vec::new(), last_row: None, misplaced: Vec::new() }
     }
 

@@ -59,11 +59,11 @@ const ARCHITECTURES: [&str; 24] = [
 
 /// The tags of a build.
 #[derive(Debug, Clone, Default)]
-pub struct Build {
+pub struct BuildContext {
     asked: BTreeSet<Box<str>>,
 }
 
-impl Build {
+impl BuildContext {
     /// A build with these tags beside those of every build.
     pub fn with_tags(tags: impl IntoIterator<Item = impl Into<Box<str>>>) -> Self {
         Self { asked: tags.into_iter().map(Into::into).collect() }
@@ -99,7 +99,7 @@ impl Build {
 
     /// Whether a constraint holds. One that can't be read does not hold, as in the `go` command.
     fn holds(&self, expression: &str) -> bool {
-        let mut reader = Reader { build: self, rest: expression, depth: 0 };
+        let mut reader = ConstraintParser { build: self, rest: expression, depth: 0 };
         let holds = reader.any();
         reader.rest.trim().is_empty() && holds == Some(true)
     }
@@ -125,13 +125,13 @@ fn constraint(text: &str) -> Option<&str> {
 }
 
 /// `||` of `&&` of `!`, parentheses and tags.
-struct Reader<'b> {
-    build: &'b Build,
+struct ConstraintParser<'b> {
+    build: &'b BuildContext,
     rest: &'b str,
     depth: usize,
 }
 
-impl Reader<'_> {
+impl ConstraintParser<'_> {
     /// How deep parentheses may go: as deep as anybody writes them by far.
     const DEEPEST: usize = 100;
 
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     fn has(name: &str, text: &str) -> bool {
-        Build::with_tags(["experimental"]).includes(Path::new(name), text.as_bytes())
+        BuildContext::with_tags(["experimental"]).includes(Path::new(name), text.as_bytes())
     }
 
     #[test]
