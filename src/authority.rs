@@ -1,8 +1,10 @@
-//! Certificate authorities and the serving certificates that they sign. Everything is ECDSA P-256, and PEM.
+//! Certificate authorities, and the serving certificates that they sign: ECDSA P-256, in PEM.
 //!
-//! It knows no clock and no disk: times are given to it, and where a key is kept is its user's business. A serial number
-//! is taken from the hash of a public key (RFC 5280, 4.1.2.2), which is random because every certificate has a key of its
-//! own.
+//! It knows neither a clock nor a disk: callers pass times in and decide where a key is kept. [`crate::cluster`] keeps an
+//! authority in a Secret; [`crate::webhook`] serves with a [`CertificatePair`].
+//!
+//! Every certificate has a key of its own. Its serial number is taken from the hash of its public key, so it is random
+//! (RFC 5280, 4.1.2.2).
 
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
@@ -12,52 +14,53 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// Clocks differ: what is valid from now on is not yet valid elsewhere.
+/// How long before it is made a certificate becomes valid, in case another machine's clock is behind.
 pub const BACKDATED: Duration = Duration::from_hours(1);
 
-/// The names of a server on this machine.
+/// Names of a server on this machine.
 pub const LOCAL: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
-/// RFC 5280 bounds a common name to so many characters. Clients look at the alternative names only.
+/// Longest common name, in characters (RFC 5280, `ub-common-name`). Clients read the alternative names only.
 const LONGEST_COMMON_NAME: usize = 64;
 
-/// From when until when a certificate may be used.
+/// The time in which a certificate is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Validity {
-    /// The first moment, whole seconds.
+    /// First moment, in whole seconds.
     pub not_before: SystemTime,
-    /// The last.
+    /// Last moment, in whole seconds.
     pub not_after: SystemTime,
 }
 
 impl Validity {
-    /// For so long from `now`, and since [`BACKDATED`] ago.
+    /// Returns a validity that ends `lifetime` after `now` and begins [`BACKDATED`] before it.
     pub fn new(now: SystemTime, lifetime: Duration) -> Self {
         Self { not_before: now - BACKDATED, not_after: now + lifetime }
     }
 }
 
-/// Why there is no certificate.
+/// An error of making or signing a certificate.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuthorityError {
-    /// A server cannot have such a name.
-    #[error("a name is not one that a certificate can have")]
+    /// A name is neither a DNS name nor an IP address.
+    #[error("a certificate cannot have this name; use a DNS name or an IP address")]
     Name(#[source] rcgen::Error),
-    /// A key could not be made, or nothing signed with it.
-    #[error("no certificate could be made")]
+    /// A key cannot be made, parsed or used.
+    #[error("cannot make a certificate")]
     Make(#[from] rcgen::Error),
 }
 
-/// A certificate authority with its key.
-pub struct Authority {
+/// A certificate authority (CA) with its private key.
+pub struct CertificateAuthority {
     certificate: String,
     issuer: Issuer<'static, KeyPair>,
 }
 
-impl Authority {
-    /// A new one. `name` and the beginning of its key's hash are its common name, so that no two have the same: what
-    /// verifies a chain looks for the issuer by name.
+impl CertificateAuthority {
+    /// Makes a CA whose common name is `name` followed by a part of its key's hash.
+    ///
+    /// No two such CAs share a name. Clients find the issuer in a bundle by its name.
     pub fn unique(name: &str, validity: Validity) -> Result<Self, AuthorityError> {
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
         let hash = CertificateParams::default().key_identifier(&key);
@@ -65,7 +68,7 @@ impl Authority {
         Self::with_key(&format!("{name} {hash:08x}"), validity, key)
     }
 
-    /// A new one with exactly this common name.
+    /// Makes a CA with exactly this common name.
     pub fn new(common_name: &str, validity: Validity) -> Result<Self, AuthorityError> {
         Self::with_key(common_name, validity, KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?)
     }
@@ -78,24 +81,29 @@ impl Authority {
         Ok(Self { certificate, issuer: Issuer::new(params, key) })
     }
 
-    /// One that exists. Whether the key is that of the certificate is for the caller to know.
+    /// Reads a CA from PEM. The caller checks that the key belongs to the certificate.
     pub fn from_pem(certificate: &str, key: &str) -> Result<Self, AuthorityError> {
         let issuer = Issuer::from_ca_cert_pem(certificate, KeyPair::from_pem(key)?)?;
         Ok(Self { certificate: certificate.to_owned(), issuer })
     }
 
-    /// Its own certificate.
+    /// Returns the CA's own certificate, PEM.
     pub fn certificate(&self) -> &str {
         &self.certificate
     }
 
-    /// Its private key.
+    /// Returns the CA's private key, PEM.
     pub fn key(&self) -> String {
         self.issuer.key().serialize_pem()
     }
 
-    /// A certificate for a server with these names and addresses, and a new key.
-    pub fn issue(&self, common_name: &str, names: &[String], validity: Validity) -> Result<Pair, AuthorityError> {
+    /// Signs a certificate with a new key for a server with these DNS names and IP addresses.
+    pub fn issue(
+        &self,
+        common_name: &str,
+        names: &[String],
+        validity: Validity,
+    ) -> Result<CertificatePair, AuthorityError> {
         let params_of_names = CertificateParams::new(names).map_err(AuthorityError::Name)?;
         let mut params = params(common_name, validity, params_of_names);
         params.use_authority_key_identifier_extension = true;
@@ -103,41 +111,40 @@ impl Authority {
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
         let certificate = params.signed_by(&key, &self.issuer)?;
-        Ok(Pair { chain: certificate.pem(), key: key.serialize_pem() })
+        Ok(CertificatePair { chain: certificate.pem(), key: key.serialize_pem() })
     }
 }
 
-impl fmt::Debug for Authority {
-    /// Never shows the key.
+impl fmt::Debug for CertificateAuthority {
+    /// Omits the private key.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Authority").field("certificate", &self.certificate).finish_non_exhaustive()
+        out.debug_struct("CertificateAuthority").field("certificate", &self.certificate).finish_non_exhaustive()
     }
 }
 
-/// What a server serves with.
+/// A serving certificate and its private key, both PEM.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Pair {
-    /// Its certificate first, then those that lead to its authority.
+pub struct CertificatePair {
+    /// The server's certificate first, then any intermediate CAs.
     pub chain: String,
-    /// Its private key.
+    /// Private key of the first certificate.
     pub key: String,
 }
 
-impl fmt::Debug for Pair {
-    /// Never shows the key.
+impl fmt::Debug for CertificatePair {
+    /// Omits the private key.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Pair").field("chain", &self.chain).finish_non_exhaustive()
+        out.debug_struct("CertificatePair").field("chain", &self.chain).finish_non_exhaustive()
     }
 }
 
-/// A pair from whoever makes them, for whoever serves with them; or why there is none yet.
-pub type Offer = Result<Arc<Pair>, Arc<str>>;
+/// The pair to serve with, or the reason why there is none yet.
+pub type Offer = Result<Arc<CertificatePair>, Arc<str>>;
 
 fn params(common_name: &str, validity: Validity, mut params: CertificateParams) -> CertificateParams {
+    let common_name: String = common_name.chars().take(LONGEST_COMMON_NAME).collect();
     params.distinguished_name = DistinguishedName::new();
-    params
-        .distinguished_name
-        .push(DnType::CommonName, common_name.chars().take(LONGEST_COMMON_NAME).collect::<String>());
+    params.distinguished_name.push(DnType::CommonName, common_name);
     params.not_before = validity.not_before.into();
     params.not_after = validity.not_after.into();
     params

@@ -21,7 +21,7 @@ mod certificate;
 mod counters;
 mod declarations;
 mod exposition;
-mod files;
+mod open_files;
 mod pace;
 mod places;
 mod readiness;
@@ -305,7 +305,7 @@ impl Server {
         let (stage, _) = watch::channel(Stage::Serving);
         let (evicted, refused) = (metrics.connections_evicted(), metrics.connections_refused());
         let places = PlaceLimits {
-            connections: files::room_for(config.limits.connections),
+            connections: open_files::room_for(config.limits.connections),
             per_source: config.limits.connections_per_source,
             grace: GRACE,
             answers_prove: true,

@@ -1,7 +1,7 @@
 //! `certs`: a certificate authority and a serving certificate, for development.
 
 use super::{Verdict, output};
-use crate::authority::{Authority, LOCAL, Validity};
+use crate::authority::{CertificateAuthority, LOCAL, Validity};
 use anyhow::{Context, bail};
 use clap::Args;
 use std::fs::{self, OpenOptions};
@@ -60,7 +60,7 @@ fn issue(hosts: &[String]) -> anyhow::Result<[Pem; 4]> {
     let common_name = hosts.first().cloned().unwrap_or_default();
 
     let validity = Validity::new(SystemTime::now(), LIFETIME);
-    let authority = Authority::new("kube-unions development CA", validity)?;
+    let authority = CertificateAuthority::new("kube-unions development CA", validity)?;
     let pair = authority.issue(&common_name, &hosts, validity)?;
     Ok([
         Pem { name: "ca.crt", secret: false, text: authority.certificate().to_owned() },

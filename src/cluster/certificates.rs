@@ -12,7 +12,7 @@ mod log;
 mod plan;
 
 use super::trust::{Held, ServiceReference, Trust};
-use crate::authority::{AuthorityError, Offer, Pair};
+use crate::authority::{AuthorityError, CertificatePair, Offer};
 use contents::{Contents, since_1970};
 use futures::StreamExt;
 use k8s_openapi::ByteString;
@@ -91,7 +91,7 @@ pub struct Agreement {
     dns_names: Vec<String>,
     timing: Timing,
     going_by: State,
-    pair: Option<Arc<Pair>>,
+    pair: Option<Arc<CertificatePair>>,
     settling: Settling,
     started: Instant,
     /// How many since when.

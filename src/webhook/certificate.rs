@@ -10,7 +10,7 @@ mod wake;
 
 pub use directory::Announcer;
 
-use crate::authority::{AuthorityError, Offer, Pair};
+use crate::authority::{AuthorityError, CertificatePair, Offer};
 use crate::causes::with_causes;
 use crate::telemetry::Metrics;
 use arc_swap::ArcSwapOption;
@@ -304,7 +304,7 @@ struct Contents {
 }
 
 impl Contents {
-    fn new(pair: Pair, client_ca: Option<Vec<u8>>) -> Self {
+    fn new(pair: CertificatePair, client_ca: Option<Vec<u8>>) -> Self {
         Self { chain: pair.chain.into_bytes(), key: pair.key.into_bytes(), client_ca }
     }
 }

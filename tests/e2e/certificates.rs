@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use kube_unions::authority::{Authority, Validity};
+use kube_unions::authority::{CertificateAuthority, Validity};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde_json::{Value, json};
@@ -210,7 +210,7 @@ fn a_certificate_is_renewed_when_two_thirds_of_its_time_are_over() {
     let namespace = Namespace::new(&cluster.control_plane, "certs-renewal").with_rights();
     let replicas = namespace.replicas(2);
     let secret = namespace.secret().unwrap();
-    let authority = Authority::from_pem(&secret.text("ca.crt"), &secret.text("ca.key")).unwrap();
+    let authority = CertificateAuthority::from_pem(&secret.text("ca.crt"), &secret.text("ca.key")).unwrap();
     let now = SystemTime::now();
     let days = |number: u64| Duration::from_secs(number * DAY);
     let validity = Validity { not_before: now - days(61), not_after: now + days(29) };
@@ -335,7 +335,7 @@ fn a_folder_is_followed_and_what_is_worse_than_what_is_served_is_not() {
     let definitions = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/samples");
     let now = SystemTime::now();
     let day = Duration::from_secs(DAY);
-    let authority = Authority::new("mounted", Validity::new(now, 30 * day)).unwrap();
+    let authority = CertificateAuthority::new("mounted", Validity::new(now, 30 * day)).unwrap();
     let issue = |from: SystemTime, to: SystemTime| {
         let validity = Validity { not_before: from, not_after: to };
         authority.issue("mounted", &["localhost".to_owned()], validity).unwrap()

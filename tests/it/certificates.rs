@@ -5,7 +5,7 @@ mod store;
 use axum::body::Bytes;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use kube_unions::authority::{Authority, Offer, Pair, Validity};
+use kube_unions::authority::{CertificateAuthority, CertificatePair, Offer, Validity};
 use kube_unions::cluster::{Agreement, Held, ServiceReference, Timing, Trust};
 use kube_unions::telemetry::Metrics;
 use rustls::client::WebPkiServerVerifier;
@@ -86,7 +86,7 @@ impl Replica {
         tokio::time::timeout(SOON, agreement).await.expect("it ends").unwrap();
     }
 
-    async fn pair(&mut self) -> Arc<Pair> {
+    async fn pair(&mut self) -> Arc<CertificatePair> {
         let offered = tokio::time::timeout(SOON, self.offers.wait_for(Result::is_ok)).await;
         Arc::clone(offered.expect("a pair comes").unwrap().as_ref().unwrap())
     }
@@ -132,7 +132,7 @@ fn certificates(pem: &str) -> Vec<CertificateDer<'static>> {
 }
 
 /// As the API server would.
-fn accepts(bundle: &str, pair: &Pair, now: SystemTime) -> Result<(), rustls::Error> {
+fn accepts(bundle: &str, pair: &CertificatePair, now: SystemTime) -> Result<(), rustls::Error> {
     let mut roots = rustls::RootCertStore::empty();
     for authority in certificates(bundle) {
         roots.add(authority).unwrap();
@@ -145,8 +145,8 @@ fn accepts(bundle: &str, pair: &Pair, now: SystemTime) -> Result<(), rustls::Err
     verifier.verify_server_cert(&chain[0], &chain[1..], &name, &[], now).map(drop)
 }
 
-fn pair_of(secret: &Value) -> Pair {
-    Pair { chain: value(secret, "tls.crt"), key: value(secret, "tls.key") }
+fn pair_of(secret: &Value) -> CertificatePair {
+    CertificatePair { chain: value(secret, "tls.crt"), key: value(secret, "tls.key") }
 }
 
 fn value(secret: &Value, key: &str) -> String {
@@ -187,21 +187,21 @@ async fn ten_that_start_at_once_with_no_secret_come_to_one_ca() {
 }
 
 /// What is there: the leaf, the bundle, the CA's key. Then whether the CA stays, and whether the leaf does.
-type Spoilt<'a> = (&'a str, Option<&'a Pair>, &'a str, &'a str, bool, bool);
+type Spoilt<'a> = (&'a str, Option<&'a CertificatePair>, &'a str, &'a str, bool, bool);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_stands_in_the_secret_is_mended() {
     let clock = Clock::new();
     let validity = Validity::new(clock.now(), Duration::from_secs(50 * DAY));
-    let authority = |name| Authority::new(name, validity).unwrap();
+    let authority = |name| CertificateAuthority::new(name, validity).unwrap();
     let names = |name: &str| vec![name.to_owned()];
     let (one, other) = (authority("one"), authority("other"));
     let good = one.issue("x", &names("hook.team.svc"), validity).unwrap();
     let renamed = one.issue("x", &names("old.team.svc"), validity).unwrap();
     let ended = Validity { not_before: validity.not_before, not_after: clock.now() - Duration::from_secs(1) };
     let ended = one.issue("x", &names("hook.team.svc"), ended).unwrap();
-    let half = Pair { key: good.key[..good.key.len() / 2].to_owned(), ..good.clone() };
-    let rubbish = Pair { chain: "rubbish".to_owned(), key: "rubbish".to_owned() };
+    let half = CertificatePair { key: good.key[..good.key.len() / 2].to_owned(), ..good.clone() };
+    let rubbish = CertificatePair { chain: "rubbish".to_owned(), key: "rubbish".to_owned() };
     let (ca, ca_key) = (one.certificate(), one.key());
     let spoilt = format!("rubbish\n{ca}-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
     let rows: [Spoilt; 13] = [
@@ -363,7 +363,7 @@ async fn an_api_server_that_is_away_is_waited_for_and_what_is_there_is_served() 
     until("the Secret is mended", || pair_of_any(&store) == Some((*first).clone())).await;
 }
 
-fn pair_of_any(store: &Store) -> Option<Pair> {
+fn pair_of_any(store: &Store) -> Option<CertificatePair> {
     store.secret().filter(|it| it["data"]["tls.crt"].is_string()).map(|it| pair_of(&it))
 }
 
@@ -378,7 +378,7 @@ async fn replicas_of_a_service_under_two_names_do_not_dispute() {
     looked(&store, &[&old, &new]).await;
     let pair = new.pair().await;
     accepts(&new.trusted(), &pair, clock.now()).unwrap();
-    let names = |pair: &Pair| {
+    let names = |pair: &CertificatePair| {
         let chain = certificates(&pair.chain);
         let (_, leaf) = x509_parser::parse_x509_certificate(&chain[0]).unwrap();
         leaf.subject_alternative_name().unwrap().unwrap().value.general_names.iter().map(ToString::to_string).collect()

@@ -4,7 +4,7 @@
 //! follows from what is left.
 
 use super::plan::{Authority, Cause, Id, Leaf, LeafPlan, Lifetimes, Plan, Seconds, State};
-use crate::authority::{self, AuthorityError, BACKDATED, Pair, Validity};
+use crate::authority::{self, AuthorityError, BACKDATED, CertificatePair, Validity};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use k8s_openapi::ByteString;
@@ -44,7 +44,7 @@ pub(super) type Data = BTreeMap<String, ByteString>;
 pub(super) struct Contents {
     pub(super) state: State,
     /// The leaf and its key.
-    pub(super) pair: Option<Arc<Pair>>,
+    pub(super) pair: Option<Arc<CertificatePair>>,
     /// Of the state's signer.
     key: String,
     /// Every DNS name of the leaf.
@@ -96,7 +96,7 @@ impl Contents {
             let is_its = |it: &&Authority| public_key(&it.id).is_some_and(|public| public == key.public_key_raw());
             let id = Id::clone(&self.state.authorities.iter().find(is_its)?.id);
             // Not every CA that can be trusted is one that we can sign for.
-            authority::Authority::from_pem(&to_pem(&id), text).ok()?;
+            authority::CertificateAuthority::from_pem(&to_pem(&id), text).ok()?;
             Some((id, text.to_owned()))
         });
         match signer {
@@ -123,7 +123,7 @@ impl Contents {
     pub(super) fn carry_out(
         &self,
         plan: &Plan,
-        served: Option<&Pair>,
+        served: Option<&CertificatePair>,
         names: &[String],
         now: SystemTime,
         lifetimes: Lifetimes,
@@ -132,7 +132,7 @@ impl Contents {
         let mut key = self.key.clone();
         let mut signer = None;
         if plan.authority.is_some() {
-            let new = authority::Authority::unique(OWN, Validity::new(now, seconds(lifetimes.authority)))?;
+            let new = authority::CertificateAuthority::unique(OWN, Validity::new(now, seconds(lifetimes.authority)))?;
             bundle.insert_str(0, new.certificate());
             key = new.key();
             signer = Some((now + seconds(lifetimes.authority), new));
@@ -151,16 +151,17 @@ impl Contents {
                 Some(signer.issue(common_name, &self.names_of_next(names, cause), validity)?)
             }
         };
-        let Pair { chain, key: leaf_key } = pair.unwrap_or(Pair { chain: String::new(), key: String::new() });
+        let CertificatePair { chain, key: leaf_key } =
+            pair.unwrap_or(CertificatePair { chain: String::new(), key: String::new() });
         let data = [(CHAIN, chain), (KEY, leaf_key), (BUNDLE, bundle), (AUTHORITY_KEY, key)];
         Ok(data.into_iter().map(|(key, value)| (key.to_owned(), ByteString(value.into_bytes()))).collect())
     }
 
     /// The CA whose key is here, and when it ends.
-    fn signer(&self) -> Result<(SystemTime, authority::Authority), AuthorityError> {
+    fn signer(&self) -> Result<(SystemTime, authority::CertificateAuthority), AuthorityError> {
         // INVARIANT: a plan issues from what is stored only where `read_authority_key` has found the two to go together.
         let id = self.state.signer.as_ref().map(to_pem).unwrap_or_default();
-        let signer = authority::Authority::from_pem(&id, &self.key)?;
+        let signer = authority::CertificateAuthority::from_pem(&id, &self.key)?;
         let ends = self.state.authorities.iter().find(|it| Some(&it.id) == self.state.signer.as_ref());
         Ok((time(ends.map_or(0, |it| it.not_after)), signer))
     }
@@ -219,8 +220,9 @@ fn public_key(id: &Id) -> Option<Vec<u8>> {
 }
 
 /// Chain and key, if they go together.
-fn read_pair(chain: &[u8], key: &[u8]) -> Option<(Pair, Vec<CertificateDer<'static>>)> {
-    let pair = Pair { chain: String::from_utf8(chain.to_vec()).ok()?, key: String::from_utf8(key.to_vec()).ok()? };
+fn read_pair(chain: &[u8], key: &[u8]) -> Option<(CertificatePair, Vec<CertificateDer<'static>>)> {
+    let pair =
+        CertificatePair { chain: String::from_utf8(chain.to_vec()).ok()?, key: String::from_utf8(key.to_vec()).ok()? };
     let certificates: Vec<_> = certificates(chain).collect::<Result<_, _>>().ok()?;
     let key = PrivateKeyDer::from_pem_slice(key).ok()?;
     CertifiedKey::from_der(certificates.clone(), key, &provider()).ok()?;

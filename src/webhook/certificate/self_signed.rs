@@ -1,7 +1,7 @@
 //! A certificate for trying things out: a CA of its own that nothing else trusts, and a leaf for this machine.
 
 use super::{CertificateError, ClientPolicy, Contents, read_client_ca};
-use crate::authority::{Authority, AuthorityError, LOCAL, Pair, Validity};
+use crate::authority::{AuthorityError, CertificateAuthority, CertificatePair, LOCAL, Validity};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
@@ -17,9 +17,9 @@ pub(super) fn make(ca_file: &Path, clients: Option<&ClientPolicy>) -> Result<Con
     Ok(Contents::new(pair, read_client_ca(clients)?))
 }
 
-fn generate() -> Result<(Authority, Pair), AuthorityError> {
+fn generate() -> Result<(CertificateAuthority, CertificatePair), AuthorityError> {
     let validity = Validity::new(SystemTime::now(), LIFETIME);
-    let authority = Authority::new("kube-unions self-signed CA", validity)?;
+    let authority = CertificateAuthority::new("kube-unions self-signed CA", validity)?;
     let pair = authority.issue("kube-unions", &LOCAL.map(str::to_owned), validity)?;
     Ok((authority, pair))
 }

@@ -3,7 +3,7 @@
 #![no_main]
 
 use kube_unions::admission::InspectionToken;
-use kube_unions::authority::{Authority, Validity};
+use kube_unions::authority::{CertificateAuthority, Validity};
 use kube_unions::catalog::{Builder, Catalog};
 use kube_unions::cluster::{EntryOptions, Registering, Registration};
 use kube_unions::declaration::Definition;
@@ -31,7 +31,7 @@ static REGISTRATION: LazyLock<Registration> = LazyLock::new(|| Registration {
 
 static CA: LazyLock<String> = LazyLock::new(|| {
     let validity = Validity::new(SystemTime::now(), Duration::from_secs(30 * 24 * 3600));
-    Authority::unique("kube-unions CA", validity).unwrap().certificate().to_owned()
+    CertificateAuthority::unique("kube-unions CA", validity).unwrap().certificate().to_owned()
 });
 
 libfuzzer_sys::fuzz_target!(|text: &str| {

@@ -5,7 +5,7 @@
 #![no_main]
 
 use k8s_openapi::ByteString;
-use kube_unions::authority::{Authority, Validity};
+use kube_unions::authority::{CertificateAuthority, Validity};
 use kube_unions::cluster::{Held, renewed};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -21,7 +21,7 @@ static NOW: LazyLock<SystemTime> = LazyLock::new(|| UNIX_EPOCH + Duration::from_
 static WORDS: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
     let validity = Validity::new(*NOW, Duration::from_secs(30 * 24 * 3600));
     let words = ["1", "2"].iter().flat_map(|number| {
-        let authority = Authority::unique("kube-unions CA", validity).unwrap();
+        let authority = CertificateAuthority::unique("kube-unions CA", validity).unwrap();
         let leaf = authority.issue(NAME, &[NAME.to_owned()], validity).unwrap();
         [
             (format!("@keyleaf{number}"), leaf.key),

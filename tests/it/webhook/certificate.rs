@@ -2,7 +2,7 @@
 
 use super::wire::{Request, Running, Wire, config, review, trusting, until};
 use futures::FutureExt;
-use kube_unions::authority::{Offer, Pair};
+use kube_unions::authority::{CertificatePair, Offer};
 use kube_unions::telemetry::Metrics;
 use kube_unions::webhook::{Announcer, CertificateSource, ClientPolicy, Config, Server};
 use kube_unions_core::admission;
@@ -356,7 +356,8 @@ async fn until_a_certificate_is_offered_nobody_is_served_and_it_says_why() {
     offers.send_modify(|it| *it = Err("still nobody".into()));
     assert!(says("[-]certificate failed: none yet: still nobody\n").await);
 
-    let offer = |(chain, key): &(String, String)| Ok(Arc::new(Pair { chain: chain.clone(), key: key.clone() }));
+    let offer =
+        |(chain, key): &(String, String)| Ok(Arc::new(CertificatePair { chain: chain.clone(), key: key.clone() }));
     let ca = tempfile::tempdir().unwrap();
     let path = ca.path().join("ca.crt");
     fs::write(&path, &authority.pem).unwrap();
