@@ -5,8 +5,9 @@ use super::output::{self, Paint};
 use super::tree::{self, Branch, Leaf};
 use super::{ReportFormat, Verdict};
 use clap::Args;
-use kube_unions_core::catalog::{Catalog, Entry, GroupVersionKind};
+use kube_unions_core::catalog::{Catalog, CatalogEntry};
 use kube_unions_core::declaration::Action;
+use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::union::{Choice, Form, Union};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -54,11 +55,11 @@ struct UnionReport<'c> {
 
 pub(super) fn run(arguments: &ExplainArgs) -> anyhow::Result<Verdict> {
     let catalog = kinds::catalog(&arguments.from, arguments.builtin_unions)?;
-    let asked = |entry: &&Entry| {
+    let asked = |entry: &&CatalogEntry| {
         let GroupVersionKind { group, kind, .. } = entry.gvk();
         arguments.kind.as_deref().is_none_or(|asked| kinds::is_meant(asked, group, kind))
     };
-    let entries: Vec<&Entry> = catalog.entries().iter().filter(asked).collect();
+    let entries: Vec<&CatalogEntry> = catalog.entries().iter().filter(asked).collect();
     if entries.is_empty() {
         output::note(nothing_to_explain(&catalog, arguments.kind.as_deref()));
         return Ok(Verdict::Rejected);
@@ -93,7 +94,7 @@ fn qualified(GroupVersionKind { group, kind, .. }: &GroupVersionKind) -> String 
     if group.is_empty() { kind.to_string() } else { format!("{kind}.{group}") }
 }
 
-fn tree(entry: &Entry, paint: Paint) -> String {
+fn tree(entry: &CatalogEntry, paint: Paint) -> String {
     let gvk = entry.gvk();
     let slash = if gvk.group.is_empty() { "" } else { "/" };
     let version = format!("{}{slash}{}", gvk.group, gvk.version);
@@ -139,7 +140,7 @@ fn validation_action(union: &Union) -> &'static str {
 }
 
 impl<'c> KindReport<'c> {
-    fn of(entry: &'c Entry) -> Self {
+    fn of(entry: &'c CatalogEntry) -> Self {
         let gvk = entry.gvk();
         let unions = entry.plan().unions().iter().map(UnionReport::of).collect();
         Self { group: &gvk.group, version: &gvk.version, kind: &gvk.kind, unions }

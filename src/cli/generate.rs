@@ -10,7 +10,7 @@ use super::manifest::{self, Document, Problem, Source, Stream};
 use super::{ReportFormat, Verdict, kinds, output};
 use anyhow::{Context, bail};
 use clap::Args;
-use kube_unions_core::declaration::{Definition, Version};
+use kube_unions_core::declaration::{Definition, DefinitionVersion};
 use kube_unions_go::{BuildContext, Derivation, FindingReason, GoFinding, KindVersion, Packages, Position, Severity};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -234,7 +234,7 @@ impl Generating<'_> {
 }
 
 /// The objects whose unions the CRD declares by itself.
-fn declared_objects(version: &Version) -> BTreeSet<String> {
+fn declared_objects(version: &DefinitionVersion) -> BTreeSet<String> {
     let mut objects = BTreeSet::new();
     for (place, declared) in version.declarations() {
         let path = place.to_string();

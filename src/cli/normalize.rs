@@ -11,9 +11,9 @@ use super::request::Request;
 use super::{Ratcheting, Verdict};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use kube_unions_core::admission::{self, Outcome, Phase, Review};
+use kube_unions_core::admission::{self, Phase, Review, ReviewOutcome};
 use kube_unions_core::field_path::{FieldPath, Segment, pointer_tokens};
-use kube_unions_core::json_patch::Operation;
+use kube_unions_core::json_patch::PatchOperation;
 use kube_unions_core::union::Change;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -68,7 +68,7 @@ pub(super) fn run(arguments: &NormalizeArgs) -> anyhow::Result<Verdict> {
         let review = admission::review(&catalog, Phase::Both, arguments.ratcheting.into(), request.as_bytes())
             .with_context(|| format!("{}: {}", document.file.display(), document.title()))?;
         tell(document, &review);
-        if review.outcome() == Outcome::Denied {
+        if review.outcome() == ReviewOutcome::Denied {
             rejected = true;
             continue;
         }
@@ -143,8 +143,8 @@ pub(super) fn edits(document: &Document, review: &Review) -> Vec<Edit> {
     let base = pointer_tokens(&document.pointer).unwrap_or_default();
     let place = |path: &FieldPath| base.iter().cloned().chain(path.segments().iter().map(Segment::to_token)).collect();
     let edit = |change: Change| match change.operation() {
-        Operation::Set(path, value) => Edit::Set(place(&path), Value::from(&*value)),
-        Operation::Remove(path) => Edit::Remove(place(&path)),
+        PatchOperation::Set(path, value) => Edit::Set(place(&path), Value::from(&*value)),
+        PatchOperation::Remove(path) => Edit::Remove(place(&path)),
     };
     review.changes().map(edit).collect()
 }

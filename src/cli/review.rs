@@ -4,7 +4,7 @@ use super::kinds::Kinds;
 use super::{Ratcheting, Verdict, manifest, output};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use kube_unions_core::admission::{self, Outcome, Phase};
+use kube_unions_core::admission::{self, Phase, ReviewOutcome};
 use std::path::{Path, PathBuf};
 
 /// Arguments of `review`.
@@ -44,7 +44,7 @@ pub(super) fn run(arguments: &ReviewArgs) -> anyhow::Result<Verdict> {
     let mut answer = review.to_json();
     answer.push(b'\n');
     output::print(answer)?;
-    Ok(Verdict::rejected_if(review.outcome() == Outcome::Denied))
+    Ok(Verdict::rejected_if(review.outcome() == ReviewOutcome::Denied))
 }
 
 /// The bytes that the webhook would get: JSON as it stands in the file, faults included; YAML as the JSON it means.

@@ -1,9 +1,9 @@
 //! Compiling beside everything else: a large CRD takes a while, and nothing else waits for it.
 
-use super::known::GroupKind;
 use super::raw::RawDefinition;
 use kube_unions_core::catalog::{CompiledDefinition, compiling_cost};
-use kube_unions_core::declaration::{Claim, Declaration, Definition, DefinitionError, OpenApi};
+use kube_unions_core::declaration::{ClaimedKind, Declaration, Definition, DefinitionError, OpenApi};
+use kube_unions_core::names::GroupKind;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub(super) struct Job {
 /// Where the schema comes from.
 pub(super) enum Source {
     /// A CRD, with the names that it counts by.
-    Definition { raw: Box<RawDefinition>, claim: Claim },
+    Definition { raw: Box<RawDefinition>, claim: ClaimedKind },
     /// Documents of a built-in type, and whether their own unions count.
     Documents { documents: Vec<Arc<OpenApi>>, published: bool },
 }
@@ -81,7 +81,7 @@ fn compile(
                     .to_owned();
                 return Err(DefinitionError::Malformed { path: "spec.versions".to_owned(), message });
             }
-            raw.claiming(claim.clone())?
+            raw.with_accepted_names(claim.clone())?
         }
         Source::Documents { documents, published } => {
             Definition::from_openapi(documents.iter().map(AsRef::as_ref), &kind.group, &kind.kind, *published)?
@@ -160,8 +160,8 @@ mod tests {
             namespaced: false,
             custom: true,
         };
-        let claim = Claim { group: "g.example".into(), kind: "Thing".into(), resource };
-        let kind = GroupKind { group: "g.example".into(), kind: "Thing".into() };
+        let claim = ClaimedKind { kind: GroupKind::new("g.example", "Thing"), resource };
+        let kind = GroupKind::new("g.example", "Thing");
         compile(&Source::Definition { raw: Box::new(raw), claim }, &kind, &[])
     }
 

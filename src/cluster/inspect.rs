@@ -1,12 +1,13 @@
 //! What would become of a `UnionDeclaration`, asked before it is stored.
 
 use super::coalesce::Coalesced;
-use super::known::{GroupKind, Known, versions};
+use super::known::{Known, versions};
 use super::raw::RawDefinition;
 use super::schemas::{Edition, Index, SchemaError, Schemas};
 use crate::causes::with_causes;
 use kube_unions_core::catalog::{Builder, compiling_cost};
-use kube_unions_core::declaration::{Declaration, Definition, DefinitionError, Fault, Severity, Source, Standing};
+use kube_unions_core::declaration::{Acceptance, Declaration, Definition, DefinitionError, Fault, Severity, Source};
+use kube_unions_core::names::GroupKind;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
 
@@ -69,7 +70,7 @@ pub(super) async fn inspect(
         Ok(read) => read,
         Err(error) => return Ok(vec![unreadable(&error)]),
     };
-    let kind = GroupKind::of(declaration.target());
+    let kind = declaration.target().group_kind();
     if kind.kind.is_empty() {
         return Ok(faults);
     }
@@ -92,12 +93,12 @@ pub(super) async fn inspect(
     let definition = if let Some(raw) = raw {
         // One that does not count, or cannot be read, is reported as such; the declaration is not at fault.
         let Ok(parts) = raw.parts() else { return Ok(faults) };
-        let Ok(Standing::Accepted(claim)) = raw.standing(&own) else { return Ok(faults) };
+        let Ok(Acceptance::Accepted(claim)) = raw.acceptance(&own) else { return Ok(faults) };
         let annotations = parts.annotations.values().map(String::len).sum();
         if compiling_cost(parts.spec.get(), annotations) > MEMORY {
             return Err(InspectError::TooLarge(raw.name().to_owned()));
         }
-        Some(raw.claiming(claim)?)
+        Some(raw.with_accepted_names(claim)?)
     } else {
         let versions = if published { None } else { versions(declarations.iter().map(AsRef::as_ref)) };
         let read = async {

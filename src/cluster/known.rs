@@ -1,43 +1,18 @@
 //! What is known of a cluster and asked for in more than one place: which kind which CRD defines, and which declarations
 //! are about which kind.
 
-use kube_unions_core::declaration::{Claim, Declaration, DeclarationError, Fault, OwnGroups, Target};
+use kube_unions_core::declaration::{BuiltinGroups, Declaration, DeclarationError, Fault};
+use kube_unions_core::names::GroupKind;
 use serde_json::json;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fmt;
 use std::sync::Arc;
-
-/// A kind in all its versions. Displays as `Deployment.apps`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct GroupKind {
-    /// Empty for the core group.
-    pub(super) group: Box<str>,
-    pub(super) kind: Box<str>,
-}
-
-impl GroupKind {
-    pub(super) fn of(target: &Target) -> Self {
-        Self { group: target.group.as_str().into(), kind: target.kind.as_str().into() }
-    }
-
-    pub(super) fn claimed_by(claim: &Claim) -> Self {
-        Self { group: claim.group.clone(), kind: claim.kind.clone() }
-    }
-}
-
-impl fmt::Display for GroupKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let dot = if self.group.is_empty() { "" } else { "." };
-        write!(f, "{}{dot}{}", self.kind, self.group)
-    }
-}
 
 /// Kinds, and what is declared of them.
 #[derive(Debug)]
 pub(super) struct Known {
     /// The groups that no CRD speaks for.
-    own_groups: Arc<OwnGroups>,
+    own_groups: Arc<BuiltinGroups>,
     definitions: HashMap<GroupKind, Box<str>>,
     kinds: HashMap<Box<str>, GroupKind>,
     // INVARIANT: none of the inner maps is empty.
@@ -47,7 +22,7 @@ pub(super) struct Known {
 impl Default for Known {
     fn default() -> Self {
         Self {
-            own_groups: Arc::new(OwnGroups::Guessed),
+            own_groups: Arc::new(BuiltinGroups::Guessed),
             definitions: HashMap::new(),
             kinds: HashMap::new(),
             declarations: HashMap::new(),
@@ -57,12 +32,12 @@ impl Default for Known {
 
 impl Known {
     /// The groups that no CRD speaks for.
-    pub(super) fn own_groups(&self) -> Arc<OwnGroups> {
+    pub(super) fn own_groups(&self) -> Arc<BuiltinGroups> {
         Arc::clone(&self.own_groups)
     }
 
     /// Takes note of the groups that no CRD speaks for. Tells whether they are others than before.
-    pub(super) fn set_own_groups(&mut self, own: OwnGroups) -> bool {
+    pub(super) fn set_own_groups(&mut self, own: BuiltinGroups) -> bool {
         let changed = *self.own_groups != own;
         self.own_groups = Arc::new(own);
         changed
@@ -107,7 +82,7 @@ impl Known {
     }
 
     pub(super) fn declare(&mut self, declaration: Declaration) {
-        let of_kind = self.declarations.entry(GroupKind::of(declaration.target())).or_default();
+        let of_kind = self.declarations.entry(declaration.target().group_kind()).or_default();
         of_kind.insert(declaration.name().into(), Arc::new(declaration));
     }
 

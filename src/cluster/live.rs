@@ -13,14 +13,14 @@ pub use refusal::Refusal;
 
 use super::BuiltinUnions;
 use super::connection::{self, ConnectError};
-use super::known::GroupKind;
 use super::schemas::{SchemaError, Schemas};
 use http_body_util::BodyExt;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
 use hyper::{Request, Response};
 use kube::Client;
 use kube::client::Body;
-use kube_unions_core::declaration::{Declaration, Definition, DefinitionError, OpenApi, OwnGroups};
+use kube_unions_core::declaration::{BuiltinGroups, Declaration, Definition, DefinitionError, OpenApi};
+use kube_unions_core::names::GroupKind;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeSet;
@@ -164,7 +164,7 @@ impl Live {
         let name = format!("{}.{}", resource.plural, resource.group);
         let raw = if resource.group.is_empty() { None } else { schemas.definition(&name).await? };
         // Anybody who may create CRDs may name one as a built-in resource.
-        let reserved = OwnGroups::Guessed.has(&resource.group);
+        let reserved = BuiltinGroups::Guessed.has(&resource.group);
         let raw = if raw.is_some() && reserved && schemas.is_own(&resource.group, &resource.version).await {
             None
         } else {

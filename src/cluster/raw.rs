@@ -8,7 +8,9 @@
 use crate::causes::with_causes;
 use kube::Resource;
 use kube::core::{ClusterResourceScope, ObjectMeta};
-use kube_unions_core::declaration::{Claim, Definition, DefinitionError, OwnGroups, Standing, mentions_unions};
+use kube_unions_core::declaration::{
+    Acceptance, BuiltinGroups, ClaimedKind, Definition, DefinitionError, mentions_unions,
+};
 use serde::de::{DeserializeOwned, Deserializer};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -127,17 +129,17 @@ impl<K: RawResource> Raw<K> {
 
 impl Raw<Definitions> {
     /// True if it speaks for its kind, where `own` has the groups that no CRD speaks for; else why it can't be read.
-    pub(super) fn standing(&self, own: &OwnGroups) -> Result<Standing, String> {
+    pub(super) fn acceptance(&self, own: &BuiltinGroups) -> Result<Acceptance, String> {
         let parts = self.parts()?;
         let status = parts.status.as_ref().map(|status| status.get());
-        Standing::read(parts.spec.get(), status, own).map_err(|error| with_causes(&error))
+        Acceptance::read(parts.spec.get(), status, own).map_err(|error| with_causes(&error))
     }
 
     /// The definition, by the names of a claim.
-    pub(super) fn claiming(&self, claim: Claim) -> Result<Definition, DefinitionError> {
+    pub(super) fn with_accepted_names(&self, claim: ClaimedKind) -> Result<Definition, DefinitionError> {
         let malformed = |message: &str| DefinitionError::Malformed { path: String::new(), message: message.to_owned() };
         let parts = self.parts().map_err(malformed)?;
-        Definition::claiming(claim, self.name(), &parts.annotations, parts.spec.get())
+        Definition::with_accepted_names(claim, self.name(), &parts.annotations, parts.spec.get())
     }
 
     /// True if it says anything of unions.

@@ -4,9 +4,10 @@
 //! One round is under way at a time. What becomes due meanwhile waits for the next, so that ten thousand declarations of
 //! one kind cost one fetch and not ten thousand.
 
-use super::known::{GroupKind, Known};
+use super::known::Known;
 use super::raw::RawDefinition;
 use super::schemas::{Edition, SchemaError, Schemas};
+use kube_unions_core::names::GroupKind;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -3,12 +3,12 @@
 //! The index of documents gives each a URL that changes with its content. A document is read once a URL and kept while
 //! somebody needs it: the core group's has a megabyte and a half.
 
-use super::known::GroupKind;
 use super::raw::{Definitions, RawDefinition, RawResource};
 use super::services::{self, FromDefinitions};
 use hyper::Request;
 use kube::Client;
 use kube_unions_core::declaration::{Definition, DefinitionError, OpenApi};
+use kube_unions_core::names::{GroupKind, GroupVersionKind};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -189,7 +189,7 @@ impl Schemas {
         let mut document = parse(path, text).await?;
         // Only a CRD that counts speaks for its kind.
         let described = document.kinds().next().is_some();
-        document.forget_definitions();
+        document.drop_custom_kinds();
         if described && document.kinds().next().is_none() {
             return Err(SchemaError::Foreign { path: path.to_owned() });
         }
@@ -253,7 +253,7 @@ fn publishing_kinds(document: &OpenApi) -> Vec<GroupKind> {
         Definition::from_openapi([document], &kind.group, &kind.kind, true)
             .is_ok_and(|definition| definition.versions().iter().any(|version| !version.declarations().is_empty()))
     };
-    let kinds = document.kinds().map(|kind| GroupKind { group: kind.group.clone(), kind: kind.kind.clone() });
+    let kinds = document.kinds().map(GroupVersionKind::group_kind);
     let kinds: BTreeSet<_> = kinds.collect();
     kinds.iter().filter(publishes).cloned().collect()
 }

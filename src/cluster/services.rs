@@ -5,7 +5,7 @@
 //! serves no CRD, whatever the version: every path below `/apis/GROUP/` is answered by its own code.
 
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
-use kube_unions_core::declaration::OwnGroups;
+use kube_unions_core::declaration::BuiltinGroups;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The path of the objects.
@@ -90,10 +90,10 @@ impl Services {
     }
 
     /// The groups that no CRD speaks for.
-    pub(super) fn own_groups(&self) -> OwnGroups {
-        let Some(known) = &self.known else { return OwnGroups::Guessed };
+    pub(super) fn own_groups(&self) -> BuiltinGroups {
+        let Some(known) = &self.known else { return BuiltinGroups::Guessed };
         let own = known.values().filter(|(_, _, server)| *server == Server::Own);
-        OwnGroups::Told(own.map(|(group, _, _)| group.clone()).collect())
+        BuiltinGroups::Listed(own.map(|(group, _, _)| group.clone()).collect())
     }
 
     /// The groups and versions that come from CRDs.
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn a_group_is_the_servers_own_if_any_version_of_it_is() {
         let mut services = Services::default();
-        assert_eq!(services.own_groups(), OwnGroups::Guessed);
+        assert_eq!(services.own_groups(), BuiltinGroups::Guessed);
         services.list();
         services.apply(&service("", "v1", Some("onstart"), &Value::Null));
         services.apply(&service("networking.k8s.io", "v1", Some("onstart"), &Value::Null));
@@ -162,7 +162,7 @@ mod tests {
         assert!(!services.are_known(), "a list that is not complete says nothing");
         services.listed();
         let own = ["", "by-hand.example", "networking.k8s.io"].map(Box::from);
-        assert_eq!(services.own_groups(), OwnGroups::Told(own.into()));
+        assert_eq!(services.own_groups(), BuiltinGroups::Listed(own.into()));
         let from_definitions = services.defined();
         assert!(from_definitions.has("networking.k8s.io", "v1foo") && !from_definitions.has("networking.k8s.io", "v1"));
 

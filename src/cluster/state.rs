@@ -7,7 +7,7 @@ mod declared;
 mod defined;
 
 use super::compiling::Compiling;
-use super::known::{GroupKind, Known};
+use super::known::Known;
 use super::rounds::{Answers, Fetched, Order, Schedule};
 use super::schemas::Schemas;
 use super::services::Services;
@@ -16,6 +16,7 @@ use super::{BuiltinUnions, Cluster};
 use crate::causes::with_causes;
 use declared::Declared;
 use kube_unions_core::catalog::{Builder, Catalog};
+use kube_unions_core::names::GroupKind;
 use prometheus_client::metrics::gauge::Gauge;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::RandomState;
@@ -260,7 +261,7 @@ impl State {
         if self.changed.take().is_some() {
             let declarable = self.has_definition(OWN_DEFINITION);
             self.declarable.send_if_modified(|known| std::mem::replace(known, declarable) != declarable);
-            let catalog = Arc::new(self.builder.build_within_reach());
+            let catalog = Arc::new(self.builder.build_for_admission());
             catalogs.send(Some(Arc::clone(&catalog))).map_err(|_| Unwanted)?;
             self.published = Some(catalog);
             self.unsaid.extend(self.declarations.keys().cloned());

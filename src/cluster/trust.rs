@@ -4,6 +4,7 @@
 //! A certificate must not be served before the API server trusts its CA, and a CA must stay trusted for as long as
 //! anybody serves what it signed. So whoever has a new CA says so first, and serves when it is held.
 
+use kube_unions_core::names::is_dns_label;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -71,7 +72,7 @@ impl FromStr for ServiceReference {
             Some((name, port)) => (name, port.parse().ok().filter(|port| *port > 0).ok_or_else(fail)?),
             None => (rest, 443),
         };
-        if !is_label(namespace) || !is_label(name) {
+        if !is_dns_label(namespace) || !is_dns_label(name) {
             return Err(fail());
         }
         Ok(Self { namespace: namespace.into(), name: name.into(), port })
@@ -82,12 +83,6 @@ impl fmt::Display for ServiceReference {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}/{}:{}", self.namespace, self.name, self.port)
     }
-}
-
-/// A DNS label (RFC 1123), which the names of namespaces and Services are.
-fn is_label(text: &str) -> bool {
-    let inner = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'-';
-    (1..=63).contains(&text.len()) && text.bytes().all(inner) && !text.starts_with('-') && !text.ends_with('-')
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use super::reviews::Published;
 use arc_swap::ArcSwapOption;
-use kube_unions_core::admission::{Operation, Outcome, Phase};
+use kube_unions_core::admission::{Operation, Phase, ReviewOutcome};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
@@ -49,7 +49,7 @@ impl KindCounters {
         (&self.group, &self.kind)
     }
 
-    pub(super) fn count(&self, operation: Operation, phase: Phase, outcome: Outcome) {
+    pub(super) fn count(&self, operation: Operation, phase: Phase, outcome: ReviewOutcome) {
         self.add(operation_index(operation), phase, outcome_index(outcome));
     }
 
@@ -196,7 +196,7 @@ impl Collector for Counters {
 }
 
 /// The labels of a review: its operation, phase and outcome. `None`: it could not be read.
-pub(super) fn labels(phase: Phase, read: Option<(Operation, Outcome)>) -> [(&'static str, &'static str); 3] {
+pub(super) fn labels(phase: Phase, read: Option<(Operation, ReviewOutcome)>) -> [(&'static str, &'static str); 3] {
     let (operation, outcome) = read.map_or((OPERATIONS.len() - 1, OUTCOMES.len() - 1), |(operation, outcome)| {
         (operation_index(operation), outcome_index(outcome))
     });
@@ -208,12 +208,12 @@ pub(super) fn labels(phase: Phase, read: Option<(Operation, Outcome)>) -> [(&'st
     ]
 }
 
-fn outcome_index(outcome: Outcome) -> usize {
+fn outcome_index(outcome: ReviewOutcome) -> usize {
     match outcome {
-        Outcome::Allowed => 0,
-        Outcome::Patched => 1,
-        Outcome::Warned => 2,
-        Outcome::Denied => 3,
+        ReviewOutcome::Allowed => 0,
+        ReviewOutcome::Patched => 1,
+        ReviewOutcome::Warned => 2,
+        ReviewOutcome::Denied => 3,
     }
 }
 

@@ -16,7 +16,8 @@ use crate::causes::with_causes;
 use crate::telemetry::Inspections as Counted;
 use finding::Finding;
 use futures::future::BoxFuture;
-use kube_unions_core::admission::{Annotations, Answer, Cause, Denial, InspectionToken, Operation, Outcome, Warnings};
+use kube_unions_core::admission::response::{AdmissionResponse, Annotations, Denial, DenialCause, Warnings};
+use kube_unions_core::admission::{InspectionToken, Operation, ReviewOutcome};
 use kube_unions_core::catalog::definition_faults;
 use kube_unions_core::declaration::{Fault, Severity, Source};
 use request::{Request, Subject, SubjectKind};
@@ -68,7 +69,7 @@ pub(super) struct Inspected {
     pub(super) json: Vec<u8>,
     pub(super) uid: String,
     pub(super) operation: Operation,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: ReviewOutcome,
     /// The outcome, and where it says too little, more.
     label: &'static str,
     /// Group and kind of the object.
@@ -278,8 +279,8 @@ impl Inspected {
             }
         }
         let (outcome, label) =
-            if warned.is_empty() { (Outcome::Allowed, "allowed") } else { (Outcome::Warned, "warned") };
-        let answer = Answer {
+            if warned.is_empty() { (ReviewOutcome::Allowed, "allowed") } else { (ReviewOutcome::Warned, "warned") };
+        let answer = AdmissionResponse {
             uid: &request.uid,
             denial: None,
             patch: None,
@@ -293,9 +294,9 @@ impl Inspected {
         let mut annotations = Annotations::default();
         // The versions of a target mostly have the same fault.
         let mut told = HashSet::new();
-        let causes: Vec<Cause> = findings
+        let causes: Vec<DenialCause> = findings
             .filter(|finding| told.insert(*finding))
-            .map(|finding| Cause { reason: INVALID, message: finding.cause(), field: finding.field.clone() })
+            .map(|finding| DenialCause { reason: INVALID, message: finding.cause(), field: finding.field.clone() })
             .collect();
         let mut denied: Vec<String> = causes.iter().map(|cause| cause.field.clone()).collect();
         denied.dedup();
@@ -306,9 +307,14 @@ impl Inspected {
         let (group, kind) = empty.kind;
         let name = request.subject.as_ref().map(|subject| subject.name.to_string()).unwrap_or_default();
         let denial = Denial::new(group, kind, name, causes);
-        let answer =
-            Answer { uid: &request.uid, denial: Some(&denial), patch: None, warnings: &[], annotations: &annotations };
-        Self { json: answer.to_json(), outcome: Outcome::Denied, label: "denied", denied, ..empty }
+        let answer = AdmissionResponse {
+            uid: &request.uid,
+            denial: Some(&denial),
+            patch: None,
+            warnings: &[],
+            annotations: &annotations,
+        };
+        Self { json: answer.to_json(), outcome: ReviewOutcome::Denied, label: "denied", denied, ..empty }
     }
 
     /// An answer without its text.
@@ -318,7 +324,7 @@ impl Inspected {
             json: Vec::new(),
             uid: request.uid.to_string(),
             operation: request.operation,
-            outcome: Outcome::Allowed,
+            outcome: ReviewOutcome::Allowed,
             label: "allowed",
             kind,
             denied: Vec::new(),

@@ -8,7 +8,7 @@ use super::declarations::{Inspected, InspectionError};
 use crate::telemetry::{Begin, Metrics, Span, Spans};
 use arc_swap::ArcSwapOption;
 use hyper::HeaderMap;
-use kube_unions_core::admission::{self, Meter, Operation, Outcome, Phase, Ratcheting, Review, ReviewError};
+use kube_unions_core::admission::{self, Meter, Operation, Phase, Ratcheting, Review, ReviewError, ReviewOutcome};
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::declaration::{Fault, Severity};
 use prometheus_client::metrics::counter::Counter;
@@ -139,7 +139,7 @@ impl Reviews {
         match &answer {
             Ok(Inspected { uid, operation, outcome, kind, denied, .. }) => {
                 let (operation, outcome) = (*operation, *outcome);
-                if outcome == Outcome::Denied {
+                if outcome == ReviewOutcome::Denied {
                     log_denial(uid, *kind, operation, denied);
                 }
                 self.other.count(operation, phase, outcome);
@@ -160,11 +160,11 @@ impl Reviews {
         let outcome = review.outcome();
         kind.count(review.operation(), phase, outcome);
         match outcome {
-            Outcome::Allowed | Outcome::Warned => {}
-            Outcome::Patched => {
+            ReviewOutcome::Allowed | ReviewOutcome::Warned => {}
+            ReviewOutcome::Patched => {
                 self.cleared.inc_by(u64::try_from(review.cleared()).unwrap_or(u64::MAX));
             }
-            Outcome::Denied => {
+            ReviewOutcome::Denied => {
                 log_denial(review.uid(), kind.labels(), review.operation(), &review.denied_paths());
             }
         }
@@ -199,7 +199,7 @@ impl fmt::Debug for Reviews {
 struct Traced<'a> {
     uid: &'a str,
     operation: Operation,
-    outcome: Outcome,
+    outcome: ReviewOutcome,
 }
 
 impl<'a> From<&'a Review> for Traced<'a> {

@@ -11,7 +11,7 @@
 )]
 
 use criterion::{BenchmarkId, Criterion, Throughput};
-use kube_unions_core::admission::{Outcome, Phase, Ratcheting, review};
+use kube_unions_core::admission::{Phase, Ratcheting, ReviewOutcome, review};
 use kube_unions_core::catalog::{Builder, Catalog};
 use kube_unions_core::declaration::Definition;
 use serde_json::value::RawValue;
@@ -81,7 +81,11 @@ fn print_ratios(catalog: &Catalog) {
         let (body, normalized) = (body(size, false), body(size, true));
         let changes = review(catalog, Phase::Mutate, Ratcheting::Enabled, &body).unwrap().changes().len();
         let outcome = review(catalog, Phase::Validate, Ratcheting::Enabled, &normalized).unwrap().outcome();
-        assert_eq!((changes, outcome), (3, Outcome::Allowed), "three unions are switched, and the result is valid");
+        assert_eq!(
+            (changes, outcome),
+            (3, ReviewOutcome::Allowed),
+            "three unions are switched, and the result is valid"
+        );
         let rounds = 20_000_000 / size;
         let [mut floor, mut mutate, mut validate] = [Duration::MAX; 3];
         for _ in 0..rounds.clamp(200, 20_000) {

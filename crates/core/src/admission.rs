@@ -7,18 +7,16 @@
 //! Pure: no clock, no network, no state but the catalog it is given. A body that can't be answered is a [`ReviewError`];
 //! everything else has an answer.
 
-mod answer;
 mod inspection;
 mod request;
-mod response;
+pub mod response;
+mod review;
 mod text;
-
-pub use answer::{Annotations, Answer, Cause, Denial, Warnings};
 
 pub use crate::union::{Exhausted, Meter, Unmetered};
 pub use inspection::InspectionToken;
 pub use request::{Operation, ReviewError};
-pub use response::Review;
+pub use review::Review;
 
 use crate::catalog::Catalog;
 use crate::union::{Account, Rules, judge};
@@ -48,7 +46,7 @@ pub enum Ratcheting {
 
 /// What came of a review.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Outcome {
+pub enum ReviewOutcome {
     /// Allowed as it is.
     Allowed,
     /// Allowed with a patch.
@@ -80,7 +78,7 @@ pub fn review_within(
     meter: &dyn Meter,
 ) -> Result<Review, ReviewError> {
     let account = Account::new(meter);
-    account.charge(response::FLAT)?;
+    account.charge(review::FLAT)?;
     let request = Request::read(catalog, body, &account)?;
     account.charge(request.uid.len())?;
     let Some(subject) = &request.subject else {

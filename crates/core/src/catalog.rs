@@ -5,17 +5,17 @@
 mod builder;
 mod cost;
 mod digest;
-mod names;
+mod kind_names;
 
 pub use builder::{Builder, CompiledDefinition};
 pub use cost::compiling_cost;
-pub use names::Names;
+pub use kind_names::KindNames;
 
 use crate::declaration::{Definition, Fault, Resource};
+use crate::names::GroupVersionKind;
 use crate::union::{Part, Plan};
 use digest::digest_of_all;
-use hashbrown::{Equivalent, HashMap};
-use std::fmt;
+use hashbrown::HashMap;
 use std::sync::Arc;
 
 /// Returns everything that would be wrong with a CRD, given as the JSON text of the whole object, if it were in force alone.
@@ -32,22 +32,11 @@ pub fn definition_faults(text: &str) -> Vec<Fault> {
     }
 }
 
-/// A kind at one version. Displays as `group/version, Kind=Kind`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct GroupVersionKind {
-    /// The API group, empty for the core group.
-    pub group: Box<str>,
-    /// The version.
-    pub version: Box<str>,
-    /// The kind.
-    pub kind: Box<str>,
-}
-
 /// The kinds that have unions, each with its plan.
 #[derive(Debug, Default)]
 pub struct Catalog {
     // INVARIANT: sorted by kind; `index` maps each kind to its position.
-    entries: Vec<Entry>,
+    entries: Vec<CatalogEntry>,
     index: HashMap<GroupVersionKind, usize>,
     faults: Vec<Fault>,
     digest: u64,
@@ -55,7 +44,7 @@ pub struct Catalog {
 
 /// One kind that has unions.
 #[derive(Debug)]
-pub struct Entry {
+pub struct CatalogEntry {
     gvk: GroupVersionKind,
     ordinal: usize,
     plan: Arc<Plan>,
@@ -66,7 +55,7 @@ pub struct Entry {
 
 impl Catalog {
     /// Of two plans for one kind the first counts.
-    fn new(entries: impl IntoIterator<Item = Entry>, mut faults: Vec<Fault>) -> Self {
+    fn new(entries: impl IntoIterator<Item = CatalogEntry>, mut faults: Vec<Fault>) -> Self {
         let mut entries: Vec<_> = entries.into_iter().collect();
         entries.sort_by(|one, other| one.gvk.cmp(&other.gvk));
         entries.dedup_by(|next, kept| next.gvk == kept.gvk);
@@ -82,12 +71,12 @@ impl Catalog {
     }
 
     /// The kind, if it has unions.
-    pub fn lookup(&self, group: &str, version: &str, kind: &str) -> Option<&Entry> {
+    pub fn lookup(&self, group: &str, version: &str, kind: &str) -> Option<&CatalogEntry> {
         self.entries.get(*self.index.get(&(group, version, kind))?)
     }
 
     /// Every kind that has unions, sorted.
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[CatalogEntry] {
         &self.entries
     }
 
@@ -108,7 +97,7 @@ impl Catalog {
     }
 }
 
-impl Entry {
+impl CatalogEntry {
     /// The kind.
     pub fn gvk(&self) -> &GroupVersionKind {
         &self.gvk
@@ -135,20 +124,5 @@ impl Entry {
         let parts = [(Part::Main, ""), (Part::Status, "/status")].into_iter().filter(|(part, _)| self.plan.has(*part));
         let plural = self.resource.as_deref().map(|resource| &resource.plural);
         plural.into_iter().flat_map(move |plural| parts.clone().map(move |(_, suffix)| format!("{plural}{suffix}")))
-    }
-}
-
-impl fmt::Display for GroupVersionKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { group, version, kind } = self;
-        let slash = if group.is_empty() { "" } else { "/" };
-        write!(f, "{group}{slash}{version}, Kind={kind}")
-    }
-}
-
-/// Looks up without building a key: a tuple hashes as the three fields do.
-impl Equivalent<GroupVersionKind> for (&str, &str, &str) {
-    fn equivalent(&self, key: &GroupVersionKind) -> bool {
-        (&*key.group, &*key.version, &*key.kind) == *self
     }
 }

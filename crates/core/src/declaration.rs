@@ -6,28 +6,29 @@
 //!
 //! May not know plans: whether a declaration makes sense is asked when the schema is compiled.
 
+mod acceptance;
 mod annotation;
 mod custom_resource;
+mod exempt;
 mod fault;
 mod last_applied;
-mod reach;
-mod standing;
 mod wire;
 
 pub use crate::schema::{Action, Declared, OpenApi, Origin, Place, Severity, Source};
+pub use acceptance::{Acceptance, ClaimedKind, mentions_unions};
 pub use annotation::{ANNOTATION, ANNOTATIONS_LIMIT, AnnotationContent};
 pub use custom_resource::{
     Declaration, DeclarationError, DeclaredMember, DeclaredUnion, Target, UnionDeclarationSpec, ValidationAction,
 };
 #[cfg(feature = "kube")]
 pub use custom_resource::{UnionDeclaration, UnionDeclarationStatus};
+pub use exempt::{BuiltinGroups, is_exempt};
 pub use fault::Fault;
 pub use last_applied::LAST_APPLIED;
-pub use reach::{OwnGroups, is_out_of_reach};
-pub use standing::{Claim, Standing, mentions_unions};
 
 use crate::field_path::push_token;
-use crate::schema::{EXTENSION, Kind, OpenApiError, Schema};
+use crate::names::{GroupKind, GroupVersionKind};
+use crate::schema::{EXTENSION, OpenApiError, Schema};
 use std::collections::{BTreeMap, HashMap};
 
 /// Most declarations that are kept at one place. An object has at most 255 unions.
@@ -38,10 +39,9 @@ const MOST_AT_ONE_PLACE: usize = 255;
 #[derive(Debug)]
 pub struct Definition {
     name: String,
-    group: Box<str>,
-    kind: Box<str>,
+    kind: GroupKind,
     resource: Option<Resource>,
-    versions: Vec<Version>,
+    versions: Vec<DefinitionVersion>,
     /// The positions of versions, by name; of two of one name the first.
     positions: HashMap<Box<str>, usize>,
     faults: Vec<Fault>,
@@ -64,7 +64,7 @@ pub struct Resource {
 
 /// One version of a kind.
 #[derive(Debug)]
-pub struct Version {
+pub struct DefinitionVersion {
     /// `v1`, `v1beta1`, …
     pub name: Box<str>,
     /// Its position in `spec.versions`.
@@ -127,8 +127,8 @@ impl Definition {
     }
 
     /// The same, by the names of a claim: those that the API server has accepted.
-    pub fn claiming(
-        claim: Claim,
+    pub fn with_accepted_names(
+        claim: ClaimedKind,
         name: &str,
         annotations: &BTreeMap<String, String>,
         spec: &str,
@@ -140,11 +140,11 @@ impl Definition {
         name: &str,
         annotations: &BTreeMap<String, String>,
         spec: &str,
-        claim: Option<Claim>,
+        claim: Option<ClaimedKind>,
     ) -> Result<Self, DefinitionError> {
         let spec: wire::Spec = wire::read(spec, "spec.")?;
-        let (group, kind, resource) = if let Some(Claim { group, kind, resource }) = claim {
-            (group, kind, Some(resource))
+        let (kind, resource) = if let Some(ClaimedKind { kind, resource }) = claim {
+            (kind, Some(resource))
         } else {
             let namespaced = spec.scope.as_deref() != Some("Cluster");
             let wire::Names { kind, plural, singular, short } = spec.names;
@@ -155,10 +155,10 @@ impl Definition {
                 namespaced,
                 custom: true,
             });
-            (spec.group, kind, resource)
+            (GroupKind { group: spec.group, kind }, resource)
         };
         let versions = spec.versions.into_iter().enumerate().filter_map(wire::Version::into_version).collect();
-        let mut definition = Self::of_versions(name.to_owned(), group, kind, resource, versions);
+        let mut definition = Self::of_versions(name.to_owned(), kind, resource, versions);
         if definition.versions.is_empty() {
             return Err(DefinitionError::NoSchema(definition.name));
         }
@@ -173,16 +173,15 @@ impl Definition {
 
     fn of_versions(
         name: String,
-        group: Box<str>,
-        kind: Box<str>,
+        kind: GroupKind,
         resource: Option<Resource>,
-        versions: Vec<Version>,
+        versions: Vec<DefinitionVersion>,
     ) -> Self {
         let mut positions = HashMap::new();
         for (position, version) in versions.iter().enumerate() {
             positions.entry(version.name.clone()).or_insert(position);
         }
-        Self { name, group, kind, resource, versions, positions, faults: Vec::new() }
+        Self { name, kind, resource, versions, positions, faults: Vec::new() }
     }
 
     /// Reads a built-in type from every document that describes it, one version each. What the documents themselves declare
@@ -193,11 +192,11 @@ impl Definition {
         kind: &str,
         published: bool,
     ) -> Result<Self, DefinitionError> {
-        let name = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
-        let mut versions: Vec<Version> = Vec::new();
+        let name = GroupKind::new(group, kind);
+        let mut versions: Vec<DefinitionVersion> = Vec::new();
         let mut resource = None;
         for document in documents {
-            let described: Vec<&Kind> =
+            let described: Vec<&GroupVersionKind> =
                 document.kinds().filter(|known| (&*known.group, &*known.kind) == (group, kind)).collect();
             for described in described {
                 let known = versions.iter().any(|version| version.name == described.version);
@@ -214,7 +213,7 @@ impl Definition {
                         custom: false,
                     });
                 }
-                versions.push(Version {
+                versions.push(DefinitionVersion {
                     name: described.version.clone(),
                     position: versions.len(),
                     served: true,
@@ -224,17 +223,17 @@ impl Definition {
             }
         }
         if versions.is_empty() {
-            return Err(DefinitionError::NotDescribed(name));
+            return Err(DefinitionError::NotDescribed(name.to_string()));
         }
-        Ok(Self::of_versions(name, group.into(), kind.into(), resource, versions))
+        Ok(Self::of_versions(name.to_string(), name, resource, versions))
     }
 
     /// Grafts a `UnionDeclaration` on, if the kind is its target. Tells whether it is.
     pub fn declare(&mut self, declaration: &Declaration) -> bool {
-        if !declaration.targets(&self.group, &self.kind) {
+        if !declaration.targets(self.group(), self.kind()) {
             return false;
         }
-        if self.is_out_of_reach() {
+        if self.is_exempt() {
             let message = "its objects are never sent to the webhook, or it could keep the cluster from being repaired; \
                            only the command line applies the declaration";
             self.faults.push(Fault {
@@ -254,7 +253,7 @@ impl Definition {
             }
         }
         for position in 0..self.versions.len() {
-            let wanted = |version: &Version| {
+            let wanted = |version: &DefinitionVersion| {
                 declaration.versions().is_empty() || declaration.versions().iter().any(|name| **name == *version.name)
             };
             if self.versions.get(position).is_some_and(wanted) {
@@ -273,11 +272,16 @@ impl Definition {
 
     /// The group of its kind.
     pub fn group(&self) -> &str {
-        &self.group
+        &self.kind.group
     }
 
     /// The kind it defines.
     pub fn kind(&self) -> &str {
+        &self.kind.kind
+    }
+
+    /// Returns the kind with its group.
+    pub fn group_kind(&self) -> &GroupKind {
         &self.kind
     }
 
@@ -287,13 +291,13 @@ impl Definition {
     }
 
     /// Its versions that have a schema.
-    pub fn versions(&self) -> &[Version] {
+    pub fn versions(&self) -> &[DefinitionVersion] {
         &self.versions
     }
 
     /// True if its objects are never sent to the webhook.
-    pub fn is_out_of_reach(&self) -> bool {
-        is_out_of_reach(&self.group, self.resource.as_ref().map(|resource| &*resource.plural), &self.kind)
+    pub fn is_exempt(&self) -> bool {
+        is_exempt(self.group(), self.resource.as_ref().map(|resource| &*resource.plural), self.kind())
     }
 
     /// What was wrong with declarations before any schema was asked.
@@ -302,12 +306,12 @@ impl Definition {
     }
 
     /// Takes the versions out, for whoever changes their schemas further.
-    pub fn take_versions(&mut self) -> Vec<Version> {
+    pub fn take_versions(&mut self) -> Vec<DefinitionVersion> {
         std::mem::take(&mut self.versions)
     }
 
     /// Where a declaration stands in the CRD's document, as a JSON Pointer.
-    fn pointer(version: Option<&Version>, place: &Place, source: Source) -> String {
+    fn pointer(version: Option<&DefinitionVersion>, place: &Place, source: Source) -> String {
         let annotation = |name: &str| {
             let mut pointer = String::from("/metadata/annotations/");
             push_token(&mut pointer, name);
@@ -370,7 +374,7 @@ impl Definition {
 
     fn fault(
         &self,
-        version: Option<&Version>,
+        version: Option<&DefinitionVersion>,
         place: &Place,
         source: Source,
         severity: Severity,
@@ -393,7 +397,7 @@ impl Definition {
     }
 }
 
-impl Version {
+impl DefinitionVersion {
     /// What is declared at a place, whichever sources it came from.
     pub fn declared_at(&self, place: &Place) -> &[Declared] {
         self.schema.at(place).map_or(&[], |node| &node.unions)

@@ -6,14 +6,14 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 /// One operation on a field of an object.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Operation {
+pub enum PatchOperation {
     /// Removes a field that is there.
     Remove(FieldPath),
     /// Sets a field to a string, whether it was there or not (`add` does both for members of objects, RFC 6902 section 4.1).
     Set(FieldPath, Box<str>),
 }
 
-impl Operation {
+impl PatchOperation {
     /// The field it works on.
     pub fn path(&self) -> &FieldPath {
         match self {
@@ -22,7 +22,7 @@ impl Operation {
     }
 }
 
-impl Serialize for Operation {
+impl Serialize for PatchOperation {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         match self {
@@ -50,7 +50,8 @@ mod tests {
     fn operations_are_written_as_rfc_6902_has_them() {
         let list = Trail::ROOT.then(Step::Field("list"));
         let item = list.then(Step::Index(1));
-        let operations = [Operation::Remove(item.field("a/b")), Operation::Set(Trail::ROOT.field("type"), "X".into())];
+        let operations =
+            [PatchOperation::Remove(item.field("a/b")), PatchOperation::Set(Trail::ROOT.field("type"), "X".into())];
         assert_eq!(
             json!(operations),
             json!([{"op": "remove", "path": "/list/1/a~1b"}, {"op": "add", "path": "/type", "value": "X"}])

@@ -5,5 +5,6 @@ pub mod catalog;
 pub mod declaration;
 pub mod field_path;
 pub mod json_patch;
+pub mod names;
 pub mod schema;
 pub mod union;

@@ -16,7 +16,7 @@ mod walk;
 pub use declared::{Action, Declared, Origin, Severity, Source};
 pub use definitions::Definitions;
 pub use extension::{Extension, ExtensionError, ListUnion, MapUnion, MemberField};
-pub use openapi::{Kind, OpenApi, OpenApiError};
+pub use openapi::{OpenApi, OpenApiError};
 pub use walk::{Place, PlaceError, PlaceStep};
 
 use serde::de::{Deserialize, Deserializer};

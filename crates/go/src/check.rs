@@ -4,7 +4,7 @@
 use super::MarkedUnion;
 use super::finding::{FindingReason, GoFinding, Severity};
 use super::types::Position;
-use kube_unions_core::declaration::{self, Declared, Version};
+use kube_unions_core::declaration::{self, Declared, DefinitionVersion};
 use kube_unions_core::schema::{Place, Source};
 use kube_unions_core::union::{Form, PlaceFault, PlaceFaultKind, compile};
 use serde_json::Value;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 /// Sorts out the unions that do not hold, one by one, so that none takes another with it. What the schema declared at their
 /// places before is forgotten.
-pub(super) fn holding(version: &mut Version, unions: Vec<MarkedUnion>) -> (Vec<MarkedUnion>, Vec<GoFinding>) {
+pub(super) fn holding(version: &mut DefinitionVersion, unions: Vec<MarkedUnion>) -> (Vec<MarkedUnion>, Vec<GoFinding>) {
     let (mut good, mut findings) = (Vec::new(), Vec::new());
     for union in &unions {
         version.put(&union.declared_at(), Vec::new());
@@ -42,7 +42,7 @@ pub(super) fn holding(version: &mut Version, unions: Vec<MarkedUnion>) -> (Vec<M
     (good, findings)
 }
 
-fn faults(version: &Version) -> Vec<PlaceFault> {
+fn faults(version: &DefinitionVersion) -> Vec<PlaceFault> {
     compile(&version.schema, version.status_subresource).faults
 }
 

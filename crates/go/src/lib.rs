@@ -28,7 +28,7 @@ pub use types::{GoFile, Position};
 
 use self::rules::UnionDraft;
 use self::walk::KindWalk;
-use kube_unions_core::declaration::Version;
+use kube_unions_core::declaration::DefinitionVersion;
 use kube_unions_core::schema::Place;
 use kube_unions_core::union::Form;
 use serde_json::{Map, Value, json};
@@ -75,7 +75,7 @@ pub struct Derivation {
 
 impl Packages {
     /// Derives the unions of one version of a kind. What the schema declares already at their places is left out of account.
-    pub fn unions(&self, asked: KindVersion<'_>, mut version: Version) -> Derivation {
+    pub fn unions(&self, asked: KindVersion<'_>, mut version: DefinitionVersion) -> Derivation {
         let id = match kinds::find(self, asked) {
             Ok(Some(id)) => id,
             Ok(None) => return Derivation::default(),

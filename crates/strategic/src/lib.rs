@@ -80,7 +80,8 @@ pub use value::ValueKind;
 
 use bumpalo::Bump;
 use document::sealed::Tree;
-use kube_unions_core::schema::{Definitions, Kind, OpenApi, OpenApiError, Schema};
+use kube_unions_core::names::GroupVersionKind;
+use kube_unions_core::schema::{Definitions, OpenApi, OpenApiError, Schema};
 use schema::{Meta, Root};
 use value::{Entry, Value};
 
@@ -119,7 +120,7 @@ impl Patcher {
     }
 
     /// For a kind of an OpenAPI document. A type that holds itself is known at any depth.
-    pub fn from_openapi(document: &OpenApi, kind: &Kind) -> Result<Self, PatcherError> {
+    pub fn from_openapi(document: &OpenApi, kind: &GroupVersionKind) -> Result<Self, PatcherError> {
         let written = document.written(kind).map_err(PatcherError::Unreadable)?;
         let (schema, definitions) = written.ok_or_else(|| PatcherError::NoKind(kind.kind.clone()))?;
         Ok(Self::new(Meta::build(&kind.kind, Root::Plain, &schema, &definitions)?))

@@ -8,7 +8,7 @@ use crate::cli::Verdict;
 use crate::cli::output::{self, Paint};
 use crate::cli::progress::Progress;
 use anyhow::bail;
-use kube_unions_core::catalog::{Catalog, Entry};
+use kube_unions_core::catalog::{Catalog, CatalogEntry};
 use kube_unions_core::declaration::Severity;
 use kube_unions_core::field_path::FieldPath;
 use std::fmt::Display;
@@ -34,7 +34,7 @@ impl<'c> Auditor<'c> {
     /// Audits an object of a kind. `place` tells where a field of it is written.
     pub(super) fn object<'o>(
         &mut self,
-        entry: &Entry,
+        entry: &CatalogEntry,
         object: Subject<'o>,
         place: impl Fn(&FieldPath) -> Option<Place<'o>>,
     ) -> anyhow::Result<()> {

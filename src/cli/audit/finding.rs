@@ -1,6 +1,6 @@
 //! What is found of an object, and the rules that findings go by.
 
-use kube_unions_core::catalog::GroupVersionKind;
+use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::union::{Change, Violation, ViolationKind};
 use std::path::Path;
 

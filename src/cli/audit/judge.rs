@@ -1,8 +1,8 @@
 //! One object, judged by the code that the webhook runs.
 
 use crate::cli::request::Request;
-use kube_unions_core::admission::{self, Outcome, Phase, Ratcheting, Review, ReviewError};
-use kube_unions_core::catalog::{Catalog, Entry};
+use kube_unions_core::admission::{self, Phase, Ratcheting, Review, ReviewError, ReviewOutcome};
+use kube_unions_core::catalog::{Catalog, CatalogEntry};
 use kube_unions_core::union::{Change, Part, Violation};
 
 /// An object as it is stored, or stands in a file.
@@ -29,7 +29,7 @@ pub(super) struct Judged {
 }
 
 /// Judges an object of a kind, and its status where that is written by itself.
-pub(super) fn judge(catalog: &Catalog, entry: &Entry, object: Subject<'_>) -> Result<Judged, ReviewError> {
+pub(super) fn judge(catalog: &Catalog, entry: &CatalogEntry, object: Subject<'_>) -> Result<Judged, ReviewError> {
     let mut judged = Judged { mended: true, ..Judged::default() };
     for (part, subresource) in [(Part::Main, None), (Part::Status, Some("status"))] {
         if entry.plan().has(part) {
@@ -49,9 +49,10 @@ impl Judged {
         // A write that leaves the unions as they are: what it changes, any write changes.
         let update = Request { old: Some(create.new), ..*create };
         let updated = ask(Phase::Mutate, Ratcheting::Enabled, &update)?;
-        if created.outcome() == Outcome::Denied {
+        if created.outcome() == ReviewOutcome::Denied {
             let changes = updated.changes().len() > 0;
-            self.mended &= changes && ask(Phase::Both, Ratcheting::Disabled, &update)?.outcome() != Outcome::Denied;
+            self.mended &=
+                changes && ask(Phase::Both, Ratcheting::Disabled, &update)?.outcome() != ReviewOutcome::Denied;
         }
         self.violations.extend_from_slice(created.violations().kept());
         self.warned.extend(created.let_through().kept().iter().map(|(violation, _)| violation.clone()));
@@ -60,7 +61,7 @@ impl Judged {
     }
 }
 
-fn request<'o>(entry: &'o Entry, object: Subject<'o>, subresource: Option<&'o str>) -> Request<'o> {
+fn request<'o>(entry: &'o CatalogEntry, object: Subject<'o>, subresource: Option<&'o str>) -> Request<'o> {
     let (gvk, Subject { namespace, name, text }) = (entry.gvk(), object);
     let (group, version, kind) = (&*gvk.group, &*gvk.version, &*gvk.kind);
     Request { group, version, kind, namespace, name, subresource, new: text, old: None }

@@ -13,14 +13,14 @@ use crate::cli::output::{self, Paint};
 use crate::cli::progress::Progress;
 use crate::cluster::live::{LiveError, Page, Resource, find};
 use anyhow::{Context, anyhow, bail};
-use kube_unions_core::catalog::{Catalog, Entry};
-use kube_unions_core::declaration::is_out_of_reach;
+use kube_unions_core::catalog::{Catalog, CatalogEntry};
+use kube_unions_core::declaration::is_exempt;
 use std::pin::pin;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// A kind to audit, at one version.
 struct Kind<'c> {
-    entry: &'c Entry,
+    entry: &'c CatalogEntry,
     resource: &'c Resource,
 }
 
@@ -174,7 +174,7 @@ impl Listing<'_> {
 fn chosen<'c>(catalog: &'c Catalog, all: &'c [Resource], asked: &[String]) -> anyhow::Result<Vec<Kind<'c>>> {
     let mut kinds: Vec<Kind<'c>> = Vec::new();
     if asked.is_empty() {
-        for resource in all.iter().filter(|it| !is_out_of_reach(&it.group, Some(&it.plural), &it.kind)) {
+        for resource in all.iter().filter(|it| !is_exempt(&it.group, Some(&it.plural), &it.kind)) {
             let known = kinds.iter().any(|kind| is_same(kind.resource, resource));
             kinds.extend(Kind::of(catalog, resource).filter(|_| !known));
         }

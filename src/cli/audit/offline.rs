@@ -12,7 +12,8 @@ use crate::cli::manifest::{self, Document};
 use crate::cli::progress::Progress;
 use crate::cli::{Verdict, explain};
 use anyhow::bail;
-use kube_unions_core::catalog::{Catalog, Entry, GroupVersionKind, Names};
+use kube_unions_core::catalog::{Catalog, CatalogEntry, KindNames};
+use kube_unions_core::names::GroupVersionKind;
 use std::collections::BTreeSet;
 
 /// Judges every object of the files.
@@ -77,15 +78,15 @@ pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
 }
 
 /// The kinds that are asked for, each in all of its versions unless one is named.
-fn chosen<'c>(catalog: &'c Catalog, arguments: &AuditArgs) -> anyhow::Result<Vec<&'c Entry>> {
+fn chosen<'c>(catalog: &'c Catalog, arguments: &AuditArgs) -> anyhow::Result<Vec<&'c CatalogEntry>> {
     let entries = catalog.entries();
     if arguments.kinds.is_empty() {
         return Ok(entries.iter().collect());
     }
-    let names: Vec<Names<'_>> = entries.iter().map(Names::of).collect();
+    let names: Vec<KindNames<'_>> = entries.iter().map(KindNames::of).collect();
     let mut wanted: Vec<&GroupVersionKind> = Vec::new();
     for asked in &arguments.kinds {
-        let Some(found) = Names::find(&names, asked).and_then(|position| entries.get(position)) else {
+        let Some(found) = KindNames::find(&names, asked).and_then(|position| entries.get(position)) else {
             let known: Vec<String> = entries.iter().map(|entry| title(entry.gvk())).collect();
             bail!(
                 "no kind `{asked}` with unions in {}; there are: {}",
@@ -93,23 +94,23 @@ fn chosen<'c>(catalog: &'c Catalog, arguments: &AuditArgs) -> anyhow::Result<Vec
                 known.join(", ")
             );
         };
-        let versioned = Names::of(found).is_versioned_in(asked);
-        let same = |entry: &&Entry| {
+        let versioned = KindNames::of(found).is_versioned_in(asked);
+        let same = |entry: &&CatalogEntry| {
             let (gvk, found) = (entry.gvk(), found.gvk());
             (&gvk.group, &gvk.kind) == (&found.group, &found.kind) && (!versioned || gvk.version == found.version)
         };
-        wanted.extend(entries.iter().filter(same).map(Entry::gvk));
+        wanted.extend(entries.iter().filter(same).map(CatalogEntry::gvk));
     }
     Ok(entries.iter().filter(|entry| wanted.contains(&entry.gvk())).collect())
 }
 
-fn entry_of<'c>(catalog: &'c Catalog, document: &Document) -> Option<&'c Entry> {
+fn entry_of<'c>(catalog: &'c Catalog, document: &Document) -> Option<&'c CatalogEntry> {
     let (group, version) = document.group_version();
     catalog.lookup(group, version, document.kind.as_deref()?)
 }
 
 /// Whether an object is in the namespace that is asked for. Where it names none it would be put there.
-fn is_within(arguments: &AuditArgs, entry: &Entry, document: &Document) -> bool {
+fn is_within(arguments: &AuditArgs, entry: &CatalogEntry, document: &Document) -> bool {
     let namespaced = entry.resource().is_none_or(|resource| resource.namespaced);
     match (&arguments.namespace, &document.namespace) {
         (Some(asked), Some(own)) if namespaced => asked == own,

@@ -10,7 +10,7 @@ use super::finding::Finding;
 use super::tally::Tally;
 use crate::cli::output;
 use crate::cli::progress::Progress;
-use kube_unions_core::catalog::GroupVersionKind;
+use kube_unions_core::names::GroupVersionKind;
 use table::Table;
 
 /// What waits is written once it has so many bytes.

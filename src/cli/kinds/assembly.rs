@@ -8,7 +8,8 @@ use kube_unions_core::catalog::{Builder, Catalog};
 use kube_unions_core::declaration::{
     Declaration, Definition, DefinitionError, Fault, OpenApi, Severity, Source, Target,
 };
-use kube_unions_core::schema::{EXTENSION, Kind};
+use kube_unions_core::names::{GroupKind, GroupVersionKind};
+use kube_unions_core::schema::EXTENSION;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -26,9 +27,6 @@ pub(in crate::cli) struct Assembly {
     builtin: BuiltinUnions,
 }
 
-/// A group and a kind, of whichever version.
-type GroupKind = (Box<str>, Box<str>);
-
 impl Parts {
     /// Compiles everything, each declaration grafted onto its target.
     pub(super) fn assemble(mut self, builtin: BuiltinUnions) -> Assembly {
@@ -36,27 +34,26 @@ impl Parts {
         let mut described: BTreeSet<GroupKind> = BTreeSet::new();
         let mut definitions = BTreeMap::new();
         for (name, (document, definition)) in std::mem::take(&mut self.definitions) {
-            described.insert((definition.group().into(), definition.kind().into()));
+            described.insert(definition.group_kind().clone());
             builder.apply(self.declared(definition));
             definitions.insert(name, document);
         }
 
         let targets: Vec<Target> = self.declarations().map(|declaration| declaration.target().clone()).collect();
-        let mut wanted: BTreeSet<GroupKind> =
-            targets.iter().map(|target| (target.group.as_str().into(), target.kind.as_str().into())).collect();
+        let mut wanted: BTreeSet<GroupKind> = targets.iter().map(Target::group_kind).collect();
         let published = builtin == BuiltinUnions::OpenApi;
         if published {
             wanted.extend(self.publishing());
         }
-        for (group, kind) in wanted.difference(&described.clone()) {
+        for wanted in wanted.difference(&described.clone()) {
             let documents = self.openapi.iter().map(|(_, openapi)| openapi);
-            match Definition::from_openapi(documents, group, kind, published) {
+            match Definition::from_openapi(documents, &wanted.group, &wanted.kind, published) {
                 Ok(definition) => {
-                    described.insert((group.clone(), kind.clone()));
+                    described.insert(wanted.clone());
                     builder.apply(self.declared(definition));
                 }
                 Err(DefinitionError::NotDescribed(_)) => {}
-                Err(error) => self.problems.push(self.undescribed(group, kind, &error)),
+                Err(error) => self.problems.push(self.undescribed(&wanted.group, &wanted.kind, &error)),
             }
         }
 
@@ -64,8 +61,8 @@ impl Parts {
         let complete = self.problems.is_empty() && !(definitions.is_empty() && self.openapi.is_empty());
         let mut declarations = BTreeMap::new();
         for (name, (document, (declaration, mut faults))) in self.declarations {
-            let Target { group, kind, .. } = declaration.target();
-            let missing = !described.contains(&(group.as_str().into(), kind.as_str().into()));
+            let kind = &declaration.target().kind;
+            let missing = !described.contains(&declaration.target().group_kind());
             if complete && missing && !kind.is_empty() {
                 faults.push(target_missing(&declaration));
             }
@@ -100,10 +97,10 @@ impl Parts {
         let mut publishing = BTreeSet::new();
         // Following every reference of every kind takes its time, the word is found at once.
         for (_, openapi) in self.openapi.iter().filter(|(document, _)| document.text.contains(EXTENSION)) {
-            let kinds: BTreeSet<GroupKind> = openapi.kinds().map(group_kind).collect();
+            let kinds: BTreeSet<GroupKind> = openapi.kinds().map(GroupVersionKind::group_kind).collect();
             // One that can't be read may have some: whoever reads it next says what is wrong with it.
-            let publishes = |(group, kind): &GroupKind| {
-                Definition::from_openapi([openapi], group, kind, true).map_or(true, |it| has_unions(&it))
+            let publishes = |kind: &GroupKind| {
+                Definition::from_openapi([openapi], &kind.group, &kind.kind, true).map_or(true, |it| has_unions(&it))
             };
             publishing.extend(kinds.into_iter().filter(publishes));
         }
@@ -130,7 +127,7 @@ impl Assembly {
             return Some((&document.file, document.position(&fault.pointer)));
         }
         // What an OpenAPI document publishes stands in as many places as refer to it.
-        let describes = |kind: &Kind| {
+        let describes = |kind: &GroupVersionKind| {
             fault.version.as_deref().is_none_or(|version| *version == *kind.version)
                 && display(&kind.group, &kind.kind) == fault.definition
         };
@@ -165,7 +162,7 @@ impl Assembly {
 fn target_missing(declaration: &Declaration) -> Fault {
     let target = declaration.target();
     Fault {
-        definition: target.display(),
+        definition: target.group_kind().to_string(),
         declaration: Some(declaration.name().to_owned()),
         version: None,
         path: String::new(),
@@ -187,10 +184,6 @@ fn description_of(Target { group, versions, .. }: &Target) -> String {
 
 fn display(group: &str, kind: &str) -> String {
     if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") }
-}
-
-fn group_kind(Kind { group, kind, .. }: &Kind) -> GroupKind {
-    (group.clone(), kind.clone())
 }
 
 fn has_unions(definition: &Definition) -> bool {

@@ -12,7 +12,7 @@ use anyhow::{Context, anyhow, bail};
 use clap::{ArgGroup, Args, ValueEnum};
 use kube_unions_core::admission::{self, Phase, Ratcheting};
 use kube_unions_core::catalog::{Builder, Catalog};
-use kube_unions_core::schema::Kind;
+use kube_unions_core::names::GroupVersionKind;
 use serde_json::value::RawValue;
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
@@ -169,7 +169,7 @@ impl Rules {
             }
             Described::BuiltIn(document, definition) => {
                 let Resource { group, version, kind, .. } = resource.clone();
-                (Patcher::from_openapi(&document, &Kind { group, version, kind })?, definition)
+                (Patcher::from_openapi(&document, &GroupVersionKind { group, version, kind })?, definition)
             }
         };
         let mut builder = Builder::new();

@@ -6,8 +6,9 @@ use crate::cli::manifest::{self, Document, Problem};
 use crate::cli::output::{self, Paint};
 use anyhow::bail;
 use clap::Args;
-use kube_unions_core::declaration::{Definition, OpenApi, Version};
-use kube_unions_core::schema::{Kind, Place};
+use kube_unions_core::declaration::{Definition, DefinitionVersion, OpenApi};
+use kube_unions_core::names::GroupVersionKind;
+use kube_unions_core::schema::Place;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use strategic_merge_patch::{Patcher, PatcherError, SchemaError};
@@ -34,8 +35,8 @@ pub(super) struct SchemaArgs {
 
 /// A kind that is described, and by what.
 enum Candidate<'s> {
-    OfDefinition(&'s Document, &'s Definition, &'s Version),
-    OfOpenApi(&'s Document, &'s OpenApi, &'s Kind),
+    OfDefinition(&'s Document, &'s Definition, &'s DefinitionVersion),
+    OfOpenApi(&'s Document, &'s OpenApi, &'s GroupVersionKind),
 }
 
 /// What is known of the kind that is wanted.
@@ -98,11 +99,13 @@ impl SchemaArgs {
 }
 
 impl Candidate<'_> {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> GroupVersionKind {
         match self {
-            Self::OfDefinition(_, definition, version) => {
-                Kind { group: definition.group().into(), version: version.name.clone(), kind: definition.kind().into() }
-            }
+            Self::OfDefinition(_, definition, version) => GroupVersionKind {
+                group: definition.group().into(),
+                version: version.name.clone(),
+                kind: definition.kind().into(),
+            },
             Self::OfOpenApi(_, _, kind) => (*kind).clone(),
         }
     }
@@ -148,7 +151,7 @@ impl<'w> Wanted<'w> {
         Self { kind: object.kind.as_deref(), group: parts.map(|it| it.0), version: parts.map(|it| it.1) }
     }
 
-    fn is_met_by(&self, kind: &Kind) -> bool {
+    fn is_met_by(&self, kind: &GroupVersionKind) -> bool {
         let met = |wanted: Option<&str>, is: &str| wanted.is_none_or(|wanted| wanted == is);
         met(self.kind, &kind.kind) && met(self.group, &kind.group) && met(self.version, &kind.version)
     }
@@ -191,7 +194,7 @@ fn candidates(described: &Described) -> Vec<Candidate<'_>> {
 
 /// Kinds as they can be given to `--kind`.
 fn names(candidates: &[&Candidate<'_>]) -> String {
-    let name = |Kind { group, version, kind }: Kind| match &*group {
+    let name = |GroupVersionKind { group, version, kind }: GroupVersionKind| match &*group {
         "" => format!("`{kind}.{version}`"),
         group => format!("`{kind}.{version}.{group}`"),
     };

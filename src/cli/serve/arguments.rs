@@ -7,6 +7,7 @@ use crate::cluster::{EntryOptions, LabelSelector, MatchConditions, Registering, 
 use crate::telemetry::{self, Spans};
 use crate::webhook::{CertificateSource, ClientPolicy, Config, Limits};
 use clap::{ArgAction, ArgGroup, Args, ValueEnum};
+use kube_unions_core::names::{is_dns_label, is_dns_subdomain};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -331,8 +332,7 @@ fn bytes(text: &str) -> Result<usize, String> {
 
 /// What the API server would take for a namespace's name, since it refuses a whole selector for one that it would not.
 fn namespace(text: &str) -> Result<String, String> {
-    let inner = |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '-';
-    if (1..=63).contains(&text.len()) && text.chars().all(inner) && !text.starts_with('-') && !text.ends_with('-') {
+    if is_dns_label(text) {
         Ok(text.to_owned())
     } else {
         Err(format!("`{text}` is no namespace; write one name, of lower-case letters, digits and `-`"))
@@ -348,13 +348,7 @@ fn namespaced_name(text: &str) -> Result<String, String> {
 
 /// A DNS subdomain (RFC 1123), which the names of most objects are.
 fn object_name(text: &str) -> Result<String, String> {
-    let outer = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit();
-    let is_label = |label: &str| {
-        let bytes = label.as_bytes();
-        bytes.iter().all(|it| outer(*it) || *it == b'-')
-            && [bytes.first(), bytes.last()].into_iter().all(|it| it.is_some_and(|it| outer(*it)))
-    };
-    if text.len() <= 253 && text.split('.').all(is_label) {
+    if is_dns_subdomain(text) {
         Ok(text.to_owned())
     } else {
         Err(format!("`{text}` is no name of an object; it has lower-case letters, digits, `-` and `.`"))

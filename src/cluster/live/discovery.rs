@@ -3,7 +3,7 @@
 use super::LiveError;
 use kube::Client;
 use kube::core::discovery::v2::{APIGroupDiscovery, APIResourceDiscovery};
-use kube_unions_core::catalog::Names;
+use kube_unions_core::catalog::KindNames;
 use std::fmt;
 
 /// A resource at one version.
@@ -52,8 +52,8 @@ impl Resource {
         }
     }
 
-    fn names(&self) -> Names<'_> {
-        Names {
+    fn names(&self) -> KindNames<'_> {
+        KindNames {
             group: &self.group,
             version: &self.version,
             kind: &self.kind,
@@ -71,8 +71,8 @@ impl Resource {
 
 /// The resource that is meant; of several the server's first, which is of its preferred group and version.
 pub fn find<'r>(all: &'r [Resource], asked: &str) -> Option<&'r Resource> {
-    let names: Vec<Names<'_>> = all.iter().map(Resource::names).collect();
-    all.get(Names::find(&names, asked)?)
+    let names: Vec<KindNames<'_>> = all.iter().map(Resource::names).collect();
+    all.get(KindNames::find(&names, asked)?)
 }
 
 /// All resources, in the server's order.

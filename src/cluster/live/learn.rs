@@ -11,7 +11,7 @@ use super::list::Pages;
 use crate::causes::with_causes;
 use kube::Client;
 use kube_unions_core::catalog::Catalog;
-use kube_unions_core::declaration::OwnGroups;
+use kube_unions_core::declaration::BuiltinGroups;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ pub(super) async fn learn(client: &Client, unions: BuiltinUnions, read: impl Fn(
             let definition = RawDefinition::read(object.text);
             // A CRD is called `plural.group`. Nothing is lacking where no CRD is in such a group.
             let group = definition.name().split_once('.').map_or("", |(_, group)| group);
-            if OwnGroups::Guessed.has(group)
+            if BuiltinGroups::Guessed.has(group)
                 && let Some(why) = refused.take()
             {
                 lacking.insert("CRDs of groups that end in .k8s.io or .kubernetes.io".to_owned(), why);

@@ -4,6 +4,7 @@
 //! later, the registration. What is stored is written back in the form that the API server gives it, or each look would see
 //! a difference.
 
+use kube_unions_core::names::is_dns_subdomain;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +15,6 @@ const MOST_CONDITIONS: usize = 64;
 
 /// Longest name or value, as for any label.
 const LONGEST_NAME: usize = 63;
-const LONGEST_PREFIX: usize = 253;
 
 /// Settings of the entries for objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -222,10 +222,7 @@ fn check_key(key: &str) -> Result<(), OptionError> {
     let name = match key.split_once('/') {
         None => key,
         Some((prefix, name)) => {
-            let inner = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'-';
-            let is_label =
-                |it: &str| !it.is_empty() && it.bytes().all(inner) && !it.starts_with('-') && !it.ends_with('-');
-            if prefix.len() > LONGEST_PREFIX || !prefix.split('.').all(is_label) {
+            if !is_dns_subdomain(prefix) {
                 return Err(fail());
             }
             name

@@ -1,7 +1,8 @@
 //! From a catalog to the rules that send its kinds here, and nothing else.
 
-use kube_unions_core::catalog::{Catalog, GroupVersionKind};
-use kube_unions_core::declaration::is_out_of_reach;
+use kube_unions_core::catalog::Catalog;
+use kube_unions_core::declaration::is_exempt;
+use kube_unions_core::names::GroupVersionKind;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,7 +39,7 @@ impl Rules {
         for entry in catalog.entries() {
             let gvk = entry.gvk();
             let plural = entry.resource().map(|resource| &*resource.plural);
-            if is_out_of_reach(&gvk.group, plural, &gvk.kind) {
+            if is_exempt(&gvk.group, plural, &gvk.kind) {
                 rules.passed_over.push((gvk.clone(), "the webhook must not stand in the way of the cluster's repair"));
                 continue;
             }

@@ -1,11 +1,12 @@
 //! The declarations: what each is about, what is wrong with it by itself, and what its condition says.
 
-use super::super::known::{GroupKind, read_declaration};
+use super::super::known::read_declaration;
 use super::super::raw::RawDeclaration;
 use super::super::status::{Condition, Statuses, Verdict};
 use super::State;
 use crate::causes::with_causes;
 use kube_unions_core::declaration::{Fault, Source};
+use kube_unions_core::names::GroupKind;
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
 
@@ -88,7 +89,7 @@ impl State {
                 (None, vec![fault])
             }
             Some(Ok((declaration, faults))) => {
-                let kind = GroupKind::of(declaration.target());
+                let kind = declaration.target().group_kind();
                 if self.is_reported(kind_before.as_ref(), &faults_before) || !faults.is_empty() {
                     self.touch();
                 }

@@ -2,12 +2,14 @@
 
 use super::super::compiling::{Finished, Job, Source, Ticket};
 use super::super::inspect::missing;
-use super::super::known::GroupKind;
 use super::super::raw::RawDefinition;
 use super::super::schemas::Edition;
 use super::{Builtin, State};
 use crate::causes::with_causes;
-use kube_unions_core::declaration::{Claim, Declaration, DefinitionError, Fault, Source as DeclaredIn, Standing};
+use kube_unions_core::declaration::{
+    Acceptance, ClaimedKind, Declaration, DefinitionError, Fault, Source as DeclaredIn,
+};
+use kube_unions_core::names::GroupKind;
 use std::collections::HashSet;
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -68,28 +70,28 @@ impl State {
 
     /// True if a CRD speaks for its kind, and a fingerprint of that and of all that is read of it: a change of anything else,
     /// as of most of a status, costs nothing.
-    fn judge(&self, raw: &RawDefinition) -> (Result<Standing, String>, u64) {
+    fn judge(&self, raw: &RawDefinition) -> (Result<Acceptance, String>, u64) {
         let own = self.known().own_groups();
-        let standing = raw.standing(&own);
+        let standing = raw.acceptance(&own);
         let parts = raw.parts().map(|parts| (&parts.annotations, parts.spec.get()));
         let fingerprint = self.fingerprints.hash_one((parts, format!("{standing:?}")));
         (standing, fingerprint)
     }
 
     /// Puts a CRD in force, or takes it out of force, as it stands.
-    fn settle(&mut self, raw: RawDefinition, standing: Result<Standing, String>) {
+    fn settle(&mut self, raw: RawDefinition, standing: Result<Acceptance, String>) {
         let name: Box<str> = raw.name().into();
         match standing {
-            Ok(Standing::Accepted(claim)) => self.accept(raw, claim),
-            Ok(Standing::Pending) => {
+            Ok(Acceptance::Accepted(claim)) => self.accept(raw, claim),
+            Ok(Acceptance::Pending) => {
                 if self.builder.remove(&name) {
                     self.touch();
                 }
                 self.release(&name);
             }
-            Ok(Standing::PassedOver(claim, why)) => {
+            Ok(Acceptance::Ignored(claim, why)) => {
                 // What somebody does with a CRD that has no unions is no concern of ours.
-                self.builder.pass_over(&name, claim, raw.mentions_unions().then_some(why));
+                self.builder.ignore(&name, claim, raw.mentions_unions().then_some(why));
                 self.touch();
                 self.release(&name);
             }
@@ -101,8 +103,8 @@ impl State {
         }
     }
 
-    fn accept(&mut self, raw: RawDefinition, claim: Claim) {
-        let (name, kind) = (raw.name().to_owned(), GroupKind::claimed_by(&claim));
+    fn accept(&mut self, raw: RawDefinition, claim: ClaimedKind) {
+        let (name, kind) = (raw.name().to_owned(), claim.kind.clone());
         let (before, declarations) = {
             let mut known = self.known();
             (known.define(&name, &kind), known.declarations(&kind))

@@ -4,7 +4,7 @@
 //! once. Where the order is another one the body is read a second time, with the kind known.
 
 use super::text::{Text, scratch};
-use crate::catalog::{Catalog, Entry};
+use crate::catalog::{Catalog, CatalogEntry};
 use crate::field_path::Printable;
 use crate::union::{Account, Exhausted, LONGEST_TEXT, Meter, Part, Projection, ProjectionSeed};
 use serde::Deserialize;
@@ -105,7 +105,7 @@ pub(super) struct Request<'a> {
 /// Objects whose unions are to be judged.
 #[derive(Debug)]
 pub(super) struct Subject<'a> {
-    pub(super) entry: &'a Entry,
+    pub(super) entry: &'a CatalogEntry,
     pub(super) part: Part,
     pub(super) new: Projection<'a>,
     /// On UPDATE only.
@@ -181,7 +181,7 @@ struct Header<'a> {
 /// How to read an object: the kind, and the part that the request can change.
 #[derive(Clone, Copy)]
 struct Reading<'c> {
-    entry: &'c Entry,
+    entry: &'c CatalogEntry,
     part: Part,
 }
 
@@ -207,7 +207,7 @@ impl Header<'_> {
         entry.plan().has(part).then_some(Reading { entry, part })
     }
 
-    fn entry<'c>(&self, catalog: &'c Catalog) -> Option<&'c Entry> {
+    fn entry<'c>(&self, catalog: &'c Catalog) -> Option<&'c CatalogEntry> {
         let kind = self.kind.as_ref()?;
         catalog.lookup(&kind.group, &kind.version, &kind.name)
     }
@@ -233,7 +233,7 @@ impl<'a> Draft<'a> {
             return Err(ReviewError::NoUid);
         }
         let operation = Operation::named(&request.header.operation)?;
-        let ordinal = request.header.entry(catalog).map(Entry::ordinal);
+        let ordinal = request.header.entry(catalog).map(CatalogEntry::ordinal);
         let reading = request.header.reading(catalog);
         let (object, old_object) = (request.object.projection, request.old_object.projection);
         let kind = request.header.kind.ok_or(ReviewError::NoKind)?;

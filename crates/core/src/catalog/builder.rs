@@ -1,8 +1,9 @@
 //! The working set behind a catalog.
 
 use super::digest::digest;
-use super::{Catalog, Entry, GroupVersionKind};
-use crate::declaration::{Claim, Definition, Fault, Place, Resource, Severity, Source, Version};
+use super::{Catalog, CatalogEntry};
+use crate::declaration::{ClaimedKind, Definition, DefinitionVersion, Fault, Place, Resource, Severity, Source};
+use crate::names::{GroupKind, GroupVersionKind};
 use crate::union::{Plan, compile};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,9 +36,9 @@ struct Held {
 #[derive(Debug)]
 enum Claimed {
     /// It defines the kind; a built-in type has no CRD.
-    Defined { group: Box<str>, kind: Box<str>, resource: Option<Arc<Resource>> },
+    Defined { kind: GroupKind, resource: Option<Arc<Resource>> },
     /// It claims the kind and does not count.
-    PassedOver { group: Box<str>, kind: Box<str> },
+    Ignored { kind: GroupKind },
     /// It could not be read.
     Unknown,
 }
@@ -50,7 +51,7 @@ struct HeldVersion {
 }
 
 /// The CRDs that define each kind, by group and kind.
-type Definers<'b> = BTreeMap<(&'b str, &'b str), Vec<&'b str>>;
+type Definers<'b> = BTreeMap<&'b GroupKind, Vec<&'b str>>;
 
 impl CompiledDefinition {
     /// Compiles a CRD with everything that is declared on it. Nothing is in force of versions that are not served.
@@ -65,13 +66,12 @@ impl CompiledDefinition {
             }));
             versions.push(HeldVersion::new(version, compiled.plan));
         }
-        if definition.is_out_of_reach() {
+        if definition.is_exempt() {
             faults.extend(never_sent(&definition, &versions));
         }
         let faults = Fault::limited(faults.into_iter().map(Fault::bounded).collect());
         let claim = Claimed::Defined {
-            group: definition.group().into(),
-            kind: definition.kind().into(),
+            kind: definition.group_kind().clone(),
             resource: definition.resource().cloned().map(Arc::new),
         };
         Self { name: definition.name().into(), held: Held { claim, versions, faults } }
@@ -107,8 +107,8 @@ impl Builder {
 
     /// Notes that a CRD does not speak for the kind that it claims: nothing of it is in force. `why` is reported; a CRD that
     /// declares no union needs none.
-    pub fn pass_over(&mut self, name: &str, claim: Claim, why: Option<String>) {
-        let claim = Claimed::PassedOver { group: claim.group, kind: claim.kind };
+    pub fn ignore(&mut self, name: &str, claim: ClaimedKind, why: Option<String>) {
+        let claim = Claimed::Ignored { kind: claim.kind };
         let faults = why.map(|why| Fault::unreadable(name, why).bounded()).into_iter().collect();
         self.definitions.insert(name.into(), Held { claim, versions: Vec::new(), faults });
     }
@@ -135,8 +135,8 @@ impl Builder {
     }
 
     /// The same without the kinds that are never sent to a webhook.
-    pub fn build_within_reach(&self) -> Catalog {
-        self.catalog(|group, resource, kind| !crate::declaration::is_out_of_reach(group, resource, kind))
+    pub fn build_for_admission(&self) -> Catalog {
+        self.catalog(|group, resource, kind| !crate::declaration::is_exempt(group, resource, kind))
     }
 
     fn catalog(&self, wanted: impl Fn(&str, Option<&str>, &str) -> bool) -> Catalog {
@@ -145,24 +145,24 @@ impl Builder {
         let mut entries = Vec::new();
         for (name, held) in &self.definitions {
             match &held.claim {
-                Claimed::Defined { group, kind, resource } => {
-                    let definers = definers.get(&(&**group, &**kind)).map_or(&[][..], Vec::as_slice);
+                Claimed::Defined { kind, resource } => {
+                    let definers = definers.get(kind).map_or(&[][..], Vec::as_slice);
                     if let [_, _, ..] = definers {
-                        faults.push(contested(name, group, kind, definers));
+                        faults.push(contested(name, kind, definers));
                         continue;
                     }
                     faults.extend(held.faults.iter().cloned());
                     let is_custom = resource.as_ref().is_some_and(|resource| resource.custom);
                     let defined_elsewhere = !is_custom && !definers.is_empty();
-                    if !defined_elsewhere && wanted(group, resource.as_ref().map(|it| &*it.plural), kind) {
-                        entries.extend(held.entries(group, kind, resource.as_ref()));
+                    if !defined_elsewhere && wanted(&kind.group, resource.as_ref().map(|it| &*it.plural), &kind.kind) {
+                        entries.extend(held.entries(kind, resource.as_ref()));
                     }
                 }
-                Claimed::PassedOver { group, kind } => {
-                    let definer = definers.get(&(&**group, &**kind)).and_then(|names| names.first());
+                Claimed::Ignored { kind } => {
+                    let definer = definers.get(kind).and_then(|names| names.first());
                     faults.extend(held.faults.iter().cloned().map(|fault| match definer {
                         Some(definer) => {
-                            let message = format!("{}; `{definer}` defines `{kind}.{group}`", fault.message);
+                            let message = format!("{}; `{definer}` defines `{kind}`", fault.message);
                             Fault { message, ..fault }
                         }
                         None => fault,
@@ -177,10 +177,10 @@ impl Builder {
     fn definers(&self) -> Definers<'_> {
         let mut definers = Definers::new();
         for (name, held) in &self.definitions {
-            if let Claimed::Defined { group, kind, resource: Some(resource) } = &held.claim
+            if let Claimed::Defined { kind, resource: Some(resource) } = &held.claim
                 && resource.custom
             {
-                definers.entry((group, kind)).or_default().push(name);
+                definers.entry(kind).or_default().push(name);
             }
         }
         definers
@@ -188,10 +188,10 @@ impl Builder {
 }
 
 impl Held {
-    fn entries(&self, group: &str, kind: &str, resource: Option<&Arc<Resource>>) -> impl Iterator<Item = Entry> {
+    fn entries(&self, kind: &GroupKind, resource: Option<&Arc<Resource>>) -> impl Iterator<Item = CatalogEntry> {
         let with_unions = self.versions.iter().filter(|version| !version.plan.unions().is_empty());
-        with_unions.map(move |version| Entry {
-            gvk: GroupVersionKind { group: group.into(), version: version.name.clone(), kind: kind.into() },
+        with_unions.map(move |version| CatalogEntry {
+            gvk: GroupVersionKind { group: kind.group.clone(), version: version.name.clone(), kind: kind.kind.clone() },
             ordinal: 0,
             plan: Arc::clone(&version.plan),
             resource: resource.cloned(),
@@ -201,7 +201,7 @@ impl Held {
 }
 
 impl HeldVersion {
-    fn new(version: Version, plan: Plan) -> Self {
+    fn new(version: DefinitionVersion, plan: Plan) -> Self {
         Self { name: version.name, digest: digest(&plan), plan: Arc::new(plan) }
     }
 }
@@ -211,14 +211,12 @@ const NAMED: usize = 8;
 
 /// Several CRDs define one kind. None of them counts: which one is meant is nobody's to guess, and a union of the wrong one
 /// would reject good objects. An API server never accepts two.
-fn contested(name: &str, group: &str, kind: &str, definers: &[&str]) -> Fault {
+fn contested(name: &str, kind: &GroupKind, definers: &[&str]) -> Fault {
     let named: Vec<String> = definers.iter().take(NAMED).map(|name| format!("`{name}`")).collect();
     let more = definers.len().saturating_sub(NAMED);
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-    let message = format!(
-        "{}{more} define one kind, `{kind}.{group}`, so that no union of them counts; keep one",
-        named.join(", ")
-    );
+    let message =
+        format!("{}{more} define one kind, `{kind}`, so that no union of them counts; keep one", named.join(", "));
     Fault::unreadable(name, message).bounded()
 }
 

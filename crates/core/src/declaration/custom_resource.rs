@@ -4,6 +4,7 @@
 //! grafted onto the schema of the target.
 
 use super::{Action, Fault, Severity, Source, wire};
+use crate::names::GroupKind;
 use crate::schema::{Declared, Origin, Place};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -182,7 +183,7 @@ impl Declaration {
         let mut faults = Vec::new();
         let mut report = |path: &str, pointer: String, message: String| {
             faults.push(Fault {
-                definition: spec.target.display(),
+                definition: spec.target.group_kind().to_string(),
                 declaration: Some(name.to_string()),
                 version: None,
                 path: path.to_owned(),
@@ -249,10 +250,9 @@ impl Declaration {
 }
 
 impl Target {
-    /// Kind and group, `Deployment.apps`.
-    pub fn display(&self) -> String {
-        let Self { group, kind, .. } = self;
-        if group.is_empty() { kind.clone() } else { format!("{kind}.{group}") }
+    /// Returns the kind that the declaration is about.
+    pub fn group_kind(&self) -> GroupKind {
+        GroupKind::new(&*self.group, &*self.kind)
     }
 }
 

@@ -88,8 +88,8 @@ struct Subresources {
 
 impl Version {
     /// The version as it is used, `None` without a schema.
-    pub(super) fn into_version((position, version): (usize, Self)) -> Option<super::Version> {
-        Some(super::Version {
+    pub(super) fn into_version((position, version): (usize, Self)) -> Option<super::DefinitionVersion> {
+        Some(super::DefinitionVersion {
             name: version.name,
             position,
             served: version.served.unwrap_or(true),

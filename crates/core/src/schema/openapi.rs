@@ -2,6 +2,7 @@
 //! version, or version 2, one for all.
 
 use super::{DefaultValue, Definitions, Schema, Source};
+use crate::names::GroupVersionKind;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,23 +12,10 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct OpenApi {
     components: BTreeMap<String, Box<RawValue>>,
     // Which component describes a kind.
-    kinds: BTreeMap<Kind, String>,
-    with_status: BTreeSet<Kind>,
+    kinds: BTreeMap<GroupVersionKind, String>,
+    with_status: BTreeSet<GroupVersionKind>,
     /// The plural, and whether objects are in namespaces.
-    resources: BTreeMap<Kind, (Box<str>, bool)>,
-}
-
-/// A kind at one version, as documents name it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(expecting = "a group, version and kind")]
-pub struct Kind {
-    /// The API group, empty for the core group.
-    #[serde(default)]
-    pub group: Box<str>,
-    /// The version.
-    pub version: Box<str>,
-    /// The kind.
-    pub kind: Box<str>,
+    resources: BTreeMap<GroupVersionKind, (Box<str>, bool)>,
 }
 
 /// Why a text is not an OpenAPI document, or a schema in it can't be read.
@@ -77,7 +65,7 @@ struct Components {
 #[derive(Deserialize)]
 struct Described {
     #[serde(rename = "x-kubernetes-group-version-kind", default)]
-    kinds: Vec<Kind>,
+    kinds: Vec<GroupVersionKind>,
 }
 
 #[derive(Deserialize)]
@@ -89,7 +77,7 @@ struct PathItem {
 #[derive(Deserialize)]
 struct Operation {
     #[serde(rename = "x-kubernetes-group-version-kind")]
-    kind: Option<Kind>,
+    kind: Option<GroupVersionKind>,
 }
 
 impl OpenApi {
@@ -111,11 +99,11 @@ impl OpenApi {
             }
         }
         // A list of objects holds all that they hold, and is never written.
-        let of_lists = |kind: &Kind| {
+        let of_lists = |kind: &GroupVersionKind| {
             let item = kind.kind.strip_suffix("List")?;
-            Some(Kind { kind: item.into(), ..kind.clone() })
+            Some(GroupVersionKind { kind: item.into(), ..kind.clone() })
         };
-        let lists: Vec<Kind> =
+        let lists: Vec<GroupVersionKind> =
             kinds.keys().filter(|kind| of_lists(kind).is_some_and(|item| kinds.contains_key(&item))).cloned().collect();
         for list in &lists {
             kinds.remove(list);
@@ -138,34 +126,34 @@ impl OpenApi {
     }
 
     /// The kinds it describes, lists of them left out.
-    pub fn kinds(&self) -> impl Iterator<Item = &Kind> {
+    pub fn kinds(&self) -> impl Iterator<Item = &GroupVersionKind> {
         self.kinds.keys()
     }
 
     /// Drops the kinds that a CRD describes. An API server puts them into the document of their group and version, that of its
     /// own code included, and names the component after group, version and kind.
-    pub fn forget_definitions(&mut self) {
+    pub fn drop_custom_kinds(&mut self) {
         self.kinds.retain(|kind, component| {
-            let Kind { group, version, kind } = kind;
+            let GroupVersionKind { group, version, kind } = kind;
             let reversed: Vec<&str> = group.rsplit('.').collect();
             *component != format!("{}.{version}.{kind}", reversed.join("."))
         });
     }
 
     /// Whether `status` of a kind is changed through a subresource of its own, as far as the document's paths tell.
-    pub fn has_status_subresource(&self, kind: &Kind) -> bool {
+    pub fn has_status_subresource(&self, kind: &GroupVersionKind) -> bool {
         self.with_status.contains(kind)
     }
 
     /// The resource through which objects of a kind are written, and whether they are in namespaces, as far as the
     /// document's paths tell.
-    pub fn resource(&self, kind: &Kind) -> Option<(&str, bool)> {
+    pub fn resource(&self, kind: &GroupVersionKind) -> Option<(&str, bool)> {
         self.resources.get(kind).map(|(plural, namespaced)| (&**plural, *namespaced))
     }
 
     /// The schema of a kind as it is written, with what its references lead to beside it: a type that holds itself stays
     /// whole. `None` if the document does not describe the kind.
-    pub fn written(&self, kind: &Kind) -> Result<Option<(Schema, Definitions)>, OpenApiError> {
+    pub fn written(&self, kind: &GroupVersionKind) -> Result<Option<(Schema, Definitions)>, OpenApiError> {
         let Some(name) = self.kinds.get(kind) else { return Ok(None) };
         let Some(text) = self.components.get(name) else { return Ok(None) };
         let read = |source| OpenApiError::Schema { name: kind.kind.to_string(), source };
@@ -176,7 +164,7 @@ impl OpenApi {
 
     /// The schema of a kind, references followed. A type that holds itself is followed once. `None` if the document does
     /// not describe the kind.
-    pub fn schema(&self, kind: &Kind) -> Result<Option<Schema>, OpenApiError> {
+    pub fn schema(&self, kind: &GroupVersionKind) -> Result<Option<Schema>, OpenApiError> {
         let Some(name) = self.kinds.get(kind) else { return Ok(None) };
         let mut reading =
             Reading { components: &self.components, read: BTreeMap::new(), open: Vec::new(), nodes: 0, depth: 0 };

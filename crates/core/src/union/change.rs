@@ -5,7 +5,7 @@ use super::meter::{Buffer, Exhausted, Meter};
 use super::plan::{Node, NodeId, Plan};
 use super::violation::shown;
 use crate::field_path::{FieldPath, Printable, Segment, Step, Trail};
-use crate::json_patch::Operation;
+use crate::json_patch::PatchOperation;
 use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
@@ -49,12 +49,12 @@ pub enum ChangeReason {
 
 impl Change {
     /// The operation that makes the change.
-    pub fn operation(&self) -> Operation {
+    pub fn operation(&self) -> PatchOperation {
         match &self.reason {
             ChangeReason::ClearedByDiscriminator { .. } | ChangeReason::ClearedByMember { .. } => {
-                Operation::Remove(self.path.clone())
+                PatchOperation::Remove(self.path.clone())
             }
-            ChangeReason::Deduced { value, .. } => Operation::Set(self.path.clone(), (**value).into()),
+            ChangeReason::Deduced { value, .. } => PatchOperation::Set(self.path.clone(), (**value).into()),
         }
     }
 

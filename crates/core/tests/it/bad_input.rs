@@ -1,7 +1,7 @@
 //! Bytes that no API server should send, and some that it may: each has its error or its answer, and none does harm.
 
 use fixtures::reviews::{Verdict, answer, apply, catalog_of, thing};
-use kube_unions_core::admission::{Operation, Outcome, Phase, Ratcheting, review};
+use kube_unions_core::admission::{Operation, Phase, Ratcheting, ReviewOutcome, review};
 use kube_unions_core::catalog::Catalog;
 use serde_json::{Value, json};
 
@@ -184,10 +184,13 @@ fn an_old_object_on_a_create_is_no_old() {
 fn the_answer_tells_for_metrics_only_kinds_that_the_catalog_knows() {
     let catalog = catalog();
     let known = review(&catalog, Phase::Mutate, Ratcheting::Enabled, good().to_string().as_bytes()).unwrap();
-    assert_eq!((known.ordinal(), known.outcome(), known.operation()), (Some(0), Outcome::Patched, Operation::Update));
+    assert_eq!(
+        (known.ordinal(), known.outcome(), known.operation()),
+        (Some(0), ReviewOutcome::Patched, Operation::Update)
+    );
     let unknown = spoilt("/request/kind/kind", json!("Other"));
     let unknown = review(&catalog, Phase::Mutate, Ratcheting::Enabled, &unknown).unwrap();
-    assert_eq!((unknown.ordinal(), unknown.outcome()), (None, Outcome::Allowed));
+    assert_eq!((unknown.ordinal(), unknown.outcome()), (None, ReviewOutcome::Allowed));
 }
 
 /// The operations of the patch for an update, which must be allowed.

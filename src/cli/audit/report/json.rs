@@ -3,7 +3,7 @@
 use super::End;
 use crate::cli::audit::finding::{Finding, Sort};
 use crate::cli::audit::tally::Tally;
-use kube_unions_core::catalog::GroupVersionKind;
+use kube_unions_core::names::GroupVersionKind;
 use serde::Serialize;
 use std::path::Path;
 

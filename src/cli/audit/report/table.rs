@@ -3,8 +3,8 @@
 
 use crate::cli::audit::finding::{Finding, Place, Sort, title};
 use crate::cli::output::Paint;
-use kube_unions_core::catalog::GroupVersionKind;
 use kube_unions_core::field_path::Printable;
+use kube_unions_core::names::GroupVersionKind;
 
 /// Longest cell that the next column is kept clear of.
 const WIDEST: usize = 80;

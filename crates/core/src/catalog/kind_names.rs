@@ -1,10 +1,10 @@
 //! A kind as a user asks for it, in the ways that kubectl takes it.
 
-use super::Entry;
+use super::CatalogEntry;
 
 /// The names of one version of a kind. What is not known is empty.
 #[derive(Debug, Clone, Copy)]
-pub struct Names<'n> {
+pub struct KindNames<'n> {
     /// The API group, empty for the core group.
     pub group: &'n str,
     /// The version.
@@ -19,9 +19,9 @@ pub struct Names<'n> {
     pub short_names: &'n [String],
 }
 
-impl<'n> Names<'n> {
+impl<'n> KindNames<'n> {
     /// As far as those who declared its unions tell.
-    pub fn of(entry: &'n Entry) -> Self {
+    pub fn of(entry: &'n CatalogEntry) -> Self {
         let (gvk, resource) = (entry.gvk(), entry.resource());
         Self {
             group: &gvk.group,
@@ -71,7 +71,7 @@ impl Asked {
         (!name.is_empty()).then(|| Self { name: name.to_owned(), rest: rest.to_owned() })
     }
 
-    fn names_version(&self, names: &Names<'_>) -> bool {
+    fn names_version(&self, names: &KindNames<'_>) -> bool {
         let (version, group) = self.rest.split_once('.').unwrap_or((&self.rest, ""));
         !version.is_empty() && (names.version, names.group) == (version, group)
     }

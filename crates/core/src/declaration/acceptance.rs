@@ -1,31 +1,30 @@
-//! Standing: whether a CRD that an API server stores speaks for its kind, and by which names.
+//! Acceptance: whether a CRD that an API server stores speaks for its kind, and by which names.
 //!
 //! Anybody who may create CRDs may write any names into one. The API server decides which of them it accepts, and says so in
 //! the CRD's status; what it has not accepted is somebody else's, or nobody's.
 
-use super::{ANNOTATION, DefinitionError, LAST_APPLIED, OwnGroups, Resource, wire};
+use super::{ANNOTATION, BuiltinGroups, DefinitionError, LAST_APPLIED, Resource, wire};
+use crate::names::GroupKind;
 use crate::schema::EXTENSION;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
 /// The standing of a stored CRD.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
+pub enum Acceptance {
     /// It speaks for the kind.
-    Accepted(Claim),
+    Accepted(ClaimedKind),
     /// The API server has not decided yet.
     Pending,
     /// It does not speak for the kind that it claims, and why.
-    PassedOver(Claim, String),
+    Ignored(ClaimedKind, String),
 }
 
 /// The kind and the resource that a CRD claims.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Claim {
-    /// The group.
-    pub group: Box<str>,
+pub struct ClaimedKind {
     /// The kind.
-    pub kind: Box<str>,
+    pub kind: GroupKind,
     /// The resource.
     pub resource: Resource,
 }
@@ -57,15 +56,15 @@ struct Condition {
     message: String,
 }
 
-impl Standing {
+impl Acceptance {
     /// Reads the standing of a CRD from the JSON texts of its `spec` and its `status`, where `own` has the groups that no
     /// CRD speaks for. The schemas are not read.
     ///
     /// # Errors
     /// The `spec` says no group or no names.
-    pub fn read(spec: &str, status: Option<&str>, own: &OwnGroups) -> Result<Self, DefinitionError> {
+    pub fn read(spec: &str, status: Option<&str>, own: &BuiltinGroups) -> Result<Self, DefinitionError> {
         let head: wire::Head = wire::read(spec, "spec.")?;
-        let requested = Claim {
+        let requested = ClaimedKind {
             resource: Resource {
                 plural: head.names.plural.unwrap_or_default(),
                 singular: head.names.singular.unwrap_or_default(),
@@ -73,21 +72,20 @@ impl Standing {
                 namespaced: head.scope.as_deref() != Some("Cluster"),
                 custom: true,
             },
-            group: head.group,
-            kind: head.names.kind,
+            kind: GroupKind { group: head.group, kind: head.names.kind },
         };
-        if own.has(&requested.group) {
+        if own.has(&requested.kind.group) {
             let why = match own {
-                OwnGroups::Told(_) => {
+                BuiltinGroups::Listed(_) => {
                     "the API server serves this group from its own code and nothing of a CRD in it, so that no union of \
                      it counts; delete the CRD, or define the kind in a group of your own"
                 }
-                OwnGroups::Guessed => {
+                BuiltinGroups::Guessed => {
                     "which groups the API server serves from its own code cannot be read, so that no CRD counts whose \
                      group may be one of them; let the webhook get, list and watch `apiservices.apiregistration.k8s.io`"
                 }
             };
-            return Ok(Self::PassedOver(requested, why.to_owned()));
+            return Ok(Self::Ignored(requested, why.to_owned()));
         }
         let status: Status = status.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
         let condition = |name: &str| status.conditions.iter().find(|condition| condition.name == name);
@@ -97,22 +95,21 @@ impl Standing {
                 "the API server does not accept its names (`NamesAccepted` is False, {reason}: {message}), so that no \
                  union of it counts; give it names that no other CRD of the group has, or delete it"
             );
-            return Ok(Self::PassedOver(requested, why));
+            return Ok(Self::Ignored(requested, why));
         }
         let is_true = |name| condition(name).is_some_and(|condition| condition.status == "True");
         let names = status.accepted_names;
         if !is_true("NamesAccepted") || !is_true("Established") || names.plural.is_empty() || names.kind.is_empty() {
             return Ok(Self::Pending);
         }
-        Ok(Self::Accepted(Claim {
+        Ok(Self::Accepted(ClaimedKind {
             resource: Resource {
                 plural: names.plural,
                 singular: names.singular,
                 short_names: names.short_names.unwrap_or_default(),
                 ..requested.resource
             },
-            kind: names.kind,
-            ..requested
+            kind: GroupKind { kind: names.kind, ..requested.kind },
         }))
     }
 }
@@ -139,20 +136,20 @@ mod tests {
         json!({"conditions": conditions, "acceptedNames": accepted, "storedVersions": ["v1"]}).to_string()
     }
 
-    fn standing(group: &str, status: Option<&str>, own: &OwnGroups) -> Standing {
+    fn standing(group: &str, status: Option<&str>, own: &BuiltinGroups) -> Acceptance {
         let spec =
             json!({"group": group, "scope": "Cluster", "names": {"kind": "Thing", "plural": "things"}, "versions": 7});
-        Standing::read(&spec.to_string(), status, own).unwrap()
+        Acceptance::read(&spec.to_string(), status, own).unwrap()
     }
 
     #[test]
     fn a_crd_counts_when_it_is_established_by_the_names_that_were_accepted() {
-        let none = OwnGroups::Told(BTreeSet::new());
+        let none = BuiltinGroups::Listed(BTreeSet::new());
         let names = json!({"kind": "Thing", "plural": "things", "singular": "thing", "shortNames": ["th"]});
         let (yes, no) = ("True", "False");
         let both = [("Established", yes), ("NamesAccepted", yes)];
-        let Standing::Accepted(claim) = standing("g.example", Some(&status(&both, &names)), &none) else { panic!() };
-        assert_eq!((&*claim.group, &*claim.kind, &*claim.resource.plural), ("g.example", "Thing", "things"));
+        let Acceptance::Accepted(claim) = standing("g.example", Some(&status(&both, &names)), &none) else { panic!() };
+        assert_eq!((claim.kind, &*claim.resource.plural), (GroupKind::new("g.example", "Thing"), "things"));
         assert_eq!(
             (&*claim.resource.singular, claim.resource.short_names.as_slice()),
             ("thing", &["th".to_owned()][..])
@@ -161,8 +158,8 @@ mod tests {
 
         // Other names than those that it asks for: those that it had before.
         let old = json!({"kind": "Old", "plural": "olds"});
-        let Standing::Accepted(claim) = standing("g.example", Some(&status(&both, &old)), &none) else { panic!() };
-        assert_eq!((&*claim.kind, &*claim.resource.plural), ("Old", "olds"));
+        let Acceptance::Accepted(claim) = standing("g.example", Some(&status(&both, &old)), &none) else { panic!() };
+        assert_eq!((&*claim.kind.kind, &*claim.resource.plural), ("Old", "olds"));
 
         for pending in [
             None,
@@ -173,7 +170,7 @@ mod tests {
             Some(status(&[("Established", yes)], &names)),
             Some(status(&both, &json!({"kind": "", "plural": "things"}))),
         ] {
-            assert_eq!(standing("g.example", pending.as_deref(), &none), Standing::Pending, "{pending:?}");
+            assert_eq!(standing("g.example", pending.as_deref(), &none), Acceptance::Pending, "{pending:?}");
         }
     }
 
@@ -181,24 +178,24 @@ mod tests {
     fn a_crd_whose_names_are_not_accepted_does_not_count_whatever_else_its_status_says() {
         let names = json!({"kind": "Thing", "plural": "things"});
         let status = status(&[("Established", "True"), ("NamesAccepted", "False")], &names);
-        let standing = standing("g.example", Some(&status), &OwnGroups::Told(BTreeSet::new()));
-        let Standing::PassedOver(claim, why) = standing else { panic!("{standing:?}") };
-        assert_eq!(&*claim.kind, "Thing");
+        let standing = standing("g.example", Some(&status), &BuiltinGroups::Listed(BTreeSet::new()));
+        let Acceptance::Ignored(claim, why) = standing else { panic!("{standing:?}") };
+        assert_eq!(&*claim.kind.kind, "Thing");
         assert!(["NamesAccepted", "KindConflict", "taken"].iter().all(|word| why.contains(word)), "{why}");
     }
 
     #[test]
     fn a_crd_in_a_group_of_the_server_itself_does_not_count() {
-        let own = OwnGroups::Told(BTreeSet::from(["networking.k8s.io".into()]));
+        let own = BuiltinGroups::Listed(BTreeSet::from(["networking.k8s.io".into()]));
         let established = status(
             &[("Established", "True"), ("NamesAccepted", "True")],
             &json!({"kind": "Thing", "plural": "things"}),
         );
         let read = |group, own| standing(group, Some(&established), own);
-        assert!(matches!(read("networking.k8s.io", &own), Standing::PassedOver(..)));
-        assert!(matches!(read("gateway.networking.k8s.io", &own), Standing::Accepted(_)));
-        let Standing::PassedOver(_, why) = read("gateway.networking.k8s.io", &OwnGroups::Guessed) else { panic!() };
+        assert!(matches!(read("networking.k8s.io", &own), Acceptance::Ignored(..)));
+        assert!(matches!(read("gateway.networking.k8s.io", &own), Acceptance::Accepted(_)));
+        let Acceptance::Ignored(_, why) = read("gateway.networking.k8s.io", &BuiltinGroups::Guessed) else { panic!() };
         assert!(why.contains("apiservices"), "{why}");
-        assert!(matches!(read("example.com", &OwnGroups::Guessed), Standing::Accepted(_)));
+        assert!(matches!(read("example.com", &BuiltinGroups::Guessed), Acceptance::Accepted(_)));
     }
 }

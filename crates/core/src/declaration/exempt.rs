@@ -39,7 +39,7 @@ const KINDS: [(&str, &str, &str); 4] = [
 
 /// True if objects of a kind, or of a resource where it is known, are never sent to the webhook: a webhook that is down, or
 /// a wrong declaration, must not stand in the way of the cluster's own life, nor of its repair.
-pub fn is_out_of_reach(group: &str, resource: Option<&str>, kind: &str) -> bool {
+pub fn is_exempt(group: &str, resource: Option<&str>, kind: &str) -> bool {
     let is = |(of, plural, name): &(&str, &str, &str)| *of == group && (*name == kind || Some(*plural) == resource);
     GROUPS.contains(&group) || KINDS.iter().any(is)
 }
@@ -47,18 +47,18 @@ pub fn is_out_of_reach(group: &str, resource: Option<&str>, kind: &str) -> bool 
 /// The groups that an API server serves from its own code. It serves nothing of a CRD in one of them, whatever the
 /// version; a rule for such a CRD would catch built-in objects alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum OwnGroups {
+pub enum BuiltinGroups {
     /// The API server says which they are.
-    Told(BTreeSet<Box<str>>),
+    Listed(BTreeSet<Box<str>>),
     /// They are not known. Every group counts as one of them whose name the project reserves for itself.
     Guessed,
 }
 
-impl OwnGroups {
+impl BuiltinGroups {
     /// True if the API server serves the group from its own code, or may do so.
     pub fn has(&self, group: &str) -> bool {
         match self {
-            Self::Told(groups) => groups.contains(group),
+            Self::Listed(groups) => groups.contains(group),
             Self::Guessed => {
                 let reserved = |suffix| group.ends_with(suffix);
                 !group.contains('.') || [".k8s.io", ".kubernetes.io"].into_iter().any(reserved)
@@ -88,8 +88,8 @@ mod tests {
             ("flowcontrol.apiserver.k8s.io", "flowschemas", "FlowSchema"),
             ("kube-unions.dev", "uniondeclarations", "UnionDeclaration"),
         ] {
-            assert!(is_out_of_reach(group, Some(resource), kind), "{kind}.{group}");
-            assert!(is_out_of_reach(group, None, kind), "{kind}.{group}");
+            assert!(is_exempt(group, Some(resource), kind), "{kind}.{group}");
+            assert!(is_exempt(group, None, kind), "{kind}.{group}");
         }
         for (group, resource, kind) in [
             ("", "pods", "Pod"),
@@ -99,16 +99,16 @@ mod tests {
             ("coordination.k8s.io", "leasecandidates", "LeaseCandidate"),
             ("gateway.networking.k8s.io", "gateways", "Gateway"),
         ] {
-            assert!(!is_out_of_reach(group, Some(resource), kind), "{kind}.{group}");
+            assert!(!is_exempt(group, Some(resource), kind), "{kind}.{group}");
         }
     }
 
     #[test]
     fn another_kind_does_not_bring_a_resource_within_reach_nor_another_resource_a_kind() {
-        assert!(is_out_of_reach("coordination.k8s.io", Some("leases"), "Foo"));
-        assert!(is_out_of_reach("coordination.k8s.io", Some("foos"), "Lease"));
-        assert!(is_out_of_reach("", Some("nodes"), "Foo"));
-        assert!(!is_out_of_reach("coordination.k8s.io", Some("foos"), "Foo"));
+        assert!(is_exempt("coordination.k8s.io", Some("leases"), "Foo"));
+        assert!(is_exempt("coordination.k8s.io", Some("foos"), "Lease"));
+        assert!(is_exempt("", Some("nodes"), "Foo"));
+        assert!(!is_exempt("coordination.k8s.io", Some("foos"), "Foo"));
     }
 
     #[test]
@@ -122,9 +122,9 @@ mod tests {
             ("k8s.io.example.com", false),
             ("cluster.x-k8s.io", false),
         ] {
-            assert_eq!(OwnGroups::Guessed.has(group), own, "{group}");
+            assert_eq!(BuiltinGroups::Guessed.has(group), own, "{group}");
         }
-        let told = OwnGroups::Told(BTreeSet::from(["networking.k8s.io".into()]));
+        let told = BuiltinGroups::Listed(BTreeSet::from(["networking.k8s.io".into()]));
         assert!(told.has("networking.k8s.io") && !told.has("gateway.networking.k8s.io"));
     }
 }

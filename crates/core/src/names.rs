@@ -1,0 +1,106 @@
+//! Names as Kubernetes defines them: kinds with their group and version, DNS labels and subdomains.
+
+use hashbrown::Equivalent;
+use serde::Deserialize;
+use std::fmt;
+
+/// A kind in all its versions. Displays as `Kind.group`, for example `Deployment.apps`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupKind {
+    /// The API group, empty for the core group.
+    pub group: Box<str>,
+    /// The kind.
+    pub kind: Box<str>,
+}
+
+/// A kind at one version. Displays as `group/version, Kind=Kind`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(expecting = "a group, version and kind")]
+pub struct GroupVersionKind {
+    /// The API group, empty for the core group.
+    #[serde(default)]
+    pub group: Box<str>,
+    /// The version.
+    pub version: Box<str>,
+    /// The kind.
+    pub kind: Box<str>,
+}
+
+impl GroupKind {
+    /// Returns the kind of this name in this group.
+    pub fn new(group: impl Into<Box<str>>, kind: impl Into<Box<str>>) -> Self {
+        Self { group: group.into(), kind: kind.into() }
+    }
+}
+
+impl fmt::Display for GroupKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { group, kind } = self;
+        let dot = if group.is_empty() { "" } else { "." };
+        write!(f, "{kind}{dot}{group}")
+    }
+}
+
+impl GroupVersionKind {
+    /// Returns the kind without its version.
+    pub fn group_kind(&self) -> GroupKind {
+        GroupKind { group: self.group.clone(), kind: self.kind.clone() }
+    }
+}
+
+impl fmt::Display for GroupVersionKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { group, version, kind } = self;
+        let slash = if group.is_empty() { "" } else { "/" };
+        write!(f, "{group}{slash}{version}, Kind={kind}")
+    }
+}
+
+/// Looks up a kind without building a key: the tuple hashes like the three fields.
+impl Equivalent<GroupVersionKind> for (&str, &str, &str) {
+    fn equivalent(&self, key: &GroupVersionKind) -> bool {
+        (&*key.group, &*key.version, &*key.kind) == *self
+    }
+}
+
+/// Returns true for a DNS label (RFC 1123): the form of the names of namespaces and Services.
+pub fn is_dns_label(text: &str) -> bool {
+    text.len() <= 63 && is_label_of_any_length(text)
+}
+
+/// Returns true for a DNS subdomain (RFC 1123): the form of the names of most objects. As in the API server, only the whole
+/// name has a greatest length, not each label.
+pub fn is_dns_subdomain(text: &str) -> bool {
+    text.len() <= 253 && text.split('.').all(is_label_of_any_length)
+}
+
+fn is_label_of_any_length(text: &str) -> bool {
+    let inner = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'-';
+    !text.is_empty() && text.bytes().all(inner) && !text.starts_with('-') && !text.ends_with('-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_display_as_kubectl_and_the_api_machinery_write_them() {
+        assert_eq!(GroupKind::new("apps", "Deployment").to_string(), "Deployment.apps");
+        assert_eq!(GroupKind::new("", "Pod").to_string(), "Pod");
+        let kind = |group: &str| GroupVersionKind { group: group.into(), version: "v1".into(), kind: "Thing".into() };
+        assert_eq!((kind("").to_string(), kind("g").to_string()), ("v1, Kind=Thing".into(), "g/v1, Kind=Thing".into()));
+    }
+
+    #[test]
+    fn labels_have_at_most_63_characters_and_subdomains_253() {
+        for good in ["a", "a-b", "0", &"a".repeat(63)] {
+            assert!(is_dns_label(good) && is_dns_subdomain(good), "{good}");
+        }
+        for bad in ["", "-a", "a-", "A", "a_b", "ä", "a b"] {
+            assert!(!is_dns_label(bad) && !is_dns_subdomain(bad), "{bad}");
+        }
+        assert!(is_dns_subdomain("a.b") && !is_dns_label("a.b"));
+        assert!(is_dns_subdomain(&"a".repeat(64)) && !is_dns_label(&"a".repeat(64)));
+        assert!(!is_dns_subdomain(&"a".repeat(254)) && !is_dns_subdomain("a..b") && !is_dns_subdomain(".a"));
+    }
+}
