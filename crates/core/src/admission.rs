@@ -11,12 +11,14 @@ mod inspection;
 mod request;
 pub mod response;
 mod review;
+mod stored;
 mod text;
 
 pub use crate::union::{Exhausted, Meter, Unmetered};
 pub use inspection::InspectionToken;
 pub use request::{Operation, ReviewError};
 pub use review::Review;
+pub use stored::{StoredObject, StoredObjectError};
 
 use crate::catalog::Catalog;
 use crate::union::{Account, Rules, judge};

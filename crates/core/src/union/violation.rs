@@ -38,6 +38,18 @@ impl<T> Capped<T> {
         self.kept.len().saturating_add(self.left_out)
     }
 
+    /// Appends what another list kept and counted, up to the cap.
+    pub(crate) fn append<U>(&mut self, other: Capped<U>, convert: impl Fn(U) -> T) {
+        for one in other.kept {
+            if self.is_full() {
+                self.leave_out(1);
+            } else {
+                self.push(convert(one));
+            }
+        }
+        self.leave_out(other.left_out);
+    }
+
     pub(super) fn is_full(&self) -> bool {
         self.kept.len() >= MOST_VIOLATIONS
     }

@@ -14,4 +14,5 @@ mod declarations;
 mod hostile;
 mod invariants;
 mod matrix;
+mod stored;
 mod transitions;
