@@ -2,7 +2,7 @@
 //!
 //! The rules are those of [`review`](super::review()): a create of the object as it is, and an update that leaves it as it is.
 
-use crate::catalog::Entry;
+use crate::catalog::CatalogEntry;
 use crate::field_path::Printable;
 use crate::union::{
     Capped, Change, Changes, Exhausted, Judgement, LONGEST_TEXT, Part, Projection, ProjectionSeed, Rules, Unmetered,
@@ -45,7 +45,7 @@ impl StoredObject {
     ///
     /// # Errors
     /// The text is not a JSON object, or longer than an offset can be.
-    pub fn judge(entry: &Entry, text: &str) -> Result<Self, StoredObjectError> {
+    pub fn judge(entry: &CatalogEntry, text: &str) -> Result<Self, StoredObjectError> {
         if text.len() > LONGEST_TEXT {
             return Err(StoredObjectError::TooLong);
         }
@@ -80,7 +80,7 @@ impl StoredObject {
         self.repaired
     }
 
-    fn add(&mut self, entry: &Entry, part: Part, object: &Projection<'_>) -> Result<(), StoredObjectError> {
+    fn add(&mut self, entry: &CatalogEntry, part: Part, object: &Projection<'_>) -> Result<(), StoredObjectError> {
         let judge = |old, rules| judge(entry.plan(), part, object, old, rules, &Unmetered);
         let create = judge(None, Rules { normalize: false, validate: true, ratchet: false })?;
         let update = judge(Some(object), Rules { normalize: true, validate: false, ratchet: true })?;
@@ -102,7 +102,7 @@ impl StoredObject {
 }
 
 /// Reads the unions of one part of an object.
-fn project<'t>(entry: &Entry, part: Part, text: &'t str) -> Result<Projection<'t>, StoredObjectError> {
+fn project<'t>(entry: &CatalogEntry, part: Part, text: &'t str) -> Result<Projection<'t>, StoredObjectError> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let seed = ProjectionSeed::new(entry.plan(), part, text, &Unmetered);
     let projection = seed.deserialize(&mut deserializer);
