@@ -2,9 +2,9 @@
 
 mod store;
 
-use axum::body::Bytes;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use fixtures::wait::{SOON, until};
 use kube_unions::authority::{CertificateAuthority, CertificatePair, Offer, Validity};
 use kube_unions::cluster::{Agreement, Held, ServiceReference, Timing, Trust};
 use kube_unions::telemetry::Metrics;
@@ -20,9 +20,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use store::Store;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-
-/// What is waited for comes at once; only a test that fails waits so long.
-const SOON: Duration = Duration::from_secs(20);
 
 const DAY: u64 = 24 * 3600;
 
@@ -110,20 +107,11 @@ impl Replica {
     }
 }
 
-async fn until(what: &str, holds: impl Fn() -> bool) {
-    let asked = async {
-        while !holds() {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    };
-    tokio::time::timeout(SOON, asked).await.unwrap_or_else(|_| panic!("{what}"));
-}
-
 /// Every replica has looked at the Secret, and had time to do something about it and to look again.
 async fn looked(store: &Store, replicas: &[&Replica]) {
     for replica in replicas {
         let before = store.reads(replica.number);
-        until("a replica looks", || store.reads(replica.number) > before + 3).await;
+        until("a replica looks", async || store.reads(replica.number) > before + 3).await;
     }
 }
 
@@ -296,7 +284,7 @@ async fn a_deleted_secret_comes_back_with_a_new_ca_beside_the_old_one() {
         replica.hold(&old);
     }
     store.delete();
-    until("there is a Secret again", || store.secret().is_some()).await;
+    until("there is a Secret again", async || store.secret().is_some()).await;
     looked(&store, &replicas.each_ref()).await;
     let stored = store.secret().unwrap();
     let bundle = certificates(&value(&stored, "ca.crt"));
@@ -310,7 +298,7 @@ async fn a_deleted_secret_comes_back_with_a_new_ca_beside_the_old_one() {
     // One replica knows that the configurations hold it: that is enough.
     let both = replicas[0].trusted();
     replicas[0].hold(&both);
-    until("the new CA signs", || pair_of(&store.secret().unwrap()) != *first).await;
+    until("the new CA signs", async || pair_of(&store.secret().unwrap()) != *first).await;
     let second = pair_of(&store.secret().unwrap());
     accepts(&both, &second, clock.now()).unwrap();
     assert!(accepts(&old, &second, clock.now()).is_err());
@@ -318,7 +306,8 @@ async fn a_deleted_secret_comes_back_with_a_new_ca_beside_the_old_one() {
     assert_eq!(*replicas[0].pair().await, second);
     assert_eq!(replicas[1].pair().await, first, "the other one has not heard of it");
     replicas[1].held.send_replace(Held::Nothing);
-    until("the other one serves it too", || replicas[1].offers.borrow().as_ref().is_ok_and(|it| **it == second)).await;
+    until("the other one serves it too", async || replicas[1].offers.borrow().as_ref().is_ok_and(|it| **it == second))
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -342,7 +331,7 @@ async fn without_the_rights_it_says_which_and_goes_on_when_it_has_them() {
     let mut replica = Replica::start(&store, &clock);
     let first = replica.pair().await;
     store.put(secret(&[]));
-    until("the Secret is mended", || store.secret().is_some_and(|it| it["data"]["tls.crt"].is_string())).await;
+    until("the Secret is mended", async || store.secret().is_some_and(|it| it["data"]["tls.crt"].is_string())).await;
     assert_eq!(pair_of(&store.secret().unwrap()), *first);
 }
 
@@ -360,7 +349,7 @@ async fn an_api_server_that_is_away_is_waited_for_and_what_is_there_is_served() 
     looked(&store, &[&replica]).await;
     assert_eq!(replica.pair().await, first);
     store.be_away(false);
-    until("the Secret is mended", || pair_of_any(&store) == Some((*first).clone())).await;
+    until("the Secret is mended", async || pair_of_any(&store) == Some((*first).clone())).await;
 }
 
 fn pair_of_any(store: &Store) -> Option<CertificatePair> {
@@ -374,7 +363,8 @@ async fn replicas_of_a_service_under_two_names_do_not_dispute() {
     old.pair().await;
     let mut new = Replica::start(&store, &clock);
     new.pair().await;
-    until("there is one for both", || old.offers.borrow().as_ref().ok() == new.offers.borrow().as_ref().ok()).await;
+    until("there is one for both", async || old.offers.borrow().as_ref().ok() == new.offers.borrow().as_ref().ok())
+        .await;
     looked(&store, &[&old, &new]).await;
     let pair = new.pair().await;
     accepts(&new.trusted(), &pair, clock.now()).unwrap();
@@ -389,7 +379,7 @@ async fn replicas_of_a_service_under_two_names_do_not_dispute() {
 
     old.end().await;
     clock.pass(61 * DAY);
-    until("it is renewed", || pair_of(&store.secret().unwrap()) != *pair).await;
+    until("it is renewed", async || pair_of(&store.secret().unwrap()) != *pair).await;
     let renewed: BTreeSet<String> = names(&pair_of(&store.secret().unwrap()));
     assert_eq!(renewed.len(), 4, "{renewed:?}");
 }
@@ -400,17 +390,8 @@ async fn somebody_else_who_keeps_the_secret_otherwise_is_not_argued_with_for_eve
     store.overwrite_each_write_with(secret(&[("tls.crt", "mine")]));
     let mut replica = Replica::start(&store, &clock);
     replica.pair().await;
-    until("it has given in", || store.versions() == 12).await;
+    until("it has given in", async || store.versions() == 12).await;
     let before = store.reads(replica.number);
-    until("it looks again", || store.reads(replica.number) > before + 6).await;
+    until("it looks again", async || store.reads(replica.number) > before + 6).await;
     assert_eq!(store.versions(), 12, "six writes a minute, and as many of the other");
-}
-
-/// An answer of the API server.
-fn status(code: u16, reason: &str, message: &str) -> (u16, Bytes) {
-    let body = json!({
-        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-        "reason": reason, "message": message, "code": code,
-    });
-    (code, body.to_string().into())
 }

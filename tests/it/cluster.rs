@@ -5,104 +5,17 @@
 mod declared;
 mod services;
 
-use axum::body::{Body as Answer, Bytes};
-use futures::channel::mpsc as body_channel;
-use http_body_util::BodyExt;
-use hyper::{Method, Request, Response, StatusCode};
+use fixtures::api_server::{Call, DECLARATIONS, DEFINITIONS, SERVICES, Stream, established, in_process};
+use fixtures::wait::{SOON, until};
 use kube::Client;
-use kube::client::Body;
 use kube_unions::cluster::{BuiltinUnions, Cluster, Link};
 use kube_unions::telemetry::Metrics;
 use kube_unions_core::catalog::Catalog;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
-use tower::{BoxError, Layer};
-
-/// What is waited for comes at once, or after the longest wait between two attempts; only a test that fails waits so long.
-const SOON: Duration = Duration::from_secs(20);
-
-const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-/// Without them, CRDs of groups that might be the server's own do not count. Those here are of another.
-const SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
-const DECLARATIONS: &str = "/apis/kube-unions.dev/v1alpha1/uniondeclarations";
-
-/// A request that waits for its answer.
-struct Call {
-    method: Method,
-    path: String,
-    query: String,
-    body: Bytes,
-    reply: oneshot::Sender<Result<Response<Answer>, BoxError>>,
-}
-
-impl Call {
-    fn parameter(&self, name: &str) -> Option<&str> {
-        self.query.split('&').find_map(|it| it.strip_prefix(name)?.strip_prefix('='))
-    }
-
-    fn is_watch(&self) -> bool {
-        self.parameter("watch") == Some("true")
-    }
-
-    fn answer(self, code: u16, body: &Value) {
-        let mut response = Response::new(Answer::from(body.to_string().into_bytes()));
-        *response.status_mut() = StatusCode::from_u16(code).unwrap();
-        // Whoever asked may have lost interest.
-        self.reply.send(Ok(response)).unwrap_or_default();
-    }
-
-    /// A page of a list, as text: the last one where `next` is empty.
-    fn page(self, items: &[String], next: &str) {
-        assert!(!self.is_watch(), "{}", self.query);
-        let text = format!(
-            r#"{{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinitionList",
-                "metadata":{{"resourceVersion":"100","continue":"{next}"}},"items":[{}]}}"#,
-            items.join(",")
-        );
-        self.reply.send(Ok(Response::new(Answer::from(text.into_bytes())))).unwrap();
-    }
-
-    fn not_found(self) {
-        self.answer(
-            404,
-            &json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-            "reason": "NotFound", "message": "the server could not find the requested resource", "code": 404}),
-        );
-    }
-
-    fn refuse_connection(self) {
-        let error = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
-        self.reply.send(Err(error.into())).unwrap();
-    }
-
-    /// A watch that goes on until it is dropped.
-    fn stream(self) -> Stream {
-        assert!(self.is_watch(), "{}", self.query);
-        let (events, body) = body_channel::unbounded();
-        self.reply.send(Ok(Response::new(Answer::from_stream(body)))).unwrap();
-        Stream(events)
-    }
-}
-
-/// The server's end of a watch.
-struct Stream(body_channel::UnboundedSender<Result<Bytes, std::io::Error>>);
-
-impl Stream {
-    fn event(&self, kind: &str, object: &str) {
-        self.line(&format!(r#"{{"type":"{kind}","object":{object}}}"#));
-    }
-
-    fn line(&self, line: &str) {
-        self.0.unbounded_send(Ok(Bytes::from(format!("{line}\n")))).unwrap();
-    }
-
-    fn break_off(self) {
-        self.0.unbounded_send(Err(std::io::ErrorKind::ConnectionReset.into())).unwrap();
-    }
-}
+use tower::Layer;
 
 /// A watch under test.
 struct Followed {
@@ -115,44 +28,31 @@ struct Followed {
 }
 
 impl Followed {
-    /// On a cluster that has no declarations.
+    /// On a cluster without declarations. The test answers what is asked about definitions.
     fn start() -> Self {
-        let (calls, mut all) = mpsc::unbounded_channel::<Call>();
         let (definitions, incoming) = mpsc::unbounded_channel();
-        tokio::spawn(async move {
-            while let Some(call) = all.recv().await {
-                match call.path.as_str() {
-                    DECLARATIONS | SERVICES => call.not_found(),
-                    DEFINITIONS => definitions.send(call).unwrap_or_default(),
-                    path => panic!("{path}"),
-                }
-            }
-        });
-        Self::with(calls, incoming)
+        Self::on(incoming, move |call| match call.path.as_str() {
+            DECLARATIONS | SERVICES => call.not_found(),
+            DEFINITIONS => definitions.send(call).unwrap_or_default(),
+            path => panic!("{path}"),
+        })
     }
 
-    /// Every request goes to `calls`, and those that the test answers come from `incoming`.
-    fn with(calls: mpsc::UnboundedSender<Call>, incoming: mpsc::UnboundedReceiver<Call>) -> Self {
-        let service = tower::service_fn(move |request: Request<Body>| {
-            let calls = calls.clone();
-            async move {
-                let (reply, answer) = oneshot::channel();
-                let (head, body) = request.into_parts();
-                let body = body.collect().await?.to_bytes();
-                let query = head.uri.query().unwrap_or_default().to_owned();
-                let call = Call { method: head.method, path: head.uri.path().to_owned(), query, body, reply };
-                calls.send(call).map_err(|_| "the test is over")?;
-                answer.await?
-            }
-        });
+    /// On a cluster that answers every request by itself.
+    fn served_by(answer: impl Fn(Call) + Send + Sync + 'static) -> Self {
+        let (_, nothing) = mpsc::unbounded_channel();
+        Self::on(nothing, answer)
+    }
+
+    fn on(calls: mpsc::UnboundedReceiver<Call>, answer: impl Fn(Call) + Send + Sync + 'static) -> Self {
         let metrics = Metrics::new();
         let link = Link::new(metrics.watch_connected().clone());
-        let client = Client::new(link.layer(service), "default");
+        let client = Client::new(link.layer(in_process(answer)), "default");
         let (publish, catalogs) = watch::channel(None);
         let cluster = Cluster::new(client, BuiltinUnions::Ignored);
         let (followed, watched) = (cluster.clone(), link.clone());
         let task = tokio::spawn(async move { followed.follow(watched, publish).await });
-        Self { calls: incoming, catalogs, link, metrics, task, cluster }
+        Self { calls, catalogs, link, metrics, task, cluster }
     }
 
     /// With these definitions listed, and watching.
@@ -175,12 +75,7 @@ impl Followed {
     }
 
     async fn until_up(&self, up: bool) {
-        let changed = async {
-            while self.link.is_up() != up {
-                tokio::time::sleep(Duration::from_millis(2)).await;
-            }
-        };
-        tokio::time::timeout(SOON, changed).await.expect("the link changes");
+        until("the link changes", async || self.link.is_up() == up).await;
         assert_eq!(self.metrics.watch_connected().get(), i64::from(up));
     }
 }
@@ -205,23 +100,19 @@ fn definition(kind: &str, version: u32) -> String {
                 }}}},
             }],
         },
-        "status": established(kind),
+        "status": established(&names(kind)),
     })
     .to_string()
 }
 
-/// What the API server says of a CRD whose names it accepts.
-fn established(kind: &str) -> Value {
-    let condition = |name: &str| json!({"type": name, "status": "True", "reason": "It", "message": "is so"});
-    json!({
-        "acceptedNames": {"kind": kind, "plural": format!("{}s", kind.to_lowercase())},
-        "conditions": [condition("NamesAccepted"), condition("Established")],
-    })
+/// Returns the names of a kind.
+fn names(kind: &str) -> Value {
+    json!({"kind": kind, "plural": format!("{}s", kind.to_lowercase())})
 }
 
 /// One that nothing can be made of.
 fn garbage(name: &str, version: u32, spec: &str) -> String {
-    let status = established("Deep");
+    let status = established(&names("Deep"));
     format!(r#"{{"metadata":{{"name":"{name}","resourceVersion":"{version}"}},"spec":{spec},"status":{status}}}"#)
 }
 
@@ -304,7 +195,7 @@ async fn a_definition_counts_once_it_is_established_by_the_names_that_were_accep
         definition["status"] = status;
         definition.to_string()
     };
-    let mut status = established("Pear");
+    let mut status = established(&names("Pear"));
     status["conditions"][1]["status"] = "False".into();
     stream.event("ADDED", &with_status(101, status.clone()));
     // Of another CRD, so that the first is known to have been seen.
@@ -312,7 +203,7 @@ async fn a_definition_counts_once_it_is_established_by_the_names_that_were_accep
     until_kinds(&mut followed, &["Apple", "Cherry"]).await;
     assert!(faulty(&followed.catalogs.borrow().clone().unwrap()).is_empty(), "it is only not established yet");
 
-    status = established("Pear");
+    status = established(&names("Pear"));
     status["acceptedNames"] = json!({"kind": "Plum", "plural": "plums"});
     stream.event("MODIFIED", &with_status(103, status.clone()));
     let catalog = until_kinds(&mut followed, &["Apple", "Cherry", "Plum"]).await;

@@ -1,15 +1,11 @@
 //! An API server that keeps one Secret: `team/cert`.
 
-use super::{SOON, status};
-use axum::body::{Body as Answer, Bytes};
-use http_body_util::BodyExt;
-use hyper::{Method, Request, Response};
+use fixtures::api_server::{Call, in_process};
+use hyper::Method;
 use kube::Client;
-use kube::client::Body;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
-use tower::BoxError;
 
 const SECRETS: &str = "/api/v1/namespaces/team/secrets";
 const SECRET: &str = "/api/v1/namespaces/team/secrets/cert";
@@ -41,19 +37,9 @@ impl Store {
             state.clients
         };
         let store = self.clone();
-        let service = tower::service_fn(move |request: Request<Body>| {
-            let store = store.clone();
-            async move {
-                let (head, body) = request.into_parts();
-                let body = body.collect().await?.to_bytes();
-                let query = head.uri.query().unwrap_or_default().to_owned();
-                // Watches never say anything: what a replica does must not depend on them.
-                if query.contains("watch=true") {
-                    tokio::time::sleep(SOON).await;
-                }
-                let (code, body) = store.answer(number, &head.method, head.uri.path(), &query, &body)?;
-                Ok::<_, BoxError>(Response::builder().status(code).body(Answer::from(body))?)
-            }
+        let service = in_process(move |call: Call| {
+            // Watches stay silent: a replica must not depend on them.
+            if call.is_watch() { call.ignore() } else { store.answer(number, call) }
         });
         (number, Client::new(service, "default"))
     }
@@ -98,64 +84,52 @@ impl Store {
         self.0.lock().unwrap()
     }
 
-    fn answer(
-        &self,
-        number: usize,
-        method: &Method,
-        path: &str,
-        query: &str,
-        body: &Bytes,
-    ) -> Result<(u16, Bytes), BoxError> {
+    fn answer(&self, number: usize, call: Call) {
         let mut state = self.state();
-        let verb = match (method, path) {
+        let verb = match (&call.method, call.path.as_str()) {
             (&Method::GET, SECRET) => "get",
             (&Method::POST, SECRETS) => "create",
             (&Method::PUT, SECRET) => "update",
-            (&Method::GET, SECRETS) => "watch",
-            _ => panic!("{method} {path}"),
+            (&Method::GET, SECRETS) => "list",
+            (method, path) => panic!("{method} {path}"),
         };
         if verb == "get" {
             *state.reads.entry(number).or_default() += 1;
         }
         if state.away {
-            return Err(std::io::Error::other("connection refused").into());
+            return call.refuse_connection();
         }
         if state.forbidden == verb {
             let message = format!("secrets \"cert\" is forbidden: User \"x\" cannot {verb} resource \"secrets\"");
-            return Ok(status(403, "Forbidden", &message));
+            return call.fail(403, "Forbidden", &message);
         }
-        Ok(match verb {
-            "get" => match &state.secret {
-                Some(secret) => (200, secret.to_string().into()),
-                None => status(404, "NotFound", "secrets \"cert\" not found"),
-            },
-            "watch" => {
-                assert!(query.contains("metadata.name%3Dcert"), "only that Secret: {query}");
-                let list = json!({"apiVersion": "v1", "kind": "SecretList", "metadata": {"resourceVersion": "1"}, "items": []});
-                (200, list.to_string().into())
+        let version = |secret: &Value| secret["metadata"]["resourceVersion"].as_str().map(str::to_owned);
+        match (verb, state.secret.clone()) {
+            ("list", _) => {
+                assert!(call.query.contains("metadata.name%3Dcert"), "only that Secret: {}", call.query);
+                call.page(&[], "");
             }
-            "create" if state.secret.is_some() => status(409, "AlreadyExists", "secrets \"cert\" already exists"),
-            "create" => {
-                let secret: Value = serde_json::from_slice(body)?;
-                assert!(secret["metadata"]["resourceVersion"].is_null());
-                (201, state.write(secret).to_string().into())
+            ("get", Some(stored)) => call.answer(200, &stored),
+            ("create", Some(_)) => call.fail(409, "AlreadyExists", "secrets \"cert\" already exists"),
+            ("create", None) => {
+                let secret: Value = serde_json::from_slice(&call.body).unwrap();
+                assert_eq!(version(&secret), None);
+                call.answer(201, &state.write(secret));
             }
-            _ => {
-                let secret: Value = serde_json::from_slice(body)?;
-                let version = |secret: &Value| secret["metadata"]["resourceVersion"].as_str().map(str::to_owned);
-                assert!(version(&secret).is_some(), "a write must say what it was decided on");
-                match &state.secret {
-                    None => status(404, "NotFound", "secrets \"cert\" not found"),
-                    Some(stored) if version(stored) != version(&secret) => {
-                        status(409, "Conflict", "the object has been modified")
-                    }
-                    Some(stored) if stored["type"] != secret["type"] => {
-                        status(422, "Invalid", "type: field is immutable")
-                    }
-                    Some(_) => (200, state.write(secret).to_string().into()),
+            ("get" | "update", None) => call.fail(404, "NotFound", "secrets \"cert\" not found"),
+            (_, Some(stored)) => {
+                let secret: Value = serde_json::from_slice(&call.body).unwrap();
+                assert!(version(&secret).is_some(), "a write names the version that it was decided on");
+                if version(&stored) != version(&secret) {
+                    call.fail(409, "Conflict", "the object has been modified");
+                } else if stored["type"] != secret["type"] {
+                    call.fail(422, "Invalid", "type: field is immutable");
+                } else {
+                    call.answer(200, &state.write(secret));
                 }
             }
-        })
+            (verb, None) => panic!("{verb}"),
+        }
     }
 }
 

@@ -2,7 +2,9 @@
 
 mod inspections;
 
-use super::{Call, DECLARATIONS, DEFINITIONS, Followed, SOON, Stream, definition, kinds};
+use super::{Followed, definition, kinds};
+use fixtures::api_server::{Call, DECLARATIONS, DEFINITIONS, Stream};
+use fixtures::wait::SOON;
 use hyper::Method;
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::declaration::Severity;
@@ -10,8 +12,6 @@ use kube_unions_core::union::Union;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
-use tokio::sync::mpsc;
 
 const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/default/events";
 
@@ -52,15 +52,8 @@ impl Server {
     }
 
     fn follow(&self) -> Followed {
-        let (calls, mut all) = mpsc::unbounded_channel::<Call>();
-        let (_nobody, incoming) = mpsc::unbounded_channel();
         let server = self.clone();
-        tokio::spawn(async move {
-            while let Some(call) = all.recv().await {
-                server.0.lock().unwrap().answer(call);
-            }
-        });
-        Followed::with(calls, incoming)
+        Followed::served_by(move |call| server.0.lock().unwrap().answer(call))
     }
 
     /// How often something was asked.
@@ -69,13 +62,7 @@ impl Server {
     }
 
     async fn until(&self, what: &str, holds: impl Fn(&Inner) -> bool) {
-        let settled = async {
-            while !holds(&self.0.lock().unwrap()) {
-                tokio::time::sleep(Duration::from_millis(2)).await;
-            }
-        };
-        let result = tokio::time::timeout(SOON, settled).await;
-        result.unwrap_or_else(|_| panic!("{what}: {:#?}", self.0.lock().unwrap().log));
+        fixtures::wait::until(what, async || holds(&self.0.lock().unwrap())).await;
     }
 
     async fn until_said(&self, declaration: &str, status: &str, reason: &str) -> String {
@@ -137,11 +124,7 @@ impl Inner {
         let path = call.path.clone();
         self.log.push(format!("{} {path}{}{}", call.method, if call.query.is_empty() { "" } else { "?" }, call.query));
         if self.broken.iter().any(|broken| path.starts_with(broken)) {
-            return call.answer(
-                503,
-                &json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-                "reason": "ServiceUnavailable", "message": "not now", "code": 503}),
-            );
+            return call.fail(503, "ServiceUnavailable", "not now");
         }
         if call.method == Method::PATCH {
             return self.patch(call);
@@ -179,11 +162,7 @@ impl Inner {
         let event: Value = serde_json::from_slice(&call.body).unwrap();
         let name = event["metadata"]["name"].as_str().unwrap().to_owned();
         if self.events.contains_key(&name) {
-            return call.answer(
-                409,
-                &json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-                "reason": "AlreadyExists", "message": "it is there", "code": 409}),
-            );
+            return call.fail(409, "AlreadyExists", "the event exists");
         }
         call.answer(201, &event);
         self.events.insert(name, event);

@@ -1,9 +1,10 @@
 //! The groups that the API server serves from its own code, on a server that does not say so, or says something else later.
 
-use super::{Call, DECLARATIONS, DEFINITIONS, Followed, SERVICES, Stream, definition, faulty, kinds, until_kinds};
+use super::{Followed, definition, faulty, kinds, until_kinds};
+use fixtures::api_server::{Call, DECLARATIONS, DEFINITIONS, SERVICES, Stream};
+use fixtures::wait::until;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
-use tokio::sync::mpsc;
 
 /// The answers about `APIService`s.
 #[derive(Default)]
@@ -28,30 +29,21 @@ fn definitions() -> Vec<String> {
 }
 
 fn follow(services: &Arc<Mutex<Services>>) -> Followed {
-    let (calls, mut all) = mpsc::unbounded_channel::<Call>();
-    let (_nobody, incoming) = mpsc::unbounded_channel();
     let services = Arc::clone(services);
-    tokio::spawn(async move {
-        let mut watches = Vec::new();
-        while let Some(call) = all.recv().await {
-            match call.path.as_str() {
-                DECLARATIONS => call.not_found(),
-                DEFINITIONS if call.is_watch() => watches.push(call.stream()),
-                DEFINITIONS => call.page(&definitions(), ""),
-                SERVICES => services.lock().unwrap().answer(call),
-                path => panic!("{path}"),
-            }
-        }
-    });
-    Followed::with(calls, incoming)
+    let watches = Mutex::new(Vec::new());
+    Followed::served_by(move |call| match call.path.as_str() {
+        DECLARATIONS => call.not_found(),
+        DEFINITIONS if call.is_watch() => watches.lock().unwrap().push(call.stream()),
+        DEFINITIONS => call.page(&definitions(), ""),
+        SERVICES => services.lock().unwrap().answer(call),
+        path => panic!("{path}"),
+    })
 }
 
 impl Services {
     fn answer(&mut self, call: Call) {
-        let forbidden = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-            "reason": "Forbidden", "message": "apiservices is forbidden", "code": 403});
         match &self.all {
-            None => call.answer(403, &forbidden),
+            None => call.fail(403, "Forbidden", "apiservices is forbidden"),
             Some(_) if call.is_watch() => self.streams.push(call.stream()),
             Some(all) => call.page(&all.iter().map(ToString::to_string).collect::<Vec<_>>(), ""),
         }
@@ -80,12 +72,7 @@ async fn a_crd_of_the_projects_groups_counts_only_while_the_server_says_that_the
     assert!(faulty(&catalog).is_empty());
 
     // A new version of the server brings the group itself.
-    let watched = async {
-        while services.lock().unwrap().streams.is_empty() {
-            tokio::time::sleep(std::time::Duration::from_millis(2)).await;
-        }
-    };
-    tokio::time::timeout(super::SOON, watched).await.expect("the services are watched");
+    until("the services are watched", async || !services.lock().unwrap().streams.is_empty()).await;
     services.lock().unwrap().tell(&service("gateway.networking.k8s.io", "v2", "onstart"));
     let catalog = until_kinds(&mut followed, &["Apple"]).await;
     assert_eq!(kinds(&catalog), ["Apple"]);

@@ -3,10 +3,8 @@
 mod proxy;
 
 use super::super::{CRD, Folder, Run, binary, run, yaml};
-use axum::Router;
-use axum::body::Body;
-use axum::extract::Request;
-use axum::response::Response;
+use fixtures::api_server::{DECLARATIONS, DEFINITIONS, Loopback, established, status};
+use fixtures::wait::SOON;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -15,14 +13,8 @@ use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tokio::runtime::Runtime;
 
-const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-const DECLARATIONS: &str = "/apis/kube-unions.dev/v1alpha1/uniondeclarations";
 const WIDGETS: &str = "/apis/example.com/v1/widgets";
-
-/// What is waited for comes at once; only a test that fails waits so long.
-const SOON: Duration = Duration::from_secs(20);
 
 /// Nearly what a pipe holds while nobody reads: a few bytes of each part of it may stay empty.
 const PIPE: u64 = 60 << 10;
@@ -42,44 +34,38 @@ type Answer = (u16, Value);
 /// The status of what is never answered.
 const NEVER: u16 = 0;
 
-/// An API server on loopback that has Widgets, and what a test answers.
+/// An API server on loopback that has Widgets, and answers of a test's.
 struct ApiServer {
     folder: Folder,
-    address: SocketAddr,
     asked: Arc<Mutex<Vec<Asked>>>,
-    _runtime: Runtime,
+    loopback: Loopback,
 }
 
 impl ApiServer {
-    /// `answer` has the first word; what it does not answer is answered as by a cluster with the kind `Widget` and nothing else.
+    /// Asks `answer` first. If it has none, the server answers as a cluster with the kind `Widget` alone.
     fn start(answer: impl Fn(&Asked) -> Option<Answer> + Send + Sync + 'static) -> Self {
         let asked = Arc::new(Mutex::new(Vec::new()));
-        let (log, answer) = (Arc::clone(&asked), Arc::new(answer));
-        let router = Router::new().fallback(move |request: Request| {
-            let uri = request.uri();
-            let parameters = uri.query().unwrap_or_default().split('&').filter_map(|it| it.split_once('='));
+        let log = Arc::clone(&asked);
+        let loopback = Loopback::start(move |call| {
+            let parameters = call.query.split('&').filter_map(|it| it.split_once('='));
             let parameters = parameters.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
             let mut log = log.lock().unwrap();
-            let same = |it: &&Asked| it.path == uri.path() && it.parameters.get("continue") == token(&parameters);
+            let same = |it: &&Asked| it.path == call.path && it.parameters.get("continue") == token(&parameters);
             let before = log.iter().filter(same).count();
-            let asked = Asked { path: uri.path().to_owned(), parameters: parameters.clone(), before };
+            let asked = Asked { path: call.path.clone(), parameters: parameters.clone(), before };
             log.push(asked.clone());
-            let (code, body) = answer(&asked).unwrap_or_else(|| common(&asked.path));
-            async move {
-                if code == NEVER {
-                    return std::future::pending().await;
-                }
-                let response = Response::builder().status(code).header("content-type", "application/json");
-                response.header("retry-after", "0").body(Body::from(body.to_string())).unwrap()
+            match answer(&asked).unwrap_or_else(|| common(&asked.path)) {
+                (NEVER, _) => call.ignore(),
+                (code, body) => call.answer(code, &body),
             }
         });
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
-        let address = listener.local_addr().unwrap();
-        runtime.spawn(async move { axum::serve(listener, router).await });
-        let this = Self { folder: Folder::new(&[]), address, asked, _runtime: runtime };
-        this.folder.kubeconfig(&json!({"server": format!("http://{address}")}));
+        let this = Self { folder: Folder::new(&[]), asked, loopback };
+        this.folder.kubeconfig(&json!({"server": this.loopback.url()}));
         this
+    }
+
+    fn address(&self) -> SocketAddr {
+        self.loopback.address
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
@@ -135,17 +121,8 @@ fn common(path: &str) -> (u16, Value) {
 fn definition() -> Value {
     let mut definition = yaml(CRD);
     unions_to_annotation(&mut definition);
-    establish(&mut definition);
+    definition["status"] = established(&definition["spec"]["names"]);
     definition
-}
-
-/// Has the API server have accepted a definition.
-fn establish(definition: &mut Value) {
-    let condition = |name: &str| json!({"type": name, "status": "True"});
-    definition["status"] = json!({
-        "acceptedNames": definition["spec"]["names"],
-        "conditions": [condition("NamesAccepted"), condition("Established")],
-    });
 }
 
 /// As an API server has it, which keeps the annotation only.
@@ -168,11 +145,6 @@ fn discovery(group: &str, resources: &[(&str, &str, &str, &str)]) -> Value {
 fn list(items: &[Value], next: &str, remaining: usize) -> Value {
     json!({"apiVersion": "v1", "kind": "List", "items": items,
         "metadata": {"resourceVersion": "7", "continue": next, "remainingItemCount": remaining}})
-}
-
-fn status(code: u16, reason: &str, message: &str) -> Value {
-    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": code, "reason": reason,
-        "message": message})
 }
 
 /// The Widget `number`, of which every fifth is invalid.
@@ -276,7 +248,7 @@ fn with_gadgets(asked: &Asked) -> Option<Answer> {
         let text = CRD.replace("widget", "gadget").replace("Widget", "Gadget");
         let mut definition = yaml(&text);
         unions_to_annotation(&mut definition);
-        establish(&mut definition);
+        definition["status"] = established(&definition["spec"]["names"]);
         definition
     };
     match asked.path.as_str() {
@@ -397,7 +369,7 @@ fn the_version_is_the_preferred_one_unless_only_another_has_unions() {
         next["schema"]["openAPIV3Schema"] = json!({"type": "object"});
         versions.push(next);
         unions_to_annotation(&mut definition);
-        establish(&mut definition);
+        definition["status"] = established(&definition["spec"]["names"]);
         definition
     };
     let server = ApiServer::start(move |asked| match asked.path.as_str() {

@@ -1,7 +1,8 @@
 //! What inspections of declarations cost the API server, and who can have it pay.
 
-use super::{DEFINITIONS, Inner, Server, document, of_apple, rolling};
+use super::{Inner, Server, document, of_apple, rolling};
 use crate::webhook::wire::{Request, Running, token};
+use fixtures::api_server::DEFINITIONS;
 use hyper::Method;
 use kube_unions::webhook::Inspector;
 use serde_json::{Value, json};

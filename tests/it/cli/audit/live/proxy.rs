@@ -50,7 +50,7 @@ fn tunnel(mut client: TcpStream, target: SocketAddr, log: &Mutex<Vec<String>>) {
 #[test]
 fn what_is_elsewhere_is_reached_by_the_proxy_of_the_environment() {
     let server = ApiServer::start(widgets);
-    let (url, asked) = proxy(server.address);
+    let (url, asked) = proxy(server.address());
     server.folder.kubeconfig(&json!({"server": format!("http://{BEHIND}")}));
     for variable in ["HTTPS_PROXY", "https_proxy"] {
         let run = super::run(server.command(&["-A", "-o", "json"]).env(variable, &url), b"").code(1);
@@ -68,9 +68,9 @@ fn what_is_elsewhere_is_reached_by_the_proxy_of_the_environment() {
 #[test]
 fn what_is_on_this_machine_is_reached_without_the_proxy_of_the_environment() {
     let server = ApiServer::start(widgets);
-    let (url, asked) = proxy(server.address);
+    let (url, asked) = proxy(server.address());
     for host in ["127.0.0.1", "localhost"] {
-        server.folder.kubeconfig(&json!({"server": format!("http://{host}:{}", server.address.port())}));
+        server.folder.kubeconfig(&json!({"server": format!("http://{host}:{}", server.address().port())}));
         let run = super::run(server.command(&["-A", "-o", "json"]).env("HTTPS_PROXY", &url), b"").code(1);
         assert_eq!(invalid(&run), every_fifth(20), "{host}");
         assert_eq!(*asked.lock().unwrap(), [""; 0], "{host}");
@@ -80,9 +80,9 @@ fn what_is_on_this_machine_is_reached_without_the_proxy_of_the_environment() {
 #[test]
 fn the_proxy_of_the_kubeconfig_comes_before_that_of_the_environment() {
     let server = ApiServer::start(widgets);
-    let (url, asked) = proxy(server.address);
+    let (url, asked) = proxy(server.address());
     // Wherever the cluster is: this is about this cluster alone.
-    for host in [BEHIND.to_owned(), server.address.to_string()] {
+    for host in [BEHIND.to_owned(), server.address().to_string()] {
         server.folder.kubeconfig(&json!({"server": format!("http://{host}"), "proxy-url": url}));
         let mut command = server.command(&["-A", "-o", "json"]);
         let run = super::run(command.env("HTTPS_PROXY", "http://elsewhere.invalid:3128"), b"").code(1);
