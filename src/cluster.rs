@@ -3,7 +3,7 @@
 //! What is learnt of a cluster leaves this module as a [`Catalog`] through a channel. It knows nothing of who serves it.
 //!
 //! Four things are read: CRDs, `UnionDeclaration`s and `APIService`s, which are watched, and the OpenAPI documents of built-in
-//! types, which are read when a declaration is about one. Written are the status of `UnionDeclaration`s, events about them, the
+//! types, which are read when a declaration is about one. Written are the status of `UnionDeclaration`s, the
 //! two webhook configurations, and the Secret with the certificate that the replicas agree on. Apart from that stands
 //! [`live`], which reads and patches one object, or lists all of a kind, when a user asks for it.
 
@@ -12,7 +12,6 @@ mod certificates;
 mod coalesce;
 mod compiling;
 mod connection;
-mod events;
 mod inspect;
 mod known;
 pub mod live;
@@ -26,6 +25,7 @@ mod state;
 mod status;
 mod trust;
 mod unregister;
+mod verdict;
 mod verify;
 mod watch;
 

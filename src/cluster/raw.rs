@@ -94,11 +94,6 @@ impl<K: RawResource> Raw<K> {
         self.metadata.generation
     }
 
-    /// The version that this is; empty where it does not tell.
-    pub(super) fn version(&self) -> &str {
-        self.metadata.resource_version.as_deref().unwrap_or_default()
-    }
-
     /// Its parts, or why it has none.
     pub(super) fn parts(&self) -> Result<&Parts, &str> {
         self.parts.as_ref().map_err(String::as_str)

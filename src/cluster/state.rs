@@ -11,7 +11,7 @@ use super::known::Known;
 use super::rounds::{Answers, Fetched, Order, Schedule};
 use super::schemas::Schemas;
 use super::services::Services;
-use super::status::Statuses;
+use super::status::StatusWriter;
 use super::{BuiltinUnions, Cluster};
 use crate::causes::with_causes;
 use declared::Declared;
@@ -241,7 +241,7 @@ impl State {
     pub(super) fn publish(
         &mut self,
         catalogs: &watch::Sender<Option<Arc<Catalog>>>,
-        statuses: &mut Statuses,
+        statuses: &mut StatusWriter,
     ) -> Result<(), Unwanted> {
         let first = self.published.is_none();
         if !self.defined || self.listing.definitions.is_some() {

@@ -1,13 +1,15 @@
-//! The condition `Accepted` of each `UnionDeclaration`, written when it says something new.
+//! Writes the condition `Accepted` of each `UnionDeclaration` when its verdict changes.
 //!
-//! Several replicas do this at the same time. They come to the same words from the same objects, so whoever is first
-//! spares the others the write. One that says something else, as during an upgrade, is not argued with: the same words
-//! are written once, and again only if they are missing altogether.
+//! Every replica writes. Replicas compute equal verdicts from equal objects, so the first write spares the others theirs.
+//! During an upgrade two versions of the program may disagree; they do not fight, because a replica writes a verdict once,
+//! and again only if the condition disappears.
+//!
+//! Knows nothing of schemas and unions; [`verdict`](super::verdict) has the content of a condition.
 
-use super::events::Events;
-use super::raw::{Declarations, Parts, RawResource};
+use super::raw::{Declarations, RawResource};
+use super::reason::reason;
 use super::schemas::is_not_found;
-use crate::cluster::reason::reason;
+use super::verdict::{CONDITION, DeclarationVerdict, StoredCondition};
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
@@ -15,245 +17,131 @@ use hyper::Request;
 use hyper::header::CONTENT_TYPE;
 use k8s_openapi::jiff::{Timestamp, Unit};
 use kube::Client;
-use kube_unions_core::declaration::{Fault, Severity};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::Write;
 use std::time::{Duration, Instant};
 
 const FIELD_MANAGER: &str = "kube-unions";
-const CONDITION: &str = "Accepted";
 
-/// Writes under way at a time.
-const AT_A_TIME: usize = 4;
+/// Concurrent writes.
+const CONCURRENT_WRITES: usize = 4;
 
-/// Longest message. The log and `lint` have the rest.
-const LONGEST: usize = 2048;
-
-/// After a failure nothing is written for so long.
+/// Wait after a failed write.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// What a condition says, apart from since when.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Verdict {
-    generation: Option<i64>,
-    status: String,
-    reason: String,
-    message: String,
-}
-
-/// A condition as it stands in the cluster.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Condition {
-    verdict: Verdict,
-    since: String,
-}
-
-#[derive(Deserialize)]
-struct WireStatus {
-    #[serde(default)]
-    conditions: Vec<Value>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct WireCondition {
-    status: String,
-    #[serde(default)]
-    reason: String,
-    #[serde(default)]
-    message: String,
-    observed_generation: Option<i64>,
-    #[serde(default)]
-    last_transition_time: String,
-}
-
-impl Verdict {
-    /// From everything that is wrong with a declaration.
-    pub(super) fn new(generation: Option<i64>, missing: bool, faults: &[&Fault]) -> Self {
-        let (errors, warnings): (Vec<_>, Vec<_>) = faults.iter().partition(|fault| fault.severity == Severity::Error);
-        let (status, reason, message) = if missing {
-            ("False", "TargetNotFound", summary(&errors))
-        } else if !errors.is_empty() {
-            ("False", "Invalid", summary(&errors))
-        } else if warnings.is_empty() {
-            ("True", "Compiled", "in force".to_owned())
-        } else {
-            ("True", "Compiled", format!("in force, and may surprise: {}", summary(&warnings)))
-        };
-        Self { generation, status: status.to_owned(), reason: reason.to_owned(), message }
-    }
-
-    /// Whether the declaration is in force.
-    pub(super) fn accepts(&self) -> bool {
-        self.status == "True"
-    }
-
-    /// Whether nothing is wrong with it but that the cluster does not have its target.
-    pub(super) fn misses_target(&self) -> bool {
-        self.reason == "TargetNotFound"
-    }
-
-    /// What it says for people.
-    pub(super) fn message(&self) -> &str {
-        &self.message
-    }
-
-    /// Whether it says something else, of whatever generation.
-    fn differs(&self, other: &Self) -> bool {
-        (&self.status, &self.reason, &self.message) != (&other.status, &other.reason, &other.message)
-    }
-}
-
-impl Condition {
-    /// From the status of a declaration, whatever else that holds.
-    pub(super) fn read(parts: &Parts) -> Option<Self> {
-        let status: WireStatus = serde_json::from_str(parts.status.as_ref()?.get()).ok()?;
-        let found = status.conditions.into_iter().find(|condition| condition["type"] == CONDITION)?;
-        let found: WireCondition = serde_json::from_value(found).ok()?;
-        let WireCondition { status, reason, message, observed_generation, last_transition_time } = found;
-        let verdict = Verdict { generation: observed_generation, status, reason, message };
-        Some(Self { verdict, since: last_transition_time })
-    }
-}
-
-/// The writes that are due or under way.
-pub(super) struct Statuses {
+/// The queue of conditions to write, and the writes in progress.
+pub(super) struct StatusWriter {
     client: Client,
-    events: Events,
-    due: BTreeMap<Box<str>, Due>,
-    writing: FuturesUnordered<BoxFuture<'static, Written>>,
-    /// What was written last, or is being written.
-    said: HashMap<Box<str>, Verdict>,
+    queue: BTreeMap<Box<str>, DueCondition>,
+    in_progress: FuturesUnordered<BoxFuture<'static, WrittenCondition>>,
+    /// The verdict that this replica wrote last, or is writing, by declaration.
+    last_written: HashMap<Box<str>, DeclarationVerdict>,
     paused: Option<Instant>,
-    /// What was logged last.
-    trouble: Option<String>,
+    /// The last logged error. `None` after a successful write.
+    logged: Option<String>,
 }
 
 /// A condition to write.
 #[derive(Debug, Clone)]
-struct Due {
-    verdict: Verdict,
-    since: String,
-    /// The version of the declaration that it is about, where the verdict is another than the one that stands there.
-    news: Option<Box<str>>,
+struct DueCondition {
+    verdict: DeclarationVerdict,
+    /// RFC 3339.
+    last_transition_time: String,
 }
 
-struct Written {
+struct WrittenCondition {
     name: Box<str>,
-    due: Due,
-    /// The API server's answer.
-    outcome: kube::Result<String>,
+    due: DueCondition,
+    result: kube::Result<String>,
 }
 
-#[derive(Deserialize)]
-struct Answer {
-    metadata: Metadata,
-}
-
-#[derive(Deserialize)]
-struct Metadata {
-    uid: String,
-}
-
-impl Statuses {
+impl StatusWriter {
     pub(super) fn new(client: Client) -> Self {
         Self {
-            events: Events::new(client.clone()),
             client,
-            due: BTreeMap::new(),
-            writing: FuturesUnordered::new(),
-            said: HashMap::new(),
+            queue: BTreeMap::new(),
+            in_progress: FuturesUnordered::new(),
+            last_written: HashMap::new(),
             paused: None,
-            trouble: None,
+            logged: None,
         }
     }
 
-    /// Has the condition of a declaration say so, which had `stands` at `version`.
-    pub(super) fn want(&mut self, name: &str, version: &str, verdict: Verdict, stands: Option<&Condition>) {
-        if stands.is_some_and(|stands| stands.verdict == verdict) {
-            self.due.remove(name);
-            return;
+    /// Queues the verdict on a declaration, unless `stored` already says it or this replica has written it before.
+    pub(super) fn publish(&mut self, name: &str, verdict: DeclarationVerdict, stored: Option<&StoredCondition>) {
+        let Some(stored) = stored else {
+            // Somebody removed the condition.
+            return self.enqueue(name, verdict, now());
+        };
+        if stored.verdict == verdict {
+            self.queue.remove(name);
+        } else if self.last_written.get(name) != Some(&verdict) {
+            let keeps_status = stored.verdict.status == verdict.status && !stored.last_transition_time.is_empty();
+            let last_transition_time = if keeps_status { stored.last_transition_time.clone() } else { now() };
+            self.enqueue(name, verdict, last_transition_time);
         }
-        if self.said.get(name) == Some(&verdict) {
-            return;
-        }
-        let since = stands
-            .filter(|stands| stands.verdict.status == verdict.status && !stands.since.is_empty())
-            .map_or_else(now, |stands| stands.since.clone());
-        let news = stands.is_none_or(|stands| stands.verdict.differs(&verdict)).then(|| version.into());
-        self.due.insert(name.into(), Due { verdict, since, news });
     }
 
-    /// It has no condition, so what was said before is to be said again.
-    pub(super) fn wiped(&mut self, name: &str) {
-        self.said.remove(name);
-    }
-
-    /// Forgets a declaration that is gone.
+    /// Forgets a deleted declaration.
     pub(super) fn forget(&mut self, name: &str) {
-        self.said.remove(name);
-        self.due.remove(name);
+        self.last_written.remove(name);
+        self.queue.remove(name);
     }
 
-    /// Works until there is nothing to do but wait for [`want`](Self::want).
-    pub(super) async fn work(&mut self) {
+    /// Writes queued conditions. Stays pending when the queue is empty; cancel it to [`publish`](Self::publish) more.
+    pub(super) async fn run(&mut self) {
         loop {
             if let Some(since) = self.paused {
                 tokio::time::sleep_until((since + PAUSE).into()).await;
                 self.paused = None;
             }
-            while self.writing.len() < AT_A_TIME {
-                let Some((name, due)) = self.due.pop_first() else { break };
-                self.said.insert(name.clone(), due.verdict.clone());
-                self.writing.push(write(self.client.clone(), name, due).boxed());
+            while self.in_progress.len() < CONCURRENT_WRITES {
+                let Some((name, due)) = self.queue.pop_first() else { break };
+                self.last_written.insert(name.clone(), due.verdict.clone());
+                self.in_progress.push(write(self.client.clone(), name, due).boxed());
             }
-            match self.writing.next().await {
-                Some(written) => self.settle(written),
+            match self.in_progress.next().await {
+                Some(written) => self.finish(written),
                 None => return std::future::pending().await,
             }
         }
     }
 
-    fn settle(&mut self, written: Written) {
-        let Written { name, due, outcome } = written;
-        match outcome {
-            Ok(answer) => {
-                self.trouble = None;
-                if let Some(version) = &due.news
-                    && let Ok(Answer { metadata }) = serde_json::from_str(&answer)
-                {
-                    self.events.tell(&name, &metadata.uid, version, &due.verdict);
-                }
-            }
-            // It was deleted meanwhile.
+    fn enqueue(&mut self, name: &str, verdict: DeclarationVerdict, last_transition_time: String) {
+        self.queue.insert(name.into(), DueCondition { verdict, last_transition_time });
+    }
+
+    fn finish(&mut self, written: WrittenCondition) {
+        let WrittenCondition { name, due, result } = written;
+        match result {
+            Ok(_) => self.logged = None,
+            // Deleted meanwhile.
             Err(error) if is_not_found(&error) => self.forget(&name),
             Err(error) => {
-                if self.said.get(&name) == Some(&due.verdict) {
-                    self.said.remove(&name);
-                    // Unless there is something newer to say.
-                    self.due.entry(name).or_insert(due);
+                if self.last_written.get(&name) == Some(&due.verdict) {
+                    self.last_written.remove(&name);
+                    // A newer verdict in the queue wins.
+                    self.queue.entry(name).or_insert(due);
                 }
                 self.paused = Some(Instant::now());
                 let reason = reason(&error);
-                if self.trouble.as_ref() != Some(&reason) {
-                    tracing::warn!(reason, "the status of a declaration cannot be written; retrying");
-                    self.trouble = Some(reason);
+                if self.logged.as_ref() != Some(&reason) {
+                    tracing::warn!(reason, "cannot write the status of a UnionDeclaration; retrying");
+                    self.logged = Some(reason);
                 }
             }
         }
     }
 }
 
-async fn write(client: Client, name: Box<str>, due: Due) -> Written {
-    let Due { verdict, since, .. } = &due;
+async fn write(client: Client, name: Box<str>, due: DueCondition) -> WrittenCondition {
+    let DueCondition { verdict, last_transition_time } = &due;
     let mut condition = json!({
         "type": CONDITION,
         "status": verdict.status,
         "reason": verdict.reason,
         "message": verdict.message,
-        "lastTransitionTime": since,
+        "lastTransitionTime": last_transition_time,
     });
     if let (Some(generation), Some(condition)) = (verdict.generation, condition.as_object_mut()) {
         condition.insert("observedGeneration".to_owned(), generation.into());
@@ -268,33 +156,11 @@ async fn write(client: Client, name: Box<str>, due: Due) -> Written {
     let request = Request::patch(format!("{path}/status?fieldManager={FIELD_MANAGER}&force=true"))
         .header(CONTENT_TYPE, "application/apply-patch+yaml")
         .body(body.to_string().into_bytes());
-    let outcome = match request {
+    let result = match request {
         Ok(request) => client.request_text(request).await,
         Err(error) => Err(kube::Error::HttpError(error)),
     };
-    Written { name, due, outcome }
-}
-
-/// Every message once, with its place; the versions of a kind mostly have the same to say.
-fn summary(faults: &[&Fault]) -> String {
-    let mut all = Vec::new();
-    for fault in faults {
-        let one = (fault.path.as_str(), fault.message.as_str());
-        if !all.contains(&one) {
-            all.push(one);
-        }
-    }
-    let mut text = String::new();
-    for (position, (path, message)) in all.iter().enumerate() {
-        let (separator, colon) = (if position == 0 { "" } else { "; " }, if path.is_empty() { "" } else { ": " });
-        if text.len() + path.len() + message.len() > LONGEST {
-            // Writing to a string can't fail.
-            let _ = write!(text, "{separator}and {} more", all.len() - position);
-            break;
-        }
-        let _ = write!(text, "{separator}{path}{colon}{message}");
-    }
-    text
+    WrittenCondition { name, due, result }
 }
 
 fn now() -> String {

@@ -11,7 +11,7 @@ use super::connection::Link;
 use super::raw::{RawDeclaration, RawDefinition};
 use super::rounds::{self, Answers};
 use super::state::{OWN_DEFINITION, State};
-use super::status::Statuses;
+use super::status::StatusWriter;
 use crate::cluster::reason::reason;
 use futures::future::{BoxFuture, ready};
 use futures::stream::FuturesUnordered;
@@ -54,7 +54,7 @@ pub(super) async fn follow(cluster: &Cluster, link: Link, catalogs: watch::Sende
     let mut services = pin!(persistent(watcher(services, config.clone().page_size(SERVICES_PAGE))));
 
     let mut state = State::new(cluster);
-    let mut statuses = Statuses::new(cluster.client.clone());
+    let mut statuses = StatusWriter::new(cluster.client.clone());
     let mut declared = DeclarationsLog::default();
     let mut served = ServicesLog::default();
     let mut round: Option<BoxFuture<'static, Answers>> = None;
@@ -117,7 +117,7 @@ pub(super) async fn follow(cluster: &Cluster, link: Link, catalogs: watch::Sende
             }
             event = declarations.next() => heard_declarations |= declared.handle(event, &mut state),
             event = definitions.next(), if opened => handle(event, &mut state, &link),
-            () = statuses.work() => {}
+            () = statuses.run() => {}
             () = until(wake) => {}
             () = catalogs.closed() => return,
         }

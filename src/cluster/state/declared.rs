@@ -2,7 +2,8 @@
 
 use super::super::known::read_declaration;
 use super::super::raw::RawDeclaration;
-use super::super::status::{Condition, Statuses, Verdict};
+use super::super::status::StatusWriter;
+use super::super::verdict::{DeclarationVerdict, StoredCondition};
 use super::State;
 use crate::causes::with_causes;
 use kube_unions_core::declaration::{Fault, Source};
@@ -14,11 +15,10 @@ use std::hash::BuildHasher;
 pub(super) struct Declared {
     fingerprint: u64,
     generation: Option<i64>,
-    version: Box<str>,
     /// `None` while it can't be read.
     kind: Option<GroupKind>,
     faults: Vec<Fault>,
-    condition: Option<Condition>,
+    condition: Option<StoredCondition>,
 }
 
 impl State {
@@ -60,7 +60,7 @@ impl State {
         }
         self.unsaid.insert(name.into());
         let fingerprint = self.fingerprints.hash_one(raw.parts().map(|it| it.spec.get()));
-        let condition = raw.parts().ok().and_then(Condition::read);
+        let condition = raw.parts().ok().and_then(StoredCondition::read);
         let before = self.declarations.remove(name);
         let read = match &before {
             Some(before) if before.fingerprint == fingerprint => None,
@@ -108,8 +108,8 @@ impl State {
                 (Some(kind), faults)
             }
         };
-        let (generation, version) = (raw.generation(), raw.version().into());
-        let declared = Declared { fingerprint, generation, version, kind, faults, condition };
+        let generation = raw.generation();
+        let declared = Declared { fingerprint, generation, kind, faults, condition };
         self.declarations.insert(name.into(), declared);
     }
 
@@ -128,7 +128,7 @@ impl State {
     }
 
     /// Has conditions say what the published catalog does, where nothing newer is on its way.
-    pub(super) fn say(&mut self, statuses: &mut Statuses) {
+    pub(super) fn say(&mut self, statuses: &mut StatusWriter) {
         let Some(catalog) = self.published.as_ref().filter(|_| !self.unsaid.is_empty()) else { return };
         let mut faults: HashMap<&str, Vec<&Fault>> = HashMap::new();
         for fault in catalog.faults() {
@@ -151,13 +151,10 @@ impl State {
                 // Its kind's answer brings it back.
                 continue;
             }
-            if declared.condition.is_none() {
-                statuses.wiped(&name);
-            }
             let missing = declared.kind.as_ref().is_some_and(|kind| self.missing.contains_key(kind));
             let faults = faults.get(&*name).map_or(&[][..], Vec::as_slice);
-            let verdict = Verdict::new(declared.generation, missing, faults);
-            statuses.want(&name, &declared.version, verdict, declared.condition.as_ref());
+            let verdict = DeclarationVerdict::new(declared.generation, missing, faults);
+            statuses.publish(&name, verdict, declared.condition.as_ref());
         }
     }
 

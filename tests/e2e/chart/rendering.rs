@@ -155,7 +155,6 @@ fn every_object_is_named_after_the_release_labelled_and_in_its_namespace() {
         assert!(metadata["name"].as_str().unwrap().starts_with("other"), "{id}");
         let namespace = match object["kind"].as_str().unwrap() {
             "ClusterRole" | "ClusterRoleBinding" => json!(null),
-            "Role" | "RoleBinding" if id.ends_with("-events") => json!("default"),
             _ => json!("kube-unions"),
         };
         assert_eq!(metadata["namespace"], namespace, "{id}");

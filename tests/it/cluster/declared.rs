@@ -13,8 +13,6 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/default/events";
-
 /// An API server with definitions, declarations and documents, all as the test last left them.
 #[derive(Clone)]
 struct Server(Arc<Mutex<Inner>>);
@@ -29,8 +27,6 @@ struct Inner {
     /// What starts with one of these is answered with 503.
     broken: Vec<&'static str>,
     streams: Vec<(&'static str, Stream)>,
-    /// By name.
-    events: BTreeMap<String, Value>,
     /// `GET /openapi/v3`, `PATCH widget`, …
     log: Vec<String>,
     /// Keeps streams that are answered from racing the lists they follow.
@@ -129,9 +125,6 @@ impl Inner {
         if call.method == Method::PATCH {
             return self.patch(call);
         }
-        if call.method == Method::POST && path == EVENTS {
-            return self.tell_event(call);
-        }
         let declarations = path == DECLARATIONS && self.declarations.is_some();
         if call.is_watch() && (declarations || path == DEFINITIONS) {
             let of = if declarations { DECLARATIONS } else { DEFINITIONS };
@@ -156,24 +149,6 @@ impl Inner {
                 }
             }
         }
-    }
-
-    fn tell_event(&mut self, call: Call) {
-        let event: Value = serde_json::from_slice(&call.body).unwrap();
-        let name = event["metadata"]["name"].as_str().unwrap().to_owned();
-        if self.events.contains_key(&name) {
-            return call.fail(409, "AlreadyExists", "the event exists");
-        }
-        call.answer(201, &event);
-        self.events.insert(name, event);
-    }
-
-    /// The reasons of the events about a declaration, in the order in which they were made.
-    fn told(&self, declaration: &str) -> Vec<&str> {
-        let mut events: Vec<_> =
-            self.events.values().filter(|event| event["regarding"]["name"] == declaration).collect();
-        events.sort_by_key(|event| event["eventTime"].as_str());
-        events.into_iter().map(|event| event["reason"].as_str().unwrap()).collect()
     }
 
     /// Server-side apply of a status.
@@ -471,71 +446,4 @@ async fn what_is_asked_about_a_declaration_is_answered_from_the_cluster() {
     assert_eq!((faults.len(), faults[0].severity, faults[0].pointer.as_str()), (1, Severity::Warning, "/spec/target"));
     server.set(|it| it.broken = vec!["/openapi"]);
     assert!(inspect(rolling()).await.is_err());
-}
-
-#[tokio::test]
-async fn an_event_tells_of_each_new_verdict_and_of_nothing_else() {
-    let server = Server::new().with(|it| it.declare("apple", &of_apple()));
-    let _followed = server.follow();
-    server.until("missing", |it| it.told("apple") == ["TargetNotFound"]).await;
-    server.set(|it| it.define("Apple"));
-    server.until("there", |it| it.told("apple") == ["TargetNotFound", "Accepted"]).await;
-    // Another generation with the same verdict is news to the condition alone.
-    let mut spec = of_apple();
-    spec["target"]["versions"] = json!(["v1"]);
-    server.set(|it| it.declare("apple", &spec));
-    server.until("observed", |it| it.condition("apple").is_some_and(|it| it["observedGeneration"] == 2)).await;
-    spec["unions"][0]["path"] = "nowhere".into();
-    server.set(|it| it.declare("apple", &spec));
-    server.until("wrong", |it| it.told("apple") == ["TargetNotFound", "Accepted", "Rejected"]).await;
-
-    server.set(|it| {
-        let event = it.events.values().find(|event| event["reason"] == "Rejected").unwrap();
-        let regarding = json!({"apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "name": "apple",
-            "uid": "uid-of-apple"});
-        assert_eq!(event["regarding"], regarding);
-        assert_eq!((&event["type"], &event["action"]), (&json!("Warning"), &json!("Compile")));
-        assert_eq!(event["reportingController"], "kube-unions");
-        assert!(event["note"].as_str().unwrap().contains("nowhere"), "{event}");
-        assert_eq!(it.told("apple").len(), 3);
-    });
-}
-
-#[tokio::test]
-async fn replicas_that_write_the_same_condition_write_one_event() {
-    const MANY: usize = 20;
-    let server = Server::new().with(|it| {
-        (0..MANY).for_each(|number| it.declare(&format!("apple-{number}"), &of_apple()));
-    });
-    let _replicas = [(); 3].map(|()| server.follow());
-    let all = |it: &Inner| it.events.len() >= MANY;
-    server.until("all have their event", all).await;
-    // They started together, so that some condition was written by two of them, who both told.
-    let tried = |it: &Inner| it.log.iter().filter(|line| line.starts_with(&format!("POST {EVENTS}"))).count() > MANY;
-    server.until("one was told twice", tried).await;
-    server.set(|it| {
-        for number in 0..MANY {
-            assert_eq!(it.told(&format!("apple-{number}")), ["TargetNotFound"]);
-        }
-    });
-}
-
-#[tokio::test]
-async fn conditions_do_not_wait_for_events_that_cannot_be_written() {
-    let server = Server::new().with(|it| {
-        it.define("Apple");
-        it.declare("apple", &of_apple());
-        it.broken = vec![EVENTS];
-    });
-    let _followed = server.follow();
-    server.until_said("apple", "True", "Compiled").await;
-    server.until("it was tried", |it| it.log.iter().any(|line| line.starts_with(&format!("POST {EVENTS}")))).await;
-    server.set(|it| {
-        it.broken.clear();
-        let mut spec = of_apple();
-        spec["target"]["kind"] = "Pear".into();
-        it.declare("apple", &spec);
-    });
-    // The one that failed is not tried again.
-    server.until("the next one is", |it| it.told("apple") == ["TargetNotFound"]).await;
 }
