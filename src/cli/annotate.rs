@@ -7,9 +7,9 @@ mod plan;
 
 use self::plan::AnnotatePlan;
 use super::kinds::{self, BuiltinUnions};
-use super::manifest::{self, Document, Section, Source, Stream};
+use super::manifest::{self, Document, ManifestFile, Section, Stream};
 use super::output::{self, Paint};
-use super::{Verdict, finding};
+use super::{Verdict, diagnostic};
 use anyhow::bail;
 use clap::Args;
 use std::collections::BTreeSet;
@@ -54,11 +54,11 @@ pub(super) fn run(arguments: &AnnotateArgs) -> anyhow::Result<Verdict> {
         }
         paths.push(PathBuf::from("-"));
     }
-    let reading = manifest::sources(&paths);
+    let reading = manifest::files(&paths);
     manifest::fail_on(&reading.problems)?;
 
     let (mut stream, mut remarks) = (Stream::default(), Remarks::default());
-    for source in &reading.sources {
+    for source in &reading.files {
         let text = annotate(source, arguments.check, &mut remarks)?;
         let format = source.sections.first().map_or(manifest::Format::Yaml, |section| section.format);
         stream.push(&text, format);
@@ -75,12 +75,12 @@ pub(super) fn run(arguments: &AnnotateArgs) -> anyhow::Result<Verdict> {
 /// Returns a text of manifests, YAML or JSON, with its CRDs annotated; every other byte of it stays. What is wrong with the
 /// declarations themselves is for `lint`.
 pub fn annotated(text: &str) -> anyhow::Result<String> {
-    let source = manifest::source(&PathBuf::from("-"), text.as_bytes().to_vec())?;
+    let source = manifest::file(&PathBuf::from("-"), text.as_bytes().to_vec())?;
     annotate(&source, false, &mut Remarks::default())
 }
 
 /// The text of a file with its CRDs annotated.
-fn annotate(source: &Source, check: bool, remarks: &mut Remarks) -> anyhow::Result<String> {
+fn annotate(source: &ManifestFile, check: bool, remarks: &mut Remarks) -> anyhow::Result<String> {
     let mut text = String::new();
     for section in &source.sections {
         let mut edits = Vec::new();
@@ -99,7 +99,7 @@ fn annotate(source: &Source, check: bool, remarks: &mut Remarks) -> anyhow::Resu
 }
 
 fn edited(
-    source: &Source,
+    source: &ManifestFile,
     section: &Section,
     edits: &[manifest::Edit],
     remarks: &mut Remarks,
@@ -111,7 +111,7 @@ fn edited(
     if edited.rewritten {
         let notice =
             "a document was written anew, its comments are lost: anchors or merge keys reach what had to change";
-        remarks.notices.push(format!("{}: {notice}", source.file.display()));
+        remarks.notices.push(format!("{}: {notice}", source.path.display()));
     }
     Ok(edited.text)
 }
@@ -121,10 +121,10 @@ impl Remarks {
         let paint = Paint::of(&std::io::stderr());
         let assembly = kinds::assemble(vec![document.clone()], BuiltinUnions::Ignored);
         let mut said = BTreeSet::new();
-        for finding in finding::all(&assembly) {
-            let line = finding.line(paint);
+        for found in diagnostic::diagnose(&assembly) {
+            let line = found.line(paint);
             if said.insert(line.clone()) {
-                let lines = if finding.is_error() { &mut self.objections } else { &mut self.notices };
+                let lines = if found.is_error() { &mut self.objections } else { &mut self.notices };
                 lines.push(line);
             }
         }

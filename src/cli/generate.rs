@@ -6,7 +6,7 @@ mod sources;
 
 use self::plan::GeneratePlan;
 use self::report::{Report, ReportedFinding};
-use super::manifest::{self, Document, Problem, Source, Stream};
+use super::manifest::{self, Document, ManifestFile, Problem, Stream};
 use super::{ReportFormat, Verdict, kinds, output};
 use anyhow::{Context, bail};
 use clap::Args;
@@ -79,14 +79,14 @@ pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<Verdict> {
     }
     let build = BuildContext::with_tags(arguments.tags.iter().map(String::as_str));
     let read = sources::read(&arguments.go, &build)?;
-    let crds = manifest::sources(&arguments.paths);
+    let crds = manifest::files(&arguments.paths);
     let mut problems = read.problems;
     problems.extend(crds.problems);
 
     let mut generating =
         Generating { arguments, packages: &read.packages, report: Report::default(), problems, would_change: false };
     let mut texts = Vec::new();
-    for source in &crds.sources {
+    for source in &crds.files {
         texts.push(generating.source(source)?);
     }
     let Generating { mut report, problems, would_change, .. } = generating;
@@ -99,12 +99,12 @@ pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<Verdict> {
     // The report first: it is there even if nobody reads the CRDs.
     report.print(arguments.output, write || check)?;
     if write {
-        for (source, text) in crds.sources.iter().zip(&texts) {
-            rewrite(&source.file, text)?;
+        for (source, text) in crds.files.iter().zip(&texts) {
+            rewrite(&source.path, text)?;
         }
     } else if !check {
         let mut stream = Stream::default();
-        for (source, text) in crds.sources.iter().zip(&texts) {
+        for (source, text) in crds.files.iter().zip(&texts) {
             let format = source.sections.first().map_or(manifest::Format::Yaml, |section| section.format);
             stream.push(text, format);
         }
@@ -135,7 +135,7 @@ struct Generating<'a> {
 
 impl Generating<'_> {
     /// The text of a file with the unions of its CRDs declared.
-    fn source(&mut self, source: &Source) -> anyhow::Result<String> {
+    fn source(&mut self, source: &ManifestFile) -> anyhow::Result<String> {
         let mut text = String::new();
         for section in &source.sections {
             let mut edits = Vec::new();
@@ -150,7 +150,7 @@ impl Generating<'_> {
             let edited = manifest::edit(section, &edits)?;
             if edited.rewritten {
                 let notice = "a document was written anew, its comments are lost: anchors or merge keys reach what had to change";
-                output::note(format_args!("{}: {notice}", source.file.display()));
+                output::note(format_args!("{}: {notice}", source.path.display()));
             }
             text.push_str(&edited.text);
         }

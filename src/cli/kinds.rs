@@ -18,7 +18,7 @@ use std::path::PathBuf;
 
 /// Where the kinds come from, for the commands that judge objects.
 #[derive(Debug, Args)]
-pub(super) struct Kinds {
+pub(super) struct KindArgs {
     /// Files and folders with CRDs, `UnionDeclarations` and saved OpenAPI documents, `-` is standard input
     ///
     /// Folders are searched for .yaml, .yml and .json, hidden ones excepted. Documents of other kinds are passed over. For
@@ -41,7 +41,7 @@ pub(super) enum BuiltinUnions {
     OpenApi,
 }
 
-impl Kinds {
+impl KindArgs {
     pub(super) fn catalog(&self) -> anyhow::Result<Catalog> {
         catalog(&self.from, self.builtin_unions)
     }
@@ -64,7 +64,7 @@ pub(super) fn assemble(documents: Vec<Document>, builtin: BuiltinUnions) -> Asse
 
 /// The schemas of kinds, each with the document that it was read from, for who wants no catalog.
 #[derive(Debug)]
-pub(super) struct Described {
+pub(super) struct KindSchemas {
     /// CRDs with the unions of `UnionDeclaration`s, by name.
     pub(super) definitions: Vec<(Document, Definition)>,
     pub(super) openapi: Vec<(Document, OpenApi)>,
@@ -72,11 +72,11 @@ pub(super) struct Described {
 }
 
 /// What some documents describe.
-pub(super) fn described(documents: Vec<Document>) -> Described {
+pub(super) fn schemas(documents: Vec<Document>) -> KindSchemas {
     let mut parts = Parts::read(documents);
     let definitions = std::mem::take(&mut parts.definitions).into_values();
     let definitions = definitions.map(|(document, definition)| (document, parts.declared(definition))).collect();
-    Described { definitions, openapi: parts.openapi, problems: parts.problems }
+    KindSchemas { definitions, openapi: parts.openapi, problems: parts.problems }
 }
 
 /// Whether somebody who asks for `Kind` or `Kind.group`, in any case, means this kind.

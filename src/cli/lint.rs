@@ -1,6 +1,6 @@
 //! `lint`: everything that is wrong with the unions that CRDs and `UnionDeclaration`s declare, with the place in the file.
 
-use super::finding::{self, Finding};
+use super::diagnostic::{self, Diagnostic};
 use super::kinds::{self, BuiltinUnions};
 use super::output::{self, Paint};
 use super::{ReportFormat, Verdict, manifest};
@@ -37,31 +37,33 @@ pub(super) struct LintArgs {
 }
 
 pub(super) fn run(arguments: &LintArgs) -> anyhow::Result<Verdict> {
-    let reading = manifest::sources(&arguments.paths);
-    let documents = reading.sources.iter().flat_map(manifest::Source::documents).collect();
+    let manifests = manifest::files(&arguments.paths);
+    let documents = manifests.files.iter().flat_map(manifest::ManifestFile::documents).collect();
     let assembly = kinds::assemble(documents, arguments.builtin_unions);
 
-    let mut findings: Vec<Finding> = reading.problems.iter().map(Finding::of_problem).collect();
-    findings.extend(finding::all(&assembly));
-    findings.sort();
-    print(&findings, arguments.output)?;
+    let mut diagnostics: Vec<Diagnostic> = manifests.problems.iter().map(Diagnostic::of_problem).collect();
+    diagnostics.extend(diagnostic::diagnose(&assembly));
+    diagnostics.sort();
+    print(&diagnostics, arguments.output)?;
 
     let lack = assembly.lack(&arguments.paths);
-    match (reading.problems.len() + assembly.problems.len(), lack) {
+    match (manifests.problems.len() + assembly.problems.len(), lack) {
         (0, Some(lack)) => bail!(lack),
-        (0, None) => Ok(Verdict::rejected_if(findings.iter().any(|finding| arguments.strict || finding.is_error()))),
+        (0, None) => {
+            Ok(Verdict::rejected_if(diagnostics.iter().any(|diagnostic| arguments.strict || diagnostic.is_error())))
+        }
         (1, _) => bail!("1 problem kept something from being checked"),
         (several, _) => bail!("{several} problems kept something from being checked"),
     }
 }
 
-fn print(findings: &[Finding], format: ReportFormat) -> anyhow::Result<()> {
+fn print(diagnostics: &[Diagnostic], format: ReportFormat) -> anyhow::Result<()> {
     let text = match format {
         ReportFormat::Text => {
             let paint = Paint::of(&std::io::stdout());
-            findings.iter().map(|finding| finding.line(paint) + "\n").collect()
+            diagnostics.iter().map(|diagnostic| diagnostic.line(paint) + "\n").collect()
         }
-        ReportFormat::Json => serde_json::to_string_pretty(findings)? + "\n",
+        ReportFormat::Json => serde_json::to_string_pretty(diagnostics)? + "\n",
     };
     output::print(text)
 }

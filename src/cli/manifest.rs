@@ -5,18 +5,18 @@
 
 mod document;
 mod edit;
+mod file;
 mod folder;
 mod layout;
-mod source;
 mod stream;
 mod syntax;
 mod yaml;
 
 pub(crate) use document::Document;
 pub(crate) use edit::{Edit, edit, edited_value};
+pub(crate) use file::{Format, ManifestFile, Section};
 pub(crate) use folder::below;
 pub(crate) use layout::pretty;
-pub(crate) use source::{Format, Section, Source};
 pub(crate) use stream::Stream;
 
 use anyhow::bail;
@@ -39,8 +39,8 @@ pub(crate) struct Problem {
 
 /// What was read, and what could not be: one does not hide the other.
 #[derive(Debug, Default)]
-pub(crate) struct Reading {
-    pub(crate) sources: Vec<Source>,
+pub(crate) struct ManifestFiles {
+    pub(crate) files: Vec<ManifestFile>,
     pub(crate) problems: Vec<Problem>,
 }
 
@@ -78,41 +78,41 @@ impl Problem {
 }
 
 /// Reads files and folders, standard input for `-`. A folder without manifests is a problem, an empty file is none.
-pub(crate) fn sources(paths: &[PathBuf]) -> Reading {
-    let mut reading = Reading::default();
+pub(crate) fn files(paths: &[PathBuf]) -> ManifestFiles {
+    let mut read = ManifestFiles::default();
     for path in paths {
-        let files = match folder::files(path) {
-            Ok(files) => files,
+        let paths = match folder::manifests(path) {
+            Ok(paths) => paths,
             Err(problem) => {
-                reading.problems.push(problem);
+                read.problems.push(problem);
                 continue;
             }
         };
-        for file in files {
-            match bytes(&file).and_then(|bytes| source(&file, bytes)) {
-                Ok(source) => reading.sources.push(source),
-                Err(problem) => reading.problems.push(problem),
+        for path in paths {
+            match bytes(&path).and_then(|bytes| file(&path, bytes)) {
+                Ok(file) => read.files.push(file),
+                Err(problem) => read.problems.push(problem),
             }
         }
     }
-    reading
+    read
 }
 
 /// The documents of files and folders. Fails with everything that could not be read.
 pub(crate) fn read(paths: &[PathBuf]) -> anyhow::Result<Vec<Document>> {
-    let Reading { sources, problems } = sources(paths);
+    let ManifestFiles { files, problems } = files(paths);
     fail_on(&problems)?;
-    Ok(sources.iter().flat_map(Source::documents).collect())
+    Ok(files.iter().flat_map(ManifestFile::documents).collect())
 }
 
 /// Reads a text as a file holds it, or standard input.
-pub(crate) fn source(file: &Path, bytes: Vec<u8>) -> Result<Source, Problem> {
-    Source::read(named(file), bytes)
+pub(crate) fn file(file: &Path, bytes: Vec<u8>) -> Result<ManifestFile, Problem> {
+    ManifestFile::read(named(file), bytes)
 }
 
 /// The documents of a text that was read from a file, or from standard input.
 pub(crate) fn parse(file: &Path, bytes: Vec<u8>) -> Result<Vec<Document>, Problem> {
-    Ok(source(file, bytes)?.documents())
+    Ok(self::file(file, bytes)?.documents())
 }
 
 /// What a file holds, or standard input for `-`.

@@ -4,7 +4,7 @@
 //! is made to the text of the object, so that an object keeps its comments and its order, and one that needs nothing is
 //! printed as it was read.
 
-use super::kinds::Kinds;
+use super::kinds::KindArgs;
 use super::manifest::{self, Document, Edit, Format, Stream};
 use super::output::{self, Paint};
 use super::request::Request;
@@ -22,7 +22,7 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 pub(super) struct NormalizeArgs {
     #[command(flatten)]
-    kinds: Kinds,
+    kinds: KindArgs,
     /// The objects as they are stored [default: none, the objects are created]
     ///
     /// Matched by apiVersion, kind, namespace and name.

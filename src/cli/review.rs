@@ -1,6 +1,6 @@
 //! `review`: one admission review in, one out, by the same code that the webhook runs.
 
-use super::kinds::Kinds;
+use super::kinds::KindArgs;
 use super::{Ratcheting, Verdict, manifest, output};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Args)]
 pub(super) struct ReviewArgs {
     #[command(flatten)]
-    kinds: Kinds,
+    kinds: KindArgs,
     /// The `AdmissionReview`, as JSON or YAML; `-` is standard input
     #[arg(short, long, value_name = "REVIEW", default_value = "-")]
     filename: PathBuf,

@@ -18,12 +18,12 @@ use std::collections::BTreeSet;
 
 /// Judges every object of the files.
 pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
-    let reading = manifest::sources(&arguments.from);
-    let documents = reading.sources.iter().flat_map(manifest::Source::documents);
+    let manifests = manifest::files(&arguments.from);
+    let documents = manifests.files.iter().flat_map(manifest::ManifestFile::documents);
     let (kinds, objects): (Vec<Document>, Vec<Document>) =
         documents.partition(|it| it.is_definition() || it.is_declaration() || it.is_openapi());
     let assembly = kinds::assemble(kinds, arguments.builtin_unions);
-    let problems = || reading.problems.iter().chain(&assembly.problems);
+    let problems = || manifests.problems.iter().chain(&assembly.problems);
     if assembly.catalog.entries().is_empty() {
         manifest::fail_on(&problems().cloned().collect::<Vec<_>>())?;
         match assembly.lack(&arguments.from) {

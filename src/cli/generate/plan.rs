@@ -1,7 +1,7 @@
 //! What has to change in one CRD for it to declare what its Go types mark.
 
+use crate::cli::crd::EditableCrd;
 use crate::cli::manifest::{Document, Edit};
-use crate::cli::standing::Standing;
 use kube_unions_core::declaration::AnnotationContent;
 use kube_unions_go::{Derivation, FindingReason, GoFinding, Severity};
 use std::collections::BTreeMap;
@@ -27,47 +27,43 @@ impl GeneratePlan {
                 (version.to_string(), places.collect())
             })
             .collect();
-        let standing = Standing::of(document)?;
-        let before = match &standing.annotation {
+        let crd = EditableCrd::read(document)?;
+        let before = match &crd.annotation {
             Ok(before) => before,
             Err(objection) => return Ok(Self { edits: Vec::new(), findings: vec![error(objection.clone())] }),
         };
-        if in_schema { extend(&standing, before, &marked) } else { annotate(&standing, before, &marked) }
+        if in_schema { extend(&crd, before, &marked) } else { annotate(&crd, before, &marked) }
     }
 }
 
 /// Everything into the annotation. Markers have the last word, then the schema.
-fn annotate(
-    standing: &Standing,
-    before: &AnnotationContent,
-    marked: &AnnotationContent,
-) -> anyhow::Result<GeneratePlan> {
+fn annotate(crd: &EditableCrd, before: &AnnotationContent, marked: &AnnotationContent) -> anyhow::Result<GeneratePlan> {
     let mut plan = GeneratePlan::default();
     let mut after = before.clone();
-    for extended in &standing.in_schema {
+    for extended in &crd.extensions {
         let of_version = after.entry(extended.version.clone()).or_default();
         of_version.insert(extended.pointer.clone(), extended.value.clone());
-        plan.edits.extend(standing.remove(&extended.version, &extended.pointer));
+        plan.edits.extend(crd.remove_extension(&extended.version, &extended.pointer));
     }
     for (version, places) in marked.iter().filter(|(_, places)| !places.is_empty()) {
         after.entry(version.clone()).or_default().extend(places.clone());
     }
     if after != *before {
-        plan.findings.extend(standing.excess(&after)?.map(error));
-        plan.edits.push(standing.annotate(&after)?);
+        plan.findings.extend(crd.annotation_overflow(&after)?.map(error));
+        plan.edits.push(crd.set_annotation(&after)?);
     }
     Ok(plan)
 }
 
 /// What is marked into the schema, and out of the annotation.
-fn extend(standing: &Standing, before: &AnnotationContent, marked: &AnnotationContent) -> anyhow::Result<GeneratePlan> {
+fn extend(crd: &EditableCrd, before: &AnnotationContent, marked: &AnnotationContent) -> anyhow::Result<GeneratePlan> {
     let mut plan = GeneratePlan::default();
     let mut after = before.clone();
     for (version, places) in marked {
         for (pointer, value) in places {
-            let known = standing.in_schema.iter().find(|it| it.version == *version && it.pointer == *pointer);
+            let known = crd.extensions.iter().find(|it| it.version == *version && it.pointer == *pointer);
             if known.is_none_or(|known| known.value != *value) {
-                plan.edits.extend(standing.extend(version, pointer, value.clone()));
+                plan.edits.extend(crd.set_extension(version, pointer, value.clone()));
             }
             if let Some(of_version) = after.get_mut(version) {
                 of_version.remove(pointer);
@@ -76,7 +72,7 @@ fn extend(standing: &Standing, before: &AnnotationContent, marked: &AnnotationCo
     }
     after.retain(|version, places| !places.is_empty() || before.get(version).is_some_and(BTreeMap::is_empty));
     if after != *before {
-        plan.edits.push(standing.annotate(&after)?);
+        plan.edits.push(crd.set_annotation(&after)?);
     }
     Ok(plan)
 }

@@ -1,6 +1,6 @@
 //! One object of a manifest: what it says it is, and where it stands.
 
-use super::source::{Section, Source};
+use super::file::{ManifestFile, Section};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -62,7 +62,7 @@ impl Document {
     }
 }
 
-impl Source {
+impl ManifestFile {
     /// The documents of the file, lists flattened.
     pub(crate) fn documents(&self) -> Vec<Document> {
         let mut documents = Vec::new();
@@ -95,7 +95,7 @@ impl Source {
             }
             let text = head.take_type(list).map_or_else(|| text.to_owned(), |list| list.with_type(text));
             documents.push(Document {
-                file: self.file.clone(),
+                file: self.path.clone(),
                 text,
                 kind: head.kind,
                 api_version: head.api_version,

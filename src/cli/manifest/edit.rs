@@ -3,7 +3,7 @@
 //! An edit is made to the text and to the value. The text is used only if it reads as the value says; where it does not
 //! (anchors, merge keys and other cunning), the document is written anew from the value.
 
-use super::source::{Format, Section};
+use super::file::{Format, Section};
 use super::stream::starts_explicitly;
 use super::syntax::{MappingEntry, Node, Shape, Tree};
 use super::yaml;

@@ -4,7 +4,7 @@ use super::{Problem, STDIN};
 use std::path::{Path, PathBuf};
 
 /// The manifests below a folder, sorted; a file is itself, whatever its name.
-pub(super) fn files(path: &Path) -> Result<Vec<PathBuf>, Problem> {
+pub(super) fn manifests(path: &Path) -> Result<Vec<PathBuf>, Problem> {
     if path == Path::new(STDIN) {
         return Ok(vec![path.to_owned()]);
     }

@@ -1,6 +1,6 @@
 //! Several texts as one stream of documents, each as it is.
 
-use super::source::Format;
+use super::file::Format;
 
 /// Texts, joined so that each is read again as it was.
 #[derive(Debug, Default)]

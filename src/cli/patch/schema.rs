@@ -1,7 +1,7 @@
 //! `--schema`: what describes the objects of a kind, found among CRDs, OpenAPI documents and JSON schemas.
 
 use crate::causes::with_causes;
-use crate::cli::kinds::{self, Described};
+use crate::cli::kinds::{self, KindSchemas};
 use crate::cli::manifest::{self, Document, Problem};
 use crate::cli::output::{self, Paint};
 use anyhow::bail;
@@ -57,7 +57,7 @@ impl SchemaArgs {
     pub(super) fn patcher<'d>(&self, objects: impl IntoIterator<Item = &'d Document>) -> anyhow::Result<Patcher> {
         let object = objects.into_iter().find(|object| object.kind.is_some());
         let (plain, others): (Vec<_>, Vec<_>) = manifest::read(&self.schema)?.into_iter().partition(is_plain);
-        let described = kinds::described(others);
+        let described = kinds::schemas(others);
         manifest::fail_on(&described.problems)?;
         let candidates = candidates(&described);
         if candidates.is_empty() {
@@ -180,7 +180,7 @@ fn is_plain(document: &Document) -> bool {
     document.kind.is_none() && document.api_version.is_none() && !document.is_openapi()
 }
 
-fn candidates(described: &Described) -> Vec<Candidate<'_>> {
+fn candidates(described: &KindSchemas) -> Vec<Candidate<'_>> {
     let mut candidates = Vec::new();
     for (document, definition) in &described.definitions {
         let versions = definition.versions().iter();

@@ -14,34 +14,38 @@ const LISTS_OF_SCHEMAS: [&str; 4] = ["allOf", "anyOf", "oneOf", "items"];
 
 /// A CRD, as far as it declares something.
 #[derive(Debug)]
-pub(super) struct Standing {
+pub(super) struct EditableCrd {
     crd: Value,
     /// Where the CRD is in its document.
     base: Vec<String>,
     /// The extensions of every version's schema, in the order of the text.
-    pub(super) in_schema: Vec<Extended>,
+    pub(super) extensions: Vec<SchemaExtension>,
     /// What the annotation says; an error where it can't be read.
     pub(super) annotation: Result<AnnotationContent, String>,
 }
 
 /// An extension in a schema.
 #[derive(Debug)]
-pub(super) struct Extended {
+pub(super) struct SchemaExtension {
     pub(super) version: String,
     /// Where it stands, as a JSON Pointer into the schema.
     pub(super) pointer: String,
     pub(super) value: Value,
 }
 
-impl Standing {
-    pub(super) fn of(document: &Document) -> anyhow::Result<Self> {
+impl EditableCrd {
+    pub(super) fn read(document: &Document) -> anyhow::Result<Self> {
         let crd: Value = serde_json::from_str(&document.text)
             .with_context(|| format!("{}: {} cannot be edited", document.file.display(), document.title()))?;
         let base = pointer_tokens(&document.pointer).unwrap_or_default();
-        let mut in_schema = Vec::new();
+        let mut found = Vec::new();
         for (_, version, schema) in schemas(&crd) {
             for (path, value) in extensions(schema) {
-                in_schema.push(Extended { version: version.to_owned(), pointer: pointer(&path), value: value.clone() });
+                found.push(SchemaExtension {
+                    version: version.to_owned(),
+                    pointer: pointer(&path),
+                    value: value.clone(),
+                });
             }
         }
         let annotation = annotations(&crd).and_then(|annotations| annotations.get(ANNOTATION)).and_then(Value::as_str);
@@ -49,21 +53,21 @@ impl Standing {
         let annotation = annotation.map(Option::unwrap_or_default).map_err(|error| {
             format!("left as it is: the annotation `{ANNOTATION}` cannot be merged with ({error}); remove it first")
         });
-        Ok(Self { crd, base, in_schema, annotation })
+        Ok(Self { crd, base, extensions: found, annotation })
     }
 
     /// Takes an extension out of a version's schema.
-    pub(super) fn remove(&self, version: &str, pointer: &str) -> Option<Edit> {
+    pub(super) fn remove_extension(&self, version: &str, pointer: &str) -> Option<Edit> {
         Some(Edit::Remove(self.place(version, pointer)?))
     }
 
     /// Puts an extension into a version's schema.
-    pub(super) fn extend(&self, version: &str, pointer: &str, value: Value) -> Option<Edit> {
+    pub(super) fn set_extension(&self, version: &str, pointer: &str, value: Value) -> Option<Edit> {
         Some(Edit::Set(self.place(version, pointer)?, value))
     }
 
     /// Has the annotation say this. Nothing to say takes it away.
-    pub(super) fn annotate(&self, declarations: &AnnotationContent) -> anyhow::Result<Edit> {
+    pub(super) fn set_annotation(&self, declarations: &AnnotationContent) -> anyhow::Result<Edit> {
         let path = |tokens: &[&str]| -> Vec<String> {
             self.base.iter().cloned().chain(tokens.iter().map(|&token| token.to_owned())).collect()
         };
@@ -86,7 +90,7 @@ impl Standing {
     }
 
     /// What is wrong if the annotation says this: Kubernetes has a limit for all annotations together.
-    pub(super) fn excess(&self, declarations: &AnnotationContent) -> anyhow::Result<Option<String>> {
+    pub(super) fn annotation_overflow(&self, declarations: &AnnotationContent) -> anyhow::Result<Option<String>> {
         let others = annotations(&self.crd).into_iter().flatten().filter(|(name, _)| *name != ANNOTATION);
         let others: usize = others.map(|(name, value)| name.len() + value.as_str().map_or(0, str::len)).sum();
         let total = others + ANNOTATION.len() + serde_json::to_string(declarations)?.len();
@@ -168,7 +172,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn extensions_are_found_in_schemas_only() {
+    fn extensions_are_found_extensionss_only() {
         let schema = json!({
             "x-kubernetes-unions": [1],
             "default": {"x-kubernetes-unions": "data"},

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// A fault, placed in a file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub(super) struct Finding {
+pub(super) struct Diagnostic {
     file: PathBuf,
     /// Counted from 1, like the column; absent where a whole file is meant.
     line: Option<usize>,
@@ -26,7 +26,7 @@ pub(super) struct Finding {
     message: String,
 }
 
-impl Finding {
+impl Diagnostic {
     fn of_fault(fault: &Fault, file: &Path, position: Option<(usize, usize)>) -> Self {
         Self {
             file: file.to_owned(),
@@ -78,13 +78,13 @@ impl Finding {
 }
 
 /// Everything that was found wrong with what some documents declare, in the order of the files.
-pub(super) fn all(assembly: &Assembly) -> Vec<Finding> {
+pub(super) fn diagnose(assembly: &Assembly) -> Vec<Diagnostic> {
     let faults = assembly.catalog.faults().iter().filter_map(|fault| {
         let (file, position) = assembly.place_of(fault)?;
-        Some(Finding::of_fault(fault, file, position))
+        Some(Diagnostic::of_fault(fault, file, position))
     });
-    let problems = assembly.problems.iter().map(Finding::of_problem);
-    let mut findings: Vec<Finding> = faults.chain(problems).collect();
-    findings.sort();
-    findings
+    let problems = assembly.problems.iter().map(Diagnostic::of_problem);
+    let mut diagnostics: Vec<Diagnostic> = faults.chain(problems).collect();
+    diagnostics.sort();
+    diagnostics
 }

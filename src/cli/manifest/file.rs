@@ -10,9 +10,9 @@ use std::sync::{Arc, OnceLock};
 
 /// A file, read.
 #[derive(Debug)]
-pub(crate) struct Source {
+pub(crate) struct ManifestFile {
     /// As given, or as found in a folder.
-    pub(crate) file: PathBuf,
+    pub(crate) path: PathBuf,
     pub(crate) sections: Vec<Arc<Section>>,
     /// What follows the last document: comments, blank lines.
     pub(crate) tail: String,
@@ -38,24 +38,24 @@ pub(crate) enum Format {
     Yaml,
 }
 
-impl Source {
+impl ManifestFile {
     /// Reads what a file or standard input held.
-    pub(super) fn read(file: PathBuf, bytes: Vec<u8>) -> Result<Self, Problem> {
+    pub(super) fn read(path: PathBuf, bytes: Vec<u8>) -> Result<Self, Problem> {
         let text = String::from_utf8(bytes).map_err(|error| {
             let before = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
             let position = position_after(&String::from_utf8_lossy(before), (1, 1));
-            Problem::at(&file, position, "not text in UTF-8".to_owned())
+            Problem::at(&path, position, "not text in UTF-8".to_owned())
         })?;
-        Self::parse(file, &text)
+        Self::parse(path, &text)
     }
 
-    fn parse(file: PathBuf, text: &str) -> Result<Self, Problem> {
+    fn parse(path: PathBuf, text: &str) -> Result<Self, Problem> {
         let ranges = if text.trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n']).starts_with(['{', '[']) {
             // Flow style YAML starts so too.
             match json_documents(text) {
                 Ok(ranges) => Ok((Format::Json, ranges)),
                 Err(error) => match yaml_documents(text) {
-                    Ok(ranges) if !is_json(&file) => Ok((Format::Yaml, ranges)),
+                    Ok(ranges) if !is_json(&path) => Ok((Format::Yaml, ranges)),
                     Ok(_) | Err(_) => Err(error),
                 },
             }
@@ -64,7 +64,7 @@ impl Source {
         };
         let (format, ranges) = match ranges {
             Ok(found) => found,
-            Err((position, message)) => return Err(Problem::at(&file, position, message)),
+            Err((position, message)) => return Err(Problem::at(&path, position, message)),
         };
 
         let mut sections = Vec::with_capacity(ranges.len());
@@ -73,11 +73,11 @@ impl Source {
             end = range.end;
             let section_text = text.get(range).unwrap_or_default();
             let section = Section::parse(section_text, format, position)
-                .map_err(|(position, message)| Problem::at(&file, position, message))?;
+                .map_err(|(position, message)| Problem::at(&path, position, message))?;
             sections.push(Arc::new(section));
             position = position_after(section_text, position);
         }
-        Ok(Self { file, sections, tail: text.get(end..).unwrap_or_default().to_owned() })
+        Ok(Self { path, sections, tail: text.get(end..).unwrap_or_default().to_owned() })
     }
 }
 
@@ -120,8 +120,8 @@ impl Section {
 /// A message and where it belongs.
 type Located = ((usize, usize), String);
 
-fn is_json(file: &Path) -> bool {
-    file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"))
+fn is_json(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"))
 }
 
 fn yaml_documents(text: &str) -> Result<Vec<Range<usize>>, Located> {
