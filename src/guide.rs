@@ -1,20 +1,18 @@
-//! The guide for users: what unions mean here, how to declare them, by hand or in types of Go and Rust, how to run the webhook, how to
-//! recover, and patches.
+//! The guide for users, included from `docs/` so that docs.rs shows it and its Rust examples are compiled.
 
-#[doc = include_str!("../docs/reference/semantics.md")]
-pub mod semantics {}
+/// A module that is one page. In a checkout, the links of a page lead to other files; here, `links.md` defines them first.
+macro_rules! page {
+    ($name:ident, $file:literal) => {
+        #[doc = include_str!("guide/links.md")]
+        #[doc = include_str!(concat!("../docs/", $file))]
+        pub mod $name {}
+    };
+}
 
-#[doc = include_str!("../docs/guide/declaring.md")]
-pub mod declaring {}
-
-#[doc = include_str!("../docs/guide/authoring.md")]
-pub mod authoring {}
-
-#[doc = include_str!("../docs/guide/operating.md")]
-pub mod operating {}
-
-#[doc = include_str!("../docs/guide/recovery.md")]
-pub mod recovery {}
-
-#[doc = include_str!("../docs/guide/patching.md")]
-pub mod patching {}
+page!(getting_started, "guide/getting-started.md");
+page!(declaring, "guide/declaring.md");
+page!(authoring, "guide/authoring.md");
+page!(patching, "guide/patching.md");
+page!(operating, "guide/operating.md");
+page!(troubleshooting, "guide/troubleshooting.md");
+page!(semantics, "reference/semantics.md");

@@ -1,5 +1,5 @@
-//! The guide for authors, followed as it stands: every command of it is run, in order, in one shell, on a cluster whose webhook
-//! registers itself; and what the page says that a command prints, it prints.
+//! Pages of the guide, followed as they stand: every `sh` block is run, in order, on a cluster whose webhook registers itself. What a
+//! page shows in the next `text` block has to be exactly what the commands print.
 
 use std::env;
 use std::fs;
@@ -13,12 +13,12 @@ use crate::registration::with_rights;
 use crate::wait::for_some;
 use crate::webhook;
 
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/guide/authoring.md");
+const REPOSITORY: &str = env!("CARGO_MANIFEST_DIR");
 
-/// What the page calls a second or two, on a machine with other things to do.
+/// The pages call this a second or two. The machine may have other things to do.
 const IN_FORCE: Duration = Duration::from_mins(1);
 
-/// Commands, and what they print if the page says so.
+/// A block of commands, and the output that the page promises.
 struct Step {
     line: usize,
     commands: String,
@@ -26,26 +26,22 @@ struct Step {
 }
 
 #[test]
-fn the_guide_for_authors_can_be_followed() {
+fn the_guide_can_be_followed() {
     let Some(cluster) = Cluster::registering(&with_rights(), &["--registration-delay=1s"]) else { return };
-    let workspace = Workspace::new("guide");
-    let shell = Shell::new(&cluster, &workspace);
-    let steps = steps(&fs::read_to_string(PAGE).unwrap());
-    assert!(steps.len() > 8, "the page has commands, not {} blocks of them", steps.len());
-    for step in &steps {
-        let place = format!("{PAGE}:{}", step.line);
-        if step.prints.as_deref().is_some_and(|text| text.contains(" is invalid: ")) {
-            shell.wait_until_in_force(step, &place);
-        }
-        let (code, output) = shell.run(&step.commands);
-        match &step.prints {
-            Some(expected) => assert_eq!(output.trim_end(), expected.trim_end(), "{place}"),
-            None => assert_eq!(code, Some(0), "{place}\n{output}"),
+    // Authoring audits the whole cluster, so it comes first.
+    for (page, fewest_steps) in [("authoring", 9), ("getting-started", 7), ("patching", 5)] {
+        let page = format!("docs/guide/{page}.md");
+        let steps = steps(&page);
+        assert!(steps.len() >= fewest_steps, "{page} has only {} blocks of commands", steps.len());
+        let workspace = Workspace::new("guide");
+        let shell = Shell::new(&cluster, &workspace);
+        for step in &steps {
+            shell.follow(step, &format!("{page}:{}", step.line));
         }
     }
 }
 
-/// One shell after the other, each where the one before it was left.
+/// Runs each block in a shell of its own, in the folder where the previous one ended. The first one starts where `manifests` is.
 struct Shell<'w> {
     workspace: &'w Workspace,
     path: String,
@@ -59,6 +55,8 @@ impl<'w> Shell<'w> {
         let link = |target: &Path, name: &str| std::os::unix::fs::symlink(target, bin.join(name)).unwrap();
         link(&webhook::binary().unwrap().canonicalize().unwrap(), "kube-unions");
         link(cluster.control_plane.access().kubectl_binary(), "kubectl");
+        std::os::unix::fs::symlink(Path::new(REPOSITORY).join("manifests"), workspace.path().join("manifests"))
+            .unwrap();
         workspace.write("folder", &workspace.path().display().to_string());
         Self {
             workspace,
@@ -67,7 +65,19 @@ impl<'w> Shell<'w> {
         }
     }
 
-    /// The exit code, and everything that was printed, in order.
+    fn follow(&self, step: &Step, place: &str) {
+        let is_rejected = step.prints.as_deref().is_some_and(|text| text.contains(" is invalid: "));
+        if is_rejected && step.commands.contains("kubectl ") {
+            self.wait_until_in_force(step, place);
+        }
+        let (code, output) = self.run(&step.commands);
+        match &step.prints {
+            Some(expected) => assert_eq!(output.trim_end(), expected.trim_end(), "{place}"),
+            None => assert_eq!(code, Some(0), "{place}\n{output}"),
+        }
+    }
+
+    /// Returns the exit code and everything that was printed, in order.
     fn run(&self, commands: &str) -> (Option<i32>, String) {
         let folder = self.workspace.path().join("folder");
         let script =
@@ -78,14 +88,14 @@ impl<'w> Shell<'w> {
             .env("KUBECONFIG", &self.kubeconfig)
             .env("KUBECACHEDIR", self.workspace.path().join("cache"))
             .env("KUBERC", "off")
-            .env("KUBE_UNIONS", env!("CARGO_MANIFEST_DIR"))
+            .env("KUBE_UNIONS", REPOSITORY)
             .env("NO_COLOR", "1")
             .output()
             .unwrap();
         (output.status.code(), String::from_utf8(output.stdout).unwrap())
     }
 
-    /// What is to be rejected is sent without being stored, until it is.
+    /// Sends an object that is to be rejected, without storing it, until it is rejected.
     fn wait_until_in_force(&self, step: &Step, place: &str) {
         let trial = step.commands.replace("kubectl create ", "kubectl create --dry-run=server ");
         assert_ne!(trial, step.commands, "{place}: only what is created can be tried");
@@ -101,8 +111,9 @@ impl<'w> Shell<'w> {
 
 /// The blocks of commands of a page.
 fn steps(page: &str) -> Vec<Step> {
+    let text = fs::read_to_string(Path::new(REPOSITORY).join(page)).unwrap();
     let mut steps: Vec<Step> = Vec::new();
-    let mut lines = page.lines().zip(1..);
+    let mut lines = text.lines().zip(1..);
     while let Some((fence, line)) = lines.next() {
         let Some(language) = fence.strip_prefix("```") else { continue };
         let block: Vec<&str> = lines.by_ref().map(|(text, _)| text).take_while(|text| *text != "```").collect();
@@ -110,8 +121,8 @@ fn steps(page: &str) -> Vec<Step> {
         match language {
             "sh" => steps.push(Step { line, commands: block, prints: None }),
             "text" => {
-                let step = steps.last_mut().expect("what is printed stands behind what prints it");
-                assert!(step.prints.replace(block).is_none(), "{PAGE}:{line}: two outputs of one block");
+                let step = steps.last_mut().expect("an output follows the commands that print it");
+                assert!(step.prints.replace(block).is_none(), "{page}:{line}: two outputs of one block");
             }
             // Something to read.
             _ => {}
