@@ -7,6 +7,7 @@
 //! Pure: no clock, no network, no state but the catalog it is given. A body that can't be answered is a [`ReviewError`];
 //! everything else has an answer.
 
+mod error;
 mod inspection;
 mod request;
 pub mod response;
@@ -14,14 +15,16 @@ mod review;
 mod stored;
 mod text;
 
-pub use crate::union::{Exhausted, Meter, Unmetered};
+pub use crate::meter::{Exhausted, Meter, Unmetered};
+pub use error::ReviewError;
 pub use inspection::InspectionToken;
-pub use request::{Operation, ReviewError};
+pub use request::Operation;
 pub use review::Review;
 pub use stored::{StoredObject, StoredObjectError};
 
 use crate::catalog::Catalog;
-use crate::union::{Account, Rules, judge};
+use crate::meter::Account;
+use crate::union::{Rules, judge};
 use request::Request;
 
 /// Which of the API server's two calls a review belongs to.

@@ -5,6 +5,7 @@ pub mod catalog;
 pub mod declaration;
 pub mod field_path;
 pub mod json_patch;
+mod meter;
 pub mod names;
 pub mod schema;
 pub mod union;

@@ -11,11 +11,11 @@
 //!
 //! Pure: text and schemas in, operations and violations out. May not know clusters, files or admission.
 
+mod breach;
 mod change;
 mod compile;
 mod correlate;
 mod judge;
-mod meter;
 mod normalize;
 mod plan;
 mod projection;
@@ -27,8 +27,6 @@ pub use change::{Change, ChangeReason, Changes};
 pub use compile::{Compiled, PlaceFault, PlaceFaultKind, compile};
 pub use judge::LetThrough;
 pub(crate) use judge::{Judgement, Rules, judge};
-pub(crate) use meter::{Account, Buffer, render};
-pub use meter::{Exhausted, Meter, Unmetered};
 pub use plan::{Part, Plan};
 pub(crate) use projection::{Projection, ProjectionSeed};
 pub(crate) use shape::LONGEST_TEXT;

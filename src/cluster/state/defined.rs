@@ -89,9 +89,9 @@ impl State {
                 }
                 self.release(&name);
             }
-            Ok(Acceptance::Ignored(claim, why)) => {
+            Ok(Acceptance::Ignored(kind, why)) => {
                 // What somebody does with a CRD that has no unions is no concern of ours.
-                self.builder.ignore(&name, claim, raw.mentions_unions().then_some(why));
+                self.builder.ignore(&name, kind, raw.mentions_unions().then_some(why));
                 self.touch();
                 self.release(&name);
             }

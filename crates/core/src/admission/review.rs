@@ -4,9 +4,8 @@ use super::request::{Operation, Request};
 use super::response::{AdmissionResponse, Annotations, Denial, DenialCause, LONGEST_CAUSE, Warnings};
 use super::{Phase, ReviewOutcome};
 use crate::field_path::{Printable, cut};
-use crate::union::{
-    Capped, Change, ChangeReason, Changes, Exhausted, Judgement, LetThrough, Meter, Unmetered, Violation, render,
-};
+use crate::meter::{Exhausted, Meter, Unmetered, render};
+use crate::union::{Capped, Change, ChangeReason, Changes, Judgement, LetThrough, Violation};
 
 /// Bytes that any review takes beside its body.
 pub(super) const FLAT: usize = 1024;

@@ -2,7 +2,7 @@
 
 use super::digest::digest;
 use super::{Catalog, CatalogEntry};
-use crate::declaration::{ClaimedKind, Definition, DefinitionVersion, Fault, Place, Resource, Severity, Source};
+use crate::declaration::{Definition, DefinitionVersion, Fault, Place, Resource, Severity, Source};
 use crate::names::{GroupKind, GroupVersionKind};
 use crate::union::{Plan, compile};
 use std::collections::BTreeMap;
@@ -107,8 +107,8 @@ impl Builder {
 
     /// Notes that a CRD does not speak for the kind that it claims: nothing of it is in force. `why` is reported; a CRD that
     /// declares no union needs none.
-    pub fn ignore(&mut self, name: &str, claim: ClaimedKind, why: Option<String>) {
-        let claim = Claimed::Ignored { kind: claim.kind };
+    pub fn ignore(&mut self, name: &str, kind: GroupKind, why: Option<String>) {
+        let claim = Claimed::Ignored { kind };
         let faults = why.map(|why| Fault::unreadable(name, why).bounded()).into_iter().collect();
         self.definitions.insert(name.into(), Held { claim, versions: Vec::new(), faults });
     }

@@ -17,7 +17,7 @@ pub enum Acceptance {
     /// The API server has not decided yet.
     Pending,
     /// It does not speak for the kind that it claims, and why.
-    Ignored(ClaimedKind, String),
+    Ignored(GroupKind, String),
 }
 
 /// The kind and the resource that a CRD claims.
@@ -64,17 +64,8 @@ impl Acceptance {
     /// The `spec` says no group or no names.
     pub fn read(spec: &str, status: Option<&str>, own: &BuiltinGroups) -> Result<Self, DefinitionError> {
         let head: wire::Head = wire::read(spec, "spec.")?;
-        let requested = ClaimedKind {
-            resource: Resource {
-                plural: head.names.plural.unwrap_or_default(),
-                singular: head.names.singular.unwrap_or_default(),
-                short_names: head.names.short.unwrap_or_default(),
-                namespaced: head.scope.as_deref() != Some("Cluster"),
-                custom: true,
-            },
-            kind: GroupKind { group: head.group, kind: head.names.kind },
-        };
-        if own.has(&requested.kind.group) {
+        let kind = GroupKind { group: head.group, kind: head.names.kind };
+        if own.has(&kind.group) {
             let why = match own {
                 BuiltinGroups::Listed(_) => {
                     "the API server serves this group from its own code and nothing of a CRD in it, so that no union of \
@@ -85,7 +76,7 @@ impl Acceptance {
                      group may be one of them; let the webhook get, list and watch `apiservices.apiregistration.k8s.io`"
                 }
             };
-            return Ok(Self::Ignored(requested, why.to_owned()));
+            return Ok(Self::Ignored(kind, why.to_owned()));
         }
         let status: Status = status.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
         let condition = |name: &str| status.conditions.iter().find(|condition| condition.name == name);
@@ -95,7 +86,7 @@ impl Acceptance {
                 "the API server does not accept its names (`NamesAccepted` is False, {reason}: {message}), so that no \
                  union of it counts; give it names that no other CRD of the group has, or delete it"
             );
-            return Ok(Self::Ignored(requested, why));
+            return Ok(Self::Ignored(kind, why));
         }
         let is_true = |name| condition(name).is_some_and(|condition| condition.status == "True");
         let names = status.accepted_names;
@@ -107,9 +98,10 @@ impl Acceptance {
                 plural: names.plural,
                 singular: names.singular,
                 short_names: names.short_names.unwrap_or_default(),
-                ..requested.resource
+                namespaced: head.scope.as_deref() != Some("Cluster"),
+                custom: true,
             },
-            kind: GroupKind { kind: names.kind, ..requested.kind },
+            kind: GroupKind { kind: names.kind, ..kind },
         }))
     }
 }
@@ -180,7 +172,7 @@ mod tests {
         let status = status(&[("Established", "True"), ("NamesAccepted", "False")], &names);
         let standing = standing("g.example", Some(&status), &BuiltinGroups::Listed(BTreeSet::new()));
         let Acceptance::Ignored(claim, why) = standing else { panic!("{standing:?}") };
-        assert_eq!(&*claim.kind.kind, "Thing");
+        assert_eq!(&*claim.kind, "Thing");
         assert!(["NamesAccepted", "KindConflict", "taken"].iter().all(|word| why.contains(word)), "{why}");
     }
 

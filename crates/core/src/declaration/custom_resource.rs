@@ -3,7 +3,7 @@
 //! The wire types here are the custom resource's own, [`Declaration`] is what they come to: places and extensions, ready to be
 //! grafted onto the schema of the target.
 
-use super::{Action, Fault, Severity, Source, wire};
+use super::{Action, Fault, Source, wire};
 use crate::names::GroupKind;
 use crate::schema::{Declared, Origin, Place};
 use serde::{Deserialize, Serialize};
@@ -183,14 +183,11 @@ impl Declaration {
         let mut faults = Vec::new();
         let mut report = |path: &str, pointer: String, message: String| {
             faults.push(Fault {
-                definition: spec.target.group_kind().to_string(),
                 declaration: Some(name.to_string()),
-                version: None,
                 path: path.to_owned(),
-                severity: Severity::Error,
                 source: Some(Source::Declaration),
                 pointer,
-                message,
+                ..Fault::unreadable(&spec.target.group_kind().to_string(), message)
             });
         };
         if spec.target.kind.is_empty() {

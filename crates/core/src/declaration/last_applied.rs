@@ -49,12 +49,8 @@ pub(super) fn graft(definition: &mut Definition, text: &str) {
 /// What a declaration names and the live schema lacks.
 fn missing_fields(live: &Schema, place: &Place, value: &serde_json::Value) -> Vec<String> {
     // The 2022 form stands on the discriminator, a property of the object that has the members.
-    let object = match (value.is_object(), place.steps().split_last()) {
-        (true, Some((PlaceStep::Property(_), parent))) => {
-            parent.iter().fold(Place::root(), |at, step| at.then(step.clone()))
-        }
-        _ => place.clone(),
-    };
+    let is_property = matches!(place.steps().last(), Some(PlaceStep::Property(_)));
+    let object = place.parent().filter(|_| value.is_object() && is_property).unwrap_or_else(|| place.clone());
     let (Some(node), Some(_)) = (live.at(&object), live.at(place)) else { return vec![format!("`{place}`")] };
     let named: Vec<Box<str>> = match Extension::parse(value) {
         Ok(Extension::List(unions)) => {

@@ -1,6 +1,6 @@
 //! A CRD as it is written, as far as it is read.
 
-use super::{DeclarationError, DefinitionError};
+use super::{DeclarationError, DefinitionError, Resource};
 use crate::schema::Schema;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -57,6 +57,21 @@ pub(super) struct Names {
     pub(super) singular: Option<Box<str>>,
     #[serde(default, rename = "shortNames")]
     pub(super) short: Option<Vec<String>>,
+}
+
+impl Names {
+    /// Returns the kind and, if the plural is known, its resource.
+    pub(super) fn into_parts(self, scope: Option<&str>) -> (Box<str>, Option<Resource>) {
+        let Self { kind, plural, singular, short } = self;
+        let resource = plural.map(|plural| Resource {
+            plural,
+            singular: singular.unwrap_or_default(),
+            short_names: short.unwrap_or_default(),
+            namespaced: scope != Some("Cluster"),
+            custom: true,
+        });
+        (kind, resource)
+    }
 }
 
 #[derive(Deserialize)]

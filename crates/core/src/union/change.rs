@@ -1,11 +1,11 @@
 //! What normalisation changes, stored compactly: an object can have a change for every few bytes of it.
 
 use super::Union;
-use super::meter::{Buffer, Exhausted, Meter};
 use super::plan::{Node, NodeId, Plan};
 use super::violation::shown;
 use crate::field_path::{FieldPath, Printable, Segment, Step, Trail};
 use crate::json_patch::PatchOperation;
+use crate::meter::{Buffer, Exhausted, Meter};
 use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;

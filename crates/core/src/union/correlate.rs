@@ -3,9 +3,9 @@
 //! Fields and map values belong together by name, items of keyed lists by their keys, whatever the order. Items of other
 //! lists have no identity: nothing tells which old item a new one was, only whether one like it stood there.
 
-use super::meter::{Buffer, Exhausted, Meter};
 use super::plan::{Node, NodeId, ObjectNode, Plan};
 use super::shape::{Object, Shape, Shapes, State};
+use crate::meter::{Buffer, Exhausted, Meter};
 use std::cell::OnceCell;
 use std::cmp::Ordering;
 

@@ -3,16 +3,17 @@
 //! The walk goes in the order of paths, so that what it finds is in that order whatever the order of keys in the JSON, and
 //! the first of many violations are the same ones each time.
 
+use super::breach::{Blame, Breaches, DiscriminatorBreach};
 use super::change::{Changes, Here, Inwards, Reason, Recorder};
 use super::correlate::{Old, Pair, Pairs, Witnesses};
-use super::meter::{Buffer, Exhausted, Meter};
 use super::normalize::{Cause, Normalized, normalize};
 use super::plan::{ListNode, Node, NodeId, ObjectNode, Part, Plan, Role};
 use super::projection::Projection;
 use super::shape::{Object, Scalar, Shape, State};
-use super::validate::{Blame, DiscriminatorFault, Faults, validate};
+use super::validate::validate;
 use super::violation::{Capped, Violation, ViolationKind, shown};
 use super::{MemberSet, Union};
+use crate::meter::{Buffer, Exhausted, Meter};
 use crate::schema::Action;
 use std::sync::Arc;
 
@@ -93,7 +94,7 @@ struct Finding<'f> {
     clear: MemberSet,
     cause: Option<Cause>,
     deduced: Option<u8>,
-    faults: Faults,
+    faults: Breaches,
     let_through: Option<LetThrough>,
     /// The members that are set, once a violation names them.
     set: Option<Arc<[Arc<str>]>>,
@@ -113,7 +114,7 @@ enum What {
     Deduce(u8),
     Blame(u8),
     Missing,
-    Discriminator(DiscriminatorFault),
+    Discriminator(DiscriminatorBreach),
 }
 
 impl<'w> Walk<'w> {
@@ -257,7 +258,7 @@ impl<'w> Walk<'w> {
             };
             // Who does not validate is not told what validation would let through either.
             if finding.let_through.is_some() && !self.rules.validate {
-                finding.faults = Faults::default();
+                finding.faults = Breaches::default();
             }
         }
         let silent = finding.clear.is_empty() && finding.deduced.is_none() && finding.faults.is_empty();
@@ -362,11 +363,11 @@ impl Finding<'_> {
             (What::Missing, _) => {
                 ViolationKind::MemberRequired { discriminator: discriminator(), value: self.state.value().into() }
             }
-            (What::Discriminator(DiscriminatorFault::Unknown), _) => {
+            (What::Discriminator(DiscriminatorBreach::Unknown), _) => {
                 let value = shown(self.state.value()).into();
                 ViolationKind::UnknownValue { value, supported: Arc::clone(&union.supported) }
             }
-            (What::Discriminator(DiscriminatorFault::Required(index)), _) => {
+            (What::Discriminator(DiscriminatorBreach::Required(index)), _) => {
                 ViolationKind::DiscriminatorRequired { member: name(index) }
             }
             (What::Blame(_) | What::Clear(_) | What::Deduce(_), _) => ViolationKind::TooMany { set: self.set(meter)? },

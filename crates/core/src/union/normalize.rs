@@ -1,7 +1,7 @@
 //! Normalisation: what a request must have meant, by the algorithm of the proposal that defined the union's form.
 
+use super::breach::{Blame, Breaches};
 use super::shape::{Scalar, State};
-use super::validate::{Blame, Faults};
 use super::{Form, MemberSet, Union};
 
 /// What normalisation makes of one union.
@@ -14,7 +14,7 @@ pub(super) struct Normalized {
     /// The member whose value the discriminator is set to.
     pub(super) deduce: Option<u8>,
     /// Members that the request can't have meant. Then nothing is cleared and nothing deduced.
-    pub(super) contradictions: Faults,
+    pub(super) contradictions: Breaches,
 }
 
 /// What the user did that clears other members.
@@ -64,7 +64,7 @@ fn normalize_list(union: &Union, old: Option<&State<'_>>, new: &State<'_>) -> No
             };
         }
         let blamed = added.less(selected);
-        let contradictions = Faults { blamed, blame: Blame::NotSelected { unchanged: false }, ..Faults::default() };
+        let contradictions = Breaches { blamed, blame: Blame::NotSelected { unchanged: false }, ..Breaches::default() };
         return Normalized { contradictions, ..Normalized::default() };
     }
     match (new.members.len(), added.len()) {
@@ -76,7 +76,7 @@ fn normalize_list(union: &Union, old: Option<&State<'_>>, new: &State<'_>) -> No
             deduce: deduction(union, new, added),
             ..Normalized::default()
         },
-        _ => Normalized { contradictions: too_many(old, new.members), ..Normalized::default() },
+        _ => Normalized { contradictions: Breaches::too_many(old, new.members), ..Normalized::default() },
     }
 }
 
@@ -87,11 +87,4 @@ fn deduction(union: &Union, new: &State<'_>, members: MemberSet) -> Option<u8> {
     let value = union.values_of(index).first()?;
     let stands = matches!(new.discriminator, Scalar::Text(text) if *text == **value);
     (!stands).then_some(index)
-}
-
-/// Blames the members that were added. Where that says nothing, because none was or there is no old, all but the first.
-pub(super) fn too_many(old: Option<&State<'_>>, set: MemberSet) -> Faults {
-    let added = old.map_or(MemberSet::EMPTY, |old| set.less(old.members));
-    let blamed = if added.is_empty() { set.less(set.first().map_or(MemberSet::EMPTY, MemberSet::of)) } else { added };
-    Faults { blamed, blame: Blame::TooMany, ..Faults::default() }
 }

@@ -1,12 +1,13 @@
 //! The name of an object, which stands beside its unions.
 
-use super::{Reader, Stored};
+use super::reader::ProjectionReader;
+use crate::union::shape::Stored;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt;
 
 /// Reads the name out of an object's metadata.
-pub(super) struct MetadataSeed<'r, 'p, 'a>(pub(super) &'r mut Reader<'p, 'a>);
+pub(super) struct MetadataSeed<'r, 'p, 'a>(pub(super) &'r mut ProjectionReader<'p, 'a>);
 
 impl<'de> DeserializeSeed<'de> for MetadataSeed<'_, '_, 'de> {
     type Value = Option<Stored>;

@@ -1,6 +1,8 @@
 //! The names of fields, and the keys of maps.
 
-use super::{Exhausted, ObjectNode, Shapes, Stored};
+use crate::meter::Exhausted;
+use crate::union::plan::ObjectNode;
+use crate::union::shape::{Shapes, Stored};
 use serde::de::{DeserializeSeed, Deserializer, Visitor};
 use std::fmt;
 

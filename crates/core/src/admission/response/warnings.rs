@@ -1,0 +1,72 @@
+//! Warnings, which the API server hands to the client.
+
+use super::{RESERVED, shorten};
+use crate::meter::{Unmetered, render};
+use std::fmt::Display;
+
+/// Longest warning, in bytes. The API server cuts longer ones.
+const LONGEST_WARNING: usize = 256;
+/// Most bytes of all warnings of one response. The API server cuts every warning of a response that has more.
+const LONGEST_WARNINGS: usize = 4096;
+
+/// Warnings within the bounds of the API server.
+#[derive(Debug, Default)]
+pub struct Warnings {
+    all: Vec<String>,
+    bytes: usize,
+    left_out: usize,
+}
+
+impl Warnings {
+    /// Adds a warning, cut to the longest text that a client shows.
+    pub fn push(&mut self, text: &impl Display) {
+        if self.is_full() {
+            self.leave_out(1);
+            return;
+        }
+        // Without a meter nothing is refused.
+        let text = render(&Unmetered, text, LONGEST_WARNING).unwrap_or_default();
+        let warning = shorten(&text, LONGEST_WARNING);
+        if self.bytes.saturating_add(warning.len()) > LONGEST_WARNINGS.saturating_sub(RESERVED) {
+            self.left_out = self.left_out.saturating_add(1);
+        } else {
+            self.bytes = self.bytes.saturating_add(warning.len());
+            self.all.push(warning.into_owned());
+        }
+    }
+
+    /// Counts warnings that are not shown.
+    pub fn leave_out(&mut self, number: usize) {
+        self.left_out = self.left_out.saturating_add(number);
+    }
+
+    /// True if no other warning would be shown.
+    pub fn is_full(&self) -> bool {
+        self.left_out > 0
+    }
+
+    /// Returns the warnings, with a last one that counts those left out.
+    pub fn finish(mut self) -> Vec<String> {
+        if self.left_out > 0 {
+            self.all.push(format!("and {} more warnings", self.left_out));
+        }
+        self.all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_keep_within_the_bounds_of_the_api_server() {
+        let mut warnings = Warnings::default();
+        for _ in 0..1000 {
+            warnings.push(&"é".repeat(1000));
+        }
+        let all = warnings.finish();
+        assert!(all.iter().all(|warning| warning.len() <= LONGEST_WARNING));
+        assert!(all.iter().map(String::len).sum::<usize>() <= LONGEST_WARNINGS);
+        assert_eq!(all.last().map(String::as_str), Some("and 985 more warnings"));
+    }
+}

@@ -1,0 +1,199 @@
+//! Reads the value at one node of the plan.
+
+use super::Read;
+use super::metadata::MetadataSeed;
+use super::names::{Field, FieldSeed, TextSeed};
+use super::reader::{Drafts, ProjectionReader, Slot};
+use crate::union::plan::{ListNode, Node, NodeId, ObjectNode, Role};
+use crate::union::shape::{ENTRY, ITEM, NONE};
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+use std::fmt;
+
+/// Reads what stands at one node of the plan. Recursion is bounded by the plan's depth, never by the text's.
+pub(super) struct ShapeSeed<'r, 'p, 'a> {
+    pub(super) reader: &'r mut ProjectionReader<'p, 'a>,
+    /// `None` where the plan names nothing: whether it is an object is all that counts.
+    pub(super) node: Option<&'p Node>,
+    pub(super) slot: Slot,
+}
+
+impl<'de> DeserializeSeed<'de> for ShapeSeed<'_, '_, 'de> {
+    type Value = Read;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for ShapeSeed<'_, '_, 'de> {
+    type Value = Read;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Read::Null)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+        Ok(Read::Other)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
+        Ok(Read::Other)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
+        Ok(Read::Other)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
+        Ok(Read::Other)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
+        Ok(Read::Other)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        if let Some(Node::List(node)) = self.node {
+            return self.read_list(node, list);
+        }
+        while list.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Read::Other)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        match self.node {
+            Some(Node::Object(node)) => self.read_object(node, map),
+            Some(Node::Map(values)) => self.read_map(*values, map),
+            other => {
+                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                if other.is_some() {
+                    return Ok(Read::Other);
+                }
+                let Self { reader, slot, .. } = self;
+                let empty =
+                    Drafts { states: reader.states.len(), children: reader.children.len(), keys: reader.keys.len() };
+                Ok(reader.store_object(slot, empty).map_err(A::Error::custom)?.unwrap_or(Read::Other))
+            }
+        }
+    }
+}
+
+impl<'p, 'de> ShapeSeed<'_, 'p, 'de> {
+    fn read_object<A: MapAccess<'de>>(self, node: &'p ObjectNode, mut map: A) -> Result<Read, A::Error> {
+        let Self { reader, slot, .. } = self;
+        let first = Drafts { states: reader.states.len(), children: reader.children.len(), keys: reader.keys.len() };
+        let is_root = matches!(slot, Slot::Root);
+        while let Some(key) = map.next_key_seed(FieldSeed { node, is_root })? {
+            let field = match key {
+                Field::Planned(position) => node.fields.get(position).map(|field| (position, field)),
+                Field::Metadata => {
+                    reader.name = map.next_value_seed(MetadataSeed(&mut *reader))?;
+                    continue;
+                }
+                Field::Other => None,
+            };
+            let Some((position, field)) = field else {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            };
+            let present = if let Some(child) = field.child {
+                let node = reader.plan.node(child);
+                let read = map.next_value_seed(ShapeSeed { reader: &mut *reader, node, slot: Slot::Field })?;
+                let position = u32::try_from(position).map_err(A::Error::custom)?;
+                reader.put_child(first.children, position, read).map_err(A::Error::custom)?;
+                !matches!(read, Read::Null)
+            } else if field.key.is_none() && matches!(field.role, Role::Member { .. }) {
+                map.next_value::<Option<IgnoredAny>>()?.is_some()
+            } else {
+                let scalar = reader.scalar(map.next_value::<&RawValue>()?).map_err(A::Error::custom)?;
+                if let Some(key) = field.key {
+                    reader.put_key(first.keys, key.into(), scalar).map_err(A::Error::custom)?;
+                }
+                if let Role::Discriminator { union } = field.role {
+                    reader.state(first.states, union).map_err(A::Error::custom)?.discriminator = scalar;
+                }
+                scalar.is_some()
+            };
+            if let Role::Member { union, index } = field.role {
+                reader.state(first.states, union).map_err(A::Error::custom)?.members.put(index, present);
+            }
+        }
+        let stored = reader.store_object(slot, first).map_err(A::Error::custom)?;
+        stored.ok_or_else(|| A::Error::custom("an object has too many fields that lead to unions"))
+    }
+
+    fn read_list<A: SeqAccess<'de>>(self, node: &ListNode, mut items: A) -> Result<Read, A::Error> {
+        let Self { reader, slot, .. } = self;
+        let item = reader.plan.node(node.items);
+        let (mut first, mut last, mut count, mut list_says) = (NONE, NONE, 0_u32, false);
+        for index in 0.. {
+            let (start, side) = (reader.shapes.end().map_err(A::Error::custom)?, reader.shapes.side_end());
+            let seed = ShapeSeed { reader: &mut *reader, node: item, slot: Slot::Item(index) };
+            let Some(read) = items.next_element_seed(seed)? else { break };
+            match read {
+                // Items of keyed lists are paired, those that say nothing included. Others are only searched.
+                Read::Node { at, says } if says || (node.keyed && reader.shapes.has_keys(at)) => {
+                    let record = at.saturating_sub(ITEM);
+                    if last == NONE {
+                        first = record;
+                    } else {
+                        reader.shapes.link(last, record);
+                    }
+                    last = record;
+                    count = count.saturating_add(1);
+                    list_says |= says;
+                }
+                Read::Node { .. } | Read::Null | Read::Other => reader.shapes.truncate(start, side),
+            }
+        }
+        if first == NONE {
+            return Ok(Read::Other);
+        }
+        let at = reader.begin(slot).map_err(A::Error::custom)?;
+        reader.shapes.push(&[first, count]).map_err(A::Error::custom)?;
+        Ok(Read::Node { at, says: list_says })
+    }
+
+    fn read_map<A: MapAccess<'de>>(self, values: NodeId, mut map: A) -> Result<Read, A::Error> {
+        let Self { reader, slot, .. } = self;
+        let node = reader.plan.node(values);
+        let (start, side) = (reader.shapes.end().map_err(A::Error::custom)?, reader.shapes.side_end());
+        let (mut first, mut last, mut sorted, mut map_says) = (NONE, NONE, true, false);
+        while let Some(key) = map.next_key_seed(TextSeed(&mut reader.shapes))? {
+            let key = key.map_err(A::Error::custom)?;
+            let read = map.next_value_seed(ShapeSeed { reader: &mut *reader, node, slot: Slot::Entry(key) })?;
+            let entry = match read {
+                Read::Node { at, says } => {
+                    map_says |= says;
+                    at.saturating_sub(ENTRY)
+                }
+                // It may stand in the slot of one that was read before.
+                Read::Null | Read::Other => {
+                    let end = reader.shapes.end().map_err(A::Error::custom)?;
+                    reader.shapes.push_entry(key, false).map_err(A::Error::custom)?;
+                    end
+                }
+            };
+            if last == NONE {
+                first = entry;
+            } else {
+                sorted &= reader.shapes.entry_key(last) < reader.shapes.entry_key(entry);
+                reader.shapes.link(last, entry);
+            }
+            last = entry;
+        }
+        let first = reader.shapes.settle_entries(first, sorted);
+        if first == NONE {
+            reader.shapes.truncate(start, side);
+            return Ok(Read::Other);
+        }
+        let at = reader.begin(slot).map_err(A::Error::custom)?;
+        reader.shapes.push(&[first]).map_err(A::Error::custom)?;
+        Ok(Read::Node { at, says: map_says })
+    }
+}

@@ -1,0 +1,205 @@
+//! Drafts of the objects that are being read, and how a complete object is stored.
+
+use super::Read;
+use super::names::TextSeed;
+use crate::meter::{Buffer, Exhausted, Meter};
+use crate::union::MemberSet;
+use crate::union::plan::Plan;
+use crate::union::shape::{NONE, Scalar, Shapes, Stored, object_head};
+use serde::de::DeserializeSeed;
+use serde_json::value::RawValue;
+
+/// What is read so far. The scratch space of objects that are not complete yet is bounded by the plan, but for fields that
+/// stand twice, and charged like everything else.
+pub(super) struct ProjectionReader<'p, 'a> {
+    pub(super) plan: &'p Plan,
+    pub(super) meter: &'a dyn Meter,
+    pub(super) shapes: Shapes<'a>,
+    pub(super) states: Buffer<'a, StateDraft>,
+    pub(super) children: Buffer<'a, ChildDraft>,
+    pub(super) children_read: u32,
+    pub(super) keys: Buffer<'a, (u32, Stored)>,
+    pub(super) name: Option<Stored>,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct StateDraft {
+    pub(super) position: u8,
+    pub(super) discriminator: Option<Stored>,
+    pub(super) members: MemberSet,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct ChildDraft {
+    position: u32,
+    /// Of two with one position the one with the higher order counts.
+    order: u32,
+    node: Option<u32>,
+    says: bool,
+}
+
+/// The place of a value in what holds it.
+#[derive(Clone, Copy)]
+pub(super) enum Slot {
+    Root,
+    Field,
+    Item(u32),
+    Entry(Stored),
+}
+
+impl<'a> ProjectionReader<'_, 'a> {
+    /// The draft of one of the unions of the object whose drafts begin at `first`.
+    pub(super) fn state(&mut self, first: usize, position: u8) -> Result<&mut StateDraft, Exhausted> {
+        let known = self.states.iter().skip(first).position(|draft| draft.position == position);
+        let at = if let Some(known) = known {
+            first.saturating_add(known)
+        } else {
+            self.states.push(StateDraft { position, discriminator: None, members: MemberSet::EMPTY })?;
+            self.states.len().saturating_sub(1)
+        };
+        self.states.get_mut(at).ok_or(Exhausted)
+    }
+
+    /// Of a field that stands twice, the last one counts, as it does for the API server.
+    pub(super) fn put_child(&mut self, first: usize, position: u32, read: Read) -> Result<(), Exhausted> {
+        let (node, says) = match read {
+            Read::Node { at, says } => (Some(at), says),
+            Read::Null | Read::Other => (None, false),
+        };
+        self.children_read = self.children_read.checked_add(1).ok_or(Exhausted)?;
+        let draft = ChildDraft { position, order: self.children_read, node, says };
+        let known = self.children.len();
+        match self.children.last_mut() {
+            Some(last) if known > first && last.position == position => {
+                *last = draft;
+                Ok(())
+            }
+            _ if known == first && node.is_none() => Ok(()),
+            _ => self.children.push(draft),
+        }
+    }
+
+    pub(super) fn put_key(&mut self, first: usize, position: u32, key: Option<Stored>) -> Result<(), Exhausted> {
+        let known = self.keys.iter().skip(first).position(|(known, _)| *known == position);
+        if let Some(known) = known {
+            // The last one takes its place.
+            let at = first.saturating_add(known);
+            let last = self.keys.len().saturating_sub(1);
+            self.keys.swap(at, last);
+            self.keys.truncate(last);
+        }
+        match key {
+            Some(key) => self.keys.push((position, key)),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn begin(&mut self, slot: Slot) -> Result<u32, Exhausted> {
+        match slot {
+            Slot::Root | Slot::Field => {}
+            Slot::Item(index) => self.shapes.push_item(index)?,
+            Slot::Entry(key) => self.shapes.push_entry(key, true)?,
+        }
+        self.shapes.end()
+    }
+
+    /// Stores an object from the drafts since `first`, which are gone then. `None`: it has more fields than can be stored.
+    pub(super) fn store_object(&mut self, slot: Slot, first: Drafts) -> Result<Option<Read>, Exhausted> {
+        let says = self.settle(first);
+        let counts =
+            (self.states.len() - first.states, self.keys.len() - first.keys, self.children.len() - first.children);
+        let Some(head) = object_head(counts.0, counts.1, counts.2) else { return Ok(None) };
+        let at = self.begin(slot)?;
+        let Self { shapes, states, children, keys, .. } = self;
+        shapes.push(&[head])?;
+        for (position, key) in keys.iter().skip(first.keys) {
+            shapes.push_key(*position, *key)?;
+        }
+        for draft in states.iter().skip(first.states) {
+            shapes.push_state(draft.position, draft.discriminator, draft.members)?;
+        }
+        for draft in children.iter().skip(first.children) {
+            shapes.push(&[draft.position, draft.node.unwrap_or(NONE)])?;
+        }
+        keys.truncate(first.keys);
+        states.truncate(first.states);
+        children.truncate(first.children);
+        Ok(Some(Read::Node { at, says }))
+    }
+
+    /// Sorts the drafts of an object and drops those that say nothing. Returns whether a member or a discriminator is set.
+    fn settle(&mut self, first: Drafts) -> bool {
+        let Self { states, children, keys, shapes, .. } = self;
+        let own = keys.get_mut(first.keys..).unwrap_or_default();
+        own.sort_unstable_by_key(|(position, _)| *position);
+        if own.iter().any(|(_, key)| shapes.scalar(*key) == Scalar::Unfit) {
+            keys.truncate(first.keys);
+        }
+        let own = states.get_mut(first.states..).unwrap_or_default();
+        own.sort_unstable_by_key(|draft| draft.position);
+        let is_set = |draft: &StateDraft| draft.discriminator.is_some() || !draft.members.is_empty();
+        let kept = compact(own, |draft, _| is_set(draft));
+        states.truncate(first.states.saturating_add(kept));
+        let own = children.get_mut(first.children..).unwrap_or_default();
+        own.sort_unstable_by_key(|draft| (draft.position, draft.order));
+        let last_of_its_field = |draft: &ChildDraft, next: Option<&ChildDraft>| {
+            draft.node.is_some() && next.is_none_or(|next| next.position != draft.position)
+        };
+        let children_kept = compact(own, last_of_its_field);
+        children.truncate(first.children.saturating_add(children_kept));
+        kept > 0 || children.iter().skip(first.children).any(|draft| draft.says)
+    }
+
+    /// Stores a discriminator or key; `None` for null.
+    pub(super) fn scalar(&mut self, raw: &'a RawValue) -> Result<Option<Stored>, Exhausted> {
+        let text = raw.get();
+        Ok(Some(match text.as_bytes().first() {
+            Some(b'"') if !text.as_bytes().contains(&b'\\') => {
+                self.shapes.store_text(text.get(1..text.len().saturating_sub(1)).unwrap_or_default())?
+            }
+            Some(b'"') => self.unescaped(text)?,
+            Some(b'[' | b'{') => Stored::UNFIT,
+            _ if text == "null" => return Ok(None),
+            _ => self.shapes.store_literal(text)?,
+        }))
+    }
+
+    fn unescaped(&mut self, text: &str) -> Result<Stored, Exhausted> {
+        // The reader of JSON unescapes into a buffer of its own, which doubles.
+        let scratch = text.len().saturating_mul(2);
+        self.meter.charge(scratch)?;
+        let mut string = serde_json::Deserializer::from_str(text);
+        let stored = TextSeed(&mut self.shapes).deserialize(&mut string);
+        drop(string);
+        self.meter.release(scratch);
+        match stored {
+            Ok(stored) => stored,
+            // With lone surrogates it is not Unicode: it stands for itself as it is written, quotes included, and so for a
+            // value that nobody declared.
+            Err(_) => self.shapes.store_text(text),
+        }
+    }
+}
+
+/// Keeps the items of a sorted slice that `keep` holds for, given the one after, at its beginning. Returns their number.
+fn compact<T: Copy>(items: &mut [T], keep: impl Fn(&T, Option<&T>) -> bool) -> usize {
+    let mut kept = 0;
+    for at in 0..items.len() {
+        let Some(item) = items.get(at).copied() else { break };
+        if keep(&item, items.get(at.saturating_add(1)))
+            && let Some(slot) = items.get_mut(kept)
+        {
+            *slot = item;
+            kept = kept.saturating_add(1);
+        }
+    }
+    kept
+}
+
+/// Where the drafts of an object begin.
+#[derive(Clone, Copy)]
+pub(super) struct Drafts {
+    pub(super) states: usize,
+    pub(super) children: usize,
+    pub(super) keys: usize,
+}
