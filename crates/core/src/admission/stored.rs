@@ -4,9 +4,9 @@
 
 use crate::catalog::CatalogEntry;
 use crate::field_path::Printable;
+use crate::meter::{Exhausted, Unmetered};
 use crate::union::{
-    Capped, Change, Changes, Exhausted, Judgement, LONGEST_TEXT, Part, Projection, ProjectionSeed, Rules, Unmetered,
-    Violation, judge,
+    Capped, Change, Changes, Judgement, LONGEST_TEXT, Part, Projection, ProjectionSeed, Rules, Violation, judge,
 };
 use serde::de::DeserializeSeed;
 

@@ -116,12 +116,11 @@ impl Definition {
         claim: Option<ClaimedKind>,
     ) -> Result<Self, DefinitionError> {
         let spec: wire::Spec = wire::read(spec, "spec.")?;
-        let (kind, resource) = match claim {
-            Some(ClaimedKind { kind, resource }) => (kind, Some(resource)),
-            None => {
-                let (kind, resource) = spec.names.into_parts(spec.scope.as_deref());
-                (GroupKind { group: spec.group, kind }, resource)
-            }
+        let (kind, resource) = if let Some(ClaimedKind { kind, resource }) = claim {
+            (kind, Some(resource))
+        } else {
+            let (kind, resource) = spec.names.into_parts(spec.scope.as_deref());
+            (GroupKind { group: spec.group, kind }, resource)
         };
         let versions = spec.versions.into_iter().enumerate().filter_map(wire::Version::into_version).collect();
         let mut definition = Self::of_versions(name.to_owned(), kind, resource, versions);
