@@ -19,8 +19,8 @@ use crate::cluster::{AnyCluster, Cluster, say};
 use crate::control_plane::ControlPlane;
 use crate::kind::Kind;
 use crate::kubectl::Output;
-use crate::wait::eventually;
 use crate::webhook::{binary, kube_unions};
+use fixtures::wait::eventually;
 
 /// For what the API server does in the background; far more than it takes.
 const SETTLED: Duration = Duration::from_secs(20);

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use crate::cluster::AnyCluster;
 use crate::kind::parse;
 use crate::kubectl::{Kubectl, Output, run};
-use crate::wait::eventually;
 use crate::webhook::kube_unions;
+use fixtures::wait::eventually;
 
 /// The group of the sample.
 const GROUP: &str = "rust.samples.kube-unions.dev";

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::cluster::Cluster;
 use crate::http::Answer;
 use crate::kubectl::Kubectl;
-use crate::wait::{eventually, for_some};
+use fixtures::wait::{eventually, for_some};
 
 /// The folder of the presets.
 pub(crate) const PRESETS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/presets");

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::builtin::{BuiltIn, PRESETS, collection, wait_for_verdict};
 use crate::kind::documents;
 use crate::kubectl::Output;
-use crate::wait::eventually;
+use fixtures::wait::eventually;
 
 const PROMISED: Duration = Duration::from_secs(1);
 

@@ -18,8 +18,8 @@ use crate::control_plane::ControlPlane;
 use crate::kubectl::Kubectl;
 use crate::process::Workspace;
 use crate::tls;
-use crate::wait::eventually;
 use crate::webhook::Webhook;
+use fixtures::wait::eventually;
 
 /// A change of the Secret is seen by watching it.
 const SEEN: Duration = Duration::from_secs(5);

@@ -14,8 +14,9 @@ use crate::access::Access;
 use crate::http::Client;
 use crate::kind::documents;
 use crate::kubectl::Kubectl;
-use crate::pki::{self, Authority, ServingCertificate};
+use crate::pki::ServingCertificate;
 use crate::process::{self, Process, Workspace};
+use fixtures::certificates::{TestAuthority, signing_key_pair};
 
 /// Go's collector takes much of the API server's time otherwise, where definitions change all the time most of all, and the
 /// processors are few. The heap stays bounded.
@@ -40,7 +41,7 @@ pub(crate) struct ControlPlane {
 struct Layout {
     assets: PathBuf,
     workspace: Workspace,
-    authority: Authority,
+    authority: TestAuthority,
     serving: ServingCertificate,
     etcd_port: u16,
     api_port: u16,
@@ -73,8 +74,8 @@ impl ControlPlane {
 
     fn try_start(assets: &Path, flags: &[String]) -> Result<Self, String> {
         let workspace = Workspace::new("control-plane");
-        let authority = Authority::new("kube-unions tests");
-        let serving = authority.issue(&workspace.path().join("serving"));
+        let authority = TestAuthority::new("kube-unions tests");
+        let serving = ServingCertificate::issue(&authority, &workspace.path().join("serving"));
         let [etcd_port, api_port] = free_ports();
         let (assets, flags) = (assets.to_owned(), flags.to_vec());
         let layout = Layout { assets, workspace, authority, serving, etcd_port, api_port, flags };
@@ -198,7 +199,7 @@ impl Layout {
     }
 
     fn write_files(&self) {
-        let (private, public) = pki::signing_key_pair();
+        let (private, public) = signing_key_pair();
         self.workspace.write("service-accounts.key", &private);
         self.workspace.write("service-accounts.pub", &public);
         self.workspace.write("ca.crt", self.authority.pem());

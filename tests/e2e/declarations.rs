@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::cluster::{AnyCluster, Cluster, say};
 use crate::kind::{Kind, annotate, parse};
 use crate::load::{Load, Outcome, causes};
-use crate::wait::{eventually, for_some};
+use fixtures::wait::{eventually, for_some};
 
 const SETTLED: Duration = Duration::from_secs(20);
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::kind::{Kind, parse};
-use crate::wait::eventually;
+use fixtures::wait::eventually;
 
 /// Far more than it takes a webhook to learn of a kind, and the API server to learn of the webhook.
 const SETTLED: Duration = Duration::from_secs(20);

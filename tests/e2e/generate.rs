@@ -12,8 +12,8 @@ use crate::http::Answer;
 use crate::kind::parse;
 use crate::kubectl::Kubectl;
 use crate::load::causes;
-use crate::wait::eventually;
 use crate::webhook::kube_unions;
+use fixtures::wait::eventually;
 
 /// For what the API server and the webhook do in the background; far more than it takes.
 const SETTLED: Duration = Duration::from_secs(20);

@@ -10,8 +10,8 @@ use std::time::Duration;
 use crate::cluster::Cluster;
 use crate::process::Workspace;
 use crate::registration::with_rights;
-use crate::wait::for_some;
 use crate::webhook;
+use fixtures::wait::for_some;
 
 const REPOSITORY: &str = env!("CARGO_MANIFEST_DIR");
 

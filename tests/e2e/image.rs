@@ -16,10 +16,10 @@ use crate::cluster::{Cluster, say};
 use crate::enforcement;
 use crate::http::Client;
 use crate::kind::Kind;
-use crate::pki::Authority;
+use crate::pki::ServingCertificate;
 use crate::process::{self, Process, Workspace};
-use crate::wait;
 use crate::webhook::{Endpoint, listening};
+use fixtures::certificates::TestAuthority;
 
 const RUN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/image/run.sh");
 const MANIFESTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/webhook");
@@ -63,9 +63,10 @@ fn enforces(host: &str, hosts: &str, name_server: NameServer) {
     let pod = Pod::new(Path::new(&root), &cluster, hosts, &resolver);
     let mut image = pod.start(host, cluster.control_plane.port());
 
-    let [port, ops] = wait::for_some(STARTUP, || listening(&image.log()).or(image.exit_status().map(|_| [0; 2])))
-        .filter(|ports| *ports != [0; 2])
-        .unwrap_or_else(|| panic!("it never said where it listens:\n{}", image.log_tail()));
+    let [port, ops] =
+        fixtures::wait::for_some(STARTUP, || listening(&image.log()).or(image.exit_status().map(|_| [0; 2])))
+            .filter(|ports| *ports != [0; 2])
+            .unwrap_or_else(|| panic!("it never said where it listens:\n{}", image.log_tail()));
     let ops = Client::plain(format!("http://127.0.0.1:{ops}"));
     process::wait_until_ready("the image", STARTUP, &mut [&mut image], || {
         ops.get("/readyz").is_ok_and(|answer| answer.status == 200)
@@ -86,13 +87,13 @@ fn enforces(host: &str, hosts: &str, name_server: NameServer) {
 /// The image's root folder with what kubelet mounts into it.
 struct Pod {
     workspace: Workspace,
-    authority: Authority,
+    authority: TestAuthority,
 }
 
 impl Pod {
     fn new(image: &Path, cluster: &Cluster, hosts: &str, resolver: &str) -> Self {
         let workspace = Workspace::new("pod");
-        let authority = Authority::new("kube-unions image tests");
+        let authority = TestAuthority::new("kube-unions image tests");
         let copied = Command::new("cp").arg("-R").arg(image).arg(workspace.path().join("root")).status();
         assert!(copied.expect("`cp` can be started").success(), "`{}` can't be copied", image.display());
         let pod = Self { workspace, authority };
@@ -108,7 +109,7 @@ impl Pod {
         pod.mount(&format!("{account}/namespace"), "kube-unions");
         pod.mount("etc/hosts", &format!("{hosts}\n"));
         pod.mount("etc/resolv.conf", resolver);
-        let serving = pod.authority.issue(&pod.path("etc/kube-unions/tls"));
+        let serving = ServingCertificate::issue(&pod.authority, &pod.path("etc/kube-unions/tls"));
         assert!(serving.key.is_file());
         pod.let_anybody_read();
         pod

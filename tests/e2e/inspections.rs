@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::cluster::Cluster;
 use crate::kind::{Kind, annotate, parse};
 use crate::registration::with_rights;
-use crate::wait::eventually;
+use fixtures::wait::eventually;
 
 /// What registration may take; far more than it takes.
 const SETTLED: Duration = Duration::from_secs(30);

@@ -13,8 +13,8 @@ use crate::cluster::AnyCluster;
 use crate::enforcement;
 use crate::http::{Answer, Client};
 use crate::kubectl::{Kubectl, Output};
-use crate::wait::{eventually, for_some};
 use crate::webhook::{Webhook, kube_unions};
+use fixtures::wait::{eventually, for_some};
 
 /// The group of the samples as they are on disk.
 pub(crate) const SAMPLES_GROUP: &str = "samples.kube-unions.dev";

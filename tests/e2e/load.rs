@@ -8,7 +8,6 @@ use serde_json::Value;
 
 use crate::background::Background;
 use crate::http::{Answer, Client};
-use crate::wait;
 
 /// Between two requests of a stream, so that the tests beside this one get their share of the processors.
 const PACE: Duration = Duration::from_millis(5);
@@ -68,7 +67,7 @@ impl Load {
     /// Waits for an outcome of a request sent from now on.
     pub(crate) fn wait_for(&self, within: Duration, what: &str, condition: impl Fn(&Outcome) -> bool) -> Outcome {
         let now = Instant::now();
-        wait::for_some(within, || {
+        fixtures::wait::for_some(within, || {
             let outcomes = self.outcomes.lock().unwrap();
             outcomes.iter().rev().take_while(|outcome| outcome.sent >= now).find(|outcome| condition(outcome)).cloned()
         })

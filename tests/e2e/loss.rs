@@ -17,9 +17,9 @@ use std::env;
 use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
 
-use crate::wait::eventually;
 use crate::writers::{Count, Spread, Writers};
 use churn::Churn;
+use fixtures::wait::eventually;
 use installation::{DELAY, Installation, REPLICAS};
 use registration::Registration;
 

@@ -34,7 +34,6 @@ mod load;
 mod pki;
 mod process;
 mod tls;
-mod wait;
 mod webhook;
 mod writers;
 

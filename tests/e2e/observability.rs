@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::cluster::Cluster;
 use crate::kind::{Kind, annotate};
 use crate::process::Workspace;
-use crate::wait::eventually;
+use fixtures::wait::eventually;
 
 const SETTLED: Duration = Duration::from_secs(20);
 

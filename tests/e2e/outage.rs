@@ -7,8 +7,8 @@ use serde_json::json;
 use crate::cluster::Cluster;
 use crate::kind::{Kind, annotate, parse};
 use crate::skew;
-use crate::wait::eventually;
 use crate::webhook::Webhook;
+use fixtures::wait::eventually;
 
 /// For what happens in the background; far more than it takes.
 const SETTLED: Duration = Duration::from_secs(30);

@@ -15,8 +15,8 @@ use crate::cluster::Cluster;
 use crate::kind::{Kind, parse};
 use crate::kubectl::Output;
 use crate::process::Workspace;
-use crate::wait::eventually;
 use crate::webhook::kube_unions;
+use fixtures::wait::eventually;
 
 /// For what the API server does in the background; far more than it takes.
 const SETTLED: Duration = Duration::from_secs(20);

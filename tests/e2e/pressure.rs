@@ -14,8 +14,8 @@ use serde_json::json;
 
 use crate::kind::samples;
 use crate::tls::{Connection, RawAnswer};
-use crate::wait::{eventually, for_some};
 use crate::webhook::Webhook;
+use fixtures::wait::{eventually, for_some};
 
 const HALF_OPEN: usize = 5_000;
 

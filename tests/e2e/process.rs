@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use crate::wait::{self, eventually};
+use fixtures::wait::eventually;
 
 /// `$@` is the server, `OPEN_FILES` what `ulimit` is told for it. Its output goes to the watchdog's stderr, which is a log file; stdout only carries its pid.
 const WATCHDOG: &str = r#"
@@ -118,7 +118,7 @@ impl Process {
     pub(crate) fn wait_for_exit(&mut self, within: Duration) -> ExitStatus {
         let (name, log) = (self.name.clone(), self.log.clone());
         let watchdog = &mut self.watchdog;
-        wait::for_some(within, || watchdog.try_wait().expect("a child's status can be read"))
+        fixtures::wait::for_some(within, || watchdog.try_wait().expect("a child's status can be read"))
             .unwrap_or_else(|| panic!("`{name}` still runs after {within:?}:\n{}", tail(&log)))
     }
 }

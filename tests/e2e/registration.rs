@@ -20,7 +20,7 @@ use crate::cluster::Cluster;
 use crate::control_plane::ControlPlane;
 use crate::http::Answer;
 use crate::kind::Kind;
-use crate::wait::{eventually, for_some};
+use fixtures::wait::{eventually, for_some};
 
 /// For what the API server does in the background; far more than it takes.
 const SETTLED: Duration = Duration::from_secs(30);

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use crate::cluster::{Cluster, say};
 use crate::http::Client;
 use crate::registration::with_rights;
-use crate::wait::eventually;
 use crate::webhook::Webhook;
+use fixtures::wait::eventually;
 
 const SETTLED: Duration = Duration::from_mins(1);
 

@@ -10,8 +10,8 @@ use crate::http::{Answer, Client};
 use crate::kind::samples;
 use crate::load::causes;
 use crate::tls::{self, Connection};
-use crate::wait::eventually;
 use crate::webhook::Webhook;
+use fixtures::wait::eventually;
 
 /// The longest time limit that the webhook sets a client, with room for a loaded machine.
 const TIME_LIMIT: Duration = Duration::from_secs(10);

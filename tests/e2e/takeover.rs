@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::cluster::Cluster;
 use crate::http::{Answer, Client};
 use crate::registration::with_rights;
-use crate::wait::eventually;
+use fixtures::wait::eventually;
 
 const SETTLED: Duration = Duration::from_secs(30);
 

@@ -9,8 +9,8 @@ use crate::cluster::{AnyCluster, Cluster};
 use crate::kind::{Kind, parse};
 use crate::registration::with_rights;
 use crate::skew;
-use crate::wait::{eventually, for_some};
 use crate::webhook::Webhook;
+use fixtures::wait::{eventually, for_some};
 
 const SETTLED: Duration = Duration::from_secs(20);
 

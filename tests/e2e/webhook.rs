@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use crate::control_plane::free_ports;
 use crate::http::Client;
 use crate::kubectl::{self, Output};
-use crate::pki::Authority;
+use crate::pki::ServingCertificate;
 use crate::process::{self, Process, Workspace};
-use crate::wait;
+use fixtures::certificates::TestAuthority;
 
 const STARTUP: Duration = Duration::from_secs(30);
 const SHUTDOWN: Duration = Duration::from_secs(20);
@@ -24,7 +24,7 @@ const SHUTDOWN: Duration = Duration::from_secs(20);
 pub(crate) struct Webhook {
     process: Option<Process>,
     args: Vec<String>,
-    authority: Arc<Authority>,
+    authority: Arc<TestAuthority>,
     port: u16,
     ops_port: u16,
     workspace: Workspace,
@@ -101,8 +101,8 @@ impl Webhook {
 
     fn prepare(source: [&OsStr; 2], more: &[&str]) -> Self {
         let workspace = Workspace::new("webhook");
-        let authority = Authority::new("kube-unions webhook tests");
-        authority.issue(&workspace.path().join("tls"));
+        let authority = TestAuthority::new("kube-unions webhook tests");
+        ServingCertificate::issue(&authority, &workspace.path().join("tls"));
         let mut args = vec!["serve".to_owned()];
         args.extend(source.map(|arg| arg.to_string_lossy().into_owned()));
         if !more
@@ -147,10 +147,11 @@ impl Webhook {
         ];
         let mut process = Process::start(&binary()?, &args, &envs, &log);
         if self.ops_port == 0 {
-            let [webhook, ops] =
-                wait::for_some(STARTUP, || listening(&process.log()).or(process.exit_status().map(|_| [0; 2])))
-                    .filter(|ports| *ports != [0; 2])
-                    .ok_or_else(|| format!("the webhook never said where it listens:\n{}", process.log_tail()))?;
+            let [webhook, ops] = fixtures::wait::for_some(STARTUP, || {
+                listening(&process.log()).or(process.exit_status().map(|_| [0; 2]))
+            })
+            .filter(|ports| *ports != [0; 2])
+            .ok_or_else(|| format!("the webhook never said where it listens:\n{}", process.log_tail()))?;
             (self.port, self.ops_port) = (webhook, ops);
         }
         Ok(process)

@@ -17,7 +17,7 @@ use crate::kind::Kind;
 use crate::kubectl::Output;
 use crate::ratcheting::{BLUE_GREEN, ROLLING_UPDATE, invalid, let_through};
 use crate::tls;
-use crate::wait::eventually;
+use fixtures::wait::eventually;
 
 const SECRET: &str = "/api/v1/namespaces/kube-unions/secrets/kube-unions-tls";
 

@@ -10,7 +10,7 @@ use crate::cluster::{AnyCluster, say};
 use crate::kind::Kind;
 use crate::process::Process;
 use crate::ratcheting::invalid;
-use crate::wait::eventually;
+use fixtures::wait::eventually;
 
 const ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/kube-unions";
 const NAMESPACE: &str = "/api/v1/namespaces/kube-unions";

@@ -15,8 +15,8 @@ use crate::control_plane::ControlPlane;
 use crate::http::{Answer, Client};
 use crate::kind::documents;
 use crate::kubectl::{Kubectl, Output};
-use crate::wait::{eventually, for_some};
 use crate::webhook::{Webhook, kube_unions};
+use fixtures::wait::{eventually, for_some};
 
 /// For what happens in the background; far more than it takes.
 pub(super) const SETTLED: Duration = Duration::from_secs(30);

@@ -16,8 +16,8 @@ use super::arguments;
 use super::lifecycle::{Release, SETTLED};
 use crate::balancer::{Backend, Balancer};
 use crate::process::{Process, Workspace};
-use crate::wait::{eventually, for_some};
 use crate::webhook::{binary, listening};
+use fixtures::wait::{eventually, for_some};
 
 /// Longer than any `--shutdown-delay` under test, and than what is in flight may take after it.
 const GRACE: Duration = Duration::from_secs(30);

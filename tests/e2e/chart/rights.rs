@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::lifecycle::{ACCOUNTS, Release, SETTLED};
 use super::{CHART, RELEASE};
 use crate::control_plane::ControlPlane;
-use crate::wait::eventually;
+use fixtures::wait::eventually;
 
 #[test]
 fn no_account_may_do_more_than_the_table_in_the_readme() {

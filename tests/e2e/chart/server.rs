@@ -10,7 +10,7 @@ use super::rendering::{Row, rows};
 use crate::cluster::Cluster;
 use crate::kind::documents;
 use crate::kubectl::Kubectl;
-use crate::wait::for_some;
+use fixtures::wait::for_some;
 
 /// The kinds of others that the chart makes objects of.
 const OTHERS: &str = include_str!("crds.yaml");

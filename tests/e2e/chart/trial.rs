@@ -11,8 +11,8 @@ use crate::control_plane::ControlPlane;
 use crate::http::Client;
 use crate::kubectl::Output;
 use crate::process::{Process, Workspace};
-use crate::wait::{eventually, for_some};
 use crate::webhook::{binary, kube_unions};
+use fixtures::wait::{eventually, for_some};
 
 const GROUP: &str = "verify.kube-unions.dev";
 const DEFINITION: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/probes.verify.kube-unions.dev";

@@ -8,10 +8,10 @@ use crate::balancer::{Backend, Balancer};
 use crate::cluster::{self, DECLARATIONS};
 use crate::control_plane::ControlPlane;
 use crate::kind::{SAMPLES_GROUP, annotate, samples};
-use crate::pki::Authority;
-use crate::wait::eventually;
 use crate::webhook::Webhook;
 use crate::writers::{Spread, Writers};
+use fixtures::certificates::TestAuthority;
+use fixtures::wait::eventually;
 
 use super::SETTLED;
 use super::registration::{Registered, Registration};
@@ -40,7 +40,7 @@ pub(crate) struct Installation {
     pub(crate) balancer: Balancer,
     replicas: Vec<Replica>,
     /// Signs the certificates that are mounted.
-    pub(super) authority: Authority,
+    pub(super) authority: TestAuthority,
     /// A CA that is trusted for nothing, PEM: the last that there was cause to announce.
     pub(super) one_more: String,
     delay: String,
@@ -75,7 +75,7 @@ impl Installation {
         kubectl.run(&["apply", "-f", DECLARATIONS]).accepted();
         kubectl.apply(&backups_of(SAMPLES_GROUP)).accepted();
 
-        let authority = Authority::new("kube-unions loss tests");
+        let authority = TestAuthority::new("kube-unions loss tests");
         let balancer = Balancer::start();
         let registration = Registration::new(&control_plane, balancer.port());
         let (replicas, one_more, delay) = (Vec::new(), String::new(), delay.to_owned());
@@ -171,7 +171,7 @@ impl Installation {
     }
 
     /// What signs mounted certificates, and the Secret that a replica has mounted.
-    pub(super) fn mounted(&mut self, replica: usize) -> (&Authority, &mut Volume) {
+    pub(super) fn mounted(&mut self, replica: usize) -> (&TestAuthority, &mut Volume) {
         (&self.authority, self.replicas[replica].volume.as_mut().expect("a Secret is mounted"))
     }
 

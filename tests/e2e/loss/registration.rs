@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use crate::control_plane::ControlPlane;
 use crate::http::Client;
 use crate::kind::SAMPLES_GROUP;
-use crate::pki::Authority;
-use crate::wait::eventually;
+use fixtures::certificates::TestAuthority;
+use fixtures::wait::eventually;
 
 use super::SETTLED;
 use super::installation::collection;
@@ -119,7 +119,7 @@ impl Registration {
 
     /// Has the API server trust somebody else alone.
     pub(crate) fn mistrust(&self) {
-        let other = STANDARD.encode(Authority::new("somebody else").pem());
+        let other = STANDARD.encode(TestAuthority::new("somebody else").pem());
         self.edit(|_| true, |entry| entry["clientConfig"]["caBundle"] = json!(other));
     }
 

@@ -7,9 +7,9 @@ use base64::engine::general_purpose::STANDARD;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
-use crate::pki::Authority;
 use crate::tls;
-use crate::wait::{eventually, for_some};
+use fixtures::certificates::TestAuthority;
+use fixtures::wait::{eventually, for_some};
 
 use super::SETTLED;
 use super::installation::{Installation, REPLICAS, SECRET};
@@ -50,7 +50,7 @@ impl Installation {
 
     /// Has the next certificates signed by another authority; the one before it, PEM.
     pub(crate) fn next_authority(&mut self) -> String {
-        let next = Authority::new("kube-unions loss tests, the next");
+        let next = TestAuthority::new("kube-unions loss tests, the next");
         std::mem::replace(&mut self.authority, next).pem().to_owned()
     }
 
@@ -66,7 +66,7 @@ impl Installation {
     /// so one more CA is announced, by one replica.
     pub(crate) fn reconnect(&mut self, replica: usize) {
         let opened = self.balancer.opened();
-        let one_more = Authority::new("kube-unions loss tests, one more").pem().to_owned();
+        let one_more = TestAuthority::new("kube-unions loss tests, one more").pem().to_owned();
         let before = std::mem::replace(&mut self.one_more, one_more);
         let one_more = self.one_more.clone();
         let (_, volume) = self.mounted(replica);

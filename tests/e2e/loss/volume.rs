@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
-use crate::pki::Authority;
+use crate::pki::ServingCertificate;
 use crate::process::Workspace;
+use fixtures::certificates::TestAuthority;
 
 /// The mounted Secret of one replica.
 pub(crate) struct Volume {
@@ -18,7 +19,7 @@ pub(crate) struct Volume {
 
 impl Volume {
     /// With a certificate of `authority` and these trusted authorities (PEM).
-    pub(crate) fn new(authority: &Authority, trusted: &str) -> Self {
+    pub(crate) fn new(authority: &TestAuthority, trusted: &str) -> Self {
         let mut volume = Self { workspace: Workspace::new("volume"), updates: 0 };
         for file in ["tls.crt", "tls.key", "ca.crt"] {
             symlink(Path::new("..data").join(file), volume.path().join(file)).expect("a link can be made");
@@ -43,9 +44,9 @@ impl Volume {
     }
 
     /// The same Secret with a new certificate.
-    pub(crate) fn renew(&mut self, authority: &Authority, trusted: &str) {
+    pub(crate) fn renew(&mut self, authority: &TestAuthority, trusted: &str) {
         let next = self.next();
-        authority.issue(&next);
+        ServingCertificate::issue(authority, &next);
         fs::write(next.join("ca.crt"), trusted).expect("a file can be written");
         self.swap(&next);
     }

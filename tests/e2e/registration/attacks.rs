@@ -12,7 +12,7 @@ use super::{
 use crate::cluster::Cluster;
 use crate::http::Answer;
 use crate::kind::Kind;
-use crate::wait::eventually;
+use fixtures::wait::eventually;
 
 const MORE: [&str; 1] = ["--exclude-namespace=left-alone"];
 

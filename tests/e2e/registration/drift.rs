@@ -12,8 +12,8 @@ use super::{
 use crate::cluster::Cluster;
 use crate::kind::Kind;
 use crate::kubectl::Kubectl;
-use crate::pki::Authority;
-use crate::wait::eventually;
+use fixtures::certificates::TestAuthority;
+use fixtures::wait::eventually;
 
 const MORE: [&str; 1] = ["--exclude-namespace=left-alone"];
 
@@ -113,7 +113,7 @@ fn patch(cluster: &Cluster, plural: &str, how: &str) -> Value {
 /// Another CA in the place of ours: ours is back at once, the other stays for a while.
 fn wrong_bundle(cluster: &Cluster, wanted: &[Option<Value>; 2]) {
     use ::base64::Engine as _;
-    let other = Authority::new("somebody else");
+    let other = TestAuthority::new("somebody else");
     let bundle = ::base64::prelude::BASE64_STANDARD.encode(other.pem());
     let start = Instant::now();
     let how = json!({"op": "replace", "path": "/webhooks/{entry}/clientConfig/caBundle", "value": bundle});

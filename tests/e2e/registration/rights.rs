@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{KINDS, RIGHTS, SERVICE, SETTLED, applied, both, configurations, get, post_bad, rule, say, wait_for};
 use crate::cluster::Cluster;
 use crate::kind::{Kind, parse};
-use crate::wait::eventually;
+use fixtures::wait::eventually;
 
 /// Ten a second.
 const CHANGES: usize = 50;

@@ -20,8 +20,8 @@ use super::{KINDS, SETTLED, certificates, decoded, patch_json, path, with_rights
 use crate::cluster::Cluster;
 use crate::control_plane::ControlPlane;
 use crate::kind::parse;
-use crate::pki::Authority;
-use crate::wait::eventually;
+use fixtures::certificates::TestAuthority;
+use fixtures::wait::eventually;
 
 /// Less than the pause before what harms nobody is put right.
 const STAYS: Duration = Duration::from_secs(2);
@@ -169,7 +169,7 @@ impl Registrar {
 fn the_configurations_hold_whom_the_replicas_trust_and_say_so() {
     let Some(control_plane) = Cluster::control_plane_alone() else { return };
     let mut it = Registrar::start(control_plane);
-    let [one, two, three] = ["one", "two", "three"].map(Authority::new);
+    let [one, two, three] = ["one", "two", "three"].map(TestAuthority::new);
     let [one, two, three] = [one.pem(), two.pem(), three.pem()];
     let agreed = |pem: &str| Trust::Agreed(pem.into());
     let catalogs = it.run(Registering::Everything);
