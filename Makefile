@@ -94,14 +94,14 @@ manifests: ## Writes what is made from something else: the CRD of UnionDeclarati
 PACKAGES := kube-unions-core strategic-merge-patch kube-unions-go kube-unions-author kube-unions
 # The crates that run in a browser, too.
 WASM := kube-unions-core strategic-merge-patch
-# A crate of a user's chooses the Kubernetes version of k8s-openapi; a library that is built alone needs one.
-packages packages-quick: export K8S_OPENAPI_ENABLED_VERSION ?= 1.33
+# The Kubernetes version of k8s-openapi, which a crate of a user chooses: the same as in Cargo.toml.
+packages packages-quick: export K8S_OPENAPI_ENABLED_VERSION ?= 1.37
 
 .PHONY: packages
 packages: packages-quick ## Each crate alone: built, with each of its features, for WebAssembly, used by another crate, packaged
 	for package in $(PACKAGES); do $(CARGO) build --locked --package $$package; done
 	@command -v cargo-hack >/dev/null 2>&1 || $(CARGO_INSTALL) cargo-hack
-	$(CARGO) hack check --locked --workspace --exclude kube-unions-fixtures --each-feature --no-dev-deps
+	$(CARGO) hack check --locked --workspace --exclude kube-unions-fixtures --each-feature
 	$(CARGO) package --locked --allow-dirty $(addprefix --package ,$(PACKAGES))
 
 .PHONY: packages-quick
