@@ -90,6 +90,10 @@ manifests: ## Writes what is made from something else: the CRD of UnionDeclarati
 	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test it chart::
 	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test e2e -- chart::manifests chart::rendering::the_default
 
+.PHONY: crates
+crates: ## Draws the crates of the workspace into the README
+	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --package kube-unions --test it crates::the_diagram
+
 # The crates that a registry gets, in the order in which it gets them.
 PACKAGES := kube-unions-core strategic-merge-patch kube-unions-go kube-unions-author kube-unions
 # The crates that run in a browser, too.

@@ -11,6 +11,7 @@ mod certificates;
 mod chart;
 mod cli;
 mod cluster;
+mod crates;
 mod custom_resource;
 mod presets;
 mod samples;

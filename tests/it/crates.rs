@@ -1,0 +1,126 @@
+//! The crates of the workspace: the README's diagram shows them as they are, and no file is too long.
+
+use fixtures::files::{files, root};
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{read_to_string, write};
+use std::process::Command;
+
+/// Set to 1, this variable makes the test write the diagram instead of comparing it.
+const UPDATE: &str = "KUBE_UNIONS_UPDATE";
+
+const START: &str = "<!-- crates: made by make crates -->\n";
+const END: &str = "<!-- end of crates -->\n";
+
+/// The most lines that a file may have without its tests.
+const LONGEST: usize = 500;
+
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    name: String,
+    manifest_path: String,
+    /// `None`: to any registry.
+    publish: Option<Vec<String>>,
+    dependencies: Vec<Dependency>,
+}
+
+#[derive(Deserialize)]
+struct Dependency {
+    name: String,
+    /// `None`: an ordinary one.
+    kind: Option<String>,
+    path: Option<String>,
+}
+
+/// Returns the published crates of the workspace by name.
+fn packages() -> BTreeMap<String, Package> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--locked", "--offline", "--no-deps", "--format-version", "1"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Metadata = serde_json::from_slice(&output.stdout).unwrap();
+    let published = metadata.packages.into_iter().filter(|package| package.publish.is_none());
+    published.map(|package| (package.name.clone(), package)).collect()
+}
+
+impl Package {
+    /// Returns the published crates of the workspace that this one depends on.
+    fn uses<'a>(&'a self, all: &'a BTreeMap<String, Package>) -> BTreeSet<&'a str> {
+        let ordinary = self.dependencies.iter().filter(|it| it.kind.is_none() && it.path.is_some());
+        ordinary.map(|it| it.name.as_str()).filter(|name| all.contains_key(*name)).collect()
+    }
+}
+
+/// Returns the diagram as Markdown: an arrow leads from a crate to a crate that it depends on.
+fn diagram() -> String {
+    let all = packages();
+    let mut text = String::from("```mermaid\nflowchart TD\n");
+    for (name, package) in &all {
+        for used in package.uses(&all) {
+            text += &format!("  {name} --> {used}\n");
+        }
+    }
+    text += "```\n";
+    text
+}
+
+#[test]
+fn the_diagram_in_the_readme_shows_the_crates_as_they_are() {
+    let path = root().join("README.md");
+    let readme = read_to_string(&path).unwrap();
+    let (before, rest) = readme.split_once(START).expect("README.md has the line that starts the diagram");
+    let (found, after) = rest.split_once(END).expect("README.md has the line that ends the diagram");
+    let wanted = format!("\n{}\n", diagram());
+    if std::env::var_os(UPDATE).is_some_and(|set| set == "1") {
+        write(&path, format!("{before}{START}{wanted}{END}{after}")).unwrap();
+    } else {
+        assert_eq!(found, wanted, "the diagram in README.md is out of date; run `make crates`");
+    }
+}
+
+#[test]
+fn the_readme_says_for_whom_each_crate_is() {
+    let readme = read_to_string(root().join("README.md")).unwrap();
+    for name in packages().keys() {
+        let row = |line: &str| line.starts_with(&format!("| `{name}`")) || line.starts_with(&format!("| [`{name}`]"));
+        assert!(readme.lines().any(row), "`{name}` is missing in the table of crates in README.md");
+    }
+}
+
+#[test]
+fn each_crate_has_the_metadata_of_a_registry() {
+    for (name, package) in packages() {
+        let manifest = read_to_string(&package.manifest_path).unwrap();
+        for key in ["categories", "description", "keywords", "license", "readme", "repository"] {
+            let is_set = |line: &str| line.strip_prefix(key).is_some_and(|rest| rest.starts_with([' ', '.']));
+            assert!(manifest.lines().any(is_set), "{name}: `{key}` is missing in {}", package.manifest_path);
+        }
+        assert!(manifest.contains("version.workspace = true"), "{name}: the version is that of the workspace");
+    }
+}
+
+#[test]
+fn no_source_file_is_too_long() {
+    let sources = ["src", "crates"]
+        .into_iter()
+        .flat_map(|folder| files(folder, "rs").into_iter().map(move |(path, text)| (format!("{folder}/{path}"), text)));
+    let long: Vec<_> = sources
+        .filter(|(path, _)| !path.contains("/tests/") && !path.contains("/benches/"))
+        .map(|(path, text)| (path, without_tests(&text).lines().count()))
+        .filter(|(_, lines)| *lines > LONGEST)
+        .map(|(path, lines)| format!("{path}: {lines} lines; split it by meaning"))
+        .collect();
+    assert!(long.is_empty(), "\n{}", long.join("\n"));
+}
+
+/// Returns the text before the tests of a file, which stand at its end.
+fn without_tests(text: &str) -> &str {
+    text.find("#[cfg(test)]\nmod tests {").map_or(text, |end| &text[..end])
+}
