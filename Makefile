@@ -102,17 +102,18 @@ WASM := kube-unions-core strategic-merge-patch
 packages packages-quick: export K8S_OPENAPI_ENABLED_VERSION ?= 1.37
 
 .PHONY: packages
-packages: packages-quick ## Each crate alone: built, with each of its features, for WebAssembly, used by another crate, packaged
+packages: packages-quick ## Each crate alone, as a registry and its users get it: built, and packaged from its own files
 	for package in $(PACKAGES); do $(CARGO) build --locked --package $$package; done
-	@command -v cargo-hack >/dev/null 2>&1 || $(CARGO_INSTALL) cargo-hack
-	$(CARGO) hack check --locked --workspace --exclude kube-unions-fixtures --each-feature
 	$(CARGO) package --locked --allow-dirty $(addprefix --package ,$(PACKAGES))
 
 .PHONY: packages-quick
-packages-quick: ## The part of it that needs little building
+packages-quick: ## The part of it that needs little building: each feature, WebAssembly, programs that use one crate, the list of files
 	rustup target add wasm32-unknown-unknown
 	for package in $(WASM); do $(CARGO) check --locked --target wasm32-unknown-unknown --package $$package; done
+	@command -v cargo-hack >/dev/null 2>&1 || $(CARGO_INSTALL) cargo-hack
+	$(CARGO) hack check --locked --workspace --exclude kube-unions-fixtures --each-feature
 	tests/users.sh
+	$(CARGO) package --locked --allow-dirty --no-verify $(addprefix --package ,$(PACKAGES))
 
 .PHONY: go-samples
 go-samples: ## The CRDs of the Go samples that `generate` is tested with, by the pinned controller-gen (needs Go)
