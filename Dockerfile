@@ -1,14 +1,12 @@
 # syntax=docker/dockerfile:1
 
-# The image is what `make image-contents` lays into a folder and nothing else; `make image-root` runs the same folder as
-# an engine would, where there is none.
+# The image has exactly the files that `make image-contents` writes. `make image-root` runs them without a container engine.
 #
-# For another architecture: docker build --platform linux/arm64 (make image IMAGE_PLATFORM=linux/arm64). Each is built
-# on its own kind: the same commands, the same compiler and the same C library for both, no cross tool chain that only
-# one of them goes through. On another processor that takes an emulator and patience: better build each on a machine
-# of its kind.
+# For another architecture: docker build --platform linux/arm64 (make image IMAGE_PLATFORM=linux/arm64). There is no
+# cross-compilation: each architecture uses the same commands, compiler and C library. On another processor Docker needs an
+# emulator, which is slow: build each architecture on a machine of its own.
 FROM rust:1.95.0-bookworm AS build
-# The image's own tool chain: rust-toolchain.toml also asks for what only development needs.
+# Use the tool chain of the image: rust-toolchain.toml also names components that only development needs.
 ENV RUSTUP_TOOLCHAIN=1.95.0
 ARG TARGETARCH
 WORKDIR /src
@@ -23,9 +21,9 @@ LABEL org.opencontainers.image.title="kube-unions" \
       org.opencontainers.image.licenses="Apache-2.0"
 COPY --from=build /contents/ /
 ENV PATH=/usr/local/bin
-# Large blocks go back to the system when they are freed: else glibc raises the threshold and keeps them, in an arena for each thread.
+# Return large freed blocks to the system. Otherwise glibc raises the threshold and keeps them, in one arena per thread.
 ENV MALLOC_MMAP_THRESHOLD_=131072 MALLOC_ARENA_MAX=2
-# By number, so that a cluster can see that it is not root.
+# A number, so that a cluster can verify that the user is not root.
 USER 65532:65532
 EXPOSE 10250 8080
 ENTRYPOINT ["/usr/local/bin/kube-unions"]

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Starts the webhook with the samples and no cluster, asks it one review, shows the answer and ends the webhook.
-# Fails if the answer is not the patch that the sample is about.
+# Starts the webhook with the samples and without a cluster, sends it one review, shows the answer, and stops the webhook.
+# Fails if the answer is not the expected patch.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -17,7 +17,7 @@ trap end EXIT
   --tls-self-signed --tls-ca-file "$folder/ca.crt" 2>"$folder/log" &
 webhook=$!
 
-# With port 0 the system chooses; the log says which it chose.
+# With port 0 the system chooses a port; the log names it.
 address() { sed -n "s/.*\"message\":\"listening\".*\"$1\":\"\([^\"]*\)\".*/\1/p" "$folder/log"; }
 deadline=$((SECONDS + 30))
 until [ -n "$(address ops)" ] && curl -fsS -o /dev/null "http://$(address ops)/readyz" 2>/dev/null; do
@@ -29,7 +29,7 @@ until [ -n "$(address ops)" ] && curl -fsS -o /dev/null "http://$(address ops)/r
   read -r -t 0.1 <> <(:) || true
 done
 
-echo "The review asks to change strategy.type from RollingUpdate to Recreate, and still has rollingUpdate set:"
+echo "The review changes strategy.type from RollingUpdate to Recreate, and still has rollingUpdate:"
 grep -E '"(object|oldObject|spec)"' manifests/samples/review.json
 echo
 echo "The webhook answers:"

@@ -1,32 +1,31 @@
 #!/usr/bin/env bash
-# Shows without a container engine that the image lacks nothing: makes what the Dockerfile's last stage holds, by the
-# command that the Dockerfile calls, from no more files than an engine would be sent, and runs it as an engine would
-# (image/run.sh). It does not build the image itself: `make image` does, where there is an engine.
+# Checks without a container engine that the image is complete. Makes the contents of the Dockerfile's last stage, with the
+# command that the Dockerfile calls and from the same build context, and runs them as an engine would (image/run.sh). It does
+# not build the image: `make image` does.
 #
-# Needs root or user namespaces, and the control plane of the end-to-end tests (KUBE_UNIONS_E2E=skip leaves that part
-# out).
-#   KUBE_UNIONS_IMAGE=skip        leaves everything out, where neither can be had
-#   KUBE_UNIONS_IMAGE_ROOT=DIR    takes these contents instead of making them, which costs minutes
+# Needs root or user namespaces, and the control plane of the end-to-end tests (KUBE_UNIONS_E2E=skip skips that part).
+#   KUBE_UNIONS_IMAGE=skip        skips everything, on machines without root and user namespaces
+#   KUBE_UNIONS_IMAGE_ROOT=DIR    uses these contents instead of making them, which takes minutes
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-say() { echo "image: $*" >&2; }
+log() { echo "image: $*" >&2; }
 fail() {
-  say "$*"
+  log "$*"
   exit 1
 }
 
 if [ "${KUBE_UNIONS_IMAGE:-}" = skip ]; then
-  say "skipped, since KUBE_UNIONS_IMAGE=skip"
+  log "skipped, because KUBE_UNIONS_IMAGE=skip"
   exit 0
 fi
 as_root=()
 [ "$(id -u)" = 0 ] || as_root=(--map-root-user)
 unshare "${as_root[@]}" --mount --pid --fork true 2>/dev/null ||
-  fail "this takes root or user namespaces, and neither can be had here; KUBE_UNIONS_IMAGE=skip leaves it out"
+  fail "this needs root or user namespaces, and neither is available; set KUBE_UNIONS_IMAGE=skip to skip it"
 
 folder=$(mktemp -d)
-# The user 65532 is to get in.
+# The user 65532 must be able to enter.
 chmod 0755 "$folder"
 engine=
 end() {
@@ -35,19 +34,19 @@ end() {
 }
 trap end EXIT
 
-# What the Dockerfile says, where this script or image/run.sh says it again.
+# Lines of the Dockerfile that this script or image/run.sh repeats.
 toolchain=$(sed -n 's/^channel = "\(.*\)"$/\1/p' rust-toolchain.toml)
 for line in "FROM rust:$toolchain-bookworm AS build" "ENV RUSTUP_TOOLCHAIN=$toolchain" "FROM scratch" \
   "COPY --from=build /contents/ /" "ENV PATH=/usr/local/bin" "USER 65532:65532" \
   'ENTRYPOINT ["/usr/local/bin/kube-unions"]'; do
-  grep -qxF "$line" Dockerfile || fail "the Dockerfile has no line \`$line\` any more: bring this in step with it"
+  grep -qxF "$line" Dockerfile || fail "the Dockerfile no longer has the line \`$line\`: update this script"
 done
 
 root=${KUBE_UNIONS_IMAGE_ROOT:-}
 if [ -z "$root" ]; then
   root=$folder/contents
   target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
-  # The same place each time, so that what did not change is not built again.
+  # A fixed path, so that unchanged files are not built again.
   context=$target/image-context
   rm -rf "$context"
   mkdir -p "$context"
@@ -60,36 +59,36 @@ fi
 contents=$(cd "$root" && find . ! -type d -printf '/%P %M\n' | sort)
 expected='/licenses/LICENSE -rw-r--r--
 /usr/local/bin/kube-unions -rwxr-xr-x'
-[ "$contents" = "$expected" ] || fail "the contents are others than those that are known here:"$'\n'"$contents"
+[ "$contents" = "$expected" ] || fail "unexpected contents:"$'\n'"$contents"
 binary=$root/usr/local/bin/kube-unions
 if loaded=$(readelf --program-headers --dynamic --wide "$binary" | grep -E 'INTERP|NEEDED'); then
   fail "the binary is not static: $loaded"
 fi
-say "$(awk '{ print $1 }' <<<"$contents" | paste -sd ' '), no shared library, $(du -sb "$root" | cut -f1) bytes in all"
+log "$(awk '{ print $1 }' <<<"$contents" | paste -sd ' '), no shared library, $(du -sb "$root" | cut -f1) bytes in all"
 
 version=$(tests/image/run.sh "$root" version)
 grep -qxF "version = \"${version#kube-unions }\"" Cargo.toml || fail "it says it is \`$version\`"
 tests/image/run.sh "$root" help | grep -q '^Usage: kube-unions' || fail "it prints no help"
-say "$version and its help, from the empty root"
+log "$version and its help, from the empty root"
 
-# A pod: the image with what is mounted into it.
+# A pod: the image with its mounts.
 pod=$folder/pod
 cp -R "$root" "$pod"
 mkdir "$pod/samples"
 cp -R manifests/samples/rollout "$pod/samples"
 "$binary" certs --dir "$pod/etc/kube-unions/tls" --host 127.0.0.1 2>/dev/null
-# As the pod's fsGroup makes it of a Secret that is mounted.
+# The pod's fsGroup does the same to a mounted Secret.
 chmod -R a+rX "$pod/etc/kube-unions"
 
-# The root is read-only, and no folder for temporary files is there: what asks for one is told so in one line.
+# The root is read-only and has no temporary folder: a flag that needs one fails with one line.
 serve=(serve --from /samples --bind 127.0.0.1:0 --ops-bind 127.0.0.1:0)
 if said=$(tests/image/run.sh "$pod" "${serve[@]}" --tls-self-signed 2>&1); then
-  fail "it wrote a file into a root that was to be read-only"
+  fail "it wrote a file into a read-only root"
 fi
-[ "$(wc -l <<<"$said")" = 1 ] || fail "without a folder for temporary files it says more than one line: $said"
+[ "$(wc -l <<<"$said")" = 1 ] || fail "without a temporary folder it prints more than one line: $said"
 
 : >"$folder/log"
-# As process 1, which the kernel protects from signals that it does not handle.
+# As process 1: the kernel drops signals that process 1 does not handle.
 unshare "${as_root[@]}" --pid --fork --kill-child tests/image/run.sh "$pod" "${serve[@]}" \
   --tls-cert-dir /etc/kube-unions/tls --shutdown-delay 0s --log-format json 2>>"$folder/log" &
 engine=$!
@@ -102,8 +101,8 @@ until [ -n "$(address ops)" ] && curl -fsS -o /dev/null "http://$(address ops)/r
   read -r -t 0.1 <> <(:) || true
 done
 process=$(pgrep -P "$engine")
-[ "$(awk '/^NSpid:/ { print $NF }' "/proc/$process/status")" = 1 ] || fail "it was to be process 1"
-awk '/^CapEff:/ && $2 !~ /^0*$/ { exit 1 }' "/proc/$process/status" || fail "it was to have no capabilities"
+[ "$(awk '/^NSpid:/ { print $NF }' "/proc/$process/status")" = 1 ] || fail "it is not process 1"
+awk '/^CapEff:/ && $2 !~ /^0*$/ { exit 1 }' "/proc/$process/status" || fail "it has capabilities"
 
 answer=$(curl -fsS --cacert "$pod/etc/kube-unions/tls/ca.crt" -H 'Content-Type: application/json' \
   --data-binary @manifests/samples/review.json "https://$(address webhook)/mutate")
@@ -114,11 +113,11 @@ status=0
 wait "$engine" || status=$?
 engine=
 [ "$status" = 0 ] || fail "after SIGTERM it ended with $status:"$'\n'"$(cat "$folder/log")"
-say "answers a review over TLS as process 1 of user 65532 without capabilities, and ends with 0 after SIGTERM"
+log "answers a review over TLS as process 1 of user 65532 without capabilities, and ends with 0 after SIGTERM"
 
-# The rest of what a pod does: find its cluster and watch it.
+# A pod also finds its cluster and watches it.
 if [ "${KUBE_UNIONS_E2E:-}" = skip ]; then
-  say "left out, since KUBE_UNIONS_E2E=skip: finding a cluster as a pod does"
+  log "skipped, because KUBE_UNIONS_E2E=skip: finding a cluster as a pod does"
   exit 0
 fi
 make -s assets >/dev/null

@@ -1,30 +1,30 @@
 #!/usr/bin/env bash
-# The same end-to-end tests on a cluster as users have it: a kind cluster, the image, the chart, the webhook registering
-# itself. Then it is uninstalled, and nothing of it may be left in the way of a write.
+# Runs the end-to-end tests on a kind cluster, with the image, the chart, and a webhook that registers itself. Then uninstalls
+# the chart, and checks that nothing of it blocks a write.
 #
-#   kind.sh           runs it; the cluster, its kubeconfig and the image are gone afterwards, however it ends
-#   kind.sh -n        prints the steps and does none of them
+#   kind.sh           runs everything; deletes the cluster, its kubeconfig and the image at the end, also after a failure
+#   kind.sh -n        prints the steps without running them
 #
-# Needs a Docker engine, kind, kubectl, helm and Rust; cargo builds the image's binary inside of Docker. KIND_IMAGE
-# names another node image than kind's own. After a failure the logs of the cluster are in KIND_LOGS, or where it says.
+# Needs a Docker engine, kind, kubectl, helm and Rust; the image's binary is built inside Docker. KIND_IMAGE selects a node
+# image. After a failure the logs of the cluster are in KIND_LOGS, or in the folder that is printed.
 #
-# Where there is no Docker this script cannot run, and it has only been checked by shellcheck and `-n` there.
+# Without Docker, this script has only been checked with shellcheck and `-n`.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-say() { echo "kind: $*" >&2; }
+log() { echo "kind: $*" >&2; }
 
 dry=no
 case "${1:-}" in
   "") ;;
   -n | --dry-run) dry=yes ;;
   *)
-    say "unknown argument \`$1\`: the only one is \`-n\`"
+    log "unknown argument \`$1\`: the only one is \`-n\`"
     exit 2
     ;;
 esac
 
-# Runs a step, or only says what it would be.
+# Prints a step, and runs it unless this is a dry run.
 run() {
   printf '+' >&2
   printf ' %q' "$@" >&2
@@ -38,16 +38,16 @@ if [ "$dry" = no ]; then
     command -v "$program" >/dev/null 2>&1 || missing+=("\`$program\`")
   done
   if [ "${#missing[@]}" -gt 0 ]; then
-    say "nothing was run: ${missing[*]} cannot be found; \`tests/kind.sh -n\` prints the steps"
+    log "nothing was run: ${missing[*]} cannot be found; \`tests/kind.sh -n\` prints the steps"
     exit 1
   fi
   if ! docker info >/dev/null 2>&1; then
-    say "nothing was run: no Docker engine answers \`docker info\`; \`tests/kind.sh -n\` prints the steps"
+    log "nothing was run: no Docker engine answers \`docker info\`; \`tests/kind.sh -n\` prints the steps"
     exit 1
   fi
 fi
 
-# Names of its own, so that no other cluster, context or image is ever touched.
+# Unique names, so that no other cluster, context or image is touched.
 run_id=$(date +%s)-$$
 cluster=kube-unions-e2e-$run_id
 image=kube-unions:e2e-$run_id
@@ -57,11 +57,11 @@ configurations=mutatingwebhookconfigurations,validatingwebhookconfigurations
 folder=$(mktemp -d)
 export KUBECONFIG=$folder/kubeconfig
 
-# What helps to understand a failure.
+# Collects logs and objects after a failure.
 collect_logs() {
   local logs=${KIND_LOGS:-}
   [ -n "$logs" ] || logs=$(mktemp -d -t kube-unions-kind-logs-XXXXXX)
-  say "it failed; the logs of the cluster go to $logs"
+  log "it failed; the logs of the cluster go to $logs"
   mkdir -p "$logs"
   kubectl get "$configurations" --output yaml >"$logs/registration.yaml" || true
   kubectl --namespace "$namespace" describe all >"$logs/describe.txt" || true
@@ -78,13 +78,13 @@ end() {
   set +e
   if [ "$dry" = no ]; then
     if [ "$status" -ne 0 ] && [ "$created" = yes ]; then collect_logs; fi
-    # A cluster that was made by half goes, too.
+    # Also deletes a cluster whose creation failed.
     kind delete cluster --name "$cluster" --kubeconfig "$KUBECONFIG" >&2
     docker image rm --force "$image" >/dev/null 2>&1
   else
     run kind delete cluster --name "$cluster" --kubeconfig "$KUBECONFIG"
     run docker image rm --force "$image"
-    say "these are the steps; none of them was run"
+    log "these are the steps; none of them was run"
   fi
   rm -rf "$folder"
   exit "$status"
@@ -108,23 +108,23 @@ run helm install "$release" charts/kube-unions --namespace "$namespace" --create
 run kubectl --namespace "$namespace" rollout status "deployment/$release" --timeout 180s
 run helm test "$release" --namespace "$namespace" --logs --timeout 180s
 
-# A test runs the sample as its author does.
+# A test runs this example.
 run cargo build --locked --package kube-unions-author --example rollout
-# kubectl as it is found here, not of the control plane that the tests have where there is no cluster.
+# Use the kubectl on PATH, not the one of the tests' own control plane.
 run env -u KUBEBUILDER_ASSETS -u KUBE_UNIONS_E2E KUBE_UNIONS_E2E_KUBECONFIG="$KUBECONFIG" \
   cargo test --locked --all-features --test e2e
 
 run helm uninstall "$release" --namespace "$namespace" --wait --timeout 180s
-# No webhook may be left that is asked and cannot answer.
+# No registration may be left, because no webhook answers any more.
 nothing_is_left() {
   local left
   left=$(kubectl get "$configurations" --output name)
   if grep -q kube-unions <<<"$left"; then
-    say "uninstalled, and there still is: $left"
+    log "still registered after uninstalling: $left"
     return 1
   fi
 }
 run nothing_is_left
-# The CRDs of the tests are still there: writes of their kinds go through, unions or not.
+# The CRDs of the tests are still there: writes of their kinds succeed.
 run kubectl apply --filename manifests/samples/rollout/valid-recreate.yaml
-[ "$dry" = yes ] || say "everything held"
+[ "$dry" = yes ] || log "all checks passed"

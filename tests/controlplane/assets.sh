@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # Provides the control plane that the end-to-end tests run on: kube-apiserver, etcd and kubectl.
 #
-#   assets.sh                       prints, alone on stdout, the folder that holds the three; progress goes to stderr
-#   assets.sh helm                  the same, after making sure that the folder of built binaries also has helm
-#   assets.sh controller-manager    the same with kube-controller-manager; optional where KUBEBUILDER_ASSETS is set
+#   assets.sh                       prints the folder of the three binaries on stdout, and progress on stderr
+#   assets.sh helm                  also builds helm into the folder of built binaries
+#   assets.sh controller-manager    also builds kube-controller-manager; optional if KUBEBUILDER_ASSETS is set
 #
-# Where they come from, first that has them:
-#   1. KUBEBUILDER_ASSETS, the convention of the ecosystem; taken as it is
+# The first source that has the binaries is used:
+#   1. KUBEBUILDER_ASSETS, as other projects use it
 #   2. the cache, ${XDG_CACHE_HOME:-~/.cache}/kube-unions/<kubernetes version>
-#   3. the ready-made binaries of setup-envtest (KUBE_UNIONS_ENVTEST=skip leaves this step out)
-#   4. a build from Go modules: go.mod beside this file pins every version. Tens of minutes on two cores, once.
+#   3. the prebuilt binaries of setup-envtest (KUBE_UNIONS_ENVTEST=skip skips this step)
+#   4. a build from Go modules, with the versions of go.mod in this folder. Takes tens of minutes on two cores, once.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -19,7 +19,7 @@ case "$more" in
   *) echo "assets.sh: unknown argument \`$more\`: use \`helm\` or \`controller-manager\`" >&2; exit 2 ;;
 esac
 
-say() { echo "assets: $*" >&2; }
+log() { echo "assets: $*" >&2; }
 
 version_of() { awk -v module="$1" '$1 == module && $2 ~ /^v/ && NF >= 2 { print $2; exit }' "$here/go.mod"; }
 
@@ -35,22 +35,22 @@ has_all() {
 
 need_go() {
   command -v go >/dev/null 2>&1 || {
-    say "no Go tool chain found: install Go 1.26 or newer, or set KUBEBUILDER_ASSETS to a folder with ${core[*]}"
+    log "no Go tool chain found: install Go 1.26 or newer, or set KUBEBUILDER_ASSETS to a folder with ${core[*]}"
     exit 1
   }
 }
 
-# Builds one package of go.mod into the cache. The file gets its name only when it is whole, so a build that was cut off
-# is simply made again.
+# Builds one package of go.mod into the cache. The file is renamed only when it is complete, so an interrupted build is
+# repeated.
 build() {
   local name=$1 package=$2 flags=$3 started=$SECONDS
   [ -x "$cache/$name" ] && return 0
   need_go
-  say "building $name $kubernetes from Go modules (the first time takes minutes)"
+  log "building $name $kubernetes from Go modules (the first time takes minutes)"
   (cd "$here" && GOFLAGS="-mod=readonly ${GOFLAGS:-}" CGO_ENABLED=0 \
     go build -trimpath -ldflags "-s -w $flags" -o "$cache/.$name.$$" "$package") >&2
   mv "$cache/.$name.$$" "$cache/$name"
-  say "$name built in $((SECONDS - started)) s"
+  log "$name built in $((SECONDS - started)) s"
 }
 
 build_helm() {
@@ -58,19 +58,19 @@ build_helm() {
     "-X helm.sh/helm/v3/internal/version.version=$(version_of helm.sh/helm/v3)"
 }
 
-# Ready-made binaries, where this machine can download them. Quick to give up: the build below always works.
+# Downloads prebuilt binaries. Gives up quickly, because the build always works.
 download() {
   [ "${KUBE_UNIONS_ENVTEST:-}" != skip ] && command -v go >/dev/null 2>&1 || return 1
   local minor=${kubernetes#v} found
   minor=${minor%.*}
-  say "looking for ready-made binaries of Kubernetes $minor with setup-envtest"
+  log "looking for prebuilt binaries of Kubernetes $minor with setup-envtest"
   found=$(GOBIN="$cache/.tools" go install "sigs.k8s.io/controller-runtime/tools/setup-envtest@$setup_envtest" >&2 &&
     timeout 300 "$cache/.tools/setup-envtest" use "$minor.x" --bin-dir "$cache/.envtest" -p path 2>/dev/null) || return 1
   has_all "$found" || return 1
   for binary in "${core[@]}"; do ln -sf "$found/$binary" "$cache/$binary"; done
 }
 
-# Builds a binary of Kubernetes, which knows its version.
+# Builds a binary of Kubernetes with its version stamped in.
 build_kubernetes() {
   local stamp
   stamp="-X k8s.io/component-base/version.gitVersion=$kubernetes
@@ -88,14 +88,14 @@ build_core() {
 
 if [ -n "${KUBEBUILDER_ASSETS:-}" ]; then
   has_all "$KUBEBUILDER_ASSETS" || {
-    say "KUBEBUILDER_ASSETS is set to \`$KUBEBUILDER_ASSETS\`, which does not hold ${core[*]}: mend or unset it"
+    log "KUBEBUILDER_ASSETS is set to \`$KUBEBUILDER_ASSETS\`, which does not have ${core[*]}: correct or unset it"
     exit 1
   }
   cache=$KUBEBUILDER_ASSETS
 else
   mkdir -p "$cache"
   has_all "$cache" || download || {
-    say "no ready-made binaries: building from source"
+    log "no prebuilt binaries: building from source"
     build_core
   }
 fi
@@ -107,7 +107,7 @@ if [ "$more" = helm ] && [ ! -x "$cache/helm" ]; then
 fi
 if [ "$more" = controller-manager ] && [ ! -x "$cache/kube-controller-manager" ]; then
   if [ -n "${KUBEBUILDER_ASSETS:-}" ]; then
-    say "KUBEBUILDER_ASSETS holds no kube-controller-manager: the tests of garbage collection will check less"
+    log "KUBEBUILDER_ASSETS has no kube-controller-manager: the tests of garbage collection check less"
   else
     build_kubernetes kube-controller-manager
   fi

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs every fuzz target for some seconds each, from its checked-in corpus. What it finds on the way stays out of the tree.
+# Runs every fuzz target for some seconds, from its checked-in corpus. New inputs are not added to the repository.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 

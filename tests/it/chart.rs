@@ -75,7 +75,7 @@ fn each_value_is_documented_and_the_readme_has_all_of_them() {
     in_step(
         "README.md",
         &format!(
-            "{before}<!-- values -->\n| value | default | what it is for |\n|---|---|---|\n{table}<!-- end of values -->{after}"
+            "{before}<!-- values -->\n| value | default | meaning |\n|---|---|---|\n{table}<!-- end of values -->{after}"
         ),
     );
 }

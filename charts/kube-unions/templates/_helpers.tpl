@@ -2,7 +2,7 @@
 {{- default .Chart.Name .Values.nameOverride | trunc 48 | trimSuffix "-" -}}
 {{- end -}}
 
-{{/* Short enough for every suffix below. */}}
+{{/* Short enough for every suffix. */}}
 {{- define "kube-unions.fullname" -}}
 {{- if .Values.fullnameOverride -}}
 {{- .Values.fullnameOverride | trunc 48 | trimSuffix "-" -}}
@@ -21,8 +21,8 @@ app.kubernetes.io/name: {{ include "kube-unions.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
-{{/* Nothing in here changes from one rendering of the same values to the next. What the chart says wins over what was given:
-selectors depend on it. */}}
+{{/* Labels of every object. The same values always render the same labels. The chart's own labels take precedence over
+`labels`, because selectors depend on them. */}}
 {{- define "kube-unions.labels" -}}
 {{- $own := include "kube-unions.selectorLabels" . | fromYaml -}}
 {{- $_ := set $own "app.kubernetes.io/version" .Chart.AppVersion -}}
@@ -43,17 +43,17 @@ selectors depend on it. */}}
 {{- end -}}
 {{- end -}}
 
-{{/* `on` or `off`. Without quotes YAML makes booleans of them. */}}
+{{/* `on` or `off`. YAML parses them as booleans if they are not quoted. */}}
 {{- define "kube-unions.enforcement" -}}
 {{- if has (toString .Values.enforcement) (list "on" "true") -}}on{{- else -}}off{{- end -}}
 {{- end -}}
 
-{{/* A value as JSON in an argument of a container, where the kubelet would replace `$(…)`. */}}
+{{/* A value as JSON in an argument of a container. The kubelet would expand `$(…)`. */}}
 {{- define "kube-unions.jsonArgument" -}}
 {{- toRawJson . | replace "$(" "$$(" -}}
 {{- end -}}
 
-{{/* The Secret with the certificate, whoever writes it. */}}
+{{/* The Secret with the certificate, in every certificate mode. */}}
 {{- define "kube-unions.secretName" -}}
 {{- if eq .Values.certificates.mode "provided" -}}
 {{- required "certificates.provided.secretName is missing: with certificates.mode `provided`, name the Secret that holds tls.crt, tls.key and ca.crt" .Values.certificates.provided.secretName -}}
@@ -62,7 +62,7 @@ selectors depend on it. */}}
 {{- end -}}
 {{- end -}}
 
-{{/* Where the CA of clients comes from, as a volume has it. Nothing where there is none. */}}
+{{/* The source of the clients' CA, as in a volume. Empty if there is none. */}}
 {{- define "kube-unions.clientCA" -}}
 {{- with .Values.clientCA -}}
 {{- if and .configMapName .secretName -}}
@@ -81,14 +81,14 @@ secret:
 {{- end -}}
 {{- end -}}
 
-{{/* Whether more than one pod is meant to run. */}}
+{{/* True if more than one pod is wanted. */}}
 {{- define "kube-unions.severalReplicas" -}}
 {{- if .Values.autoscaling.enabled -}}
 {{- if gt (int .Values.autoscaling.minReplicas) 1 -}}true{{- end -}}
 {{- else if gt (int .Values.replicas) 1 -}}true{{- end -}}
 {{- end -}}
 
-{{/* What every pod of this chart is restricted to. */}}
+{{/* The security context of every pod of this chart. */}}
 {{- define "kube-unions.podSecurityContext" -}}
 runAsNonRoot: true
 {{- with .Values.runAsUser }}
@@ -107,7 +107,7 @@ capabilities:
   drop: [ALL]
 {{- end -}}
 
-{{/* Where a pod of this chart may run. */}}
+{{/* Scheduling of every pod of this chart. */}}
 {{- define "kube-unions.scheduling" -}}
 {{- with .Values.nodeSelector }}
 nodeSelector:

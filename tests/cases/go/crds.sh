@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Makes the CRDs of the Go samples beside this file anew, by the controller-gen that is pinned here.
+# Generates the CRDs of the Go samples in this folder with a pinned version of controller-gen.
 #
 #   crds.sh            writes crds/fleet, crds/enterprise and crds/doubtful
-#   crds.sh --check    writes nothing; exit 1 if something would change
+#   crds.sh --check    writes nothing, and exits with 1 if a CRD would change
 #
-# crds/by-hand is what its name says. Needs Go 1.26 and, the first time, the Go module proxy.
+# crds/by-hand is written by hand. Needs Go 1.26 and, the first time, the Go module proxy.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -31,7 +31,7 @@ make_set fleet fleet ./api/...
 make_set enterprise fleet ./api/... enterprise
 make_set doubtful doubtful ./...
 
-# Built with that tag, one kind alone is another.
+# The build tag changes only one kind.
 find "$made/enterprise" -type f ! -name '*_machines.yaml' -delete
 
 if [ "$check" = yes ]; then
