@@ -1,48 +1,57 @@
-//! `annotate`: CRDs in, CRDs out, each `x-kubernetes-unions` moved into the annotation that clusters keep.
+//! `annotate`: moves each `x-kubernetes-unions` in the schemas of CRDs into the annotation that clusters keep.
 //!
-//! Works on text, so that comments, order and other documents stay as they are; as a pipe it is a Helm post-renderer, and
-//! since the items of any list are documents, `ResourceList` included, a KRM function for kustomize too.
+//! It edits text, so comments, order and other documents stay as they are. It works as a Helm post-renderer and, because it
+//! edits the items of any list, as a KRM function of kustomize.
 
-mod plan;
-
-use self::plan::AnnotatePlan;
+use super::crd::EditableCrd;
 use super::kinds::{self, BuiltinUnions};
-use super::manifest::{self, Document, ManifestFile, Section, Stream};
+use super::manifest::{self, Document, EditedFile, ManifestFile, Stream};
 use super::output::{self, Paint};
 use super::{Verdict, diagnostic};
 use anyhow::bail;
 use clap::Args;
+use kube_unions_core::declaration::AnnotationContent;
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Arguments of `annotate`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The API server drops `x-kubernetes-unions` from the schema of a CRD, and keeps annotations. Documents of other kinds pass \
-unchanged, and annotating twice changes nothing, so it serves as a pipe:
+The API server drops `x-kubernetes-unions` from the schema of a CRD, but keeps annotations. Other documents pass unchanged. \
+Annotating twice changes nothing.
 
+Examples:
+  # Annotate the CRDs of a kustomization
   kubectl kustomize . | kube-unions annotate | kubectl apply -f -
-  helm install … --post-renderer kube-unions --post-renderer-args annotate
 
-What is wrong with a declaration is reported as `lint` does, with exit code 1; the output is complete all the same.")]
+  # Annotate the CRDs of a chart
+  helm install shop ./shop --post-renderer kube-unions --post-renderer-args annotate
+
+  # Fail in CI if a CRD is not annotated
+  kube-unions annotate --check config/crd/bases
+
+Exit codes:
+  0  every declaration is valid (with --check also: nothing would change)
+  1  a declaration has an error, as `lint` reports it, or would change; the output is complete
+  2  an input could not be read")]
 pub(super) struct AnnotateArgs {
-    /// Files and folders with manifests, `-` is standard input [default: standard input]
+    /// Files and folders with manifests; `-` reads standard input [default: standard input]
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// The same, as kubectl has it
+    /// The same as PATH, as kubectl spells it
     #[arg(short, long, value_name = "PATH")]
     filename: Vec<PathBuf>,
-    /// Print nothing, and exit with 1 if anything would change
+    /// Print no manifests; exit with 1 if a CRD would change
     #[arg(long)]
     check: bool,
 }
 
-/// What is said on the way.
+/// Messages for standard error.
 #[derive(Default)]
-struct Remarks {
-    /// What makes the exit code 1.
-    objections: Vec<String>,
+struct Messages {
+    /// Messages that set the exit code to 1.
+    errors: Vec<String>,
     notices: Vec<String>,
 }
 
@@ -50,89 +59,70 @@ pub(super) fn run(arguments: &AnnotateArgs) -> anyhow::Result<Verdict> {
     let mut paths: Vec<PathBuf> = arguments.paths.iter().chain(&arguments.filename).cloned().collect();
     if paths.is_empty() {
         if std::io::stdin().is_terminal() {
-            bail!("nothing to read: name files or folders, or pipe manifests in");
+            bail!("no input: name files or folders, or pipe manifests into the command");
         }
         paths.push(PathBuf::from("-"));
     }
-    let reading = manifest::files(&paths);
-    manifest::fail_on(&reading.problems)?;
+    let manifests = manifest::files(&paths);
+    manifest::fail_on(&manifests.problems)?;
 
-    let (mut stream, mut remarks) = (Stream::default(), Remarks::default());
-    for source in &reading.files {
-        let text = annotate(source, arguments.check, &mut remarks)?;
-        let format = source.sections.first().map_or(manifest::Format::Yaml, |section| section.format);
-        stream.push(&text, format);
+    let (mut stream, mut messages) = (Stream::default(), Messages::default());
+    for file in &manifests.files {
+        let edited = annotate(file, arguments.check, &mut messages)?;
+        stream.push(&edited.text, edited.format);
     }
-    for line in remarks.notices.iter().chain(&remarks.objections) {
+    for line in messages.notices.iter().chain(&messages.errors) {
         output::note(line);
     }
     if !arguments.check {
         output::print(stream.into_text())?;
     }
-    Ok(Verdict::rejected_if(!remarks.objections.is_empty()))
+    Ok(Verdict::rejected_if(!messages.errors.is_empty()))
 }
 
-/// Returns a text of manifests, YAML or JSON, with its CRDs annotated; every other byte of it stays. What is wrong with the
-/// declarations themselves is for `lint`.
+/// Returns a text of manifests, YAML or JSON, with its CRDs annotated. Every other byte stays as it is. Faults of the
+/// declarations are ignored.
 pub fn annotated(text: &str) -> anyhow::Result<String> {
-    let source = manifest::file(&PathBuf::from("-"), text.as_bytes().to_vec())?;
-    annotate(&source, false, &mut Remarks::default())
+    let file = manifest::file(Path::new("-"), text.as_bytes().to_vec())?;
+    Ok(annotate(&file, false, &mut Messages::default())?.text)
 }
 
-/// The text of a file with its CRDs annotated.
-fn annotate(source: &ManifestFile, check: bool, remarks: &mut Remarks) -> anyhow::Result<String> {
-    let mut text = String::new();
-    for section in &source.sections {
-        let mut edits = Vec::new();
-        for document in source.documents_of(section).iter().filter(|document| document.is_definition()) {
-            let Some(plan) = AnnotatePlan::of(document)? else { continue };
-            remarks.take(document, &plan);
-            if check && !plan.edits.is_empty() {
-                remarks.objections.push(place(document, "would change"));
-            }
-            edits.extend(plan.edits);
+/// Annotates the CRDs of a file.
+fn annotate(file: &ManifestFile, check: bool, messages: &mut Messages) -> anyhow::Result<EditedFile> {
+    let edited = manifest::edit_crds(file, |document| {
+        let crd = EditableCrd::read(document)?;
+        if crd.extensions.is_empty() {
+            return Ok(Vec::new());
         }
-        text.push_str(&edited(source, section, &edits, remarks)?);
-    }
-    text.push_str(&source.tail);
-    Ok(text)
+        messages.add_diagnostics(document);
+        let (edits, problem) = crd.move_to_annotation(&AnnotationContent::new())?;
+        messages.errors.extend(problem.map(|problem| line(document, &problem)));
+        if check && !edits.is_empty() {
+            messages.errors.push(line(document, "would change"));
+        }
+        Ok(edits)
+    })?;
+    messages.notices.extend_from_slice(&edited.notices);
+    Ok(edited)
 }
 
-fn edited(
-    source: &ManifestFile,
-    section: &Section,
-    edits: &[manifest::Edit],
-    remarks: &mut Remarks,
-) -> anyhow::Result<String> {
-    if edits.is_empty() {
-        return Ok(section.text.clone());
-    }
-    let edited = manifest::edit(section, edits)?;
-    if edited.rewritten {
-        let notice =
-            "a document was written anew, its comments are lost: anchors or merge keys reach what had to change";
-        remarks.notices.push(format!("{}: {notice}", source.path.display()));
-    }
-    Ok(edited.text)
-}
-
-impl Remarks {
-    fn take(&mut self, document: &Document, plan: &AnnotatePlan) {
+impl Messages {
+    /// Adds what `lint` reports about a CRD.
+    fn add_diagnostics(&mut self, document: &Document) {
         let paint = Paint::of(&std::io::stderr());
         let assembly = kinds::assemble(vec![document.clone()], BuiltinUnions::Ignored);
-        let mut said = BTreeSet::new();
+        let mut known = BTreeSet::new();
         for found in diagnostic::diagnose(&assembly) {
             let line = found.line(paint);
-            if said.insert(line.clone()) {
-                let lines = if found.is_error() { &mut self.objections } else { &mut self.notices };
+            if known.insert(line.clone()) {
+                let lines = if found.is_error() { &mut self.errors } else { &mut self.notices };
                 lines.push(line);
             }
         }
-        self.objections.extend(plan.objections.iter().map(|objection| place(document, objection)));
     }
 }
 
-fn place(document: &Document, message: &str) -> String {
+fn line(document: &Document, message: &str) -> String {
     let (line, column) = document.position("").unwrap_or((1, 1));
     let name = document.name.as_deref().unwrap_or_default();
     format!("{}:{line}:{column}: {name}: {message}", document.file.display())

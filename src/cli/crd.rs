@@ -1,5 +1,7 @@
 //! What a CRD's document declares, in its schema and in its annotation, and the edits that change either.
 
+mod moves;
+
 use super::manifest::{Document, Edit};
 use anyhow::Context;
 use kube_unions_core::declaration::{ANNOTATION, ANNOTATIONS_LIMIT, AnnotationContent};

@@ -1,16 +1,19 @@
-//! `generate`: CRDs in, CRDs out, with the unions declared that the Go types behind them mark.
+//! `generate`: declares on CRDs the unions that markers in Go sources describe.
+//!
+//! [`sources`] reads Go files, `kube-unions-go` derives the unions, [`crd`](super::crd) plans the edits of a CRD and [`manifest`]
+//! makes them, and [`report`] prints the result.
 
-mod plan;
 mod report;
 mod sources;
 
-use self::plan::GeneratePlan;
 use self::report::{Report, ReportedFinding};
-use super::manifest::{self, Document, ManifestFile, Problem, Stream};
+use super::crd::EditableCrd;
+use super::manifest::{self, Document, Edit, EditedFile, Problem, Stream};
 use super::{ReportFormat, Verdict, kinds, output};
 use anyhow::{Context, bail};
 use clap::Args;
-use kube_unions_core::declaration::{Definition, DefinitionVersion};
+use kube_unions_core::declaration::{AnnotationContent, Declared, Definition, DefinitionVersion};
+use kube_unions_core::schema::Place;
 use kube_unions_go::{BuildContext, Derivation, FindingReason, GoFinding, KindVersion, Packages, Position, Severity};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -18,40 +21,47 @@ use std::path::{Path, PathBuf};
 /// Arguments of `generate`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Markers are read in every spelling: +union, +unionDiscriminator, +unionMember[=Name][,optional], +unionDeprecated, \
-+unionDiscriminatedBy=Field, their +k8s: family, and JSON arguments. Sources are parsed, never run; no Go tool chain is needed.
+Reads the markers +union, +unionDiscriminator, +unionMember[=Name][,optional], +unionDeprecated, +unionDiscriminatedBy=Field \
+and their +k8s: spellings. Parses the sources without running them, and needs no Go tool chain.
 
-The CRDs go to standard output and the report to standard error; with --write or --check the report goes to standard output. \
-What the markers leave open is left out, and so is what can be no union; the rest is declared all the same.
+Prints the CRDs to standard output and the report to standard error; with --write or --check, the report to standard output. \
+Leaves out a union that is ambiguous or that the schema does not allow, and declares the rest.
 
+Examples:
+  # Declare the unions in the CRDs that controller-gen wrote
   kube-unions generate --go ./api config/crd/bases --write
+
+  # Apply CRDs whose Go types are in two folders
   kube-unions generate --go ./api --go ../common config/crd/bases/*.yaml | kubectl apply -f -
 
+  # Fail in CI if a CRD is out of date
+  kube-unions generate --go ./api config/crd/bases --check
+
 Exit codes:
-  0  every union that is marked is declared
-  1  something was left out (with --check also: something would change)
-  2  something could not be read; the rest was done all the same")]
+  0  every marked union is declared (with --check also: nothing would change)
+  1  a union was left out, or a CRD would change; the output is complete
+  2  an input could not be read; the rest was processed")]
 pub(super) struct GenerateArgs {
-    /// A folder with Go sources, searched through, or a file of them; may be given several times
+    /// Folder with Go sources, read recursively, or a Go file; repeat for several
     ///
-    /// As the go command does, hidden folders and those called testdata or vendor are passed over where they are not named
-    /// themselves, and so are tests and files that build constraints leave out.
-    // One value each: what follows are CRDs.
+    /// Like the go command, skips hidden folders, testdata, vendor, tests, and files that build constraints exclude. A folder
+    /// that is named here is never skipped.
+    // One value each, because CRDs follow.
     #[arg(long, required = true, num_args = 1, value_name = "DIR")]
     go: Vec<PathBuf>,
-    /// Only this kind, such as `Rollout` or `Rollout.example.com`, in any case; may be given several times [default: all]
+    /// Process only this kind, for example `Rollout` or `rollout.example.com`; repeat for several [default: all kinds]
     #[arg(long, num_args = 1, value_name = "KIND")]
     kind: Vec<String>,
-    /// Files and folders with CRDs, `-` is standard input; other documents pass unchanged
+    /// Files and folders with CRDs; `-` reads standard input. Other documents pass unchanged
     #[arg(required = true, value_name = "CRD")]
     paths: Vec<PathBuf>,
-    /// BuildContext tags that hold, beside those of Linux on amd64
+    /// Add build tags to those of Linux on amd64
     #[arg(long, value_name = "TAG", value_delimiter = ',')]
     tags: Vec<String>,
-    /// Declare in the schema, as `x-kubernetes-unions`, instead of the annotation that clusters keep
+    /// Declare unions in the schema, as `x-kubernetes-unions`, instead of in the annotation
     #[arg(long)]
     in_schema: bool,
-    /// Do not count what is ambiguous for the exit code; it is left out in any case
+    /// Do not exit with 1 for ambiguous unions; they are left out all the same
     #[arg(long)]
     allow_ambiguous: bool,
     #[command(flatten)]
@@ -61,13 +71,13 @@ pub(super) struct GenerateArgs {
     output: ReportFormat,
 }
 
-/// What becomes of the CRDs, if they do not go to standard output.
+/// Destination of the CRDs, if it is not standard output.
 #[derive(Debug, Clone, Copy, Args)]
 struct Destination {
     /// Write the CRDs back to their files
     #[arg(short, long, conflicts_with = "check")]
     write: bool,
-    /// Print the report only, and exit with 1 if any CRD would change
+    /// Print only the report; exit with 1 if a CRD would change
     #[arg(long)]
     check: bool,
 }
@@ -75,91 +85,60 @@ struct Destination {
 pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<Verdict> {
     let Destination { write, check } = arguments.destination;
     if write && arguments.paths.iter().any(|path| path == Path::new("-")) {
-        bail!("standard input can't be written back to: leave out --write, or name files");
+        bail!("cannot write to standard input: remove --write or name files");
     }
     let build = BuildContext::with_tags(arguments.tags.iter().map(String::as_str));
-    let read = sources::read(&arguments.go, &build)?;
+    let sources = sources::read(&arguments.go, &build)?;
     let crds = manifest::files(&arguments.paths);
-    let mut problems = read.problems;
-    problems.extend(crds.problems);
+    let problems = [sources.problems, crds.problems].concat();
 
-    let mut generating =
-        Generating { arguments, packages: &read.packages, report: Report::default(), problems, would_change: false };
-    let mut texts = Vec::new();
-    for source in &crds.files {
-        texts.push(generating.source(source)?);
-    }
-    let Generating { mut report, problems, would_change, .. } = generating;
+    let mut run = Run { arguments, packages: &sources.packages, report: Report::default(), problems };
+    let edited = crds.files.iter().map(|file| manifest::edit_crds(file, |document| run.edits(document)));
+    let edited: Vec<EditedFile> = edited.collect::<anyhow::Result<_>>()?;
+    let Run { mut report, problems, .. } = run;
     if report.definitions == 0 && problems.is_empty() {
         bail!("{}", nothing_to_do(arguments));
     }
-    report.remark(&read.packages, arguments.kind.is_empty());
-
+    report.add_unused(&sources.packages, arguments.kind.is_empty());
     report.sort();
-    // The report first: it is there even if nobody reads the CRDs.
+
+    // A reader of the report may close the pipe of the CRDs, so the report comes first.
+    edited.iter().flat_map(|file| &file.notices).for_each(output::note);
     report.print(arguments.output, write || check)?;
     if write {
-        for (source, text) in crds.files.iter().zip(&texts) {
-            rewrite(&source.path, text)?;
+        for (file, edited) in crds.files.iter().zip(&edited) {
+            replace(&file.path, &edited.text)?;
         }
     } else if !check {
         let mut stream = Stream::default();
-        for (source, text) in crds.files.iter().zip(&texts) {
-            let format = source.sections.first().map_or(manifest::Format::Yaml, |section| section.format);
-            stream.push(text, format);
+        for file in &edited {
+            stream.push(&file.text, file.format);
         }
         output::print(stream.into_text())?;
     }
     manifest::fail_on(&problems)?;
-    let left_out = report.left_out(arguments.allow_ambiguous);
-    Ok(Verdict::rejected_if(left_out || (check && would_change)))
+    let would_change = check && edited.iter().any(|file| file.changed);
+    Ok(Verdict::rejected_if(would_change || report.has_errors(arguments.allow_ambiguous)))
 }
 
 fn nothing_to_do(arguments: &GenerateArgs) -> String {
     let paths = manifest::list(&arguments.paths);
-    if arguments.kind.is_empty() {
-        return format!("no CustomResourceDefinition in {paths}");
-    }
     let kinds: Vec<String> = arguments.kind.iter().map(|kind| format!("`{kind}`")).collect();
-    format!("no CustomResourceDefinition of {} in {paths}", kinds.join(" or "))
+    let of = if kinds.is_empty() { String::new() } else { format!(" of {}", kinds.join(" or ")) };
+    format!("no CustomResourceDefinition{of} in {paths}")
 }
 
-/// The work on CRDs, and what came of it so far.
-struct Generating<'a> {
+/// The state of a run: inputs, and results so far.
+struct Run<'a> {
     arguments: &'a GenerateArgs,
     packages: &'a Packages,
     report: Report,
     problems: Vec<Problem>,
-    would_change: bool,
 }
 
-impl Generating<'_> {
-    /// The text of a file with the unions of its CRDs declared.
-    fn source(&mut self, source: &ManifestFile) -> anyhow::Result<String> {
-        let mut text = String::new();
-        for section in &source.sections {
-            let mut edits = Vec::new();
-            for document in source.documents_of(section).iter().filter(|document| document.is_definition()) {
-                edits.extend(self.definition(document)?);
-            }
-            if edits.is_empty() {
-                text.push_str(&section.text);
-                continue;
-            }
-            self.would_change = true;
-            let edited = manifest::edit(section, &edits)?;
-            if edited.rewritten {
-                let notice = "a document was written anew, its comments are lost: anchors or merge keys reach what had to change";
-                output::note(format_args!("{}: {notice}", source.path.display()));
-            }
-            text.push_str(&edited.text);
-        }
-        text.push_str(&source.tail);
-        Ok(text)
-    }
-
-    /// The edits of one CRD.
-    fn definition(&mut self, document: &Document) -> anyhow::Result<Vec<manifest::Edit>> {
+impl Run<'_> {
+    /// Returns the edits that declare the unions of a CRD, and adds them to the report.
+    fn edits(&mut self, document: &Document) -> anyhow::Result<Vec<Edit>> {
         let mut definition = match Definition::from_json(&document.text) {
             Ok(definition) => definition,
             Err(error) => {
@@ -167,118 +146,108 @@ impl Generating<'_> {
                 return Ok(Vec::new());
             }
         };
-        if !self.is_asked(&definition) {
+        let (group, kind) = (definition.group().to_owned(), definition.kind().to_owned());
+        let selected = &self.arguments.kind;
+        if !(selected.is_empty() || selected.iter().any(|asked| kinds::is_meant(asked, &group, &kind))) {
             return Ok(Vec::new());
         }
         self.report.definitions += 1;
         let versions = definition.take_versions();
         let names: Vec<Box<str>> = versions.iter().map(|version| version.name.clone()).collect();
         let names: Vec<&str> = names.iter().map(|name| &**name).collect();
-        let mut outcomes = Vec::new();
+        let (mut derivations, mut marked) = (Vec::new(), AnnotationContent::new());
         for version in versions {
             let name = version.name.clone();
-            let (group, kind) = (definition.group(), definition.kind());
             let declared = declared_objects(&version);
-            let asked = KindVersion { group, kind, version: &name, versions: &names };
-            let mut outcome = self.packages.unions(asked, version);
-            outcome.findings.iter_mut().for_each(|finding| settle(finding, &declared));
-            outcomes.push((name, outcome));
+            let kind = KindVersion { group: &group, kind: &kind, version: &name, versions: &names };
+            let mut derivation = self.packages.unions(kind, version);
+            derivation.findings.iter_mut().for_each(|finding| resolve(finding, &declared));
+            let places = derivation.declarations().into_iter().map(|(place, value)| (place.to_pointer(), value));
+            marked.insert(name.to_string(), places.collect());
+            derivations.push((name, derivation));
         }
-        for finding in self.missing(document, &definition, &outcomes) {
-            self.report.say(ReportedFinding::of(finding, Some(&definition), None));
+        let crd = EditableCrd::read(document)?;
+        let (edits, problem) =
+            if self.arguments.in_schema { crd.move_to_schema(&marked)? } else { crd.move_to_annotation(&marked)? };
+
+        let problem = problem.map(|message| finding_at(document, Severity::Error, FindingReason::Fault, message));
+        for finding in self.missing_structs(document, &definition, &derivations).into_iter().chain(problem) {
+            self.report.add_finding(ReportedFinding::of(finding, Some(&definition), None));
         }
-        let plan = GeneratePlan::of(document, &outcomes, self.arguments.in_schema)?;
-        for finding in plan.findings {
-            self.report.say(ReportedFinding::of(at_document(document, finding), Some(&definition), None));
+        for (version, derivation) in derivations {
+            self.report.add(&definition, &version, derivation);
         }
-        for (version, outcome) in outcomes {
-            self.report.add(&definition, &version, outcome);
-        }
-        Ok(plan.edits)
+        Ok(edits)
     }
 
-    fn is_asked(&self, definition: &Definition) -> bool {
-        let asked = &self.arguments.kind;
-        asked.is_empty() || asked.iter().any(|asked| kinds::is_meant(asked, definition.group(), definition.kind()))
-    }
-
-    /// The versions that no struct was found for: an error where there is none for the whole kind.
-    fn missing(
+    /// Reports versions without a struct: an error if no version has one, else a warning.
+    fn missing_structs(
         &self,
         document: &Document,
         definition: &Definition,
-        outcomes: &[(Box<str>, Derivation)],
+        derivations: &[(Box<str>, Derivation)],
     ) -> Vec<GoFinding> {
-        let (kind, group) = (definition.kind(), definition.group());
-        let is_there = |outcome: &Derivation| outcome.source.is_some() || !outcome.findings.is_empty();
-        let finding = |severity, message| {
-            at_document(
-                document,
-                GoFinding { position: None, path: String::new(), severity, reason: FindingReason::Kind, message },
-            )
-        };
-        if !outcomes.iter().any(|(_, outcome)| is_there(outcome)) {
-            let files = self.packages.files();
+        let kind = definition.kind();
+        let is_found = |derivation: &Derivation| derivation.source.is_some() || !derivation.findings.is_empty();
+        let finding = |severity, message| finding_at(document, severity, FindingReason::Kind, message);
+        if !derivations.iter().any(|(_, derivation)| is_found(derivation)) {
+            let (group, files) = (definition.group(), self.packages.files());
             let message = format!(
-                "no struct `{kind}` of the group `{group}` in the {files} Go files; give its folder by --go, or name the kinds that are meant by \
-                 --kind"
+                "no struct `{kind}` of the group `{group}` in {files} Go files: add its folder with --go, or select other kinds \
+                 with --kind"
             );
             return vec![finding(Severity::Error, message)];
         }
-        let missing = outcomes.iter().filter(|(_, outcome)| !is_there(outcome));
-        let message = |version: &str| {
-            format!("no struct `{kind}` of the version `{version}` in the Go files: its unions are not declared")
-        };
+        let missing = derivations.iter().filter(|(_, derivation)| !is_found(derivation));
+        let message =
+            |version: &str| format!("no struct `{kind}` of the version `{version}`: its unions are not declared");
         missing.map(|(version, _)| finding(Severity::Warning, message(version))).collect()
     }
 }
 
-/// The objects whose unions the CRD declares by itself.
+/// Returns the paths of the objects whose unions the CRD itself declares.
 fn declared_objects(version: &DefinitionVersion) -> BTreeSet<String> {
-    let mut objects = BTreeSet::new();
-    for (place, declared) in version.declarations() {
-        let path = place.to_string();
-        let around = place.parent().map(|parent| parent.to_string());
+    let object = |(place, declared): (Place, Vec<Declared>)| {
         let is_map = declared.iter().any(|declared| declared.value.is_object());
-        objects.insert(if is_map { around.unwrap_or(path) } else { path });
-    }
-    objects
+        place.parent().filter(|_| is_map).unwrap_or(place).to_string()
+    };
+    version.declarations().into_iter().map(object).collect()
 }
 
-/// What the markers leave open is settled where the CRD says it by other means.
-fn settle(finding: &mut GoFinding, declared: &BTreeSet<String>) {
+/// Downgrades an ambiguity if the CRD itself declares the union.
+fn resolve(finding: &mut GoFinding, declared: &BTreeSet<String>) {
     if finding.reason == FindingReason::Ambiguous && declared.contains(&finding.path) {
         finding.severity = Severity::Note;
         finding.reason = FindingReason::Declared;
-        finding.message.push_str("; what the CRD itself declares there stays");
+        finding.message.push_str("; the declaration in the CRD stays");
     }
 }
 
-/// The same, at a CRD's place if it has none.
-fn at_document(document: &Document, finding: GoFinding) -> GoFinding {
+/// Returns a finding about a CRD itself.
+fn finding_at(document: &Document, severity: Severity, reason: FindingReason, message: String) -> GoFinding {
     let (line, column) = document.position("").unwrap_or((1, 1));
-    let own = || Position { file: document.file.as_path().into(), line, column };
-    GoFinding { position: finding.position.clone().or_else(|| Some(own())), ..finding }
+    let position = Position { file: document.file.as_path().into(), line, column };
+    GoFinding { position, path: String::new(), severity, reason, message }
 }
 
-/// Writes a file anew if its text changed: another one beside it first, so that there is never half a file.
-fn rewrite(file: &Path, text: &str) -> anyhow::Result<()> {
+/// Replaces a file if its text changed, by a rename, so that nobody reads half a file.
+fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
     let context = || format!("cannot write `{}`", file.display());
     let before = std::fs::read(file).with_context(context)?;
     if before == text.as_bytes() {
         return Ok(());
     }
-    // A link stays one: what it leads to is written.
+    // Keep a symbolic link and write its target.
     let file = file.canonicalize().with_context(context)?;
     let folder = file.parent().unwrap_or(Path::new("."));
     let name = file.file_name().unwrap_or_default().to_string_lossy();
-    let beside = folder.join(format!(".{name}.{}.new", std::process::id()));
-    let written = std::fs::write(&beside, text)
-        .and_then(|()| std::fs::set_permissions(&beside, std::fs::metadata(&file)?.permissions()))
-        .and_then(|()| std::fs::rename(&beside, &file));
+    let temporary = folder.join(format!(".{name}.{}.new", std::process::id()));
+    let written = std::fs::write(&temporary, text)
+        .and_then(|()| std::fs::set_permissions(&temporary, std::fs::metadata(&file)?.permissions()))
+        .and_then(|()| std::fs::rename(&temporary, &file));
     if written.is_err() {
-        // What is left of it is of no use; the first error is the one to tell.
-        let _ = std::fs::remove_file(&beside);
+        // The first error is the one to report.
+        let _ = std::fs::remove_file(&temporary);
     }
     written.with_context(context)
 }

@@ -13,8 +13,8 @@ mod syntax;
 mod yaml;
 
 pub(crate) use document::Document;
-pub(crate) use edit::{Edit, edit, edited_value};
-pub(crate) use file::{Format, ManifestFile, Section};
+pub(crate) use edit::{Edit, EditedFile, edit, edit_crds, edited_value};
+pub(crate) use file::{Format, ManifestFile};
 pub(crate) use folder::below;
 pub(crate) use layout::pretty;
 pub(crate) use stream::Stream;

@@ -1,81 +1,43 @@
-//! What there is to say about Go sources: what was left out and why, and what works and may surprise.
+//! Findings: what was left out and why, and what may surprise.
 
-use super::types::Position;
+use super::position::Position;
+use super::severity::Severity;
+use serde::Serialize;
 
-/// One thing to say, and where.
+/// A message about the Go sources, with the position that caused it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct GoFinding {
-    /// In the Go sources, if it is about them.
-    pub position: Option<Position>,
-    /// The place in the schema, as people write it; empty for the whole.
+    /// Position of the marker, field or type in the sources.
+    pub position: Position,
+    /// Path of the object in the schema, for example `spec.strategy`; empty for the root.
     pub path: String,
-    /// How bad it is.
+    /// Severity: an error means that something was left out.
     pub severity: Severity,
-    /// Of which sort it is.
+    /// Category, stable for programs.
     pub reason: FindingReason,
-    /// What is wrong and what to do.
+    /// The problem and its remedy, in one line.
     pub message: String,
 }
 
-/// How bad a finding is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
-    /// Something was left out.
-    Error,
-    /// Nothing was left out, and it may surprise.
-    Warning,
-    /// Worth knowing.
-    Note,
-}
-
-/// Of which sort a finding is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// Category of a finding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum FindingReason {
-    /// The markers leave open what is meant, and nothing was guessed.
+    /// The markers allow more than one reading. The union is left out rather than guessed.
     Ambiguous,
-    /// The markers say something that can be no union here.
+    /// The markers describe a union that this schema cannot have.
     Fault,
-    /// A marker that can't be read, or stands where it has no effect.
+    /// A marker has a syntax error, or has no effect at its position.
     Marker,
-    /// A file that is not Go.
-    Syntax,
-    /// The struct of a kind is not there, or is there twice, or is another one's.
+    /// The struct of a kind is missing, is declared twice, or does not fit the CRD.
     Kind,
-    /// A package that was not given.
+    /// The sources of an imported package were not given.
     Package,
-    /// A field that the schema does not have.
+    /// A marked field is not in the schema.
     Skipped,
-    /// Marked, and not reached from any kind.
+    /// A struct has markers, but no kind uses it.
     Unreached,
-    /// Declared in the CRD by other means.
+    /// The markers are ambiguous, and the CRD itself declares the union.
     Declared,
-}
-
-impl Severity {
-    /// The name in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Warning => "warning",
-            Self::Note => "note",
-        }
-    }
-}
-
-impl FindingReason {
-    /// The name in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Ambiguous => "ambiguous",
-            Self::Fault => "fault",
-            Self::Marker => "marker",
-            Self::Syntax => "syntax",
-            Self::Kind => "kind",
-            Self::Package => "package",
-            Self::Skipped => "skipped",
-            Self::Unreached => "unreached",
-            Self::Declared => "declared",
-        }
-    }
 }

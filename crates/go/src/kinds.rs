@@ -1,66 +1,81 @@
-//! Which struct is a kind's.
+//! Finds the struct of a kind.
 
-use super::finding::{FindingReason, GoFinding, Severity};
+use super::finding::{FindingReason, GoFinding};
 use super::marker::Meaning;
 use super::packages::{Packages, TypeId};
+use super::position::Position;
+use super::severity::Severity;
 use super::types::{Type, TypeDeclaration};
 
-/// A version of a kind, as a CRD names it.
+/// A version of a kind, as its CRD names it.
 #[derive(Debug, Clone, Copy)]
 pub struct KindVersion<'a> {
-    /// The API group.
+    /// API group.
     pub group: &'a str,
-    /// The kind.
+    /// Kind, which is also the name of its struct.
     pub kind: &'a str,
-    /// The version.
+    /// Version.
     pub version: &'a str,
     /// All versions of the CRD.
     pub versions: &'a [&'a str],
 }
 
-/// The struct of a kind. `Ok(None)` where none is there.
-pub(super) fn find(packages: &Packages, asked: KindVersion<'_>) -> Result<Option<TypeId>, Box<GoFinding>> {
-    let mut found: Vec<(TypeId, Fit)> = Vec::new();
+/// Returns the struct of a kind, or `None` if no package has it. Fails if two fit equally well.
+pub(super) fn find(packages: &Packages, kind: KindVersion<'_>) -> Result<Option<TypeId>, Box<GoFinding>> {
+    let mut found: Vec<(Fit, TypeId, &Position)> = Vec::new();
     for (index, package) in packages.packages() {
-        if package.group().is_some_and(|group| group != asked.group) {
+        if package.group().is_some_and(|group| group != kind.group) {
             continue;
         }
-        let Some(version) = version_fit(package.version(), asked) else { continue };
-        for id in packages.declared(index, asked.kind) {
+        let Some(version) = version_fit(package.version(), kind) else { continue };
+        for id in packages.declared(index, kind.kind) {
             let Some(declaration) = packages.declaration(id) else { continue };
-            if !matches!(declaration.definition, Type::Struct(_) | Type::Named { .. }) {
-                continue;
+            if matches!(declaration.definition, Type::Struct(_) | Type::Named { .. }) {
+                let fit = Fit { root: is_root(declaration), version, grouped: package.group().is_some() };
+                found.push((fit, id, &declaration.at));
             }
-            found.push((id, Fit { version, grouped: package.group().is_some(), root: is_root(declaration) }));
         }
     }
-    let Some(best) = found.iter().map(|(_, fit)| *fit).max() else { return Ok(None) };
-    let mut best = found.into_iter().filter(|(_, fit)| *fit == best).map(|(id, _)| id);
+    let Some(best) = found.iter().map(|(fit, ..)| *fit).max() else { return Ok(None) };
+    let mut best = found.into_iter().filter(|(fit, ..)| *fit == best);
     match (best.next(), best.next()) {
-        (Some(one), Some(other)) => Err(Box::new(twice(packages, asked, one, other))),
-        (one, _) => Ok(one),
+        (Some((_, _, first)), Some((_, _, second))) => Err(Box::new(GoFinding {
+            position: second.clone(),
+            path: String::new(),
+            severity: Severity::Error,
+            reason: FindingReason::Kind,
+            message: format!(
+                "the kind `{}` is also declared at {first}: give the sources of one of them, or mark their packages with \
+                 `+groupName` and `+versionName`",
+                kind.kind
+            ),
+        })),
+        (first, _) => Ok(first.map(|(_, id, _)| id)),
     }
 }
 
-/// How well a struct fits; more is better.
+/// How well a struct fits a kind. The most important criterion comes first; greater is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Fit {
-    /// Whether it says by itself that it is a kind: an inner type may be called as a kind is.
+    /// The struct has the marks of a kind. A nested type may have the name of a kind.
     root: bool,
+    /// The package has the version of the kind.
     version: bool,
+    /// The package has the group of the kind.
     grouped: bool,
 }
 
-/// Whether a package is of the version; `None` where it is of another.
-fn version_fit(version: &str, asked: KindVersion<'_>) -> Option<bool> {
-    if version == asked.version {
+/// Returns true if a package has the version of the kind, false if its name is not a version, and `None` if it has another
+/// version.
+fn version_fit(version: &str, kind: KindVersion<'_>) -> Option<bool> {
+    if version == kind.version {
         return Some(true);
     }
-    let other = asked.versions.contains(&version) || is_version(version);
+    let other = kind.versions.contains(&version) || is_version(version);
     (!other).then_some(false)
 }
 
-/// `v1`, `v2beta3`.
+/// Returns true for `v1` and `v2beta3`.
 fn is_version(name: &str) -> bool {
     let digits = |text: &str| text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let Some(rest) = name.strip_prefix('v').filter(|rest| digits(rest) > 0) else { return false };
@@ -73,19 +88,4 @@ fn is_root(declaration: &TypeDeclaration) -> bool {
     let marked = declaration.markers.iter().any(|marker| marker.meaning == Meaning::Root);
     let Type::Struct(fields) = &declaration.definition else { return marked };
     marked || fields.fields.iter().any(|field| field.embedded && &*field.name == "TypeMeta")
-}
-
-fn twice(packages: &Packages, asked: KindVersion<'_>, one: TypeId, other: TypeId) -> GoFinding {
-    let position = |id| packages.declaration(id).map(|declaration| declaration.at.clone());
-    let first = position(one).map(|at| at.to_string()).unwrap_or_default();
-    GoFinding {
-        position: position(other),
-        path: String::new(),
-        severity: Severity::Error,
-        reason: FindingReason::Kind,
-        message: format!(
-            "the kind `{}` is here and at {first}; give the sources of one of them, or say which is meant by `+groupName` and `+versionName`",
-            asked.kind
-        ),
-    }
 }

@@ -1,39 +1,41 @@
-//! Packages: files that share their names, found by the path under which others import them.
+//! Packages and their names: finds packages by import path, follows type names to the types behind them, and evaluates constants.
 
-use super::types::{Constant, Expression, GoFile, Import, Position, Struct, Type, TypeDeclaration, WrittenType};
+use super::position::Position;
+use super::types::{Constant, ConstantType, Expression, GoFile, Import, Struct, Type, TypeDeclaration};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// How many names may lead to one type.
+/// Longest chain of names from a type to its underlying type, and deepest nesting of a constant.
 const LONGEST: usize = 100;
 
-/// Everything that was read, by package.
+/// All parsed files, by package.
 #[derive(Debug, Default)]
 pub struct Packages {
     all: Vec<Package>,
-    /// Where the module of a package is known: its import path.
+    /// Packages with a known import path.
     by_path: HashMap<Box<str>, usize>,
-    /// The others.
+    /// Packages of folders without a `go.mod`.
     without_path: Vec<usize>,
 }
 
-/// The files of one folder that say the same `package`.
+/// The files of one folder that have the same package clause.
 #[derive(Debug)]
 pub(super) struct Package {
     folder: PathBuf,
     pub(super) name: Box<str>,
     pub(super) files: Vec<GoFile>,
-    /// Name → file and position in it, in the order of the files.
+    /// File and index of each type, by name.
     types: HashMap<Box<str>, Vec<(usize, usize)>>,
+    /// File and index of each constant, by name.
     constants: HashMap<Box<str>, (usize, usize)>,
-    /// The same by the name of the type that they are written with.
+    /// File and index of the constants that a type of this package types, by its name.
     typed_constants: HashMap<Box<str>, Vec<(usize, usize)>>,
-    /// Those of which only their value can tell the type.
+    /// File and index of the constants that get their type from their value.
     derived_constants: Vec<(usize, usize)>,
 }
 
-/// A declared type, by its place in [`Packages`].
+/// A declared type: an index into [`Packages`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct TypeId {
     pub(super) package: usize,
@@ -41,7 +43,7 @@ pub(super) struct TypeId {
     position: usize,
 }
 
-/// What the names in a type mean: those of its file, and the arguments of the generic type around it.
+/// The scope that resolves the names in a type: a file, and the arguments of the generic type around it.
 #[derive(Debug, Clone)]
 pub(super) struct Scope<'p> {
     package: usize,
@@ -49,24 +51,24 @@ pub(super) struct Scope<'p> {
     arguments: Rc<HashMap<&'p str, ScopedType<'p>>>,
 }
 
-/// A type as it is written, with what its names mean.
+/// A type expression with the scope of its names.
 #[derive(Debug, Clone)]
 pub(super) struct ScopedType<'p> {
     pub(super) written: &'p Type,
     pub(super) scope: Scope<'p>,
 }
 
-/// What a type comes to when its names are followed.
+/// A type whose names have been followed.
 #[derive(Debug, Clone)]
 pub(super) struct ResolvedType<'p> {
-    /// Whether there is a pointer on the way.
+    /// A pointer was on the way.
     pub(super) pointer: bool,
-    /// The declarations on the way, outermost first.
+    /// The declared types on the way, outermost first.
     pub(super) names: Vec<TypeId>,
-    pub(super) end: Underlying<'p>,
+    pub(super) underlying: Underlying<'p>,
 }
 
-/// What stands where the names end.
+/// The type behind all names and pointers.
 #[derive(Debug, Clone)]
 pub(super) enum Underlying<'p> {
     Struct {
@@ -75,21 +77,21 @@ pub(super) enum Underlying<'p> {
     },
     List(ScopedType<'p>),
     Map(ScopedType<'p>),
-    /// A type of the language, or of which nothing is known: nothing can be in it.
+    /// A predeclared or unknown type, which contains no fields.
     Plain,
-    /// A type of a package that was not given.
+    /// A type of a package whose sources were not given.
     Missing {
         package: Box<str>,
         name: Box<str>,
     },
-    /// Names that lead back to each other.
+    /// A type that is defined by itself.
     Cycle,
 }
 
 impl Packages {
-    /// Adds the files of a folder, all at once. `path` is under which path the folder is imported, where that is known.
+    /// Adds all files of a folder. `path` is its import path, if it is known.
     ///
-    /// Files of one folder that belong to different packages, `v1` and `v1_test`, are packages apart.
+    /// Files with different package clauses, for example `v1` and `v1_test`, become separate packages.
     pub fn add(&mut self, folder: &Path, path: Option<&str>, files: Vec<GoFile>) {
         let first = self.all.len();
         for file in files {
@@ -116,7 +118,7 @@ impl Packages {
         }
     }
 
-    /// How many files there are.
+    /// Returns the number of files.
     pub fn files(&self) -> usize {
         self.all.iter().map(|package| package.files.len()).sum()
     }
@@ -133,27 +135,27 @@ impl Packages {
         self.all.get(id.package)?.files.get(id.file)?.types.get(id.position)
     }
 
-    /// All types of a name in a package.
+    /// Returns the declarations of a type name in a package. More than one is an error in the sources.
     pub(super) fn declared(&self, package: usize, name: &str) -> Vec<TypeId> {
         let found = self.all.get(package).and_then(|it| it.types.get(name)).into_iter().flatten();
         found.map(|&(file, position)| TypeId { package, file, position }).collect()
     }
 
-    /// `v1.Rollout`, as it is said of a declared type.
+    /// Returns the name of a type with its package: `v1.Rollout`.
     pub(super) fn title(&self, id: TypeId) -> String {
         let package = self.package(id.package).map_or("", |package| &package.name);
         format!("{package}.{}", self.declaration(id).map_or("", |declaration| &declaration.name))
     }
 
-    /// What a declared type is, as the type of something.
+    /// Returns the definition of a declared type in the scope of its file.
     pub(super) fn typed(&self, id: TypeId) -> Option<ScopedType<'_>> {
         let written = &self.declaration(id)?.definition;
         Some(ScopedType { written, scope: Scope { package: id.package, file: id.file, arguments: Rc::default() } })
     }
 
-    /// Follows the names of a type to their end.
+    /// Follows the names and pointers of a type.
     pub(super) fn resolve<'p>(&'p self, typed: &ScopedType<'p>) -> ResolvedType<'p> {
-        let mut resolved = ResolvedType { pointer: false, names: Vec::new(), end: Underlying::Cycle };
+        let mut resolved = ResolvedType { pointer: false, names: Vec::new(), underlying: Underlying::Cycle };
         let mut typed = typed.clone();
         for _ in 0..LONGEST {
             let inner = |written| ScopedType { written, scope: typed.scope.clone() };
@@ -162,12 +164,17 @@ impl Packages {
                     resolved.pointer = true;
                     typed = inner(target);
                 }
-                Type::List(element) => return ResolvedType { end: Underlying::List(inner(element)), ..resolved },
-                Type::Map(value) => return ResolvedType { end: Underlying::Map(inner(value)), ..resolved },
-                Type::Struct(fields) => {
-                    return ResolvedType { end: Underlying::Struct { fields, scope: typed.scope.clone() }, ..resolved };
+                Type::List(element) => {
+                    return ResolvedType { underlying: Underlying::List(inner(element)), ..resolved };
                 }
-                Type::Other => return ResolvedType { end: Underlying::Plain, ..resolved },
+                Type::Map(value) => return ResolvedType { underlying: Underlying::Map(inner(value)), ..resolved },
+                Type::Struct(fields) => {
+                    return ResolvedType {
+                        underlying: Underlying::Struct { fields, scope: typed.scope.clone() },
+                        ..resolved
+                    };
+                }
+                Type::Other => return ResolvedType { underlying: Underlying::Plain, ..resolved },
                 Type::Named { qualifier, name, arguments } => {
                     if let Some(argument) = qualifier.is_none().then(|| typed.scope.arguments.get(&**name)).flatten() {
                         typed = argument.clone();
@@ -179,10 +186,10 @@ impl Packages {
                             let Some(next) = self.instance(id, arguments, &typed.scope) else { break };
                             typed = next;
                         }
-                        Ok(None) => return ResolvedType { end: Underlying::Plain, ..resolved },
+                        Ok(None) => return ResolvedType { underlying: Underlying::Plain, ..resolved },
                         Err(package) => {
                             let name = name.clone();
-                            return ResolvedType { end: Underlying::Missing { package, name }, ..resolved };
+                            return ResolvedType { underlying: Underlying::Missing { package, name }, ..resolved };
                         }
                     }
                 }
@@ -191,7 +198,7 @@ impl Packages {
         resolved
     }
 
-    /// A declared type with its arguments.
+    /// Returns the definition of a declared type, with its type arguments in scope.
     fn instance<'p>(&'p self, id: TypeId, arguments: &'p [Type], scope: &Scope<'p>) -> Option<ScopedType<'p>> {
         let declaration = self.declaration(id)?;
         let typed = arguments.iter().map(|written| ScopedType { written, scope: scope.clone() });
@@ -200,7 +207,8 @@ impl Packages {
         Some(ScopedType { written: &declaration.definition, scope })
     }
 
-    /// The declaration of a name; none for the language's own. Fails with the path of a package that was not given.
+    /// Returns the declaration of a type name, or `None` for a predeclared type. Fails with the import path of a package whose
+    /// sources were not given.
     fn find(&self, scope: &Scope<'_>, qualifier: Option<&str>, name: &str) -> Result<Option<TypeId>, Box<str>> {
         let first = |package| self.declared(package, name).first().copied();
         let Some(qualifier) = qualifier else {
@@ -222,30 +230,31 @@ impl Packages {
         file.into_iter().flat_map(|file| &file.imports)
     }
 
-    /// The path that a file imports under a name.
+    /// Returns the path that a file imports under a name.
     fn import(&self, scope: &Scope<'_>, name: &str) -> Option<&str> {
         let is_called = |import: &&Import| match import.alias.as_deref() {
             Some(alias) => alias == name,
-            // The name is what the package says; of one that was not given it can only be guessed.
+            // The package clause decides. Without the sources, only the path is known.
             None => match self.imported(&import.path).and_then(|index| self.package(index)) {
                 Some(package) => *package.name == *name,
-                None => may_be_called(&import.path, name),
+                None => may_be_named(&import.path, name),
             },
         };
         self.imports(scope).find(is_called).map(|import| &*import.path)
     }
 
-    /// The package that is imported under a path.
+    /// Returns the package with an import path.
     fn imported(&self, path: &str) -> Option<usize> {
         if let Some(&index) = self.by_path.get(path) {
             return Some(index);
         }
-        // In a tree without modules, GOPATH's or what was vendored, a folder's path ends with the import path.
+        // Without a module (in GOPATH), the path of the folder ends with the import path.
         let is_at = |index: &usize| self.package(*index).is_some_and(|package| package.folder.ends_with(path));
         self.without_path.iter().copied().find(is_at)
     }
 
-    /// The text of a constant and the type that its value gives it, if it has a text that can be told.
+    /// Returns the text of a constant expression and the type that its conversions give it. `None` if it is not a text that
+    /// the sources determine.
     pub(super) fn text(&self, package: usize, file: usize, value: &Expression) -> Option<(Option<TypeId>, String)> {
         self.text_at(package, file, value, 0)
     }
@@ -288,13 +297,13 @@ impl Packages {
         }
     }
 
-    /// The type that a constant is declared with.
+    /// Returns the type in the declaration of a constant.
     fn type_of(&self, package: usize, file: usize, constant: &Constant) -> Option<TypeId> {
         let Some(Type::Named { qualifier, name, .. }) = &constant.written else { return None };
         self.find(&Scope { package, file, arguments: Rc::default() }, qualifier.as_deref(), name).ok().flatten()
     }
 
-    /// The constants of a type that its own package declares: their text, if it can be told, and where they stand.
+    /// Returns the constants of a type in its own package: their text, if the sources determine it, and their position.
     pub(super) fn constants_of(&self, id: TypeId) -> Vec<(Option<String>, &Position)> {
         let (Some(package), Some(declaration)) = (self.package(id.package), self.declaration(id)) else {
             return Vec::new();
@@ -320,23 +329,23 @@ impl Package {
         }
         for (position, constant) in file.constants.iter().enumerate() {
             self.constants.entry(constant.name.clone()).or_insert((number, position));
-            match constant.written_type() {
-                WrittenType::Named(name) => {
+            match constant.declared_type() {
+                ConstantType::Named(name) => {
                     self.typed_constants.entry(name.into()).or_default().push((number, position));
                 }
-                WrittenType::OfValue => self.derived_constants.push((number, position)),
-                WrittenType::Other => {}
+                ConstantType::FromValue => self.derived_constants.push((number, position)),
+                ConstantType::Other => {}
             }
         }
         self.files.push(file);
     }
 
-    /// The API group that a marker gives it.
+    /// Returns the API group of `+groupName`.
     pub(super) fn group(&self) -> Option<&str> {
         self.files.iter().find_map(|file| file.group.as_deref())
     }
 
-    /// The API version: what a marker says, or the package's name.
+    /// Returns the API version: the value of `+versionName`, or the name of the package.
     pub(super) fn version(&self) -> &str {
         self.files.iter().find_map(|file| file.version.as_deref()).unwrap_or(&self.name)
     }
@@ -346,12 +355,12 @@ impl Package {
     }
 }
 
-/// Whether a package may be called so of which only the path is known: as its last part, or as the one before a major version.
-fn may_be_called(path: &str, name: &str) -> bool {
+/// Guesses whether the package at an import path is named `name`: by the last segment, or the one before a major version.
+fn may_be_named(path: &str, name: &str) -> bool {
     let mut parts = path.rsplit('/');
     let last = parts.next().unwrap_or(path);
     let is_major = last.strip_prefix('v').is_some_and(|digits| digits.parse::<u32>().is_ok());
     let before = parts.next().filter(|_| is_major);
-    // `gopkg.in/inf.v0` is called `inf`.
+    // The package of `gopkg.in/inf.v0` is `inf`.
     [Some(last), before].into_iter().flatten().any(|part| part == name || part.split(".v").next() == Some(name))
 }

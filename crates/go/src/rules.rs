@@ -1,292 +1,175 @@
-//! What the markers of one struct mean: which unions it has, of which fields, in which form.
+//! Turns the markers of one struct into unions.
 //!
-//! Nothing is guessed. Where the markers leave open what is meant, the union is left out: a member too many would lose what
-//! users stored.
+//! [`grouping`] assigns members to discriminators. [`implicit`] finds the members of a union whose members are not marked. The
+//! rules never guess: if the markers allow more than one reading, the union is left out, because a wrong member would delete
+//! data that users stored.
 
 mod grouping;
 mod implicit;
+mod marked_struct;
+mod omission;
 
-use self::grouping::{Membership, UnionGroup};
-use super::Selection;
-use super::finding::{FindingReason, GoFinding, Severity};
-use super::marker::{Family, Marker, Meaning};
-use super::packages::{Packages, Scope, ScopedType};
-use super::types::{Field, Position};
-use super::values::{DiscriminatorValues, quoted};
-use kube_unions_core::schema::Schema;
+pub(super) use self::marked_struct::{MarkedStruct, StructField};
+
+use self::grouping::{MarkedMember, Membership, UnionGroup};
+use self::marked_struct::same_letters;
+use self::omission::Omission;
+use super::marked_union::Selection;
+use super::marker::{Family, Meaning};
+use super::packages::Packages;
+use super::position::Position;
+use super::values::{DiscriminatorValues, ValuesError, quoted};
 use kube_unions_core::union::Form;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A struct with what the schema says of its fields.
-#[derive(Debug)]
-pub(super) struct MarkedStruct<'p, 's> {
-    /// As it is called: `v1.Strategy`.
-    pub(super) title: String,
-    pub(super) at: &'p Position,
-    pub(super) markers: Vec<&'p Marker>,
-    /// Its own fields that are in an object, in order.
-    pub(super) fields: Vec<StructField<'p, 's>>,
-}
+/// The member that each value selects.
+type Choices = BTreeMap<Box<str>, Option<Selection>>;
 
-/// A field of its own.
-#[derive(Debug)]
-pub(super) struct StructField<'p, 's> {
-    pub(super) field: &'p Field,
-    pub(super) name: &'p str,
-    pub(super) scope: Scope<'p>,
-    /// None where the schema does not have it.
-    pub(super) schema: Option<&'s Schema>,
-    pub(super) required: bool,
-}
-
-/// A union as the markers have it.
+/// A union of a struct, without its place in the schema.
 #[derive(Debug)]
 pub(super) struct UnionDraft {
     pub(super) form: Form,
     pub(super) discriminator: Option<Box<str>>,
-    /// By value.
-    pub(super) choices: BTreeMap<Box<str>, Option<Selection>>,
-    /// Of the discriminator, or of the first member.
+    pub(super) choices: Choices,
+    /// Position of the discriminator, or of the first member.
     pub(super) at: Position,
-    /// Where each member stands.
+    /// Position of each member.
     pub(super) members: BTreeMap<Box<str>, Position>,
 }
 
-/// Why there is no union, or why it lacks a member.
-#[derive(Debug, Clone)]
-pub(super) struct Omission {
-    at: Position,
-    severity: Severity,
-    reason: FindingReason,
-    message: String,
-}
-
-impl Omission {
-    fn ambiguous(at: &Position, message: String) -> Self {
-        Self { at: at.clone(), severity: Severity::Error, reason: FindingReason::Ambiguous, message }
-    }
-
-    fn fault(at: &Position, message: String) -> Self {
-        Self { at: at.clone(), severity: Severity::Error, reason: FindingReason::Fault, message }
-    }
-
-    /// A field that is in another version, or behind a feature gate.
-    fn skipped(own: &StructField<'_, '_>, what: &str) -> Self {
-        let message = format!("the {what} `{}` is not in the schema", own.name);
-        Self { at: own.at().clone(), severity: Severity::Note, reason: FindingReason::Skipped, message }
-    }
-
-    pub(super) fn into_finding(self, path: String) -> GoFinding {
-        let Self { at, severity, reason, message } = self;
-        GoFinding { position: Some(at), path, severity, reason, message: format!("{message}; left out") }
-    }
-}
-
-impl<'p> StructField<'p, '_> {
-    fn at(&self) -> &'p Position {
-        &self.field.at
-    }
-
-    fn typed(&self) -> ScopedType<'p> {
-        ScopedType { written: &self.field.written, scope: self.scope.clone() }
-    }
-
-    fn is_called(&self, value: &str) -> bool {
-        same_letters(&self.field.name, value)
-    }
-}
-
 impl MarkedStruct<'_, '_> {
-    /// The unions of the struct, and what was left out.
+    /// Returns the unions of the struct and what was left out.
     pub(super) fn unions(&self, packages: &Packages) -> (Vec<UnionDraft>, Vec<Omission>) {
-        let unreadable = self.unreadable();
-        if !unreadable.is_empty() {
-            return (Vec::new(), unreadable);
+        let invalid = self.invalid_markers();
+        if !invalid.is_empty() {
+            return (Vec::new(), invalid);
         }
 
-        let (groups, mut left_out) = grouping::groups(self);
+        let (groups, mut omissions) = grouping::groups(self);
         let mut drafts = Vec::new();
         for group in groups {
-            if let Some(absent) = group.discriminator.filter(|own| own.schema.is_none()) {
-                left_out.push(Omission::skipped(absent, "discriminator"));
+            if let Some(absent) = group.discriminator.filter(|field| field.schema.is_none()) {
+                omissions.push(Omission::skipped(absent, "discriminator"));
                 continue;
             }
-            if let Membership::Marked(members) = &group.chosen {
-                let absent = members.iter().filter(|member| member.own.schema.is_none());
-                left_out.extend(absent.map(|member| Omission::skipped(member.own, "member")));
+            if let Membership::Marked(members) = &group.members {
+                let absent = members.iter().filter(|member| member.field.schema.is_none());
+                omissions.extend(absent.map(|member| Omission::skipped(member.field, "member")));
             }
             match self.draft(&group, packages) {
-                Ok(Some(draft)) => drafts.push(draft),
-                Ok(None) => {}
-                Err(why) => left_out.push(why),
+                Ok(draft) => drafts.extend(draft),
+                Err(omission) => omissions.push(omission),
             }
         }
-        (drafts, left_out)
+        (drafts, omissions)
     }
 
-    /// The markers that can't be read: what they mean might change everything.
-    fn unreadable(&self) -> Vec<Omission> {
-        let of_fields = self.fields.iter().flat_map(|own| &own.field.markers);
+    /// Returns an omission for each invalid marker. Its meaning might change every union of the struct.
+    fn invalid_markers(&self) -> Vec<Omission> {
+        let of_fields = self.fields.iter().flat_map(|field| &field.field.markers);
         let markers = self.markers.iter().copied().chain(of_fields);
-        let unreadable = markers.filter_map(|marker| {
-            let Meaning::Faulty(message) = &marker.meaning else { return None };
-            let message = format!("{message}; so nothing is known of the unions of `{}`", self.title);
-            Some(Omission { at: marker.at.clone(), severity: Severity::Error, reason: FindingReason::Marker, message })
+        let invalid = markers.filter_map(|marker| {
+            let Meaning::Invalid(message) = &marker.meaning else { return None };
+            let message = format!("{message}; the unions of `{}` are unknown", self.title);
+            Some(Omission::invalid_marker(&marker.at, message))
         });
-        unreadable.collect()
+        invalid.collect()
     }
 
-    /// `None` where the schema does not have what the union is made of.
+    /// Returns the union of a group, or `None` if the schema has none of its members.
     fn draft(&self, group: &UnionGroup<'_>, packages: &Packages) -> Result<Option<UnionDraft>, Omission> {
-        let Some(discriminator) = group.discriminator else {
-            return self.without_discriminator(group);
-        };
-        let Some(schema) = discriminator.schema else { return Ok(None) };
-        if let Some(other) = schema.type_name.as_deref().filter(|name| *name != "string") {
-            let message =
-                format!("the discriminator `{}` must be a string, and the schema says {other}", discriminator.name);
-            return Err(Omission::fault(discriminator.at(), message));
-        }
-        let mut values =
-            DiscriminatorValues::gather(packages, &discriminator.typed(), &discriminator.field.markers, schema);
-        values.without(|value| self.belongs_to_absent(value, group));
-        let choices = match &group.chosen {
-            Membership::Marked(_) => Self::explicit(group, discriminator, &values)?,
-            Membership::ByName => implicit::choices(self, discriminator, &values, packages)?,
-        };
-        if choices.values().flatten().next().is_none() {
-            return Ok(None);
-        }
-        Ok(Some(self.finished(group.form(), Some(discriminator), choices)))
-    }
-
-    /// The form of 2019 without a discriminator: values are names only.
-    fn without_discriminator(&self, group: &UnionGroup<'_>) -> Result<Option<UnionDraft>, Omission> {
-        let Membership::Marked(members) = &group.chosen else { return Ok(None) };
-        let mut choices = BTreeMap::new();
-        for member in members.iter().filter(|member| member.own.schema.is_some()) {
-            let value: Box<str> = member.value.unwrap_or(&member.own.field.name).into();
-            choose(&mut choices, value, member, Form::List)?;
-        }
-        if choices.is_empty() { Ok(None) } else { Ok(Some(self.finished(Form::List, None, choices))) }
-    }
-
-    /// Members that are marked: a name given must be a value; a field's own name may differ in case.
-    fn explicit(
-        group: &UnionGroup<'_>,
-        discriminator: &StructField<'_, '_>,
-        values: &DiscriminatorValues,
-    ) -> Result<BTreeMap<Box<str>, Option<Selection>>, Omission> {
-        let Membership::Marked(members) = &group.chosen else { return Ok(BTreeMap::new()) };
-        let form = group.form();
-        let known = match values.agreed() {
-            Ok(known) => Some(known),
-            // Where every member says its value, there is nothing to be found out.
-            Err(super::values::ValuesError::None(_)) if members.iter().all(|member| member.value.is_some()) => None,
-            Err(error) => {
-                return Err(Omission::ambiguous(discriminator.at(), error.of(discriminator.name)));
+        let choices = match group.discriminator {
+            None => Self::choices_without_discriminator(group)?,
+            Some(discriminator) => {
+                let Some(schema) = discriminator.schema else { return Ok(None) };
+                if let Some(other) = schema.type_name.as_deref().filter(|name| *name != "string") {
+                    let message = format!(
+                        "the discriminator `{}` must be a string, but its type in the schema is {other}",
+                        discriminator.name
+                    );
+                    return Err(Omission::fault(discriminator.at(), message));
+                }
+                let markers = &discriminator.field.markers;
+                let mut values = DiscriminatorValues::gather(packages, &discriminator.typed(), markers, schema);
+                values.remove(|value| self.selects_absent(value, group));
+                match &group.members {
+                    Membership::Marked(members) => marked_choices(members, group.form(), discriminator, &values)?,
+                    Membership::ByName => implicit::choices(self, discriminator, &values, packages)?,
+                }
             }
         };
-        let mut choices: BTreeMap<Box<str>, Option<Selection>> = BTreeMap::new();
-        for member in members.iter().filter(|member| member.own.schema.is_some()) {
-            let name = member.value.unwrap_or(&member.own.field.name);
-            let value = match known {
-                None => name.into(),
-                Some(known) => spelled(name, known).map_err(|found| no_value(member, name, &found, known))?,
-            };
-            choose(&mut choices, value, member, form)?;
-        }
-        if form == Form::Map {
-            for value in known.into_iter().flatten() {
-                choices.entry(value.clone()).or_insert(None);
+        let has_member = choices.values().any(Option::is_some);
+        Ok(has_member.then(|| self.finish(group, choices)))
+    }
+
+    /// Returns the choices of a 2019 union without a discriminator. Its values are only names.
+    fn choices_without_discriminator(group: &UnionGroup<'_>) -> Result<Choices, Omission> {
+        let mut choices = Choices::new();
+        if let Membership::Marked(members) = &group.members {
+            for member in members.iter().filter(|member| member.field.schema.is_some()) {
+                choose(&mut choices, member.value().into(), member, Form::List)?;
             }
         }
         Ok(choices)
     }
 
-    /// Whether a value selects a field that the schema does not have: of another version, or behind a feature gate.
-    fn belongs_to_absent(&self, value: &str, group: &UnionGroup<'_>) -> bool {
-        match &group.chosen {
-            Membership::Marked(members) => members.iter().any(|member| {
-                let name = member.value.unwrap_or(&member.own.field.name);
-                member.own.schema.is_none() && same_letters(name, value)
-            }),
-            Membership::ByName => self.fields.iter().any(|own| own.schema.is_none() && own.is_called(value)),
+    /// Returns true if a value selects a field that the schema does not have.
+    fn selects_absent(&self, value: &str, group: &UnionGroup<'_>) -> bool {
+        match &group.members {
+            Membership::Marked(members) => {
+                members.iter().any(|member| member.field.schema.is_none() && same_letters(member.value(), value))
+            }
+            Membership::ByName => self.fields.iter().any(|field| field.schema.is_none() && field.is_named(value)),
         }
     }
 
-    fn finished(
-        &self,
-        form: Form,
-        discriminator: Option<&StructField<'_, '_>>,
-        choices: BTreeMap<Box<str>, Option<Selection>>,
-    ) -> UnionDraft {
+    fn finish(&self, group: &UnionGroup<'_>, choices: Choices) -> UnionDraft {
         let names: BTreeSet<&str> = choices.values().flatten().map(|selected| &*selected.name).collect();
-        let members: Vec<_> = self.fields.iter().filter(|own| names.contains(own.name)).collect();
-        let first = members.first().map_or(self.at, |own| own.at());
+        let members: Vec<_> = self.fields.iter().filter(|field| names.contains(field.name)).collect();
+        let first = group.discriminator.or(members.first().copied());
         UnionDraft {
-            form,
-            discriminator: discriminator.map(|own| own.name.into()),
-            at: discriminator.map_or(first, |own| own.at()).clone(),
-            members: members.iter().map(|own| (own.name.into(), own.at().clone())).collect(),
+            form: group.form(),
+            discriminator: group.discriminator.map(|field| field.name.into()),
+            at: first.map_or(self.at, StructField::at).clone(),
+            members: members.iter().map(|field| (field.name.into(), field.at().clone())).collect(),
             choices,
         }
     }
 }
 
-/// Why a member has no value.
-fn no_value(
-    member: &grouping::MarkedMember<'_>,
-    name: &str,
-    found: &[Box<str>],
-    known: &BTreeSet<Box<str>>,
-) -> Omission {
-    let at = &member.at;
-    if found.is_empty() {
-        let known: Vec<_> = known.iter().cloned().collect();
-        let message = format!(
-            "the value `{name}` of the member `{}` is none of the discriminator's, which are {}; correct it, or name the right \
-             one in the marker",
-            member.own.name,
-            quoted(&known)
-        );
-        return Omission::fault(at, message);
-    }
-    let message = format!(
-        "the value `{name}` of the member `{}` may be {}, which differ from it in case; name the right one in the marker",
-        member.own.name,
-        quoted(found)
-    );
-    Omission::ambiguous(at, message)
-}
-
-/// Has a value select a member.
-fn choose(
-    choices: &mut BTreeMap<Box<str>, Option<Selection>>,
-    value: Box<str>,
-    member: &grouping::MarkedMember<'_>,
+/// Returns the choices of marked members. A value that a marker names must be one of the discriminator's; letter case may
+/// differ.
+fn marked_choices(
+    members: &[MarkedMember<'_>],
     form: Form,
-) -> Result<(), Omission> {
-    let name: Box<str> = member.own.name.into();
-    let twice = choices.values().flatten().any(|selected| selected.name == name);
-    if twice && form == Form::List {
-        let message = format!("the member `{name}` has two values, which the form of 2019 cannot say; keep one");
-        return Err(Omission::fault(&member.at, message));
+    discriminator: &StructField<'_, '_>,
+    values: &DiscriminatorValues,
+) -> Result<Choices, Omission> {
+    let known = match values.agreed() {
+        Ok(known) => Some(known),
+        // If every marker names its value, nothing has to be looked up.
+        Err(ValuesError::None(_)) if members.iter().all(|member| member.named_value.is_some()) => None,
+        Err(error) => return Err(Omission::ambiguous(discriminator.at(), error.describe(discriminator.name))),
+    };
+    let mut choices = Choices::new();
+    for member in members.iter().filter(|member| member.field.schema.is_some()) {
+        let value = match known {
+            None => member.value().into(),
+            Some(known) => spelling(member.value(), known).map_err(|similar| no_value(member, &similar, known))?,
+        };
+        choose(&mut choices, value, member, form)?;
     }
-    let selected = Selection { name, optional: member.optional };
-    if let Some(Some(other)) = choices.get(&value).filter(|known| known.as_ref() != Some(&selected)) {
-        let message = format!(
-            "the members `{}` and `{}` have the same value `{value}`; each needs its own",
-            other.name, selected.name
-        );
-        return Err(Omission::fault(&member.at, message));
+    if form == Form::Map {
+        for value in known.into_iter().flatten() {
+            choices.entry(value.clone()).or_insert(None);
+        }
     }
-    choices.insert(value, Some(selected));
-    Ok(())
+    Ok(choices)
 }
 
-/// The value that a name stands for: itself, or the only one that differs from it in case alone. Else those that might be meant.
-fn spelled(name: &str, known: &BTreeSet<Box<str>>) -> Result<Box<str>, Vec<Box<str>>> {
+/// Returns the known value that a name stands for: the same text, or the only one with the same letters. Otherwise fails with
+/// the values that have the same letters.
+fn spelling(name: &str, known: &BTreeSet<Box<str>>) -> Result<Box<str>, Vec<Box<str>>> {
     if let Some(exact) = known.get(name) {
         return Ok(exact.clone());
     }
@@ -297,16 +180,45 @@ fn spelled(name: &str, known: &BTreeSet<Box<str>>) -> Result<Box<str>, Vec<Box<s
     }
 }
 
-fn same_letters(one: &str, other: &str) -> bool {
-    one.eq_ignore_ascii_case(other) || one.to_lowercase() == other.to_lowercase()
+fn no_value(member: &MarkedMember<'_>, similar: &[Box<str>], known: &BTreeSet<Box<str>>) -> Omission {
+    let subject = format!("the value `{}` of the member `{}`", member.value(), member.field.name);
+    if similar.is_empty() {
+        let known = quoted(known);
+        let message = format!(
+            "{subject} is not a value of the discriminator ({known}): correct it, or name the right one in the marker"
+        );
+        return Omission::fault(&member.at, message);
+    }
+    let similar = quoted(similar);
+    let message = format!("{subject} may be any of {similar}, which differ in letter case: name one in the marker");
+    Omission::ambiguous(&member.at, message)
+}
+
+/// Makes a value select a member.
+fn choose(choices: &mut Choices, value: Box<str>, member: &MarkedMember<'_>, form: Form) -> Result<(), Omission> {
+    let name: Box<str> = member.field.name.into();
+    if form == Form::List && choices.values().flatten().any(|selected| selected.name == name) {
+        let message = format!("the member `{name}` has two values, which the 2019 form cannot express: keep one");
+        return Err(Omission::fault(&member.at, message));
+    }
+    let selected = Selection { name, optional: member.optional };
+    if let Some(Some(other)) = choices.get(&value).filter(|known| known.as_ref() != Some(&selected)) {
+        let message = format!(
+            "the members `{}` and `{}` have the same value `{value}`: give each its own",
+            other.name, selected.name
+        );
+        return Err(Omission::fault(&member.at, message));
+    }
+    choices.insert(value, Some(selected));
+    Ok(())
 }
 
 impl UnionGroup<'_> {
     fn form(&self) -> Form {
-        match &self.chosen {
-            Membership::Marked(members) if members.iter().any(|member| member.family != Family::Member) => Form::List,
-            Membership::Marked(_) | Membership::ByName if self.discriminator.is_none() => Form::List,
-            Membership::Marked(_) | Membership::ByName => Form::Map,
-        }
+        let is_2019 = match &self.members {
+            Membership::Marked(members) => members.iter().any(|member| member.family != Family::Member),
+            Membership::ByName => false,
+        };
+        if is_2019 || self.discriminator.is_none() { Form::List } else { Form::Map }
     }
 }

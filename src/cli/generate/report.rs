@@ -1,4 +1,4 @@
-//! What `generate` found and what it left out, for people and for programs.
+//! The report of `generate`, as text and as JSON.
 
 use crate::cli::ReportFormat;
 use crate::cli::output::{self, Paint};
@@ -8,15 +8,15 @@ use kube_unions_go::{Derivation, FindingReason, GoFinding, MarkedUnion, Packages
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::Path;
 
-/// Everything there is to say.
+/// The unions and findings of a run.
 #[derive(Debug, Default)]
 pub(super) struct Report {
-    /// How many CRDs were worked on.
+    /// Number of processed CRDs.
     pub(super) definitions: usize,
     kinds: Vec<ReportedKind>,
-    said: Vec<ReportedFinding>,
+    findings: Vec<ReportedFinding>,
 }
 
 /// A version of a kind whose struct was found.
@@ -25,12 +25,13 @@ struct ReportedKind {
     group: String,
     version: String,
     kind: String,
+    /// Name of the CRD.
     definition: String,
     source: Position,
-    outcome: Derivation,
+    derivation: Derivation,
 }
 
-/// A finding, and of which kind it is.
+/// A finding with the kind that it is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ReportedFinding {
     finding: GoFinding,
@@ -49,133 +50,118 @@ impl ReportedFinding {
         }
     }
 
-    /// `file:line:column: Kind version path: severity: message`, as compilers write it, so that editors find the place.
+    /// Returns `file:line:column: Kind version path: severity: message`, the format of compilers, which editors understand.
     fn line(&self, paint: Paint) -> String {
         let GoFinding { position, path, severity, message, .. } = &self.finding;
-        let place = position.as_ref().map_or_else(String::new, |position| format!("{position}:"));
-        let about =
-            [self.kind.as_deref(), self.version.as_deref(), Some(path.as_str()).filter(|path| !path.is_empty())];
-        let about: Vec<&str> = about.into_iter().flatten().collect();
-        let about = if about.is_empty() { String::new() } else { format!("{}: ", about.join(" ")) };
+        let subject = [self.kind.as_deref(), self.version.as_deref(), Some(&**path)];
+        let subject: Vec<&str> = subject.into_iter().flatten().filter(|part| !part.is_empty()).collect();
+        let subject = if subject.is_empty() { String::new() } else { format!("{}: ", subject.join(" ")) };
         let severity = match severity {
             Severity::Error => paint.error("error:"),
             Severity::Warning => paint.warning("warning:"),
             Severity::Note => paint.faint("note:"),
         };
-        format!("{} {about}{severity} {message}", paint.strong(&place))
+        format!("{} {subject}{severity} {message}", paint.strong(&format!("{position}:")))
     }
 }
 
 impl Report {
-    pub(super) fn say(&mut self, said: ReportedFinding) {
-        self.said.push(said);
+    pub(super) fn add_finding(&mut self, finding: ReportedFinding) {
+        self.findings.push(finding);
     }
 
-    /// Adds what the sources say of one version of a kind.
-    pub(super) fn add(&mut self, definition: &Definition, version: &str, mut outcome: Derivation) {
-        let findings = std::mem::take(&mut outcome.findings);
-        self.said
-            .extend(findings.into_iter().map(|finding| ReportedFinding::of(finding, Some(definition), Some(version))));
-        if let Some(source) = outcome.source.clone() {
+    /// Adds the unions and findings of one version of a kind.
+    pub(super) fn add(&mut self, definition: &Definition, version: &str, mut derivation: Derivation) {
+        let findings = std::mem::take(&mut derivation.findings).into_iter();
+        self.findings.extend(findings.map(|finding| ReportedFinding::of(finding, Some(definition), Some(version))));
+        if let Some(source) = derivation.source.clone() {
             self.kinds.push(ReportedKind {
                 group: definition.group().to_owned(),
                 version: version.to_owned(),
                 kind: definition.kind().to_owned(),
                 definition: definition.name().to_owned(),
                 source,
-                outcome,
+                derivation,
             });
         }
     }
 
-    /// Adds what is to be said of the sources apart from any kind. Where only some kinds were asked for, what they do not reach is
-    /// nothing to speak of.
-    pub(super) fn remark(&mut self, packages: &Packages, all: bool) {
-        let known: BTreeSet<Position> = self.said.iter().filter_map(|said| said.finding.position.clone()).collect();
-        let mut outcomes = self.kinds.iter().map(|found| &found.outcome);
-        let misplaced = packages.misplaced(if all { None } else { Some(&mut outcomes) }).into_iter();
-        let misplaced =
-            misplaced.filter(|finding| finding.position.as_ref().is_none_or(|position| !known.contains(position)));
-        self.said.extend(misplaced.map(|finding| ReportedFinding::of(finding, None, None)));
-        if all {
-            let unreached = packages.unreached(self.kinds.iter().map(|found| &found.outcome));
-            self.said.extend(unreached.into_iter().map(|finding| ReportedFinding::of(finding, None, None)));
+    /// Adds the markers without effect. If only some kinds were selected, those of other kinds are ignored.
+    pub(super) fn add_unused(&mut self, packages: &Packages, all_kinds: bool) {
+        let derivations: Vec<&Derivation> = self.kinds.iter().map(|kind| &kind.derivation).collect();
+        let mut unused = packages.misplaced_markers((!all_kinds).then_some(&derivations));
+        let known: BTreeSet<&Position> = self.findings.iter().map(|reported| &reported.finding.position).collect();
+        unused.retain(|finding| !known.contains(&finding.position));
+        if all_kinds {
+            unused.extend(packages.unreached_structs(&derivations));
         }
+        self.findings.extend(unused.into_iter().map(|finding| ReportedFinding::of(finding, None, None)));
     }
 
     pub(super) fn sort(&mut self) {
         self.kinds.sort_by(|one, other| {
             (&one.group, &one.kind, &one.version).cmp(&(&other.group, &other.kind, &other.version))
         });
-        let key = |said: &ReportedFinding| (said.finding.clone(), said.definition.clone(), said.version.clone());
-        self.said.sort_by_key(key);
-        self.said.dedup();
+        self.findings.sort_by_key(|it| (it.finding.clone(), it.definition.clone(), it.version.clone()));
+        self.findings.dedup();
     }
 
-    /// Whether anything was left out that counts.
-    pub(super) fn left_out(&self, allow_ambiguous: bool) -> bool {
-        let counts = |finding: &GoFinding| {
-            finding.severity == Severity::Error && !(allow_ambiguous && finding.reason == FindingReason::Ambiguous)
-        };
-        self.said.iter().any(|said| counts(&said.finding))
+    /// Returns true if the report has errors. With `allow_ambiguous`, ambiguous unions do not count.
+    pub(super) fn has_errors(&self, allow_ambiguous: bool) -> bool {
+        let is_allowed = |finding: &GoFinding| allow_ambiguous && finding.reason == FindingReason::Ambiguous;
+        self.errors().any(|reported| !is_allowed(&reported.finding))
+    }
+
+    fn errors(&self) -> impl Iterator<Item = &ReportedFinding> {
+        self.findings.iter().filter(|reported| reported.finding.severity == Severity::Error)
     }
 
     pub(super) fn print(&self, format: ReportFormat, to_stdout: bool) -> anyhow::Result<()> {
+        let paint = || if to_stdout { Paint::of(&std::io::stdout()) } else { Paint::of(&std::io::stderr()) };
         let text = match format {
-            ReportFormat::Text => {
-                self.text(if to_stdout { Paint::of(&std::io::stdout()) } else { Paint::of(&std::io::stderr()) })
-            }
+            ReportFormat::Text => self.text(paint()),
             ReportFormat::Json => serde_json::to_string_pretty(&self.wire())? + "\n",
         };
         if to_stdout {
-            output::print(text)
-        } else {
-            output::note(text.trim_end());
-            Ok(())
+            return output::print(text);
         }
+        output::note(text.trim_end());
+        Ok(())
     }
 
     fn text(&self, paint: Paint) -> String {
         let mut text = String::new();
-        for found in self.kinds.iter().filter(|found| !found.outcome.unions.is_empty()) {
-            let Position { file, line, .. } = &found.source;
-            let of = format!("{}/{}, {}:{line}", found.group, found.version, file.display());
-            let root = format!("{} {}", paint.strong(&found.kind), paint.faint(&of));
-            let branches: Vec<Branch> = found.outcome.unions.iter().map(|union| branch(union, paint)).collect();
+        let kinds: Vec<_> = self.kinds.iter().filter(|kind| !kind.derivation.unions.is_empty()).collect();
+        for kind in &kinds {
+            let Position { file, line, .. } = &kind.source;
+            let details = format!("{}/{}, {}:{line}", kind.group, kind.version, file.display());
+            let root = format!("{} {}", paint.strong(&kind.kind), paint.faint(&details));
+            let branches: Vec<Branch> = kind.derivation.unions.iter().map(|union| branch(union, paint)).collect();
             text.push_str(&tree::draw(&root, &branches));
             text.push('\n');
         }
-        for said in &self.said {
-            text.push_str(&said.line(paint));
+        for reported in &self.findings {
+            text.push_str(&reported.line(paint));
             text.push('\n');
         }
-        let unions: usize = self.kinds.iter().map(|found| found.outcome.unions.len()).sum();
-        let left_out = self.said.iter().filter(|said| said.finding.severity == Severity::Error).count();
-        let with_unions = self.kinds.iter().filter(|found| !found.outcome.unions.is_empty()).count();
+        let unions = count(kinds.iter().map(|kind| kind.derivation.unions.len()).sum(), "union", "unions");
+        let versions = count(kinds.len(), "version of a kind", "versions of a kind");
+        let errors = count(self.errors().count(), "error", "errors");
         // Writing to a string does not fail.
-        let _ = writeln!(
-            text,
-            "{} in {}, {left_out} left out or in error",
-            counted(unions, "union"),
-            counted(with_unions, "version of a kind"),
-        );
+        let _ = writeln!(text, "{unions} in {versions}, {errors}");
         text
     }
 
     fn wire(&self) -> WireReport<'_> {
         WireReport {
             kinds: self.kinds.iter().map(WireKind::of).collect(),
-            findings: self.said.iter().map(WireFinding::of).collect(),
+            findings: self.findings.iter().map(WireFinding::of).collect(),
         }
     }
 }
 
-fn counted(number: usize, what: &str) -> String {
-    match (number, what.split_once(' ')) {
-        (1, _) => format!("1 {what}"),
-        (_, Some((first, rest))) => format!("{number} {first}s {rest}"),
-        (_, None) => format!("{number} {what}s"),
-    }
+fn count(number: usize, singular: &str, plural: &str) -> String {
+    format!("{number} {}", if number == 1 { singular } else { plural })
 }
 
 fn branch(union: &MarkedUnion, paint: Paint) -> Branch {
@@ -210,16 +196,15 @@ struct WireKind<'r> {
     group: &'r str,
     version: &'r str,
     kind: &'r str,
-    /// The name of the CRD.
     definition: &'r str,
     #[serde(flatten)]
-    source: WirePosition,
+    source: WirePosition<'r>,
     unions: Vec<WireUnion<'r>>,
 }
 
 #[derive(Debug, Serialize)]
-struct WirePosition {
-    file: PathBuf,
+struct WirePosition<'r> {
+    file: &'r Path,
     line: usize,
     column: usize,
 }
@@ -234,37 +219,36 @@ struct WireUnion<'r> {
     #[serde(rename = "type")]
     go_type: &'r str,
     #[serde(flatten)]
-    source: WirePosition,
+    source: WirePosition<'r>,
 }
 
 #[derive(Debug, Serialize)]
 struct WireFinding<'r> {
-    file: Option<PathBuf>,
-    line: Option<usize>,
-    column: Option<usize>,
+    #[serde(flatten)]
+    position: WirePosition<'r>,
     definition: Option<&'r str>,
     version: Option<&'r str>,
     path: &'r str,
-    severity: &'static str,
-    reason: &'static str,
+    severity: Severity,
+    reason: FindingReason,
     message: &'r str,
 }
 
-impl From<&Position> for WirePosition {
-    fn from(position: &Position) -> Self {
-        Self { file: position.file.to_path_buf(), line: position.line, column: position.column }
+impl<'r> WirePosition<'r> {
+    fn of(position: &'r Position) -> Self {
+        Self { file: &position.file, line: position.line, column: position.column }
     }
 }
 
 impl<'r> WireKind<'r> {
-    fn of(found: &'r ReportedKind) -> Self {
+    fn of(kind: &'r ReportedKind) -> Self {
         Self {
-            group: &found.group,
-            version: &found.version,
-            kind: &found.kind,
-            definition: &found.definition,
-            source: (&found.source).into(),
-            unions: found.outcome.unions.iter().map(WireUnion::of).collect(),
+            group: &kind.group,
+            version: &kind.version,
+            kind: &kind.kind,
+            definition: &kind.definition,
+            source: WirePosition::of(&kind.source),
+            unions: kind.derivation.unions.iter().map(WireUnion::of).collect(),
         }
     }
 }
@@ -278,23 +262,21 @@ impl<'r> WireUnion<'r> {
             members: union.members(),
             choices: leaves(union).collect(),
             go_type: &union.go_type,
-            source: (&union.source).into(),
+            source: WirePosition::of(&union.source),
         }
     }
 }
 
 impl<'r> WireFinding<'r> {
-    fn of(said: &'r ReportedFinding) -> Self {
-        let GoFinding { position, path, severity, reason, message } = &said.finding;
+    fn of(reported: &'r ReportedFinding) -> Self {
+        let GoFinding { position, path, severity, reason, message } = &reported.finding;
         Self {
-            file: position.as_ref().map(|position| position.file.to_path_buf()),
-            line: position.as_ref().map(|position| position.line),
-            column: position.as_ref().map(|position| position.column),
-            definition: said.definition.as_deref(),
-            version: said.version.as_deref(),
+            position: WirePosition::of(position),
+            definition: reported.definition.as_deref(),
+            version: reported.version.as_deref(),
             path,
-            severity: severity.name(),
-            reason: reason.name(),
+            severity: *severity,
+            reason: *reason,
             message,
         }
     }

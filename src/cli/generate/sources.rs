@@ -1,4 +1,4 @@
-//! Go sources on disk: which files there are, under which paths their folders are imported, and what is in them.
+//! Reads Go sources from disk: lists the files, parses them on every core, and finds the import paths of their folders.
 
 use crate::cli::manifest::{self, Problem};
 use crate::cli::progress::Progress;
@@ -9,17 +9,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The largest file that is read, in bytes: far more than anybody's types take.
+/// Largest Go file, in bytes.
 const LARGEST: u64 = 16 * 1024 * 1024;
 
-/// What was read, and what could not be.
+/// The packages of all sources, and the files that could not be read.
 #[derive(Debug, Default)]
 pub(super) struct GoSources {
     pub(super) packages: Packages,
     pub(super) problems: Vec<Problem>,
 }
 
-/// Reads every Go file that the paths stand for.
+/// Reads files and folders of Go sources.
 pub(super) fn read(paths: &[PathBuf], build: &BuildContext) -> anyhow::Result<GoSources> {
     let mut problems = Vec::new();
     let mut files = BTreeSet::new();
@@ -31,8 +31,8 @@ pub(super) fn read(paths: &[PathBuf], build: &BuildContext) -> anyhow::Result<Go
     }
     let files: Vec<Arc<Path>> = files.into_iter().map(Into::into).collect();
     let mut by_folder: BTreeMap<PathBuf, Vec<GoFile>> = BTreeMap::new();
-    for (path, read) in files.iter().zip(read_all(&files, build)?) {
-        match read {
+    for (path, parsed) in files.iter().zip(parse_all(&files, build)?) {
+        match parsed {
             Ok(Some(file)) => {
                 by_folder.entry(path.parent().unwrap_or(Path::new("")).to_owned()).or_default().push(file);
             }
@@ -42,21 +42,21 @@ pub(super) fn read(paths: &[PathBuf], build: &BuildContext) -> anyhow::Result<Go
     }
     let (mut packages, mut modules) = (Packages::default(), Modules::default());
     for (folder, files) in by_folder {
-        // Where the folder is in the whole tree tells how it is imported.
-        let whole = std::path::absolute(&folder).unwrap_or_else(|_| folder.clone());
-        packages.add(&whole, modules.import_path(&whole).as_deref(), files);
+        // The import path depends on the absolute path.
+        let absolute = std::path::absolute(&folder).unwrap_or_else(|_| folder.clone());
+        packages.add(&absolute, modules.import_path(&absolute).as_deref(), files);
     }
     Ok(GoSources { packages, problems })
 }
 
-/// The Go files of a folder, as the go command sees them; a file is itself, whatever its name.
+/// Lists the Go files of a folder as the go command does. Lists a file as itself, whatever its name.
 fn list(path: &Path) -> Result<Vec<PathBuf>, Problem> {
-    // `./api/...` is how the go command says what is meant here anyway.
+    // For the go command, `./api/...` means the folder and everything below it. `./api` means the same here.
     let path = path.to_str().and_then(|text| text.strip_suffix("/...")).map_or(path, Path::new);
     let counts = |name: &str| !name.starts_with(['.', '_']) && !matches!(name, "testdata" | "vendor");
     let found = manifest::below(path, counts, is_go)?;
     if found.is_empty() {
-        return Err(Problem::of_file(path, "no Go sources in this folder".to_owned()));
+        return Err(Problem::of_file(path, "no Go files in this folder".to_owned()));
     }
     Ok(found)
 }
@@ -66,20 +66,20 @@ fn is_go(path: &Path) -> bool {
     !is_test && path.extension().is_some_and(|extension| extension == "go")
 }
 
-/// What became of a file; `None` where the build does not have it.
-type FileResult = Result<Option<GoFile>, Problem>;
+/// A parsed file, or `None` if it does not belong to the build.
+type Parsed = Result<Option<GoFile>, Problem>;
 
-/// Reads files on every core, in the order that they were named in.
-fn read_all(files: &[Arc<Path>], build: &BuildContext) -> anyhow::Result<Vec<FileResult>> {
+/// Parses files on every core and returns them in their order.
+fn parse_all(files: &[Arc<Path>], build: &BuildContext) -> anyhow::Result<Vec<Parsed>> {
     let progress = Progress::new(u64::try_from(files.len()).ok(), "Go files");
     let next = AtomicUsize::new(0);
-    let work = || -> anyhow::Result<Vec<(usize, FileResult)>> {
-        let mut reader = GoParser::new().ok_or_else(|| anyhow!("the grammar of Go does not fit the parser"))?;
+    let work = || -> anyhow::Result<Vec<(usize, Parsed)>> {
+        let mut parser = GoParser::new().ok_or_else(|| anyhow!("tree-sitter does not support the Go grammar"))?;
         let mut done = Vec::new();
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(path) = files.get(index) else { return Ok(done) };
-            done.push((index, read_one(&mut reader, path, build)));
+            done.push((index, parse(&mut parser, path, build)));
             progress.add(1);
         }
     };
@@ -88,40 +88,39 @@ fn read_all(files: &[Arc<Path>], build: &BuildContext) -> anyhow::Result<Vec<Fil
     std::thread::scope(|scope| -> anyhow::Result<()> {
         let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
         for worker in workers {
-            all.extend(worker.join().map_err(|_| anyhow!("reading Go files ended badly"))??);
+            all.extend(worker.join().map_err(|_| anyhow!("a thread that parses Go files panicked"))??);
         }
         Ok(())
     })?;
     all.sort_by_key(|(index, _)| *index);
-    Ok(all.into_iter().map(|(_, outcome)| outcome).collect())
+    Ok(all.into_iter().map(|(_, parsed)| parsed).collect())
 }
 
-fn read_one(reader: &mut GoParser, path: &Arc<Path>, build: &BuildContext) -> FileResult {
+fn parse(parser: &mut GoParser, path: &Arc<Path>, build: &BuildContext) -> Parsed {
     let size = path.metadata().map_err(|error| Problem::of_reading(path, &error))?.len();
     if size > LARGEST {
-        let message = format!("takes {size} bytes, and {LARGEST} is the most that is read; the file is left out");
+        let message = format!("the file has {size} bytes, more than the limit of {LARGEST}; left out");
         return Err(Problem::of_file(path, message));
     }
     let bytes = std::fs::read(path).map_err(|error| Problem::of_reading(path, &error))?;
     if !build.includes(path, &bytes) {
         return Ok(None);
     }
-    reader.parse(path, &bytes).map(Some).map_err(|error| {
-        let position = error.position();
-        let position = Some((position.line, position.column));
+    parser.parse(path, &bytes).map(Some).map_err(|error| {
+        let position = Some((error.position().line, error.position().column));
         Problem { file: path.to_path_buf(), position, message: error.to_string() }
     })
 }
 
-/// The modules of folders, by their `go.mod`.
+/// The modules of folders, from their `go.mod`.
 #[derive(Debug, Default)]
 struct Modules {
-    /// Folder → the folder and the path of its module.
+    /// Root folder and path of the module, by folder.
     known: HashMap<PathBuf, Option<(PathBuf, String)>>,
 }
 
 impl Modules {
-    /// Under which path a folder is imported. What was vendored is imported as it was called where it came from.
+    /// Returns the import path of a folder. Vendored packages keep their original path.
     fn import_path(&mut self, folder: &Path) -> Option<String> {
         let names: Vec<&str> = folder.iter().map(|name| name.to_str().unwrap_or_default()).collect();
         if let Some(vendor) = names.iter().rposition(|name| *name == "vendor") {
@@ -146,7 +145,7 @@ impl Modules {
     }
 }
 
-/// The path in `module example.com/fleet`.
+/// Returns the path in the line `module example.com/fleet`.
 fn module_path(text: &str) -> Option<String> {
     let line = text.lines().map(str::trim).find_map(|line| line.strip_prefix("module"))?;
     let path = line.split("//").next().unwrap_or_default().trim().trim_matches(['"', '`']);

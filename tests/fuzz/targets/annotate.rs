@@ -1,13 +1,13 @@
-//! Any text as manifests to annotate: what comes out is annotated, and nothing in it is lost.
+//! Annotates any text as manifests: annotating twice changes nothing, and a text without declarations stays as it is.
 #![no_main]
 
 use kube_unions::cli::annotated;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
     let Ok(once) = annotated(text) else { return };
-    let twice = annotated(&once).unwrap_or_else(|error| panic!("what was written can be read: {error:#}\n{once}"));
+    let twice = annotated(&once).unwrap_or_else(|error| panic!("the output can be read: {error:#}\n{once}"));
     assert_eq!(once, twice, "annotating twice changes nothing");
     if !text.contains("x-kubernetes-unions") && !text.contains('\\') {
-        assert_eq!(once, text, "what declares nothing stays as it is");
+        assert_eq!(once, text, "a text without declarations stays as it is");
     }
 });

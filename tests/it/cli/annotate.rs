@@ -175,7 +175,10 @@ fn an_anchor_elsewhere_that_holds_a_union_costs_the_comments_and_nothing_else() 
     let input = CRD
         .replace(EXTENSION_LINES[1], "                    <<: *shared\n")
         .replace("apiVersion", &format!("{holder}apiVersion"));
-    let run = Folder::new(&[]).pipe(&["annotate"], &input).code(0).says(&["<stdin>: a document was written anew"]);
+    let run = Folder::new(&[])
+        .pipe(&["annotate"], &input)
+        .code(0)
+        .says(&["<stdin>: rewrote a document without its comments"]);
     let after = yaml(&run.stdout);
     assert_eq!(declarations(&after), declarations(&yaml(&annotated())));
     assert_eq!(after["spec"], yaml(&annotated())["spec"]);

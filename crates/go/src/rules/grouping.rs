@@ -1,126 +1,123 @@
-//! Which fields of a struct make a union together, and which discriminator it has.
+//! Assigns the members of a struct to its discriminators.
 
-use super::{MarkedStruct, Omission, StructField};
+use super::marked_struct::{MarkedStruct, StructField};
+use super::omission::Omission;
 use crate::marker::{Family, Meaning};
-use crate::types::Position;
+use crate::position::Position;
 
 /// The fields of one union.
 #[derive(Debug)]
 pub(super) struct UnionGroup<'m> {
     pub(super) discriminator: Option<&'m StructField<'m, 'm>>,
-    pub(super) chosen: Membership<'m>,
+    pub(super) members: Membership<'m>,
 }
 
-/// How members are chosen.
+/// The way in which members are found.
 #[derive(Debug)]
 pub(super) enum Membership<'m> {
-    /// By markers of their own, and no others.
+    /// Exactly the fields with a member marker.
     Marked(Vec<MarkedMember<'m>>),
-    /// By their names, which are values of the discriminator.
+    /// The fields whose names are values of the discriminator.
     ByName,
 }
 
-/// A field, chosen by a marker. One that is chosen by two markers is here twice.
+/// A field with one of its member markers. A field with two markers has two of these.
 #[derive(Debug)]
 pub(super) struct MarkedMember<'m> {
-    pub(super) own: &'m StructField<'m, 'm>,
-    /// The marker.
+    pub(super) field: &'m StructField<'m, 'm>,
+    /// Position of the marker.
     pub(super) at: Position,
-    pub(super) value: Option<&'m str>,
+    /// The value that the marker names.
+    pub(super) named_value: Option<&'m str>,
     pub(super) optional: bool,
     pub(super) family: Family,
 }
 
+impl<'m> MarkedMember<'m> {
+    /// Returns the value that selects the member: as the marker names it, or else the name of the Go field.
+    pub(super) fn value(&self) -> &'m str {
+        self.named_value.unwrap_or(&self.field.field.name)
+    }
+}
+
 /// A discriminator with the name of its union.
 struct Discriminator<'m> {
-    own: &'m StructField<'m, 'm>,
+    field: &'m StructField<'m, 'm>,
     union: Option<&'m str>,
 }
 
-/// What tells one union of a struct from another.
+/// The identity of a union within its struct.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum UnionKey<'m> {
-    /// The discriminator at this position.
+    /// The union of the discriminator at this index.
     Discriminator(usize),
-    /// No discriminator: the name of the union if it has one, and whether its members say that none belongs to it.
+    /// A union without a discriminator, by its name and by the family of its markers.
     Alone { union: Option<&'m str>, zero_or_one: bool },
 }
 
+/// Returns the unions of a struct and what was left out.
 pub(super) fn groups<'m>(marked: &'m MarkedStruct<'m, 'm>) -> (Vec<UnionGroup<'m>>, Vec<Omission>) {
-    let discriminators: Vec<Discriminator<'m>> = marked
-        .fields
-        .iter()
-        .flat_map(|own| {
-            own.field.markers.iter().filter_map(move |marker| {
-                let Meaning::Discriminator { union } = &marker.meaning else { return None };
-                Some(Discriminator { own, union: union.as_deref() })
-            })
+    let discriminators = discriminators(marked);
+    let (members, omissions) = members(marked, &discriminators);
+    // A member without a union makes every union of the struct uncertain.
+    if !omissions.is_empty() {
+        return (Vec::new(), omissions);
+    }
+    let result = if members.is_empty() {
+        group_by_name(marked, &discriminators)
+    } else if let Some(omission) = in_two_unions(&members) {
+        Err(omission)
+    } else {
+        return group_by_key(marked, &discriminators, members);
+    };
+    match result {
+        Ok(group) => (group.into_iter().collect(), Vec::new()),
+        Err(omission) => (Vec::new(), vec![omission]),
+    }
+}
+
+fn discriminators<'m>(marked: &'m MarkedStruct<'m, 'm>) -> Vec<Discriminator<'m>> {
+    let of_field = |field: &'m StructField<'m, 'm>| {
+        field.field.markers.iter().filter_map(move |marker| {
+            let Meaning::Discriminator { union } = &marker.meaning else { return None };
+            Some(Discriminator { field, union: union.as_deref() })
         })
-        .collect();
-    let is_marked = marked.markers.iter().any(|marker| marker.meaning == Meaning::Union);
-    let mut members: Vec<(UnionKey<'m>, MarkedMember<'m>)> = Vec::new();
-    let mut left_out = Vec::new();
-    for own in &marked.fields {
-        let by = own.field.markers.iter().find_map(|marker| {
+    };
+    marked.fields.iter().flat_map(of_field).collect()
+}
+
+/// Returns the marked members, each with its union, and the markers that belong to none.
+fn members<'m>(
+    marked: &'m MarkedStruct<'m, 'm>,
+    discriminators: &[Discriminator<'m>],
+) -> (Vec<(UnionKey<'m>, MarkedMember<'m>)>, Vec<Omission>) {
+    let (mut members, mut omissions) = (Vec::new(), Vec::new());
+    for field in &marked.fields {
+        let by = field.field.markers.iter().find_map(|marker| {
             let Meaning::DiscriminatedBy(name) = &marker.meaning else { return None };
             Some((&**name, &marker.at))
         });
-        let mut chosen = false;
-        for marker in &own.field.markers {
+        let mut is_member = false;
+        for marker in &field.field.markers {
             let Meaning::Member(member) = &marker.meaning else { continue };
-            chosen = true;
-            match key(&discriminators, member.union.as_deref(), member.family, by, &marker.at) {
+            is_member = true;
+            match key(discriminators, member.union.as_deref(), member.family, by, &marker.at) {
                 Ok(key) => {
-                    let (value, optional, family) = (member.value.as_deref(), member.optional, member.family);
-                    members.push((key, MarkedMember { own, at: marker.at.clone(), value, optional, family }));
+                    let (named_value, optional, family) = (member.value.as_deref(), member.optional, member.family);
+                    members.push((key, MarkedMember { field, at: marker.at.clone(), named_value, optional, family }));
                 }
-                Err(why) => left_out.push(why),
+                Err(omission) => omissions.push(omission),
             }
         }
-        if let Some((_, at)) = by.filter(|_| !chosen) {
-            let message = "`+unionDiscriminatedBy` stands on a field that is no member; add `+unionMember`";
-            left_out.push(Omission::fault(at, message.to_owned()));
+        if let Some((_, at)) = by.filter(|_| !is_member) {
+            let message = "`+unionDiscriminatedBy` is on a field that is not a member: add `+unionMember`";
+            omissions.push(Omission::fault(at, message.to_owned()));
         }
     }
-    // A member less is another union: with one that can't be placed, none is sure.
-    if !left_out.is_empty() {
-        return (Vec::new(), left_out);
-    }
-    if members.is_empty() {
-        return by_name(marked, &discriminators, is_marked);
-    }
-    if let Some(why) = in_two_unions(&members) {
-        return (Vec::new(), vec![why]);
-    }
-
-    let mut groups: Vec<(UnionKey<'m>, Vec<MarkedMember<'m>>)> = Vec::new();
-    for (key, member) in members {
-        match groups.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, members)) => members.push(member),
-            None => groups.push((key, vec![member])),
-        }
-    }
-    for (position, discriminator) in discriminators.iter().enumerate() {
-        if !groups.iter().any(|(key, _)| *key == UnionKey::Discriminator(position)) {
-            let message = format!(
-                "the discriminator `{}` has no members, while other fields of `{}` are marked as members; mark its own, too, or remove its \
-                 marker",
-                discriminator.own.name, marked.title
-            );
-            left_out.push(Omission::ambiguous(discriminator.own.at(), message));
-        }
-    }
-    let groups = groups.into_iter().map(|(key, members)| {
-        let discriminator = match key {
-            UnionKey::Discriminator(position) => discriminators.get(position).map(|discriminator| discriminator.own),
-            UnionKey::Alone { .. } => None,
-        };
-        UnionGroup { discriminator, chosen: Membership::Marked(members) }
-    });
-    (groups.collect(), left_out)
+    (members, omissions)
 }
 
-/// To which union of its struct a member belongs.
+/// Returns the union of a member.
 fn key<'m>(
     discriminators: &[Discriminator<'m>],
     union: Option<&'m str>,
@@ -130,23 +127,21 @@ fn key<'m>(
 ) -> Result<UnionKey<'m>, Omission> {
     let zero_or_one = family == Family::ZeroOrOneOf;
     if let Some((name, at)) = by {
-        let named = |discriminator: &Discriminator<'_>| {
-            *discriminator.own.field.name == *name || discriminator.own.name == name
-        };
-        let position = discriminators.iter().position(named);
-        return position.map(UnionKey::Discriminator).ok_or_else(|| {
-            let message = format!("`+unionDiscriminatedBy={name}` names no field beside it that is a discriminator");
+        let is_named = |it: &Discriminator<'_>| *it.field.field.name == *name || it.field.name == name;
+        return discriminators.iter().position(is_named).map(UnionKey::Discriminator).ok_or_else(|| {
+            let message =
+                format!("`+unionDiscriminatedBy={name}` names no discriminator of this struct: correct the name");
             Omission::fault(at, message)
         });
     }
-    // Such a union has no discriminator, whatever stands beside it.
     if zero_or_one {
         return match discriminators.iter().find(|discriminator| union.is_some() && discriminator.union == union) {
             None => Ok(UnionKey::Alone { union, zero_or_one }),
             Some(discriminator) => {
                 let message = format!(
-                    "`+k8s:zeroOrOneOfMember` is of a union without a discriminator, and `{}` is one of that name; write `+k8s:unionMember`",
-                    discriminator.own.name
+                    "`+k8s:zeroOrOneOfMember` is for unions without a discriminator, but `{}` is the discriminator of this \
+                     union: write `+k8s:unionMember`",
+                    discriminator.field.name
                 );
                 Err(Omission::fault(at, message))
             }
@@ -160,52 +155,82 @@ fn key<'m>(
         ([], None) if discriminators.is_empty() => Ok(UnionKey::Alone { union, zero_or_one }),
         ([], None) => {
             let message =
-                "the member names no union, and every discriminator beside it does; name the one it belongs to";
+                "the member names no union, but every discriminator of this struct does: name the member's union";
             Err(Omission::ambiguous(at, message.to_owned()))
         }
         (_, _) => {
-            let message = "more than one discriminator may be the member's; add `+unionDiscriminatedBy=Field` to it, or name the unions";
+            let message =
+                "several discriminators may select the member: add `+unionDiscriminatedBy=Field`, or name the unions";
             Err(Omission::ambiguous(at, message.to_owned()))
         }
     }
 }
 
-/// A union whose members are not marked.
-fn by_name<'m>(
+/// Puts the members of each union together. Reports discriminators without members.
+fn group_by_key<'m>(
     marked: &'m MarkedStruct<'m, 'm>,
     discriminators: &[Discriminator<'m>],
-    is_marked: bool,
+    members: Vec<(UnionKey<'m>, MarkedMember<'m>)>,
 ) -> (Vec<UnionGroup<'m>>, Vec<Omission>) {
+    let mut groups: Vec<(UnionKey<'m>, Vec<MarkedMember<'m>>)> = Vec::new();
+    for (key, member) in members {
+        match groups.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, members)) => members.push(member),
+            None => groups.push((key, vec![member])),
+        }
+    }
+    let is_alone = |position: usize| !groups.iter().any(|(key, _)| *key == UnionKey::Discriminator(position));
+    let alone = discriminators.iter().enumerate().filter(|(position, _)| is_alone(*position));
+    let omissions = alone.map(|(_, discriminator)| {
+        let message = format!(
+            "the discriminator `{}` has no members, although other fields of `{}` are marked: mark its members too, or remove \
+             its marker",
+            discriminator.field.name, marked.title
+        );
+        Omission::ambiguous(discriminator.field.at(), message)
+    });
+    let omissions = omissions.collect();
+    let groups = groups.into_iter().map(|(key, members)| {
+        let discriminator = match key {
+            UnionKey::Discriminator(position) => discriminators.get(position).map(|discriminator| discriminator.field),
+            UnionKey::Alone { .. } => None,
+        };
+        UnionGroup { discriminator, members: Membership::Marked(members) }
+    });
+    (groups.collect(), omissions)
+}
+
+/// Returns the union of a struct without marked members, or `None` if the struct has no union markers at all.
+fn group_by_name<'m>(
+    marked: &'m MarkedStruct<'m, 'm>,
+    discriminators: &[Discriminator<'m>],
+) -> Result<Option<UnionGroup<'m>>, Omission> {
     match discriminators {
-        [] if !is_marked => (Vec::new(), Vec::new()),
+        [] if !marked.markers.iter().any(|marker| marker.meaning == Meaning::Union) => Ok(None),
         [] => {
             let message = format!(
-                "`{}` is marked as a union, with no discriminator and no marked members to tell these from other fields; mark them with \
-                 `+unionMember`",
+                "`{}` has `+union`, but no discriminator and no marked members: mark the members with `+unionMember`",
                 marked.title
             );
-            (Vec::new(), vec![Omission::ambiguous(marked.at, message)])
+            Err(Omission::ambiguous(marked.at, message))
         }
-        [only] => (vec![UnionGroup { discriminator: Some(only.own), chosen: Membership::ByName }], Vec::new()),
+        [only] => Ok(Some(UnionGroup { discriminator: Some(only.field), members: Membership::ByName })),
         [_, second, ..] => {
             let message = format!(
-                "`{}` has more than one discriminator and no marked members; mark the members of each with `+unionMember` and \
+                "`{}` has several discriminators and no marked members: mark the members of each with `+unionMember` and \
                  `+unionDiscriminatedBy=Field`",
                 marked.title
             );
-            (Vec::new(), vec![Omission::ambiguous(second.own.at(), message)])
+            Err(Omission::ambiguous(second.field.at(), message))
         }
     }
 }
 
 fn in_two_unions(members: &[(UnionKey<'_>, MarkedMember<'_>)]) -> Option<Omission> {
-    for (position, (key, member)) in members.iter().enumerate() {
-        let before = members.iter().take(position);
-        let twice = before.filter(|(_, other)| other.own.name == member.own.name).any(|(other, _)| other != key);
-        if twice {
-            let message = format!("the field `{}` is a member of two unions; it can be in one only", member.own.name);
-            return Some(Omission::fault(&member.at, message));
-        }
-    }
-    None
+    let (_, member) = members.iter().enumerate().find_map(|(position, (key, member))| {
+        let mut before = members.iter().take(position).filter(|(_, other)| other.field.name == member.field.name);
+        before.any(|(other, _)| other != key).then_some((key, member))
+    })?;
+    let message = format!("the field `{}` is a member of two unions: remove one of its markers", member.field.name);
+    Some(Omission::fault(&member.at, message))
 }

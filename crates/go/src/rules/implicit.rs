@@ -1,70 +1,73 @@
-//! Members that are not marked: the optional fields that are called as a value of the discriminator is, letter case aside.
+//! Members that are not marked: the optional fields whose name is a value of the discriminator.
 //!
-//! A union without marked members does not mean every field: types keep timeouts and names beside them.
+//! `+union` alone does not make every field a member, because types keep timeouts and names beside their members.
 
-use super::{MarkedStruct, Omission, StructField};
-use crate::Selection;
+use super::Choices;
+use super::marked_struct::{MarkedStruct, StructField};
+use super::omission::Omission;
+use crate::marked_union::Selection;
 use crate::packages::{Packages, Underlying};
 use crate::values::{DiscriminatorValues, quoted};
-use std::collections::BTreeMap;
+use kube_unions_core::schema::Schema;
 
+/// Returns the member of each value.
+///
+/// Fails if the values are unknown, if two fields fit one value, if no field fits any, or if a field that looks like a member
+/// fits none.
 pub(super) fn choices(
     marked: &MarkedStruct<'_, '_>,
     discriminator: &StructField<'_, '_>,
     values: &DiscriminatorValues,
     packages: &Packages,
-) -> Result<BTreeMap<Box<str>, Option<Selection>>, Omission> {
+) -> Result<Choices, Omission> {
     let known = values.agreed().map_err(|error| {
-        Omission::ambiguous(discriminator.at(), format!("{}, or mark the members", error.of(discriminator.name)))
+        Omission::ambiguous(discriminator.at(), format!("{}, or mark the members", error.describe(discriminator.name)))
     })?;
-    let others = || marked.fields.iter().filter(|own| own.name != discriminator.name && own.schema.is_some());
-    let mut choices = BTreeMap::new();
+    let is_value = |field: &StructField<'_, '_>| known.iter().any(|value| field.is_named(value));
+    let others = || marked.fields.iter().filter(|field| field.name != discriminator.name && field.schema.is_some());
+    let mut choices = Choices::new();
     for value in known {
-        let called: Vec<_> = others().filter(|own| own.is_called(value)).collect();
-        let exact = called.iter().find(|own| *own.field.name == **value);
-        let member = match (exact, called.as_slice()) {
+        let named: Vec<_> = others().filter(|field| field.is_named(value)).collect();
+        let exact = named.iter().find(|field| *field.field.name == **value);
+        let member = match (exact, named.as_slice()) {
             (Some(exact), _) => Some(*exact),
             (None, []) => None,
             (None, [only]) => Some(*only),
             (None, [one, other, ..]) => {
                 let message = format!(
-                    "the value `{value}` may be of `{}` or of `{}`, which differ from it in case; mark the members",
+                    "the value `{value}` may select `{}` or `{}`, which differ from it in letter case: mark the members",
                     one.name, other.name
                 );
                 return Err(Omission::ambiguous(other.at(), message));
             }
         };
-        choices.insert(value.clone(), member.map(|own| Selection { name: own.name.into(), optional: false }));
+        choices.insert(value.clone(), member.map(|field| Selection { name: field.name.into(), optional: false }));
     }
-    let left_over = others().find(|own| {
-        let chosen = known.iter().any(|value| own.is_called(value));
-        !chosen && !own.required && is_pointer_to_struct(own, packages)
-    });
-    if let Some(own) = left_over {
+    let left_over = others().find(|field| !is_value(field) && !field.required && is_pointer_to_struct(field, packages));
+    if let Some(field) = left_over {
         let message = format!(
-            "`{}` looks like a member (optional, a pointer to a struct), and no value of `{}` is called so; mark the members with \
-             `+unionMember`",
-            own.name, discriminator.name
+            "`{}` looks like a member (optional, a pointer to a struct), but no value of `{}` has its name: mark the members \
+             with `+unionMember`",
+            field.name, discriminator.name
         );
-        return Err(Omission::ambiguous(own.at(), message));
+        return Err(Omission::ambiguous(field.at(), message));
     }
-    let is_called_so = |own: &StructField<'_, '_>| known.iter().any(|value| own.is_called(value));
-    if !marked.fields.iter().any(is_called_so) {
-        let known: Vec<_> = known.iter().cloned().collect();
+    if !marked.fields.iter().any(is_value) {
         let message = format!(
-            "no field of `{}` is called as a value of `{}` is, which are {}; mark the members with `+unionMember=Value`",
+            "no field of `{}` has the name of a value of `{}` ({}): mark the members with `+unionMember=Value`",
             marked.title,
             discriminator.name,
-            quoted(&known)
+            quoted(known)
         );
         return Err(Omission::fault(discriminator.at(), message));
     }
     Ok(choices)
 }
 
-/// Whether it is one, in Go and in the schema: a duration is a struct in Go and a string in an object.
-fn is_pointer_to_struct(own: &StructField<'_, '_>, packages: &Packages) -> bool {
-    let resolved = packages.resolve(&own.typed());
-    let may_be = matches!(resolved.end, Underlying::Struct { .. } | Underlying::Missing { .. });
-    resolved.pointer && may_be && own.schema.is_some_and(kube_unions_core::schema::Schema::is_object)
+/// Returns true for a pointer to a struct in Go that is also an object in the schema. A duration, for example, is a string
+/// there.
+fn is_pointer_to_struct(field: &StructField<'_, '_>, packages: &Packages) -> bool {
+    let resolved = packages.resolve(&field.typed());
+    let may_be = matches!(resolved.underlying, Underlying::Struct { .. } | Underlying::Missing { .. });
+    resolved.pointer && may_be && field.schema.is_some_and(Schema::is_object)
 }

@@ -1,9 +1,9 @@
-//! String literals of Go, and the tags of fields that are written in them.
+//! Reads string literals and the field tags in them.
 
-use crate::types::Tag;
+use crate::types::JsonTag;
 
-/// What `json:"…"` says within a tag, `protobuf:"…" json:"name,omitempty"`.
-pub(super) fn json_tag(tag: &str) -> Tag {
+/// Returns the `json` key of a tag, for example of `protobuf:"…" json:"name,omitempty"`.
+pub(super) fn json_tag(tag: &str) -> JsonTag {
     let mut rest = tag.trim_start();
     while let Some((key, after)) = rest.split_once(":\"") {
         let mut end = None;
@@ -23,7 +23,7 @@ pub(super) fn json_tag(tag: &str) -> Tag {
         let value = after.get(..end).unwrap_or_default();
         if key.trim() == "json" {
             let (name, options) = value.split_once(',').unwrap_or((value, ""));
-            return Tag {
+            return JsonTag {
                 name: Some(name).filter(|name| !name.is_empty()).map(Into::into),
                 inline: options.split(',').any(|option| option == "inline"),
                 skipped: value == "-",
@@ -31,10 +31,10 @@ pub(super) fn json_tag(tag: &str) -> Tag {
         }
         rest = after.get(end + 1..).unwrap_or_default().trim_start();
     }
-    Tag::default()
+    JsonTag::default()
 }
 
-/// The text of a Go string literal.
+/// Returns the text of a string literal, or `None` if it is invalid.
 pub(super) fn unquote(literal: &str) -> Option<String> {
     if let Some(raw) = literal.strip_prefix('`').and_then(|raw| raw.strip_suffix('`')) {
         return Some(raw.replace('\r', ""));
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn literals_are_read_as_go_does() {
+    fn reads_string_literals_as_go_does() {
         let rows = [
             ("`raw \\n`", Some("raw \\n")),
             (r#""a\"b\\c\t""#, Some("a\"b\\c\t")),
@@ -105,8 +105,8 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_may_stand_among_others() {
-        let tag = |name: Option<&str>, inline, skipped| Tag { name: name.map(Into::into), inline, skipped };
+    fn finds_the_json_key_among_others() {
+        let tag = |name: Option<&str>, inline, skipped| JsonTag { name: name.map(Into::into), inline, skipped };
         let rows = [
             (r#"json:"canary,omitempty""#, tag(Some("canary"), false, false)),
             (r#"protobuf:"bytes,1,opt,name=\"x\"" json:"canary""#, tag(Some("canary"), false, false)),

@@ -1,0 +1,91 @@
+//! Unions that markers declare.
+
+use super::position::Position;
+use kube_unions_core::schema::Place;
+use kube_unions_core::union::Form;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// A union that markers declare.
+#[derive(Debug)]
+pub struct MarkedUnion {
+    /// The object that has the discriminator and the members.
+    pub place: Place,
+    /// The 2019 or the 2022 form.
+    pub form: Form,
+    /// JSON name of the discriminator.
+    pub discriminator: Option<Box<str>>,
+    /// The member that each value selects; `None` is an empty member.
+    pub choices: BTreeMap<Box<str>, Option<Selection>>,
+    /// Name of the struct with its package, for example `v1.Strategy`.
+    pub go_type: String,
+    /// Position of the discriminator, or of the first member without one.
+    pub source: Position,
+    /// Position of each member, by JSON name.
+    pub(super) members: BTreeMap<Box<str>, Position>,
+}
+
+/// The member that a value selects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selection {
+    /// JSON name of the member.
+    pub name: Box<str>,
+    /// The member may be missing although its value is set.
+    pub optional: bool,
+}
+
+impl MarkedUnion {
+    /// Returns the JSON names of the members, in the order of the sources.
+    pub fn members(&self) -> Vec<&str> {
+        let mut members: Vec<_> = self.members.iter().collect();
+        members.sort_by_key(|(_, at)| (at.line, at.column));
+        members.into_iter().map(|(name, _)| &**name).collect()
+    }
+
+    /// Returns the position of a member, or of the union if `name` is not a member.
+    pub(super) fn position_of(&self, name: Option<&str>) -> &Position {
+        name.and_then(|name| self.members.get(name)).unwrap_or(&self.source)
+    }
+
+    /// Returns the schema node that carries `x-kubernetes-unions`: the discriminator in the 2022 form, else the object.
+    pub fn declared_at(&self) -> Place {
+        match (self.form, &self.discriminator) {
+            (Form::Map, Some(name)) => self.place.property(name),
+            (Form::Map, None) | (Form::List, _) => self.place.clone(),
+        }
+    }
+
+    /// Returns the value of `x-kubernetes-unions` for this union; in the 2019 form, its item of the list.
+    pub fn value(&self) -> Value {
+        match self.form {
+            Form::Map => {
+                let member = |Selection { name, optional }: &Selection| {
+                    if *optional { json!({"name": name, "optional": true}) } else { json!({"name": name}) }
+                };
+                let choices = self.choices.iter();
+                let members =
+                    choices.map(|(value, selected)| (value.to_string(), selected.as_ref().map(member).into()));
+                json!({"fieldMembers": members.collect::<Map<_, _>>()})
+            }
+            Form::List => {
+                let selected =
+                    self.choices.iter().filter_map(|(value, selected)| Some((&selected.as_ref()?.name, value)));
+                let fields: BTreeMap<_, _> = selected.collect();
+                match &self.discriminator {
+                    Some(name) => json!({"discriminator": name, "fields-to-discriminateBy": fields}),
+                    None => json!({"fields-to-discriminateBy": fields}),
+                }
+            }
+        }
+    }
+
+    /// Adds the union to the value at its node. Only a list has room for several.
+    pub(super) fn add_to(&self, value: &mut Option<Value>) {
+        let own = self.value();
+        match (self.form, value) {
+            (Form::List, Some(Value::Array(unions))) => unions.push(own),
+            (Form::List, value) => *value = Some(Value::Array(vec![own])),
+            (Form::Map, value) => *value = Some(own),
+        }
+    }
+}

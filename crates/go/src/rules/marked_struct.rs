@@ -1,0 +1,51 @@
+//! A struct with its markers and its schema: the input of the rules.
+
+use crate::marker::Marker;
+use crate::packages::{Scope, ScopedType};
+use crate::position::Position;
+use crate::types::Field;
+use kube_unions_core::schema::Schema;
+
+/// A struct at a place in the schema.
+#[derive(Debug)]
+pub(crate) struct MarkedStruct<'p, 's> {
+    /// Name with the package, for messages: `v1.Strategy`.
+    pub(crate) title: String,
+    pub(crate) at: &'p Position,
+    pub(crate) markers: Vec<&'p Marker>,
+    /// Fields that JSON has, in the order of the sources.
+    pub(crate) fields: Vec<StructField<'p, 's>>,
+}
+
+/// A field of the struct.
+#[derive(Debug)]
+pub(crate) struct StructField<'p, 's> {
+    pub(crate) field: &'p Field,
+    /// JSON name.
+    pub(crate) name: &'p str,
+    pub(crate) scope: Scope<'p>,
+    /// `None` if the schema does not have the field.
+    pub(crate) schema: Option<&'s Schema>,
+    /// True if the schema requires the field.
+    pub(crate) required: bool,
+}
+
+impl<'p> StructField<'p, '_> {
+    pub(super) fn at(&self) -> &'p Position {
+        &self.field.at
+    }
+
+    pub(super) fn typed(&self) -> ScopedType<'p> {
+        ScopedType { written: &self.field.written, scope: self.scope.clone() }
+    }
+
+    /// Returns true if the Go name or else the JSON name equals a value, except for letter case.
+    pub(super) fn is_named(&self, value: &str) -> bool {
+        same_letters(&self.field.name, value)
+    }
+}
+
+/// Compares two names without letter case.
+pub(super) fn same_letters(one: &str, other: &str) -> bool {
+    one.eq_ignore_ascii_case(other) || one.to_lowercase() == other.to_lowercase()
+}

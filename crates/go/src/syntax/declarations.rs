@@ -1,0 +1,156 @@
+//! Reads the declarations at the top level of a file, and reports union markers on those that cannot have any.
+
+use super::comments::{CommentGroups, Comments};
+use super::fitting::keep_fitting_type_markers;
+use super::literal::unquote;
+use super::source::{SourceText, operands};
+use crate::marker::{self, Meaning};
+use crate::types::{Constant, Expression, GoFile, Import, Type, TypeDeclaration};
+use tree_sitter::Node;
+
+impl<'s> SourceText<'s> {
+    pub(super) fn file(&self, root: Node<'_>) -> GoFile {
+        let mut file = GoFile {
+            package: Box::default(),
+            imports: Vec::new(),
+            group: None,
+            version: None,
+            types: Vec::new(),
+            constants: Vec::new(),
+            misplaced: Vec::new(),
+        };
+        let mut comments = Comments::new(self);
+        for node in root.children(&mut root.walk()) {
+            if comments.take(node) {
+                continue;
+            }
+            let before = comments.before(node);
+            match node.kind() {
+                "package_clause" => {
+                    file.package = node.named_child(0).map(|name| self.text(name)).unwrap_or_default().into();
+                    comments.refuse_detached(before);
+                }
+                "import_declaration" => {
+                    self.imports(node, &mut file);
+                    comments.refuse_detached(before);
+                }
+                "type_declaration" => self.types(node, before, &mut file, &mut comments),
+                "const_declaration" => {
+                    self.constants(node, &mut file);
+                    comments.refuse_on(before, "a constant");
+                    self.refuse_markers_within(node, &mut comments);
+                }
+                "var_declaration" => {
+                    comments.refuse_on(before, "a variable");
+                    self.refuse_markers_within(node, &mut comments);
+                }
+                "function_declaration" | "method_declaration" => comments.refuse_on(before, "a function"),
+                _ => comments.refuse_detached(before),
+            }
+        }
+        file.misplaced = comments.into_misplaced();
+        self.package_markers(root, &mut file);
+        file
+    }
+
+    /// Reads `+groupName=` and `+versionName=` from any comment at the top level.
+    fn package_markers(&self, root: Node<'_>, file: &mut GoFile) {
+        for comment in root.children(&mut root.walk()).filter(|node| node.kind() == "comment") {
+            match self.text(comment).strip_prefix("//").and_then(marker::parse) {
+                Some((_, Meaning::GroupName(name))) => file.group = Some(name),
+                Some((_, Meaning::VersionName(name))) => file.version = Some(name),
+                Some(_) | None => {}
+            }
+        }
+    }
+
+    /// Reports the union markers within a declaration of constants or variables.
+    fn refuse_markers_within(&self, node: Node<'_>, comments: &mut Comments<'_, 's>) {
+        let mut inner = Comments::new(self);
+        for child in node.children(&mut node.walk()) {
+            if !inner.take(child) {
+                let before = inner.before(child);
+                inner.refuse_on(before, "a value");
+            }
+        }
+        comments.adopt(inner);
+    }
+
+    fn imports(&self, node: Node<'_>, file: &mut GoFile) {
+        let mut waiting = vec![node];
+        while let Some(node) = waiting.pop() {
+            if node.kind() == "import_spec" {
+                let path = self.child_text(node, "path").and_then(unquote);
+                let alias = self.child_text(node, "name").map(Into::into);
+                file.imports.extend(path.map(|path| Import { alias, path: path.into() }));
+            } else {
+                waiting.extend(node.named_children(&mut node.walk()));
+            }
+        }
+    }
+
+    fn types(&self, node: Node<'_>, before: CommentGroups, file: &mut GoFile, comments: &mut Comments<'_, 's>) {
+        let is_spec = |node: &Node<'_>| matches!(node.kind(), "type_spec" | "type_alias");
+        let grouped = node.children(&mut node.walk()).any(|child| child.kind() == "(");
+        if !grouped {
+            if let Some(spec) = node.children(&mut node.walk()).find(is_spec) {
+                self.declare_type(spec, before, file, comments);
+            }
+            return;
+        }
+        comments.refuse_on(before, "a group of types");
+        let mut inner = Comments::new(self);
+        for child in node.children(&mut node.walk()) {
+            if inner.take(child) {
+                continue;
+            }
+            let before = inner.before(child);
+            if is_spec(&child) {
+                self.declare_type(child, before, file, &mut inner);
+            }
+        }
+        comments.adopt(inner);
+    }
+
+    fn declare_type(&self, spec: Node<'_>, before: CommentGroups, file: &mut GoFile, comments: &mut Comments<'_, 's>) {
+        let lists = spec.child_by_field_name("type_parameters").into_iter().flat_map(operands);
+        let parameters = lists.flat_map(|list| {
+            let names: Vec<Node<'_>> = list.children_by_field_name("name", &mut list.walk()).collect();
+            names.into_iter().map(|name| self.text(name).into())
+        });
+        let parameters = parameters.collect();
+        let definition =
+            spec.child_by_field_name("type").map_or(Type::Other, |node| self.type_expression(node, 0, comments));
+        let markers = comments.markers(before);
+        let markers = keep_fitting_type_markers(markers, &definition, comments);
+        file.types.push(TypeDeclaration {
+            name: self.child_text(spec, "name").unwrap_or_default().into(),
+            at: self.position(spec),
+            alias: spec.kind() == "type_alias",
+            parameters,
+            definition,
+            markers,
+        });
+    }
+
+    fn constants(&self, node: Node<'_>, file: &mut GoFile) {
+        // A constant without type and value repeats those of the previous one.
+        let mut previous: (Option<Type>, Vec<Expression>) = (None, Vec::new());
+        for spec in node.named_children(&mut node.walk()).filter(|child| child.kind() == "const_spec") {
+            if let Some(list) = spec.child_by_field_name("value") {
+                let written = spec.child_by_field_name("type").map(|node| self.plain_type(node));
+                previous = (written, operands(list).into_iter().map(|value| self.expression(value, 0)).collect());
+            }
+            let names =
+                spec.children_by_field_name("name", &mut spec.walk()).filter(Node::is_named).collect::<Vec<_>>();
+            for (position, name) in names.into_iter().enumerate() {
+                file.constants.push(Constant {
+                    name: self.text(name).into(),
+                    written: previous.0.clone(),
+                    value: previous.1.get(position).cloned().unwrap_or(Expression::Other),
+                    at: self.position(name),
+                });
+            }
+        }
+    }
+}

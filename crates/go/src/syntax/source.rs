@@ -1,0 +1,33 @@
+//! The text behind the nodes of a syntax tree.
+
+use crate::position::Position;
+use std::path::Path;
+use std::sync::Arc;
+use tree_sitter::Node;
+
+/// The text of a file.
+pub(super) struct SourceText<'s> {
+    pub(super) path: &'s Arc<Path>,
+    pub(super) text: &'s str,
+}
+
+impl<'s> SourceText<'s> {
+    pub(super) fn position(&self, node: Node<'_>) -> Position {
+        let point = node.start_position();
+        Position { file: Arc::clone(self.path), line: point.row + 1, column: point.column + 1 }
+    }
+
+    pub(super) fn text(&self, node: Node<'_>) -> &'s str {
+        self.text.get(node.byte_range()).unwrap_or_default()
+    }
+
+    /// Returns the text of a child by the name of its field in the grammar.
+    pub(super) fn child_text(&self, node: Node<'_>, field: &str) -> Option<&'s str> {
+        node.child_by_field_name(field).map(|child| self.text(child))
+    }
+}
+
+/// Returns the named children of a node, without the comments between them.
+pub(super) fn operands(node: Node<'_>) -> Vec<Node<'_>> {
+    node.named_children(&mut node.walk()).filter(|child| !child.is_extra()).collect()
+}
