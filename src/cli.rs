@@ -11,6 +11,7 @@ mod completion;
 mod connection;
 mod crd;
 mod diagnostic;
+mod exit;
 mod explain;
 mod generate;
 mod kinds;
@@ -28,6 +29,7 @@ mod unregister;
 mod verify;
 mod version;
 
+use self::exit::Verdict;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use kube_unions_core::admission;
 use std::ffi::OsString;
@@ -84,30 +86,6 @@ enum Command {
     Completion(completion::CompletionArgs),
     /// Print the version
     Version(version::VersionArgs),
-}
-
-/// What came of a command whose input was understood.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// Nothing to object to: exit code 0.
-    Accepted,
-    /// Denied, invalid, or problems were found: exit code 1.
-    Rejected,
-}
-
-impl From<Verdict> for ExitCode {
-    fn from(verdict: Verdict) -> Self {
-        match verdict {
-            Verdict::Accepted => Self::SUCCESS,
-            Verdict::Rejected => Self::from(1),
-        }
-    }
-}
-
-impl Verdict {
-    fn rejected_if(rejected: bool) -> Self {
-        if rejected { Self::Rejected } else { Self::Accepted }
-    }
 }
 
 impl Cli {

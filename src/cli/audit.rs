@@ -1,18 +1,17 @@
-//! `audit`: what of the objects that exist already would be rejected, before anybody turns enforcement on.
+//! `audit`: finds stored objects that the webhook would reject, before enforcement is turned on.
 //!
-//! Each object is judged by the code that the webhook runs, one after the other, and what is found is printed as it is found:
-//! what is held does not grow with what there is.
+//! Objects come from a cluster ([`live`]) or from files ([`offline`]). The [`auditor`] judges one after the other with the rules
+//! of the webhook, and prints findings as it goes: memory does not grow with the number of stored objects.
 
 mod auditor;
-mod finding;
-mod judge;
 mod live;
 mod offline;
 mod report;
+mod rules;
 mod stop;
 mod tally;
 
-use super::Verdict;
+use super::exit::Verdict;
 use super::kinds::BuiltinUnions;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;

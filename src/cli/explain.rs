@@ -1,8 +1,8 @@
-//! `explain`: the unions of a kind as a tree.
+//! `explain`: shows the unions of a kind as a tree.
 
 use super::kinds::{self, BuiltinUnions};
 use super::output::{self, Paint};
-use super::tree::{self, Branch, Leaf};
+use super::tree::{self, ChoiceItem};
 use super::{ReportFormat, Verdict};
 use clap::Args;
 use kube_unions_core::catalog::{Catalog, CatalogEntry};
@@ -11,6 +11,7 @@ use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::union::{Choice, Form, Union};
 use serde::Serialize;
 use std::path::PathBuf;
+use termtree::Tree;
 
 /// Arguments of `explain`.
 #[derive(Debug, Args)]
@@ -30,7 +31,7 @@ pub(super) struct ExplainArgs {
     output: ReportFormat,
 }
 
-/// A kind with its unions, for programs.
+/// A kind with its unions in JSON.
 #[derive(Debug, Serialize)]
 struct KindReport<'c> {
     group: &'c str,
@@ -46,11 +47,11 @@ struct UnionReport<'c> {
     form: &'static str,
     discriminator: Option<&'c str>,
     source: String,
-    /// The name of the `UnionDeclaration`, where the source is one.
+    /// The name of the `UnionDeclaration`, if one is the source.
     declaration: Option<&'c str>,
     validation_action: &'static str,
     members: Vec<&'c str>,
-    choices: Vec<Leaf<'c>>,
+    choices: Vec<ChoiceItem<'c>>,
 }
 
 pub(super) fn run(arguments: &ExplainArgs) -> anyhow::Result<Verdict> {
@@ -78,8 +79,9 @@ pub(super) fn run(arguments: &ExplainArgs) -> anyhow::Result<Verdict> {
     Ok(Verdict::Accepted)
 }
 
+/// Returns the message for a catalog that does not have the kind that the user asks for, or has no kind at all.
 pub(super) fn nothing_to_explain(catalog: &Catalog, asked: Option<&str>) -> String {
-    let mut known: Vec<String> = catalog.entries().iter().map(|entry| qualified(entry.gvk())).collect();
+    let mut known: Vec<String> = catalog.entries().iter().map(|entry| entry.gvk().group_kind().to_string()).collect();
     known.dedup();
     match asked {
         Some(asked) if !known.is_empty() => {
@@ -89,18 +91,13 @@ pub(super) fn nothing_to_explain(catalog: &Catalog, asked: Option<&str>) -> Stri
     }
 }
 
-/// Kind and group, as they can be asked for.
-fn qualified(GroupVersionKind { group, kind, .. }: &GroupVersionKind) -> String {
-    if group.is_empty() { kind.to_string() } else { format!("{kind}.{group}") }
-}
-
 fn tree(entry: &CatalogEntry, paint: Paint) -> String {
     let gvk = entry.gvk();
     let slash = if gvk.group.is_empty() { "" } else { "/" };
     let version = format!("{}{slash}{}", gvk.group, gvk.version);
-    let branch = |union: &Union| Branch { line: headline(union, paint), leaves: leaves(union) };
-    let branches: Vec<Branch> = entry.plan().unions().iter().map(branch).collect();
-    tree::draw(&format!("{} {}", paint.strong(&gvk.kind), paint.faint(&version)), &branches)
+    let branch = |union: &Union| Tree::new(headline(union, paint)).with_leaves(leaves(union));
+    let branches = entry.plan().unions().iter().map(branch);
+    Tree::new(format!("{} {}", paint.strong(&gvk.kind), paint.faint(&version))).with_leaves(branches).to_string()
 }
 
 fn headline(union: &Union, paint: Paint) -> String {
@@ -118,18 +115,18 @@ fn headline(union: &Union, paint: Paint) -> String {
     tree::headline(union.path(), &details, paint)
 }
 
-/// What stands below a union: its choices, or its members where nothing chooses.
+/// Returns the lines below a union: its choices, or its members if it has no discriminator.
 fn leaves(union: &Union) -> Vec<String> {
     if union.discriminator().is_none() {
         return union.members().map(str::to_owned).collect();
     }
-    let leaves = union.choices().iter().map(|choice| leaf(choice, union.form()));
-    tree::choices(leaves)
+    let items = union.choices().iter().map(|choice| item(choice, union.form()));
+    tree::choices(items)
 }
 
-fn leaf(choice: &Choice, form: Form) -> Leaf<'_> {
-    // In the form of 2019 no member has to be there.
-    Leaf { value: choice.value(), member: choice.member(), optional: choice.optional() && form == Form::Map }
+fn item(choice: &Choice, form: Form) -> ChoiceItem<'_> {
+    // In the 2019 form every member is optional.
+    ChoiceItem { value: choice.value(), member: choice.member(), optional: choice.optional() && form == Form::Map }
 }
 
 fn validation_action(union: &Union) -> &'static str {
@@ -149,8 +146,11 @@ impl<'c> KindReport<'c> {
 
 impl<'c> UnionReport<'c> {
     fn of(union: &'c Union) -> Self {
-        let choice =
-            |choice: &'c Choice| Leaf { value: choice.value(), member: choice.member(), optional: choice.optional() };
+        let choice = |choice: &'c Choice| ChoiceItem {
+            value: choice.value(),
+            member: choice.member(),
+            optional: choice.optional(),
+        };
         Self {
             path: union.path(),
             form: tree::form(union.form()),

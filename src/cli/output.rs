@@ -1,17 +1,19 @@
-//! Standard output and standard error, and what may go wrong with them: nothing here panics when nobody reads.
+//! Writes to standard output and standard error. A closed pipe is an error here, never a panic.
 
 use crate::causes::with_causes;
+use anstream::stream::RawStream;
+use anstream::{AutoStream, ColorChoice};
 use anyhow::Context;
 use std::fmt::Display;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 
-/// Writes all of it to standard output.
+/// Writes data to standard output, byte for byte.
 pub(super) fn print(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_ref()).and_then(|()| stdout.flush()).context("cannot write to standard output")
 }
 
-/// Writes a line to standard error. There is nobody left to tell if that fails.
+/// Writes a line to standard error. Ignores a failure: no stream is left to report it to.
 pub(super) fn note(line: impl Display) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
@@ -21,23 +23,22 @@ pub fn report(error: &anyhow::Error) {
     note(format_args!("{} {}", Paint::of(&io::stderr()).error("error:"), with_causes(&**error)));
 }
 
-/// Whether an error is only that the reader of standard output went away.
+/// Returns true if an error only means that the reader of standard output has closed the pipe.
 pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let kinds = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
     kinds.into_iter().any(|kind| kind == io::ErrorKind::BrokenPipe)
 }
 
-/// Colours, where they are wanted: on a terminal, unless `NO_COLOR` is set (<https://no-color.org>) or the terminal is dumb.
+/// Colours text for a stream that shows colours: a terminal, unless `NO_COLOR` (<https://no-color.org>), `CLICOLOR=0` or
+/// `TERM=dumb` is set.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Paint {
     on: bool,
 }
 
 impl Paint {
-    pub(super) fn of(stream: &impl IsTerminal) -> Self {
-        let forbidden = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
-        Self { on: stream.is_terminal() && !forbidden && !dumb }
+    pub(super) fn of(stream: &impl RawStream) -> Self {
+        Self { on: AutoStream::choice(stream) != ColorChoice::Never }
     }
 
     pub(super) fn is_on(self) -> bool {

@@ -1,18 +1,18 @@
-//! A progress bar for work that takes seconds: on standard error, and only where that is a terminal.
+//! A progress bar for work that takes seconds. It appears on standard error, and only on a terminal.
 
 use super::output::Paint;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::borrow::Cow;
 use std::io::IsTerminal;
 
-/// How far some work has come. Shows nothing where nobody looks, and is gone when the work ends.
+/// The progress of some work. The bar disappears when this value is dropped.
 #[derive(Debug)]
 pub(super) struct Progress {
     bar: ProgressBar,
 }
 
 impl Progress {
-    /// Begins a bar for `total` pieces of something, `files` say; without a total it only counts.
+    /// Shows a bar for `total` items. `unit` is their plural, for example `files`. Without a total it only counts.
     pub(super) fn new(total: Option<u64>, unit: &'static str) -> Self {
         let stderr = std::io::stderr();
         let dumb = std::env::var_os("TERM").is_some_and(|terminal| terminal == "dumb");
@@ -23,22 +23,21 @@ impl Progress {
         Self { bar }
     }
 
-    /// There are so many pieces, as far as is known now.
-    pub(super) fn expect(&self, total: u64) {
+    pub(super) fn set_total(&self, total: u64) {
         self.bar.set_length(total);
     }
 
-    /// So many more pieces are done.
-    pub(super) fn add(&self, pieces: u64) {
-        self.bar.inc(pieces);
+    /// Counts finished items.
+    pub(super) fn add(&self, items: u64) {
+        self.bar.inc(items);
     }
 
-    /// What is worked at now.
-    pub(super) fn at(&self, what: impl Into<Cow<'static, str>>) {
-        self.bar.set_message(what);
+    /// Shows the current item.
+    pub(super) fn show(&self, item: impl Into<Cow<'static, str>>) {
+        self.bar.set_message(item);
     }
 
-    /// Writes something to the terminal without tearing the bar.
+    /// Hides the bar while `write` prints to the terminal.
     pub(super) fn suspend<R>(&self, write: impl FnOnce() -> R) -> R {
         self.bar.suspend(write)
     }
@@ -57,6 +56,6 @@ fn style(unit: &str, total: bool, paint: Paint) -> ProgressStyle {
     } else {
         format!("{{human_pos}} {unit} {{spinner}} {{elapsed}} {{msg}}")
     };
-    // A template that could not be read would cost the looks, not the work.
+    // An invalid template must not fail the command.
     ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }

@@ -1,48 +1,24 @@
-//! Unions as a tree, for people: a kind, its unions, and what each has to choose from.
+//! The lines of a tree of unions: a kind, its unions, and the choices of each.
 
 use super::output::Paint;
 use kube_unions_core::union::Form;
 use serde::Serialize;
-use std::fmt::Write;
 
-/// A union and what stands below it.
-#[derive(Debug)]
-pub(super) struct Branch {
-    pub(super) line: String,
-    pub(super) leaves: Vec<String>,
-}
-
-/// A value of a discriminator and the member that it selects, with whether that may be missing; for programs as well.
+/// A choice in the tree and in JSON: a value of a discriminator, the member that it selects, and true if that may be missing.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub(super) struct Leaf<'a> {
+pub(super) struct ChoiceItem<'a> {
     pub(super) value: &'a str,
     pub(super) member: Option<&'a str>,
     pub(super) optional: bool,
 }
 
-/// Draws branches below a line.
-pub(super) fn draw(root: &str, branches: &[Branch]) -> String {
-    let mut text = format!("{root}\n");
-    for (position, branch) in branches.iter().enumerate() {
-        let last = position + 1 == branches.len();
-        let (twig, below) = if last { ("└── ", "    ") } else { ("├── ", "│   ") };
-        // Writing to a string does not fail.
-        let _ = writeln!(text, "{twig}{}", branch.line);
-        for (position, leaf) in branch.leaves.iter().enumerate() {
-            let twig = if position + 1 == branch.leaves.len() { "└── " } else { "├── " };
-            let _ = writeln!(text, "{below}{twig}{leaf}");
-        }
-    }
-    text
-}
-
-/// The line of a union: where it is, and what there is to know of it.
+/// Returns the line of a union: its path and details.
 pub(super) fn headline(path: &str, details: &[&str], paint: Paint) -> String {
     let path = if path.is_empty() { "(the object)" } else { path };
     format!("{} {}", paint.strong(path), paint.faint(&format!("({})", details.join(", "))))
 }
 
-/// The form, by the year of its proposal.
+/// Returns the year of the proposal of a form.
 pub(super) fn form(form: Form) -> &'static str {
     match form {
         Form::List => "2019",
@@ -50,22 +26,23 @@ pub(super) fn form(form: Form) -> &'static str {
     }
 }
 
-/// The discriminator, or that there is none.
+/// Describes the discriminator of a union, or its absence.
 pub(super) fn discriminator(name: Option<&str>) -> String {
     name.map_or_else(|| "no discriminator".to_owned(), |name| format!("discriminator `{name}`"))
 }
 
-/// Values with what they select, one under the other.
-pub(super) fn choices<'a>(leaves: impl Iterator<Item = Leaf<'a>> + Clone) -> Vec<String> {
-    let shown = |leaf: &Leaf<'a>| if leaf.value.is_empty() { "\"\"".to_owned() } else { leaf.value.to_owned() };
-    let width = leaves.clone().map(|leaf| shown(&leaf).chars().count()).max().unwrap_or(0);
-    let line = |leaf: Leaf<'a>| {
-        let member = match leaf.member {
+/// Returns a line for each choice, aligned.
+pub(super) fn choices<'a>(choices: impl Iterator<Item = ChoiceItem<'a>> + Clone) -> Vec<String> {
+    let shown =
+        |choice: &ChoiceItem<'a>| if choice.value.is_empty() { "\"\"".to_owned() } else { choice.value.to_owned() };
+    let width = choices.clone().map(|choice| shown(&choice).chars().count()).max().unwrap_or(0);
+    let line = |choice: ChoiceItem<'a>| {
+        let member = match choice.member {
             None => "no member".to_owned(),
-            Some(member) if leaf.optional => format!("{member} (optional)"),
+            Some(member) if choice.optional => format!("{member} (optional)"),
             Some(member) => member.to_owned(),
         };
-        format!("{:width$} → {member}", shown(&leaf))
+        format!("{:width$} → {member}", shown(&choice))
     };
-    leaves.map(line).collect()
+    choices.map(line).collect()
 }

@@ -21,12 +21,16 @@ use kube::Client;
 use kube::client::Body;
 use kube_unions_core::declaration::{BuiltinGroups, Declaration, Definition, DefinitionError, OpenApi};
 use kube_unions_core::names::GroupKind;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeSet;
 use std::fmt::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
+
+/// Every character but the unreserved ones (RFC 3986, section 2.3).
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// Where `UnionDeclaration`s are.
 const DECLARATIONS: &str = "/apis/kube-unions.dev/v1alpha1/uniondeclarations";
@@ -202,7 +206,7 @@ impl Live {
         field_manager: &str,
         dry_run: bool,
     ) -> Result<Answer, LiveError> {
-        let mut uri = format!("{}?fieldManager={}", place.path, encoded(field_manager));
+        let mut uri = format!("{}?fieldManager={}", place.path, utf8_percent_encode(field_manager, RESERVED));
         if dry_run {
             uri.push_str("&dryRun=All");
         }
@@ -259,20 +263,7 @@ fn checked(name: &str) -> Result<String, LiveError> {
     if matches!(name, "" | "." | "..") || name.contains(['/', '%']) {
         return Err(LiveError::Name(name.into()));
     }
-    Ok(encoded(name))
-}
-
-/// Percent-encoded, everything but RFC 3986's unreserved characters.
-fn encoded(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
-            encoded.push(char::from(byte));
-        } else {
-            let _ = write!(encoded, "%{byte:02X}");
-        }
-    }
-    encoded
+    Ok(utf8_percent_encode(name, RESERVED).to_string())
 }
 
 /// A request, with a JSON Patch as its body if there is one.

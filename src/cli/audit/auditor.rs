@@ -1,125 +1,138 @@
-//! What is the same for objects of a cluster and of files: each is judged, counted, and what is found of it reported.
+//! Judges objects, counts them, and reports findings, wherever the objects come from.
 
-use super::finding::{Finding, Place, Rule, title};
-use super::judge::{Judged, Subject, judge};
-use super::report::{End, Report};
+use super::report::{AuditEnd, AuditReport};
+use super::rules::{AuditRule, FileLocation, ObjectFinding, title};
 use super::tally::{Tally, count};
-use crate::cli::Verdict;
+use crate::cli::exit::{self, Verdict};
 use crate::cli::output::{self, Paint};
 use crate::cli::progress::Progress;
 use anyhow::bail;
+use kube_unions_core::admission::StoredObject;
 use kube_unions_core::catalog::{Catalog, CatalogEntry};
 use kube_unions_core::declaration::Severity;
 use kube_unions_core::field_path::FieldPath;
 use std::fmt::Display;
 
-/// An audit under way.
-pub(super) struct Auditor<'c> {
-    catalog: &'c Catalog,
-    report: Report,
-    pub(super) tally: Tally,
-    /// The first of what could not be audited, and why. All were said when they happened.
-    troubles: Vec<String>,
-    problems: u64,
+/// An object to audit.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AuditedObject<'o> {
+    /// Empty for an object that is in no namespace.
+    pub(super) namespace: &'o str,
+    pub(super) name: &'o str,
+    /// JSON text.
+    pub(super) text: &'o str,
 }
 
-/// How much of what could not be audited is said again at the end.
-const TROUBLES: usize = 100;
+/// An audit in progress.
+pub(super) struct Auditor {
+    report: AuditReport,
+    pub(super) tally: Tally,
+    /// The first problems that kept something from being audited. Each was printed when it occurred.
+    problems: Vec<String>,
+    /// The number of all problems.
+    problem_count: u64,
+}
 
-impl<'c> Auditor<'c> {
-    pub(super) fn new(catalog: &'c Catalog, report: Report) -> Self {
-        Self { catalog, report, tally: Tally::default(), troubles: Vec::new(), problems: 0 }
+/// Most problems that the report repeats at its end.
+const MOST_PROBLEMS: usize = 100;
+
+impl Auditor {
+    pub(super) fn new(report: AuditReport) -> Self {
+        Self { report, tally: Tally::default(), problems: Vec::new(), problem_count: 0 }
     }
 
-    /// Audits an object of a kind. `place` tells where a field of it is written.
-    pub(super) fn object<'o>(
+    /// Audits an object of a kind. `locate` returns the place of a field in a file.
+    pub(super) fn audit<'o>(
         &mut self,
         entry: &CatalogEntry,
-        object: Subject<'o>,
-        place: impl Fn(&FieldPath) -> Option<Place<'o>>,
+        object: AuditedObject<'o>,
+        locate: impl Fn(&FieldPath) -> Option<FileLocation<'o>>,
     ) -> anyhow::Result<()> {
         self.tally.objects += 1;
+        let AuditedObject { namespace, name, text } = object;
         let kind = entry.gvk();
-        let Judged { violations, warned, changes, mended } = match judge(self.catalog, entry, object) {
-            Ok(judged) => judged,
+        let stored = match StoredObject::judge(entry, text) {
+            Ok(stored) => stored,
             Err(error) => {
-                self.trouble(format_args!("{} `{}`: cannot be judged: {error}", title(kind), path(object)), None);
+                let slash = if namespace.is_empty() { "" } else { "/" };
+                let object = format!("{} `{namespace}{slash}{name}`", title(kind));
+                self.problem(format_args!("{object}: cannot be judged: {error}"), None);
                 return Ok(());
             }
         };
+        let (violations, warnings, repaired) = (stored.violations(), stored.warnings(), stored.is_repaired());
         self.tally.invalid += u64::from(!violations.is_empty());
-        self.tally.mended_by_next_write += u64::from(mended);
-        self.tally.would_warn += u64::from(!warned.is_empty());
-        self.tally.would_change += u64::from(!changes.is_empty());
+        self.tally.mended_by_next_write += u64::from(repaired);
+        self.tally.would_warn += u64::from(!warnings.is_empty());
 
-        let Subject { namespace, name, .. } = object;
-        let finding = |rule, path: &FieldPath, message, mended| Finding {
-            rule,
-            kind,
-            namespace,
-            name,
-            field: path.to_string(),
-            message,
-            mended,
-            place: place(path),
+        let mut add = |rule, path: &FieldPath, message, repaired| {
+            let (field, location) = (path.to_string(), locate(path));
+            self.report.add(&ObjectFinding { rule, kind, namespace, name, field, message, repaired, location })
         };
-        for it in &violations {
-            self.report.add(&finding(Rule::of_violation(it), &it.path, it.message(), mended))?;
+        for it in violations.kept() {
+            add(AuditRule::of_violation(it), &it.path, it.message(), repaired)?;
         }
-        for it in &warned {
-            self.report.add(&finding(Rule::of_warning(it), &it.path, it.message(), false))?;
+        if violations.left_out() > 0 {
+            let message = left_out(violations.left_out());
+            add(AuditRule::MoreViolations, &FieldPath::default(), message, repaired)?;
         }
-        for it in &changes {
-            self.report.add(&finding(Rule::of_change(it), &it.path, it.reason.to_string(), false))?;
+        for it in warnings.kept() {
+            add(AuditRule::WouldWarn, &it.path, it.message(), false)?;
         }
+        if warnings.left_out() > 0 {
+            add(AuditRule::WouldWarn, &FieldPath::default(), left_out(warnings.left_out()), false)?;
+        }
+        let mut changes = 0;
+        for it in stored.changes() {
+            changes += 1;
+            add(AuditRule::WouldChange, &it.path, it.reason.to_string(), false)?;
+        }
+        self.tally.would_change += u64::from(changes > 0);
         Ok(())
     }
 
-    /// Prints what was found so far, if that is much.
-    pub(super) fn drain(&mut self, progress: &Progress) -> anyhow::Result<()> {
+    /// Prints the findings so far, if there are many.
+    pub(super) fn flush_if_full(&mut self, progress: &Progress) -> anyhow::Result<()> {
         if self.report.is_full() { self.flush(progress) } else { Ok(()) }
     }
 
-    /// Prints what was found so far.
+    /// Prints the findings so far.
     pub(super) fn flush(&mut self, progress: &Progress) -> anyhow::Result<()> {
         self.report.flush(progress)
     }
 
-    /// Says that something can't be audited, and goes on.
-    pub(super) fn trouble(&mut self, what: impl Display, progress: Option<&Progress>) {
-        let what = what.to_string();
-        let say = || output::note(format_args!("{} {what}", Paint::of(&std::io::stderr()).error("error:")));
+    /// Prints a problem that keeps something from being audited. The audit goes on.
+    pub(super) fn problem(&mut self, problem: impl Display, progress: Option<&Progress>) {
+        let problem = problem.to_string();
+        let print = || output::note(format_args!("{} {problem}", Paint::of(&std::io::stderr()).error("error:")));
         match progress {
-            Some(progress) => progress.suspend(say),
-            None => say(),
+            Some(progress) => progress.suspend(print),
+            None => print(),
         }
-        self.problems += 1;
-        if self.troubles.len() < TROUBLES {
-            self.troubles.push(what);
+        self.problem_count += 1;
+        if self.problems.len() < MOST_PROBLEMS {
+            self.problems.push(problem);
         }
     }
 
-    /// Closes the output and says what came of it all. `interrupted` tells how far it came.
+    /// Closes the report and prints the summary. `interrupted` says how far the audit came.
     pub(super) fn finish(self, interrupted: Option<String>) -> anyhow::Result<Verdict> {
-        let Self { report, tally, mut troubles, problems, .. } = self;
-        troubles.extend(interrupted.as_ref().map(|how_far| format!("interrupted {how_far}")));
-        let code = match (troubles.is_empty(), tally.invalid) {
-            (false, _) => 2,
-            (true, 0) => 0,
-            (true, _) => 1,
-        };
-        report.close(&End { tally, troubles: &troubles, code })?;
+        let Self { report, tally, mut problems, problem_count } = self;
+        problems.extend(interrupted.as_ref().map(|progress| format!("interrupted {progress}")));
+        let verdict = Verdict::rejected_if(tally.invalid > 0);
+        let code = if problems.is_empty() { verdict.code() } else { exit::FAILED };
+        report.close(&AuditEnd { tally, problems: &problems, code })?;
         output::note(tally.sentence());
-        match (interrupted, problems) {
-            (Some(how_far), _) => bail!("interrupted {how_far}"),
-            (None, 0) => Ok(Verdict::rejected_if(tally.invalid > 0)),
+        match (interrupted, problem_count) {
+            (Some(progress), _) => bail!("interrupted {progress}"),
+            (None, 0) => Ok(verdict),
             (None, some) => bail!("{} kept something from being audited", count(some, "problem")),
         }
     }
 }
 
-/// Says once that there is something wrong with declarations.
-pub(super) fn tell_of_faults(catalog: &Catalog, where_to_look: &str) {
+/// Prints a warning if declarations have errors.
+pub(super) fn warn_of_faults(catalog: &Catalog, where_to_look: &str) {
     let errors = catalog.faults().iter().filter(|fault| fault.severity == Severity::Error).count();
     if errors > 0 {
         let warning = Paint::of(&std::io::stderr()).warning("Warning:");
@@ -128,8 +141,6 @@ pub(super) fn tell_of_faults(catalog: &Catalog, where_to_look: &str) {
     }
 }
 
-/// `namespace/name`, or `name`.
-fn path(object: Subject<'_>) -> String {
-    let slash = if object.namespace.is_empty() { "" } else { "/" };
-    format!("{}{slash}{}", object.namespace, object.name)
+fn left_out(number: usize) -> String {
+    format!("and {} that are not listed", count(number as u64, "more violation"))
 }

@@ -1,30 +1,23 @@
-//! The objects of a cluster, judged by the unions that the webhook would know there.
+//! Audits the objects of a cluster by the unions that the webhook would know there.
 
 use super::AuditArgs;
-use super::auditor::{Auditor, tell_of_faults};
-use super::finding::title;
-use super::judge::Subject;
-use super::report::Report;
+use super::auditor::{AuditedObject, Auditor, warn_of_faults};
+use super::report::AuditReport;
+use super::rules::title;
 use super::stop::Stop;
 use super::tally::{count, grouped};
 use crate::causes::with_causes;
-use crate::cli::Verdict;
+use crate::cli::exit::Verdict;
 use crate::cli::output::{self, Paint};
 use crate::cli::progress::Progress;
-use crate::cluster::live::{LiveError, Page, Resource, find};
-use anyhow::{Context, anyhow, bail};
+use crate::cluster::live::{LiveError, Page, Pages, Resource, find};
+use anyhow::{Context, bail};
 use kube_unions_core::catalog::{Catalog, CatalogEntry};
 use kube_unions_core::declaration::is_exempt;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// A kind to audit, at one version.
-struct Kind<'c> {
-    entry: &'c CatalogEntry,
-    resource: &'c Resource,
-}
-
-/// Judges every stored object of the kinds that are asked for.
+/// Audits every stored object of the kinds that the user asks for.
 pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
     let stop = Stop::new()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?;
@@ -34,77 +27,54 @@ pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
 async fn audit(arguments: &AuditArgs, stop: &Stop) -> anyhow::Result<Verdict> {
     let mut signalled = pin!(signalled()?);
     let live = arguments.cluster.connect().await?;
-    let early = || anyhow!("interrupted before any object was looked at");
-    let learnt = {
+    let prepare = async {
         let progress = Progress::new(None, "definitions read");
-        tokio::select! {
-            learnt = live.learn(arguments.builtin_unions.into(), || progress.add(1)) => {
-                learnt.context("the cluster's unions cannot be learnt")?
-            }
-            () = &mut signalled => return Err(early()),
-        }
+        let learnt = live.learn(arguments.builtin_unions.into(), || progress.add(1)).await;
+        drop(progress);
+        anyhow::Ok((learnt.context("the cluster's unions cannot be learnt")?, live.resources().await?))
     };
-    let resources = tokio::select! {
-        resources = live.resources() => resources?,
-        () = &mut signalled => return Err(early()),
+    let (learnt, resources) = tokio::select! {
+        prepared = prepare => prepared?,
+        () = &mut signalled => bail!("interrupted before any object was looked at"),
     };
     let kinds = chosen(&learnt.catalog, &resources, &arguments.kinds)?;
-    tell_of_faults(
+    warn_of_faults(
         &learnt.catalog,
         "`kube-unions lint` names them, and so do the conditions of `kubectl get uniondeclarations`",
     );
 
-    let report = Report::open(arguments.output, kinds.iter().map(|kind| kind.entry.gvk()), false)?;
-    let mut auditor = Auditor::new(&learnt.catalog, report);
-    for (what, why) in &learnt.lacking {
-        auditor.trouble(format_args!("{what}: {why}"), None);
+    let report = AuditReport::open(arguments.output, kinds.iter().map(|kind| kind.entry.gvk()), false)?;
+    let mut auditor = Auditor::new(report);
+    for (subject, reason) in &learnt.lacking {
+        auditor.problem(format_args!("{subject}: {reason}"), None);
     }
     let namespace = match (&arguments.namespace, arguments.all_namespaces) {
         (Some(namespace), _) => Some(namespace.as_str()),
         (None, true) => None,
         (None, false) => Some(live.default_namespace()),
     };
-    let mut interrupted = None;
     for (position, kind) in kinds.iter().enumerate() {
-        let pages = live.list(kind.resource, namespace);
         auditor.tally.kinds += 1;
-        let mut listing = Listing { kind, done: 0, of: None, progress: None };
-        let result = match pages {
-            Ok(mut pages) => loop {
-                let page = tokio::select! {
-                    biased;
-                    () = &mut signalled => break Ok(Seen::Interrupted),
-                    page = pages.next() => page,
-                };
-                match page {
-                    Ok(Some(page)) if !listing.audit(&page, &mut auditor, stop)? => break Ok(Seen::Interrupted),
-                    Ok(Some(_)) => {}
-                    Ok(None) => break Ok(Seen::All),
-                    Err(error) => break Err(error),
-                }
-            },
-            Err(error) => Err(error),
+        let mut listing = Listing { kind, done: 0, total: None, progress: None };
+        let listed = match live.list(kind.resource, namespace) {
+            Ok(pages) => listing.audit(pages, &mut auditor, stop, signalled.as_mut()).await?,
+            Err(error) => Listed::Failed(error),
         };
-        match result {
-            Ok(Seen::All) => {}
-            Ok(Seen::Interrupted) => {
-                interrupted = Some(listing.how_far(kinds.get(position + 1..).unwrap_or_default()));
-                break;
+        match listed {
+            Listed::All => {}
+            Listed::Interrupted => {
+                let rest = kinds.get(position + 1..).unwrap_or_default();
+                return auditor.finish(Some(listing.position(rest)));
             }
-            // Such as reviews of rights, which are answered and not kept.
-            Err(LiveError::Refused(refusal)) if refusal.code() == 405 => auditor.tally.kinds -= 1,
-            Err(error) => {
-                let after =
-                    if listing.done > 0 { format!(" after {}", count(listing.done, "object")) } else { String::new() };
-                let what = format!("{}: cannot be listed{after}: {}", title(kind.entry.gvk()), with_causes(&error));
-                auditor.trouble(what, listing.progress.as_ref());
-            }
+            // Kinds that only answer requests, for example SubjectAccessReview, have no stored objects.
+            Listed::Failed(LiveError::Refused(refusal)) if refusal.code() == 405 => auditor.tally.kinds -= 1,
+            Listed::Failed(error) => auditor.problem(listing.problem(&error), listing.progress.as_ref()),
         }
     }
-    auditor.finish(interrupted)
+    auditor.finish(None)
 }
 
-/// Ends with the first signal.
+/// Completes with the first signal.
 fn signalled() -> anyhow::Result<impl Future<Output = ()>> {
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for signals")?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for signals")?;
@@ -116,43 +86,74 @@ fn signalled() -> anyhow::Result<impl Future<Output = ()>> {
     })
 }
 
-/// Whether a list was seen to its end.
-enum Seen {
-    All,
-    Interrupted,
+/// A kind to audit, at one version.
+struct AuditedKind<'c> {
+    entry: &'c CatalogEntry,
+    resource: &'c Resource,
 }
 
-/// The objects of a kind, while they are audited.
+/// The result of listing a kind.
+enum Listed {
+    All,
+    Interrupted,
+    Failed(LiveError),
+}
+
+/// The audit of the objects of one kind.
 struct Listing<'k> {
-    kind: &'k Kind<'k>,
+    kind: &'k AuditedKind<'k>,
+    /// The number of objects that were audited.
     done: u64,
-    /// As far as the server tells.
-    of: Option<u64>,
+    /// The number of objects that the server estimates.
+    total: Option<u64>,
     progress: Option<Progress>,
 }
 
 impl Listing<'_> {
-    /// Audits the objects of a page; `false` if it was interrupted.
-    fn audit(&mut self, page: &Page, auditor: &mut Auditor<'_>, stop: &Stop) -> anyhow::Result<bool> {
+    /// Audits all pages, or the pages before a signal.
+    async fn audit(
+        &mut self,
+        mut pages: Pages,
+        auditor: &mut Auditor,
+        stop: &Stop,
+        mut signalled: Pin<&mut impl Future<Output = ()>>,
+    ) -> anyhow::Result<Listed> {
+        loop {
+            let page = tokio::select! {
+                biased;
+                () = &mut signalled => return Ok(Listed::Interrupted),
+                page = pages.next() => page,
+            };
+            match page {
+                Ok(Some(page)) if self.audit_page(&page, auditor, stop)? => {}
+                Ok(Some(_)) => return Ok(Listed::Interrupted),
+                Ok(None) => return Ok(Listed::All),
+                Err(error) => return Ok(Listed::Failed(error)),
+            }
+        }
+    }
+
+    /// Audits the objects of a page. Returns false after a signal.
+    fn audit_page(&mut self, page: &Page, auditor: &mut Auditor, stop: &Stop) -> anyhow::Result<bool> {
         let objects = page.objects();
-        self.of = page.remaining().map(|remaining| self.done + objects.len() as u64 + remaining);
-        let of = self.of;
+        self.total = page.remaining().map(|remaining| self.done + objects.len() as u64 + remaining);
+        let total = self.total;
         let progress = self.progress.get_or_insert_with(|| {
-            let progress = Progress::new(of, "objects");
-            progress.at(title(self.kind.entry.gvk()));
+            let progress = Progress::new(total, "objects");
+            progress.show(title(self.kind.entry.gvk()));
             progress
         });
-        if let Some(of) = self.of {
-            progress.expect(of);
+        if let Some(total) = total {
+            progress.set_total(total);
         }
         for object in objects {
             if stop.is_asked() {
                 auditor.flush(progress)?;
                 return Ok(false);
             }
-            let subject = Subject { namespace: object.namespace, name: object.name, text: object.text };
-            auditor.object(self.kind.entry, subject, |_| None)?;
-            auditor.drain(progress)?;
+            let object = AuditedObject { namespace: object.namespace, name: object.name, text: object.text };
+            auditor.audit(self.kind.entry, object, |_| None)?;
+            auditor.flush_if_full(progress)?;
             self.done += 1;
             progress.add(1);
         }
@@ -160,31 +161,37 @@ impl Listing<'_> {
         Ok(true)
     }
 
-    /// What an interrupt left out.
-    fn how_far(&self, rest: &[Kind<'_>]) -> String {
+    fn problem(&self, error: &LiveError) -> String {
+        let after = if self.done > 0 { format!(" after {}", count(self.done, "object")) } else { String::new() };
+        format!("{}: cannot be listed{after}: {}", title(self.kind.entry.gvk()), with_causes(error))
+    }
+
+    /// Returns the position of an interrupt, and the kinds that it left out.
+    fn position(&self, rest: &[AuditedKind<'_>]) -> String {
         let kind = title(self.kind.entry.gvk());
-        let of = self.of.map_or_else(String::new, |of| format!(" of {}", grouped(of)));
+        let total = self.total.map_or_else(String::new, |total| format!(" of {}", grouped(total)));
         let rest: Vec<String> = rest.iter().map(|kind| title(kind.entry.gvk())).collect();
         let rest = if rest.is_empty() { String::new() } else { format!("; not looked at: {}", rest.join(", ")) };
-        format!("at {kind}, after {}{of} objects{rest}", grouped(self.done))
+        format!("at {kind}, after {}{total} objects{rest}", grouped(self.done))
     }
 }
 
-/// The kinds that are asked for, or all with unions, each at one version.
-fn chosen<'c>(catalog: &'c Catalog, all: &'c [Resource], asked: &[String]) -> anyhow::Result<Vec<Kind<'c>>> {
-    let mut kinds: Vec<Kind<'c>> = Vec::new();
+/// Returns the kinds that the user asks for, or all kinds with unions, each at one version.
+fn chosen<'c>(catalog: &'c Catalog, all: &'c [Resource], asked: &[String]) -> anyhow::Result<Vec<AuditedKind<'c>>> {
+    let mut kinds: Vec<AuditedKind<'c>> = Vec::new();
     if asked.is_empty() {
         for resource in all.iter().filter(|it| !is_exempt(&it.group, Some(&it.plural), &it.kind)) {
-            let known = kinds.iter().any(|kind| is_same(kind.resource, resource));
-            kinds.extend(Kind::of(catalog, resource).filter(|_| !known));
+            let known = kinds.iter().any(|kind| is_same_resource(kind.resource, resource));
+            kinds.extend(AuditedKind::of(catalog, resource).filter(|_| !known));
         }
     }
     for asked in asked {
         let found = find(all, asked).ok_or_else(|| LiveError::NoResource(asked.as_str().into()))?;
         let versioned = found.is_versioned_in(asked);
-        // In the server's order: the preferred version first.
-        let mut versions = all.iter().filter(|it| is_same(it, found) && (!versioned || it.version == found.version));
-        let Some(kind) = versions.find_map(|resource| Kind::of(catalog, resource)) else {
+        // The server lists the preferred version first.
+        let mut versions =
+            all.iter().filter(|it| is_same_resource(it, found) && (!versioned || it.version == found.version));
+        let Some(kind) = versions.find_map(|resource| AuditedKind::of(catalog, resource)) else {
             bail!("{found} has no unions{}", others(catalog));
         };
         if !kinds.iter().any(|known| known.resource == kind.resource) {
@@ -194,8 +201,8 @@ fn chosen<'c>(catalog: &'c Catalog, all: &'c [Resource], asked: &[String]) -> an
     if kinds.is_empty() {
         bail!("no kind of the cluster has unions; `kube-unions lint` says what is wrong with declarations");
     }
-    for Kind { entry, resource } in &kinds {
-        let preferred = all.iter().find(|it| is_same(it, resource));
+    for AuditedKind { entry, resource } in &kinds {
+        let preferred = all.iter().find(|it| is_same_resource(it, resource));
         let chosen = asked.iter().any(|asked| resource.is_versioned_in(asked));
         if let Some(preferred) = preferred.filter(|it| it.version != resource.version && !chosen) {
             let note = Paint::of(&std::io::stderr()).faint("Note:");
@@ -208,20 +215,21 @@ fn chosen<'c>(catalog: &'c Catalog, all: &'c [Resource], asked: &[String]) -> an
     Ok(kinds)
 }
 
-impl<'c> Kind<'c> {
+impl<'c> AuditedKind<'c> {
     fn of(catalog: &'c Catalog, resource: &'c Resource) -> Option<Self> {
         let entry = catalog.lookup(&resource.group, &resource.version, &resource.kind)?;
-        // A kind may be sent to more resources than the one that it is stored as.
+        // Objects of a kind may be written to other resources than the one that stores them.
         let stored = entry.resource().is_none_or(|stored| stored.plural == resource.plural);
         stored.then_some(Self { entry, resource })
     }
 }
 
-/// Whether they are versions of one resource.
-fn is_same(one: &Resource, other: &Resource) -> bool {
+/// Returns true for two versions of one resource.
+fn is_same_resource(one: &Resource, other: &Resource) -> bool {
     (&one.group, &one.plural) == (&other.group, &other.plural)
 }
 
+/// Lists the kinds with unions, for an error.
 fn others(catalog: &Catalog) -> String {
     let titles: Vec<String> = catalog.entries().iter().map(|entry| title(entry.gvk())).collect();
     if titles.is_empty() { String::new() } else { format!("; those that have: {}", titles.join(", ")) }

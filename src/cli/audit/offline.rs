@@ -1,48 +1,49 @@
-//! The objects of files, judged by the kinds that the same files describe.
+//! Audits the objects of files by the kinds that the same files describe.
+//!
+//! All files are read before the first object is judged: a CRD may be in the last of them, and standard input can be read only once.
 
 use super::AuditArgs;
-use super::auditor::{Auditor, tell_of_faults};
-use super::finding::{Place, title};
-use super::judge::Subject;
-use super::report::Report;
+use super::auditor::{AuditedObject, Auditor, warn_of_faults};
+use super::report::AuditReport;
+use super::rules::{FileLocation, title};
 use super::stop::Stop;
 use super::tally::grouped;
+use crate::cli::exit::Verdict;
+use crate::cli::explain;
 use crate::cli::kinds;
-use crate::cli::manifest::{self, Document};
+use crate::cli::manifest::{self, Document, ManifestFile};
 use crate::cli::progress::Progress;
-use crate::cli::{Verdict, explain};
 use anyhow::bail;
 use kube_unions_core::catalog::{Catalog, CatalogEntry, KindNames};
 use kube_unions_core::names::GroupVersionKind;
 use std::collections::BTreeSet;
 
-/// Judges every object of the files.
+/// Audits every object of the files.
 pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
     let manifests = manifest::files(&arguments.from);
-    let documents = manifests.files.iter().flat_map(manifest::ManifestFile::documents);
-    let (kinds, objects): (Vec<Document>, Vec<Document>) =
-        documents.partition(|it| it.is_definition() || it.is_declaration() || it.is_openapi());
+    let documents = manifests.files.iter().flat_map(ManifestFile::documents);
+    let (kinds, objects): (Vec<Document>, Vec<Document>) = documents.partition(Document::describes_kinds);
     let assembly = kinds::assemble(kinds, arguments.builtin_unions);
-    let problems = || manifests.problems.iter().chain(&assembly.problems);
+    let problems: Vec<_> = manifests.problems.iter().chain(&assembly.problems).cloned().collect();
     if assembly.catalog.entries().is_empty() {
-        manifest::fail_on(&problems().cloned().collect::<Vec<_>>())?;
+        manifest::fail_on(&problems)?;
         match assembly.lack(&arguments.from) {
             Some(lack) => bail!(lack),
             None => bail!("{}", explain::nothing_to_explain(&assembly.catalog, None)),
         }
     }
     let kinds = chosen(&assembly.catalog, arguments)?;
-    if objects.is_empty() && problems().next().is_none() {
+    if objects.is_empty() && problems.is_empty() {
         bail!("no objects in {}: only what describes kinds", manifest::list(&arguments.from));
     }
-    tell_of_faults(&assembly.catalog, "`kube-unions lint` names them");
+    warn_of_faults(&assembly.catalog, "`kube-unions lint` names them");
 
-    let report = Report::open(arguments.output, kinds.iter().map(|entry| entry.gvk()), true)?;
-    let mut auditor = Auditor::new(&assembly.catalog, report);
-    for problem in problems() {
-        auditor.trouble(problem, None);
+    let report = AuditReport::open(arguments.output, kinds.iter().map(|entry| entry.gvk()), true)?;
+    let mut auditor = Auditor::new(report);
+    for problem in problems {
+        auditor.problem(problem, None);
     }
-    // Not before: while files are read nothing is printed, and a signal may end that as it ends any process.
+    // From here on an interrupt must close the report. Before, it ends the process as usual.
     let stop = Stop::new()?;
     let total = objects.len() as u64;
     let progress = Progress::new(Some(total), "objects");
@@ -56,19 +57,17 @@ pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
         }
         done += 1;
         progress.add(1);
-        progress.at(document.file.display().to_string());
-        match entry_of(&assembly.catalog, document) {
-            None => passed_over += 1,
-            Some(entry) if kinds.iter().any(|kind| kind.gvk() == entry.gvk()) => {
-                if is_within(arguments, entry, document) {
-                    seen.insert((&entry.gvk().group, &entry.gvk().kind));
-                    auditor.object(entry, subject(document), |field| {
-                        Some(Place { file: &document.file, position: document.position(&field.to_pointer()) })
-                    })?;
-                    auditor.drain(&progress)?;
-                }
-            }
-            Some(_) => {}
+        progress.show(document.file.display().to_string());
+        let Some(entry) = entry_of(&assembly.catalog, document) else {
+            passed_over += 1;
+            continue;
+        };
+        if kinds.iter().any(|kind| kind.gvk() == entry.gvk()) && is_within(arguments, entry, document) {
+            seen.insert(entry.gvk().group_kind());
+            auditor.audit(entry, object(document), |field| {
+                Some(FileLocation { file: &document.file, position: document.position(&field.to_pointer()) })
+            })?;
+            auditor.flush_if_full(&progress)?;
         }
     }
     drop(progress);
@@ -77,7 +76,7 @@ pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
     auditor.finish(interrupted)
 }
 
-/// The kinds that are asked for, each in all of its versions unless one is named.
+/// Returns the kinds that the user asks for, each in all of its versions unless the user names one.
 fn chosen<'c>(catalog: &'c Catalog, arguments: &AuditArgs) -> anyhow::Result<Vec<&'c CatalogEntry>> {
     let entries = catalog.entries();
     if arguments.kinds.is_empty() {
@@ -97,7 +96,7 @@ fn chosen<'c>(catalog: &'c Catalog, arguments: &AuditArgs) -> anyhow::Result<Vec
         let versioned = KindNames::of(found).is_versioned_in(asked);
         let same = |entry: &&CatalogEntry| {
             let (gvk, found) = (entry.gvk(), found.gvk());
-            (&gvk.group, &gvk.kind) == (&found.group, &found.kind) && (!versioned || gvk.version == found.version)
+            gvk.group_kind() == found.group_kind() && (!versioned || gvk.version == found.version)
         };
         wanted.extend(entries.iter().filter(same).map(CatalogEntry::gvk));
     }
@@ -109,7 +108,7 @@ fn entry_of<'c>(catalog: &'c Catalog, document: &Document) -> Option<&'c Catalog
     catalog.lookup(group, version, document.kind.as_deref()?)
 }
 
-/// Whether an object is in the namespace that is asked for. Where it names none it would be put there.
+/// Returns true if an object is in the namespace that the user asks for. An object that names no namespace would be created there.
 fn is_within(arguments: &AuditArgs, entry: &CatalogEntry, document: &Document) -> bool {
     let namespaced = entry.resource().is_none_or(|resource| resource.namespaced);
     match (&arguments.namespace, &document.namespace) {
@@ -118,8 +117,8 @@ fn is_within(arguments: &AuditArgs, entry: &CatalogEntry, document: &Document) -
     }
 }
 
-fn subject(document: &Document) -> Subject<'_> {
-    Subject {
+fn object(document: &Document) -> AuditedObject<'_> {
+    AuditedObject {
         namespace: document.namespace.as_deref().unwrap_or_default(),
         name: document.name.as_deref().unwrap_or_default(),
         text: &document.text,

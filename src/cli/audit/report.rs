@@ -1,106 +1,104 @@
-//! The output of an audit, in one of three formats. All of them are written while findings come in: what waits to be written
-//! is bounded.
+//! The output of an audit as a table, JSON or SARIF. Every format is written while findings come in, through a bounded buffer.
 
 mod json;
 mod sarif;
 mod table;
 
 use super::AuditFormat;
-use super::finding::Finding;
+use super::rules::ObjectFinding;
 use super::tally::Tally;
 use crate::cli::output;
 use crate::cli::progress::Progress;
 use kube_unions_core::names::GroupVersionKind;
 use table::Table;
 
-/// What waits is written once it has so many bytes.
-const WAITING: usize = 1 << 16;
+/// The report is written when this many bytes are buffered.
+const FULL: usize = 1 << 16;
 
 /// A report that is being written.
-pub(super) struct Report {
-    style: Style,
-    /// What was not written yet.
+pub(super) struct AuditReport {
+    style: ReportStyle,
+    /// Text that is not written yet. A table buffers its own rows.
     text: String,
-    /// Whether there were findings before.
+    /// True after the first finding.
     begun: bool,
 }
 
-enum Style {
+enum ReportStyle {
     Table(Table),
     Json,
     Sarif,
 }
 
-/// What there is to say at the end.
-pub(super) struct End<'e> {
+/// The end of a report.
+pub(super) struct AuditEnd<'e> {
     pub(super) tally: Tally,
-    /// What could not be audited, and why.
-    pub(super) troubles: &'e [String],
+    /// The reasons why something was not audited.
+    pub(super) problems: &'e [String],
     /// The exit code.
     pub(super) code: u8,
 }
 
-impl Report {
-    /// Begins the report of an audit of these kinds, `in_files` or in a cluster.
+impl AuditReport {
+    /// Begins the report of an audit of these kinds. `in_files` adds the places of fields in files.
     pub(super) fn open<'k>(
         format: AuditFormat,
         kinds: impl Iterator<Item = &'k GroupVersionKind>,
         in_files: bool,
     ) -> anyhow::Result<Self> {
         let (style, text) = match format {
-            AuditFormat::Table => (Style::Table(Table::new(in_files, kinds)), String::new()),
-            AuditFormat::Json => (Style::Json, json::head(kinds)?),
-            AuditFormat::Sarif => (Style::Sarif, sarif::head()?),
+            AuditFormat::Table => (ReportStyle::Table(Table::new(in_files, kinds)), String::new()),
+            AuditFormat::Json => (ReportStyle::Json, json::head(kinds)?),
+            AuditFormat::Sarif => (ReportStyle::Sarif, sarif::head()?),
         };
         Ok(Self { style, text, begun: false })
     }
 
-    pub(super) fn add(&mut self, finding: &Finding<'_>) -> anyhow::Result<()> {
+    pub(super) fn add(&mut self, finding: &ObjectFinding<'_>) -> anyhow::Result<()> {
         match &mut self.style {
-            Style::Table(table) => table.add(finding),
-            Style::Json | Style::Sarif => {
+            ReportStyle::Table(table) => table.add(finding),
+            ReportStyle::Json | ReportStyle::Sarif => {
                 self.text.push_str(if self.begun { ",\n" } else { "\n" });
                 self.begun = true;
-                let one =
-                    if matches!(self.style, Style::Json) { json::finding(finding) } else { sarif::result(finding) };
-                self.text.push_str(&one?);
+                let json = matches!(self.style, ReportStyle::Json);
+                self.text.push_str(&if json { json::finding(finding)? } else { sarif::result(finding)? });
             }
         }
         Ok(())
     }
 
-    /// Whether it is time to write what waits.
+    /// Returns true if it is time to flush.
     pub(super) fn is_full(&self) -> bool {
-        self.waiting() > WAITING
+        self.buffered() > FULL
     }
 
-    /// Writes what waits.
+    /// Writes the buffer.
     pub(super) fn flush(&mut self, progress: &Progress) -> anyhow::Result<()> {
-        if self.waiting() == 0 { Ok(()) } else { self.write(Some(progress)) }
+        if self.buffered() == 0 { Ok(()) } else { self.write(Some(progress)) }
     }
 
-    /// Writes the rest, so that the whole is well formed.
-    pub(super) fn close(mut self, end: &End<'_>) -> anyhow::Result<()> {
+    /// Writes the rest. The whole report is well formed then.
+    pub(super) fn close(mut self, end: &AuditEnd<'_>) -> anyhow::Result<()> {
         let rest = match &self.style {
-            Style::Table(_) => String::new(),
-            Style::Json => json::tail(end, self.begun)?,
-            Style::Sarif => sarif::tail(end, self.begun)?,
+            ReportStyle::Table(_) => String::new(),
+            ReportStyle::Json => json::tail(end, self.begun)?,
+            ReportStyle::Sarif => sarif::tail(end, self.begun)?,
         };
         self.text.push_str(&rest);
-        if self.waiting() == 0 { Ok(()) } else { self.write(None) }
+        if self.buffered() == 0 { Ok(()) } else { self.write(None) }
     }
 
-    fn waiting(&self) -> usize {
+    fn buffered(&self) -> usize {
         match &self.style {
-            Style::Table(table) => table.waiting(),
-            Style::Json | Style::Sarif => self.text.len(),
+            ReportStyle::Table(table) => table.buffered(),
+            ReportStyle::Json | ReportStyle::Sarif => self.text.len(),
         }
     }
 
     fn write(&mut self, progress: Option<&Progress>) -> anyhow::Result<()> {
         let text = match &mut self.style {
-            Style::Table(table) => table.take(),
-            Style::Json | Style::Sarif => std::mem::take(&mut self.text),
+            ReportStyle::Table(table) => table.take(),
+            ReportStyle::Json | ReportStyle::Sarif => std::mem::take(&mut self.text),
         };
         match progress {
             Some(progress) => progress.suspend(|| output::print(text)),

@@ -1,25 +1,23 @@
-//! Being asked to stop: the first signal is heeded between two objects, the second ends the process at once.
+//! Stops an audit on SIGINT or SIGTERM: the first signal takes effect between two objects, the second ends the process.
 
+use crate::cli::exit::FAILED;
 use anyhow::Context;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What the second signal ends the process with.
-const CUT_OFF: i32 = 2;
-
-/// Whether SIGINT or SIGTERM has come.
+/// A flag that the first signal sets.
 #[derive(Debug)]
 pub(super) struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// Listens from now on.
+    /// Installs the signal handlers.
     pub(super) fn new() -> anyhow::Result<Self> {
         let asked = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
-            // In this order: it ends the process if the flag stood before.
-            flag::register_conditional_shutdown(signal, CUT_OFF, Arc::clone(&asked))
+            // Handlers run in this order: the shutdown must see the flag before this signal sets it.
+            flag::register_conditional_shutdown(signal, FAILED.into(), Arc::clone(&asked))
                 .and_then(|_| flag::register(signal, Arc::clone(&asked)))
                 .context("cannot listen for signals")?;
         }

@@ -1,4 +1,4 @@
-//! How many objects were audited, and what came of them.
+//! Counts audited objects and their findings.
 
 use serde::Serialize;
 
@@ -6,22 +6,22 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Tally {
-    /// Kinds that were looked at.
+    /// Kinds that were audited.
     pub(super) kinds: u64,
     pub(super) objects: u64,
     pub(super) invalid: u64,
-    /// Of these, how many the next write mends.
+    /// Invalid objects that their next write makes valid.
     pub(super) mended_by_next_write: u64,
-    /// Valid or not.
+    /// Objects, valid or not, that their next write would normalise.
     pub(super) would_change: u64,
     pub(super) would_warn: u64,
-    /// Documents of files that are of kinds without unions.
+    /// Documents in files whose kind has no unions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) passed_over: Option<u64>,
 }
 
 impl Tally {
-    /// In a sentence.
+    /// Returns the summary of an audit.
     pub(super) fn sentence(&self) -> String {
         let mended = match self.mended_by_next_write {
             0 => String::new(),
@@ -45,7 +45,7 @@ impl Tally {
     }
 }
 
-/// `1 object`, `5,000 objects`.
+/// Returns a number with its noun: `1 object`, `5,000 objects`.
 pub(super) fn count(number: u64, what: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{} {what}{plural}", grouped(number))
@@ -55,7 +55,7 @@ fn none_or(number: u64) -> String {
     if number == 0 { "none".to_owned() } else { grouped(number) }
 }
 
-/// With commas between thousands.
+/// Returns a number with commas between thousands.
 pub(super) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);

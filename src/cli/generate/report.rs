@@ -2,13 +2,14 @@
 
 use crate::cli::ReportFormat;
 use crate::cli::output::{self, Paint};
-use crate::cli::tree::{self, Branch, Leaf};
+use crate::cli::tree::{self, ChoiceItem};
 use kube_unions_core::declaration::Definition;
 use kube_unions_go::{Derivation, FindingReason, GoFinding, MarkedUnion, Packages, Position, Severity};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
+use termtree::Tree;
 
 /// The unions and findings of a run.
 #[derive(Debug, Default)]
@@ -136,8 +137,8 @@ impl Report {
             let Position { file, line, .. } = &kind.source;
             let details = format!("{}/{}, {}:{line}", kind.group, kind.version, file.display());
             let root = format!("{} {}", paint.strong(&kind.kind), paint.faint(&details));
-            let branches: Vec<Branch> = kind.derivation.unions.iter().map(|union| branch(union, paint)).collect();
-            text.push_str(&tree::draw(&root, &branches));
+            let branches = kind.derivation.unions.iter().map(|union| branch(union, paint));
+            text.push_str(&Tree::new(root).with_leaves(branches).to_string());
             text.push('\n');
         }
         for reported in &self.findings {
@@ -164,7 +165,7 @@ fn count(number: usize, singular: &str, plural: &str) -> String {
     format!("{number} {}", if number == 1 { singular } else { plural })
 }
 
-fn branch(union: &MarkedUnion, paint: Paint) -> Branch {
+fn branch(union: &MarkedUnion, paint: Paint) -> Tree<String> {
     let form = format!("{} form", tree::form(union.form));
     let discriminator = tree::discriminator(union.discriminator.as_deref());
     let source = format!("{}:{}", union.source.file.display(), union.source.line);
@@ -174,11 +175,11 @@ fn branch(union: &MarkedUnion, paint: Paint) -> Branch {
     } else {
         tree::choices(leaves(union))
     };
-    Branch { line: tree::headline(&union.place.to_string(), &details, paint), leaves: below }
+    Tree::new(tree::headline(&union.place.to_string(), &details, paint)).with_leaves(below)
 }
 
-fn leaves(union: &MarkedUnion) -> impl Iterator<Item = Leaf<'_>> + Clone {
-    union.choices.iter().map(|(value, selected)| Leaf {
+fn leaves(union: &MarkedUnion) -> impl Iterator<Item = ChoiceItem<'_>> + Clone {
+    union.choices.iter().map(|(value, selected)| ChoiceItem {
         value,
         member: selected.as_ref().map(|selected| &*selected.name),
         optional: selected.as_ref().is_some_and(|selected| selected.optional),
@@ -215,7 +216,7 @@ struct WireUnion<'r> {
     form: &'static str,
     discriminator: Option<&'r str>,
     members: Vec<&'r str>,
-    choices: Vec<Leaf<'r>>,
+    choices: Vec<ChoiceItem<'r>>,
     #[serde(rename = "type")]
     go_type: &'r str,
     #[serde(flatten)]

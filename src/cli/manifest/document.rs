@@ -45,6 +45,11 @@ impl Document {
         self.openapi
     }
 
+    /// Returns true for a document that describes kinds: a CRD, a `UnionDeclaration` or an OpenAPI document.
+    pub(crate) fn describes_kinds(&self) -> bool {
+        self.is_definition() || self.is_declaration() || self.is_openapi()
+    }
+
     fn is(&self, group: &str, kind: &str) -> bool {
         let own = self.api_version.as_deref().and_then(|version| version.split_once('/')).map(|(group, _)| group);
         self.kind.as_deref() == Some(kind) && own == Some(group)

@@ -94,7 +94,7 @@ impl SchemaArgs {
             );
         };
         let kind = self.kind.as_deref().or(object.and_then(|object| object.kind.as_deref())).unwrap_or("object");
-        Patcher::from_json_schema(kind, &document.text).map_err(|error| unfit(document, "", error))
+        Patcher::from_json_schema(kind, &document.text).map_err(|error| unfit(document, "", &error))
     }
 }
 
@@ -122,10 +122,10 @@ impl Candidate<'_> {
                 }
                 let root = format!("/spec/versions/{}/schema/openAPIV3Schema", version.position);
                 Patcher::for_resource(definition.kind(), &version.schema)
-                    .map_err(|error| unfit(document, &root, error.into()))
+                    .map_err(|error| unfit(document, &root, &error.into()))
             }
             Self::OfOpenApi(document, openapi, kind) => {
-                Patcher::from_openapi(openapi, kind).map_err(|error| unfit(document, "", error))
+                Patcher::from_openapi(openapi, kind).map_err(|error| unfit(document, "", &error))
             }
         }
     }
@@ -208,19 +208,19 @@ fn names(candidates: &[&Candidate<'_>]) -> String {
 }
 
 /// What is wrong with a schema, and where.
-fn unfit(document: &Document, root: &str, error: PatcherError) -> anyhow::Error {
+fn unfit(document: &Document, root: &str, error: &PatcherError) -> anyhow::Error {
     let place = if let PatcherError::Schema(
         SchemaError::Dangling { place, .. }
         | SchemaError::Circular { place, .. }
         | SchemaError::Strategy { place, .. }
         | SchemaError::Keys { place, .. },
-    ) = &error
+    ) = error
     {
         place.clone()
     } else {
         Place::root()
     };
-    let message = with_causes(&error);
+    let message = with_causes(error);
     // It is known in the file, where the text may be another.
     let message = message.split(" at line ").next().unwrap_or_default().to_owned();
     Problem::of_document(document, &format!("{root}{}", place.to_pointer()), message).into()

@@ -6,11 +6,12 @@
 
 use super::super::call::LIMIT;
 use super::super::watch::Retry;
-use super::{LiveError, Refusal, encoded, request};
+use super::{LiveError, RESERVED, Refusal, request};
 use http_body_util::BodyExt;
 use hyper::StatusCode;
 use kube::Client;
 use kube::client::Body;
+use percent_encoding::utf8_percent_encode;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -155,7 +156,7 @@ impl Pages {
         let mut uri = format!("{}?limit={}", self.path, self.limit);
         if !token.is_empty() {
             uri.push_str("&continue=");
-            uri.push_str(&encoded(token));
+            uri.extend(utf8_percent_encode(token, RESERVED));
         }
         let answer = self.client.send(request("GET", &uri, None)?.map(Body::from)).await?;
         let code = answer.status();

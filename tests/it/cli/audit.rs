@@ -392,3 +392,38 @@ fn nobody_reading_is_no_reason_to_panic() {
         assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""), "{format}");
     }
 }
+
+#[test]
+fn violations_beyond_the_first_256_of_an_object_are_counted() {
+    let crd = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: racks.example.com}\nspec:\n  \
+               group: example.com\n  names: {kind: Rack, plural: racks}\n  scope: Namespaced\n  versions:\n  - name: v1\n    \
+               served: true\n    storage: true\n    schema:\n      openAPIV3Schema:\n        type: object\n        properties:\n          \
+               slots:\n            type: array\n            items:\n              type: object\n              properties: {a: {type: string}, b: {type: string}}\n              \
+               x-kubernetes-unions:\n              - fields-to-discriminateBy: {a: A, b: B}\n";
+    let folder = Folder::new(&[("crd.yaml", crd)]);
+    let slots = vec![json!({"a": "s3cret", "b": "s3cret"}); 300];
+    let rack = json!({"apiVersion": "example.com/v1", "kind": "Rack", "metadata": {"name": "full"}, "slots": slots});
+    folder.write("rack.json", rack.to_string());
+
+    let table = folder.run(&["audit", "--from", "."]).code(1);
+    assert_eq!(table.stdout.lines().count(), 1 + 256 + 1, "a title, the violations, and the number of the rest");
+    let last = table.stdout.lines().last().unwrap();
+    assert!(
+        last.starts_with("./rack.json:1:1 ") && last.ends_with(" and 44 more violations that are not listed"),
+        "{last}"
+    );
+
+    let report = folder.run(&["audit", "--from", ".", "-o", "json"]).code(1).json();
+    let findings = report["findings"].as_array().unwrap();
+    assert_eq!(findings.len(), 257);
+    let last = &findings[256];
+    assert_eq!(
+        (&last["rule"], &last["finding"], &last["field"]),
+        (&json!("more-violations"), &json!("invalid"), &json!(""))
+    );
+
+    let log = folder.run(&["audit", "--from", ".", "-o", "sarif"]).code(1).json();
+    hold_to_the_specification(&log);
+    let text = "Rack.example.com/v1 full: and 44 more violations that are not listed";
+    assert_eq!(log["runs"][0]["results"][256]["message"]["text"], text);
+}

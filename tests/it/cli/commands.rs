@@ -107,7 +107,7 @@ fn certs_are_whole_private_and_not_overwritten() {
     folder
         .run(&["certs", "--dir", "x", "--host", "ü.example.com"])
         .code(2)
-        .says(&["not one that a certificate can have"]);
+        .says(&["a certificate cannot have this name"]);
 }
 
 #[test]

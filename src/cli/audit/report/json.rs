@@ -1,14 +1,14 @@
 //! The report as one JSON object: the kinds, the findings, the summary.
 
-use super::End;
-use crate::cli::audit::finding::{Finding, Sort};
+use super::AuditEnd;
+use crate::cli::audit::rules::{Impact, ObjectFinding};
 use crate::cli::audit::tally::Tally;
 use kube_unions_core::names::GroupVersionKind;
 use serde::Serialize;
 use std::path::Path;
 
 #[derive(Serialize)]
-struct Audited<'k> {
+struct KindItem<'k> {
     group: &'k str,
     version: &'k str,
     kind: &'k str,
@@ -16,16 +16,16 @@ struct Audited<'k> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Item<'f> {
+struct FindingItem<'f> {
     #[serde(flatten)]
-    kind: Audited<'f>,
+    kind: KindItem<'f>,
     namespace: &'f str,
     name: &'f str,
     finding: &'static str,
     rule: &'static str,
     field: &'f str,
     message: &'f str,
-    /// Of invalid objects only.
+    /// Present for invalid objects only.
     #[serde(skip_serializing_if = "Option::is_none")]
     mended_by_next_write: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,41 +45,41 @@ struct Summary<'e> {
     not_audited: &'e [String],
 }
 
-impl<'k> Audited<'k> {
+impl<'k> KindItem<'k> {
     fn of(GroupVersionKind { group, version, kind }: &'k GroupVersionKind) -> Self {
         Self { group, version, kind }
     }
 }
 
-/// Everything before the first finding.
+/// Returns the text before the first finding.
 pub(super) fn head<'k>(kinds: impl Iterator<Item = &'k GroupVersionKind>) -> serde_json::Result<String> {
-    let kinds: Vec<Audited<'_>> = kinds.map(Audited::of).collect();
+    let kinds: Vec<KindItem<'_>> = kinds.map(KindItem::of).collect();
     Ok(format!("{{\n  \"kinds\": {},\n  \"findings\": [", serde_json::to_string(&kinds)?))
 }
 
-pub(super) fn finding(finding: &Finding<'_>) -> serde_json::Result<String> {
-    let Finding { rule, kind, namespace, name, field, message, mended, place } = finding;
-    let position = place.and_then(|place| place.position);
-    let invalid = rule.sort == Sort::Invalid;
-    let item = Item {
-        kind: Audited::of(kind),
+pub(super) fn finding(finding: &ObjectFinding<'_>) -> serde_json::Result<String> {
+    let ObjectFinding { rule, kind, namespace, name, field, message, repaired, location } = finding;
+    let position = location.and_then(|location| location.position);
+    let invalid = rule.impact() == Impact::Invalid;
+    let item = FindingItem {
+        kind: KindItem::of(kind),
         namespace,
         name,
-        finding: rule.sort.key(),
-        rule: rule.id,
+        finding: rule.impact().key(),
+        rule: rule.id(),
         field,
         message,
-        mended_by_next_write: invalid.then_some(*mended),
-        file: place.map(|place| place.file),
+        mended_by_next_write: invalid.then_some(*repaired),
+        file: location.map(|location| location.file),
         line: position.map(|(line, _)| line),
         column: position.map(|(_, column)| column),
     };
     Ok(format!("    {}", serde_json::to_string(&item)?))
 }
 
-/// Everything behind the last finding.
-pub(super) fn tail(end: &End<'_>, any: bool) -> serde_json::Result<String> {
-    let summary = Summary { tally: end.tally, complete: end.troubles.is_empty(), not_audited: end.troubles };
+/// Returns the text after the last finding.
+pub(super) fn tail(end: &AuditEnd<'_>, any: bool) -> serde_json::Result<String> {
+    let summary = Summary { tally: end.tally, complete: end.problems.is_empty(), not_audited: end.problems };
     let close = if any { "\n  ]" } else { "]" };
     Ok(format!("{close},\n  \"summary\": {}\n}}\n", serde_json::to_string(&summary)?))
 }

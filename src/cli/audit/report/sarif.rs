@@ -1,14 +1,17 @@
 //! The report as a SARIF log (OASIS, version 2.1.0) with one run.
 
-use super::End;
-use crate::cli::audit::finding::{Finding, Place, RULES, title};
+use super::AuditEnd;
+use crate::cli::audit::rules::{AuditRule, FileLocation, ObjectFinding, title};
 use kube_unions_core::field_path::Printable;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use serde::Serialize;
-use std::fmt::Write;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 const VERSION: &str = "2.1.0";
+
+/// The characters that a path in a URI cannot have. A colon could end a scheme.
+const NOT_IN_PATHS: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
 #[derive(Serialize)]
 struct Tool {
@@ -19,12 +22,12 @@ struct Tool {
 struct Driver {
     name: &'static str,
     version: &'static str,
-    rules: Vec<Rule>,
+    rules: Vec<ReportingDescriptor>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Rule {
+struct ReportingDescriptor {
     id: &'static str,
     short_description: Message<'static>,
     default_configuration: Configuration,
@@ -42,7 +45,7 @@ struct Message<'m> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Outcome<'f> {
+struct SarifResult<'f> {
     rule_id: &'static str,
     rule_index: usize,
     level: &'static str,
@@ -81,7 +84,7 @@ struct Region {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct LogicalLocation {
-    /// The field.
+    /// The path of the field.
     name: String,
     fully_qualified_name: String,
     kind: &'static str,
@@ -101,14 +104,14 @@ struct Notification<'e> {
     message: Message<'e>,
 }
 
-/// Everything before the first result.
+/// Returns the text before the first result.
 pub(super) fn head() -> serde_json::Result<String> {
-    let rules = RULES.iter().map(|rule| Rule {
-        id: rule.id,
-        short_description: Message { text: rule.description },
-        default_configuration: Configuration { level: rule.sort.level() },
+    let rules = AuditRule::ALL.map(|rule| ReportingDescriptor {
+        id: rule.id(),
+        short_description: Message { text: rule.description() },
+        default_configuration: Configuration { level: rule.impact().level() },
     });
-    let driver = Driver { name: "kube-unions", version: env!("CARGO_PKG_VERSION"), rules: rules.collect() };
+    let driver = Driver { name: "kube-unions", version: env!("CARGO_PKG_VERSION"), rules: rules.into() };
     Ok(format!(
         "{{\n  \"$schema\": \"{SCHEMA}\",\n  \"version\": \"{VERSION}\",\n  \"runs\": [{{\n    \"tool\": {},\n    \
          \"columnKind\": \"unicodeCodePoints\",\n    \"results\": [",
@@ -116,67 +119,49 @@ pub(super) fn head() -> serde_json::Result<String> {
     ))
 }
 
-pub(super) fn result(finding: &Finding<'_>) -> serde_json::Result<String> {
-    let Finding { rule, kind, namespace, name, field, place, .. } = finding;
+pub(super) fn result(finding: &ObjectFinding<'_>) -> serde_json::Result<String> {
+    let ObjectFinding { rule, kind, namespace, name, field, location, .. } = finding;
     let slash = if namespace.is_empty() { "" } else { "/" };
     let object = format!("{} {namespace}{slash}{name}", title(kind));
-    let text = format!("{object}: {field}: {}", finding.sentence());
-    let location = Location {
-        physical_location: place.map(physical),
-        logical_locations: [LogicalLocation {
-            name: field.clone(),
-            fully_qualified_name: format!("{object}: {field}"),
-            kind: "member",
-        }],
-    };
-    let outcome = Outcome {
-        rule_id: rule.id,
-        rule_index: RULES.iter().position(|it| it.id == rule.id).unwrap_or_default(),
-        level: rule.sort.level(),
+    let place = if field.is_empty() { object } else { format!("{object}: {field}") };
+    let text = format!("{place}: {}", finding.sentence());
+    let logical = LogicalLocation { name: field.clone(), fully_qualified_name: place, kind: "member" };
+    let location = Location { physical_location: location.map(physical), logical_locations: [logical] };
+    let result = SarifResult {
+        rule_id: rule.id(),
+        rule_index: *rule as usize,
+        level: rule.impact().level(),
         message: Message { text: &Printable::new(&text, usize::MAX).to_string() },
         locations: [location],
     };
-    Ok(format!("      {}", serde_json::to_string(&outcome)?))
+    Ok(format!("      {}", serde_json::to_string(&result)?))
 }
 
-/// Everything behind the last result.
-pub(super) fn tail(end: &End<'_>, any: bool) -> serde_json::Result<String> {
+/// Returns the text after the last result.
+pub(super) fn tail(end: &AuditEnd<'_>, any: bool) -> serde_json::Result<String> {
     let notification = |text| Notification { level: "error", message: Message { text } };
     let invocation = Invocation {
-        execution_successful: end.troubles.is_empty(),
+        execution_successful: end.problems.is_empty(),
         exit_code: end.code,
-        tool_execution_notifications: end.troubles.iter().map(|text| notification(text)).collect(),
+        tool_execution_notifications: end.problems.iter().map(|text| notification(text)).collect(),
     };
     let close = if any { "\n    ]" } else { "]" };
     let invocations = serde_json::to_string(&[invocation])?;
     Ok(format!("{close},\n    \"invocations\": {invocations}\n  }}]\n}}\n"))
 }
 
-fn physical(place: Place<'_>) -> PhysicalLocation {
+fn physical(location: FileLocation<'_>) -> PhysicalLocation {
     PhysicalLocation {
-        artifact_location: ArtifactLocation { uri: uri(place.file) },
-        region: place.position.map(|(start_line, start_column)| Region { start_line, start_column }),
+        artifact_location: ArtifactLocation { uri: uri(location.file) },
+        region: location.position.map(|(start_line, start_column)| Region { start_line, start_column }),
     }
 }
 
-/// A path as a URI reference (RFC 3986): one of a file where it is absolute, else relative to where the command ran.
+/// Returns a path as a URI reference (RFC 3986). A relative path is relative to the working directory.
 fn uri(path: &Path) -> String {
-    let mut uri = String::from(if path.is_absolute() { "file://" } else { "" });
-    // A colon in the first part would read as a scheme, but it is encoded, too.
-    for (position, part) in path.components().filter(|part| *part != Component::CurDir).enumerate() {
-        if position > 0 && !uri.ends_with('/') {
-            uri.push('/');
-        }
-        for byte in part.as_os_str().as_encoded_bytes() {
-            if byte.is_ascii_alphanumeric() || b"-._~/".contains(byte) {
-                uri.push(char::from(*byte));
-            } else {
-                // Writing to a string can't fail.
-                let _ = write!(uri, "%{byte:02X}");
-            }
-        }
-    }
-    uri
+    let scheme = if path.is_absolute() { "file://" } else { "" };
+    let path: PathBuf = path.components().filter(|part| *part != Component::CurDir).collect();
+    format!("{scheme}{}", percent_encode(path.as_os_str().as_encoded_bytes(), NOT_IN_PATHS))
 }
 
 #[cfg(test)]

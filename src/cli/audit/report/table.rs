@@ -1,29 +1,31 @@
-//! The report as a table, a row a finding. Kinds are known from the start; the other columns grow as wider values come, and what was
-//! written stays as it is.
+//! The report as a table with a row for each finding.
+//!
+//! The kinds are known from the start. The other columns grow with wider values; rows that are written stay as they are.
 
-use crate::cli::audit::finding::{Finding, Place, Sort, title};
+use crate::cli::audit::rules::{FileLocation, Impact, ObjectFinding, title};
 use crate::cli::output::Paint;
 use kube_unions_core::field_path::Printable;
 use kube_unions_core::names::GroupVersionKind;
 
-/// Longest cell that the next column is kept clear of.
+/// Greatest width of a column, in characters. A longer cell shifts the rest of its row.
 const WIDEST: usize = 80;
 
-/// Longest name of an object; those of files may be anything.
+/// Longest name that is shown, in bytes; Kubernetes allows no longer one, but a file may have it.
 const LONGEST_NAME: usize = 253;
 
-/// Which column says what the finding means, where there is no place.
-const SORT: usize = 3;
+/// The column with the impact, in a table without places.
+const IMPACT: usize = 3;
 
-/// A table under way.
+/// A table that is being written.
 pub(super) struct Table {
     titles: Vec<&'static str>,
-    /// Whether the first column says where the field is written.
+    /// True if the first column has the place of the field.
     in_files: bool,
     paint: Paint,
     widths: Vec<usize>,
-    rows: Vec<(Sort, Vec<String>)>,
-    waiting: usize,
+    rows: Vec<(Impact, Vec<String>)>,
+    /// Bytes of the buffered cells.
+    buffered: usize,
     begun: bool,
 }
 
@@ -38,36 +40,36 @@ impl Table {
             *width = kinds.fold(*width, usize::max);
         }
         let paint = Paint::of(&std::io::stdout());
-        Self { titles, in_files, paint, widths, rows: Vec::new(), waiting: 0, begun: false }
+        Self { titles, in_files, paint, widths, rows: Vec::new(), buffered: 0, begun: false }
     }
 
-    pub(super) fn add(&mut self, finding: &Finding<'_>) {
+    pub(super) fn add(&mut self, finding: &ObjectFinding<'_>) {
         let shown = |text: &str| Printable::new(text, LONGEST_NAME).to_string();
-        let place = self.in_files.then(|| finding.place.map(place).unwrap_or_default());
+        let place = self.in_files.then(|| finding.location.map(place).unwrap_or_default());
         let cells: Vec<String> = place
             .into_iter()
             .chain([
                 title(finding.kind),
                 shown(finding.namespace),
                 shown(finding.name),
-                finding.rule.sort.word().to_owned(),
+                finding.rule.impact().words().to_owned(),
                 finding.field.clone(),
                 finding.sentence(),
             ])
             .collect();
-        self.waiting += cells.iter().map(String::len).sum::<usize>();
-        self.rows.push((finding.rule.sort, cells));
+        self.buffered += cells.iter().map(String::len).sum::<usize>();
+        self.rows.push((finding.rule.impact(), cells));
     }
 
-    /// How many bytes wait, about.
-    pub(super) fn waiting(&self) -> usize {
-        self.waiting
+    /// Returns the size of the buffer in bytes, about.
+    pub(super) fn buffered(&self) -> usize {
+        self.buffered
     }
 
-    /// The lines of what waits.
+    /// Takes the lines of the buffer.
     pub(super) fn take(&mut self) -> String {
         let rows = std::mem::take(&mut self.rows);
-        self.waiting = 0;
+        self.buffered = 0;
         for (_, cells) in &rows {
             for (width, cell) in self.widths.iter_mut().zip(cells) {
                 *width = cell.chars().count().min(WIDEST).max(*width);
@@ -78,20 +80,20 @@ impl Table {
             let titles: Vec<String> = self.titles.iter().map(|&title| title.to_owned()).collect();
             self.line(&mut text, None, &titles);
         }
-        for (sort, cells) in &rows {
-            self.line(&mut text, Some(*sort), cells);
+        for (impact, cells) in &rows {
+            self.line(&mut text, Some(*impact), cells);
         }
         text
     }
 
-    fn line(&self, text: &mut String, sort: Option<Sort>, cells: &[String]) {
+    fn line(&self, text: &mut String, impact: Option<Impact>, cells: &[String]) {
         let start = text.len();
         for (position, (cell, width)) in cells.iter().zip(&self.widths).enumerate() {
             let padding = width.saturating_sub(cell.chars().count()) + 3;
-            match sort.filter(|_| position == SORT + usize::from(self.in_files)) {
-                Some(Sort::Invalid) => text.push_str(&self.paint.error(cell)),
-                Some(Sort::WouldWarn) => text.push_str(&self.paint.warning(cell)),
-                Some(Sort::WouldChange) | None => text.push_str(cell),
+            match impact.filter(|_| position == IMPACT + usize::from(self.in_files)) {
+                Some(Impact::Invalid) => text.push_str(&self.paint.error(cell)),
+                Some(Impact::WouldWarn) => text.push_str(&self.paint.warning(cell)),
+                Some(Impact::WouldChange) | None => text.push_str(cell),
             }
             text.extend(std::iter::repeat_n(' ', padding));
         }
@@ -100,7 +102,7 @@ impl Table {
     }
 }
 
-fn place(Place { file, position }: Place<'_>) -> String {
+fn place(FileLocation { file, position }: FileLocation<'_>) -> String {
     match position {
         Some((line, column)) => format!("{}:{line}:{column}", file.display()),
         None => file.display().to_string(),

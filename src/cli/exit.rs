@@ -1,0 +1,34 @@
+//! The exit codes of every command. Scripts depend on them.
+
+use std::process::ExitCode;
+
+/// The exit code after wrong usage, input that cannot be read, or failed I/O.
+pub(super) const FAILED: u8 = 2;
+
+/// The result of a command whose input was understood.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Nothing to object to: exit code 0.
+    Accepted,
+    /// Denied, invalid, or problems were found: exit code 1.
+    Rejected,
+}
+
+impl Verdict {
+    pub(super) fn rejected_if(rejected: bool) -> Self {
+        if rejected { Self::Rejected } else { Self::Accepted }
+    }
+
+    pub(super) fn code(self) -> u8 {
+        match self {
+            Self::Accepted => 0,
+            Self::Rejected => 1,
+        }
+    }
+}
+
+impl From<Verdict> for ExitCode {
+    fn from(verdict: Verdict) -> Self {
+        Self::from(verdict.code())
+    }
+}
