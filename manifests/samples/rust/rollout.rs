@@ -1,7 +1,7 @@
-//! A kind with two unions, from its types to its CRD. It prints the CRD, ready for a cluster:
+//! A kind with two unions. The program prints its CRD, ready to apply:
 //!
 //! ```sh
-//! cargo run --features schemars --example rollout | kubectl apply -f -
+//! cargo run --package kube-unions-author --example rollout | kubectl apply -f -
 //! ```
 
 use kube::CustomResource;
@@ -11,25 +11,26 @@ use serde::{Deserialize, Serialize};
 use std::error::Error;
 use std::io;
 
-/// How an application is brought to a cluster.
+/// Desired rollout of an application.
 #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[kube(group = "rust.samples.kube-unions.dev", version = "v1", kind = "Rollout", namespaced)]
 struct RolloutSpec {
-    /// How many pods there are.
+    /// Number of pods.
     #[schemars(range(min = 0))]
     replicas: Option<i32>,
-    /// Where the manifests come from.
+    /// Source of the manifests.
     source: Option<Source>,
-    /// How old pods make room for new ones.
+    /// Strategy by which new pods replace old ones.
     strategy: Option<Strategy>,
 }
 
-/// The type decides: changing it clears the settings of the other types. `BlueGreen` needs no settings, and `Recreate` has none.
+/// The type selects the settings: changing it clears the settings of the other types. `BlueGreen` needs no settings, and `Recreate`
+/// has none.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(transform = Union::by("type").member("Canary", "canary").optional("BlueGreen", "blueGreen").empty("Recreate"))]
 struct Strategy {
-    /// Which strategy it is.
+    /// The selected strategy.
     r#type: StrategyType,
     /// Settings of `Canary`.
     canary: Option<Canary>,
@@ -42,9 +43,9 @@ struct Strategy {
 enum StrategyType {
     /// Some traffic goes to the new pods first.
     Canary,
-    /// All traffic changes over at once.
+    /// All traffic switches to the new pods at once.
     BlueGreen,
-    /// All old pods go before any new one comes.
+    /// All old pods are deleted before new ones are created.
     Recreate,
 }
 
@@ -60,11 +61,11 @@ struct Canary {
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct BlueGreen {
-    /// The service through which the new pods can be seen before.
+    /// Service of the new pods before the switch.
     preview_service: Option<String>,
 }
 
-/// Each variant is a field, and one of them is set. Setting another one clears it.
+/// Each variant is a field, and one of them is set. Setting another variant clears it.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(transform = AtMostOne::new().member("Git", "git").member("Bucket", "bucket"))]
@@ -78,14 +79,14 @@ enum Source {
 /// A repository.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 struct Git {
-    /// Where it is cloned from.
+    /// URL to clone.
     url: String,
 }
 
 /// A bucket of an object store.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 struct Bucket {
-    /// Its name.
+    /// Name of the bucket.
     name: String,
 }
 
