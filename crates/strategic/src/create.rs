@@ -1,307 +1,306 @@
-//! Creates the patch that makes one object of another.
+//! Creates the patch that turns one object into another.
 //!
-//! Two-way and three-way are one walk. What the user took away is what is in `before` and not in `after`; what is to be changed or
-//! added is where `after` is not `live`. For a two-way patch the first two are one and the same object.
+//! Two-way and three-way patches are one walk. The user removed the fields that are in `original` and not in `modified`. The user
+//! changed or added the fields in which `modified` differs from `current`. For a two-way patch, `original` and `current` are the
+//! same object. `lists` compares lists, `pairs` finds the items that belong together, and `conflicts` checks a three-way patch.
 
-pub(super) mod conflicts;
+pub(crate) mod conflicts;
 mod lists;
 mod pairs;
 
-use crate::Context;
-use crate::apply::Step;
-use crate::directive::{PATCH, RETAIN_KEYS};
-use crate::error::{Fault, PatchError, Reason};
-use crate::schema::{Field, NodeId, Strategy};
-use crate::settle::{Mode, settle};
-use crate::value::{Entry, Fields, Value, ValueKind};
-use lists::KeyedLevel;
+use crate::context::Context;
+use crate::directive::{DELETE_FROM_PRIMITIVE_LIST, PATCH, RETAIN_KEYS, SET_ELEMENT_ORDER};
+use crate::error::{BrokenAt, BrokenRule, PatchError};
+use crate::schema::{FieldSchema, NodeId, Strategy};
+use crate::settle::{SettleMode, settle};
+use crate::value::{FieldLookup, MapEntry, Value, ValueKind};
+use crate::walk::{Level, Next, Step, walk};
+use lists::{ComparedLists, KeyedLevel, ListSides};
 
-/// The objects that a patch is made from.
+/// The objects from which a patch is created.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Sides<'a> {
-    pub(super) before: &'a [Entry<'a>],
-    pub(super) live: &'a [Entry<'a>],
-    pub(super) after: &'a [Entry<'a>],
+pub(crate) struct CreateSides<'a> {
+    pub(crate) original: &'a [MapEntry<'a>],
+    pub(crate) current: &'a [MapEntry<'a>],
+    pub(crate) modified: &'a [MapEntry<'a>],
 }
 
-/// What is to be in the patch.
+/// The form of the patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Making {
-    /// `$setElementOrder` where a list is merged.
-    pub(super) order: bool,
-    /// Values are as they are after two patches were joined, which leaves out what is marked with `$patch`.
-    pub(super) joined: bool,
+pub(crate) struct CreateOptions {
+    /// Emit `$setElementOrder` for lists that merge.
+    order: bool,
+    /// Leave out the parts of new values that are marked with `$patch`, as the reference does when it joins two patches.
+    unmarked: bool,
 }
 
-/// The patch.
-pub(super) fn create<'a>(context: &Context<'a>, sides: Sides<'a>, making: Making) -> Result<Value<'a>, PatchError> {
-    let live = Some(sides.live);
-    let root = MapLevel::new(making, NodeId::ROOT, false, Some(sides.before), live, sides.after);
-    let mut open: Vec<(Step<'a>, Level<'a>)> = vec![(Step::Item(0), Level::Map(root))];
-    let mut done: Option<Outcome<'a>> = None;
-    while let Some((_, level)) = open.last_mut() {
-        let next = match level {
-            Level::Map(level) => level.step(context, done.take().as_ref()),
-            Level::Keyed(level) => level.step(context, done.take().as_ref()),
-        };
-        match next {
-            Ok(Next::Into(step, level)) => open.push((step, level)),
-            Ok(Next::Done(outcome)) => {
-                open.pop();
-                done = Some(outcome);
-            }
-            Err(fault) => {
-                let path = open.iter().skip(1).map(|(step, _)| step.segment(context));
-                return Err(fault.into_error(path));
-            }
-        }
+impl CreateOptions {
+    pub(crate) const TWO_WAY: Self = Self { order: true, unmarked: false };
+    pub(crate) const THREE_WAY: Self = Self { order: true, unmarked: true };
+    /// The change in the cluster, which is only compared with the user's change.
+    pub(crate) const CONFLICTS: Self = Self { order: false, unmarked: false };
+
+    /// Returns a value that the patch contains as a whole, if any of it is left.
+    fn whole<'a>(self, context: &Context<'a>, value: Value<'a>) -> Result<Option<Value<'a>>, BrokenAt> {
+        if self.unmarked { settle(context, value, None, SettleMode::Unmarked) } else { Ok(Some(value)) }
     }
-    Ok(match done {
-        Some(Outcome::Map { patch: Some(patch), .. }) => patch,
-        _ => Value::EMPTY,
+}
+
+/// Returns the patch.
+pub(crate) fn create<'a>(
+    context: &Context<'a>,
+    sides: CreateSides<'a>,
+    options: CreateOptions,
+) -> Result<Value<'a>, PatchError> {
+    let root = MapLevel::new(options, NodeId::ROOT, false, Some(sides.original), Some(sides.current), sides.modified);
+    Ok(match walk(context, CompareLevel::Map(root))? {
+        Contribution::Map { patch: Some(patch), .. } => patch,
+        Contribution::Map { .. } | Contribution::List { .. } => Value::EMPTY,
     })
 }
 
-/// A level whose fields or items are not all compared.
-enum Level<'a> {
+/// A level whose fields or items are being compared.
+enum CompareLevel<'a> {
     Map(Box<MapLevel<'a>>),
     Keyed(Box<KeyedLevel<'a>>),
 }
 
-enum Next<'a> {
-    Into(Step<'a>, Level<'a>),
-    Done(Outcome<'a>),
+impl<'a> Level<'a> for CompareLevel<'a> {
+    type Output = Contribution<'a>;
+
+    fn step(&mut self, context: &Context<'a>, part: Option<Contribution<'a>>) -> Result<Next<'a, Self>, BrokenAt> {
+        match self {
+            Self::Map(level) => level.step(context, part.as_ref()),
+            Self::Keyed(level) => level.step(context, part.as_ref()),
+        }
+    }
 }
 
-/// What a level contributes to the patch around it.
+/// The contribution of a level to the patch around it.
 #[derive(Debug)]
-enum Outcome<'a> {
+enum Contribution<'a> {
     Map {
-        /// The patch of the object, `None` if nothing is to be said.
+        /// The patch of the object, or `None` if nothing changed.
         patch: Option<Value<'a>>,
-        /// Whether it takes something away.
+        /// The patch deletes something.
         deletes: bool,
     },
     List {
         items: Option<Value<'a>>,
+        /// `$deleteFromPrimitiveList`
         delete: Option<Value<'a>>,
+        /// `$setElementOrder`
         order: Option<Value<'a>>,
+        /// The patch deletes something.
         deletes: bool,
     },
 }
 
-/// Objects that are compared.
+/// Objects that are being compared.
 struct MapLevel<'a> {
-    making: Making,
+    options: CreateOptions,
     node: NodeId,
     retain_keys: bool,
-    before: &'a [Entry<'a>],
-    before_fields: Fields<'a>,
-    before_met: usize,
-    /// `None` where the live object has nothing, so that all is to be added.
-    live: Option<Fields<'a>>,
-    live_entries: &'a [Entry<'a>],
-    live_met: usize,
-    /// Whether `before` is `live`.
-    twins: bool,
-    after: &'a [Entry<'a>],
+    original: &'a [MapEntry<'a>],
+    original_fields: FieldLookup<'a>,
+    /// The number of original fields that the modified object still has.
+    original_kept: usize,
+    current: &'a [MapEntry<'a>],
+    /// `None` if the current object is absent, so that the patch adds everything.
+    current_fields: Option<FieldLookup<'a>>,
+    /// The number of current fields that the modified object has.
+    current_kept: usize,
+    /// `original` and `current` are the same object.
+    two_way: bool,
+    modified: &'a [MapEntry<'a>],
+    /// The position of the next field of the modified object.
     next: usize,
-    patch: Vec<Entry<'a>>,
+    patch: Vec<MapEntry<'a>>,
     deletes: bool,
 }
 
 impl<'a> MapLevel<'a> {
     fn new(
-        making: Making,
+        options: CreateOptions,
         node: NodeId,
         retain_keys: bool,
-        before: Option<&'a [Entry<'a>]>,
-        live: Option<&'a [Entry<'a>]>,
-        after: &'a [Entry<'a>],
+        original: Option<&'a [MapEntry<'a>]>,
+        current: Option<&'a [MapEntry<'a>]>,
+        modified: &'a [MapEntry<'a>],
     ) -> Box<Self> {
-        let before = before.unwrap_or_default();
-        let live_entries = live.unwrap_or_default();
+        let original = original.unwrap_or_default();
         Box::new(Self {
-            making,
+            options,
             node,
             retain_keys,
-            before,
-            before_fields: Fields::of(before),
-            before_met: 0,
-            live: live.map(Fields::of),
-            live_entries,
-            live_met: 0,
-            twins: live.is_some() && std::ptr::eq(before, live_entries),
-            after,
+            original,
+            original_fields: FieldLookup::of(original),
+            original_kept: 0,
+            current: current.unwrap_or_default(),
+            current_fields: current.map(FieldLookup::of),
+            current_kept: 0,
+            two_way: current.is_some_and(|current| std::ptr::eq(original, current)),
+            modified,
             next: 0,
             patch: Vec::new(),
             deletes: false,
         })
     }
 
-    fn step(&mut self, context: &Context<'a>, done: Option<&Outcome<'a>>) -> Result<Next<'a>, Fault> {
-        if let Some(outcome) = done {
-            self.take(context, outcome);
+    fn step(
+        &mut self,
+        context: &Context<'a>,
+        part: Option<&Contribution<'a>>,
+    ) -> Result<Next<'a, CompareLevel<'a>>, BrokenAt> {
+        if let Some(contribution) = part {
+            self.take(context, contribution);
         }
-        while let Some(&(key, after)) = self.after.get(self.next) {
+        while let Some(&(key, modified)) = self.modified.get(self.next) {
             self.next += 1;
-            let live = self.live.as_mut().and_then(|fields| fields.get(key)).map(|(_, value)| value);
-            self.live_met += usize::from(live.is_some());
-            let before = if self.twins { live } else { self.before_fields.get(key).map(|(_, value)| value) };
-            self.before_met += usize::from(before.is_some());
+            let current = self.current_fields.as_mut().and_then(|fields| fields.get(key)).map(|(_, value)| value);
+            self.current_kept += usize::from(current.is_some());
+            let original = if self.two_way { current } else { self.original_fields.get(key).map(|(_, value)| value) };
+            self.original_kept += usize::from(original.is_some());
             if key == PATCH
-                && let Some(live) = live
-                && let Some(wrong) = [live, after].into_iter().find(|value| value.kind() != ValueKind::String)
+                && let Some(current) = current
+                && let Some(wrong) = [current, modified].into_iter().find(|value| value.kind() != ValueKind::String)
             {
-                return Err(Reason::Patch(wrong.kind().to_string().into()).into());
+                return Err(BrokenRule::Patch(wrong.kind().to_string().into()).into());
             }
-            if let Some(next) = self.field(context, key, before, live, after)? {
+            if let Some(next) = self.field(context, key, original, current, modified)? {
                 return Ok(next);
             }
         }
         Ok(Next::Done(self.finish(context)))
     }
 
-    /// Compares one field, unless it is a level of its own.
+    /// Compares one field, or enters it if it is a level of its own.
     fn field(
         &mut self,
         context: &Context<'a>,
         key: &'a str,
-        before: Option<Value<'a>>,
-        live: Option<Value<'a>>,
-        after: Value<'a>,
-    ) -> Result<Option<Next<'a>>, Fault> {
-        let kind = after.kind();
+        original: Option<Value<'a>>,
+        current: Option<Value<'a>>,
+        modified: Value<'a>,
+    ) -> Result<Option<Next<'a, CompareLevel<'a>>>, BrokenAt> {
+        let kind = modified.kind();
         let of_kind = |value: Option<Value<'a>>| value.filter(|value| value.kind() == kind);
-        let (before, live) = (of_kind(before), of_kind(live));
-        if !matches!(kind, ValueKind::Object | ValueKind::List) || (before.is_none() && live.is_none()) {
-            if live.is_none_or(|live| !live.same(after)) {
-                self.put(context, key, after)?;
-            }
-            return Ok(None);
+        let (original, current) = (of_kind(original), of_kind(current));
+        let is_scalar = !matches!(kind, ValueKind::Object | ValueKind::List);
+        if is_scalar || (original.is_none() && current.is_none()) {
+            return self.replace(context, key, current, modified);
         }
-        let field = match context.meta.field(self.node, key, kind) {
-            Ok(field) => field,
-            Err(fault) => {
-                if [before, live].into_iter().flatten().any(|value| !value.same(after)) {
-                    return Err(fault);
-                }
-                if live.is_none() {
-                    self.put(context, key, after)?;
-                }
-                return Ok(None);
-            }
-        };
         let step = Step::Field(self.node, key);
-        match (after, field.strategy) {
-            (Value::Map(after), Strategy::Unsaid | Strategy::Merge) => {
-                let (before, live) = (before.and_then(Value::entries), live.and_then(Value::entries));
-                let level = MapLevel::new(self.making, field.object, field.retain_keys, before, live, after);
-                Ok(Some(Next::Into(step, Level::Map(level))))
+        let field = match context.schema.field(self.node, key, kind) {
+            Ok(field) => field,
+            // An unknown field only matters if it changed.
+            Err(_) if [original, current].into_iter().flatten().all(|value| value.same(modified)) => {
+                return self.replace(context, key, current, modified);
             }
-            (Value::List(after), Strategy::Merge) => {
-                let below = |fault: Fault| fault.inside(step.segment(context));
-                let (before, live) = (before.and_then(Value::items), live.and_then(Value::items));
-                let lists = lists::Lists { before, live, after };
-                match lists.compare(context, field, self.making).map_err(below)? {
-                    lists::Compared::Done(outcome) => {
-                        self.take(context, &outcome);
-                        Ok(None)
-                    }
-                    lists::Compared::Whole => {
-                        self.put(context, key, Value::List(after))?;
-                        Ok(None)
-                    }
-                    lists::Compared::Keyed(level) => Ok(Some(Next::Into(step, Level::Keyed(level)))),
-                }
+            Err(rule) => return Err(rule.at(step.segment(context))),
+        };
+        match (modified, field.strategy) {
+            (Value::Map(modified), Strategy::Unsaid | Strategy::Merge) => {
+                let (original, current) = (original.and_then(Value::entries), current.and_then(Value::entries));
+                let level = MapLevel::new(self.options, field.object, field.retain_keys, original, current, modified);
+                Ok(Some(Next::Into(step, CompareLevel::Map(level))))
             }
-            _ => {
-                if live.is_none_or(|live| !live.same(after)) {
-                    self.put(context, key, after)?;
+            (Value::List(modified), Strategy::Merge) => {
+                let (original, current) = (original.and_then(Value::items), current.and_then(Value::items));
+                let compared = ListSides { original, current, modified }.compare(context, field, self.options);
+                match compared.map_err(|broken| broken.inside(step.segment(context)))? {
+                    ComparedLists::Done(contribution) => self.take(context, &contribution),
+                    ComparedLists::Whole => self.put(context, key, Value::List(modified))?,
+                    ComparedLists::Keyed(level) => return Ok(Some(Next::Into(step, CompareLevel::Keyed(level)))),
                 }
                 Ok(None)
             }
+            _ => self.replace(context, key, current, modified),
         }
     }
 
-    /// Puts a whole value into the patch.
-    fn put(&mut self, context: &Context<'a>, key: &'a str, value: Value<'a>) -> Result<(), Fault> {
-        if let Some(value) = self.making.whole(context, value)? {
-            self.patch.push((key, value));
+    /// Puts a changed value into the patch as a whole.
+    fn replace(
+        &mut self,
+        context: &Context<'a>,
+        key: &'a str,
+        current: Option<Value<'a>>,
+        modified: Value<'a>,
+    ) -> Result<Option<Next<'a, CompareLevel<'a>>>, BrokenAt> {
+        if current.is_none_or(|current| !current.same(modified)) {
+            self.put(context, key, modified)?;
         }
+        Ok(None)
+    }
+
+    fn put(&mut self, context: &Context<'a>, key: &'a str, value: Value<'a>) -> Result<(), BrokenAt> {
+        self.patch.extend(self.options.whole(context, value)?.map(|value| (key, value)));
         Ok(())
     }
 
-    /// Takes what the field compared last came to.
-    fn take(&mut self, context: &Context<'a>, outcome: &Outcome<'a>) {
-        let Some(&(key, _)) = self.after.get(self.next.wrapping_sub(1)) else { return };
-        match *outcome {
-            Outcome::Map { patch, deletes } => {
+    /// Takes the contribution of the field that was compared last.
+    fn take(&mut self, context: &Context<'a>, contribution: &Contribution<'a>) {
+        let Some(&(key, _)) = self.modified.get(self.next.wrapping_sub(1)) else { return };
+        match *contribution {
+            Contribution::Map { patch, deletes } => {
                 self.deletes |= deletes;
                 self.patch.extend(patch.map(|patch| (key, patch)));
             }
-            Outcome::List { items, delete, order, deletes } => {
+            Contribution::List { items, delete, order, deletes } => {
                 self.deletes |= deletes;
                 let named = |directive: &str| &*context.arena.alloc_str(&format!("{directive}/{key}"));
-                self.patch.extend(order.map(|order| (named(crate::directive::SET_ELEMENT_ORDER), order)));
-                self.patch.extend(delete.map(|delete| (named(crate::directive::DELETE_FROM_PRIMITIVE_LIST), delete)));
+                self.patch.extend(order.map(|order| (named(SET_ELEMENT_ORDER), order)));
+                self.patch.extend(delete.map(|delete| (named(DELETE_FROM_PRIMITIVE_LIST), delete)));
                 self.patch.extend(items.map(|items| (key, items)));
             }
         }
     }
 
-    fn finish(&mut self, context: &Context<'a>) -> Outcome<'a> {
-        let gone = self.before_met < self.before.len();
-        let mut extra = false;
-        if gone {
-            let mut after = Fields::of(self.after);
-            for (key, value) in self.before {
-                if after.get(key).is_none() {
+    fn finish(&mut self, context: &Context<'a>) -> Contribution<'a> {
+        // A field that is not null goes away, so that retained keys must be stated even if nothing else changed.
+        let mut loses_field = false;
+        if self.original_kept < self.original.len() {
+            let mut modified = FieldLookup::of(self.modified);
+            for (key, value) in self.original {
+                if modified.get(key).is_none() {
                     self.deletes = true;
-                    extra |= !matches!(value, Value::Null);
+                    loses_field |= !matches!(value, Value::Null);
                     self.patch.push((key, Value::Null));
                 }
             }
         }
-        let whole = self.live.is_none();
+        let is_new = self.current_fields.is_none();
         if self.retain_keys {
-            if !whole && self.live_met < self.live_entries.len() {
-                let mut after = Fields::of(self.after);
-                extra |= self
-                    .live_entries
+            if !is_new && self.current_kept < self.current.len() {
+                let mut modified = FieldLookup::of(self.modified);
+                loses_field |= self
+                    .current
                     .iter()
-                    .any(|(key, value)| !matches!(value, Value::Null) && after.get(key).is_none());
+                    .any(|(key, value)| !matches!(value, Value::Null) && modified.get(key).is_none());
             }
             let mut keys: Vec<&'a str> =
-                self.after.iter().filter(|(_, value)| !matches!(value, Value::Null)).map(|(key, _)| *key).collect();
-            let says = if whole { self.deletes } else { !self.patch.is_empty() };
-            if !keys.is_empty() && (says || extra) {
+                self.modified.iter().filter(|(_, value)| !matches!(value, Value::Null)).map(|(key, _)| *key).collect();
+            let changes = if is_new { self.deletes } else { !self.patch.is_empty() };
+            if !keys.is_empty() && (changes || loses_field) {
                 keys.sort_unstable();
                 let keys: Vec<Value<'a>> = keys.into_iter().map(Value::String).collect();
                 self.patch.insert(0, (RETAIN_KEYS, context.list(&keys)));
             }
         }
-        let patch = (whole || !self.patch.is_empty()).then(|| context.map(&self.patch));
-        Outcome::Map { patch, deletes: self.deletes }
+        let patch = (is_new || !self.patch.is_empty()).then(|| context.map(&self.patch));
+        Contribution::Map { patch, deletes: self.deletes }
     }
 }
 
-impl Making {
-    /// A value that is in the patch as a whole.
-    fn whole<'a>(self, context: &Context<'a>, value: Value<'a>) -> Result<Option<Value<'a>>, Fault> {
-        if self.joined { settle(context, value, None, Mode::Unmarked) } else { Ok(Some(value)) }
-    }
-}
-
-/// Compares an item with the one that it is paired with.
+/// Returns the comparison of a list item with the items that it is paired with.
 fn item_level<'a>(
-    making: Making,
-    field: &Field,
-    before: Option<Value<'a>>,
-    live: Option<Value<'a>>,
-    after: Value<'a>,
-) -> Level<'a> {
-    let (before, live) = (before.and_then(Value::entries), live.and_then(Value::entries));
-    let after = after.entries().unwrap_or_default();
-    Level::Map(MapLevel::new(making, field.items, field.retain_keys, before, live, after))
+    options: CreateOptions,
+    field: &FieldSchema,
+    original: Option<Value<'a>>,
+    current: Option<Value<'a>>,
+    modified: Value<'a>,
+) -> CompareLevel<'a> {
+    let (original, current) = (original.and_then(Value::entries), current.and_then(Value::entries));
+    let modified = modified.entries().unwrap_or_default();
+    CompareLevel::Map(MapLevel::new(options, field.items, field.retain_keys, original, current, modified))
 }

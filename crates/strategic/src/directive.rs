@@ -1,45 +1,46 @@
 //! The directives of a patch: keys that start with `$` and say what to do instead of what to store.
 
-use crate::error::{Fault, Reason};
-use crate::schema::{Meta, NodeId};
-use crate::value::{Entry, Value, find};
+use crate::error::{BrokenAt, BrokenRule};
+use crate::schema::{MergeSchema, NodeId};
+use crate::value::{MapEntry, Value, find};
+use kube_unions_core::field_path::Printable;
 
-pub(super) const PATCH: &str = "$patch";
-pub(super) const RETAIN_KEYS: &str = "$retainKeys";
-pub(super) const PATCH_MERGE_KEY: &str = "$patchMergeKey";
-pub(super) const SET_ELEMENT_ORDER: &str = "$setElementOrder";
-pub(super) const DELETE_FROM_PRIMITIVE_LIST: &str = "$deleteFromPrimitiveList";
+pub(crate) const PATCH: &str = "$patch";
+pub(crate) const RETAIN_KEYS: &str = "$retainKeys";
+pub(crate) const PATCH_MERGE_KEY: &str = "$patchMergeKey";
+pub(crate) const SET_ELEMENT_ORDER: &str = "$setElementOrder";
+pub(crate) const DELETE_FROM_PRIMITIVE_LIST: &str = "$deleteFromPrimitiveList";
 
-/// A key that is a directive wherever it stands.
+/// A directive that may be in any object. `$patchMergeKey` is not one: it has a meaning only in list items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Directive<'k> {
+pub(crate) enum Directive<'k> {
     /// `$patch`
     Patch,
     /// `$retainKeys`
     RetainKeys,
-    /// `$setElementOrder/f`
+    /// `$setElementOrder/FIELD`
     Order(&'k str),
-    /// `$deleteFromPrimitiveList/f`
+    /// `$deleteFromPrimitiveList/FIELD`
     Delete(&'k str),
 }
 
 /// The value of `$patch`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Whole {
-    /// The value replaces the one that is there.
+pub(crate) enum PatchMode {
+    /// The object in the patch replaces the live one.
     Replace,
-    /// The value is deleted.
+    /// The live object or item is deleted.
     Delete,
 }
 
 impl<'k> Directive<'k> {
-    /// Reads a key.
-    pub(super) fn read(key: &'k str) -> Result<Option<Self>, Reason> {
+    /// Returns the directive that a key is, if it is one.
+    pub(crate) fn read(key: &'k str) -> Result<Option<Self>, BrokenRule> {
         if !key.starts_with('$') {
             return Ok(None);
         }
         let list =
-            |rest: &'k str, prefix| rest.strip_prefix('/').ok_or_else(|| Reason::DirectiveName(key.into(), prefix));
+            |rest: &'k str, name| rest.strip_prefix('/').ok_or_else(|| BrokenRule::DirectiveName(key.into(), name));
         Ok(if key == PATCH {
             Some(Self::Patch)
         } else if key == RETAIN_KEYS {
@@ -54,64 +55,72 @@ impl<'k> Directive<'k> {
     }
 }
 
-/// What `$patch` says of a map, if it is there.
-pub(super) fn whole(entries: &[Entry<'_>]) -> Result<Option<Whole>, Reason> {
-    match find(entries, PATCH) {
-        None => Ok(None),
-        Some(Value::String("replace")) => Ok(Some(Whole::Replace)),
-        Some(Value::String("delete")) => Ok(Some(Whole::Delete)),
-        Some(Value::String(other)) => Err(Reason::Patch(
-            format!("{:?}", kube_unions_core::field_path::Printable::new(other, 64).to_string()).into(),
-        )),
-        Some(other) => Err(Reason::Patch(other.kind().to_string().into())),
+impl PatchMode {
+    /// Reads the `$patch` of an object, if it has one.
+    pub(crate) fn of(entries: &[MapEntry<'_>]) -> Result<Option<Self>, BrokenRule> {
+        match find(entries, PATCH) {
+            None => Ok(None),
+            Some(Value::String("replace")) => Ok(Some(Self::Replace)),
+            Some(Value::String("delete")) => Ok(Some(Self::Delete)),
+            Some(Value::String(other)) => {
+                Err(BrokenRule::Patch(format!("{:?}", Printable::new(other, 64).to_string()).into()))
+            }
+            Some(other) => Err(BrokenRule::Patch(other.kind().to_string().into())),
+        }
+    }
+
+    /// Reads the `$patch` of a list item, if it has one.
+    pub(crate) fn of_item(item: Value<'_>) -> Result<Option<Self>, BrokenRule> {
+        item.entries().map_or(Ok(None), Self::of)
     }
 }
 
-/// Refuses a key that looks like a directive and is none, unless the schema has such a field.
-pub(super) fn known(meta: &Meta, node: NodeId, key: &str) -> Result<(), Fault> {
-    if key.starts_with('$') && meta.is_closed_to(node, key) {
-        return Err(Reason::UnknownDirective(key.into()).at([meta.step(node, key)]));
+/// Refuses a key that starts with `$`, is not a directive, and is not a field of the schema.
+pub(crate) fn refuse_unknown(schema: &MergeSchema, node: NodeId, key: &str) -> Result<(), BrokenAt> {
+    if key.starts_with('$') && schema.known(node, key).is_none() {
+        return Err(BrokenRule::UnknownDirective(key.into()).at(schema.step(node, key)));
     }
     Ok(())
 }
 
-/// The items of a directive that must be a list.
-pub(super) fn list<'a>(key: &str, value: Value<'a>) -> Result<&'a [Value<'a>], Reason> {
-    let wrong = || Reason::DirectiveType { directive: key.into(), found: value.kind(), wanted: "a list" };
+/// Returns the items of a directive whose value must be a list.
+pub(crate) fn list<'a>(directive: &str, value: Value<'a>) -> Result<&'a [Value<'a>], BrokenRule> {
+    let wrong = || BrokenRule::DirectiveType { directive: directive.into(), found: value.kind(), wanted: "a list" };
     value.items().ok_or_else(wrong)
 }
 
-/// The keys that `$retainKeys` of a patch lists, once every other key that the patch sets is found among them; `None` if it has
-/// no such directive.
-pub(super) fn retained<'a>(patch: &'a [Entry<'a>], beside: &[&str]) -> Result<Option<Retained<'a>>, Reason> {
-    let Some(value) = find(patch, RETAIN_KEYS) else { return Ok(None) };
-    let mut keys = Vec::new();
-    let wanted = "a list of strings; invalid patch format of retainKeys";
-    let wrong = |found: Value<'_>| Reason::DirectiveType { directive: RETAIN_KEYS.into(), found: found.kind(), wanted };
-    let Value::List(items) = value else { return Err(wrong(value)) };
-    for item in items {
-        let Value::String(key) = item else { return Err(wrong(*item)) };
-        keys.push(*key);
-    }
-    keys.sort_unstable();
-    let retained = Retained(keys);
-    for (key, value) in patch {
-        if matches!(value, Value::Null) || Directive::read(key)?.is_some() || beside.contains(key) {
-            continue;
-        }
-        if !retained.has(key) {
-            return Err(Reason::NotRetained((*key).into()));
-        }
-    }
-    Ok(Some(retained))
+/// The keys that a `$retainKeys` lists.
+#[derive(Debug)]
+pub(crate) struct RetainedKeys<'a> {
+    // INVARIANT: sorted.
+    keys: Vec<&'a str>,
 }
 
-/// The keys of a `$retainKeys`.
-#[derive(Debug)]
-pub(super) struct Retained<'a>(Vec<&'a str>);
+impl<'a> RetainedKeys<'a> {
+    /// Reads the `$retainKeys` of an object, if it has one. Refuses an object that sets a key which is not listed. `ignored` is
+    /// a key that need not be listed.
+    pub(crate) fn of(patch: &'a [MapEntry<'a>], ignored: Option<&str>) -> Result<Option<Self>, BrokenRule> {
+        let Some(value) = find(patch, RETAIN_KEYS) else { return Ok(None) };
+        let wrong = |found: Value<'_>| BrokenRule::DirectiveType {
+            directive: RETAIN_KEYS.into(),
+            found: found.kind(),
+            wanted: "a list of strings; invalid patch format of retainKeys",
+        };
+        let Value::List(items) = value else { return Err(wrong(value)) };
+        let text = |item: &Value<'a>| if let Value::String(key) = item { Ok(*key) } else { Err(wrong(*item)) };
+        let mut keys = items.iter().map(text).collect::<Result<Vec<_>, _>>()?;
+        keys.sort_unstable();
+        let retained = Self { keys };
+        for (key, value) in patch {
+            let is_set = !matches!(value, Value::Null) && Directive::read(key)?.is_none() && ignored != Some(*key);
+            if is_set && !retained.has(key) {
+                return Err(BrokenRule::NotRetained((*key).into()));
+            }
+        }
+        Ok(Some(retained))
+    }
 
-impl Retained<'_> {
-    pub(super) fn has(&self, key: &str) -> bool {
-        self.0.binary_search(&key).is_ok()
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.keys.binary_search(&key).is_ok()
     }
 }

@@ -1,17 +1,17 @@
-//! Why a patch can't be made or applied, where, and by which rule.
+//! The errors of creating and applying patches, each with its path and the rule that is broken.
 
 use crate::read::SyntaxError;
 use crate::value::ValueKind;
 use kube_unions_core::field_path::{FieldPath, Segment};
 use std::fmt;
 
-/// Which of the documents that were given.
+/// The part that a document plays in an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Document {
-    /// The object that a patch is applied to, or starts from.
+pub enum DocumentRole {
+    /// The object to which a patch applies, or from which it starts.
     Original,
-    /// The object as it is wanted.
+    /// The object as the user wants it.
     Modified,
     /// The object as it is in the cluster.
     Current,
@@ -19,303 +19,254 @@ pub enum Document {
     Patch,
 }
 
-/// Why there is no result.
+/// An operation that has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum PatchError {
-    /// A document that is not JSON.
-    #[error("the {document} is not readable as JSON")]
+    /// A document is not JSON.
+    #[error("cannot read the {document} as JSON")]
     Unreadable {
-        /// Which one.
-        document: Document,
-        /// What is wrong with it.
+        /// The document.
+        document: DocumentRole,
+        /// The syntax error and its position.
         source: SyntaxError,
     },
-    /// A document that is not an object.
-    #[error("the {document} is {found}, and must be an object")]
+    /// A document is not an object.
+    #[error("the {document} is {found}; it must be an object")]
     NotAnObject {
-        /// Which one.
-        document: Document,
-        /// What it is.
+        /// The document.
+        document: DocumentRole,
+        /// The type of the document.
         found: ValueKind,
     },
-    /// A rule of the format or of the schema is broken.
-    #[error("{}{reason}", Prefix(path))]
+    /// A document breaks a rule of the format or of the schema.
+    #[error("{}{rule}", Prefix(path))]
     Refused {
-        /// Where, in the object that is patched.
+        /// The place, in the object that is patched.
         path: FieldPath,
-        /// What is wrong.
-        reason: Reason,
+        /// The rule.
+        rule: BrokenRule,
     },
-    /// What the user changed was changed in the cluster, too, and differently.
+    /// The user and somebody else changed a field differently.
     #[error(
         "{}conflict: the change from original to modified {ours}, and the change from original to current {theirs}; \
-         take over what is in the cluster, or overwrite it",
+         adopt the value in the cluster, or overwrite it",
         Prefix(path)
     )]
     Conflict {
-        /// Where.
+        /// The field.
         path: FieldPath,
-        /// What the user's change makes of the field.
-        ours: Effect,
-        /// What became of the field in the cluster.
-        theirs: Effect,
+        /// The user's change.
+        ours: ConflictEffect,
+        /// The change in the cluster.
+        theirs: ConflictEffect,
     },
-    /// A field that says which object this is would change.
-    #[error("`{field}` can't be changed by a patch: it says which object this is")]
+    /// The patch would change a field that identifies the object.
+    #[error("a patch cannot change `{field}`: it identifies the object")]
     Precondition {
         /// The field.
         field: &'static str,
     },
 }
 
-/// What a change makes of a field.
+/// The effect of one side's change on a field in conflict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Effect {
-    /// It is gone.
+pub enum ConflictEffect {
+    /// Deletes the field.
     Deletes,
-    /// It is this kind of value.
+    /// Sets the field to a value of this type.
     Sets(ValueKind),
-    /// It is changed by a directive, which concerns the whole of it.
+    /// Deletes or replaces the field as a whole, with `$patch`.
     Directs,
 }
 
-/// Which rule of a patch or schema is broken.
+/// A rule of the format or of the schema that a document breaks.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Reason {
-    /// A field that the schema does not have.
+pub enum BrokenRule {
+    /// The schema does not have the field.
     #[error("unable to find api field `{field}` in `{kind}`")]
     UnknownField {
         /// The field.
         field: Box<str>,
-        /// The type that has no such field.
+        /// The type that lacks the field.
         kind: Box<str>,
     },
-    /// A value of another shape than the schema says.
-    #[error("both sides are {found}, and the schema has {wanted} here")]
+    /// The documents and the schema disagree about the type of a value.
+    #[error("both sides are {found}, but the schema declares {wanted}")]
     WrongShape {
-        /// What the documents have.
+        /// The type in the documents.
         found: ValueKind,
-        /// What the schema has.
-        wanted: Shape,
+        /// The type in the schema.
+        wanted: SchemaShape,
     },
-    /// `$patch` with a value that it can't have.
+    /// `$patch` has an unknown value.
     #[error("`$patch` is {0}; it must be \"replace\" or \"delete\"")]
     Patch(Box<str>),
-    /// `$something` that is no directive and no field.
-    #[error("`{0}` is no directive, and the schema has no such field")]
+    /// A key starts with `$` and is neither a directive nor a field.
+    #[error("unknown directive `{0}`, and the schema has no field with this name")]
     UnknownDirective(Box<str>),
-    /// `$setElementOrder` or `$deleteFromPrimitiveList` that names no list.
+    /// `$setElementOrder` or `$deleteFromPrimitiveList` does not name a list.
     #[error("`{0}` must name its list: `{1}/FIELD`")]
     DirectiveName(Box<str>, &'static str),
-    /// A directive of the wrong type.
+    /// A directive has a value of the wrong type.
     #[error("`{directive}` is {found}; it must be {wanted}")]
     DirectiveType {
         /// The directive.
         directive: Box<str>,
-        /// What it is.
+        /// The type of its value.
         found: ValueKind,
-        /// What it must be.
+        /// The types that it accepts.
         wanted: &'static str,
     },
-    /// A directive beside a value that is no list.
-    #[error("`{directive}` needs a list, and {side} has {found} here")]
+    /// A directive for a list is beside a value that is not a list.
+    #[error("`{directive}` needs a list, but {side} has {found} here")]
     DirectiveTarget {
         /// The directive.
         directive: Box<str>,
-        /// Whose value it is.
-        side: Side,
-        /// What it is.
+        /// The document with the value.
+        side: PatchSide,
+        /// The type of the value.
         found: ValueKind,
     },
-    /// Deletes from a list of scalars what it adds to it.
+    /// A patch adds a scalar to a list and deletes it from the same list.
     #[error("a value is both added to the list and in `$deleteFromPrimitiveList`")]
     AddedAndDeleted,
-    /// A field of the patch is not retained.
+    /// A patch sets a field that its `$retainKeys` does not list.
     #[error("invalid patch format of retainKeys: the patch sets `{0}`, which `$retainKeys` does not list")]
     NotRetained(Box<str>),
-    /// A list item without a key.
+    /// A list item lacks a merge key.
     #[error("{side} has a list item without the merge key `{key}`")]
     NoMergeKey {
-        /// Whose item it is.
-        side: Side,
+        /// The document with the item.
+        side: PatchSide,
         /// The key.
         key: Box<str>,
     },
-    /// A key that is null, a list or an object.
+    /// A merge key is null, a list or an object.
     #[error("{side} has a list item whose merge key `{key}` is {found}; it must be a string, a number or a boolean")]
     KeyType {
-        /// Whose item it is.
-        side: Side,
+        /// The document with the item.
+        side: PatchSide,
         /// The key.
         key: Box<str>,
-        /// What it is.
+        /// The type of its value.
         found: ValueKind,
     },
-    /// A list of objects is to be merged, and nothing tells its items apart.
-    #[error("cannot merge lists without merge key: the schema names none for this list of objects")]
+    /// A list of objects merges, and the schema declares no merge key.
+    #[error("cannot merge lists without merge key: the schema declares none for this list of objects")]
     NoKeyDeclared,
-    /// A list of lists is to be merged.
+    /// A list of lists merges.
     #[error("lists of lists are not supported")]
     ListOfLists,
-    /// A list with null in it is to be merged.
+    /// A list that merges has a null item.
     #[error("{0} has a list item that is null")]
-    NullItem(Side),
-    /// Items of several types in a list that is merged.
+    NullItem(PatchSide),
+    /// A list that merges has items of several types.
     #[error("list element types are not identical: {0} and {1}")]
     MixedTypes(ValueKind, ValueKind),
-    /// An order for a list that has no items.
-    #[error("no elements in any of the lists that `$setElementOrder` is to put in order")]
+    /// `$setElementOrder` orders a list without items.
+    #[error("no elements in any of the lists that `$setElementOrder` orders")]
     NothingToOrder,
-    /// The patch and its order list contradict each other.
+    /// The items of a patch are not in the order of its `$setElementOrder`.
     #[error(
         "the order in the patch list doesn't match `$setElementOrder`: list every item of the patch there, in the same order"
     )]
     OrderMismatch,
-    /// Something wrong with `$patchMergeKey`.
+    /// `$patchMergeKey` is invalid.
     #[error("`$patchMergeKey` {0}")]
     PatchMergeKey(PatchMergeKeyFault),
-    /// A patch item that fits more than one item of the list.
-    #[error("the keys in `$patchMergeKey` matches more than one item of the list; add keys until they fit one")]
+    /// A patch item matches several items of the list.
+    #[error("`$patchMergeKey` matches more than one item of the list: list more keys, until it matches one")]
     Ambiguous,
-    /// Two items that nothing tells apart.
-    #[error("two items of the list have the same merge keys, so that no patch can tell them apart")]
+    /// Two items have the same merge keys.
+    #[error("two items of the list have the same merge keys, so no patch can tell them apart")]
     Duplicate,
 }
 
-/// What is wrong with a `$patchMergeKey`.
+/// An invalid `$patchMergeKey`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PatchMergeKeyFault {
-    /// It is no list of distinct strings, or empty.
+    /// It is empty, repeats a key, or is not a list of strings.
     #[error("must be a non-empty list of distinct strings")]
     NotStrings,
-    /// It does not have the default key.
+    /// It lacks the default key.
     #[error("must contain the merge key `{0}`")]
     NoDefault(Box<str>),
-    /// It has a key that is none of the list's.
-    #[error("contains `{0}`, which is no merge key of the list")]
+    /// It lists a field that is not a merge key of the list.
+    #[error("contains `{0}`, which is not a merge key of the list")]
     NotRecommended(Box<str>),
-    /// Some items have it and some don't.
+    /// Only some items of the list have it.
     #[error("must be in every item of the list, or in none")]
     Mixed,
-    /// A key is null, and the item does not have it.
-    #[error("lists `{0}`, which is null in the patch, and no item of the list that fits has it")]
+    /// It lists a key that the patch removes, and no matching item has the key.
+    #[error("lists `{0}`, which is null in the patch, but no matching item of the list has it")]
     NothingToRemove(Box<str>),
-    /// A key is null in an item that is deleted.
-    #[error("lists `{0}`, which is null in an item that is deleted")]
+    /// It lists a key that is null in an item to delete.
+    #[error("lists `{0}`, which is null in an item to delete")]
     NullInDelete(Box<str>),
 }
 
-/// Whose list item it is.
+/// The document that a value or a list item belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Side {
-    /// The object that is patched, or that the patch starts from.
+pub enum PatchSide {
+    /// The object that is patched, or from which the patch starts.
     Live,
-    /// The patch, or the object as it is wanted.
+    /// The patch, or the object as the user wants it.
     Patch,
     /// The list in `$setElementOrder`.
     Order,
 }
 
-/// What a schema says of a value.
+/// The type of a value according to the schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Shape {
+pub enum SchemaShape {
     /// An object.
     Object,
     /// A list.
     List,
-    /// A string, number or boolean.
+    /// A string, a number or a boolean.
     Scalar,
 }
 
-/// The rules that this engine follows on purpose where Go's `strategicpatch` does not: it panics there, leaks directives into
-/// objects, loses data or decides by chance.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum Difference {
-    /// 1. A directive never becomes part of a result, nor does a null that deletes: where the parent is absent, in a list that is
-    ///    replaced, in a new item.
-    NoLeaks,
-    /// 2. What makes no sense is an error instead of a panic or silence: null items, objects as keys, odd directives.
-    NoPanics,
-    /// 3. One scalar both added and deleted is an error.
-    AddedAndDeleted,
-    /// 4. `$deleteFromPrimitiveList/f: null` is an error.
-    NullDeleteList,
-    /// 5. `$setElementOrder` is there when the order changed, and not for equal lists.
-    OrderWhereItChanged,
-    /// 6. Deleting and adding with an order list keeps the order asked for.
-    OrderAskedFor,
-    /// 7. Items with the same key are never lost.
-    NothingLost,
-    /// 8. A `replace` map that did not change is not in the patch.
-    UnchangedReplace,
-    /// An integer and a decimal are both numbers, so that a list may hold both.
-    NumbersAreOneType,
-    /// Looking for conflicts neither fails on scalars that both sides delete or on two empty lists, nor reorders the patch.
-    ConflictsOnlyLook,
-}
-
-impl Reason {
-    /// The rule by which Go's `strategicpatch` does not object, or panics, if there is one.
-    pub fn difference(&self) -> Option<Difference> {
-        match self {
-            Self::Patch(_)
-            | Self::UnknownDirective(_)
-            | Self::DirectiveType { .. }
-            | Self::DirectiveTarget { .. }
-            | Self::KeyType { .. }
-            | Self::NullItem(_)
-            | Self::OrderMismatch => Some(Difference::NoPanics),
-            Self::AddedAndDeleted => Some(Difference::AddedAndDeleted),
-            Self::Duplicate => Some(Difference::NothingLost),
-            Self::UnknownField { .. }
-            | Self::WrongShape { .. }
-            | Self::DirectiveName(..)
-            | Self::NotRetained(_)
-            | Self::NoMergeKey { .. }
-            | Self::NoKeyDeclared
-            | Self::ListOfLists
-            | Self::MixedTypes(..)
-            | Self::NothingToOrder
-            | Self::PatchMergeKey(_)
-            | Self::Ambiguous => None,
-        }
-    }
-
-    /// The reason, below the place that a level of the walk stands for.
-    pub(super) fn at(self, below: impl IntoIterator<Item = Segment>) -> Fault {
-        Fault { below: below.into_iter().collect(), reason: Box::new(self) }
-    }
-}
-
-/// A reason with the part of its path that is known so far.
+/// A broken rule and the lower part of its path, which every level around it extends.
 #[derive(Debug)]
-pub(super) struct Fault {
-    pub(super) below: Vec<Segment>,
-    pub(super) reason: Box<Reason>,
+pub(crate) struct BrokenAt {
+    path: Vec<Segment>,
+    rule: Box<BrokenRule>,
 }
 
-impl From<Reason> for Fault {
-    fn from(reason: Reason) -> Self {
-        reason.at([])
+impl BrokenRule {
+    /// Adds the lower part of the path.
+    pub(crate) fn at(self, step: Segment) -> BrokenAt {
+        BrokenAt { path: vec![step], rule: Box::new(self) }
     }
 }
 
-impl Fault {
-    /// The same, one step further out.
-    pub(super) fn inside(mut self, step: Segment) -> Self {
-        self.below.insert(0, step);
-        self
+impl From<BrokenRule> for BrokenAt {
+    fn from(rule: BrokenRule) -> Self {
+        Self { path: Vec::new(), rule: Box::new(rule) }
+    }
+}
+
+impl BrokenAt {
+    /// Extends the path by one step upwards.
+    pub(crate) fn inside(self, step: Segment) -> Self {
+        self.below([step])
     }
 
-    /// The error, with the path of the level where it was found.
-    pub(super) fn into_error(self, level: impl IntoIterator<Item = Segment>) -> PatchError {
-        PatchError::Refused { path: level.into_iter().chain(self.below).collect(), reason: *self.reason }
+    /// Extends the path upwards by several steps, the outermost first.
+    pub(crate) fn below(self, steps: impl IntoIterator<Item = Segment>) -> Self {
+        Self { path: steps.into_iter().chain(self.path).collect(), rule: self.rule }
+    }
+}
+
+impl From<BrokenAt> for PatchError {
+    fn from(broken: BrokenAt) -> Self {
+        Self::Refused { path: broken.path.into_iter().collect(), rule: *broken.rule }
     }
 }
 
@@ -327,7 +278,7 @@ impl fmt::Display for Prefix<'_> {
     }
 }
 
-impl fmt::Display for Document {
+impl fmt::Display for DocumentRole {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Original => "original",
@@ -338,30 +289,17 @@ impl fmt::Display for Document {
     }
 }
 
-impl fmt::Display for ValueKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Null => "null",
-            Self::Boolean => "a boolean",
-            Self::Number => "a number",
-            Self::String => "a string",
-            Self::List => "a list",
-            Self::Object => "an object",
-        })
-    }
-}
-
-impl fmt::Display for Effect {
+impl fmt::Display for ConflictEffect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Deletes => f.write_str("deletes it"),
-            Self::Sets(kind) => write!(f, "makes it {kind}"),
+            Self::Sets(kind) => write!(f, "sets it to {kind}"),
             Self::Directs => f.write_str("deletes or replaces it as a whole"),
         }
     }
 }
 
-impl fmt::Display for Side {
+impl fmt::Display for PatchSide {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Live => "the object",
@@ -371,7 +309,7 @@ impl fmt::Display for Side {
     }
 }
 
-impl fmt::Display for Shape {
+impl fmt::Display for SchemaShape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Object => "an object",

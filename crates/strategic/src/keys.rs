@@ -1,29 +1,34 @@
-//! What tells apart the items of a list, and finding items by it in constant time.
+//! The merge keys of list items, and an index that finds items by them in constant time.
 
-use crate::Context;
-use crate::error::{PatchMergeKeyFault, Reason, Side};
-use crate::schema::{Key, KeyDefault, Keys};
+use crate::context::Context;
+use crate::error::{BrokenRule, PatchMergeKeyFault, PatchSide};
+use crate::schema::{KeyDefault, MergeKey, MergeKeys};
 use crate::value::{Scalar, Value};
 use hashbrown::HashMap;
 use std::ops::ControlFlow;
 
-/// The values of an item's merge keys, in the order of [`Keys::all`]; `None` where the item has none.
-pub(super) type Tuple<'a> = &'a [Option<Scalar<'a>>];
+/// The values of an item's merge keys, in the order of [`MergeKeys::all`]. `None` is an absent key.
+pub(crate) type KeyTuple<'a> = &'a [Option<Scalar<'a>>];
 
 /// A set of merge keys: bit `n` is the key at position `n`.
-pub(super) type KeySet = u64;
+pub(crate) type KeySet = u64;
 
 /// The default key alone.
-pub(super) const DEFAULT_KEY: KeySet = 1;
+pub(crate) const DEFAULT_KEY: KeySet = 1;
 
-impl Keys {
-    /// All of them.
-    pub(super) fn every(&self) -> KeySet {
+impl MergeKeys {
+    /// Returns the set of all keys.
+    pub(crate) fn every(&self) -> KeySet {
         KeySet::MAX >> (Self::MOST - self.all().len())
     }
 
-    /// The values of an item's keys. What an item does not have is what the schema has as default.
-    pub(super) fn tuple<'a>(&'a self, item: Value<'a>, side: Side, context: &Context<'a>) -> Result<Tuple<'a>, Reason> {
+    /// Returns the values of an item's keys. An absent key has the default of the schema. The default key must be present.
+    pub(crate) fn tuple<'a>(
+        &'a self,
+        item: Value<'a>,
+        side: PatchSide,
+        context: &Context<'a>,
+    ) -> Result<KeyTuple<'a>, BrokenRule> {
         let mut values = [None; 4];
         if self.all().len() <= values.len() {
             for (place, key) in values.iter_mut().zip(self.all()) {
@@ -37,16 +42,16 @@ impl Keys {
         Ok(context.arena.alloc_slice_copy(&values))
     }
 
-    fn has_default(&self, values: &[Option<Scalar<'_>>], side: Side) -> Result<(), Reason> {
+    fn has_default(&self, values: &[Option<Scalar<'_>>], side: PatchSide) -> Result<(), BrokenRule> {
         match values.first() {
             Some(Some(_)) => Ok(()),
-            _ => Err(Reason::NoMergeKey { side, key: self.default_key().into() }),
+            _ => Err(BrokenRule::NoMergeKey { side, key: self.default_key().into() }),
         }
     }
 
-    /// Reads `$patchMergeKey`: the keys that it lists.
-    pub(super) fn listed(&self, directive: Value<'_>) -> Result<KeySet, Reason> {
-        let fault = |fault| Err(Reason::PatchMergeKey(fault));
+    /// Reads a `$patchMergeKey` and returns the keys that it lists.
+    pub(crate) fn listed(&self, directive: Value<'_>) -> Result<KeySet, BrokenRule> {
+        let fault = |fault| Err(BrokenRule::PatchMergeKey(fault));
         let Value::List(items) = directive else { return fault(PatchMergeKeyFault::NotStrings) };
         let mut listed = 0;
         for item in items {
@@ -69,15 +74,20 @@ impl Keys {
     }
 }
 
-fn value<'a>(key: &'a Key, item: Value<'a>, side: Side, context: &Context<'a>) -> Result<Option<Scalar<'a>>, Reason> {
+fn value<'a>(
+    key: &'a MergeKey,
+    item: Value<'a>,
+    side: PatchSide,
+    context: &Context<'a>,
+) -> Result<Option<Scalar<'a>>, BrokenRule> {
     match item.get(&key.name) {
         None => {}
         Some(Value::Null) if key.default.is_some() => {}
-        Some(Value::Null) if side == Side::Live || side == Side::Patch => {
-            // A key that is null is absent; the default key may not be.
+        Some(Value::Null) if side == PatchSide::Live || side == PatchSide::Patch => {
+            // A null key is absent. The caller checks the default key.
         }
         Some(found) => {
-            let wrong = || Reason::KeyType { side, key: key.name.clone(), found: found.kind() };
+            let wrong = || BrokenRule::KeyType { side, key: key.name.clone(), found: found.kind() };
             return match found.scalar(context.arena) {
                 None | Some(Scalar::Null) => Err(wrong()),
                 scalar => Ok(scalar),
@@ -92,36 +102,38 @@ fn value<'a>(key: &'a Key, item: Value<'a>, side: Side, context: &Context<'a>) -
     })
 }
 
-/// The key tuples of a list, to be searched by any set of keys.
+/// The keys of all items of a list. It can be searched by any set of keys.
 #[derive(Debug)]
-pub(super) struct Index<'a> {
+pub(crate) struct KeyIndex<'a> {
     context: Context<'a>,
     every: KeySet,
-    tuples: Vec<Tuple<'a>>,
-    /// One for each set of keys that was asked for.
+    tuples: Vec<KeyTuple<'a>>,
+    /// One chain for each set of keys that was searched.
     chains: Vec<Chain<'a>>,
 }
 
-/// For one set of keys: the first and last position of each tuple, and for each position the next one of the same tuple.
+/// An index by one set of keys.
 #[derive(Debug)]
 struct Chain<'a> {
     keys: KeySet,
-    ends: HashMap<Tuple<'a>, (usize, usize)>,
+    /// The first and the last position of each tuple.
+    ends: HashMap<KeyTuple<'a>, (usize, usize)>,
+    /// For each position the next one with the same tuple.
     next: Vec<usize>,
 }
 
 /// The end of a chain.
 const NONE: usize = usize::MAX;
 
-impl<'a> Index<'a> {
-    /// Up to so many items a search is cheaper than a hash table.
+impl<'a> KeyIndex<'a> {
+    /// Largest number of items for which a linear search is cheaper than a hash table.
     const SMALL: usize = 16;
 
-    pub(super) fn new(context: Context<'a>, keys: &Keys, capacity: usize) -> Self {
+    pub(crate) fn new(context: Context<'a>, keys: &MergeKeys, capacity: usize) -> Self {
         Self { context, every: keys.every(), tuples: Vec::with_capacity(capacity), chains: Vec::new() }
     }
 
-    pub(super) fn push(&mut self, tuple: Tuple<'a>) {
+    pub(crate) fn push(&mut self, tuple: KeyTuple<'a>) {
         let position = self.tuples.len();
         self.tuples.push(tuple);
         for chain in &mut self.chains {
@@ -129,22 +141,22 @@ impl<'a> Index<'a> {
         }
     }
 
-    pub(super) fn tuple(&self, position: usize) -> Option<Tuple<'a>> {
+    pub(crate) fn tuple(&self, position: usize) -> Option<KeyTuple<'a>> {
         self.tuples.get(position).copied()
     }
 
-    /// Returns true if there are so many items that it pays to remember where one was found.
-    pub(super) fn is_large(&self) -> bool {
+    /// Returns true if the list is so large that remembering a found item is cheaper than searching again.
+    pub(crate) fn is_large(&self) -> bool {
         self.tuples.len() > Self::SMALL
     }
 
-    /// A tuple with the values of some keys alone.
-    pub(super) fn only(&self, keys: KeySet, tuple: Tuple<'a>) -> Tuple<'a> {
+    /// Returns a tuple with only the values of some keys.
+    pub(crate) fn only(&self, keys: KeySet, tuple: KeyTuple<'a>) -> KeyTuple<'a> {
         project(self.context, tuple, keys, self.every)
     }
 
-    /// The first position whose values of `keys` are those of `wanted`, and which `fits`.
-    pub(super) fn first(&mut self, keys: KeySet, wanted: Tuple<'a>, fits: impl Fn(usize) -> bool) -> Option<usize> {
+    /// Returns the first position that `fits` and has the values of `wanted` in `keys`.
+    pub(crate) fn first(&mut self, keys: KeySet, wanted: KeyTuple<'a>, fits: impl Fn(usize) -> bool) -> Option<usize> {
         if !self.is_large() {
             return self
                 .tuples
@@ -163,19 +175,19 @@ impl<'a> Index<'a> {
         None
     }
 
-    /// Calls `visit` with every such position, in order.
-    pub(super) fn all(&mut self, keys: KeySet, wanted: Tuple<'a>, mut visit: impl FnMut(usize)) {
+    /// Calls `visit` with every position that has the values of `wanted` in `keys`, in order.
+    pub(crate) fn all(&mut self, keys: KeySet, wanted: KeyTuple<'a>, mut visit: impl FnMut(usize)) {
         self.while_wanted(keys, wanted, |position| {
             visit(position);
             ControlFlow::Continue(())
         });
     }
 
-    /// Calls `visit` with every such position, in order, until it breaks off.
-    pub(super) fn while_wanted(
+    /// As [`Self::all`], until `visit` breaks off.
+    pub(crate) fn while_wanted(
         &mut self,
         keys: KeySet,
-        wanted: Tuple<'a>,
+        wanted: KeyTuple<'a>,
         mut visit: impl FnMut(usize) -> ControlFlow<()>,
     ) {
         if !self.is_large() {
@@ -193,7 +205,7 @@ impl<'a> Index<'a> {
         }
     }
 
-    fn start(&self, chain: usize, keys: KeySet, wanted: Tuple<'a>) -> Option<usize> {
+    fn start(&self, chain: usize, keys: KeySet, wanted: KeyTuple<'a>) -> Option<usize> {
         let wanted = project(self.context, wanted, keys, self.every);
         self.chains.get(chain)?.ends.get(wanted).map(|(first, _)| *first)
     }
@@ -217,7 +229,7 @@ impl<'a> Index<'a> {
 }
 
 impl<'a> Chain<'a> {
-    fn push(&mut self, tuple: Tuple<'a>, position: usize) {
+    fn push(&mut self, tuple: KeyTuple<'a>, position: usize) {
         self.next.push(NONE);
         let (_, last) = self.ends.entry(tuple).or_insert((position, position));
         if *last != position {
@@ -229,13 +241,13 @@ impl<'a> Chain<'a> {
     }
 }
 
-/// Whether two tuples have the same values of some keys.
-fn agree(left: Tuple<'_>, right: Tuple<'_>, keys: KeySet) -> bool {
+/// Returns true if two tuples have the same values of some keys.
+fn agree(left: KeyTuple<'_>, right: KeyTuple<'_>, keys: KeySet) -> bool {
     left.iter().zip(right).enumerate().all(|(position, (left, right))| keys & (1 << position) == 0 || left == right)
 }
 
-/// A tuple with the values of some keys alone.
-fn project<'a>(context: Context<'a>, tuple: Tuple<'a>, keys: KeySet, every: KeySet) -> Tuple<'a> {
+/// Returns a tuple with only the values of some keys.
+fn project<'a>(context: Context<'a>, tuple: KeyTuple<'a>, keys: KeySet, every: KeySet) -> KeyTuple<'a> {
     if keys == every {
         return tuple;
     }

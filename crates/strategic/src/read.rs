@@ -1,54 +1,61 @@
 //! Reads JSON text (RFC 8259) into a [`Value`], without recursion.
 
-use crate::value::{Entry, Value, without_duplicates};
+use crate::value::{MapEntry, Value, without_duplicates};
 use bumpalo::Bump;
 
-/// Deepest nesting that is read, that of the API server.
-pub(super) const DEEPEST: usize = 10_000;
+/// Deepest nesting that is read: the limit of the API server.
+pub(crate) const DEEPEST: usize = 10_000;
 
-/// Why a text is not JSON.
+/// A text that is not JSON.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {fault}")]
 pub struct SyntaxError {
-    /// The line, from 1.
+    /// The line, counted from 1.
     pub line: usize,
-    /// The column in characters, from 1.
+    /// The column in characters, counted from 1.
     pub column: usize,
-    /// What is wrong.
+    /// The fault.
     pub fault: SyntaxFault,
 }
 
-/// What is wrong with a text.
+/// A fault in JSON text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SyntaxFault {
-    /// It ends too early.
+    /// The text ends too early.
     #[error("the text ends in the middle of a value")]
     End,
-    /// A character that has no place here.
-    #[error("not what JSON has here")]
+    /// A character is in the wrong place.
+    #[error("unexpected character")]
     Unexpected,
-    /// A number that is none.
-    #[error("not a number")]
+    /// A number is malformed.
+    #[error("invalid number")]
     Number,
-    /// A control character in a string.
+    /// A string contains a control character.
     #[error("a control character in a string must be escaped")]
     Control,
-    /// An escape that is none.
-    #[error("not an escape of JSON")]
+    /// An escape sequence is malformed.
+    #[error("invalid escape sequence")]
     Escape,
-    /// Text after the value.
+    /// More text follows the value.
     #[error("more text after the value")]
     Trailing,
-    /// Nested too deeply.
+    /// Lists and objects are nested too deeply.
     #[error("nested deeper than {DEEPEST} levels")]
     Depth,
 }
 
-/// Reads one value, and nothing after it.
-pub(super) fn read<'a>(text: &'a str, arena: &'a Bump) -> Result<Value<'a>, SyntaxError> {
-    let mut reader =
-        Reader { text, bytes: text.as_bytes(), at: 0, arena, open: Vec::new(), items: Vec::new(), entries: Vec::new() };
+/// Reads a text that is one JSON value.
+pub(crate) fn read<'a>(text: &'a str, arena: &'a Bump) -> Result<Value<'a>, SyntaxError> {
+    let mut reader = JsonReader {
+        text,
+        bytes: text.as_bytes(),
+        at: 0,
+        arena,
+        open: Vec::new(),
+        items: Vec::new(),
+        entries: Vec::new(),
+    };
     reader.document().map_err(|fault| {
         let before = text.get(..text.floor_char_boundary(reader.at)).unwrap_or(text);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
@@ -57,27 +64,27 @@ pub(super) fn read<'a>(text: &'a str, arena: &'a Bump) -> Result<Value<'a>, Synt
     })
 }
 
-struct Reader<'a> {
+struct JsonReader<'a> {
     text: &'a str,
     bytes: &'a [u8],
     at: usize,
     arena: &'a Bump,
-    /// The lists and objects that are not closed yet.
+    /// The open lists and objects, the innermost last.
     open: Vec<Open<'a>>,
     /// The items of all open lists.
     items: Vec<Value<'a>>,
     /// The fields of all open objects.
-    entries: Vec<Entry<'a>>,
+    entries: Vec<MapEntry<'a>>,
 }
 
 enum Open<'a> {
-    /// A list, and where its items start.
+    /// A list, and the position of its first item.
     List(usize),
-    /// An object, where its fields start, and the key whose value is read.
+    /// An object, the position of its first field, and the key of the next value.
     Map(usize, &'a str),
 }
 
-impl<'a> Reader<'a> {
+impl<'a> JsonReader<'a> {
     fn document(&mut self) -> Result<Value<'a>, SyntaxFault> {
         loop {
             if let Some(value) = self.value()?
@@ -89,7 +96,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a value, or opens a list or an object that is not empty.
+    /// Reads a scalar or an empty list or object. Opens any other and returns `None`.
     fn value(&mut self) -> Result<Option<Value<'a>>, SyntaxFault> {
         self.space();
         Ok(Some(match self.peek()? {
@@ -122,7 +129,7 @@ impl<'a> Reader<'a> {
         }))
     }
 
-    /// Puts a value where it belongs, closing what it ends; the document once that is all.
+    /// Puts a value into the innermost list or object, and closes the ones that end here. Returns the document after the last.
     fn place(&mut self, mut value: Value<'a>) -> Result<Option<Value<'a>>, SyntaxFault> {
         loop {
             let Some(open) = self.open.last_mut() else { return Ok(Some(value)) };
@@ -246,7 +253,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a string from its opening quote on: a part of the text, unless it has escapes.
+    /// Reads a string from its opening quote on. Without escapes it is a part of the text.
     fn string(&mut self) -> Result<&'a str, SyntaxFault> {
         self.at += 1;
         let start = self.at;
@@ -260,7 +267,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Goes to the next byte that means something in a string: a quote or a backslash.
+    /// Skips to the next quote or backslash of a string.
     fn plain(&mut self) -> Result<u8, SyntaxFault> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let found = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..=0x1f));

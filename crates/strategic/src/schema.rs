@@ -1,61 +1,62 @@
-//! How the fields of a kind are merged: read from a schema once, as a graph, since types may hold themselves.
+//! The merge rules of a kind, read from its schema once. They form a graph, because types may refer to themselves.
 //!
-//! What a schema says outright (`x-kubernetes-patch-strategy`, `-merge-key`, `-recommended-patch-merge-key`) counts. A CRD can't
-//! say it, so that it is derived where it is absent: a list of type `map` merges by its keys, a `set` merges its scalars, a
-//! map of type `atomic` is replaced, and an object that declares a union retains only the keys of a patch.
+//! `x-kubernetes-patch-strategy`, `x-kubernetes-patch-merge-key` and `x-kubernetes-recommended-patch-merge-key` are explicit
+//! rules. A CRD cannot carry them, so without them the rules follow from the rest of the schema: a list of type `map` merges by
+//! its keys, a `set` merges its scalars, a map of type `atomic` is replaced, and an object that declares a union retains only the
+//! keys of a patch. `build` reads the schema.
 
 mod build;
 
-pub(super) use build::Root;
+pub(crate) use build::RootKind;
 pub use build::SchemaError;
 
-use crate::error::{Fault, Reason, Shape};
+use crate::error::{BrokenRule, SchemaShape};
 use crate::value::ValueKind;
 use hashbrown::HashMap;
 use kube_unions_core::field_path::Segment;
 
-/// The types that can be reached from a kind.
+/// All types that a kind can contain.
 #[derive(Debug)]
-pub(super) struct Meta {
-    // INVARIANT: `OPEN` and `ROOT` are there, and every `NodeId` in it is a position.
-    nodes: Vec<Node>,
+pub(crate) struct MergeSchema {
+    // INVARIANT: has `NodeId::OPEN` and `NodeId::ROOT`, and every `NodeId` in it is a position.
+    nodes: Vec<ObjectSchema>,
 }
 
-/// A type, by its position.
+/// The position of an object type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct NodeId(usize);
+pub(crate) struct NodeId(usize);
 
-/// A type of object.
+/// An object type.
 #[derive(Debug, Default)]
-struct Node {
-    /// Its name in messages.
+struct ObjectSchema {
+    /// The name in error messages.
     name: Box<str>,
-    fields: HashMap<Box<str>, Field>,
-    /// What its values are, if it is a map.
-    values: Option<Box<Field>>,
-    /// Whether it may have fields that are not described.
+    fields: HashMap<Box<str>, FieldSchema>,
+    /// The schema of the values of a map.
+    values: Option<Box<FieldSchema>>,
+    /// The object may have fields that the schema does not describe.
     open: bool,
 }
 
-/// A field, and how it is merged.
+/// The merge rules of a field.
 #[derive(Debug, Default)]
-pub(super) struct Field {
-    /// What the schema says it is; `None` if it does not tell.
-    shape: Option<Shape>,
-    pub(super) strategy: Strategy,
-    /// Whether a patch retains only the keys that it lists: of the object, or of each item.
-    pub(super) retain_keys: bool,
-    /// What tells apart the items of a list.
-    pub(super) keys: Option<Keys>,
-    /// The type of the value, if it is an object.
-    pub(super) object: NodeId,
-    /// The type of the items, if it is a list.
-    pub(super) items: NodeId,
+pub(crate) struct FieldSchema {
+    /// The declared type; `None` if the schema declares none.
+    shape: Option<SchemaShape>,
+    pub(crate) strategy: Strategy,
+    /// A created patch lists the keys to retain, of the object or of each item.
+    pub(crate) retain_keys: bool,
+    /// The merge keys of the items of a list.
+    pub(crate) keys: Option<MergeKeys>,
+    /// The type of the value, for an object.
+    pub(crate) object: NodeId,
+    /// The type of the items, for a list.
+    pub(crate) items: NodeId,
 }
 
-/// How two values of a field become one.
+/// The patch strategy of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Strategy {
+pub(crate) enum Strategy {
     /// Objects merge, lists are replaced.
     #[default]
     Unsaid,
@@ -67,22 +68,22 @@ pub(super) enum Strategy {
 
 /// The merge keys of a list.
 #[derive(Debug, Clone)]
-pub(super) struct Keys {
-    // INVARIANT: not empty, the default key first, distinct, at most `Keys::MOST`.
-    all: Box<[Key]>,
+pub(crate) struct MergeKeys {
+    // INVARIANT: at least one and at most `MergeKeys::MOST`, distinct, the default key first.
+    all: Box<[MergeKey]>,
 }
 
 /// One merge key.
 #[derive(Debug, Clone)]
-pub(super) struct Key {
-    pub(super) name: Box<str>,
-    /// What an item has that does not say; never for the default key.
-    pub(super) default: Option<KeyDefault>,
+pub(crate) struct MergeKey {
+    pub(crate) name: Box<str>,
+    /// The value of an absent key; never set for the default key.
+    pub(crate) default: Option<KeyDefault>,
 }
 
-/// A default that is a scalar.
+/// The default value of a merge key.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum KeyDefault {
+pub(crate) enum KeyDefault {
     Bool(bool),
     Number(Box<str>),
     String(Box<str>),
@@ -95,33 +96,33 @@ impl Default for NodeId {
 }
 
 impl NodeId {
-    /// An object of which nothing is known.
-    pub(super) const OPEN: Self = Self(0);
-    /// The kind itself.
-    pub(super) const ROOT: Self = Self(1);
+    /// An object without a schema.
+    pub(crate) const OPEN: Self = Self(0);
+    /// The object of the kind.
+    pub(crate) const ROOT: Self = Self(1);
 }
 
-impl Keys {
-    /// Most keys of one list; a set of them is the bits of a number.
-    pub(super) const MOST: usize = 64;
+impl MergeKeys {
+    /// Largest number of keys of one list, since a `KeySet` has one bit for each.
+    pub(crate) const MOST: usize = 64;
 
-    /// The key that every item has.
-    pub(super) fn default_key(&self) -> &str {
+    /// Returns the name of the key that every item has.
+    pub(crate) fn default_key(&self) -> &str {
         self.all.first().map_or("", |key| &key.name)
     }
 
-    /// All keys, the default key first.
-    pub(super) fn all(&self) -> &[Key] {
+    /// Returns all keys, the default key first.
+    pub(crate) fn all(&self) -> &[MergeKey] {
         &self.all
     }
 
-    /// Whether the default key is the only one.
-    pub(super) fn is_single(&self) -> bool {
+    /// Returns true if the default key is the only key.
+    pub(crate) fn is_single(&self) -> bool {
         self.all.len() == 1
     }
 }
 
-static UNKNOWN: Field = Field {
+static UNKNOWN: FieldSchema = FieldSchema {
     shape: None,
     strategy: Strategy::Unsaid,
     retain_keys: false,
@@ -130,43 +131,38 @@ static UNKNOWN: Field = Field {
     items: NodeId::OPEN,
 };
 
-impl Meta {
-    fn node(&self, id: NodeId) -> Option<&Node> {
+impl MergeSchema {
+    fn node(&self, id: NodeId) -> Option<&ObjectSchema> {
         self.nodes.get(id.0)
     }
 
-    /// How a field of a type is merged whose values are lists or objects on both sides.
-    pub(super) fn field(&self, id: NodeId, name: &str, found: ValueKind) -> Result<&Field, Fault> {
+    /// Returns the rules of a field whose values are lists, or objects, on both sides.
+    pub(crate) fn field(&self, id: NodeId, name: &str, found: ValueKind) -> Result<&FieldSchema, BrokenRule> {
         let unknown = || {
             let kind = self.node(id).map(|node| node.name.clone()).unwrap_or_default();
-            Fault::from(Reason::UnknownField { field: name.into(), kind }).inside(self.step(id, name))
+            BrokenRule::UnknownField { field: name.into(), kind }
         };
         let field = self.known(id, name).ok_or_else(unknown)?;
         let fits = match field.shape {
             None => true,
-            Some(Shape::Object) => found == ValueKind::Object,
-            Some(Shape::List) => found == ValueKind::List,
-            Some(Shape::Scalar) => false,
+            Some(SchemaShape::Object) => found == ValueKind::Object,
+            Some(SchemaShape::List) => found == ValueKind::List,
+            Some(SchemaShape::Scalar) => false,
         };
         match field.shape {
-            Some(wanted) if !fits => Err(Reason::WrongShape { found, wanted }.at([self.step(id, name)])),
+            Some(wanted) if !fits => Err(BrokenRule::WrongShape { found, wanted }),
             _ => Ok(field),
         }
     }
 
-    /// What is known of a field, `None` if the type has no such field.
-    pub(super) fn known(&self, id: NodeId, name: &str) -> Option<&Field> {
+    /// Returns the rules of a field, or `None` if the type has no such field.
+    pub(crate) fn known(&self, id: NodeId, name: &str) -> Option<&FieldSchema> {
         let Some(node) = self.node(id) else { return Some(&UNKNOWN) };
         node.fields.get(name).or(node.values.as_deref()).or_else(|| node.open.then_some(&UNKNOWN))
     }
 
-    /// Whether a key that starts with `$` can only be a directive there.
-    pub(super) fn is_closed_to(&self, id: NodeId, name: &str) -> bool {
-        self.known(id, name).is_none()
-    }
-
-    /// The step to a field, as paths write it.
-    pub(super) fn step(&self, id: NodeId, name: &str) -> Segment {
+    /// Returns the step to a field as a path writes it.
+    pub(crate) fn step(&self, id: NodeId, name: &str) -> Segment {
         let is_map = self.node(id).is_some_and(|node| node.values.is_some() && !node.fields.contains_key(name));
         if is_map { Segment::Key(name.into()) } else { Segment::Field(name.into()) }
     }

@@ -1,40 +1,42 @@
-//! A JSON document as the engine sees it: immutable, shared, and as it was written.
+//! A JSON document as the engine sees it: immutable, shared, and with every number as it was written.
 //!
-//! `serde_json::Value` would not do. It turns numbers into what a machine can hold, so that `1.10` or a big integer comes back
-//! as another text, and its feature against that, `arbitrary_precision`, changes what every other crate of the build reads.
-//! It is also dropped, compared and written recursively, and a document of an API server may be ten thousand levels deep.
-//! So here numbers are text; everything lives in an arena, whose end takes no walk; parts of documents are
-//! shared with the result instead of copied; and whatever goes through a document keeps its place on the heap.
+//! `serde_json::Value` does not fit. It converts numbers to what a machine can hold, so `1.10` or a large integer comes back as
+//! another text. Its feature `arbitrary_precision` prevents that, but changes every other crate in the build. It also drops,
+//! compares and writes values recursively, and the API server accepts documents that are 10,000 levels deep.
+//!
+//! Here a number is its text. An arena owns all values, so dropping a document takes no walk. A result shares the unchanged
+//! parts of the documents instead of copying them.
 
 use bumpalo::Bump;
+use std::fmt;
 
-/// A value. Copying it copies a reference.
+/// A JSON value. Copying it copies a reference.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Value<'a> {
+pub enum Value<'a> {
     /// `null`.
     Null,
     /// `true` or `false`.
     Bool(bool),
-    /// A number, as it is written.
+    /// A number, as it was written.
     Number(&'a str),
-    /// A string, without its escapes.
+    /// A string with its escapes decoded.
     String(&'a str),
     /// A list.
     List(&'a [Value<'a>]),
-    /// An object. No key is there twice.
-    Map(&'a [Entry<'a>]),
+    /// An object. Its keys are distinct.
+    Map(&'a [MapEntry<'a>]),
 }
 
 /// A field of an object.
-pub(super) type Entry<'a> = (&'a str, Value<'a>);
+pub(crate) type MapEntry<'a> = (&'a str, Value<'a>);
 
-/// What a value is, for messages.
+/// The type of a JSON value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ValueKind {
-    /// Null.
+    /// `null`.
     Null,
-    /// True or false.
+    /// `true` or `false`.
     Boolean,
     /// A number.
     Number,
@@ -46,16 +48,30 @@ pub enum ValueKind {
     Object,
 }
 
-/// A scalar as keys and sets compare it: the type counts, and a number by its value, integers apart from decimals.
+impl fmt::Display for ValueKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Null => "null",
+            Self::Boolean => "a boolean",
+            Self::Number => "a number",
+            Self::String => "a string",
+            Self::List => "a list",
+            Self::Object => "an object",
+        })
+    }
+}
+
+/// A scalar in a form that keys and sets can compare. Numbers compare by value, but an integer never equals a decimal number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum Scalar<'a> {
+pub(crate) enum Scalar<'a> {
     /// `null`.
     Null,
     /// `true` or `false`.
     Bool(bool),
     /// An integer.
     Integer(&'a str),
-    /// Any other number: sign, digits without zeros around them, exponent of the first digit.
+    /// A number with a fraction or an exponent: its sign, its digits without surrounding zeros, and the exponent of the first
+    /// digit.
     Decimal(bool, &'a str, i64),
     /// A string.
     String(&'a str),
@@ -63,10 +79,10 @@ pub(super) enum Scalar<'a> {
 
 impl<'a> Value<'a> {
     /// An object without fields.
-    pub(super) const EMPTY: Self = Self::Map(&[]);
+    pub(crate) const EMPTY: Self = Self::Map(&[]);
 
-    /// What it is.
-    pub(super) fn kind(self) -> ValueKind {
+    /// Returns the type.
+    pub(crate) fn kind(self) -> ValueKind {
         match self {
             Self::Null => ValueKind::Null,
             Self::Bool(_) => ValueKind::Boolean,
@@ -77,23 +93,23 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The fields, if it is an object.
-    pub(super) fn entries(self) -> Option<&'a [Entry<'a>]> {
+    /// Returns the fields of an object.
+    pub(crate) fn entries(self) -> Option<&'a [MapEntry<'a>]> {
         if let Self::Map(entries) = self { Some(entries) } else { None }
     }
 
-    /// The items, if it is a list.
-    pub(super) fn items(self) -> Option<&'a [Self]> {
+    /// Returns the items of a list.
+    pub(crate) fn items(self) -> Option<&'a [Self]> {
         if let Self::List(items) = self { Some(items) } else { None }
     }
 
-    /// The field of an object.
-    pub(super) fn get(self, key: &str) -> Option<Self> {
+    /// Returns a field of an object.
+    pub(crate) fn get(self, key: &str) -> Option<Self> {
         find(self.entries()?, key)
     }
 
-    /// The value as a scalar, `None` for a list or an object.
-    pub(super) fn scalar(self, arena: &'a Bump) -> Option<Scalar<'a>> {
+    /// Returns the value as a scalar, or `None` for a list or an object.
+    pub(crate) fn scalar(self, arena: &'a Bump) -> Option<Scalar<'a>> {
         Some(match self {
             Self::Null => Scalar::Null,
             Self::Bool(value) => Scalar::Bool(value),
@@ -103,8 +119,8 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// The text of a scalar, by which the reference sorts.
-    pub(super) fn sort_text(self) -> &'a str {
+    /// Returns the text by which Go's `strategicpatch` sorts a scalar.
+    pub(crate) fn sort_text(self) -> &'a str {
         match self {
             Self::Null => "<nil>",
             Self::Bool(true) => "true",
@@ -114,9 +130,9 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Whether both say the same. The order of an object's fields says nothing, and a number counts by its value, but an
-    /// integer is never the same as a decimal.
-    pub(super) fn same(self, other: Self) -> bool {
+    /// Returns true if both values are equal. The order of an object's fields does not matter. Numbers compare by value, but an
+    /// integer never equals a decimal number.
+    pub(crate) fn same(self, other: Self) -> bool {
         let mut open = vec![(self, other)];
         while let Some(pair) = open.pop() {
             match pair {
@@ -133,7 +149,7 @@ impl<'a> Value<'a> {
                     if std::ptr::eq(left, right) {
                         continue;
                     }
-                    let mut fields = Fields::of(right);
+                    let mut fields = FieldLookup::of(right);
                     for &(key, value) in left {
                         let Some((_, other)) = fields.get(key) else { return false };
                         open.push((value, other));
@@ -146,26 +162,26 @@ impl<'a> Value<'a> {
     }
 }
 
-/// The fields of an object, to be asked for many keys: mostly they come in the order in which they stand; else a small
-/// object is searched and a large one gets an index.
+/// Finds many fields of one object. Lookups in the order of the fields are cheapest. Other lookups search a small object, and
+/// build an index of a large one.
 #[derive(Debug)]
-pub(super) struct Fields<'a> {
-    entries: &'a [Entry<'a>],
+pub(crate) struct FieldLookup<'a> {
+    entries: &'a [MapEntry<'a>],
     next: usize,
     misses: usize,
     index: hashbrown::HashMap<&'a str, usize>,
 }
 
-impl<'a> Fields<'a> {
-    /// Up to so many entries a search is cheaper than an index.
+impl<'a> FieldLookup<'a> {
+    /// Largest number of fields for which a search is cheaper than an index.
     const SMALL: usize = 16;
 
-    pub(super) fn of(entries: &'a [Entry<'a>]) -> Self {
+    pub(crate) fn of(entries: &'a [MapEntry<'a>]) -> Self {
         Self { entries, next: 0, misses: 0, index: hashbrown::HashMap::new() }
     }
 
-    /// The position and value of a key.
-    pub(super) fn get(&mut self, key: &str) -> Option<(usize, Value<'a>)> {
+    /// Returns the position and the value of a field.
+    pub(crate) fn get(&mut self, key: &str) -> Option<(usize, Value<'a>)> {
         let found = self.position(key)?;
         self.next = found + 1;
         self.entries.get(found).map(|(_, value)| (found, *value))
@@ -186,15 +202,15 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The value of one key.
-pub(super) fn find<'a>(entries: &[Entry<'a>], key: &str) -> Option<Value<'a>> {
+/// Returns the value of one field.
+pub(crate) fn find<'a>(entries: &[MapEntry<'a>], key: &str) -> Option<Value<'a>> {
     entries.iter().find(|(name, _)| *name == key).map(|(_, value)| *value)
 }
 
-/// Drops all but the last value of a key that is there more than once, as every reader of JSON here does.
-pub(super) fn without_duplicates(entries: &mut Vec<Entry<'_>>, start: usize) {
+/// Keeps only the last value of each repeated key among the entries from `start` on, as Go and `serde_json` do.
+pub(crate) fn without_duplicates(entries: &mut Vec<MapEntry<'_>>, start: usize) {
     let Some(added) = entries.get(start..) else { return };
-    let twice = if added.len() <= Fields::SMALL {
+    let twice = if added.len() <= FieldLookup::SMALL {
         added
             .iter()
             .enumerate()
@@ -218,14 +234,14 @@ pub(super) fn without_duplicates(entries: &mut Vec<Entry<'_>>, start: usize) {
 }
 
 fn same_number(left: &str, right: &str) -> bool {
-    // Two texts of one number are rare enough for an arena of their own.
+    // Different texts of one number are rare, so an arena for each comparison is cheap enough.
     left == right || {
         let arena = Bump::new();
         number(left, &arena) == number(right, &arena)
     }
 }
 
-/// A number in the one form that it has among all texts of its value.
+/// Returns the canonical form of a number, which is the same for all texts of one value.
 fn number<'a>(text: &'a str, arena: &'a Bump) -> Scalar<'a> {
     if !text.contains(['.', 'e', 'E']) {
         return Scalar::Integer(if text == "-0" { "0" } else { text });
@@ -236,7 +252,7 @@ fn number<'a>(text: &'a str, arena: &'a Bump) -> Scalar<'a> {
     let all = || whole.bytes().chain(fraction.bytes());
     let Some(leading) = all().position(|digit| digit != b'0') else { return Scalar::Decimal(false, "", 0) };
     let (Ok(exponent), Ok(places)) = (exponent.parse::<i64>(), i64::try_from(whole.len())) else {
-        // An exponent beyond all numbers: the text stands for itself.
+        // The exponent does not fit into 64 bits: compare the text.
         return Scalar::Decimal(negative, unsigned, i64::MAX);
     };
     let leading_zeros = i64::try_from(leading).unwrap_or(i64::MAX);
@@ -256,7 +272,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_equal_by_value_and_an_integer_is_no_decimal() {
+    fn numbers_compare_by_value_and_an_integer_never_equals_a_decimal() {
         for (left, right) in [
             ("1.10", "1.1"),
             ("1e2", "1.00E+2"),
@@ -285,8 +301,8 @@ mod tests {
     #[test]
     fn fields_are_found_in_any_order() {
         let names: Vec<String> = (0..100).map(|number| format!("k{number}")).collect();
-        let entries: Vec<Entry<'_>> = names.iter().map(|name| (name.as_str(), Value::String(name))).collect();
-        let mut fields = Fields::of(&entries);
+        let entries: Vec<MapEntry<'_>> = names.iter().map(|name| (name.as_str(), Value::String(name))).collect();
+        let mut fields = FieldLookup::of(&entries);
         for (position, name) in names.iter().enumerate().chain(names.iter().enumerate().rev()) {
             assert!(matches!(fields.get(name), Some((found, Value::String(_))) if found == position));
         }
@@ -294,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_key_that_is_there_twice_the_last_value_counts_at_the_first_place() {
+    fn the_last_value_of_a_repeated_key_takes_the_first_place() {
         let mut entries = vec![("x", Value::Null), ("a", Value::Null), ("b", Value::Null), ("a", Value::Bool(true))];
         without_duplicates(&mut entries, 1);
         assert!(matches!(entries[..], [("x", _), ("a", Value::Bool(true)), ("b", _)]));

@@ -1,16 +1,16 @@
 //! Writes a [`Value`] as JSON text or as a `serde_json::Value`, without recursion.
 
-use crate::value::{Entry, Value};
+use crate::value::{MapEntry, Value};
 use serde_json::Value as Json;
 use std::slice::Iter;
 
 enum Open<'a> {
     List(Iter<'a, Value<'a>>),
-    Map(Iter<'a, Entry<'a>>),
+    Map(Iter<'a, MapEntry<'a>>),
 }
 
-/// The compact text.
-pub(super) fn text(value: Value<'_>) -> String {
+/// Returns the compact JSON text.
+pub(crate) fn text(value: Value<'_>) -> String {
     let mut text = String::new();
     let mut open = Vec::new();
     begin(value, &mut text, &mut open);
@@ -84,66 +84,61 @@ fn string(value: &str, text: &mut String) {
     text.push('"');
 }
 
-/// A number as `serde_json` has it. Its own reader would not always find the nearest.
+/// Converts a number. `serde_json` itself would not always find the nearest `f64`: its feature `float_roundtrip` is off.
 fn number(text: &str) -> Json {
     let integer = text.parse::<i64>().map(Json::from).or_else(|_| text.parse::<u64>().map(Json::from));
     integer.unwrap_or_else(|_| text.parse::<f64>().map_or(Json::Null, Json::from))
 }
 
-/// The value as `serde_json` has it. A number that it can't hold becomes the nearest that it can.
-pub(super) fn json(value: Value<'_>) -> Json {
-    enum Building<'a> {
-        List(Iter<'a, Value<'a>>, Vec<Json>),
-        Map(Iter<'a, Entry<'a>>, &'a str, serde_json::Map<String, Json>),
-    }
-    let mut open: Vec<Building<'_>> = Vec::new();
-    let mut next = Some(value);
+/// A list or an object whose parts are being converted.
+enum Building<'a> {
+    List(Iter<'a, Value<'a>>, Vec<Json>),
+    Map(Iter<'a, MapEntry<'a>>, &'a str, serde_json::Map<String, Json>),
+}
+
+/// Returns the value as a `serde_json::Value`. A number out of its range becomes the nearest one in range.
+pub(crate) fn json(value: Value<'_>) -> Json {
+    let mut open = Vec::new();
+    let mut done = begin_json(value, &mut open);
     loop {
-        let mut done = match next.take() {
-            None => None,
-            Some(Value::List(items)) => {
-                open.push(Building::List(items.iter(), Vec::with_capacity(items.len())));
-                None
+        let next = match (open.last_mut(), done.take()) {
+            (None, whole) => return whole.unwrap_or(Json::Null),
+            (Some(Building::List(items, built)), part) => {
+                built.extend(part);
+                items.next().copied()
             }
-            Some(Value::Map(entries)) => {
-                open.push(Building::Map(entries.iter(), "", serde_json::Map::with_capacity(entries.len())));
-                None
+            (Some(Building::Map(entries, key, built)), part) => {
+                built.extend(part.map(|value| ((*key).to_owned(), value)));
+                entries.next().map(|(name, value)| {
+                    *key = name;
+                    *value
+                })
             }
-            Some(Value::Null) => Some(Json::Null),
-            Some(Value::Bool(value)) => Some(Json::Bool(value)),
-            Some(Value::Number(text)) => Some(number(text)),
-            Some(Value::String(text)) => Some(Json::String(text.to_owned())),
         };
-        while next.is_none() {
-            match (open.last_mut(), done.take()) {
-                (None, Some(whole)) => return whole,
-                (None, None) => return Json::Null,
-                (Some(Building::List(_, items)), Some(item)) => items.push(item),
-                (Some(Building::Map(_, key, map)), Some(value)) => {
-                    map.insert((*key).to_owned(), value);
-                }
-                (Some(Building::List(items, _)), None) => next = items.next().copied(),
-                (Some(Building::Map(entries, key, _)), None) => {
-                    next = entries.next().map(|(name, value)| {
-                        *key = name;
-                        *value
-                    });
-                }
-            }
-            if next.is_none() {
-                // Nothing is left of the innermost one, or something was just put into it.
-                let ended = match open.last() {
-                    Some(Building::List(items, _)) => items.len() == 0,
-                    Some(Building::Map(entries, ..)) => entries.len() == 0,
-                    None => false,
-                };
-                if ended {
-                    done = open.pop().map(|building| match building {
-                        Building::List(_, items) => Json::Array(items),
-                        Building::Map(_, _, map) => Json::Object(map),
-                    });
-                }
-            }
+        done = match next {
+            Some(part) => begin_json(part, &mut open),
+            None => open.pop().map(|building| match building {
+                Building::List(_, items) => Json::Array(items),
+                Building::Map(_, _, map) => Json::Object(map),
+            }),
+        };
+    }
+}
+
+/// Converts a scalar, or opens a list or an object.
+fn begin_json<'a>(value: Value<'a>, open: &mut Vec<Building<'a>>) -> Option<Json> {
+    match value {
+        Value::Null => Some(Json::Null),
+        Value::Bool(value) => Some(Json::Bool(value)),
+        Value::Number(text) => Some(number(text)),
+        Value::String(text) => Some(Json::String(text.to_owned())),
+        Value::List(items) => {
+            open.push(Building::List(items.iter(), Vec::with_capacity(items.len())));
+            None
+        }
+        Value::Map(entries) => {
+            open.push(Building::Map(entries.iter(), "", serde_json::Map::with_capacity(entries.len())));
+            None
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::cli::manifest::{self, Document, Problem};
 use anyhow::bail;
 use kube_unions_core::field_path::FieldPath;
 use std::path::{Path, PathBuf};
-use strategic_merge_patch::{DocumentRole, PatchError, Reason, Side};
+use strategic_merge_patch::{BrokenRule, DocumentRole, PatchError, PatchSide};
 
 /// What there is of an absent document.
 const ABSENT: &str = "null";
@@ -66,7 +66,7 @@ pub(super) type Given<'d> = (DocumentRole, &'d Object);
 pub(super) fn faulty(error: &PatchError, given: &[Given<'_>]) -> anyhow::Error {
     let (role, path) = match error {
         PatchError::Unreadable { document, .. } | PatchError::NotAnObject { document, .. } => (Some(*document), None),
-        PatchError::Refused { path, reason } => (at_fault(reason), Some(path)),
+        PatchError::Refused { path, rule } => (at_fault(rule), Some(path)),
         PatchError::Conflict { .. } | PatchError::Precondition { .. } => (None, None),
     };
     let of_role = |object: &Given<'_>| role.is_none_or(|role| role == object.0);
@@ -82,13 +82,13 @@ pub(super) fn faulty(error: &PatchError, given: &[Given<'_>]) -> anyhow::Error {
 }
 
 /// The document in which a rule is broken, if it is not the change itself.
-fn at_fault(reason: &Reason) -> Option<DocumentRole> {
+fn at_fault(rule: &BrokenRule) -> Option<DocumentRole> {
     let in_the_object = matches!(
-        reason,
-        Reason::NoMergeKey { side: Side::Live, .. }
-            | Reason::KeyType { side: Side::Live, .. }
-            | Reason::DirectiveTarget { side: Side::Live, .. }
-            | Reason::NullItem(Side::Live)
+        rule,
+        BrokenRule::NoMergeKey { side: PatchSide::Live, .. }
+            | BrokenRule::KeyType { side: PatchSide::Live, .. }
+            | BrokenRule::DirectiveTarget { side: PatchSide::Live, .. }
+            | BrokenRule::NullItem(PatchSide::Live)
     );
     in_the_object.then_some(DocumentRole::Original)
 }

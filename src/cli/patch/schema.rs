@@ -11,7 +11,7 @@ use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::schema::Place;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use strategic_merge_patch::{Patcher, PatcherError, SchemaError};
+use strategic_merge_patch::{Patcher, PatcherError};
 
 /// Kinds that an error names at most.
 const NAMED: usize = 10;
@@ -209,17 +209,7 @@ fn names(candidates: &[&Candidate<'_>]) -> String {
 
 /// What is wrong with a schema, and where.
 fn unfit(document: &Document, root: &str, error: &PatcherError) -> anyhow::Error {
-    let place = if let PatcherError::Schema(
-        SchemaError::Dangling { place, .. }
-        | SchemaError::Circular { place, .. }
-        | SchemaError::Strategy { place, .. }
-        | SchemaError::Keys { place, .. },
-    ) = error
-    {
-        place.clone()
-    } else {
-        Place::root()
-    };
+    let place = if let PatcherError::Schema(error) = error { error.place().clone() } else { Place::root() };
     let message = with_causes(error);
     // It is known in the file, where the text may be another.
     let message = message.split(" at line ").next().unwrap_or_default().to_owned();

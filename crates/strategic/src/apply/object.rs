@@ -1,29 +1,30 @@
-//! Merges patches into one object: one patch, or those of the items of a list that have the same keys.
+//! Merges patches into one object: one patch, or the patches of all list items that have the same keys.
 //!
-//! All patches are merged in one pass, each by the fields that it names, so that many patches of one object cost their own size
-//! and not each time that of the object. A field that merges is left to a level of its own, with all its patches. May not know
-//! lists; see `keyed` for these.
+//! One pass merges all patches. A patch costs its own size, not the size of the object, so many patches of one object stay
+//! linear. A field that merges becomes a task with all its patches. This file knows nothing about lists; see `keyed`.
 
-use super::{Fate, Level, Opened, Out, Pending, Step, Work, fate, field_patches};
-use crate::Context;
-use crate::directive::{Retained, Whole, retained, whole};
-use crate::error::Fault;
+use super::field::{FieldChange, field_change, field_patches};
+use super::task::{MergeTask, Merged, Parts, Pending};
+use crate::context::Context;
+use crate::directive::{PatchMode, RetainedKeys};
+use crate::error::BrokenAt;
 use crate::schema::NodeId;
-use crate::settle::{Mode, settle};
-use crate::value::{Entry, Fields, Value};
+use crate::settle::{SettleMode, settle};
+use crate::value::{FieldLookup, MapEntry, Value};
+use crate::walk::Step;
 use hashbrown::HashMap;
 
 /// Merges patches, in order, into an object.
-pub(super) fn open<'a>(
+pub(super) fn merge<'a>(
     context: &Context<'a>,
-    live: &'a [Entry<'a>],
-    patches: &[&'a [Entry<'a>]],
+    live: &'a [MapEntry<'a>],
+    patches: &[&'a [MapEntry<'a>]],
     node: NodeId,
-) -> Result<Opened<'a>, Fault> {
-    let mut object = Object {
+) -> Result<Merged<'a>, BrokenAt> {
+    let mut object = MergingObject {
         node,
-        fields: live.iter().map(|(key, value)| (*key, State::Is(*value))).collect(),
-        lookup: Lookup::InOrder(Fields::of(live)),
+        fields: live.iter().map(|(key, value)| (*key, FieldState::Set(*value))).collect(),
+        lookup: Lookup::InOrder(FieldLookup::of(live)),
         replaced: Vec::new(),
     };
     for (position, patch) in patches.iter().enumerate() {
@@ -35,178 +36,165 @@ pub(super) fn open<'a>(
     Ok(object.finish(context))
 }
 
-/// An object while patches are merged into it.
-struct Object<'a> {
+/// An object into which patches are being merged.
+struct MergingObject<'a> {
     node: NodeId,
-    /// The fields in order, those that are gone included.
-    fields: Vec<(&'a str, State<'a>)>,
+    /// The fields in order, including the removed ones.
+    fields: Vec<(&'a str, FieldState<'a>)>,
     lookup: Lookup<'a>,
-    /// Fields that were to merge before a later patch took their place: their faults still count.
-    replaced: Vec<(&'a str, Value<'a>, Work<'a>)>,
+    /// Fields that had patches to merge before a later patch replaced them. Errors in these patches still count.
+    replaced: Vec<(&'a str, Value<'a>, MergeTask<'a>)>,
 }
 
-/// One field.
+/// One field of an object that is being merged.
 #[derive(Debug)]
-enum State<'a> {
-    Is(Value<'a>),
-    Gone,
-    Merges(Value<'a>, Work<'a>),
+enum FieldState<'a> {
+    Set(Value<'a>),
+    Removed,
+    Merging(Value<'a>, MergeTask<'a>),
 }
 
-/// Finds fields that are there.
+/// Finds the position of a field.
 enum Lookup<'a> {
-    /// Those of the object as it was.
-    InOrder(Fields<'a>),
+    /// The positions are those of the live object.
+    InOrder(FieldLookup<'a>),
     Hashed(HashMap<&'a str, usize>),
 }
 
-impl<'a> Object<'a> {
-    /// Finds fields by a hash table from now on, those that a patch added included.
+impl<'a> MergingObject<'a> {
+    /// Switches to a hash table, which also finds fields that a patch added.
     fn index(&mut self) {
         if matches!(self.lookup, Lookup::InOrder(_)) {
             self.compact(|_| true);
         }
     }
 
-    /// Takes away the fields that are gone and those that are not to be kept.
+    /// Drops the removed fields and the ones that are not to be kept, and switches to a hash table.
     fn compact(&mut self, keep: impl Fn(&str) -> bool) {
         let mut fields = Vec::with_capacity(self.fields.len());
         for (key, state) in std::mem::take(&mut self.fields) {
             match state {
-                State::Gone => {}
+                FieldState::Removed => {}
                 state if keep(key) => fields.push((key, state)),
-                State::Is(_) => {}
-                State::Merges(live, work) => self.replaced.push((key, live, work)),
+                FieldState::Set(_) => {}
+                FieldState::Merging(live, task) => self.replaced.push((key, live, task)),
             }
         }
         self.lookup = Lookup::Hashed(fields.iter().enumerate().map(|(position, (key, _))| (*key, position)).collect());
         self.fields = fields;
     }
 
-    fn merge(&mut self, context: &Context<'a>, patch: &'a [Entry<'a>]) -> Result<(), Fault> {
-        match whole(patch)? {
-            Some(Whole::Delete) => {
+    fn merge(&mut self, context: &Context<'a>, patch: &'a [MapEntry<'a>]) -> Result<(), BrokenAt> {
+        match PatchMode::of(patch)? {
+            Some(PatchMode::Delete) => {
                 self.compact(|_| false);
                 return Ok(());
             }
-            Some(Whole::Replace) => {
-                let settled = settle(context, Value::Map(patch), Some(self.node), Mode::Literal)?;
+            Some(PatchMode::Replace) => {
+                let new = settle(context, Value::Map(patch), Some(self.node), SettleMode::Literal)?;
                 self.compact(|_| false);
-                for (key, value) in settled.and_then(Value::entries).unwrap_or_default() {
-                    self.add(key, State::Is(*value));
+                for (key, value) in new.and_then(Value::entries).unwrap_or_default() {
+                    self.add(key, FieldState::Set(*value));
                 }
                 return Ok(());
             }
             None => {}
         }
-        if let Some(retained) = retained(patch, &[])? {
+        if let Some(retained) = RetainedKeys::of(patch, None)? {
             self.retain(&retained);
         }
-        for (key, said) in field_patches(context, patch, self.node)? {
+        for (key, patch) in field_patches(context, patch, self.node)? {
             let found = self.find(key);
             let live = found.and_then(|position| self.fields.get(position)).and_then(|(_, state)| state.value());
-            let fate = fate(context, self.node, key, live, said)
-                .map_err(|fault| fault.inside(context.meta.step(self.node, key)))?;
-            let state = match fate {
-                Fate::Kept => continue,
-                Fate::Dropped => State::Gone,
-                Fate::Set(value) => State::Is(value),
-                Fate::Pending(live, work) => State::Merges(live, work),
+            let change = field_change(context, self.node, key, live, patch)
+                .map_err(|broken| broken.inside(context.schema.step(self.node, key)))?;
+            let state = match change {
+                FieldChange::Keep => continue,
+                FieldChange::Remove => FieldState::Removed,
+                FieldChange::Set(value) => FieldState::Set(value),
+                FieldChange::Merge(live, task) => FieldState::Merging(live, task),
             };
             match found {
                 Some(position) => self.put(position, state),
-                None if matches!(state, State::Gone) => {}
+                None if matches!(state, FieldState::Removed) => {}
                 None => self.add(key, state),
             }
         }
         Ok(())
     }
 
-    fn retain(&mut self, retained: &Retained<'_>) {
+    fn retain(&mut self, retained: &RetainedKeys<'_>) {
         if matches!(self.lookup, Lookup::Hashed(_)) {
             self.compact(|key| retained.has(key));
             return;
         }
-        // Places stay as they are, since the fields are found by them.
+        // The fields keep their positions, because the lookup in order finds them by position.
         for (key, state) in &mut self.fields {
             if !retained.has(key) {
-                *state = State::Gone;
+                *state = FieldState::Removed;
             }
         }
     }
 
-    /// The position of a field that is there.
+    /// Returns the position of a field, unless it is removed.
     fn find(&mut self, key: &str) -> Option<usize> {
         let position = match &mut self.lookup {
             Lookup::InOrder(fields) => fields.get(key)?.0,
             Lookup::Hashed(positions) => *positions.get(key)?,
         };
-        self.fields.get(position).filter(|(_, state)| !matches!(state, State::Gone)).map(|_| position)
+        self.fields.get(position).filter(|(_, state)| !matches!(state, FieldState::Removed)).map(|_| position)
     }
 
-    /// Puts a field in place of the one that is there, or merges both.
-    fn put(&mut self, position: usize, state: State<'a>) {
-        let Some((key, there)) = self.fields.get_mut(position) else { return };
-        match (there, state) {
-            (State::Merges(_, Work::Map(_, before)), State::Merges(_, Work::Map(_, patches))) => before.extend(patches),
-            (State::Merges(_, Work::List(_, before)), State::Merges(_, Work::List(_, patches))) => {
-                // Lists take their first patch from the end; `finish` turns them round.
-                before.extend(patches);
-            }
-            (there, state) => {
-                if let State::Merges(live, work) = std::mem::replace(there, state) {
-                    self.replaced.push((key, live, work));
+    /// Replaces a field, or adds patches to the ones that wait to be merged into it.
+    fn put(&mut self, position: usize, state: FieldState<'a>) {
+        use FieldState::Merging;
+        use MergeTask::{Lists, Objects};
+        let Some((key, old)) = self.fields.get_mut(position) else { return };
+        match (old, state) {
+            (Merging(_, Objects(_, waiting)), Merging(_, Objects(_, patches))) => waiting.extend(patches),
+            (Merging(_, Lists(_, waiting)), Merging(_, Lists(_, patches))) => waiting.extend(patches),
+            (old, state) => {
+                if let Merging(live, task) = std::mem::replace(old, state) {
+                    self.replaced.push((key, live, task));
                 }
             }
         }
     }
 
-    fn add(&mut self, key: &'a str, state: State<'a>) {
+    fn add(&mut self, key: &'a str, state: FieldState<'a>) {
         if let Lookup::Hashed(positions) = &mut self.lookup {
             positions.insert(key, self.fields.len());
         }
         self.fields.push((key, state));
     }
 
-    fn finish(self, context: &Context<'a>) -> Opened<'a> {
+    fn finish(self, context: &Context<'a>) -> Merged<'a> {
         let mut out = Vec::with_capacity(self.fields.len());
-        let mut pending = Vec::new();
-        let node = self.node;
-        let mut pend = |slot, key, live, mut work| {
-            if let Work::List(_, patches) = &mut work {
-                patches.reverse();
-            }
-            pending.push(Pending { slot, step: Step::Field(node, key), live, work });
-        };
-        for (key, live, work) in self.replaced {
-            pend(Pending::NOWHERE, key, live, work);
-        }
+        let pend = |slot, key, live, task| Pending { slot, step: Step::Field(self.node, key), live, task };
+        let mut pending: Vec<_> =
+            self.replaced.into_iter().map(|(key, live, task)| pend(None, key, live, task)).collect();
         for (key, state) in self.fields {
             match state {
-                State::Gone => {}
-                State::Is(value) => out.push((key, value)),
-                State::Merges(live, work) => {
-                    pend(out.len(), key, live, work);
+                FieldState::Removed => {}
+                FieldState::Set(value) => out.push((key, value)),
+                FieldState::Merging(live, task) => {
+                    pending.push(pend(Some(out.len()), key, live, task));
                     out.push((key, Value::Null));
                 }
             }
         }
-        if pending.is_empty() {
-            return Opened::Done(context.map(&out));
-        }
-        pending.reverse();
-        Opened::Level(Level { out: Out::Map(out), pending })
+        Merged::new(context, Parts::Map(out), pending)
     }
 }
 
-impl<'a> State<'a> {
-    /// The value, or one of the same kind while the patches of before are still to merge.
+impl<'a> FieldState<'a> {
+    /// Returns the value, or one of the same type while patches wait to be merged into it.
     fn value(&self) -> Option<Value<'a>> {
         match self {
-            Self::Is(value) => Some(*value),
-            Self::Gone => None,
-            Self::Merges(live @ (Value::Map(_) | Value::List(_)), _) => Some(*live),
-            Self::Merges(..) => Some(Value::List(&[])),
+            Self::Removed => None,
+            Self::Set(value) | Self::Merging(value @ (Value::Map(_) | Value::List(_)), _) => Some(*value),
+            // A patch adds the list.
+            Self::Merging(..) => Some(Value::List(&[])),
         }
     }
 }

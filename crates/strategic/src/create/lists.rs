@@ -1,226 +1,226 @@
-//! Lists that merge, compared.
+//! Compares lists that merge: sets of scalars, and lists of objects item by item.
 
-use super::pairs::{Pair, Pairs};
-use super::{Making, Next, Outcome, item_level};
-use crate::Context;
-use crate::apply::Step;
-use crate::apply::list::{Elements, elements};
+use super::pairs::{ItemPair, ItemPairs};
+use super::{CompareLevel, Contribution, CreateOptions, item_level};
+use crate::context::Context;
 use crate::directive::{PATCH, PATCH_MERGE_KEY};
-use crate::error::{Fault, Reason};
-use crate::schema::{Field, Keys};
-use crate::value::{Entry, Scalar, Value};
+use crate::elements::{Elements, elements};
+use crate::error::{BrokenAt, BrokenRule};
+use crate::schema::{FieldSchema, MergeKeys};
+use crate::value::{MapEntry, Scalar, Value};
+use crate::walk::{Next, Step};
 use hashbrown::{HashMap, HashSet};
 use kube_unions_core::field_path::Segment;
 
-/// The list before, in the cluster, and as it is wanted.
+/// The lists of one field.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Lists<'a> {
-    pub(super) before: Option<&'a [Value<'a>]>,
-    /// `None` where the live object has no such list, so that all is to be added.
-    pub(super) live: Option<&'a [Value<'a>]>,
-    pub(super) after: &'a [Value<'a>],
+pub(super) struct ListSides<'a> {
+    pub(super) original: Option<&'a [Value<'a>]>,
+    /// `None` if the current object has no such list, so that the patch adds everything.
+    pub(super) current: Option<&'a [Value<'a>]>,
+    pub(super) modified: &'a [Value<'a>],
 }
 
-/// What comparing lists came to.
-pub(super) enum Compared<'a> {
-    Done(Outcome<'a>),
-    /// The whole list is to be in the patch.
+/// The result of comparing lists.
+pub(super) enum ComparedLists<'a> {
+    Done(Contribution<'a>),
+    /// The patch contains the whole list.
     Whole,
-    /// The items are to be compared.
+    /// The items are left to compare.
     Keyed(Box<KeyedLevel<'a>>),
 }
 
-impl<'a> Lists<'a> {
+impl<'a> ListSides<'a> {
     pub(super) fn compare(
         self,
         context: &Context<'a>,
-        field: &'a Field,
-        making: Making,
-    ) -> Result<Compared<'a>, Fault> {
-        let before = self.before.unwrap_or_default();
-        let live = self.live.unwrap_or_default();
-        // To an empty list everything is added, and there is no order to keep.
-        let adds_all = live.is_empty();
+        field: &'a FieldSchema,
+        options: CreateOptions,
+    ) -> Result<ComparedLists<'a>, BrokenAt> {
+        let original = self.original.unwrap_or_default();
+        let current = self.current.unwrap_or_default();
         let several_keys = field.keys.as_ref().is_some_and(|keys| !keys.is_single());
-        let merges = self.live.is_some() && several_keys && !self.after.is_empty();
-        if before.is_empty() && adds_all && !merges {
-            let nothing = Outcome::List { items: None, delete: None, order: None, deletes: false };
-            if self.live.is_some()
-                && let Some(keys) = &field.keys
-            {
-                Pairs::refuse_twins(context, keys, self.after)?;
+        // With several keys, even the items of an empty list must say by which keys they match.
+        let merges = self.current.is_some() && several_keys && !self.modified.is_empty();
+        if original.is_empty() && current.is_empty() && !merges {
+            if self.current.is_none() {
+                return Ok(ComparedLists::Whole);
             }
-            let stays_empty = self.live.is_some() && self.after.is_empty();
-            return Ok(if stays_empty { Compared::Done(nothing) } else { Compared::Whole });
+            if let Some(keys) = &field.keys {
+                ItemPairs::refuse_duplicates(context, keys, self.modified)?;
+            }
+            let nothing = Contribution::List { items: None, delete: None, order: None, deletes: false };
+            let stays_empty = self.modified.is_empty();
+            return Ok(if stays_empty { ComparedLists::Done(nothing) } else { ComparedLists::Whole });
         }
-        let mut kinds = None;
-        for list in [before, live].into_iter().filter(|list| merges || !list.is_empty()) {
-            kinds = kinds.or(elements([list, self.after])?);
+        let mut kind = None;
+        for list in [original, current].into_iter().filter(|list| merges || !list.is_empty()) {
+            kind = kind.or(elements(list, self.modified)?);
         }
-        if kinds == Some(Elements::Maps) {
-            let Some(keys) = &field.keys else { return Err(Reason::NoKeyDeclared.into()) };
-            let pairs = Pairs::find(context, keys, self.before, self.live, self.after)?;
-            return Ok(Compared::Keyed(Box::new(KeyedLevel {
-                making,
-                field,
-                keys,
-                lists: self,
-                pairs,
-                next: 0,
-                items: Vec::new(),
-                deletes: false,
-            })));
+        if kind != Some(Elements::Maps) {
+            return self.scalars(context, options).map(ComparedLists::Done);
         }
-        self.scalars(context, making).map(Compared::Done)
+        let Some(keys) = &field.keys else { return Err(BrokenRule::NoKeyDeclared.into()) };
+        let pairs = ItemPairs::find(context, keys, self)?;
+        Ok(ComparedLists::Keyed(Box::new(KeyedLevel {
+            options,
+            field,
+            keys,
+            lists: self,
+            pairs,
+            next: 0,
+            items: Vec::new(),
+            deletes: false,
+        })))
     }
 
-    fn scalars(self, context: &Context<'a>, making: Making) -> Result<Outcome<'a>, Fault> {
+    fn scalars(self, context: &Context<'a>, options: CreateOptions) -> Result<Contribution<'a>, BrokenAt> {
         let scalar = |value: &Value<'a>| value.scalar(context.arena).unwrap_or(Scalar::Null);
-        let (before, live) = (self.before.unwrap_or_default(), self.live.unwrap_or_default());
-        let mut gone: Vec<Value<'a>> = Vec::new();
-        if !before.is_empty() {
-            let kept: HashSet<Scalar<'a>> = self.after.iter().map(scalar).collect();
+        let (original, current) = (self.original.unwrap_or_default(), self.current.unwrap_or_default());
+        let mut removed: Vec<Value<'a>> = Vec::new();
+        if !original.is_empty() {
+            let kept: HashSet<Scalar<'a>> = self.modified.iter().map(scalar).collect();
             let mut seen = HashSet::new();
-            gone.extend(before.iter().filter(|item| !kept.contains(&scalar(item)) && seen.insert(scalar(item))));
-            gone.sort_by_key(|item| item.sort_text());
+            let is_removed = |item: &&Value<'a>| !kept.contains(&scalar(item)) && seen.insert(scalar(item));
+            removed.extend(original.iter().filter(is_removed));
+            removed.sort_by_key(|item| item.sort_text());
         }
-        let items = if live.is_empty() {
-            let stays_empty = self.live.is_some() && self.after.is_empty();
-            if stays_empty { None } else { making.whole(context, Value::List(self.after))? }
+        let items = if current.is_empty() {
+            let stays_empty = self.current.is_some() && self.modified.is_empty();
+            if stays_empty { None } else { options.whole(context, Value::List(self.modified))? }
         } else {
-            let mut there: HashMap<Scalar<'a>, usize> = HashMap::with_capacity(live.len());
-            for item in live {
-                *there.entry(scalar(item)).or_default() += 1;
+            let mut counts: HashMap<Scalar<'a>, usize> = HashMap::with_capacity(current.len());
+            for item in current {
+                *counts.entry(scalar(item)).or_default() += 1;
             }
-            let is_new = |item: &&Value<'a>| match there.get_mut(&scalar(item)) {
+            let is_new = |item: &&Value<'a>| match counts.get_mut(&scalar(item)) {
                 Some(count) if *count > 0 => {
                     *count -= 1;
                     false
                 }
                 _ => true,
             };
-            let new: Vec<Value<'a>> = self.after.iter().filter(is_new).copied().collect();
+            let new: Vec<Value<'a>> = self.modified.iter().filter(is_new).copied().collect();
             (!new.is_empty()).then(|| context.list(&new))
         };
-        let changed = !live.is_empty() && !Value::List(live).same(Value::List(self.after));
-        let deletes = !gone.is_empty();
-        let order = making.order && !self.after.is_empty() && (deletes || changed);
-        Ok(Outcome::List {
+        let changed = !current.is_empty() && !Value::List(current).same(Value::List(self.modified));
+        let deletes = !removed.is_empty();
+        let order = options.order && !self.modified.is_empty() && (deletes || changed);
+        Ok(Contribution::List {
             items,
-            delete: deletes.then(|| context.list(&gone)),
-            order: order.then_some(Value::List(self.after)),
+            delete: deletes.then(|| context.list(&removed)),
+            order: order.then_some(Value::List(self.modified)),
             deletes,
         })
     }
 }
 
-/// Lists of objects that are compared item by item.
+/// Lists of objects whose items are being compared.
 pub(super) struct KeyedLevel<'a> {
-    making: Making,
-    field: &'a Field,
-    keys: &'a Keys,
-    lists: Lists<'a>,
-    pairs: Pairs<'a>,
+    options: CreateOptions,
+    field: &'a FieldSchema,
+    keys: &'a MergeKeys,
+    lists: ListSides<'a>,
+    pairs: ItemPairs<'a>,
+    /// The position of the next item of the modified list.
     next: usize,
-    /// What the patch says of items so far.
+    /// The items of the patch.
     items: Vec<Value<'a>>,
     deletes: bool,
 }
 
 impl<'a> KeyedLevel<'a> {
-    pub(super) fn step(&mut self, context: &Context<'a>, done: Option<&Outcome<'a>>) -> Result<Next<'a>, Fault> {
-        if let Some(&Outcome::Map { patch, deletes }) = done {
+    pub(super) fn step(
+        &mut self,
+        context: &Context<'a>,
+        part: Option<&Contribution<'a>>,
+    ) -> Result<Next<'a, CompareLevel<'a>>, BrokenAt> {
+        if let Some(Contribution::Map { patch, deletes }) = part {
             self.deletes |= deletes;
-            self.take(context, patch);
+            self.add(context, *patch);
         }
-        while let Some(&after) = self.lists.after.get(self.next) {
-            let pair = self.pairs.of.get(self.next).copied().unwrap_or_default();
+        while let Some(&modified) = self.lists.modified.get(self.next) {
+            let (position, pair) = (self.next, self.pair(self.next));
             self.next += 1;
-            let at = |list: Option<&'a [Value<'a>]>, position: Option<usize>| list?.get(position?).copied();
-            let (before, live) = (at(self.lists.before, pair.before), at(self.lists.live, pair.live));
-            if live.is_none() && before.is_none() {
-                if let Some(item) =
-                    self.making.whole(context, after).map_err(|fault| fault.inside(Segment::Index(self.next - 1)))?
-                {
-                    self.take(context, Some(item));
-                }
-                continue;
+            let item = |list: Option<&'a [Value<'a>]>, position: Option<usize>| list?.get(position?).copied();
+            let original = item(self.lists.original, pair.original);
+            let current = item(self.lists.current, pair.current);
+            if original.is_some() || current.is_some() {
+                let level = item_level(self.options, self.field, original, current, modified);
+                return Ok(Next::Into(Step::Item(pair.current.unwrap_or(position)), level));
             }
-            let level = item_level(self.making, self.field, before, live, after);
-            return Ok(Next::Into(Step::Item(pair.live.unwrap_or(self.next - 1)), level));
+            let new = self.options.whole(context, modified);
+            if let Some(item) = new.map_err(|broken| broken.inside(Segment::Index(position)))? {
+                self.add(context, Some(item));
+            }
         }
         Ok(Next::Done(self.finish(context)))
     }
 
-    /// Takes what the patch says of the item compared last, and adds what tells which item it is.
-    fn take(&mut self, context: &Context<'a>, patch: Option<Value<'a>>) {
+    fn pair(&self, position: usize) -> ItemPair {
+        self.pairs.of.get(position).copied().unwrap_or_default()
+    }
+
+    /// Adds the patch of the item that was compared last, with the keys that identify the item.
+    fn add(&mut self, context: &Context<'a>, patch: Option<Value<'a>>) {
         let position = self.next.wrapping_sub(1);
-        let pair = self.pairs.of.get(position).copied().unwrap_or_default();
-        let (Some(after), Some(Value::Map(said))) = (self.lists.after.get(position), patch) else { return };
-        let mut item: Vec<Entry<'a>> = Vec::with_capacity(said.len() + 2);
+        let (Some(modified), Some(Value::Map(patch))) = (self.lists.modified.get(position), patch) else { return };
+        let mut item: Vec<MapEntry<'a>> = Vec::with_capacity(patch.len() + 2);
         if !self.keys.is_single() {
-            item.push((PATCH_MERGE_KEY, self.names(context, pair)));
+            item.push((PATCH_MERGE_KEY, self.matched_keys(context, self.pair(position))));
         }
-        item.extend(present(self.keys, *after).filter(|(name, _)| said.iter().all(|(key, _)| key != name)));
-        let keys = item.len();
-        for (key, value) in said {
-            // A key that the schema fills in is the same whether it is there or not.
-            let filled_in = matches!(value, Value::Null)
-                && self.keys.all().iter().any(|merge_key| *merge_key.name == **key && merge_key.default.is_some());
-            if !filled_in {
-                item.push((key, *value));
-            }
-        }
-        let only_keys =
-            item.len() == keys && !said.is_empty() && said.iter().all(|(_, value)| matches!(value, Value::Null));
-        if !only_keys {
+        item.extend(present_keys(self.keys, *modified).filter(|(name, _)| patch.iter().all(|(key, _)| key != name)));
+        let identity = item.len();
+        // A missing key with a default has the value of the default, so there is nothing to remove.
+        let is_defaulted =
+            |key: &str| self.keys.all().iter().any(|merge_key| *merge_key.name == *key && merge_key.default.is_some());
+        item.extend(patch.iter().filter(|(key, value)| !(matches!(value, Value::Null) && is_defaulted(key))));
+        let removes_only_defaults =
+            item.len() == identity && !patch.is_empty() && patch.iter().all(|(_, value)| matches!(value, Value::Null));
+        if !removes_only_defaults {
             self.items.push(context.map(&item));
         }
     }
 
-    /// The keys that tell which item of the live list is meant: all, but those that are being added.
-    fn names(&self, context: &Context<'a>, pair: Pair) -> Value<'a> {
-        let listed = self.keys.all().iter().enumerate().filter(|(bit, _)| pair.added & (1 << bit) == 0);
-        let names: Vec<Value<'a>> = listed.map(|(_, key)| Value::String(&key.name)).collect();
+    /// Returns the `$patchMergeKey` of an item: all keys but the ones that the patch adds.
+    fn matched_keys(&self, context: &Context<'a>, pair: ItemPair) -> Value<'a> {
+        let matched = self.keys.all().iter().enumerate().filter(|(bit, _)| pair.added & (1 << bit) == 0);
+        let names: Vec<Value<'a>> = matched.map(|(_, key)| Value::String(&key.name)).collect();
         context.list(&names)
     }
 
-    fn finish(&mut self, context: &Context<'a>) -> Outcome<'a> {
+    fn finish(&mut self, context: &Context<'a>) -> Contribution<'a> {
         let changes = !self.items.is_empty();
-        let mut gone = std::mem::take(&mut self.pairs.gone);
-        gone.sort_by(|left, right| {
-            let texts = |item: &Value<'a>| {
-                let text = |name: &str| item.get(name).map_or("", Value::sort_text);
-                self.keys.all().iter().map(|key| text(&key.name)).collect::<Vec<_>>()
-            };
-            texts(left).cmp(&texts(right))
+        let mut deleted = std::mem::take(&mut self.pairs.deleted);
+        deleted.sort_by_cached_key(|item| {
+            let text = |name: &str| item.get(name).map_or("", Value::sort_text);
+            self.keys.all().iter().map(|key| text(&key.name)).collect::<Vec<_>>()
         });
-        for item in gone {
+        for item in deleted {
             self.deletes = true;
-            let mut delete: Vec<Entry<'a>> = Vec::with_capacity(3);
+            let mut delete: Vec<MapEntry<'a>> = Vec::with_capacity(3);
             if !self.keys.is_single() {
-                delete.push((PATCH_MERGE_KEY, self.names(context, Pair::default())));
+                delete.push((PATCH_MERGE_KEY, self.matched_keys(context, ItemPair::default())));
             }
             delete.push((PATCH, Value::String("delete")));
-            delete.extend(present(self.keys, item));
+            delete.extend(present_keys(self.keys, item));
             self.items.push(context.map(&delete));
         }
-        let adds_all = self.lists.live.is_none_or(<[_]>::is_empty);
+        let adds_all = self.lists.current.is_none_or(<[_]>::is_empty);
         let differs = !adds_all && (changes || self.pairs.reordered);
-        let order = self.making.order && !self.lists.after.is_empty() && (self.deletes || differs);
+        let order = self.options.order && !self.lists.modified.is_empty() && (self.deletes || differs);
         let order = order.then(|| {
-            let entry = |item: &Value<'a>| context.map(&present(self.keys, *item).collect::<Vec<_>>());
-            context.list(&self.lists.after.iter().map(entry).collect::<Vec<_>>())
+            let entry = |item: &Value<'a>| context.map(&present_keys(self.keys, *item).collect::<Vec<_>>());
+            context.list(&self.lists.modified.iter().map(entry).collect::<Vec<_>>())
         });
-        let whole = self.lists.live.is_none();
-        let items = (whole || !self.items.is_empty()).then(|| context.list(&self.items));
-        Outcome::List { items, delete: None, order, deletes: self.deletes }
+        let is_new = self.lists.current.is_none();
+        let items = (is_new || !self.items.is_empty()).then(|| context.list(&self.items));
+        Contribution::List { items, delete: None, order, deletes: self.deletes }
     }
 }
 
-/// The merge keys that an item has.
-fn present<'a>(keys: &'a Keys, item: Value<'a>) -> impl Iterator<Item = Entry<'a>> {
-    let value =
-        move |name: &'a str| item.get(name).filter(|value| !matches!(value, Value::Null)).map(|value| (name, value));
+/// Returns the merge keys that an item has.
+fn present_keys<'a>(keys: &'a MergeKeys, item: Value<'a>) -> impl Iterator<Item = MapEntry<'a>> {
+    let value = move |name: &'a str| Some((name, item.get(name).filter(|value| !matches!(value, Value::Null))?));
     keys.all().iter().filter_map(move |key| value(&key.name))
 }

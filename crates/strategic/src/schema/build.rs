@@ -1,56 +1,68 @@
-//! From schemas to [`Meta`]: each type once, references followed, without recursion.
+//! Builds a [`MergeSchema`] from a schema: reads each type once and follows references, without recursion.
 
-use super::{Field, Key, KeyDefault, Keys, Meta, Node, NodeId, Shape, Strategy};
+use super::{FieldSchema, KeyDefault, MergeKey, MergeKeys, MergeSchema, NodeId, ObjectSchema, SchemaShape, Strategy};
 use hashbrown::HashMap;
 use kube_unions_core::schema::{DefaultValue, Definitions, Extension, Place, PlaceStep, Schema};
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-/// Why a schema does not tell how its fields are merged.
+/// A schema that does not define how its fields merge.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SchemaError {
-    /// A reference to nothing.
-    #[error("{}the reference `{reference}` leads to no schema of the document", At(place))]
+    /// A reference does not resolve.
+    #[error("{}the reference `{reference}` does not resolve to a schema in the document", At(place))]
     Dangling {
-        /// Where it stands.
+        /// The place in the schema.
         place: Place,
         /// The reference.
         reference: Box<str>,
     },
-    /// References that lead in a circle and to nothing else.
-    #[error("{}the reference `{reference}` leads only to itself", At(place))]
+    /// References form a cycle without a schema in it.
+    #[error("{}the reference `{reference}` resolves only to itself", At(place))]
     Circular {
-        /// Where it stands.
+        /// The place in the schema.
         place: Place,
         /// The reference.
         reference: Box<str>,
     },
-    /// A strategy that there is not.
+    /// The patch strategy is unknown.
     #[error(
         "{}unexpected patch strategy `{strategy}`: write `merge`, `replace` or `retainKeys`, or `retainKeys` beside another",
         At(place)
     )]
     Strategy {
-        /// Where it stands.
+        /// The place in the schema.
         place: Place,
         /// The strategy.
         strategy: Box<str>,
     },
-    /// Merge keys that contradict each other.
+    /// The merge keys contradict each other.
     #[error(
         "{}the recommended merge keys `{recommended}` must be distinct, few, and start with the merge key `{key}`",
         At(place)
     )]
-    Keys {
-        /// Where it stands.
+    MergeKeys {
+        /// The place in the schema.
         place: Place,
         /// The recommended keys.
         recommended: Box<str>,
         /// The merge key.
         key: Box<str>,
     },
+}
+
+impl SchemaError {
+    /// Returns the place of the error in the schema.
+    pub fn place(&self) -> &Place {
+        match self {
+            Self::Dangling { place, .. }
+            | Self::Circular { place, .. }
+            | Self::Strategy { place, .. }
+            | Self::MergeKeys { place, .. } => place,
+        }
+    }
 }
 
 struct At<'p>(&'p Place);
@@ -61,27 +73,27 @@ impl std::fmt::Display for At<'_> {
     }
 }
 
-/// What a kind is, beside what its schema says.
+/// The source of the fields that every Kubernetes object has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Root {
-    /// An object of a CRD: it has `apiVersion`, `kind` and `metadata`, whatever its schema says of them.
+pub(crate) enum RootKind {
+    /// An object of a CRD has `apiVersion`, `kind` and `metadata`, whatever its schema says about them.
     Resource,
-    /// What its schema says.
+    /// The schema describes all fields.
     Plain,
 }
 
-impl Meta {
-    /// Reads how a kind is merged.
+impl MergeSchema {
+    /// Reads the merge rules of a kind.
     pub(crate) fn build(
         kind: &str,
-        root: Root,
+        root: RootKind,
         schema: &Schema,
         definitions: &Definitions,
     ) -> Result<Self, SchemaError> {
         let mut building = Building {
             root: schema,
             definitions,
-            nodes: vec![Node { open: true, ..Node::default() }, Node::default()],
+            nodes: vec![ObjectSchema { open: true, ..ObjectSchema::default() }, ObjectSchema::default()],
             ids: HashMap::new(),
             queue: VecDeque::new(),
             metadata: None,
@@ -103,23 +115,23 @@ impl Meta {
 struct Building<'s> {
     root: &'s Schema,
     definitions: &'s Definitions,
-    nodes: Vec<Node>,
-    /// The types that are known, by the address of the schema that they are made from.
+    nodes: Vec<ObjectSchema>,
+    /// The types so far, by the address of their schema.
     ids: HashMap<*const Schema, NodeId>,
-    queue: VecDeque<(NodeId, View<'s>, Root)>,
-    /// The type of `metadata` in objects of CRDs.
+    queue: VecDeque<(NodeId, View<'s>, RootKind)>,
+    /// The type of `metadata` in an object of a CRD.
     metadata: Option<NodeId>,
 }
 
-/// A schema with what its references and `allOf` add to it.
+/// A schema with the schemas that its references and `allOf` add.
 #[derive(Debug, Clone)]
 struct View<'s> {
-    /// What tells the type apart from others.
+    /// The address that identifies the type.
     identity: *const Schema,
-    /// The schema first, then what it refers to. Of two that say something, the first counts.
+    /// The schema first, then the schemas that it refers to. The first one that defines a keyword wins.
     parts: Vec<&'s Schema>,
     place: Place,
-    /// The type's name, or that of the type around it.
+    /// The name of the type, or of the type around it.
     name: Rc<str>,
 }
 
@@ -140,7 +152,7 @@ impl<'s> View<'s> {
         all
     }
 
-    /// Whether a union is declared: on the object, or on its discriminator.
+    /// Returns true if the object or its discriminator declares a union.
     fn declares_union(&self) -> bool {
         let declares = |schema: &Schema, is: fn(&Extension) -> bool| {
             schema.unions.iter().any(|declared| Extension::parse(&declared.value).is_ok_and(|form| is(&form)))
@@ -150,19 +162,19 @@ impl<'s> View<'s> {
         self.any(|part| declares(part, list)) || self.properties().values().any(|property| declares(property, map))
     }
 
-    fn shape(&self) -> Option<Shape> {
+    fn shape(&self) -> Option<SchemaShape> {
         match self.find(|part| part.type_name.as_deref()) {
-            Some("object") => Some(Shape::Object),
-            Some("array") => Some(Shape::List),
-            Some("string" | "integer" | "number" | "boolean") => Some(Shape::Scalar),
-            _ if self.any(|part| !part.properties.is_empty()) => Some(Shape::Object),
+            Some("object") => Some(SchemaShape::Object),
+            Some("array") => Some(SchemaShape::List),
+            Some("string" | "integer" | "number" | "boolean") => Some(SchemaShape::Scalar),
+            _ if self.any(|part| !part.properties.is_empty()) => Some(SchemaShape::Object),
             _ => None,
         }
     }
 }
 
 impl<'s> Building<'s> {
-    /// Follows what a schema refers to, as far as it describes the same value.
+    /// Collects the schemas that describe one value: a schema, its references and its `allOf`.
     fn view(&self, schema: &'s Schema, place: &Place, around: &Rc<str>) -> Result<View<'s>, SchemaError> {
         let mut parts: Vec<&'s Schema> = vec![schema];
         let mut name = None;
@@ -201,7 +213,7 @@ impl<'s> Building<'s> {
         Ok(View { identity, parts, place: place.clone(), name })
     }
 
-    /// The type of an object, which is read later unless it is known.
+    /// Returns the type of an object, and queues a new type.
     fn id(&mut self, view: View<'s>) -> NodeId {
         let embedded = view.any(|part| part.embedded_resource);
         if !embedded && !view.any(|part| !part.properties.is_empty() || part.additional_properties.is_some()) {
@@ -211,13 +223,13 @@ impl<'s> Building<'s> {
             return *id;
         }
         let id = NodeId(self.nodes.len());
-        self.nodes.push(Node::default());
+        self.nodes.push(ObjectSchema::default());
         self.ids.insert(view.identity, id);
-        self.queue.push_back((id, view, if embedded { Root::Resource } else { Root::Plain }));
+        self.queue.push_back((id, view, if embedded { RootKind::Resource } else { RootKind::Plain }));
         id
     }
 
-    fn node(&mut self, view: &View<'s>, root: Root) -> Result<Node, SchemaError> {
+    fn node(&mut self, view: &View<'s>, root: RootKind) -> Result<ObjectSchema, SchemaError> {
         let mut fields = HashMap::new();
         for (name, property) in view.properties() {
             let inner = self.view(property, &view.place.property(name), &view.name)?;
@@ -231,19 +243,22 @@ impl<'s> Building<'s> {
             None => None,
         };
         let described = !fields.is_empty() || values.is_some();
-        if root == Root::Resource {
+        if root == RootKind::Resource {
             for name in ["apiVersion", "kind"] {
-                fields.insert(Box::from(name), Field { shape: Some(Shape::Scalar), ..Field::default() });
+                fields.insert(
+                    Box::from(name),
+                    FieldSchema { shape: Some(SchemaShape::Scalar), ..FieldSchema::default() },
+                );
             }
             let object = self.metadata();
-            let metadata = Field { shape: Some(Shape::Object), object, ..Field::default() };
+            let metadata = FieldSchema { shape: Some(SchemaShape::Object), object, ..FieldSchema::default() };
             fields.insert(Box::from("metadata"), metadata);
         }
         let open = !described || view.any(|part| part.preserve_unknown_fields);
-        Ok(Node { name: view.name.as_ref().into(), fields, values, open })
+        Ok(ObjectSchema { name: view.name.as_ref().into(), fields, values, open })
     }
 
-    fn field(&mut self, view: View<'s>) -> Result<Field, SchemaError> {
+    fn field(&mut self, view: View<'s>) -> Result<FieldSchema, SchemaError> {
         let shape = view.shape();
         let items = match view.find(|part| part.items.as_deref()) {
             Some(items) => Some(self.view(items, &view.place.then(PlaceStep::Items), &view.name)?),
@@ -257,37 +272,37 @@ impl<'s> Building<'s> {
             None => derived(&view, items.as_ref(), keys.is_some()),
         };
         let items = items.map_or(NodeId::OPEN, |items| self.id(items));
-        let object = if shape == Some(Shape::List) { NodeId::OPEN } else { self.id(view) };
-        Ok(Field { shape, strategy, retain_keys, keys, object, items })
+        let object = if shape == Some(SchemaShape::List) { NodeId::OPEN } else { self.id(view) };
+        Ok(FieldSchema { shape, strategy, retain_keys, keys, object, items })
     }
 
-    /// `metadata` of any object, as the API server has it.
+    /// Returns the type of `metadata`, with the merge rules of the API server.
     fn metadata(&mut self) -> NodeId {
         if let Some(id) = self.metadata {
             return id;
         }
         let id = NodeId(self.nodes.len());
         let owner = NodeId(self.nodes.len() + 1);
-        let uid = Keys { all: Box::new([Key { name: "uid".into(), default: None }]) };
+        let uid = MergeKeys { all: Box::new([MergeKey { name: "uid".into(), default: None }]) };
         let list = |keys, items| {
             let strategy = Strategy::Merge;
-            Field { shape: Some(Shape::List), strategy, keys, items, ..Field::default() }
+            FieldSchema { shape: Some(SchemaShape::List), strategy, keys, items, ..FieldSchema::default() }
         };
         let fields = [("finalizers", list(None, NodeId::OPEN)), ("ownerReferences", list(Some(uid), owner))];
         let fields = fields.into_iter().map(|(name, field)| (Box::from(name), field)).collect();
-        self.nodes.push(Node { name: "ObjectMeta".into(), fields, values: None, open: true });
-        self.nodes.push(Node { name: "OwnerReference".into(), open: true, ..Node::default() });
+        self.nodes.push(ObjectSchema { name: "ObjectMeta".into(), fields, values: None, open: true });
+        self.nodes.push(ObjectSchema { name: "OwnerReference".into(), open: true, ..ObjectSchema::default() });
         self.metadata = Some(id);
         id
     }
 }
 
-/// Whether a schema describes the fields of an object.
+/// Returns true if a schema describes the fields of an object.
 fn describes(part: &Schema) -> bool {
     !part.properties.is_empty() || part.additional_properties.is_some() || part.preserve_unknown_fields
 }
 
-/// The strategy in an extension, and whether it retains keys.
+/// Parses `x-kubernetes-patch-strategy` into the strategy and true for retainKeys.
 fn strategy(said: &str) -> Option<(Strategy, bool)> {
     let mut found = (Strategy::Unsaid, false);
     for one in said.split(',').map(str::trim) {
@@ -301,9 +316,10 @@ fn strategy(said: &str) -> Option<(Strategy, bool)> {
     Some(found)
 }
 
-/// The strategy of a field whose schema does not say one.
+/// Derives the strategy of a field without `x-kubernetes-patch-strategy`, and true for retainKeys.
 fn derived(view: &View<'_>, items: Option<&View<'_>>, keyed: bool) -> (Strategy, bool) {
-    let of_containers = items.is_some_and(|items| matches!(items.shape(), Some(Shape::Object | Shape::List)));
+    let of_containers =
+        items.is_some_and(|items| matches!(items.shape(), Some(SchemaShape::Object | SchemaShape::List)));
     let strategy = match view.find(|part| part.list_type.as_deref()) {
         Some("map") if keyed => Strategy::Merge,
         Some("set") if !of_containers => Strategy::Merge,
@@ -311,14 +327,18 @@ fn derived(view: &View<'_>, items: Option<&View<'_>>, keyed: bool) -> (Strategy,
         _ => Strategy::Unsaid,
     };
     let of_union = match view.shape() {
-        Some(Shape::List) => items.is_some_and(View::declares_union),
+        Some(SchemaShape::List) => items.is_some_and(View::declares_union),
         _ => view.declares_union(),
     };
     (strategy, of_union)
 }
 
-/// What tells apart the items of a list: the merge key, or the keys of a list of type `map`.
-fn keys(view: &View<'_>, items: Option<&View<'_>>, definitions: &Definitions) -> Result<Option<Keys>, SchemaError> {
+/// Returns the merge keys of a list: the explicit ones, or the keys of a list of type `map`.
+fn keys(
+    view: &View<'_>,
+    items: Option<&View<'_>>,
+    definitions: &Definitions,
+) -> Result<Option<MergeKeys>, SchemaError> {
     let of_map: &[Box<str>] = if view.find(|part| part.list_type.as_deref()) == Some("map") {
         view.find(|part| (!part.list_map_keys.is_empty()).then_some(&*part.list_map_keys)).unwrap_or_default()
     } else {
@@ -334,11 +354,15 @@ fn keys(view: &View<'_>, items: Option<&View<'_>>, definitions: &Definitions) ->
         let mut names = all.to_vec();
         names.sort_unstable();
         names.dedup();
-        names.len() == all.len() && all.len() <= Keys::MOST
+        names.len() == all.len() && all.len() <= MergeKeys::MOST
     };
     let names = if let Some(text) = recommended {
         if all.first() != Some(&default) || !distinct(&all) {
-            return Err(SchemaError::Keys { place: view.place.clone(), recommended: text.into(), key: default.into() });
+            return Err(SchemaError::MergeKeys {
+                place: view.place.clone(),
+                recommended: text.into(),
+                key: default.into(),
+            });
         }
         all
     } else if of_map.contains(&default) && distinct(&of_map) {
@@ -350,12 +374,12 @@ fn keys(view: &View<'_>, items: Option<&View<'_>>, definitions: &Definitions) ->
         let property = items.and_then(|items| items.find(|part| part.properties.get(name)));
         let required = items.is_some_and(|items| items.any(|part| part.required.iter().any(|field| **field == *name)));
         let property = property.filter(|_| position > 0 && !required);
-        Key {
+        MergeKey {
             name: name.into(),
             default: property.and_then(|property| key_default(&property.default, definitions.is_published())),
         }
     };
-    Ok(Some(Keys { all: names.into_iter().enumerate().map(key).collect() }))
+    Ok(Some(MergeKeys { all: names.into_iter().enumerate().map(key).collect() }))
 }
 
 fn key_default(default: &DefaultValue, published: bool) -> Option<KeyDefault> {

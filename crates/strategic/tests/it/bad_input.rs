@@ -32,15 +32,15 @@ fn a_patch_that_makes_no_sense_is_refused_with_path_and_rule() {
     let live = r#"{"spec": {"ports": [{"port": 1}], "set": ["a"], "unkeyed": [{"a": 1}], "text": {"a": {}}, "more": {"a": {}},
         "map": {"k": {"a": {"x": {}}, "b": {"x": {}}}}}}"#;
     for (patch, wanted) in [
-        ("[]", "the patch is a list, and must be an object"),
-        ("7", "the patch is a number, and must be an object"),
-        ("{", "the patch is not readable as JSON: line 1, column 2: the text ends"),
-        ("{\n \"a\": tru}", "line 2, column 10: not what JSON has here"),
-        (r#"{"a": 01}"#, "line 1, column 8: not what JSON has here"),
-        (r#"{"a": "\ud800"}"#, "not an escape of JSON"),
+        ("[]", "the patch is a list; it must be an object"),
+        ("7", "the patch is a number; it must be an object"),
+        ("{", "cannot read the patch as JSON: line 1, column 2: the text ends"),
+        ("{\n \"a\": tru}", "line 2, column 10: unexpected character"),
+        (r#"{"a": 01}"#, "line 1, column 8: unexpected character"),
+        (r#"{"a": "\ud800"}"#, "invalid escape sequence"),
         (r#"{"spec": {"$patch": "odd"}}"#, "spec: `$patch` is \"odd\"; it must be \"replace\" or \"delete\""),
         (r#"{"spec": {"$patch": 1}}"#, "spec: `$patch` is a number"),
-        (r#"{"spec": {"$odd": 1}}"#, "spec.$odd: `$odd` is no directive, and the schema has no such field"),
+        (r#"{"spec": {"$odd": 1}}"#, "spec.$odd: unknown directive `$odd`, and the schema has no field with this name"),
         (r#"{"spec": {"$retainKeys": "a"}}"#, "spec: `$retainKeys` is a string; it must be a list of strings"),
         (r#"{"spec": {"$retainKeys": [1]}}"#, "spec: `$retainKeys` is a number; it must be a list of strings"),
         (
@@ -52,7 +52,7 @@ fn a_patch_that_makes_no_sense_is_refused_with_path_and_rule() {
         (r#"{"spec": {"$setElementOrder/set": {}}}"#, "spec.set: `$setElementOrder` is an object; it must be a list"),
         (
             r#"{"spec": {"$setElementOrder/set": ["a"], "set": "a"}}"#,
-            "spec.set: `$setElementOrder` needs a list, and the patch has a string",
+            "spec.set: `$setElementOrder` needs a list, but the patch has a string",
         ),
         (r#"{"spec": {"$deleteFromPrimitiveList/set": null}}"#, "spec.set: `$deleteFromPrimitiveList` is null"),
         (r#"{"spec": {"$deleteFromPrimitiveList/set": [{}]}}"#, "spec.set: `$deleteFromPrimitiveList` is an object"),
@@ -88,7 +88,7 @@ fn a_patch_that_makes_no_sense_is_refused_with_path_and_rule() {
         (r#"{"spec": {"ports": [1]}}"#, "spec.ports[0]: list element types are not identical: an object and a number"),
         (r#"{"spec": {"ports": [[]]}}"#, "list element types are not identical"),
         (r#"{"spec": {"unkeyed": [{"a": 2}]}}"#, "spec.unkeyed: cannot merge lists without merge key"),
-        (r#"{"spec": {"text": {"a": {}}}}"#, "spec.text: both sides are an object, and the schema has a scalar here"),
+        (r#"{"spec": {"text": {"a": {}}}}"#, "spec.text: both sides are an object, but the schema declares a scalar"),
         (r#"{"spec": {"more": {"a": 1}}}"#, "spec.more: unable to find api field `more` in `Thing`"),
         (r#"{"spec": {"map": {"k": {"b": {"x": {}}}}}}"#, "spec.map[k].b: unable to find api field `b` in `Thing`"),
         (
@@ -107,19 +107,19 @@ fn a_patch_that_makes_no_sense_is_refused_with_path_and_rule() {
 #[test]
 fn a_schema_that_makes_no_sense_is_refused_with_its_place() {
     for (schema, wanted) in [
-        ("7", "not a readable schema"),
+        ("7", "cannot read the schema"),
         (
             r##"{"$ref": "#/definitions/None"}"##,
-            "the reference `#/definitions/None` leads to no schema of the document",
+            "the reference `#/definitions/None` does not resolve to a schema in the document",
         ),
         (
             r#"{"properties": {"a": {"items": {"$ref": "elsewhere.json"}}}}"#,
-            "a[*]: the reference `elsewhere.json` leads to no schema",
+            "a[*]: the reference `elsewhere.json` does not resolve to a schema",
         ),
-        (r##"{"$ref": "#"}"##, "the reference `#` leads only to itself"),
+        (r##"{"$ref": "#"}"##, "the reference `#` resolves only to itself"),
         (
             r##"{"properties": {"a": {"allOf": [{"$ref": "#/$defs/A"}]}}, "$defs": {"A": {"$ref": "#/$defs/B"}, "B": {"$ref": "#/$defs/A"}}}"##,
-            "a: the reference `#/$defs/A` leads only to itself",
+            "a: the reference `#/$defs/A` resolves only to itself",
         ),
         (r#"{"properties": {"a": {"x-kubernetes-patch-strategy": "join"}}}"#, "a: unexpected patch strategy `join`"),
         (r#"{"properties": {"a": {"x-kubernetes-patch-strategy": "merge,replace"}}}"#, "a: unexpected patch strategy"),

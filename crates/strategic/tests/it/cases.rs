@@ -1,5 +1,6 @@
 //! The format's rules as rows of data, and the answers of Go's `strategicpatch` beside ours.
 
+use crate::differential::explain::is_rule;
 use fixtures::files::files;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -20,7 +21,7 @@ struct Suite {
 #[serde(deny_unknown_fields)]
 struct Row {
     description: String,
-    kind: Kind,
+    kind: RowKind,
     schema: String,
     #[serde(default)]
     original: Value,
@@ -33,16 +34,16 @@ struct Row {
     #[serde(default)]
     overwrite: bool,
     /// What Go's package says.
-    reference: Option<Answer>,
+    reference: Option<ExpectedAnswer>,
     /// What we say, where that is another thing or Go's package does not know the rule.
-    want: Option<Answer>,
+    want: Option<ExpectedAnswer>,
     /// Why it is another thing: the name of a `Difference`.
     rule: Option<String>,
 }
 
 #[derive(Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
-enum Kind {
+enum RowKind {
     Apply,
     CreateTwoway,
     CreateThreeway,
@@ -51,7 +52,7 @@ enum Kind {
 /// A result, or a part of the error message.
 #[derive(Deserialize, Debug)]
 #[serde(rename_all = "lowercase")]
-enum Answer {
+enum ExpectedAnswer {
     Result(Value),
     Error(String),
     /// Go's package panics.
@@ -63,9 +64,9 @@ enum Answer {
 impl Row {
     fn answer(&self, patcher: &Patcher) -> Result<Value, PatchError> {
         match self.kind {
-            Kind::Apply => patcher.apply(&self.original, &self.patch),
-            Kind::CreateTwoway => patcher.create_two_way(&self.original, &self.modified),
-            Kind::CreateThreeway => patcher.create_three_way(&ThreeWay {
+            RowKind::Apply => patcher.apply(&self.original, &self.patch),
+            RowKind::CreateTwoway => patcher.create_two_way(&self.original, &self.modified),
+            RowKind::CreateThreeway => patcher.create_three_way(&ThreeWay {
                 original: &self.original,
                 modified: &self.modified,
                 current: &self.current,
@@ -82,8 +83,8 @@ impl Row {
         };
         if let Some(want) = &self.want {
             let fits = match (want, &ours) {
-                (Answer::Result(want), Ok(ours)) => want == ours,
-                (Answer::Error(part), Err(error)) => error.to_string().contains(part),
+                (ExpectedAnswer::Result(want), Ok(ours)) => want == ours,
+                (ExpectedAnswer::Error(part), Err(error)) => error.to_string().contains(part),
                 _ => false,
             };
             if !fits {
@@ -92,33 +93,19 @@ impl Row {
         }
         let agrees = match (self.reference.as_ref(), &ours) {
             (None, _) => return None,
-            (Some(Answer::Result(theirs)), Ok(ours)) => theirs == ours,
-            (Some(Answer::Error(_)), Err(_)) => true,
+            (Some(ExpectedAnswer::Result(theirs)), Ok(ours)) => theirs == ours,
+            (Some(ExpectedAnswer::Error(_)), Err(_)) => true,
             _ => false,
         };
         match (agrees, &self.rule) {
             (true, Some(rule)) => Some(format!("agrees with the reference, and `{rule}` says that it does not")),
             (false, None) => Some(format!("is {shown}, not {:?}, and no rule says why", self.reference)),
             (false, Some(_)) if self.want.is_none() => Some(format!("is {shown}: say what is wanted")),
-            (false, Some(rule)) => (!RULES.contains(&rule.as_str())).then(|| format!("`{rule}` is no rule")),
+            (false, Some(rule)) => (!is_rule(rule)).then(|| format!("`{rule}` is no rule")),
             (true, None) => None,
         }
     }
 }
-
-/// The names of `Difference`.
-const RULES: [&str; 10] = [
-    "NoLeaks",
-    "NoPanics",
-    "AddedAndDeleted",
-    "NullDeleteList",
-    "OrderWhereItChanged",
-    "OrderAskedFor",
-    "NothingLost",
-    "UnchangedReplace",
-    "NumbersAreOneType",
-    "ConflictsOnlyLook",
-];
 
 #[test]
 fn every_row_is_as_the_reference_has_it_or_says_by_which_rule_it_is_not() {

@@ -5,9 +5,10 @@
 
 #![allow(clippy::print_stdout, reason = "how much was held against each other is the point")]
 
-mod explain;
+pub(crate) mod explain;
 
 use super::generate::{self, Dice};
+use explain::Difference;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use serde_json::{Value, json};
@@ -15,7 +16,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use strategic_merge_patch::{Conflicts, Difference, PatchError, Patcher, ThreeWay};
+use strategic_merge_patch::{Conflicts, PatchError, Patcher, ThreeWay};
 
 /// How many cases must agree in a run with the fixed seed.
 const CASES: usize = 120_000;
@@ -30,7 +31,7 @@ const MANY: usize = 5_000;
 /// Documents for one operation.
 #[derive(Clone, Debug)]
 struct Case {
-    op: Op,
+    op: PatchOperation,
     schema: Value,
     original: Value,
     patch: Value,
@@ -40,7 +41,7 @@ struct Case {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Op {
+enum PatchOperation {
     Apply,
     TwoWay,
     ThreeWay,
@@ -48,13 +49,13 @@ enum Op {
 
 /// What became of a case.
 #[derive(Debug, PartialEq)]
-enum Answer {
+enum EngineAnswer {
     Result(Value),
     Error(String),
     Panic,
 }
 
-impl Answer {
+impl EngineAnswer {
     fn agrees(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Result(ours), Self::Result(theirs)) => ours == theirs,
@@ -66,7 +67,7 @@ impl Answer {
 
 impl Case {
     fn random(dice: &mut Dice, schema: &Value) -> Self {
-        let op = [Op::Apply, Op::TwoWay, Op::ThreeWay][dice.below(3)];
+        let op = [PatchOperation::Apply, PatchOperation::TwoWay, PatchOperation::ThreeWay][dice.below(3)];
         let original = generate::object(dice, schema);
         let mut case = Self {
             op,
@@ -78,9 +79,9 @@ impl Case {
             overwrite: dice.odds(500),
         };
         match op {
-            Op::Apply => case.patch = generate::patch(dice, schema, &case.original),
-            Op::TwoWay => case.modified = generate::changed(dice, schema, &case.original),
-            Op::ThreeWay => {
+            PatchOperation::Apply => case.patch = generate::patch(dice, schema, &case.original),
+            PatchOperation::TwoWay => case.modified = generate::changed(dice, schema, &case.original),
+            PatchOperation::ThreeWay => {
                 case.modified = generate::changed(dice, schema, &case.original);
                 case.current = generate::changed(dice, schema, &case.original);
             }
@@ -90,33 +91,33 @@ impl Case {
 
     fn request(&self, runs: usize) -> String {
         let op = match self.op {
-            Op::Apply => "apply",
-            Op::TwoWay => "two-way",
-            Op::ThreeWay => "three-way",
+            PatchOperation::Apply => "apply",
+            PatchOperation::TwoWay => "two-way",
+            PatchOperation::ThreeWay => "three-way",
         };
         json!({"op": op, "original": self.original, "patch": self.patch, "modified": self.modified,
             "current": self.current, "overwrite": self.overwrite, "runs": runs})
         .to_string()
     }
 
-    fn ours(&self, patcher: &Patcher) -> Answer {
+    fn ours(&self, patcher: &Patcher) -> EngineAnswer {
         let answer: Result<Value, PatchError> = match self.op {
-            Op::Apply => patcher.apply(&self.original, &self.patch),
-            Op::TwoWay => patcher.create_two_way(&self.original, &self.modified),
-            Op::ThreeWay => patcher.create_three_way(&ThreeWay {
+            PatchOperation::Apply => patcher.apply(&self.original, &self.patch),
+            PatchOperation::TwoWay => patcher.create_two_way(&self.original, &self.modified),
+            PatchOperation::ThreeWay => patcher.create_three_way(&ThreeWay {
                 original: &self.original,
                 modified: &self.modified,
                 current: &self.current,
                 conflicts: if self.overwrite { Conflicts::Overwrite } else { Conflicts::Refuse },
             }),
         };
-        answer.map_or_else(|error| Answer::Error(error.to_string()), Answer::Result)
+        answer.map_or_else(|error| EngineAnswer::Error(error.to_string()), EngineAnswer::Result)
     }
 
     /// Whether Go's package deletes from a set and adds to it in an order that it tosses for: what is deleted may be all that
     /// the list had of another type.
     fn depends_on_chance(&self) -> bool {
-        self.op == Op::Apply && self.patch.to_string().contains("$deleteFromPrimitiveList/")
+        self.op == PatchOperation::Apply && self.patch.to_string().contains("$deleteFromPrimitiveList/")
     }
 
     fn same_documents(&self, other: &Self) -> bool {
@@ -150,12 +151,12 @@ impl Reference {
     }
 
     /// What it makes of each case.
-    fn ask(&mut self, schema: &Value, cases: &[Case]) -> Vec<Answer> {
+    fn ask(&mut self, schema: &Value, cases: &[Case]) -> Vec<EngineAnswer> {
         self.outcomes(schema, cases, 1).into_iter().map(|mut outcomes| outcomes.remove(0)).collect()
     }
 
     /// Whatever came of each case in so many runs: it goes through Go's maps in an order that is left to chance.
-    fn outcomes(&mut self, schema: &Value, cases: &[Case], runs: usize) -> Vec<Vec<Answer>> {
+    fn outcomes(&mut self, schema: &Value, cases: &[Case], runs: usize) -> Vec<Vec<EngineAnswer>> {
         let Self { requests, answers, schema: known, .. } = self;
         std::thread::scope(|scope| {
             scope.spawn(move || {
@@ -173,18 +174,18 @@ impl Reference {
     }
 }
 
-fn read(answers: &mut impl BufRead) -> Vec<Answer> {
+fn read(answers: &mut impl BufRead) -> Vec<EngineAnswer> {
     let mut line = String::new();
     answers.read_line(&mut line).unwrap();
     let mut answer: Value = serde_json::from_str(&line).unwrap();
     answer["outcomes"].as_array_mut().unwrap().iter_mut().map(outcome).collect()
 }
 
-fn outcome(answer: &mut Value) -> Answer {
+fn outcome(answer: &mut Value) -> EngineAnswer {
     match (answer["error"].as_str(), answer["panic"].as_str()) {
-        (_, Some(_)) => Answer::Panic,
-        (Some(error), None) => Answer::Error(error.to_owned()),
-        (None, None) => Answer::Result(answer["result"].take()),
+        (_, Some(_)) => EngineAnswer::Panic,
+        (Some(error), None) => EngineAnswer::Error(error.to_owned()),
+        (None, None) => EngineAnswer::Result(answer["result"].take()),
     }
 }
 
@@ -271,7 +272,7 @@ fn patches_are_those_of_the_reference_but_where_a_rule_says_otherwise() {
     let mut runner = TestRunner::new_with_rng(Config::default(), TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
     let seeds = proptest::num::u64::ANY;
 
-    let mut agreed = BTreeMap::<(Op, &str), usize>::new();
+    let mut agreed = BTreeMap::<(PatchOperation, &str), usize>::new();
     let mut differed = BTreeMap::<Vec<Difference>, usize>::new();
     let mut faults = Vec::new();
     while agreed.values().sum::<usize>() < wanted && faults.len() < 5 {
@@ -282,14 +283,14 @@ fn patches_are_those_of_the_reference_but_where_a_rule_says_otherwise() {
         let cases: Vec<Case> = (0..400).map(|_| Case::random(&mut dice, &schema)).collect();
         let (theirs, ours) = std::thread::scope(|scope| {
             let theirs = scope.spawn(|| reference.ask(&schema, &cases));
-            let ours: Vec<Answer> = cases.iter().map(|case| case.ours(&patcher)).collect();
+            let ours: Vec<EngineAnswer> = cases.iter().map(|case| case.ours(&patcher)).collect();
             (theirs.join().unwrap(), ours)
         });
         for (case, (ours, theirs)) in cases.iter().zip(ours.into_iter().zip(theirs)) {
             if ours.agrees(&theirs) {
-                let what = if matches!(ours, Answer::Error(_)) { "error" } else { "result" };
+                let what = if matches!(ours, EngineAnswer::Error(_)) { "error" } else { "result" };
                 *agreed.entry((case.op, what)).or_default() += 1;
-            } else if theirs == Answer::Panic && matches!(ours, Answer::Error(_)) {
+            } else if theirs == EngineAnswer::Panic && matches!(ours, EngineAnswer::Error(_)) {
                 *differed.entry(vec![Difference::NoPanics]).or_default() += 1;
             } else if let Some(rules) = explain(case, &patcher, &mut reference) {
                 *differed.entry(rules).or_default() += 1;

@@ -51,7 +51,7 @@ fn directives_that_make_no_sense_are_refused() {
         (json!([{"$patchMergeKey": ["port", "port"], "port": 1}]), "must be a non-empty list of distinct strings"),
         (json!([{"$patchMergeKey": "port", "port": 1}]), "must be a non-empty list of distinct strings"),
         (json!([{"$patchMergeKey": ["protocol"], "port": 1}]), "must contain the merge key `port`"),
-        (json!([{"$patchMergeKey": ["port", "to"], "port": 1}]), "contains `to`, which is no merge key of the list"),
+        (json!([{"$patchMergeKey": ["port", "to"], "port": 1}]), "contains `to`, which is not a merge key of the list"),
         (json!([{"$patchMergeKey": ["port"], "port": null}]), "without the merge key `port`"),
         (
             json!([{"$patchMergeKey": ["port"], "port": 5}, {"port": 6}]),
@@ -64,12 +64,9 @@ fn directives_that_make_no_sense_are_refused() {
         ),
         (
             json!([{"$patchMergeKey": ["port", "protocol"], "port": 7, "protocol": null}]),
-            "no item of the list that fits has it",
+            "no matching item of the list has it",
         ),
-        (
-            json!([{"$patchMergeKey": ALL, "$patch": "delete", "port": 1, "zone": null}]),
-            "null in an item that is deleted",
-        ),
+        (json!([{"$patchMergeKey": ALL, "$patch": "delete", "port": 1, "zone": null}]), "null in an item to delete"),
         (
             json!([{"$patchMergeKey": ["port", "protocol"], "port": 2}, {"$patchMergeKey": ALL, "port": 1, "protocol": null}]),
             "two items of the list have the same merge keys",

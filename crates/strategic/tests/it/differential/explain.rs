@@ -2,10 +2,24 @@
 
 #![allow(clippy::wildcard_enum_match_arm, reason = "JSON has no further kinds of values")]
 
-use super::{Case, Op};
+use super::{Case, PatchOperation};
 use crate::generate::{distinct, field, key, merges, strategy, text};
 use serde_json::{Map, Value};
-use strategic_merge_patch::Difference;
+
+/// A rule by which the engine differs from Go's package on purpose. The README explains each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Difference {
+    NoLeaks,
+    NoPanics,
+    AddedAndDeleted,
+    NullDeleteList,
+    OrderWhereItChanged,
+    OrderAskedFor,
+    NothingLost,
+    UnchangedReplace,
+    NumbersAreOneType,
+    ConflictsOnlyLook,
+}
 
 /// Takes out of documents what a rule is about.
 type TakeOut = fn(&mut Case);
@@ -33,7 +47,7 @@ pub(super) const RULES: [(Difference, TakeOut); 10] = [
         }
     }),
     (Difference::ConflictsOnlyLook, |case| {
-        if case.op != Op::ThreeWay {
+        if case.op != PatchOperation::ThreeWay {
             return;
         }
         case.each(&mut sorted);
@@ -41,6 +55,11 @@ pub(super) const RULES: [(Difference, TakeOut); 10] = [
         case.each(&mut |_, fields| fields.retain(|_, value| value.as_array().is_none_or(|items| !items.is_empty())));
     }),
 ];
+
+/// Returns true for the name of a rule.
+pub(crate) fn is_rule(name: &str) -> bool {
+    RULES.iter().any(|(rule, _)| format!("{rule:?}") == name)
+}
 
 impl Case {
     /// Changes every object of every document, outermost first.
