@@ -7,6 +7,8 @@
 //! two webhook configurations, and the Secret with the certificate that the replicas agree on. Apart from that stands
 //! [`live`], which reads and patches one object, or lists all of a kind, when a user asks for it.
 
+mod backoff;
+mod bundle;
 mod call;
 mod certificates;
 mod coalesce;
@@ -20,6 +22,7 @@ mod reason;
 mod registration;
 mod rounds;
 mod schemas;
+mod service_reference;
 mod services;
 mod state;
 mod status;
@@ -28,7 +31,9 @@ mod unregister;
 mod verdict;
 mod verify;
 mod watch;
+mod watch_channel;
 
+pub use bundle::CaBundle;
 pub use certificates::{Agreement, Timing, renewed};
 pub use connection::{ConnectError, Link, connect};
 pub use inspect::InspectError;
@@ -37,7 +42,8 @@ pub use registration::{
     Registration, Signals,
 };
 pub use schemas::SchemaError;
-pub use trust::{Held, ServiceReference, ServiceReferenceError, Trust};
+pub use service_reference::{ServiceReference, ServiceReferenceError};
+pub use trust::{Held, Trust};
 pub use unregister::{Registered, UnregisterError, unregister};
 pub use verify::{Step, Trial, VerifyError};
 

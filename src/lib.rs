@@ -4,6 +4,7 @@ pub mod authority;
 mod causes;
 pub mod cli;
 pub mod cluster;
+mod files;
 pub mod guide;
 pub mod telemetry;
 pub mod webhook;

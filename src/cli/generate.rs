@@ -10,6 +10,7 @@ use self::report::{Report, ReportedFinding};
 use super::crd::EditableCrd;
 use super::manifest::{self, Document, Edit, EditedFile, Problem, Stream};
 use super::{ReportFormat, Verdict, kinds, output};
+use crate::files::{self, FileAccess};
 use anyhow::{Context, bail};
 use clap::Args;
 use kube_unions_core::declaration::{AnnotationContent, Declared, Definition, DefinitionVersion};
@@ -239,15 +240,5 @@ fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
     }
     // Keep a symbolic link and write its target.
     let file = file.canonicalize().with_context(context)?;
-    let folder = file.parent().unwrap_or(Path::new("."));
-    let name = file.file_name().unwrap_or_default().to_string_lossy();
-    let temporary = folder.join(format!(".{name}.{}.new", std::process::id()));
-    let written = std::fs::write(&temporary, text)
-        .and_then(|()| std::fs::set_permissions(&temporary, std::fs::metadata(&file)?.permissions()))
-        .and_then(|()| std::fs::rename(&temporary, &file));
-    if written.is_err() {
-        // The first error is the one to report.
-        let _ = std::fs::remove_file(&temporary);
-    }
-    written.with_context(context)
+    files::replace(&file, text.as_bytes(), FileAccess::Unchanged).with_context(context)
 }

@@ -1,4 +1,4 @@
-//! `unregister`: the webhook's registration is taken off a cluster and stays away.
+//! `unregister`: removes the webhook's registration from a cluster.
 
 use super::connection::ClusterArgs;
 use super::{Verdict, output, serve};
@@ -9,24 +9,27 @@ use std::time::Duration;
 /// Arguments of `unregister`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Deletes the ClusterRoleBinding first, since a webhook that runs would put its registration back, then the \
-MutatingWebhookConfiguration and the ValidatingWebhookConfiguration `kube-unions`, until all three have stayed away for some \
-seconds. What is not there is done already. The chart runs this before it uninstalls; in an emergency run it yourself. \
-`helm upgrade`, or applying the manifests again, puts the binding back, and the webhook the rest.
+Deletes the ClusterRoleBinding first, because a running webhook recreates its registration. Then deletes the \
+MutatingWebhookConfiguration and the ValidatingWebhookConfiguration `kube-unions` until all three have stayed away for some \
+seconds. Objects that do not exist are skipped. The chart runs this command before an uninstallation; in an emergency, run it \
+yourself. `helm upgrade`, or applying the manifests again, restores the binding, and the webhook restores the rest.
 
 Exit codes:
-  0  nothing is registered any more
-  2  that could not be brought about, and standard error says why")]
+  0  nothing is registered
+  2  the removal failed; standard error has the reason
+
+Example:
+  kube-unions unregister --installation kube-unions/kube-unions")]
 pub(super) struct UnregisterArgs {
     #[command(flatten)]
     cluster: ClusterArgs,
-    /// The `ClusterRoleBinding` that gives the webhook the right to register itself
+    /// `ClusterRoleBinding` that grants the webhook the right to register itself
     #[arg(long, value_name = "NAME", default_value = "kube-unions-registration", value_parser = name)]
     registration_binding: String,
-    /// Leave webhook configurations alone that another installation keeps than the one with this Service
+    /// Keep webhook configurations unless they belong to the installation with this Service
     #[arg(long, value_name = "NAMESPACE/NAME")]
     installation: Option<cluster::ServiceReference>,
-    /// How long to try, should the API server not answer
+    /// Time to repeat failed attempts
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = serve::duration)]
     timeout: Duration,
 }
@@ -45,13 +48,13 @@ pub(super) fn run(arguments: &UnregisterArgs) -> anyhow::Result<Verdict> {
     })
 }
 
-/// A name that a `ClusterRoleBinding` can have, and that is a segment of a path.
+/// Parses the name of a `ClusterRoleBinding`: one segment of a path.
 fn name(text: &str) -> Result<String, String> {
     let sound = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '.' | ':' | '_');
     if !text.is_empty() && text != "." && text != ".." && text.chars().all(sound) {
         Ok(text.to_owned())
     } else {
-        Err(format!("`{text}` is no name of a ClusterRoleBinding"))
+        Err(format!("invalid ClusterRoleBinding name `{text}`: use letters, digits, `-`, `.`, `:` and `_`"))
     }
 }
 

@@ -1,4 +1,4 @@
-//! `verify`: whether unions are enforced on a cluster, seen by trying.
+//! `verify`: checks that a cluster enforces unions. [`crate::cluster`] carries out the steps; this module prints them.
 
 use super::connection::ClusterArgs;
 use super::{Verdict, output, serve};
@@ -12,19 +12,22 @@ use tokio::signal::unix::{SignalKind, signal};
 /// Arguments of `verify`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Installs a definition with a union, sends an object that must be rejected and one that must be normalised, and deletes the \
-definition again, also when a step fails or the command is interrupted. Each step prints a line. `helm test` runs this.
+Installs a CRD with a union, sends an object that must be rejected and one that must be normalised, and deletes the CRD \
+again, even when a step fails or the command is interrupted. Prints a line for each step. `helm test` runs this command.
 
-The kind is `Probe` of verify.kube-unions.dev. It has no namespace, so it is enforced whatever namespaces are left alone.
+The kind is `Probe` of verify.kube-unions.dev. It is cluster-scoped, so exempt namespaces do not matter.
 
 Exit codes:
-  0  unions are enforced
-  1  they are not
-  2  it could not be tried: no API server, missing rights, an interrupt; or the definition could not be deleted")]
+  0  the cluster enforces unions
+  1  the cluster does not enforce unions
+  2  verification failed: no API server, missing rights, an interrupt, or the CRD was not deleted
+
+Example:
+  kube-unions verify --timeout 2m")]
 pub(super) struct VerifyArgs {
     #[command(flatten)]
     cluster: ClusterArgs,
-    /// How long to wait for the webhook to learn of the definition and to be asked
+    /// Time that the webhook has to learn of the CRD and to be called
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = serve::duration)]
     timeout: Duration,
 }
@@ -34,20 +37,19 @@ pub(super) fn run(arguments: &VerifyArgs) -> anyhow::Result<Verdict> {
         let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for signals")?;
         let mut terminate = signal(SignalKind::terminate()).context("cannot listen for signals")?;
         let trial = Trial::new(client, arguments.timeout);
-        let tried = tokio::select! {
-            tried = steps(&trial) => tried,
+        let outcome = tokio::select! {
+            outcome = steps(&trial) => outcome,
             _ = interrupt.recv() => Err(anyhow::anyhow!("interrupted")),
             _ = terminate.recv() => Err(anyhow::anyhow!("interrupted")),
         };
-        // Whatever came of it.
         if trial.has_left_traces() {
             let cleaned = trial.clean_up().await;
-            line(cleaned.as_ref().err(), "what was made is deleted again")?;
-            if cleaned.is_err() && tried.is_ok() {
-                bail!("the definition could not be deleted");
+            line(cleaned.as_ref().err(), "the CRD is deleted again")?;
+            if cleaned.is_err() && outcome.is_ok() {
+                bail!("cannot delete the CRD");
             }
         }
-        tried
+        outcome
     })
 }
 
@@ -58,7 +60,7 @@ async fn steps(trial: &Trial) -> anyhow::Result<Verdict> {
         match outcome {
             Ok(()) => {}
             Err(VerifyError::NotEnforced(_)) => return Ok(Verdict::Rejected),
-            Err(VerifyError::Untried(_)) => bail!("it could not be tried"),
+            Err(VerifyError::Untried(_)) => bail!("cannot verify the cluster"),
         }
     }
     Ok(Verdict::Accepted)

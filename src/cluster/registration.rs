@@ -1,75 +1,91 @@
-//! Keeps the two webhook configurations true to the catalog that is in force: the API server sends here what has unions,
-//! and nothing else.
+//! Registration: keeps the two webhook configurations in line with the catalog in force, so that the API server sends the
+//! webhook exactly the resources that have unions.
 //!
-//! Every replica does this. They come to the same words from the same objects, so the first one spares the others the write.
-//! There is one writer with one shape: a pure function, [`desired`], makes the whole object from the one that is stored, and
-//! where the two differ, the object is replaced on condition that its `resourceVersion` is still the one that was read. A
-//! conflict means to look again. Only a configuration that is not there yet is created, by server-side apply.
+//! Every replica reconciles the configurations. Replicas compute the same objects from the same inputs, so the first write
+//! spares the others theirs. There is one writer with one shape: the pure function [`desired`] makes the whole object from
+//! the stored one, and a replica replaces the object under the `resourceVersion` that it read. After a conflict it reads
+//! again. Only a missing configuration is created, by server-side apply.
 //!
-//! # What may not happen
+//! It must not know how certificates are made or reviews are answered. Start at [`desired`] for the object, [`intent`] for
+//! its inputs, [`pace`] for the times of writes, [`registrar`] for the loop.
 //!
-//! - A `Fail` entry must not stand before a replica can answer it: the first registration waits until this replica has been
-//!   ready for a while, a rule comes after the catalog that answers it, and without a CA bundle an entry says `Ignore`. Bundle
+//! # Invariants
+//!
+//! - Never register a `Fail` entry before a replica can answer it: the first registration waits until this replica has been
+//!   ready for a while, a rule follows the catalog that answers it, and an entry without a CA bundle says `Ignore`. Bundle
 //!   and policy change in one write.
-//! - A configuration must not outlive the webhook: it is owned by the `ClusterRole` that the chart installs, none is created
-//!   while that is not there, and when the namespace of the Service is being deleted all entries go.
-//! - Two installations must not take turns: a configuration of another one is left alone.
+//! - A configuration does not outlive the webhook: the chart's `ClusterRole` owns it, none is created while that role is
+//!   missing, and all entries go when the Service's namespace is being deleted.
+//! - Two installations do not alternate: a configuration of another installation is left alone.
 
-mod bundle;
 mod configurations;
 mod desired;
-mod entries;
+mod differences;
+mod divergence;
+mod failures;
+mod foreign;
+mod intent;
 mod options;
 mod pace;
 mod registrar;
-mod report;
 mod rules;
-mod trouble;
+mod stored;
+mod wanted;
 
-pub(super) use desired::other_installation;
 pub use options::{EntryOptions, FailurePolicy, LabelSelector, MatchCondition, MatchConditions, OptionError};
+pub(super) use stored::other_installation;
+pub(super) use wanted::NAME;
 
-use super::Cluster;
-use super::trust::{Held, ServiceReference, Trust};
+use super::trust::{Held, Trust};
+use super::watch_channel::changed;
+use super::{Cluster, ServiceReference};
 use crate::telemetry::RegistrationMetrics;
 use configurations::Configurations;
 use desired::desired;
-use entries::{CaBundle, Frame, Inspections, Owner, Phase};
 use futures::StreamExt;
 use futures::stream::pending;
 use kube_unions_core::admission::InspectionToken;
 use kube_unions_core::catalog::Catalog;
 use registrar::Registrar;
-use rules::Rules;
+use rules::RegistrationRules;
 use rustls::crypto::ring::default_provider;
 use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
+use wanted::{BundleSource, Frame, Inspections, Owner, Phase};
 
-/// What to register.
+/// Both stored configurations, `None` for a missing one.
+type StoredPair = [(Phase, Option<Value>); 2];
+
+/// The objects to write, in the order of [`Phase::BOTH`]; `None` for one that is in sync.
+type Writes = [Option<Value>; 2];
+
+/// Settings of the registration.
 #[derive(Debug, Clone)]
 pub struct Registration {
-    /// How much of the configurations is kept.
+    /// Extent of the registration.
     pub registering: Registering,
-    /// What the API server calls.
+    /// Service that the API server calls.
     pub service: ServiceReference,
     /// Settings of the entries for objects.
     pub entries: EntryOptions,
-    /// The `ClusterRole` that is to own the configurations, so that they go when it goes.
+    /// Name of the `ClusterRole` that owns the configurations. They are deleted with it.
     pub owner: Option<String>,
-    /// Namespaces left alone, beside kube-system and the service's own.
+    /// Namespaces that are exempt, beside kube-system and the Service's own.
     pub excluded_namespaces: Vec<String>,
-    /// Whether objects are sent here at all.
+    /// False registers no entry for objects, only those for inspections.
     pub enforcing: bool,
-    /// How long this replica must have been ready before the first registration.
+    /// How long this replica must have been ready before it registers for the first time.
     pub delay: Duration,
 }
 
 impl Registration {
-    /// Returns both webhook configurations, the mutating one first, as they are written for the unions of a catalog and for this
-    /// CA (PEM), given those that are stored; `None` where one is as it should be. Their owner has this UID.
+    /// Returns both webhook configurations to write, the mutating one first; `None` for one that is in sync.
+    ///
+    /// `ca`: the CA to register, PEM. `owner`: UID of the owner. `fresh`: token for inspections if none is stored. `stored`:
+    /// the stored configurations, `None` for a missing one.
     pub fn written(
         &self,
         catalog: &Catalog,
@@ -82,37 +98,36 @@ impl Registration {
         let inspections = Inspections { declarations: true, definitions: true };
         let [mutating, validating] = stored;
         [(Phase::Mutating, mutating), (Phase::Validating, validating)].map(|(phase, stored)| {
-            let ca = CaBundle::Ours(ca.to_owned());
+            let ca = BundleSource::Ours(ca.to_owned());
             let owner = self.owner.clone().map(|name| Owner { name, uid: owner.to_owned() });
-            let wanted = frame.wanted(phase, &Rules::of(catalog), inspections, ca, owner, fresh.clone());
+            let wanted = frame.wanted(phase, &RegistrationRules::of(catalog), inspections, ca, owner, fresh.clone());
             desired(stored, &wanted)
         })
     }
 }
 
-/// How much of the configurations is kept.
+/// Extent of the registration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Registering {
-    /// All of them.
+    /// Both configurations.
     Everything,
-    /// The `caBundle` of entries that somebody else has registered under our names, where it is ours to say.
+    /// Only the `caBundle` of entries that have our names and were registered by other means.
     Bundles,
 }
 
-/// What registration hears, and says.
+/// Inputs and outputs of the registration.
 pub struct Signals {
-    /// The catalog that is in force.
+    /// Catalog in force.
     pub catalogs: watch::Receiver<Option<Arc<Catalog>>>,
-    /// Whom the API server is to trust; nothing is registered before that is known.
+    /// CAs to register. Nothing is registered before they are known.
     pub trust: watch::Receiver<Option<Trust>>,
-    /// Told what the configurations hold.
+    /// Receives the CAs that the configurations hold.
     pub held: watch::Sender<Held>,
-    /// The token in the path under which the API server asks for inspections, as it is registered; `None` while there is
-    /// no entry with a well-formed one.
+    /// Receives the registered token of the path for inspections; `None` while no entry has a well-formed one.
     pub inspection: watch::Sender<Option<InspectionToken>>,
-    /// Whether this replica can be asked now.
+    /// Returns true while this replica can answer.
     pub ready: Box<dyn Fn() -> bool + Send + Sync>,
-    /// Tells how it goes.
+    /// Metrics of the registration.
     pub metrics: RegistrationMetrics,
 }
 
@@ -122,23 +137,26 @@ impl fmt::Debug for Signals {
     }
 }
 
-/// Keeps the configurations true until no more catalogs can come.
+/// Keeps the configurations in sync until the sender of catalogs is dropped.
 pub(super) async fn follow(cluster: &Cluster, registration: Registration, signals: Signals) {
     let (mut catalogs, mut trust) = (signals.catalogs.clone(), signals.trust.clone());
     let mut declarable = cluster.declarable.subscribe();
     let configurations = Configurations::new(cluster.client.clone());
     let everything = registration.registering == Registering::Everything;
     let mut changes = configurations.changes();
-    let mut end = if everything { configurations.end_of(&registration.service.namespace) } else { pending().boxed() };
+    let mut end =
+        if everything { configurations.namespace_end(&registration.service.namespace) } else { pending().boxed() };
     if everything && !registration.enforcing {
-        tracing::warn!("enforcement is off: no object is sent here, and every object is left alone");
+        tracing::warn!("enforcement is off: no object is sent to the webhook");
     }
     if everything && registration.owner.is_none() {
-        tracing::info!("no --owner-cluster-role: the webhook configurations stay until somebody deletes them");
+        tracing::info!(
+            "no --owner-cluster-role: the webhook configurations stay after an uninstallation until they are deleted"
+        );
     }
     let declarations = cluster.declarable.subscribe();
     let Some(fresh) = fresh_token() else {
-        tracing::error!("the operating system gives no random numbers: nothing is registered");
+        tracing::error!("cannot register: the operating system provides no random numbers");
         return;
     };
     signals.metrics.registering.set(1);
@@ -146,7 +164,7 @@ pub(super) async fn follow(cluster: &Cluster, registration: Registration, signal
     let mut next = Instant::now();
     loop {
         tokio::select! {
-            () = tokio::time::sleep_until(next.into()) => next = registrar.look().await,
+            () = tokio::time::sleep_until(next.into()) => next = registrar.reconcile().await,
             outcome = catalogs.changed() => match outcome {
                 Ok(()) => next = registrar.soon(next),
                 Err(_) => return,
@@ -165,16 +183,9 @@ pub(super) async fn follow(cluster: &Cluster, registration: Registration, signal
     }
 }
 
-/// A token that nobody can guess, `None` if the operating system gives no random numbers.
+/// Returns a random token; `None` if the operating system provides no random numbers.
 fn fresh_token() -> Option<InspectionToken> {
     let mut random = [0; 16];
     default_provider().secure_random.fill(&mut random).ok()?;
     Some(InspectionToken::from_random(random))
-}
-
-/// Never, once nobody can change it any more.
-async fn changed<T>(receiver: &mut watch::Receiver<T>) {
-    if receiver.changed().await.is_err() {
-        std::future::pending::<()>().await;
-    }
 }

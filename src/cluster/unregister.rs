@@ -1,33 +1,30 @@
-//! Takes the webhook's registration away, for good.
+//! Removes the webhook's registration from a cluster.
 //!
-//! A webhook that runs keeps its two configurations true, so deleting them is not enough: its right to write them goes
-//! first. What it was writing at that moment may still come through, so they are deleted until they stay away.
+//! A running webhook recreates its configurations, so its right to write them is deleted first. A write in flight at that
+//! moment may still succeed, so the configurations are deleted until they stay away.
 
 use super::ServiceReference;
 use super::call::{self, Refused};
-use super::registration::other_installation;
+use super::registration::{NAME, other_installation};
 use hyper::Method;
 use kube::Client;
 use std::fmt;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// What both configurations are called.
-const NAME: &str = "kube-unions";
-
-/// The API group of both.
+/// API group of both configurations.
 const ADMISSION: &str = "admissionregistration.k8s.io";
 
-/// From one look to the next.
+/// Time between two attempts.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// So often in a row nothing has to be there.
-const QUIET_LOOKS: usize = 3;
+/// Attempts in a row that must find nothing.
+const QUIET_ATTEMPTS: usize = 3;
 
-/// Rights that were granted a moment ago reach an API server within so long.
+/// Time in which an API server learns of rights that were just granted.
 const RIGHTS_SETTLE: Duration = Duration::from_secs(5);
 
-/// An object that makes up the registration.
+/// An object of the registration. Displays as its kind and name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Registered {
     kind: &'static str,
@@ -36,44 +33,43 @@ pub struct Registered {
     name: String,
 }
 
-/// Why the registration is not known to be gone.
+/// An error of removing the registration.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum UnregisterError {
-    /// Rights are missing.
+    /// The user may not delete an object.
     #[error(
-        "may not delete {object}: {reason}; grant `delete` of `{resource}` by this name",
+        "cannot delete {object}: {reason}; grant `delete` on `{resource}` with this name",
         resource = object.resource
     )]
     Forbidden {
-        /// Which object.
+        /// The object.
         object: Registered,
-        /// In the API server's words.
+        /// The API server's message.
         reason: String,
     },
-    /// The time has passed and the API server refused until the end.
-    #[error("{object} could not be deleted within {within:?}: {reason}")]
+    /// The API server refused every attempt until the timeout.
+    #[error("cannot delete {object} within {within:?}: {reason}")]
     Refused {
-        /// Which object.
+        /// The object.
         object: Registered,
-        /// How long it was tried.
+        /// The timeout.
         within: Duration,
-        /// What came last.
+        /// The last reason.
         reason: String,
     },
-    /// It was deleted, and was there again.
+    /// An object was recreated after each deletion.
     #[error(
-        "{object} comes back whenever it is deleted: something else than the right that was taken away writes it; find out by \
-         its `managedFields`"
+        "{object} is recreated after each deletion by a writer other than the webhook: find the writer by its `managedFields`"
     )]
     ComesBack {
-        /// Which object.
+        /// The object.
         object: Registered,
     },
 }
 
 impl Registered {
-    /// What has to go, in this order.
+    /// Returns the objects in the order of their deletion.
     fn all(binding: &str) -> [Self; 3] {
         let new = |kind, resource, group, name: &str| Self { kind, resource, group, name: name.to_owned() };
         [
@@ -83,7 +79,7 @@ impl Registered {
         ]
     }
 
-    /// Deletes it, unless it is another installation's than `installation`. Returns whether it was there and was deleted.
+    /// Deletes the object, unless another installation than `installation` keeps it. Returns true if it was deleted.
     async fn delete(&self, client: &Client, installation: Option<&ServiceReference>) -> Result<bool, Refused> {
         let path = format!("/apis/{}/v1/{}/{}", self.group, self.resource, self.name);
         if let Some(installation) = installation.filter(|_| self.group == ADMISSION) {
@@ -108,11 +104,10 @@ impl fmt::Display for Registered {
     }
 }
 
-/// Deletes the `ClusterRoleBinding` named `binding`, then both webhook configurations, until they stay away. What is not
-/// there is done already. `deleted` hears of each object once. With an `installation`, given by its Service, configurations
-/// that another one keeps are left alone.
+/// Deletes the `ClusterRoleBinding` named `binding`, then both webhook configurations, until they stay away.
 ///
-/// While the API server does not answer it is asked again, until `within` has passed.
+/// `deleted` is called once for each deleted object. With an `installation`, given by its Service, configurations of other
+/// installations stay. Failed attempts are repeated until `within` has passed.
 pub async fn unregister(
     client: &Client,
     binding: &str,
@@ -121,30 +116,30 @@ pub async fn unregister(
     mut deleted: impl FnMut(&Registered),
 ) -> Result<(), UnregisterError> {
     let started = Instant::now();
-    let mut told = [false; 3];
+    let mut reported = [false; 3];
     let mut quiet = 0;
     loop {
-        let mut trouble = None;
+        let mut failure = None;
         let mut found = None;
-        for (object, told) in Registered::all(binding).into_iter().zip(&mut told) {
+        for (object, reported) in Registered::all(binding).into_iter().zip(&mut reported) {
             match object.delete(client, installation).await {
                 Ok(false) => {}
                 Ok(true) => {
-                    if !std::mem::replace(told, true) {
+                    if !std::mem::replace(reported, true) {
                         deleted(&object);
                     }
                     found = Some(object);
                 }
-                // The others are tried all the same: each that goes is one less in the way.
-                Err(refused) => trouble = trouble.or(Some((object, refused))),
+                // A failure of one object does not prevent the deletion of the others.
+                Err(refused) => failure = failure.or(Some((object, refused))),
             }
         }
-        quiet = if trouble.is_none() && found.is_none() { quiet + 1 } else { 0 };
-        if quiet == QUIET_LOOKS {
+        quiet = if failure.is_none() && found.is_none() { quiet + 1 } else { 0 };
+        if quiet == QUIET_ATTEMPTS {
             return Ok(());
         }
         let waited = started.elapsed();
-        match (trouble, found) {
+        match (failure, found) {
             (Some((object, refused)), _) if refused.is_forbidden() && waited >= RIGHTS_SETTLE.min(within) => {
                 return Err(UnregisterError::Forbidden { object, reason: refused.to_string() });
             }
@@ -152,7 +147,7 @@ pub async fn unregister(
                 return Err(UnregisterError::Refused { object, within, reason: refused.to_string() });
             }
             (None, Some(object)) if waited >= within => return Err(UnregisterError::ComesBack { object }),
-            // Gone, and not yet seen to stay away: the few looks that are missing are no longer than a moment.
+            // Deleted, but not yet known to stay away.
             _ => {}
         }
         tokio::time::sleep(INTERVAL).await;

@@ -1,7 +1,7 @@
-//! Tries on a cluster whether unions are enforced there: a definition with a union, an object that must be rejected, and one
-//! that must be normalised. All of it is taken away again.
+//! Verifies that a cluster enforces unions: installs a CRD with a union, sends an object that must be rejected and one that
+//! must be normalised, and deletes the CRD again.
 //!
-//! The kind has no namespace, since a webhook may be told to leave namespaces alone, its own among them.
+//! The kind is cluster-scoped, because namespaces may be exempt. Nothing here prints; [`crate::cli`] reports the steps.
 
 use super::call::{self, APPLY, MERGE, Refused};
 use hyper::Method;
@@ -13,97 +13,98 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time::{Instant, sleep};
 
-/// The API group of the kind, which nothing else uses.
+/// API group of the kind. Nothing else uses it.
 const GROUP: &str = "verify.kube-unions.dev";
 const PLURAL: &str = "probes";
 const FIELD_MANAGER: &str = "kube-unions-verify";
 
 const INTERVAL: Duration = Duration::from_millis(250);
 
-/// Rights that were granted a moment ago reach an API server within so long.
+/// Time in which an API server learns of rights that were just granted.
 const RIGHTS_SETTLE: Duration = Duration::from_secs(5);
 
-/// For taking things away, whatever became of the rest; and where the API server no longer answers at all.
-const CLEANING: Duration = Duration::from_secs(30);
-const CLEANING_UNANSWERED: Duration = Duration::from_secs(5);
+/// Timeout of the cleanup.
+const CLEANUP: Duration = Duration::from_secs(30);
 
-/// Why a step failed.
+/// Timeout of the cleanup when the API server does not respond.
+const CLEANUP_UNANSWERED: Duration = Duration::from_secs(5);
+
+/// A failure of a step.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum VerifyError {
-    /// It was tried, and unions are not enforced.
+    /// The cluster does not enforce unions.
     #[error("{0}")]
     NotEnforced(String),
-    /// It could not be tried.
+    /// The step could not be carried out.
     #[error("{0}")]
     Untried(String),
 }
 
-/// A trial on one cluster.
+/// A verification of one cluster.
 pub struct Trial {
     client: Client,
     started: Instant,
     within: Duration,
-    /// What its objects' names begin with.
+    /// Prefix of its objects' names.
     prefix: String,
-    /// Whether there may be something to take away.
+    /// True if there may be something to delete.
     touched: AtomicBool,
 }
 
-/// A step of a trial, in the order of [`Step::ALL`].
+/// A step of a [`Trial`], in the order of [`Step::ALL`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// A definition with a union is installed.
+    /// Installs a CRD with a union.
     Define,
-    /// An invalid object is sent, and not stored whatever comes of it.
+    /// Sends an invalid object as a dry run.
     Reject,
-    /// An object is created, and its union switched.
+    /// Creates an object and switches its union.
     Normalize,
 }
 
 impl Step {
-    /// Each once.
+    /// All steps, in order.
     pub const ALL: [Self; 3] = [Self::Define, Self::Reject, Self::Normalize];
 
-    /// What holds where the step succeeds.
+    /// Returns the fact that a successful step shows.
     pub fn promise(self) -> &'static str {
         match self {
-            Self::Define => "a definition with a union is served",
+            Self::Define => "a CRD with a union is served",
             Self::Reject => "an object with two members is rejected",
-            Self::Normalize => "switching the union clears the member that was left over",
+            Self::Normalize => "switching the union clears the old member",
         }
     }
 }
 
-/// What an attempt showed.
-enum Seen {
-    /// What was promised.
-    Kept,
-    /// Something else; it may change.
-    NotYet(VerifyError),
+/// Result of an attempt.
+enum Attempt {
+    Succeeded,
+    /// A later attempt may succeed.
+    Failed(VerifyError),
 }
 
 impl Trial {
-    /// Steps wait for what they promise until `within` has passed since now.
+    /// Starts a verification. Its steps repeat failed attempts until `within` has passed from now.
     pub fn new(client: Client, within: Duration) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let prefix = format!("verify-{:x}-{:x}", std::process::id(), now.as_millis());
         Self { client, started: Instant::now(), within, prefix, touched: AtomicBool::new(false) }
     }
 
-    /// Takes one step.
+    /// Carries out one step.
     pub async fn step(&self, step: Step) -> Result<(), VerifyError> {
         let mut attempt = 0_u32;
         loop {
-            let seen = match step {
+            let result = match step {
                 Step::Define => self.define().await,
                 Step::Reject => self.reject().await,
                 Step::Normalize => self.normalize(&format!("{}-{attempt}", self.prefix)).await,
             };
-            match seen {
-                Ok(Seen::Kept) => return Ok(()),
-                Ok(Seen::NotYet(error)) if self.started.elapsed() >= self.within => return Err(error),
-                Ok(Seen::NotYet(_)) => {}
+            match result {
+                Ok(Attempt::Succeeded) => return Ok(()),
+                Ok(Attempt::Failed(error)) if self.started.elapsed() >= self.within => return Err(error),
+                Ok(Attempt::Failed(_)) => {}
                 Err(refused) => {
                     let forbidden = refused.is_forbidden() && self.started.elapsed() >= RIGHTS_SETTLE;
                     if forbidden || self.started.elapsed() >= self.within {
@@ -116,34 +117,34 @@ impl Trial {
         }
     }
 
-    /// Whether something may have been made that is to be taken away.
+    /// Returns true if there may be something to clean up.
     pub fn has_left_traces(&self) -> bool {
         self.touched.load(Ordering::Relaxed)
     }
 
-    /// Deletes the definition, and with it every object, and waits until it is gone.
+    /// Deletes the CRD with all its objects and waits until it is gone.
     pub async fn clean_up(&self) -> Result<(), VerifyError> {
         let started = Instant::now();
         loop {
             let (reason, patience) = match call::send(&self.client, Method::DELETE, &definition_path()).await {
                 Err(refused) if refused.is_not_found() => return Ok(()),
-                // Its objects are being deleted.
-                Ok(_) => ("it is still there".to_owned(), CLEANING),
-                Err(refused) if refused.code().is_none() => (refused.to_string(), CLEANING_UNANSWERED),
-                Err(refused) => (refused.to_string(), CLEANING),
+                // The API server deletes the objects first.
+                Ok(_) => ("it still exists".to_owned(), CLEANUP),
+                Err(refused) if refused.code().is_none() => (refused.to_string(), CLEANUP_UNANSWERED),
+                Err(refused) => (refused.to_string(), CLEANUP),
             };
             if started.elapsed() >= patience {
                 return Err(VerifyError::Untried(format!(
-                    "{reason}; delete it yourself: `kubectl delete customresourcedefinition {PLURAL}.{GROUP}`"
+                    "{reason}; delete it with `kubectl delete customresourcedefinition {PLURAL}.{GROUP}`"
                 )));
             }
             sleep(INTERVAL).await;
         }
     }
 
-    async fn define(&self) -> Result<Seen, Refused> {
+    async fn define(&self) -> Result<Attempt, Refused> {
         let path = format!("{}?fieldManager={FIELD_MANAGER}&force=true", definition_path());
-        // Whoever stops waiting for the answer is to know that it may have been done.
+        // Set before the request: an interrupted request may have succeeded.
         let before = self.touched.swap(true, Ordering::Relaxed);
         let found = call::write(&self.client, Method::PATCH, &path, APPLY, &definition()).await;
         if found.as_ref().is_err_and(|refused| refused.code().is_some()) {
@@ -151,34 +152,34 @@ impl Trial {
         }
         let found = found?;
         if found.pointer("/metadata/deletionTimestamp").is_some() {
-            return Ok(not_yet("the definition of an earlier trial is still being deleted"));
+            return Ok(not_yet("the CRD of an earlier verification is still being deleted"));
         }
         let conditions = found.pointer("/status/conditions").and_then(Value::as_array);
         let is = |it: &Value, field: &str, value: &str| it.get(field).is_some_and(|it| it == value);
         let established = |it: &Value| is(it, "type", "Established") && is(it, "status", "True");
         if !conditions.is_some_and(|conditions| conditions.iter().any(established)) {
-            return Ok(not_yet("the API server has taken the definition and does not serve it"));
+            return Ok(not_yet("the API server does not serve the CRD yet"));
         }
-        // It may be established and not yet served.
-        call::send(&self.client, Method::GET, &objects_path("")).await.map(|_| Seen::Kept).or_else(unserved)
+        // An established CRD may not be served yet.
+        call::send(&self.client, Method::GET, &objects_path("")).await.map(|_| Attempt::Succeeded).or_else(unserved)
     }
 
-    async fn reject(&self) -> Result<Seen, Refused> {
+    async fn reject(&self) -> Result<Attempt, Refused> {
         let object = object(&self.prefix, "Plain");
         let path = format!("{}?dryRun=All", objects_path(""));
         match call::write(&self.client, Method::POST, &path, "application/json", &object).await {
-            Ok(_) => Ok(Seen::NotYet(VerifyError::NotEnforced(format!(
-                "it was accepted; look whether `kubectl get validatingwebhookconfiguration kube-unions -o yaml` has a rule for \
-                 {GROUP}, whether pods of kube-unions are ready, and what their log says"
+            Ok(_) => Ok(Attempt::Failed(VerifyError::NotEnforced(format!(
+                "it was accepted; check that `kubectl get validatingwebhookconfiguration kube-unions -o yaml` has a rule for \
+                 {GROUP}, that pods of kube-unions are ready, and their logs"
             )))),
             Err(Refused::Status(status)) if status.code == 422 && status.message.contains("spec.custom: Forbidden") => {
-                Ok(Seen::Kept)
+                Ok(Attempt::Succeeded)
             }
             Err(refused) => unserved(refused),
         }
     }
 
-    async fn normalize(&self, name: &str) -> Result<Seen, Refused> {
+    async fn normalize(&self, name: &str) -> Result<Attempt, Refused> {
         let object = object(name, "Custom");
         let created = call::write(&self.client, Method::POST, &objects_path(""), "application/json", &object).await;
         if let Err(refused) = created {
@@ -186,15 +187,17 @@ impl Trial {
         }
         let switch = json!({"spec": {"type": "Plain"}});
         match call::write(&self.client, Method::PATCH, &objects_path(name), MERGE, &switch).await {
-            Ok(stored) if stored.get("spec") == switch.get("spec") => Ok(Seen::Kept),
-            Ok(_) => Ok(Seen::NotYet(VerifyError::NotEnforced(
-                "it was stored with both; look whether the mutatingwebhookconfiguration kube-unions is there"
+            Ok(stored) if stored.get("spec") == switch.get("spec") => Ok(Attempt::Succeeded),
+            Ok(_) => Ok(Attempt::Failed(VerifyError::NotEnforced(
+                "it was stored with both members; check that the mutatingwebhookconfiguration kube-unions exists"
                     .to_owned(),
             ))),
-            Err(Refused::Status(status)) if status.code == 422 => Ok(Seen::NotYet(VerifyError::NotEnforced(format!(
-                "it was rejected and not normalised: {}; look whether the mutatingwebhookconfiguration kube-unions is there",
-                status.message
-            )))),
+            Err(Refused::Status(status)) if status.code == 422 => {
+                Ok(Attempt::Failed(VerifyError::NotEnforced(format!(
+                    "it was rejected instead of normalised: {}; check that the mutatingwebhookconfiguration kube-unions exists",
+                    status.message
+                ))))
+            }
             Err(refused) => unserved(refused),
         }
     }
@@ -206,16 +209,16 @@ impl fmt::Debug for Trial {
     }
 }
 
-/// What is refused while a definition is new, or while the webhook can't be called, is no verdict yet.
-fn unserved(refused: Refused) -> Result<Seen, Refused> {
+/// Returns a failed attempt if the kind is not served yet or the webhook cannot be called, and any other refusal as it is.
+fn unserved(refused: Refused) -> Result<Attempt, Refused> {
     if refused.is_not_found() {
-        return Ok(not_yet("the API server does not serve the definition that it has taken"));
+        return Ok(not_yet("the API server does not serve the CRD yet"));
     }
     match &refused {
         Refused::Status(status) if status.code >= 500 && status.message.contains("failed calling webhook") => {
-            Ok(Seen::NotYet(VerifyError::NotEnforced(format!(
-                "the API server can't call the webhook: {}; look whether its pods are ready and whether the API server \
-                 reaches them",
+            Ok(Attempt::Failed(VerifyError::NotEnforced(format!(
+                "the API server cannot call the webhook: {}; check that its pods are ready and that the API server can reach \
+                 them",
                 status.message
             ))))
         }
@@ -223,15 +226,15 @@ fn unserved(refused: Refused) -> Result<Seen, Refused> {
     }
 }
 
-fn not_yet(reason: &str) -> Seen {
-    Seen::NotYet(VerifyError::Untried(reason.to_owned()))
+fn not_yet(reason: &str) -> Attempt {
+    Attempt::Failed(VerifyError::Untried(reason.to_owned()))
 }
 
 fn untried(refused: &Refused) -> VerifyError {
     VerifyError::Untried(if refused.is_forbidden() {
         format!(
-            "{refused}; it takes the rights to patch, create and delete the customresourcedefinition {PLURAL}.{GROUP}, and to \
-             list, create and patch {PLURAL}.{GROUP}"
+            "{refused}; grant patch, create and delete on the customresourcedefinition {PLURAL}.{GROUP}, and list, create and \
+             patch on {PLURAL}.{GROUP}"
         )
     } else {
         refused.to_string()
@@ -242,13 +245,13 @@ fn definition_path() -> String {
     format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{PLURAL}.{GROUP}")
 }
 
-/// The path of an object, or with an empty name of all of them.
+/// Returns the path of an object, or of the collection for an empty name.
 fn objects_path(name: &str) -> String {
     let all = format!("/apis/{GROUP}/v1/{PLURAL}");
     if name.is_empty() { all } else { format!("{all}/{name}") }
 }
 
-/// A union by `type`: `Custom` selects `custom`, `Plain` nothing.
+/// Returns a CRD with a union: the `type` `Custom` selects `custom`, `Plain` selects no member.
 fn definition() -> Value {
     let unions = json!({"v1": {"/properties/spec/properties/type": {
         "fieldMembers": {"Plain": null, "Custom": {"name": "custom"}},
@@ -272,12 +275,12 @@ fn definition() -> Value {
     })
 }
 
-/// An object that has the member `custom`, whatever its `type` says.
+/// Returns an object with the member `custom` and any `type`.
 fn object(name: &str, discriminator: &str) -> Value {
     json!({
         "apiVersion": format!("{GROUP}/v1"),
         "kind": "Probe",
         "metadata": {"name": name},
-        "spec": {"type": discriminator, "custom": {"value": "of a trial of kube-unions"}},
+        "spec": {"type": discriminator, "custom": {"value": "made by kube-unions verify"}},
     })
 }

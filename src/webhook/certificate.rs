@@ -1,149 +1,153 @@
-//! The serving certificate: where it comes from, its reload without a restart, and who may connect.
+//! The serving certificate: its source, its reload without a restart, and the verification of clients.
 //!
-//! Chain, key and the clients' CA are read together and put in force together, or not at all: a pair that does not
-//! parse or does not match leaves the one before it in force. So does one that is not valid now, while that before is.
+//! Chain, key and the clients' CA are read together and take effect together. A pair that does not parse or does not match
+//! leaves the previous one in force. So does a pair that is not valid now, while the previous one is.
+//!
+//! It must not know who makes certificates: pairs arrive from files ([`directory`]) or as an [`Offer`]. [`tls`] turns them
+//! into a server's configuration.
 
 mod client;
 mod directory;
 mod self_signed;
+mod tls;
 mod wake;
 
 pub use directory::Announcer;
 
-use crate::authority::{AuthorityError, CertificatePair, Offer};
+use crate::authority::{AuthorityError, Offer};
 use crate::causes::with_causes;
 use crate::telemetry::Metrics;
 use arc_swap::ArcSwapOption;
-use client::NamedClients;
-use directory::Files;
+use directory::CertificateDirectory;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
-use rustls::RootCertStore;
-use rustls::pki_types::pem::{self, PemObject};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::danger::ClientCertVerifier;
-use rustls::server::{ServerConfig, VerifierBuilderError, WebPkiClientVerifier};
+use rustls::pki_types::pem;
+use rustls::server::{ServerConfig, VerifierBuilderError};
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
+use tls::{CertificateFiles, LoadedCertificate};
 use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 
-/// Where the serving certificate comes from.
+/// Source of the serving certificate.
 #[derive(Debug, Clone)]
 pub enum CertificateSource {
-    /// A folder with `tls.crt` and `tls.key`, as a Secret of type `kubernetes.io/tls` is mounted.
+    /// A directory with `tls.crt` and `tls.key`, for example a mounted Secret of type `kubernetes.io/tls`.
     Directory(PathBuf),
-    /// Made at the start, for `localhost`, `127.0.0.1` and `::1`.
+    /// A certificate made at the start, for `localhost`, `127.0.0.1` and `::1`.
     SelfSigned {
-        /// Where the CA's certificate is written, for clients to trust.
+        /// File to which the CA's certificate is written, for clients to trust.
         ca_file: PathBuf,
     },
-    /// Whatever arrives here. Until the first pair nobody is served.
+    /// Pairs from a channel. Connections are refused until the first pair arrives.
     Offered(watch::Receiver<Offer>),
 }
 
-/// Who may connect to the webhook port. Without one, everybody.
+/// Clients that may connect to the webhook port. Without a policy all may.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientPolicy {
-    /// The CA that signs the certificates of clients, PEM.
+    /// File with the CA of the clients' certificates, PEM.
     pub ca_file: PathBuf,
-    /// Common names, or alternative names, of which a client's certificate must have one. Empty: any.
+    /// Accept only client certificates with one of these common names or alternative names. Empty accepts any name.
     pub names: Vec<String>,
 }
 
-/// Why a certificate cannot be used.
+/// An error of loading or making a certificate.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CertificateError {
-    /// A file is missing or cannot be read.
+    /// A file cannot be read.
     #[error("cannot read `{path}`")]
     Read {
-        /// As given.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A file cannot be written.
     #[error("cannot write `{path}`")]
     Write {
-        /// As given.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A file is not the PEM it should be.
+    /// A file is not the expected PEM.
     #[error("`{path}` holds no usable PEM {what}")]
     Pem {
-        /// As given.
+        /// Path of the file.
         path: PathBuf,
-        /// What was looked for.
+        /// The expected contents.
         what: &'static str,
-        /// What the parser says.
+        /// The parser's error.
         source: pem::Error,
     },
     /// A file holds no certificate.
-    #[error("`{path}` holds no certificate; it must be PEM, the serving certificate first")]
+    #[error("`{path}` holds no certificate: use PEM, the serving certificate first")]
     Empty {
-        /// As given.
+        /// Path of the file.
         path: PathBuf,
     },
     /// Chain and key cannot be used together.
     #[error(
-        "the certificate and its key cannot be used together; tls.key must belong to the first certificate in tls.crt"
+        "the certificate and its key cannot be used together: tls.key must belong to the first certificate in tls.crt"
     )]
     Pair(#[source] rustls::Error),
     /// The clients' CA cannot be used.
     #[error("the clients' CA cannot be used")]
     ClientCa(#[source] VerifierBuilderError),
-    /// The certificate's times cannot be read.
-    #[error("the certificate cannot be read as X.509")]
+    /// The certificate is not X.509.
+    #[error("the certificate cannot be parsed as X.509")]
     X509(#[source] x509_parser::asn1_rs::Err<x509_parser::error::X509Error>),
-    /// It would be a change for the worse.
-    #[error("the new certificate is {0}, that before it is not")]
+    /// The new certificate is not valid, and the previous one is.
+    #[error("the new certificate is {0}, the previous one is valid")]
     Validity(&'static str),
     /// No certificate could be made.
-    #[error("no self-signed certificate could be made")]
+    #[error("cannot make a self-signed certificate")]
     SelfSigned(#[source] AuthorityError),
 }
 
-/// The certificate in force, and how to get the next.
+/// The certificate in force and its source.
 #[derive(Debug)]
 pub(super) struct Certificate {
-    source: Source,
+    source: ReloadSource,
     clients: Option<ClientPolicy>,
-    current: ArcSwapOption<Loaded>,
+    current: ArcSwapOption<LoadedCertificate>,
     expiry: Gauge,
     authority_expiry: Gauge,
     failures: Counter,
 }
 
+/// Source of later certificates.
 #[derive(Debug)]
-enum Source {
-    Fixed,
-    Files(Files),
+enum ReloadSource {
+    None,
+    Directory(CertificateDirectory),
     Offered(watch::Receiver<Offer>),
 }
 
 impl Certificate {
-    /// Loads or makes it. One that is offered may come later.
+    /// Loads or makes the certificate. An offered one may arrive later.
     pub(super) fn new(
         source: &CertificateSource,
         clients: Option<&ClientPolicy>,
         metrics: &Metrics,
     ) -> Result<Self, CertificateError> {
-        let (source, contents) = match source {
-            CertificateSource::Directory(directory) => {
-                let files = Files::new(directory.clone());
-                let contents = files.read_pair(read_client_ca(clients)?)?;
-                (Source::Files(files), Some(contents))
+        let (source, files) = match source {
+            CertificateSource::Directory(path) => {
+                let directory = CertificateDirectory::new(path.clone());
+                let files = directory.read_pair(read_client_ca(clients)?)?;
+                (ReloadSource::Directory(directory), Some(files))
             }
-            CertificateSource::SelfSigned { ca_file } => (Source::Fixed, Some(self_signed::make(ca_file, clients)?)),
+            CertificateSource::SelfSigned { ca_file } => {
+                (ReloadSource::None, Some(self_signed::make(ca_file, clients)?))
+            }
             CertificateSource::Offered(offers) => {
-                // What cannot be used is said before anything is offered.
-                Loaded::verifier_of(clients, read_client_ca(clients)?.as_deref())?;
-                (Source::Offered(offers.clone()), None)
+                // An unusable CA of clients fails the start, not the first offer.
+                tls::client_verifier(clients, read_client_ca(clients)?.as_deref())?;
+                (ReloadSource::Offered(offers.clone()), None)
             }
         };
         let this = Self {
@@ -154,40 +158,40 @@ impl Certificate {
             authority_expiry: metrics.certificate_authority_expiry().clone(),
             failures: metrics.certificate_reload_failures().clone(),
         };
-        if let Some(contents) = contents {
-            this.put_in_force(this.load(contents)?);
+        if let Some(files) = files {
+            this.put_in_force(this.load(files)?);
         }
         Ok(this)
     }
 
-    /// For the next connection; `None`: there is no certificate yet.
+    /// Returns the configuration for the next connection; `None` if there is no certificate yet.
     pub(super) fn config(&self) -> Option<Arc<ServerConfig>> {
         self.current.load().as_ref().map(|it| Arc::clone(&it.config))
     }
 
-    /// Says what is wrong at `now`.
+    /// Returns the reason why there is no valid certificate at `now` as an error.
     pub(super) fn check(&self, now: SystemTime) -> Result<(), Cow<'static, str>> {
         if let Some(loaded) = &*self.current.load() {
             return loaded.validity.check(now).map_err(Cow::Borrowed);
         }
         let reason = match &self.source {
-            Source::Offered(offers) => offers.borrow().as_ref().err().map(|reason| format!("none yet: {reason}")),
-            Source::Fixed | Source::Files(_) => None,
+            ReloadSource::Offered(offers) => offers.borrow().as_ref().err().map(|reason| format!("none yet: {reason}")),
+            ReloadSource::None | ReloadSource::Directory(_) => None,
         };
         Err(reason.map_or(Cow::Borrowed("none yet"), Cow::Owned))
     }
 
-    /// Follows its source, for ever. Files are looked at every `interval`.
+    /// Reloads the certificate when its source changes. Files are read every `interval` besides.
     pub(super) async fn keep_fresh(self: Arc<Self>, interval: Duration, announcer: Option<Announcer>) {
         match &self.source {
-            Source::Fixed => {}
-            Source::Files(files) => directory::follow(&self, files, interval, announcer).await,
-            Source::Offered(offers) => self.follow_offers(offers.clone(), interval).await,
+            ReloadSource::None => {}
+            ReloadSource::Directory(directory) => directory::follow(&self, directory, interval, announcer).await,
+            ReloadSource::Offered(offers) => self.follow_offers(offers.clone(), interval).await,
         }
     }
 
     async fn follow_offers(&self, mut offers: watch::Receiver<Offer>, interval: Duration) {
-        // For the clients' CA, which is a file.
+        // The clients' CA is a file and is polled.
         let mut ticks = ticks(interval);
         let mut log = ReloadLog::default();
         let mut open = true;
@@ -198,20 +202,20 @@ impl Certificate {
             }
             let offer = offers.borrow_and_update().clone();
             let Ok(pair) = offer else { continue };
-            let loaded = read_client_ca(self.clients.as_ref()).map(|it| Contents::new((*pair).clone(), it));
-            let loaded = loaded.and_then(|contents| self.load_other(contents));
-            log.say(self, loaded.map(|loaded| loaded.map(|it| self.put_in_force(it)).is_some()));
+            let files = read_client_ca(self.clients.as_ref()).map(|it| CertificateFiles::new((*pair).clone(), it));
+            let loaded = files.and_then(|files| self.load_if_new(files));
+            log.reloaded(self, loaded.map(|loaded| loaded.map(|it| self.put_in_force(it)).is_some()));
         }
     }
 
-    /// `None`: it is in force already.
-    fn load_other(&self, contents: Contents) -> Result<Option<Loaded>, CertificateError> {
+    /// Loads a certificate; `None` if these files are in force already.
+    fn load_if_new(&self, files: CertificateFiles) -> Result<Option<LoadedCertificate>, CertificateError> {
         let current = self.current.load();
-        let Some(current) = &*current else { return self.load(contents).map(Some) };
-        if current.contents == contents {
+        let Some(current) = &*current else { return self.load(files).map(Some) };
+        if current.files == files {
             return Ok(None);
         }
-        let loaded = self.load(contents)?;
+        let loaded = self.load(files)?;
         let now = SystemTime::now();
         match loaded.validity.check(now) {
             Err(fault) if current.validity.check(now).is_ok() => Err(CertificateError::Validity(fault)),
@@ -219,44 +223,44 @@ impl Certificate {
         }
     }
 
-    fn load(&self, contents: Contents) -> Result<Loaded, CertificateError> {
+    fn load(&self, files: CertificateFiles) -> Result<LoadedCertificate, CertificateError> {
         let directory = match &self.source {
-            Source::Files(files) => files.directory(),
-            Source::Fixed | Source::Offered(_) => Path::new(""),
+            ReloadSource::Directory(directory) => directory.path(),
+            ReloadSource::None | ReloadSource::Offered(_) => Path::new(""),
         };
-        Loaded::new(contents, self.clients.as_ref(), directory)
+        LoadedCertificate::new(files, self.clients.as_ref(), directory)
     }
 
-    fn put_in_force(&self, loaded: Loaded) {
+    fn put_in_force(&self, loaded: LoadedCertificate) {
         let not_after = loaded.validity.not_after;
         self.current.store(Some(Arc::new(loaded)));
         self.expiry.set(not_after);
     }
 }
 
-/// What is said of a source: each change, and each reason why there is none once.
+/// The log of reloads: each change, and each failure once.
 #[derive(Default)]
 struct ReloadLog {
-    said: Option<String>,
+    failure: Option<String>,
 }
 
 impl ReloadLog {
-    /// `Ok(true)`: another certificate is in force.
-    fn say(&mut self, certificate: &Certificate, reloaded: Result<bool, CertificateError>) {
+    /// Logs the result of a reload. `Ok(true)`: another certificate is in force.
+    fn reloaded(&mut self, certificate: &Certificate, reloaded: Result<bool, CertificateError>) {
         match reloaded {
             Ok(changed) => {
                 if changed {
                     tracing::info!(expires = certificate.expiry.get(), "certificate reloaded");
                 }
-                self.said = None;
+                self.failure = None;
             }
             Err(error) => {
                 certificate.failures.inc();
                 let reason = with_causes(&error);
-                if self.said.as_ref() != Some(&reason) {
-                    tracing::warn!(reason, "certificate not reloaded; the one before stays in force");
+                if self.failure.as_ref() != Some(&reason) {
+                    tracing::warn!(reason, "certificate not reloaded; the previous one stays in force");
                 }
-                self.said = Some(reason);
+                self.failure = Some(reason);
             }
         }
     }
@@ -266,115 +270,6 @@ fn ticks(interval: Duration) -> tokio::time::Interval {
     let mut ticks = tokio::time::interval(interval);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks
-}
-
-/// When a certificate may be used, in seconds since 1970, both ends included.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Validity {
-    not_before: i64,
-    not_after: i64,
-}
-
-impl Validity {
-    /// Says what is wrong at `now`.
-    pub(super) fn check(self, now: SystemTime) -> Result<(), &'static str> {
-        let now = now.duration_since(UNIX_EPOCH).map_or(0, |it| i64::try_from(it.as_secs()).unwrap_or(i64::MAX));
-        if now < self.not_before {
-            Err("not valid yet")
-        } else if now > self.not_after {
-            Err("expired")
-        } else {
-            Ok(())
-        }
-    }
-
-    fn of(certificate: &CertificateDer<'_>) -> Result<Self, CertificateError> {
-        let (_, certificate) = x509_parser::parse_x509_certificate(certificate).map_err(CertificateError::X509)?;
-        let validity = certificate.validity();
-        Ok(Self { not_before: validity.not_before.timestamp(), not_after: validity.not_after.timestamp() })
-    }
-}
-
-/// What is in the files, PEM.
-#[derive(PartialEq, Eq)]
-struct Contents {
-    chain: Vec<u8>,
-    key: Vec<u8>,
-    client_ca: Option<Vec<u8>>,
-}
-
-impl Contents {
-    fn new(pair: CertificatePair, client_ca: Option<Vec<u8>>) -> Self {
-        Self { chain: pair.chain.into_bytes(), key: pair.key.into_bytes(), client_ca }
-    }
-}
-
-impl std::fmt::Debug for Contents {
-    /// Never shows the key.
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("Contents").finish_non_exhaustive()
-    }
-}
-
-/// One certificate, ready to serve.
-#[derive(Debug)]
-struct Loaded {
-    contents: Contents,
-    config: Arc<ServerConfig>,
-    validity: Validity,
-}
-
-impl Loaded {
-    fn new(contents: Contents, clients: Option<&ClientPolicy>, directory: &Path) -> Result<Self, CertificateError> {
-        let chain_path = directory.join(CHAIN);
-        let chain = certificates(&contents.chain, &chain_path)?;
-        let leaf = chain.first().ok_or(CertificateError::Empty { path: chain_path })?;
-        let validity = Validity::of(leaf)?;
-        let key = PrivateKeyDer::from_pem_slice(&contents.key).map_err(|source| CertificateError::Pem {
-            path: directory.join(KEY),
-            what: "private key",
-            source,
-        })?;
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let builder = ServerConfig::builder_with_provider(provider)
-            .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
-            .map_err(CertificateError::Pair)?;
-        let builder = match Self::verifier_of(clients, contents.client_ca.as_deref())? {
-            Some(verifier) => builder.with_client_cert_verifier(verifier),
-            None => builder.with_no_client_auth(),
-        };
-        let mut config = builder.with_single_cert(chain, key).map_err(CertificateError::Pair)?;
-        // The API server never speaks HTTP/2 to a Service.
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(Self { contents, config: Arc::new(config), validity })
-    }
-
-    fn verifier_of(
-        clients: Option<&ClientPolicy>,
-        client_ca: Option<&[u8]>,
-    ) -> Result<Option<Arc<dyn ClientCertVerifier>>, CertificateError> {
-        clients.zip(client_ca).map(|(policy, pem)| verifier(policy, pem)).transpose()
-    }
-}
-
-use directory::{CHAIN, KEY};
-
-fn verifier(policy: &ClientPolicy, pem: &[u8]) -> Result<Arc<dyn ClientCertVerifier>, CertificateError> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(certificates(pem, &policy.ca_file)?);
-    let inner = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
-        .build()
-        .map_err(CertificateError::ClientCa)?;
-    Ok(if policy.names.is_empty() { inner } else { Arc::new(NamedClients::new(inner, policy.names.clone())) })
-}
-
-fn certificates(pem: &[u8], path: &Path) -> Result<Vec<CertificateDer<'static>>, CertificateError> {
-    CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>().map_err(|source| CertificateError::Pem {
-        path: path.to_owned(),
-        what: "certificate",
-        source,
-    })
 }
 
 fn read_client_ca(clients: Option<&ClientPolicy>) -> Result<Option<Vec<u8>>, CertificateError> {

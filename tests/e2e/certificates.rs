@@ -188,7 +188,7 @@ fn replicas_that_start_at_once_with_no_secret_agree_on_one_ca() {
         assert_eq!(secret.0["metadata"]["labels"]["app.kubernetes.io/name"], "kube-unions");
         let keys: BTreeSet<&String> = secret.0["data"].as_object().unwrap().keys().collect();
         assert_eq!(keys.into_iter().collect::<Vec<_>>(), ["ca.crt", "ca.key", "tls.crt", "tls.key"]);
-        let made = replicas.iter().filter(|it| it.log().contains("a new CA was made")).count();
+        let made = replicas.iter().filter(|it| it.log().contains("made a new CA")).count();
         assert_eq!(made, 1, "of {count} one was first");
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
         for replica in &replicas {
@@ -225,7 +225,7 @@ fn a_certificate_is_renewed_when_two_thirds_of_its_time_are_over() {
     let renewed = renewed().unwrap();
     assert_eq!(renewed.authorities(), secret.authorities(), "by the same CA");
     namespace.assert_all_serve(&replicas, &renewed);
-    assert!(replicas.iter().any(|it| it.log().contains("two thirds of its time are over")));
+    assert!(replicas.iter().any(|it| it.log().contains("two thirds of its lifetime have passed")));
 }
 
 #[test]
@@ -263,7 +263,12 @@ fn what_cannot_be_used_in_a_secret_is_mended_and_said() {
         let secret = namespace.secret().unwrap();
         assert_eq!(secret.authorities().len(), 1);
         assert_eq!(secret.0["type"], "Opaque");
-        assert_eq!(replica.log().contains("held what cannot be used; mended"), round == 0, "{}", replica.log());
+        assert_eq!(
+            replica.log().contains("replaced unusable data in the certificate's Secret"),
+            round == 0,
+            "{}",
+            replica.log()
+        );
         namespace.assert_all_serve(&[replica], &secret);
     }
     // While it is served, too.

@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use fixtures::wait::{SOON, until};
 use kube_unions::authority::{CertificateAuthority, CertificatePair, Offer, Validity};
-use kube_unions::cluster::{Agreement, Held, ServiceReference, Timing, Trust};
+use kube_unions::cluster::{Agreement, CaBundle, Held, ServiceReference, Timing, Trust};
 use kube_unions::telemetry::Metrics;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier;
@@ -103,7 +103,7 @@ impl Replica {
     }
 
     fn hold(&self, bundle: &str) {
-        self.held.send_replace(Held::Bundle(bundle.into()));
+        self.held.send_replace(Held::Bundle(CaBundle::from_pem(bundle)));
     }
 }
 

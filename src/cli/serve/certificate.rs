@@ -1,8 +1,8 @@
-//! The serving certificate: where it comes from, and how the API server comes to trust it.
+//! The supply of the serving certificate: connects its source to the server, and its CA to the registration.
 
 use super::ServeArgs;
 use crate::authority::Offer;
-use crate::cluster::{Agreement, Held, ServiceReference, Trust};
+use crate::cluster::{Agreement, CaBundle, Held, ServiceReference, Trust};
 use crate::webhook::{Announcer, CertificateSource};
 use futures::FutureExt;
 use kube::Client;
@@ -11,23 +11,23 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// API servers take a moment to learn of a configuration that has changed.
+/// Time in which API servers learn of a changed webhook configuration.
 const PROPAGATION: Duration = Duration::from_secs(2);
 
-/// What is said before the Secret has been looked at.
-const NOT_ASKED: &str = "the Secret has not been read";
+/// Reason for the missing certificate before the first read of the Secret.
+const NOT_READ: &str = "the Secret has not been read yet";
 
-/// Where a server's certificate comes from, and whom to tell what is to be trusted.
+/// The source of a server's certificate, and the channels of its CA.
 pub(super) struct Supply {
     pub(super) source: CertificateSource,
-    /// With --tls-secret: what the replicas' agreement needs.
-    agreed: Option<Agreed>,
+    /// The shared Secret, with --tls-secret.
+    shared: Option<SharedSource>,
     trust: watch::Sender<Option<Trust>>,
     held: watch::Receiver<Held>,
     register: bool,
 }
 
-struct Agreed {
+struct SharedSource {
     service: ServiceReference,
     secret: String,
     offers: watch::Sender<Offer>,
@@ -35,11 +35,11 @@ struct Agreed {
 
 impl Supply {
     pub(super) fn new(arguments: &ServeArgs, trust: watch::Sender<Option<Trust>>, held: watch::Receiver<Held>) -> Self {
-        let agreed = arguments.service.clone().zip(arguments.tls_secret.clone());
-        let (source, agreed) = match (agreed, &arguments.tls_cert_dir) {
+        let shared = arguments.service.clone().zip(arguments.tls_secret.clone());
+        let (source, shared) = match (shared, &arguments.tls_cert_dir) {
             (Some((service, secret)), _) => {
-                let (offers, offered) = watch::channel(Err(NOT_ASKED.into()));
-                (CertificateSource::Offered(offered), Some(Agreed { service, secret, offers }))
+                let (offers, offered) = watch::channel(Err(NOT_READ.into()));
+                (CertificateSource::Offered(offered), Some(SharedSource { service, secret, offers }))
             }
             (None, Some(directory)) => (CertificateSource::Directory(directory.clone()), None),
             (None, None) => (CertificateSource::SelfSigned { ca_file: arguments.ca_file() }, None),
@@ -47,12 +47,12 @@ impl Supply {
         if let Some(certificate) = &arguments.inject_ca_from {
             trust.send_replace(Some(Trust::InjectedFrom(certificate.as_str().into())));
         }
-        // Whoever writes `caBundle` takes it from one place.
+        // With --inject-ca-from cert-manager writes `caBundle`.
         let register = arguments.service.is_some() && arguments.register && arguments.inject_ca_from.is_none();
-        Self { source, agreed, trust, held, register }
+        Self { source, shared, trust, held, register }
     }
 
-    /// Of a folder's `ca.crt`, where it is registered.
+    /// Returns the announcer of a directory's `ca.crt`, if this replica registers it.
     pub(super) fn announcer(&self) -> Option<Announcer> {
         if !self.register || !matches!(self.source, CertificateSource::Directory(_)) {
             return None;
@@ -60,10 +60,11 @@ impl Supply {
         let (trust, held) = (self.trust.clone(), self.held.clone());
         Some(Arc::new(move |authorities| {
             trust.send_replace(Some(Trust::Local(authorities.as_str().into())));
+            let announced = CaBundle::from_pem(&authorities);
             let mut held = held.clone();
             async move {
-                if held.wait_for(|held| held.holds(&authorities)).await.is_err() {
-                    // Nobody is left who would say so.
+                if held.wait_for(|held| held.holds(&announced)).await.is_err() {
+                    // The registration has ended and reports nothing more.
                     return std::future::pending().await;
                 }
                 tokio::time::sleep(PROPAGATION).await;
@@ -72,10 +73,10 @@ impl Supply {
         }))
     }
 
-    /// Keeps the certificate, and what was said of it, for as long as there is a server.
+    /// Keeps the certificate and the channels until the server ends.
     pub(super) async fn keep(self, client: Option<Client>, authority_expiry: Gauge) {
-        let Self { agreed, trust, held, .. } = self;
-        if let (Some(Agreed { service, secret, offers }), Some(client)) = (agreed, client) {
+        let Self { shared, trust, held, .. } = self;
+        if let (Some(SharedSource { service, secret, offers }), Some(client)) = (shared, client) {
             Agreement::new(client, &service, &secret).follow(offers, trust, held, authority_expiry).await;
         } else {
             trust.closed().await;

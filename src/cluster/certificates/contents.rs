@@ -1,18 +1,20 @@
-//! What stands in the Secret: from its keys to a [`State`] and back.
+//! The data of the Secret: read into a [`CertificateState`], and written by a [`CertificatePlan`].
 //!
-//! Anything may stand there: what cannot be used counts as missing, is named as a fault, and is replaced by the plan that
-//! follows from what is left.
+//! Any data may be in the Secret. Unusable data counts as missing and is named as a fault; the plan for the rest replaces
+//! it. This module knows no network; [`super::secret`] sends the data.
 
-use super::plan::{Authority, Cause, Id, Leaf, LeafPlan, Lifetimes, Plan, Seconds, State};
-use crate::authority::{self, AuthorityError, BACKDATED, CertificatePair, Validity};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use super::plan::{CertificatePlan, LeafAction};
+use super::state::{
+    Certificate, CertificateState, Lifetimes, RenewalCause, Seconds, StoredAuthority, StoredLeaf, find,
+};
+use crate::authority::{AuthorityError, BACKDATED, CertificateAuthority, CertificatePair, Validity};
+use crate::cluster::bundle::certificate_to_pem;
 use k8s_openapi::ByteString;
 use rustls::RootCertStore;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::pem::{Error as PemError, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::sign::CertifiedKey;
 use std::collections::BTreeMap;
@@ -22,39 +24,40 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::GeneralName;
 
-/// The keys of the Secret; the first two are those that its type demands.
-pub(super) const CHAIN: &str = "tls.crt";
-pub(super) const KEY: &str = "tls.key";
-/// Every CA that is to be trusted, the newest first.
-pub(super) const BUNDLE: &str = "ca.crt";
-/// That of the first CA in the bundle.
-pub(super) const AUTHORITY_KEY: &str = "ca.key";
+/// Key of the serving certificate and its intermediates; the Secret's type demands it.
+const CHAIN: &str = "tls.crt";
+/// Key of the serving certificate's private key; the Secret's type demands it.
+const KEY: &str = "tls.key";
+/// Key of the bundle of CAs to trust, the newest first.
+const BUNDLE: &str = "ca.crt";
+/// Key of the private key of the first CA in the bundle.
+const AUTHORITY_KEY: &str = "ca.key";
 
-/// What the common name of every CA begins with that a replica has made.
+/// Common name, or its beginning, of every CA that a replica makes.
 const OWN: &str = "kube-unions CA";
 
-/// More CAs, or names, are none that anybody put there on purpose.
+/// Most certificates read from one text, and most names taken over from a certificate.
 const MOST: usize = 32;
 
-/// The keys of a Secret.
+/// The data of a Secret, by key.
 pub(super) type Data = BTreeMap<String, ByteString>;
 
-/// A Secret, read.
+/// The data of a Secret, parsed.
 #[derive(Default)]
 pub(super) struct Contents {
-    pub(super) state: State,
-    /// The leaf and its key.
+    pub(super) state: CertificateState,
+    /// The leaf with its key.
     pub(super) pair: Option<Arc<CertificatePair>>,
-    /// Of the state's signer.
+    /// Private key of the state's signer, PEM.
     key: String,
-    /// Every DNS name of the leaf.
+    /// DNS names of the leaf.
     names: Vec<String>,
-    /// What cannot be used.
+    /// Names the unusable data.
     pub(super) faults: Vec<&'static str>,
 }
 
 impl fmt::Debug for Contents {
-    /// Never shows a key.
+    /// Omits the private keys.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { state, faults, .. } = self;
         out.debug_struct("Contents").field("state", state).field("faults", faults).finish_non_exhaustive()
@@ -62,7 +65,7 @@ impl fmt::Debug for Contents {
 }
 
 impl Contents {
-    /// Reads what is of use to a server that is called `name`.
+    /// Parses the data for a server that clients call `name`.
     pub(super) fn read(data: &Data, name: &str) -> Self {
         let text = |key: &str| data.get(key).map_or(&b""[..], |value| &value.0);
         let mut this = Self::default();
@@ -77,9 +80,9 @@ impl Contents {
         for certificate in certificates(pem) {
             let authority = certificate.ok().and_then(|der| read_authority(&der));
             match authority {
-                Some(it) if authorities.iter().any(|other| other.id == it.id) => {}
+                Some(it) if find(authorities, &it.certificate).is_some() => {}
                 Some(it) => authorities.push(it),
-                None => self.faults.push("`ca.crt` holds what is no CA"),
+                None => self.faults.push("`ca.crt` holds data that is not a CA"),
             }
         }
         if !is_blank(pem) && self.state.authorities.is_empty() && self.faults.is_empty() {
@@ -93,14 +96,16 @@ impl Contents {
         }
         let signer = std::str::from_utf8(pem).ok().and_then(|text| {
             let key = rcgen::KeyPair::from_pem(text).ok()?;
-            let is_its = |it: &&Authority| public_key(&it.id).is_some_and(|public| public == key.public_key_raw());
-            let id = Id::clone(&self.state.authorities.iter().find(is_its)?.id);
-            // Not every CA that can be trusted is one that we can sign for.
-            authority::CertificateAuthority::from_pem(&to_pem(&id), text).ok()?;
-            Some((id, text.to_owned()))
+            let has_key = |it: &&StoredAuthority| {
+                public_key(&it.certificate).is_some_and(|public| public == key.public_key_raw())
+            };
+            let certificate = Certificate::clone(&self.state.authorities.iter().find(has_key)?.certificate);
+            // Some CAs can be trusted although we cannot sign for them.
+            CertificateAuthority::from_pem(&certificate_to_pem(&certificate), text).ok()?;
+            Some((certificate, text.to_owned()))
         });
         match signer {
-            Some((id, key)) => (self.state.signer, self.key) = (Some(id), key),
+            Some((certificate, key)) => (self.state.signer, self.key) = (Some(certificate), key),
             None => self.faults.push("`ca.key` is not the key of a CA in `ca.crt`"),
         }
     }
@@ -111,7 +116,7 @@ impl Contents {
         }
         match read_pair(chain, key) {
             Some((pair, certificates)) => {
-                self.state.leaf = judge(&certificates, &self.state.authorities, name);
+                self.state.leaf = verify(&certificates, &self.state.authorities, name);
                 self.names = certificates.first().map(|it| dns_names(it)).unwrap_or_default();
                 self.pair = self.state.leaf.is_some().then(|| Arc::new(pair));
             }
@@ -119,80 +124,74 @@ impl Contents {
         }
     }
 
-    /// What is to stand in the Secret. `served`: what [`LeafPlan::Restore`] puts back. `names`: those of the server.
+    /// Returns the next data of the Secret.
+    ///
+    /// `served` is the pair that [`LeafAction::Restore`] puts back. `names` are the server's DNS names.
     pub(super) fn carry_out(
         &self,
-        plan: &Plan,
+        plan: &CertificatePlan,
         served: Option<&CertificatePair>,
         names: &[String],
         now: SystemTime,
         lifetimes: Lifetimes,
     ) -> Result<Data, AuthorityError> {
-        let mut bundle: String = plan.keep.iter().map(|it| to_pem(&it.id)).collect();
+        let mut bundle: String = plan.keep.iter().map(|it| certificate_to_pem(&it.certificate)).collect();
         let mut key = self.key.clone();
         let mut signer = None;
-        if plan.authority.is_some() {
-            let new = authority::CertificateAuthority::unique(OWN, Validity::new(now, seconds(lifetimes.authority)))?;
+        if plan.new_authority.is_some() {
+            let new = CertificateAuthority::unique(OWN, Validity::new(now, seconds(lifetimes.authority)))?;
             bundle.insert_str(0, new.certificate());
             key = new.key();
             signer = Some((now + seconds(lifetimes.authority), new));
         }
         let pair = match plan.leaf {
-            LeafPlan::Keep => self.pair.as_deref().cloned(),
-            LeafPlan::Restore => served.cloned(),
-            LeafPlan::Issue(cause) => {
-                let (ends, signer) = match signer {
+            LeafAction::Keep => self.pair.as_deref().cloned(),
+            LeafAction::Restore => served.cloned(),
+            LeafAction::Issue(cause) => {
+                let (expires, signer) = match signer {
                     Some(new) => new,
                     None => self.signer()?,
                 };
-                let ends = ends.min(now + seconds(lifetimes.leaf));
-                let validity = Validity { not_before: now - BACKDATED, not_after: ends };
+                let not_after = expires.min(now + seconds(lifetimes.leaf));
+                let validity = Validity { not_before: now - BACKDATED, not_after };
                 let common_name = names.first().map(String::as_str).unwrap_or_default();
                 Some(signer.issue(common_name, &self.names_of_next(names, cause), validity)?)
             }
         };
-        let CertificatePair { chain, key: leaf_key } =
-            pair.unwrap_or(CertificatePair { chain: String::new(), key: String::new() });
+        let (chain, leaf_key) = pair.map(|it| (it.chain, it.key)).unwrap_or_default();
         let data = [(CHAIN, chain), (KEY, leaf_key), (BUNDLE, bundle), (AUTHORITY_KEY, key)];
         Ok(data.into_iter().map(|(key, value)| (key.to_owned(), ByteString(value.into_bytes()))).collect())
     }
 
-    /// The CA whose key is here, and when it ends.
-    fn signer(&self) -> Result<(SystemTime, authority::CertificateAuthority), AuthorityError> {
-        // INVARIANT: a plan issues from what is stored only where `read_authority_key` has found the two to go together.
-        let id = self.state.signer.as_ref().map(to_pem).unwrap_or_default();
-        let signer = authority::CertificateAuthority::from_pem(&id, &self.key)?;
-        let ends = self.state.authorities.iter().find(|it| Some(&it.id) == self.state.signer.as_ref());
-        Ok((time(ends.map_or(0, |it| it.not_after)), signer))
+    /// Returns the CA whose key is stored, and its expiry.
+    fn signer(&self) -> Result<(SystemTime, CertificateAuthority), AuthorityError> {
+        // INVARIANT: a plan signs with the stored key only if `read_authority_key` found its CA.
+        let certificate = self.state.signer.as_ref().map(|it| certificate_to_pem(it)).unwrap_or_default();
+        let signer = CertificateAuthority::from_pem(&certificate, &self.key)?;
+        let authority = self.state.signer.as_ref().and_then(|it| find(&self.state.authorities, it));
+        Ok((UNIX_EPOCH + seconds(authority.map_or(0, |it| it.not_after)), signer))
     }
 
-    /// While a Service is renamed there are replicas that know it by the one name and some by the other: a certificate for
-    /// both ends their dispute, and the next has the right ones only.
-    fn names_of_next(&self, names: &[String], cause: Cause) -> Vec<String> {
-        let old = if cause == Cause::OtherNames { self.names.as_slice() } else { &[] };
+    /// Returns the DNS names of the next leaf.
+    ///
+    /// During a rename of the Service, replicas disagree about its name. A certificate for the old and the new names ends
+    /// the dispute. The certificate after that one has only the current names.
+    fn names_of_next(&self, names: &[String], cause: RenewalCause) -> Vec<String> {
+        let old = if cause == RenewalCause::OtherService { self.names.as_slice() } else { &[] };
         let mut all = names.to_vec();
         all.extend(old.iter().filter(|it| !names.contains(it)).take(MOST).cloned());
         all
     }
 }
 
-/// The certificates of a bundle, to be compared with [`Authority::id`].
-pub(super) fn ids(pem: &str) -> Vec<Id> {
-    certificates(pem.as_bytes()).filter_map(Result::ok).map(|der| Id::from(der.as_ref())).collect()
+/// Encodes CAs as PEM, in this order.
+pub(super) fn bundle(authorities: &[StoredAuthority]) -> Arc<str> {
+    authorities.iter().map(|it| certificate_to_pem(&it.certificate)).collect::<String>().into()
 }
 
-/// As a bundle, in this order.
-pub(super) fn bundle(authorities: &[Authority]) -> Arc<str> {
-    authorities.iter().map(|it| to_pem(&it.id)).collect::<String>().into()
-}
-
-/// Seconds since 1970.
+/// Returns a time in seconds since 1970.
 pub(super) fn since_1970(time: SystemTime) -> Seconds {
     time.duration_since(UNIX_EPOCH).map_or(0, |it| Seconds::try_from(it.as_secs()).unwrap_or(Seconds::MAX))
-}
-
-fn time(at: Seconds) -> SystemTime {
-    UNIX_EPOCH + seconds(at)
 }
 
 fn seconds(number: Seconds) -> Duration {
@@ -203,53 +202,54 @@ fn is_blank(pem: &[u8]) -> bool {
     pem.iter().all(u8::is_ascii_whitespace)
 }
 
-fn certificates(pem: &[u8]) -> impl Iterator<Item = Result<CertificateDer<'static>, rustls::pki_types::pem::Error>> {
+fn certificates(pem: &[u8]) -> impl Iterator<Item = Result<CertificateDer<'static>, PemError>> {
     CertificateDer::pem_slice_iter(pem).take(MOST)
 }
 
-fn read_authority(der: &CertificateDer<'_>) -> Option<Authority> {
+fn read_authority(der: &CertificateDer<'_>) -> Option<StoredAuthority> {
     let (_, certificate) = x509_parser::parse_x509_certificate(der).ok()?;
     let own = certificate.subject().iter_common_name().filter_map(|it| it.as_str().ok()).any(|it| it.starts_with(OWN));
     let (not_before, not_after) = validity(&certificate);
-    certificate.is_ca().then(|| Authority { id: Id::from(der.as_ref()), not_before, not_after, own })
+    let authority = StoredAuthority { certificate: Certificate::from(der.as_ref()), not_before, not_after, own };
+    certificate.is_ca().then_some(authority)
 }
 
-fn public_key(id: &Id) -> Option<Vec<u8>> {
-    let (_, certificate) = x509_parser::parse_x509_certificate(id).ok()?;
+fn public_key(certificate: &Certificate) -> Option<Vec<u8>> {
+    let (_, certificate) = x509_parser::parse_x509_certificate(certificate).ok()?;
     Some(certificate.public_key().subject_public_key.data.to_vec())
 }
 
-/// Chain and key, if they go together.
+/// Returns chain and key if the key belongs to the first certificate.
 fn read_pair(chain: &[u8], key: &[u8]) -> Option<(CertificatePair, Vec<CertificateDer<'static>>)> {
-    let pair =
-        CertificatePair { chain: String::from_utf8(chain.to_vec()).ok()?, key: String::from_utf8(key.to_vec()).ok()? };
+    let text = |pem: &[u8]| String::from_utf8(pem.to_vec()).ok();
+    let pair = CertificatePair { chain: text(chain)?, key: text(key)? };
     let certificates: Vec<_> = certificates(chain).collect::<Result<_, _>>().ok()?;
     let key = PrivateKeyDer::from_pem_slice(key).ok()?;
     CertifiedKey::from_der(certificates.clone(), key, &provider()).ok()?;
     Some((pair, certificates))
 }
 
-/// Who has signed it, and whether a client that calls `name` would take it: asked of what such a client would ask.
-fn judge(chain: &[CertificateDer<'_>], authorities: &[Authority], name: &str) -> Option<Leaf> {
+/// Finds the CA that signed a chain, as a client that calls `name` would verify it.
+fn verify(chain: &[CertificateDer<'_>], authorities: &[StoredAuthority], name: &str) -> Option<StoredLeaf> {
     let (leaf, intermediates) = chain.split_first()?;
     let (_, certificate) = x509_parser::parse_x509_certificate(leaf).ok()?;
     let (not_before, not_after) = validity(&certificate);
     let name = ServerName::try_from(name).ok()?;
     let now = UnixTime::since_unix_epoch(seconds(not_before));
-    let verdict = authorities.iter().find_map(|authority| {
+    let verified = authorities.iter().find_map(|authority| {
         let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from_slice(&authority.id)).ok()?;
+        roots.add(CertificateDer::from_slice(&authority.certificate)).ok()?;
         let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider()).build().ok()?;
         match verifier.verify_server_cert(leaf, intermediates, &name, &[], now) {
-            Ok(_) => Some((&authority.id, true)),
+            Ok(_) => Some((&authority.certificate, true)),
             Err(rustls::Error::InvalidCertificate(
                 rustls::CertificateError::NotValidForName | rustls::CertificateError::NotValidForNameContext { .. },
-            )) => Some((&authority.id, false)),
+            )) => Some((&authority.certificate, false)),
             Err(_) => None,
         }
     });
-    let (issuer, fits) = verdict.map_or((Id::default(), true), |(id, fits)| (Id::clone(id), fits));
-    Some(Leaf { issuer, not_before, not_after, fits })
+    let (issuer, fits) = verified.map_or((Certificate::default(), true), |(it, fits)| (Certificate::clone(it), fits));
+    Some(StoredLeaf { issuer, not_before, not_after, fits })
 }
 
 fn dns_names(der: &CertificateDer<'_>) -> Vec<String> {
@@ -266,17 +266,4 @@ fn validity(certificate: &X509Certificate<'_>) -> (Seconds, Seconds) {
 
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
-}
-
-/// RFC 7468.
-fn to_pem(id: &Id) -> String {
-    let mut text = "-----BEGIN CERTIFICATE-----\n".to_owned();
-    for (position, character) in STANDARD.encode(id).char_indices() {
-        if position > 0 && position % 64 == 0 {
-            text.push('\n');
-        }
-        text.push(character);
-    }
-    text.push_str("\n-----END CERTIFICATE-----\n");
-    text
 }

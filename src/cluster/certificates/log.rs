@@ -1,118 +1,122 @@
-//! What is said of the agreement: every change once, and every trouble once, not at each attempt.
+//! The log of the shared Secret: each change once, and each failure once instead of at each attempt.
 
-use super::Trouble;
 use super::contents::Contents;
-use super::plan::{LeafPlan, Plan, Seconds, State};
+use super::plan::{CertificatePlan, LeafAction};
+use super::secret::SecretError;
+use super::state::{CertificateState, Seconds};
 use crate::cluster::reason::reason;
 use kube::runtime::watcher;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The configurations follow the Secret within seconds. After so long somebody should look.
+/// How long a new CA may be missing from the configurations before a warning. They follow the Secret within seconds.
 const LONG: Duration = Duration::from_mins(10);
 
 pub(super) struct Log {
     secret: String,
-    trouble: Option<Arc<str>>,
-    not_watching: Option<String>,
+    /// The failure that was logged last, until it is over.
+    failure: Option<Arc<str>>,
+    watch_failure: Option<String>,
+    /// Start of the wait for a new CA to be held, and whether it was logged.
     waiting: Option<(Instant, bool)>,
 }
 
 impl Log {
     pub(super) fn new(secret: String) -> Self {
-        Self { secret, trouble: None, not_watching: None, waiting: None }
+        Self { secret, failure: None, watch_failure: None, waiting: None }
     }
 
-    /// Returns what is missing, and what would help, in one line.
-    pub(super) fn trouble(&mut self, trouble: &Trouble, serving: bool) -> Arc<str> {
-        let mut reason = reason(trouble);
-        if matches!(trouble, Trouble::Request { source: kube::Error::Api(status), .. } if status.is_forbidden()) {
-            reason
-                .push_str("; its Role has to grant get, list, watch and update on this Secret, and create on secrets");
+    /// Logs a failure. Returns its reason and its remedy in one line.
+    pub(super) fn failed(&mut self, error: &SecretError, serving: bool) -> Arc<str> {
+        let mut reason = reason(error);
+        if error.is_forbidden() {
+            reason.push_str("; its Role must grant get, list, watch and update on this Secret, and create on secrets");
         }
         let reason: Arc<str> = reason.into();
         let secret = &self.secret;
-        if self.trouble.as_ref() == Some(&reason) {
-            tracing::debug!(secret, %reason, "still no agreement on the certificate");
+        if self.failure.as_ref() == Some(&reason) {
+            tracing::debug!(secret, %reason, "the certificate's Secret still cannot be read or written; retrying");
         } else if serving {
-            tracing::warn!(secret, %reason, "the certificate's Secret is out of reach; what is there is served, retrying");
+            tracing::warn!(
+                secret,
+                %reason,
+                "the certificate's Secret cannot be read or written; the certificate in force is served; retrying"
+            );
         } else {
             tracing::warn!(secret, %reason, "no serving certificate yet; retrying");
         }
-        self.trouble = Some(Arc::clone(&reason));
+        self.failure = Some(Arc::clone(&reason));
         reason
     }
 
-    /// Whether there was trouble until now.
-    pub(super) fn well(&mut self) -> bool {
-        let recovered = self.trouble.take().is_some();
-        if recovered {
-            tracing::info!(secret = self.secret, "the certificate's Secret can be read and written");
+    pub(super) fn recovered(&mut self) {
+        if self.failure.take().is_some() {
+            tracing::info!(secret = self.secret, "the certificate's Secret can be read and written again");
         }
-        recovered
     }
 
     pub(super) fn watching(&mut self) {
-        if self.not_watching.take().is_some() {
-            tracing::info!(secret = self.secret, "watching the certificate's Secret");
+        if self.watch_failure.take().is_some() {
+            tracing::info!(secret = self.secret, "the certificate's Secret is watched again");
         }
     }
 
     pub(super) fn not_watching(&mut self, error: &watcher::Error) {
         let reason = reason(error);
-        if self.trouble.is_some() {
-            // Most likely the same, which is said already.
+        if self.failure.is_some() {
+            // Most likely the same failure.
             tracing::debug!(secret = self.secret, reason, "the certificate's Secret cannot be watched");
-        } else if self.not_watching.as_ref() != Some(&reason) {
+        } else if self.watch_failure.as_ref() != Some(&reason) {
             tracing::warn!(
                 secret = self.secret,
                 reason,
-                "the certificate's Secret cannot be watched; it is read now and then"
+                "the certificate's Secret cannot be watched; it is read every half minute instead"
             );
-            self.not_watching = Some(reason);
+            self.watch_failure = Some(reason);
         }
     }
 
-    /// A plan was carried out on `before`.
-    pub(super) fn wrote(&mut self, plan: &Plan, before: &Contents) {
+    /// Logs a write that carried out `plan` on `before`.
+    pub(super) fn wrote(&mut self, plan: &CertificatePlan, before: &Contents) {
         let secret = &self.secret;
         if !before.faults.is_empty() {
             let faults = before.faults.join("; ");
-            tracing::warn!(secret, faults, "the certificate's Secret held what cannot be used; mended");
+            tracing::warn!(secret, faults, "replaced unusable data in the certificate's Secret");
         }
-        if let Some(cause) = plan.authority {
-            tracing::info!(secret, %cause, "a new CA was made");
+        if let Some(cause) = plan.new_authority {
+            tracing::info!(secret, %cause, "made a new CA");
         }
         let gone = before.state.authorities.iter().filter(|it| !plan.keep.contains(it)).count();
         if gone > 0 {
-            tracing::info!(secret, count = gone, "old CAs were taken out of the bundle");
+            tracing::info!(secret, count = gone, "removed old CAs from the bundle");
         }
         match plan.leaf {
-            LeafPlan::Keep => {}
-            LeafPlan::Restore => tracing::info!(secret, "the certificate that is served was put back into its Secret"),
-            LeafPlan::Issue(cause) => tracing::info!(secret, %cause, "a new serving certificate was made"),
+            LeafAction::Keep => {}
+            LeafAction::Restore => tracing::info!(secret, "restored the served certificate in its Secret"),
+            LeafAction::Issue(cause) => tracing::info!(secret, %cause, "made a new serving certificate"),
         }
     }
 
-    /// A new CA that the configurations do not take up would go unnoticed until the old certificate ends.
-    pub(super) fn waiting(&mut self, stored: &State, plan: &Plan, known: bool, now: Seconds) {
-        let leaf = stored.leaf.as_ref().filter(|_| plan.leaf == LeafPlan::Keep && plan.authority.is_none());
+    /// Warns once if the configurations do not take up a new CA. Otherwise it would go unnoticed until the old certificate
+    /// expires.
+    pub(super) fn waiting(&mut self, stored: &CertificateState, plan: &CertificatePlan, is_known: bool, now: Seconds) {
+        let leaf = stored.leaf.as_ref().filter(|_| plan.leaf == LeafAction::Keep && plan.new_authority.is_none());
         let Some(leaf) = leaf.filter(|leaf| stored.signer.as_ref().is_some_and(|it| *it != leaf.issuer)) else {
             self.waiting = None;
             return;
         };
-        let (since, said) = self.waiting.get_or_insert((Instant::now(), false));
-        if since.elapsed() < LONG || *said {
+        let (since, logged) = self.waiting.get_or_insert((Instant::now(), false));
+        if since.elapsed() < LONG || *logged {
             return;
         }
-        *said = true;
+        *logged = true;
         let days = (leaf.not_after - now) / (24 * 3600);
-        let why = if known { "they hold other CAs" } else { "they cannot be read" };
+        let reason = if is_known { "they hold other CAs" } else { "they cannot be read" };
         tracing::warn!(
             secret = self.secret,
-            why,
+            reason,
             days,
-            "the webhook configurations do not hold the new CA; the certificate of the old one is served while it lasts"
+            "the webhook configurations do not hold the new CA; the old certificate is served until it expires"
         );
     }
 }

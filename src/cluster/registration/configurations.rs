@@ -1,6 +1,8 @@
-//! The two configurations on the API server: read, written, and watched for a reason to read them again.
+//! The two configurations on the API server: read, created, replaced, and watched.
+//!
+//! It knows nothing of their content; see [`super::desired`].
 
-use super::entries::{NAME, Phase};
+use super::wanted::{NAME, Phase};
 use crate::cluster::schemas::is_not_found;
 use crate::cluster::watch::persistent;
 use futures::StreamExt;
@@ -17,45 +19,45 @@ use serde_json::Value;
 use std::fmt::Debug;
 use std::time::Duration;
 
-/// The one field manager.
+/// Field manager of every write.
 const MANAGER: &str = "kube-unions";
 
-/// Minor version of the first Kubernetes 1 that has `matchConditions` without a feature gate.
+/// First Kubernetes 1 minor version with `matchConditions` enabled by default.
 const FIRST_WITH_CONDITIONS: u32 = 28;
 
-/// A watch is asked for anew after so long.
+/// How long a watch lasts before it is started again, in seconds.
 const WATCH_SECONDS: u32 = 120;
 
-/// For one request. The API server answers these at once or not at all.
-const LIMIT: Duration = Duration::from_secs(10);
+/// Timeout of one request.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Why a configuration could not be read or written.
+/// An error of reading or writing a configuration.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ConfigurationError {
     #[error("cannot read {}/{NAME}", .0.kind())]
     Read(Phase, #[source] kube::Error),
     #[error("cannot write {}/{NAME}", .0.kind())]
     Write(Phase, #[source] kube::Error),
-    #[error("cannot reach the API server: no answer within {LIMIT:?}")]
+    #[error("cannot reach the API server: no answer within {TIMEOUT:?}")]
     TimedOut,
     #[error("cannot read the API server's version")]
     Version(#[source] kube::Error),
-    #[error("cannot read the ClusterRole `{0}`, which is to own the configurations")]
+    #[error("cannot read the ClusterRole `{0}`, the owner of the configurations")]
     Owner(String, #[source] kube::Error),
     #[error(
-        "{kind}/{NAME} is not there and is not created: the ClusterRole `{1}`, with which it is to go, cannot be read; apply the \
-         chart or the manifests again, or name another by --owner-cluster-role",
+        "cannot create {kind}/{NAME}: its owner, the ClusterRole `{1}`, cannot be read; apply the chart or the manifests again, \
+         or name another owner with --owner-cluster-role",
         kind = .0.kind()
     )]
     NoOwner(Phase, String),
-    #[error("{}/{NAME} is not kept as it was written: {}; another admission webhook or policy may change it", .0.kind(), .1)]
+    #[error("{}/{NAME} was stored with changes: {}; find the admission webhook or policy that changes it", .0.kind(), .1)]
     NotKept(Phase, String),
-    #[error("the CA that is to be registered holds no certificate; nothing is registered before it does")]
+    #[error("cannot register: the CA bundle holds no certificate")]
     NoCa,
 }
 
 impl ConfigurationError {
-    /// Returns whether the API server has answered, and not that it is itself in trouble.
+    /// Returns true if the API server has answered and is healthy itself.
     pub(super) fn is_answer(&self) -> bool {
         match self {
             Self::Read(_, error) | Self::Write(_, error) | Self::Version(error) | Self::Owner(_, error) => {
@@ -66,25 +68,25 @@ impl ConfigurationError {
         }
     }
 
-    /// Returns whether the configuration has changed since it was read.
+    /// Returns true if the configuration has changed since it was read.
     pub(super) fn is_conflict(&self) -> bool {
-        // The object of a PUT may be gone, and that of an apply may be there already.
+        // The object of a PUT may have been deleted, and the object of an apply may have been created.
         matches!(self, Self::Write(_, kube::Error::Api(status)) if matches!(status.code, 404 | 409))
     }
 
-    /// Returns whether the API server lets nobody set an owner who may not delete the object (admission plugin
+    /// Returns true if the API server refuses the owner because this user may not delete the object (admission plugin
     /// `OwnerReferencesPermissionEnforcement`).
     pub(super) fn is_owner_refused(&self) -> bool {
         matches!(self, Self::Write(_, kube::Error::Api(status)) if status.code == 403 && status.message.contains("ownerRef"))
     }
 }
 
-/// A reason to look at the configurations.
+/// A reason to reconcile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Event {
+pub(super) enum ConfigurationEvent {
     /// A configuration has changed.
     Changed,
-    /// The namespace of our Service is being deleted.
+    /// The Service's namespace is being deleted.
     NamespaceEnds,
 }
 
@@ -99,7 +101,7 @@ impl Configurations {
         Self { client }
     }
 
-    /// Returns a configuration as it is stored, `None` if it is not there.
+    /// Returns a stored configuration, `None` if it does not exist.
     pub(super) async fn read(&self, phase: Phase) -> Result<Option<Value>, ConfigurationError> {
         match self.send(Request::get(path(phase)).body(Vec::new())).await? {
             Ok(object) => Ok(Some(object)),
@@ -108,24 +110,26 @@ impl Configurations {
         }
     }
 
-    /// Creates a configuration and returns what is stored then. It is a server-side apply, which names the object and so
-    /// needs the right to create it by name alone; nothing is forced, in case another replica was faster.
+    /// Creates a configuration by server-side apply and returns the stored object.
+    ///
+    /// An apply names the object, so the right to create it by name is enough. Conflicts are not forced: another replica may
+    /// have been faster.
     pub(super) async fn create(&self, phase: Phase, object: &Value) -> Result<Value, ConfigurationError> {
         let request = Request::patch(format!("{}?fieldManager={MANAGER}", path(phase)));
         let request = request.header(CONTENT_TYPE, "application/apply-patch+yaml");
-        let answer = self.send(request.body(object.to_string().into_bytes())).await?;
-        answer.map_err(|error| ConfigurationError::Write(phase, error))
+        let response = self.send(request.body(object.to_string().into_bytes())).await?;
+        response.map_err(|error| ConfigurationError::Write(phase, error))
     }
 
-    /// Replaces a configuration, if its version is still that of `object`, and returns what is stored then.
+    /// Replaces a configuration whose `resourceVersion` is still that of `object`, and returns the stored object.
     pub(super) async fn replace(&self, phase: Phase, object: &Value) -> Result<Value, ConfigurationError> {
         let request = Request::put(format!("{}?fieldManager={MANAGER}", path(phase)));
         let request = request.header(CONTENT_TYPE, "application/json");
-        let answer = self.send(request.body(object.to_string().into_bytes())).await?;
-        answer.map_err(|error| ConfigurationError::Write(phase, error))
+        let response = self.send(request.body(object.to_string().into_bytes())).await?;
+        response.map_err(|error| ConfigurationError::Write(phase, error))
     }
 
-    /// Returns the uid of a `ClusterRole`, `None` if it is not there.
+    /// Returns the UID of a `ClusterRole`, `None` if it does not exist.
     pub(super) async fn cluster_role(&self, name: &str) -> Result<Option<String>, ConfigurationError> {
         let path = format!("/apis/rbac.authorization.k8s.io/v1/clusterroles/{name}");
         match self.send(Request::get(path).body(Vec::new())).await? {
@@ -135,8 +139,8 @@ impl Configurations {
         }
     }
 
-    /// Returns whether the API server keeps `matchConditions`. One that does not tell its version is taken for a new one.
-    pub(super) async fn knows_conditions(&self) -> Result<bool, ConfigurationError> {
+    /// Returns true if the API server keeps `matchConditions`. Without a readable version it is assumed to.
+    pub(super) async fn keeps_conditions(&self) -> Result<bool, ConfigurationError> {
         match self.send(Request::get("/version").body(Vec::new())).await? {
             Ok(version) => Ok(minor_version(&version).is_none_or(|minor| minor >= FIRST_WITH_CONDITIONS)),
             Err(kube::Error::Api(status)) if (400..500).contains(&status.code) && status.code != 429 => Ok(true),
@@ -152,32 +156,32 @@ impl Configurations {
             Ok(request) => request,
             Err(error) => return Ok(Err(kube::Error::HttpError(error))),
         };
-        let answer = tokio::time::timeout(LIMIT, self.client.request::<Value>(request));
-        answer.await.map_err(|_| ConfigurationError::TimedOut)
+        let response = tokio::time::timeout(TIMEOUT, self.client.request::<Value>(request));
+        response.await.map_err(|_| ConfigurationError::TimedOut)
     }
 
-    /// An item for each reason to look again: a change of either, or (an error) that changes may go unnoticed.
-    pub(super) fn changes(&self) -> BoxStream<'static, watcher::Result<Event>> {
+    /// Yields an event for each change of either configuration, and an error when the watch fails.
+    pub(super) fn changes(&self) -> BoxStream<'static, watcher::Result<ConfigurationEvent>> {
         let mutating = changes_of(Api::<PartialObjectMeta<MutatingWebhookConfiguration>>::all(self.client.clone()));
         let validating = changes_of(Api::<PartialObjectMeta<ValidatingWebhookConfiguration>>::all(self.client.clone()));
         select(mutating, validating).boxed()
     }
 
-    /// Yields once the namespace is being deleted. Without the right to watch it, never.
-    pub(super) fn end_of(&self, namespace: &str) -> BoxStream<'static, Event> {
+    /// Yields an event when the namespace is being deleted. Without the right to watch it, it never yields.
+    pub(super) fn namespace_end(&self, namespace: &str) -> BoxStream<'static, ConfigurationEvent> {
         let namespaces = Api::<PartialObjectMeta<Namespace>>::all(self.client.clone());
         persistent(watcher(namespaces, by_name(namespace)))
             .filter_map(|event| async {
                 let Ok(watcher::Event::InitApply(object) | watcher::Event::Apply(object)) = event else {
                     return None;
                 };
-                object.metadata.deletion_timestamp.map(|_| Event::NamespaceEnds)
+                object.metadata.deletion_timestamp.map(|_| ConfigurationEvent::NamespaceEnds)
             })
             .boxed()
     }
 }
 
-fn changes_of<K>(api: Api<K>) -> BoxStream<'static, watcher::Result<Event>>
+fn changes_of<K>(api: Api<K>) -> BoxStream<'static, watcher::Result<ConfigurationEvent>>
 where
     K: kube::Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
@@ -186,7 +190,7 @@ where
             match event {
                 Ok(watcher::Event::Init | watcher::Event::InitApply(_)) => None,
                 Ok(watcher::Event::InitDone | watcher::Event::Apply(_) | watcher::Event::Delete(_)) => {
-                    Some(Ok(Event::Changed))
+                    Some(Ok(ConfigurationEvent::Changed))
                 }
                 Err(error) => Some(Err(error)),
             }
@@ -194,12 +198,12 @@ where
         .boxed()
 }
 
-/// A watch of one object. With the name in the selector a right by name is enough.
+/// Selects one object. With the name in the selector, a right by name is enough.
 fn by_name(name: &str) -> watcher::Config {
     watcher::Config::default().timeout(WATCH_SECONDS).fields(&format!("metadata.name={name}"))
 }
 
-/// The minor version that the API server tells; some append a `+`.
+/// Returns the minor version of an API server. Some append a `+`.
 fn minor_version(version: &Value) -> Option<u32> {
     let minor = version.get("minor")?.as_str()?;
     minor.split(|it: char| !it.is_ascii_digit()).next()?.parse().ok()

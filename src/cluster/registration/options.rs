@@ -1,8 +1,8 @@
 //! Settings of the entries for objects: policy, timeout, conditions and selectors.
 //!
-//! Everything is checked here as far as it can be without an API server, so that a mistake fails the start and not, minutes
-//! later, the registration. What is stored is written back in the form that the API server gives it, or each look would see
-//! a difference.
+//! They are checked at the start as far as that is possible without an API server, so that a mistake does not fail the
+//! registration minutes later. They serialize in the form that the API server returns; any other form would differ from the
+//! stored object at every resync.
 
 use kube_unions_core::names::is_dns_subdomain;
 use serde::{Deserialize, Serialize};
@@ -10,10 +10,10 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 
-/// The API server takes no more conditions in one entry.
+/// Most conditions of an entry that the API server accepts.
 const MOST_CONDITIONS: usize = 64;
 
-/// Longest name or value, as for any label.
+/// Longest name or value of a label, in bytes.
 const LONGEST_NAME: usize = 63;
 
 /// Settings of the entries for objects.
@@ -23,22 +23,22 @@ pub struct EntryOptions {
     pub custom: FailurePolicy,
     /// Policy for built-in types, likewise.
     pub builtin: FailurePolicy,
-    /// Seconds that the API server waits for an answer, from 1 to 30.
+    /// Seconds that the API server waits for a response, from 1 to 30.
     pub timeout_seconds: u8,
-    /// Conditions, all of which a request must meet to be sent.
+    /// Conditions. A request is sent if it meets all of them.
     pub match_conditions: Vec<MatchCondition>,
     /// Selects objects by their labels.
     pub object_selector: LabelSelector,
-    /// Selects namespaces by their labels, beside the exclusions that always hold.
+    /// Selects namespaces by their labels, in addition to the exemptions.
     pub namespace_selector: LabelSelector,
 }
 
-/// Fate of a write for which the webhook can't be called.
+/// Fate of a write when the webhook cannot be called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailurePolicy {
     /// The write fails.
     Fail,
-    /// The write goes on without the webhook.
+    /// The write succeeds without the webhook.
     Ignore,
 }
 
@@ -50,7 +50,7 @@ pub struct MatchCondition {
     expression: String,
 }
 
-/// A label selector, as Kubernetes writes it. Parses from JSON.
+/// A Kubernetes label selector. Parses from JSON.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct LabelSelector {
@@ -87,33 +87,33 @@ pub struct MatchConditions(pub Vec<MatchCondition>);
 #[non_exhaustive]
 pub enum OptionError {
     /// The text is not JSON of the right shape.
-    #[error("{0}; write JSON, for example {1}")]
+    #[error("{0}: use JSON, for example {1}")]
     Json(String, &'static str),
-    /// A key of a label.
+    /// A text that is not a label key.
     #[error(
-        "`{0}` is not a label key; use letters, digits, `-`, `_` and `.`, with an optional DNS prefix before one `/`"
+        "invalid label key `{0}`: use letters, digits, `-`, `_` and `.`, with an optional DNS prefix before one `/`"
     )]
     Key(String),
-    /// A value of a label.
-    #[error("`{0}` is not a label value; use at most 63 letters, digits, `-`, `_` and `.`")]
+    /// A text that is not a label value.
+    #[error("invalid label value `{0}`: use at most 63 letters, digits, `-`, `_` and `.`")]
     Value(String),
-    /// `In` and `NotIn` without values.
+    /// `In` or `NotIn` without values.
     #[error("`{0}`: `In` and `NotIn` need at least one value")]
     NoValues(String),
-    /// `Exists` and `DoesNotExist` with values.
+    /// `Exists` or `DoesNotExist` with values.
     #[error("`{0}`: `Exists` and `DoesNotExist` take no values")]
     Values(String),
-    /// A name of a condition.
-    #[error("`{0}` is not a name for a condition; use letters, digits, `-`, `_` and `.`")]
+    /// A text that is not a name for a condition.
+    #[error("invalid condition name `{0}`: use letters, digits, `-`, `_` and `.`")]
     ConditionName(String),
     /// Two conditions with one name.
-    #[error("two conditions are called `{0}`; give each its own name")]
+    #[error("duplicate condition name `{0}`: give each condition its own name")]
     DuplicateCondition(String),
     /// A condition without an expression.
-    #[error("the condition `{0}` has no expression")]
+    #[error("the condition `{0}` has no expression: give it one in CEL")]
     NoExpression(String),
-    /// More conditions than the API server takes.
-    #[error("{0} conditions are too many; the API server takes {MOST_CONDITIONS}")]
+    /// More conditions than the API server accepts.
+    #[error("{0} conditions are too many: the API server accepts {MOST_CONDITIONS}")]
     TooManyConditions(usize),
 }
 
@@ -131,7 +131,7 @@ impl Default for EntryOptions {
 }
 
 impl FailurePolicy {
-    /// Returns the name that the API server knows.
+    /// Returns the policy's name in the API.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Fail => "Fail",
@@ -141,7 +141,7 @@ impl FailurePolicy {
 }
 
 impl LabelSelector {
-    /// Returns a selector that demands what this one does and, first, that the labels `keys` have none of their values.
+    /// Returns this selector with a first requirement for each of `keys`: the label has none of the values.
     pub(super) fn excluding(&self, keys: impl IntoIterator<Item = (&'static str, Vec<String>)>) -> Self {
         let exclusion =
             |(key, values): (&str, Vec<String>)| Requirement { key: key.to_owned(), operator: Operator::NotIn, values };
@@ -203,13 +203,13 @@ impl FromStr for MatchConditions {
     }
 }
 
-/// Parses JSON that begins as it must.
+/// Parses JSON whose first character is `begins`.
 fn parse<T: for<'de> Deserialize<'de>>(text: &str, begins: char) -> Result<T, String> {
     if !text.trim_start().starts_with(begins) {
         return Err(format!("expected `{begins}` at the beginning"));
     }
     let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
-    // Serde would take a list for a struct, field by field.
+    // Serde also parses a struct from a list of its fields.
     let lists = [Some(&value), value.get("matchExpressions")];
     if lists.into_iter().flatten().filter_map(Value::as_array).flatten().any(|item| !item.is_object()) {
         return Err("expected a list of objects".to_owned());
@@ -235,7 +235,7 @@ fn check_value(value: &str) -> Result<(), OptionError> {
     if value.is_empty() || is_name(value) { Ok(()) } else { Err(OptionError::Value(value.to_owned())) }
 }
 
-/// Letters, digits, `-`, `_` and `.`, with a letter or digit at both ends.
+/// Returns true for letters, digits, `-`, `_` and `.`, with a letter or digit at both ends.
 fn is_name(text: &str) -> bool {
     let outer = |it: Option<char>| it.is_some_and(|it| it.is_ascii_alphanumeric());
     text.len() <= LONGEST_NAME
@@ -250,7 +250,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_selector_is_written_as_the_api_server_gives_it_back() {
+    fn a_selector_serializes_as_the_api_server_returns_it() {
         for (text, want) in [
             ("{}", json!({})),
             (r#" {"matchLabels": {}, "matchExpressions": []}"#, json!({})),
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_selector_that_the_api_server_would_refuse_is_refused_first() {
+    fn a_selector_that_the_api_server_would_refuse_does_not_parse() {
         for (text, reason) in [
             ("", "expected `{`"),
             ("[]", "expected `{`"),
@@ -274,11 +274,11 @@ mod tests {
             ("{", "EOF"),
             (r#"{"matchLabel": {}}"#, "unknown field `matchLabel`"),
             (r#"{"matchLabels": {"a": 1}}"#, "invalid type"),
-            (r#"{"matchLabels": {"a b": "c"}}"#, "`a b` is not a label key"),
-            (r#"{"matchLabels": {"A.b/c": "c"}}"#, "`A.b/c` is not a label key"),
-            (r#"{"matchLabels": {"a/b/c": "c"}}"#, "`a/b/c` is not a label key"),
-            (r#"{"matchLabels": {"": "c"}}"#, "`` is not a label key"),
-            (r#"{"matchLabels": {"a": "-c"}}"#, "`-c` is not a label value"),
+            (r#"{"matchLabels": {"a b": "c"}}"#, "invalid label key `a b`"),
+            (r#"{"matchLabels": {"A.b/c": "c"}}"#, "invalid label key `A.b/c`"),
+            (r#"{"matchLabels": {"a/b/c": "c"}}"#, "invalid label key `a/b/c`"),
+            (r#"{"matchLabels": {"": "c"}}"#, "invalid label key ``"),
+            (r#"{"matchLabels": {"a": "-c"}}"#, "invalid label value `-c`"),
             (r#"{"matchExpressions": [{"key": "a", "operator": "Is"}]}"#, "unknown variant `Is`"),
             (r#"{"matchExpressions": [{"key": "a", "operator": "In"}]}"#, "need at least one value"),
             (r#"{"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["b"]}]}"#, "take no values"),
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_have_names_of_their_own_and_expressions() {
+    fn conditions_need_unique_names_and_expressions() {
         let conditions: MatchConditions = r#"[{"name": "a.example/b", "expression": "true"}]"#.parse().unwrap();
         assert_eq!(
             serde_json::to_value(&conditions.0).unwrap(),
@@ -304,11 +304,11 @@ mod tests {
             (r#"[["a", "true"]]"#, "expected a list of objects"),
             (r#"[{"name": "a"}]"#, "missing field `expression`"),
             (r#"[{"name": "a", "expression": "true", "more": 1}]"#, "unknown field `more`"),
-            (r#"[{"name": "a b", "expression": "true"}]"#, "`a b` is not a name for a condition"),
+            (r#"[{"name": "a b", "expression": "true"}]"#, "invalid condition name `a b`"),
             (r#"[{"name": "a", "expression": " "}]"#, "the condition `a` has no expression"),
             (
                 r#"[{"name": "a", "expression": "true"}, {"name": "a", "expression": "true"}]"#,
-                "two conditions are called `a`",
+                "duplicate condition name `a`",
             ),
             (&json!(many).to_string(), "65 conditions are too many"),
         ] {
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn exclusions_come_before_what_was_asked_for() {
+    fn exclusions_precede_other_requirements() {
         let asked: LabelSelector =
             r#"{"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "c", "operator": "Exists"}]}"#.parse().unwrap();
         let all = asked.excluding([("d", vec!["e".to_owned()])]);

@@ -1,83 +1,72 @@
-//! One replica's work on the configurations: a look at both, what is wanted, and the writes that are due.
+//! One replica's reconciliation of the configurations: read both, compute the desired ones, write what is due.
 
-use super::bundle::{Bundle, Strangers};
-use super::configurations::{ConfigurationError, Configurations, Event};
-use super::desired::{
-    bundle_of, desired, differences, differs_only_in_bundles, inspection_token, other_installation, ours, with_bundle,
-};
-use super::entries::{CaBundle, Frame, Inspections, NAME, Owner, Phase, Wanted};
-use super::pace::{Change, Pace};
-use super::report::{Look, Pair, Writes, all_of, changes, log, pairwise, publish, shortened};
-use super::rules::Rules;
-use super::trouble::Trouble;
-use super::{Registering, Registration, Signals};
-use crate::cluster::reason::reason;
+use super::configurations::{ConfigurationError, ConfigurationEvent, Configurations};
+use super::desired::{desired, with_bundle};
+use super::differences::{differences, differences_of, log_write, shortened};
+use super::divergence::Divergence;
+use super::failures::FailureLog;
+use super::foreign::ForeignAuthorities;
+use super::intent::{Intent, IntentSource};
+use super::pace::Pace;
+use super::stored::{bundle_of, inspection_token, other_installation, ours};
+use super::wanted::{BundleSource, Frame, NAME, Phase, Wanted};
+use super::{Registering, Registration, Signals, StoredPair, Writes};
+use crate::cluster::bundle::CaBundle;
 use crate::cluster::trust::{Held, Trust};
+use crate::cluster::watch_channel::publish;
 use kube::runtime::watcher;
 use kube_unions_core::admission::InspectionToken;
-use kube_unions_core::catalog::Catalog;
-use kube_unions_core::names::GroupVersionKind;
 use serde_json::Value;
-use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-/// How often the configurations are looked at if nothing happens.
-pub(super) const LOOK: Duration = Duration::from_secs(5);
+/// Time between two resyncs while the watch works.
+pub(super) const RESYNC: Duration = Duration::from_secs(5);
 
-/// The same while changes may go unnoticed.
-const LOOK_UNHEARD: Duration = Duration::from_secs(2);
+/// Time between two resyncs after the watch has failed.
+const RESYNC_UNWATCHED: Duration = Duration::from_secs(2);
 
-/// For so long after a watch has failed: if it still fails, it says so again before that.
-const UNHEARD: Duration = Duration::from_secs(15);
+/// How long a failure of the watch counts. A watch that keeps failing reports it again before that.
+const UNWATCHED: Duration = Duration::from_secs(15);
 
-/// What happens together is looked at together.
+/// How long changes are collected before a reconciliation.
 pub(super) const DEBOUNCE: Duration = Duration::from_millis(100);
 
-/// How often readiness is asked while it is waited for.
+/// Time between two checks of readiness while the replica is unready.
 const POLL: Duration = Duration::from_millis(250);
 
-/// What this replica wants, whatever is stored.
-#[derive(Debug, Clone, PartialEq)]
-struct Intent {
-    rules: Arc<Rules>,
-    inspections: Inspections,
-    trust: Trust,
-    owner: Option<Owner>,
+/// Result of a reconciliation, with the time of the next one.
+enum Reconciled {
+    /// Nothing is left to do.
+    InSync(Instant),
+    /// A write is still to come.
+    Pending(Instant),
 }
 
+/// Reconciles the configurations for one replica.
 pub(super) struct Registrar {
     registration: Registration,
     frame: Frame,
     signals: Signals,
     configurations: Configurations,
-    declarable: watch::Receiver<bool>,
-    /// The rules of a catalog that was looked at.
-    rules: Option<(Arc<Catalog>, Arc<Rules>)>,
-    /// The token for inspections where none is stored.
+    intents: IntentSource,
+    /// Token for inspections if none is stored.
     fresh: InspectionToken,
-    strangers: Strangers,
+    foreign: ForeignAuthorities,
     pace: Pace,
-    /// The intent when the configurations last were as they should be, or were last written.
+    /// Intent of the last time at which the configurations were in sync or were written.
     settled: Option<Intent>,
+    /// Start of the current readiness.
     ready: Option<Instant>,
-    /// While it is unready nothing is looked at before, unless something happens.
-    idle: Option<Instant>,
-    /// Nothing is looked at before.
+    /// While unready, the configurations are not read before this time unless a change is reported.
+    idle_until: Option<Instant>,
+    /// The configurations are not read before this time.
     not_before: Instant,
-    trouble: Trouble,
-    /// The watch has failed since.
-    unheard: Option<Instant>,
-    passed_over: BTreeSet<GroupVersionKind>,
-    /// The namespace of our Service is being deleted.
-    ends: bool,
-    /// The API server does not let this replica set an owner.
-    owner_refused: bool,
-    /// Why the owner could not be read, as it was logged last.
-    ownerless: Option<String>,
-    /// True if the API server keeps `matchConditions`, once that is known.
-    conditions: Option<bool>,
+    failures: FailureLog,
+    /// Time of the last failure of the watch.
+    watch_failed: Option<Instant>,
+    /// True while the Service's namespace is being deleted.
+    namespace_ends: bool,
     /// The other installation that was logged last.
     other: Option<String>,
 }
@@ -93,87 +82,81 @@ impl Registrar {
         let Registration { service, entries, excluded_namespaces, .. } = &registration;
         Self {
             frame: Frame::new(service.clone(), entries.clone(), excluded_namespaces),
+            intents: IntentSource::new(&registration, &signals, configurations.clone(), declarable),
             registration,
             signals,
             configurations,
-            declarable,
-            rules: None,
             fresh,
-            strangers: Strangers::default(),
+            foreign: ForeignAuthorities::default(),
             pace: Pace::default(),
             settled: None,
             ready: None,
-            idle: None,
+            idle_until: None,
             not_before: Instant::now(),
-            trouble: Trouble::default(),
-            unheard: None,
-            passed_over: BTreeSet::new(),
-            ends: false,
-            owner_refused: false,
-            ownerless: None,
-            conditions: None,
+            failures: FailureLog::default(),
+            watch_failed: None,
+            namespace_ends: false,
             other: None,
         }
     }
 
-    /// A configuration has changed, or changes may go unnoticed.
-    pub(super) fn heard(&mut self, event: watcher::Result<Event>) {
+    /// Notes an event of the watches.
+    pub(super) fn heard(&mut self, event: watcher::Result<ConfigurationEvent>) {
         match event {
-            Ok(Event::Changed) => self.unheard = None,
-            Ok(Event::NamespaceEnds) => {
-                if !std::mem::replace(&mut self.ends, true) {
+            Ok(ConfigurationEvent::Changed) => self.watch_failed = None,
+            Ok(ConfigurationEvent::NamespaceEnds) => {
+                if !std::mem::replace(&mut self.namespace_ends, true) {
                     let namespace = &*self.registration.service.namespace;
-                    tracing::warn!(namespace, "the namespace is being deleted: nothing is to be sent here any more");
+                    tracing::warn!(namespace, "the Service's namespace is being deleted: removing all entries");
                 }
             }
             Err(error) => {
-                self.unheard = Some(Instant::now());
-                self.trouble.watch_failed(&error);
+                self.watch_failed = Some(Instant::now());
+                self.failures.watch_failed(&error);
             }
         }
     }
 
-    /// When to look, now that something has happened.
+    /// Returns when to reconcile after a change. `next` is the time that was planned.
     pub(super) fn soon(&mut self, next: Instant) -> Instant {
-        self.idle = None;
+        self.idle_until = None;
         next.min(Instant::now() + DEBOUNCE).max(self.not_before)
     }
 
-    /// Looks at the configurations, and puts right what is due. Returns when to look again.
-    pub(super) async fn look(&mut self) -> Instant {
+    /// Reconciles the configurations. Returns when to do so again.
+    pub(super) async fn reconcile(&mut self) -> Instant {
         let now = Instant::now();
         if (self.signals.ready)() {
             self.ready.get_or_insert(now);
         } else {
             self.ready = None;
-            // It may be so for long: that is no reason to read the same again and again.
-            if self.idle.is_some_and(|until| now < until) {
+            // A replica may be unready for long. It polls its readiness and does not read the configurations each time.
+            if self.idle_until.is_some_and(|until| now < until) {
                 return now + POLL;
             }
         }
-        let next = match self.keep(now).await {
-            Ok(look) => {
-                let next = match look {
-                    Look::InStep(next) => {
-                        self.trouble.end();
+        let next = match self.step(now).await {
+            Ok(reconciled) => {
+                let next = match reconciled {
+                    Reconciled::InSync(next) => {
+                        self.failures.recovered();
                         next
                     }
-                    Look::Pending(next) => next,
+                    Reconciled::Pending(next) => next,
                 };
                 if self.ready.is_some() {
                     next
                 } else {
-                    // Since when it is ready is to be known; the rest can wait.
-                    self.idle = Some(next);
+                    self.idle_until = Some(next);
                     next.min(now + POLL)
                 }
             }
-            // Another replica was faster.
+            // Another replica was faster: read again.
             Err(error) if error.is_conflict() => now + DEBOUNCE,
             Err(error) => {
                 self.signals.metrics.registered.set(0);
-                // However often something happens meanwhile.
-                self.not_before = Instant::now() + self.trouble.begin(&error);
+                // Changes do not shorten the wait after a failure.
+                self.not_before = Instant::now() + self.failures.failed(&error);
                 return self.not_before;
             }
         };
@@ -181,115 +164,113 @@ impl Registrar {
         next.max(self.not_before)
     }
 
-    async fn keep(&mut self, now: Instant) -> Result<Look, ConfigurationError> {
+    async fn step(&mut self, now: Instant) -> Result<Reconciled, ConfigurationError> {
         let [mutating, validating] = Phase::BOTH;
-        let mut stored: Pair = [
+        let mut stored: StoredPair = [
             (mutating, self.configurations.read(mutating).await?),
             (validating, self.configurations.read(validating).await?),
         ];
-        if self.is_refused(&stored) {
-            return Ok(Look::Pending(self.next_look(now)));
+        if self.is_of_another_installation(&stored) {
+            return Ok(Reconciled::Pending(self.next_resync(now)));
         }
         self.report(&stored);
-        // Another replica with newer information will write.
-        let Some(intent) = self.intent().await? else { return Ok(Look::InStep(self.next_look(now))) };
+        // Without an intent of its own, this replica leaves the configurations to replicas that have one.
+        let Some(intent) = self.intents.current(self.namespace_ends).await? else {
+            return Ok(Reconciled::InSync(self.next_resync(now)));
+        };
         if let Trust::Agreed(pem) | Trust::Local(pem) = &intent.trust
-            && Bundle::read(pem.as_bytes()).is_empty()
+            && CaBundle::from_pem(&**pem).is_empty()
         {
-            // With an empty one the API server would trust what its machine does, and nobody here has that.
+            // With an empty bundle the API server would trust the CAs of its own machine.
             return Err(ConfigurationError::NoCa);
         }
         if self.registration.registering == Registering::Bundles {
-            return self.keep_bundles(&mut stored, intent, now).await;
+            return self.write_bundles(&mut stored, intent, now).await;
         }
-        let entries = || stored.iter().filter_map(|(_, stored)| stored.as_ref()).flat_map(ours);
-        let (stand, found) = (entries().next().is_some(), all_of(entries().map(|(_, entry)| bundle_of(entry))));
-        let ca = self.ca_bundle(&intent.trust, &found, now);
-        let wanted = Phase::BOTH.map(|phase| {
-            let (ca, owner, fresh) = (ca.clone(), intent.owner.clone(), self.fresh.clone());
-            self.frame.wanted(phase, &intent.rules, intent.inspections, ca, owner, fresh)
+        let wanted = self.wanted(&intent, &stored, now);
+        let writes: Writes = [0, 1].map(|index: usize| {
+            let (stored, wanted) = (stored.get(index)?, wanted.get(index)?);
+            desired(stored.1.as_ref(), wanted)
         });
-        let writes: Writes = pairwise(&stored, &wanted, |(_, stored), wanted| desired(stored.as_ref(), wanted));
         if writes.iter().all(Option::is_none) {
             self.signals.metrics.registered.set(1);
-            return Ok(Look::InStep(self.in_step(intent, now)));
+            return Ok(Reconciled::InSync(self.in_sync(intent, now)));
         }
         self.signals.metrics.registered.set(0);
-        // A namespace that is being deleted has no time to wait for readiness, and nothing is sent to it in the end.
-        if !self.ends {
+        // The removal of all entries does not wait for readiness: a namespace that is being deleted may be gone by then.
+        if !self.namespace_ends {
             let Some(ready) = self.ready else {
-                // The CA that the replicas have agreed on may have to be trusted before any of them can be ready.
-                return self.keep_bundles(&mut stored, intent, now).await;
+                // The API server may have to trust the agreed CA before any replica can be ready.
+                return self.write_bundles(&mut stored, intent, now).await;
             };
             let delayed = ready + self.registration.delay;
-            if !stand && now < delayed {
-                return Ok(Look::Pending(delayed));
+            if our_entries(&stored).next().is_none() && now < delayed {
+                return Ok(Reconciled::Pending(delayed));
             }
         }
-        let change = self.change(&intent, &stored, &writes);
-        let due = self.pace.due(change, now);
+        let divergence = self.divergence(&intent, &stored, &writes);
+        let due = self.pace.due(divergence, now);
         if due > now {
-            return Ok(Look::Pending(due));
+            return Ok(Reconciled::Pending(due));
         }
-        let changes = changes(&stored, &writes);
+        let differences = differences_of(&stored, &writes);
         let written = self.write(&mut stored, writes, Some(&wanted)).await;
         self.report(&stored);
         if matches!(written, Ok(()) | Err(ConfigurationError::NotKept(..))) {
-            self.settled = Some(intent);
-            self.pace.wrote(change, now);
-            if change != Change::Ours {
+            self.pace.wrote(divergence, now);
+            if divergence != Divergence::Intent {
                 self.signals.metrics.corrections.inc();
             }
+            self.settled = Some(intent.clone());
         }
         written?;
-        if let Some((_, rules)) = &self.rules {
-            log(change, rules, &changes);
-        }
+        log_write(divergence, &intent.rules, &differences);
         self.signals.metrics.registered.set(1);
-        Ok(Look::InStep(self.next_look(now)))
+        Ok(Reconciled::InSync(self.next_resync(now)))
     }
 
-    /// Gives the entries that there are the bundle that the replicas have agreed on.
-    async fn keep_bundles(
+    /// Writes the agreed bundle into existing entries, and nothing else.
+    async fn write_bundles(
         &mut self,
-        stored: &mut Pair,
+        stored: &mut StoredPair,
         intent: Intent,
         now: Instant,
-    ) -> Result<Look, ConfigurationError> {
-        let Trust::Agreed(pem) = &intent.trust else { return Ok(Look::Pending(self.next_look(now))) };
+    ) -> Result<Reconciled, ConfigurationError> {
+        let Trust::Agreed(pem) = &intent.trust else { return Ok(Reconciled::Pending(self.next_resync(now))) };
         let writes: Writes = stored.each_ref().map(|(_, stored)| with_bundle(stored.as_ref()?, pem));
         let bundles_only = self.registration.registering == Registering::Bundles;
+        let is_in_sync = writes.iter().all(Option::is_none);
         if bundles_only {
-            self.signals.metrics.registered.set(i64::from(writes.iter().all(Option::is_none)));
+            self.signals.metrics.registered.set(i64::from(is_in_sync));
         }
-        if writes.iter().all(Option::is_none) {
+        if is_in_sync {
             return Ok(if bundles_only {
-                Look::InStep(self.in_step(intent, now))
+                Reconciled::InSync(self.in_sync(intent, now))
             } else {
-                Look::Pending(self.next_look(now))
+                Reconciled::Pending(self.next_resync(now))
             });
         }
-        let change = self.change(&intent, stored, &writes);
-        let due = self.pace.due(change, now);
+        let divergence = self.divergence(&intent, stored, &writes);
+        let due = self.pace.due(divergence, now);
         if due > now {
-            return Ok(Look::Pending(due));
+            return Ok(Reconciled::Pending(due));
         }
         let written = self.write(stored, writes, None).await;
         self.report(stored);
         written?;
-        self.pace.wrote(change, now);
-        tracing::info!("the CA that the replicas have agreed on was registered");
+        self.pace.wrote(divergence, now);
+        tracing::info!("wrote the agreed CA bundle into the webhook configurations");
         if bundles_only {
             self.settled = Some(intent);
             self.signals.metrics.registered.set(1);
         }
-        Ok(Look::InStep(self.next_look(now)))
+        Ok(Reconciled::InSync(self.next_resync(now)))
     }
 
-    /// Writes what differs. A configuration that can't be written keeps the other from nothing.
+    /// Writes both configurations. A failure of one does not prevent the write of the other.
     async fn write(
         &mut self,
-        stored: &mut Pair,
+        stored: &mut StoredPair,
         writes: Writes,
         wanted: Option<&[Wanted; 2]>,
     ) -> Result<(), ConfigurationError> {
@@ -297,8 +278,7 @@ impl Registrar {
         for (index, ((phase, stored), write)) in stored.iter_mut().zip(writes).enumerate() {
             let Some(object) = write else { continue };
             let wanted = wanted.and_then(|wanted| wanted.get(index));
-            let written = self.write_one(*phase, stored.as_ref(), &object, wanted).await;
-            match written {
+            match self.write_one(*phase, stored.as_ref(), &object, wanted).await {
                 Ok(object) => *stored = Some(object),
                 Err(error) => outcome = outcome.and(Err(error)),
             }
@@ -313,11 +293,11 @@ impl Registrar {
         object: &Value,
         wanted: Option<&Wanted>,
     ) -> Result<Value, ConfigurationError> {
-        let written = match (stored, &self.registration.owner) {
+        let written = match (stored, self.intents.owner()) {
             (Some(_), _) => self.configurations.replace(phase, object).await,
-            // It would stay when everything else is gone.
-            (None, Some(owner)) if !self.owner_refused && wanted.is_some_and(|wanted| wanted.owner.is_none()) => {
-                return Err(ConfigurationError::NoOwner(phase, owner.clone()));
+            // Without its owner the configuration would outlive an uninstallation.
+            (None, Some(owner)) if wanted.is_some_and(|wanted| wanted.owner.is_none()) => {
+                return Err(ConfigurationError::NoOwner(phase, owner.to_owned()));
             }
             (None, _) => self.configurations.create(phase, object).await,
         };
@@ -327,12 +307,8 @@ impl Registrar {
             Err(_) => "failed",
         };
         self.signals.metrics.writes.get_or_create(&[("outcome", outcome)]).inc();
-        if written.as_ref().is_err_and(ConfigurationError::is_owner_refused) && !self.owner_refused {
-            self.owner_refused = true;
-            tracing::warn!(
-                "the API server lets only those set an owner who may delete the object, so the configurations get none; grant \
-                 `delete` of both by name, or remove them yourself when the webhook is gone"
-            );
+        if written.as_ref().is_err_and(ConfigurationError::is_owner_refused) {
+            self.intents.give_up_owner();
         }
         let written = written?;
         match wanted.and_then(|wanted| desired(Some(&written), wanted)) {
@@ -341,8 +317,8 @@ impl Registrar {
         }
     }
 
-    /// Returns whether another installation keeps the configurations, which then are left to it.
-    fn is_refused(&mut self, stored: &Pair) -> bool {
+    /// Returns true if another installation keeps the configurations. They are left to it.
+    fn is_of_another_installation(&mut self, stored: &StoredPair) -> bool {
         let service = &self.registration.service;
         let other = stored.iter().find_map(|(_, stored)| other_installation(stored.as_ref()?, service));
         self.signals.metrics.other_installation.set(i64::from(other.is_some()));
@@ -353,12 +329,12 @@ impl Registrar {
             return false;
         };
         self.signals.metrics.registered.set(0);
-        // The API server calls the other one, so that nobody has to trust this one.
+        // The API server calls the other installation, so no caller has to trust this one.
         self.publish(Held::Nothing, None);
         if self.other.as_ref() != Some(&other) {
             tracing::error!(
                 other,
-                "another installation keeps the webhook configurations `{NAME}`, and there can be one in a cluster: nothing is \
+                "another installation keeps the webhook configurations `{NAME}`, and a cluster can have only one: nothing is \
                  registered here; uninstall one of the two, or, if the other is gone, run `kubectl delete \
                  mutatingwebhookconfiguration,validatingwebhookconfiguration {NAME}`"
             );
@@ -367,128 +343,53 @@ impl Registrar {
         true
     }
 
-    /// Why something differs from what is wanted.
-    fn change(&self, intent: &Intent, stored: &Pair, writes: &Writes) -> Change {
-        if self.settled.as_ref() != Some(intent) {
-            return Change::Ours;
-        }
-        // A CA more than the replicas have agreed on, as far as this one knows: another may know of a newer agreement.
-        if let Trust::Agreed(pem) = &intent.trust {
-            let agreed = Bundle::read(pem.as_bytes());
-            let harmless = stored.iter().zip(writes).all(|((_, stored), write)| match (stored, write) {
-                (_, None) => true,
-                (None, Some(_)) => false,
-                (Some(stored), Some(write)) => {
-                    differs_only_in_bundles(stored, write)
-                        && ours(stored).all(|(_, entry)| bundle_of(entry).includes(&agreed))
-                }
-            });
-            if harmless {
-                return Change::Harmless;
-            }
-        }
-        Change::Drift
-    }
-
-    fn in_step(&mut self, intent: Intent, now: Instant) -> Instant {
-        self.pace.in_step();
-        self.settled = Some(intent);
-        self.next_look(now)
-    }
-
-    fn next_look(&self, now: Instant) -> Instant {
-        let unheard = self.unheard.is_some_and(|since| since.elapsed() < UNHEARD);
-        now + if unheard { LOOK_UNHEARD } else { LOOK }
-    }
-
-    /// What this replica wants now, `None` as long as it cannot know.
-    async fn intent(&mut self) -> Result<Option<Intent>, ConfigurationError> {
-        let Some(trust) = self.signals.trust.borrow().clone() else { return Ok(None) };
-        let catalog = self.signals.catalogs.borrow().clone();
-        let none = Inspections { declarations: false, definitions: false };
-        if self.registration.registering == Registering::Bundles {
-            return Ok(Some(Intent { rules: Arc::default(), inspections: none, trust, owner: None }));
-        }
-        let Some(catalog) = catalog else { return Ok(None) };
-        let owner = self.owner().await?;
-        if self.ends {
-            return Ok(Some(Intent { rules: Arc::default(), inspections: none, trust, owner }));
-        }
-        let definitions = if let Some(known) = self.conditions {
-            known
-        } else {
-            *self.conditions.insert(self.configurations.knows_conditions().await?)
-        };
-        let rules = self.rules(catalog);
-        let inspections = Inspections { declarations: *self.declarable.borrow(), definitions };
-        Ok(Some(Intent { rules, inspections, trust, owner }))
-    }
-
-    fn rules(&mut self, catalog: Arc<Catalog>) -> Arc<Rules> {
-        if let Some((of, rules)) = &self.rules
-            && Arc::ptr_eq(of, &catalog)
-        {
-            return Arc::clone(rules);
-        }
-        let rules = if self.registration.enforcing { Rules::of(&catalog) } else { Rules::default() };
-        for (kind, reason) in &rules.passed_over {
-            if self.passed_over.insert(kind.clone()) {
-                tracing::warn!(%kind, reason, "never registered, although it has unions");
-            }
-        }
-        let rules = Arc::new(rules);
-        self.rules = Some((catalog, Arc::clone(&rules)));
-        rules
-    }
-
-    /// The owner as it is now, `None` where there is none to set.
-    async fn owner(&mut self) -> Result<Option<Owner>, ConfigurationError> {
-        let Some(name) = self.registration.owner.clone().filter(|_| !self.owner_refused) else { return Ok(None) };
-        let trouble = match self.configurations.cluster_role(&name).await {
-            Ok(Some(uid)) => {
-                self.ownerless = None;
-                return Ok(Some(Owner { name, uid }));
-            }
-            Ok(None) => "it is not there".to_owned(),
-            Err(error) if error.is_answer() => reason(&error),
-            Err(error) => return Err(error),
-        };
-        if self.ownerless.as_ref() != Some(&trouble) {
-            tracing::warn!(
-                cluster_role = name,
-                reason = trouble,
-                "the ClusterRole that owns the webhook configurations cannot be read: those that are there are kept true without \
-                 it, and none is created"
-            );
-            self.ownerless = Some(trouble);
-        }
-        Ok(None)
-    }
-
-    /// The bundle that every entry is to hold; `found` are all that are held anywhere.
-    fn ca_bundle(&mut self, trust: &Trust, found: &Bundle, now: Instant) -> CaBundle {
-        match trust {
-            Trust::Agreed(pem) => CaBundle::Ours(pem.to_string()),
+    /// Returns the wanted configurations.
+    fn wanted(&mut self, intent: &Intent, stored: &StoredPair, now: Instant) -> [Wanted; 2] {
+        let ca = match &intent.trust {
+            Trust::Agreed(pem) => BundleSource::Ours(pem.to_string()),
             Trust::Local(pem) => {
-                CaBundle::Ours(self.strangers.beside(&Bundle::read(pem.as_bytes()), found, now).to_pem())
+                let found = our_entries(stored).map(bundle_of).fold(CaBundle::default(), CaBundle::union);
+                BundleSource::Ours(self.foreign.beside(&CaBundle::from_pem(&**pem), &found, now).to_pem())
             }
-            Trust::InjectedFrom(from) => CaBundle::Injected(from.to_string()),
-        }
+            Trust::InjectedFrom(certificate) => BundleSource::Injected(certificate.to_string()),
+        };
+        Phase::BOTH.map(|phase| {
+            let (ca, owner, fresh) = (ca.clone(), intent.owner.clone(), self.fresh.clone());
+            self.frame.wanted(phase, &intent.rules, intent.inspections, ca, owner, fresh)
+        })
     }
 
-    /// Tells what the configurations hold.
-    fn report(&self, stored: &Pair) {
-        let stored = || stored.iter().filter_map(|(_, stored)| stored.as_ref());
-        let bundles = stored().flat_map(ours).map(|(_, entry)| bundle_of(entry));
-        let held = match bundles.reduce(|all, one| all.intersection(&one)) {
+    fn divergence(&self, intent: &Intent, stored: &StoredPair, writes: &Writes) -> Divergence {
+        Divergence::of(self.settled.as_ref() != Some(intent), &intent.trust, stored, writes)
+    }
+
+    fn in_sync(&mut self, intent: Intent, now: Instant) -> Instant {
+        self.pace.in_sync();
+        self.settled = Some(intent);
+        self.next_resync(now)
+    }
+
+    fn next_resync(&self, now: Instant) -> Instant {
+        let unwatched = self.watch_failed.is_some_and(|since| since.elapsed() < UNWATCHED);
+        now + if unwatched { RESYNC_UNWATCHED } else { RESYNC }
+    }
+
+    /// Publishes the CAs and the token that the configurations hold.
+    fn report(&self, stored: &StoredPair) {
+        let held = match our_entries(stored).map(bundle_of).reduce(|all, one| all.intersection(&one)) {
             None => Held::Nothing,
-            Some(bundle) => Held::Bundle(bundle.to_pem().into()),
+            Some(bundle) => Held::Bundle(bundle),
         };
-        self.publish(held, stored().find_map(inspection_token));
+        self.publish(held, stored.iter().find_map(|(_, stored)| inspection_token(stored.as_ref()?)));
     }
 
     fn publish(&self, held: Held, token: Option<InspectionToken>) {
         publish(&self.signals.held, held);
         publish(&self.signals.inspection, token);
     }
+}
+
+/// Returns the entries of both configurations that have one of our names.
+fn our_entries(stored: &StoredPair) -> impl Iterator<Item = &Value> {
+    stored.iter().filter_map(|(_, stored)| stored.as_ref()).flat_map(ours).map(|(_, entry)| entry)
 }

@@ -1,4 +1,4 @@
-//! From a catalog to the rules that send its kinds here, and nothing else.
+//! The rules of the entries for objects, made from a catalog: they name exactly the resources that have unions.
 
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::declaration::is_exempt;
@@ -6,21 +6,21 @@ use kube_unions_core::names::GroupVersionKind;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is to be sent here. The same catalog always gives the same, in the same order.
+/// The rules for a catalog. The same catalog always gives the same rules in the same order.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Rules {
-    /// Of custom resources.
-    pub(super) custom: Vec<Rule>,
-    /// Of built-in types, and of those that an aggregated server adds.
-    pub(super) builtin: Vec<Rule>,
-    /// What is never sent, although it has unions, and why. Sorted.
-    pub(super) passed_over: Vec<(GroupVersionKind, &'static str)>,
+pub(super) struct RegistrationRules {
+    /// Rules for custom resources.
+    pub(super) custom: Vec<RegistrationRule>,
+    /// Rules for built-in types and for the types of aggregated API servers.
+    pub(super) builtin: Vec<RegistrationRule>,
+    /// Kinds that have unions and are never registered, sorted, each with the reason.
+    pub(super) excluded: Vec<(GroupVersionKind, &'static str)>,
 }
 
-/// One rule of a webhook, every field written out.
+/// A rule of an entry, with every field written out.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Rule {
+pub(super) struct RegistrationRule {
     api_groups: [Box<str>; 1],
     api_versions: Vec<Box<str>>,
     operations: [&'static str; 2],
@@ -28,23 +28,23 @@ pub(super) struct Rule {
     scope: &'static str,
 }
 
-/// Resources (with their subresource) by what else a rule says: group, versions, scope.
-type Groups<'c> = BTreeMap<(&'c str, Vec<&'c str>, &'static str), BTreeSet<String>>;
+/// Resources and subresources, by the other fields of a rule: group, versions, scope.
+type Grouped<'c> = BTreeMap<(&'c str, Vec<&'c str>, &'static str), BTreeSet<String>>;
 
-impl Rules {
+impl RegistrationRules {
     pub(super) fn of(catalog: &Catalog) -> Self {
         let mut rules = Self::default();
-        // The versions of each resource: whether it is custom, its group, its path in a rule, its scope.
+        // Versions by resource: true for a custom one, its group, its path in a rule, its scope.
         let mut versions: BTreeMap<(bool, &str, String, &'static str), Vec<&str>> = BTreeMap::new();
         for entry in catalog.entries() {
             let gvk = entry.gvk();
             let plural = entry.resource().map(|resource| &*resource.plural);
             if is_exempt(&gvk.group, plural, &gvk.kind) {
-                rules.passed_over.push((gvk.clone(), "the webhook must not stand in the way of the cluster's repair"));
+                rules.excluded.push((gvk.clone(), "the webhook must not block the repair of a cluster"));
                 continue;
             }
             let Some(resource) = entry.resource() else {
-                rules.passed_over.push((gvk.clone(), "the cluster does not say through which resource it is written"));
+                rules.excluded.push((gvk.clone(), "the cluster names no resource for this kind"));
                 continue;
             };
             let scope = if resource.namespaced { "Namespaced" } else { "Cluster" };
@@ -52,18 +52,18 @@ impl Rules {
                 versions.entry((resource.custom, &gvk.group, path, scope)).or_default().push(&gvk.version);
             }
         }
-        let (mut custom, mut builtin) = (Groups::new(), Groups::new());
+        let (mut custom, mut builtin) = (Grouped::new(), Grouped::new());
         for ((is_custom, group, path, scope), versions) in versions {
             let groups = if is_custom { &mut custom } else { &mut builtin };
             groups.entry((group, versions, scope)).or_default().insert(path);
         }
-        rules.custom = custom.into_iter().map(Rule::new).collect();
-        rules.builtin = builtin.into_iter().map(Rule::new).collect();
+        rules.custom = custom.into_iter().map(RegistrationRule::new).collect();
+        rules.builtin = builtin.into_iter().map(RegistrationRule::new).collect();
         rules
     }
 }
 
-impl Rule {
+impl RegistrationRule {
     fn new(((group, versions, scope), resources): ((&str, Vec<&str>, &'static str), BTreeSet<String>)) -> Self {
         Self {
             api_groups: [group.into()],
@@ -74,7 +74,7 @@ impl Rule {
         }
     }
 
-    /// The rule for declarations themselves.
+    /// Returns the rule for `UnionDeclaration`s.
     pub(super) fn of_declarations() -> Self {
         Self {
             api_groups: ["kube-unions.dev".into()],
@@ -84,10 +84,8 @@ impl Rule {
             scope: "Cluster",
         }
     }
-}
 
-impl Rule {
-    /// The rule for definitions of custom resources.
+    /// Returns the rule for CRDs.
     pub(super) fn of_definitions() -> Self {
         Self {
             api_groups: ["apiextensions.k8s.io".into()],
@@ -106,7 +104,7 @@ mod tests {
     use kube_unions_core::declaration::{Declaration, Definition, OpenApi, Severity};
     use serde_json::{Value, json};
 
-    /// Unions at `spec`, at `status`, or at both.
+    /// Returns a schema with unions at `spec`, at `status`, or at both.
     fn schema(at: &[&str]) -> Value {
         let with = |place: &str| {
             let mut node = json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}});
@@ -118,10 +116,10 @@ mod tests {
         json!({"type": "object", "properties": {"spec": with("spec"), "status": with("status")}})
     }
 
-    /// A version: its name, where its unions are, whether it has the status subresource.
-    type Version<'v> = (&'v str, &'v [&'v str], bool);
+    /// A version: its name, the places of its unions, and true if it has the status subresource.
+    type TestVersion<'v> = (&'v str, &'v [&'v str], bool);
 
-    fn crd(group: &str, kind: &str, scope: &str, versions: &[Version<'_>]) -> Definition {
+    fn crd(group: &str, kind: &str, scope: &str, versions: &[TestVersion<'_>]) -> Definition {
         let plural = format!("{}s", kind.to_lowercase());
         let versions = versions.iter().map(|(name, unions, status)| {
             let subresources = if *status { json!({"status": {}}) } else { json!({}) };
@@ -136,17 +134,17 @@ mod tests {
         Definition::from_json(&crd.to_string()).unwrap()
     }
 
-    fn rules(definitions: impl IntoIterator<Item = Definition>) -> Rules {
+    fn rules(definitions: impl IntoIterator<Item = Definition>) -> RegistrationRules {
         let mut builder = Builder::new();
         definitions.into_iter().for_each(|definition| builder.apply(definition));
         let catalog = builder.build();
         assert!(catalog.faults().iter().all(|fault| fault.severity == Severity::Warning), "{:#?}", catalog.faults());
-        Rules::of(&catalog)
+        RegistrationRules::of(&catalog)
     }
 
-    /// `group versions resources scope`, as short as it can be said.
-    fn short(rules: &[Rule]) -> Vec<String> {
-        let line = |rule: &Rule| {
+    /// Returns each rule as `group versions resources scope`.
+    fn short(rules: &[RegistrationRule]) -> Vec<String> {
+        let line = |rule: &RegistrationRule| {
             assert_eq!(rule.operations, ["CREATE", "UPDATE"]);
             let [group] = &rule.api_groups;
             format!("{group} {} {} {}", rule.api_versions.join(","), rule.resources.join(","), rule.scope)
@@ -155,9 +153,9 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_names_what_holds_a_union_and_nothing_else() {
+    fn a_rule_names_exactly_the_resources_that_have_unions() {
         let (spec, status, both): (&[&str], &[&str], &[&str]) = (&["spec"], &["status"], &["spec", "status"]);
-        let rows: [(&[Version<'_>], &str, &[&str]); 9] = [
+        let rows: [(&[TestVersion<'_>], &str, &[&str]); 9] = [
             (&[("v1", &[], true)], "Namespaced", &[]),
             (&[("v1", spec, true)], "Namespaced", &["g v1 things Namespaced"]),
             (&[("v1", spec, true)], "Cluster", &["g v1 things Cluster"]),
@@ -179,14 +177,14 @@ mod tests {
         for (versions, scope, want) in rows {
             let found = rules([crd("g", "Thing", scope, versions)]);
             assert_eq!(short(&found.custom), want, "{versions:?}");
-            assert!(found.builtin.is_empty() && found.passed_over.is_empty());
+            assert!(found.builtin.is_empty() && found.excluded.is_empty());
         }
     }
 
     #[test]
-    fn what_differs_in_nothing_but_the_resource_is_one_rule_whatever_the_order() {
+    fn resources_of_one_group_version_and_scope_share_a_rule_in_any_order() {
         let definitions = || {
-            let v1: &[Version<'_>] = &[("v1", &["spec"], true)];
+            let v1: &[TestVersion<'_>] = &[("v1", &["spec"], true)];
             vec![
                 crd("b.example", "Pear", "Namespaced", v1),
                 crd("b.example", "Apple", "Namespaced", v1),
@@ -215,7 +213,7 @@ mod tests {
         );
     }
 
-    /// A kind as the OpenAPI document of its group has it, with one union declared at `spec`.
+    /// Returns a built-in kind with one union declared at `spec`.
     fn builtin(group: &str, kind: &str, path: Option<&str>) -> Definition {
         let gvk = json!({"group": group, "version": "v1", "kind": kind});
         let mut described = schema(&[]);
@@ -237,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn built_in_types_are_apart() {
+    fn built_in_types_have_rules_of_their_own() {
         let found = rules([
             builtin("apps", "Deployment", Some("/apis/apps/v1/namespaces/{namespace}/deployments/{name}")),
             builtin("", "PersistentVolume", Some("/api/v1/persistentvolumes/{name}")),
@@ -248,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_keeps_a_cluster_alive_is_never_sent_whatever_is_declared() {
+    fn kinds_that_keep_a_cluster_alive_are_never_registered() {
         let kinds = [
             ("coordination.k8s.io", "Lease", "/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}"),
             ("", "Event", "/api/v1/namespaces/{namespace}/events/{name}"),
@@ -259,21 +257,21 @@ mod tests {
                 "RoleBinding",
                 "/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/rolebindings/{name}",
             ),
-            // Another kind, which is written through the resource of leases.
+            // Another kind that is written through the resource of leases.
             ("coordination.k8s.io", "Foo", "/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}"),
         ];
         let found = rules(kinds.map(|(group, kind, path)| builtin(group, kind, Some(path))));
         assert!(found.custom.is_empty() && found.builtin.is_empty());
-        assert_eq!(found.passed_over.len(), kinds.len());
+        assert_eq!(found.excluded.len(), kinds.len());
         let own = rules([crd("kube-unions.dev", "UnionDeclaration", "Cluster", &[("v1alpha1", &["spec"], true)])]);
-        assert!(own.custom.is_empty() && own.passed_over.len() == 1);
+        assert!(own.custom.is_empty() && own.excluded.len() == 1);
     }
 
     #[test]
-    fn a_kind_that_has_no_resource_is_named_and_left_out() {
+    fn a_kind_without_a_resource_is_excluded() {
         let found = rules([builtin("", "Binding", None)]);
         assert!(found.builtin.is_empty());
-        assert_eq!(found.passed_over[0].0.to_string(), "v1, Kind=Binding");
+        assert_eq!(found.excluded[0].0.to_string(), "v1, Kind=Binding");
     }
 
     #[test]

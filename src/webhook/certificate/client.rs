@@ -1,4 +1,4 @@
-//! Clients by name: a certificate of the right CA that does not carry one of the given names is refused.
+//! Verification of clients by name, in addition to their CA.
 
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::pki_types::{CertificateDer, UnixTime};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::GeneralName;
 
-/// Another verifier's verdict, and then the name.
+/// Accepts only client certificates that another verifier accepts and that have one of these names.
 #[derive(Debug)]
 pub(super) struct NamedClients {
     inner: Arc<dyn ClientCertVerifier>,
@@ -20,7 +20,7 @@ impl NamedClients {
         Self { inner, names }
     }
 
-    fn admits(&self, certificate: &X509Certificate<'_>) -> bool {
+    fn has_accepted_name(&self, certificate: &X509Certificate<'_>) -> bool {
         let wanted = |name: &str| self.names.iter().any(|it| it == name);
         let common = certificate.subject().iter_common_name().filter_map(|it| it.as_str().ok()).any(wanted);
         common
@@ -50,7 +50,7 @@ impl ClientCertVerifier for NamedClients {
         let verified = self.inner.verify_client_cert(end_entity, intermediates, now)?;
         let (_, certificate) =
             x509_parser::parse_x509_certificate(end_entity).map_err(|_| CertificateError::BadEncoding)?;
-        if self.admits(&certificate) {
+        if self.has_accepted_name(&certificate) {
             Ok(verified)
         } else {
             Err(CertificateError::ApplicationVerificationFailure.into())

@@ -1,14 +1,13 @@
-//! The certificate in a folder, as a Secret is mounted there: followed while it changes, and its CA announced first.
+//! The certificate in a directory, as a kubelet mounts a Secret: reloaded when it changes, after its CA was announced.
 //!
-//! Contents are compared, not times: a kubelet changes a mounted Secret by swapping one symbolic link.
+//! File contents are compared, not times: a kubelet updates a mounted Secret by replacing one symbolic link.
 //!
-//! A new CA comes in one swap together with the pair that it has signed, and not to all replicas at once. So the pair
-//! waits until the API server is known to trust its CA, while the one before it is served on.
+//! A mounted Secret brings a new CA and the pair that it signed at once, and replicas get it at different times. So the new
+//! pair waits until the API server trusts its CA, and the previous pair is served meanwhile.
 
-use super::wake::Wake;
-use super::{
-    Certificate, CertificateError, Contents, Loaded, ReloadLog, Validity, certificates, read, read_client_ca, ticks,
-};
+use super::tls::{CHAIN, CertificateFiles, KEY, LoadedCertificate, ValidityPeriod, certificates};
+use super::wake::DirectoryWake;
+use super::{Certificate, CertificateError, ReloadLog, read, read_client_ca, ticks};
 use futures::FutureExt;
 use futures::future::{BoxFuture, OptionFuture};
 use std::io::ErrorKind;
@@ -16,42 +15,39 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-pub(super) const CHAIN: &str = "tls.crt";
-pub(super) const KEY: &str = "tls.key";
 const AUTHORITIES: &str = "ca.crt";
 
-/// Makes the API server trust these CAs, PEM, too; resolves when it does.
+/// Makes the API server trust additional CAs, PEM. The future resolves when it does.
 pub type Announcer = Arc<dyn Fn(String) -> BoxFuture<'static, ()> + Send + Sync>;
 
-/// Whoever writes two files writes them one after the other.
-const CALM: Duration = Duration::from_millis(100);
+/// Wait after a change, in case a writer writes one file after another.
+const DEBOUNCE: Duration = Duration::from_millis(100);
 
-/// So long a new pair waits for its CA to be trusted.
-const PATIENCE: Duration = Duration::from_mins(5);
+/// Longest wait of a new pair for its CA to be trusted.
+const ANNOUNCEMENT_TIMEOUT: Duration = Duration::from_mins(5);
 
-/// The folder.
+/// A directory with `tls.crt`, `tls.key` and perhaps `ca.crt`.
 #[derive(Debug, Clone)]
-pub(super) struct Files {
-    directory: PathBuf,
+pub(super) struct CertificateDirectory {
+    path: PathBuf,
 }
 
-impl Files {
-    pub(super) fn new(directory: PathBuf) -> Self {
-        Self { directory }
+impl CertificateDirectory {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self { path }
     }
 
-    pub(super) fn directory(&self) -> &Path {
-        &self.directory
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
-    pub(super) fn read_pair(&self, client_ca: Option<Vec<u8>>) -> Result<Contents, CertificateError> {
-        let Self { directory } = self;
-        Ok(Contents { chain: read(&directory.join(CHAIN))?, key: read(&directory.join(KEY))?, client_ca })
+    pub(super) fn read_pair(&self, client_ca: Option<Vec<u8>>) -> Result<CertificateFiles, CertificateError> {
+        Ok(CertificateFiles { chain: read(&self.path.join(CHAIN))?, key: read(&self.path.join(KEY))?, client_ca })
     }
 
-    /// `ca.crt`, and when the last CA in it ends. Some issuers leave the file empty.
+    /// Returns `ca.crt` and the latest expiry of its CAs; `None` if the file is missing or blank, as some issuers leave it.
     fn read_authorities(&self) -> Result<Option<(String, i64)>, CertificateError> {
-        let path = self.directory.join(AUTHORITIES);
+        let path = self.path.join(AUTHORITIES);
         let pem = match read(&path) {
             Err(CertificateError::Read { source, .. }) if source.kind() == ErrorKind::NotFound => return Ok(None),
             read => read?,
@@ -59,7 +55,7 @@ impl Files {
         if pem.iter().all(u8::is_ascii_whitespace) {
             return Ok(None);
         }
-        let ends = certificates(&pem, &path)?.into_iter().map(|it| Ok(Validity::of(&it)?.not_after));
+        let ends = certificates(&pem, &path)?.into_iter().map(|it| Ok(ValidityPeriod::of(&it)?.not_after));
         let ends = ends.collect::<Result<Vec<_>, CertificateError>>()?;
         let Some(ends) = ends.into_iter().max() else { return Err(CertificateError::Empty { path }) };
         let pem = String::from_utf8(pem).map_err(|_| CertificateError::Empty { path })?;
@@ -67,101 +63,89 @@ impl Files {
     }
 }
 
-/// What a look at the folder has found.
+/// The contents of the directory.
 struct Found {
-    /// `None`: what is in force.
-    pair: Option<Loaded>,
+    /// The new pair; `None` if the pair in force is there.
+    pair: Option<LoadedCertificate>,
     authorities: Option<(String, i64)>,
 }
 
-/// Follows it, for ever.
+/// Reloads the certificate for ever: when the directory changes, and every `interval`.
 pub(super) async fn follow(
     certificate: &Arc<Certificate>,
-    files: &Files,
+    directory: &CertificateDirectory,
     interval: Duration,
     announcer: Option<Announcer>,
 ) {
-    let wake = Wake::of(&files.directory);
+    let wake = DirectoryWake::new(&directory.path);
     let mut ticks = ticks(interval);
     let mut log = ReloadLog::default();
     let mut announcements = announcer.map(Announcements::new);
-    let mut next = None;
+    let mut waits = false;
     loop {
         let trusted = OptionFuture::from(announcements.as_mut().and_then(|it| it.under_way.as_mut()));
         tokio::select! {
             _ = ticks.tick() => {}
-            () = wake.changed() => tokio::time::sleep(CALM).await,
+            () = wake.changed() => tokio::time::sleep(DEBOUNCE).await,
             Some(()) = trusted => {
                 if let Some(announcements) = &mut announcements {
                     announcements.under_way = None;
                 }
             }
         }
-        let (reader, folder, noticing) = (Arc::clone(certificate), files.clone(), wake.clone());
+        let (reader, folder, renewed) = (Arc::clone(certificate), directory.clone(), wake.clone());
         let with_authorities = announcements.is_some();
-        // A Secret is a file system that can hang.
-        let look = tokio::task::spawn_blocking(move || {
-            noticing.renew(&folder.directory);
-            look(&reader, &folder, with_authorities)
+        // A mounted file system may hang.
+        let reading = tokio::task::spawn_blocking(move || {
+            renewed.renew(&folder.path);
+            read_all(&reader, &folder, with_authorities)
         });
-        let Ok(found) = look.await else { continue };
-        let found = found.map(|Found { pair, authorities }| {
+        let Ok(found) = reading.await else { continue };
+        let reloaded = found.map(|Found { pair, authorities }| {
             if let Some(announcements) = &mut announcements {
                 announcements.announce(certificate, authorities);
             }
-            pair
+            let is_announcing = announcements.as_ref().is_some_and(|it| it.under_way.is_some());
+            let must_wait = is_announcing && pair.is_some() && certificate.check(SystemTime::now()).is_ok();
+            if must_wait && !waits {
+                tracing::info!("a new certificate waits until the API server trusts its CA");
+            }
+            waits = must_wait;
+            pair.filter(|_| !must_wait).map(|loaded| certificate.put_in_force(loaded)).is_some()
         });
-        let waits = announcements.as_ref().is_some_and(|it| it.under_way.is_some())
-            && certificate.check(SystemTime::now()).is_ok();
-        let changed = match found {
-            Ok(Some(loaded)) if waits => {
-                if next.replace(loaded.validity.not_after).is_none() {
-                    tracing::info!("a new certificate waits until the API server trusts its CA");
-                }
-                Ok(false)
-            }
-            Ok(Some(loaded)) => {
-                next = None;
-                certificate.put_in_force(loaded);
-                Ok(true)
-            }
-            Ok(None) => {
-                next = None;
-                Ok(false)
-            }
-            Err(error) => Err(error),
-        };
-        log.say(certificate, changed);
+        log.reloaded(certificate, reloaded);
     }
 }
 
-fn look(certificate: &Certificate, files: &Files, with_authorities: bool) -> Result<Found, CertificateError> {
-    // First the pair: if the folder is swapped in between, the CAs are ahead of it, and not it of them.
-    let pair = certificate.load_other(files.read_pair(read_client_ca(certificate.clients.as_ref())?)?)?;
-    let authorities = if with_authorities { files.read_authorities()? } else { None };
+fn read_all(
+    certificate: &Certificate,
+    directory: &CertificateDirectory,
+    with_authorities: bool,
+) -> Result<Found, CertificateError> {
+    // The pair first: if the directory is replaced in between, the CAs are newer than the pair, never older.
+    let pair = certificate.load_if_new(directory.read_pair(read_client_ca(certificate.clients.as_ref())?)?)?;
+    let authorities = if with_authorities { directory.read_authorities()? } else { None };
     Ok(Found { pair, authorities })
 }
 
-/// What the API server was asked to trust.
+/// The CAs that were announced to the API server.
 struct Announcements {
     announcer: Announcer,
     last: Option<String>,
-    /// It was said that there is nothing to announce.
-    said: bool,
+    /// True after the missing `ca.crt` was logged.
+    logged_missing: bool,
     under_way: Option<BoxFuture<'static, ()>>,
 }
 
 impl Announcements {
     fn new(announcer: Announcer) -> Self {
-        Self { announcer, last: None, said: false, under_way: None }
+        Self { announcer, last: None, logged_missing: false, under_way: None }
     }
 
     fn announce(&mut self, certificate: &Certificate, authorities: Option<(String, i64)>) {
         let Some((authorities, ends)) = authorities else {
-            if self.last.is_none() && !std::mem::replace(&mut self.said, true) {
-                tracing::warn!(
-                    "the certificate's folder has no `ca.crt`, or an empty one: nothing is registered without"
-                );
+            if self.last.is_none() && !std::mem::replace(&mut self.logged_missing, true) {
+                tracing::warn!("cannot register: the certificate's directory has no `ca.crt`, or a blank one");
             }
             return;
         };
@@ -169,10 +153,13 @@ impl Announcements {
             return;
         }
         certificate.authority_expiry.set(ends);
-        let announced = tokio::time::timeout(PATIENCE, (self.announcer)(authorities.clone()));
+        let announced = tokio::time::timeout(ANNOUNCEMENT_TIMEOUT, (self.announcer)(authorities.clone()));
         let announced = announced.map(|in_time| {
             if in_time.is_err() {
-                tracing::warn!("the API server is not known to trust the CA in `ca.crt` after {PATIENCE:?}");
+                tracing::warn!(
+                    "the API server does not trust the CA in `ca.crt` after {ANNOUNCEMENT_TIMEOUT:?}; the new certificate is \
+                     served anyway"
+                );
             }
         });
         self.under_way = Some(announced.boxed());

@@ -1,103 +1,81 @@
-//! Notices that something in a folder has changed.
+//! Wakes the reader of a directory when a file in it changes. Only Linux reports changes; elsewhere the reader polls.
 //!
-//! The folder itself is watched: what a kubelet does to a mounted Secret is to put another link in the place of `..data`,
-//! and a watch on a file behind that link would go deaf. It is a help and not relied on: whoever waits looks now and then
-//! as well, for systems, and file systems, that have no such notice to give.
+//! The directory itself is watched: a kubelet updates a mounted Secret by replacing the symbolic link `..data`, and a watch on
+//! a file behind that link would report nothing afterwards. Readers poll besides, because network file systems and
+//! exhausted inotify limits report no changes.
 
 use std::path::Path;
 
 #[cfg(target_os = "linux")]
-pub(super) use linux::Wake;
-#[cfg(not(target_os = "linux"))]
-pub(super) use nowhere::Wake;
+use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+#[cfg(target_os = "linux")]
+use std::{os::fd::OwnedFd, sync::Arc};
+#[cfg(target_os = "linux")]
+use tokio::io::unix::AsyncFd;
 
-impl Wake {
-    /// Of what is in `folder`.
-    pub(super) fn of(folder: &Path) -> Self {
-        let this = Self::new();
-        this.renew(folder);
+/// A watch on a directory. Clones share it.
+#[derive(Clone)]
+pub(super) struct DirectoryWake {
+    #[cfg(target_os = "linux")]
+    inotify: Option<Arc<AsyncFd<OwnedFd>>>,
+}
+
+#[cfg(target_os = "linux")]
+impl DirectoryWake {
+    pub(super) fn new(directory: &Path) -> Self {
+        let inotify = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).map_err(std::io::Error::from);
+        let inotify = inotify.and_then(registered).inspect_err(|error| {
+            tracing::info!(%error, "cannot watch the certificate's directory; it is polled");
+        });
+        let this = Self { inotify: inotify.ok().map(Arc::new) };
+        this.renew(directory);
         this
+    }
+
+    /// Watches the directory that is at this path now. To watch the same directory again changes nothing.
+    pub(super) fn renew(&self, directory: &Path) {
+        const CHANGES: WatchFlags =
+            WatchFlags::CREATE.union(WatchFlags::MOVED_TO).union(WatchFlags::CLOSE_WRITE).union(WatchFlags::DELETE);
+        if let Some(inotify) = &self.inotify {
+            // The reader reports a missing directory.
+            inotify::add_watch(inotify.get_ref(), directory, CHANGES).ok();
+        }
+    }
+
+    /// Resolves after a change. Without a watch it never resolves.
+    pub(super) async fn changed(&self) {
+        let Some(inotify) = &self.inotify else { return std::future::pending().await };
+        let Ok(mut ready) = inotify.readable().await else { return std::future::pending().await };
+        let mut events = [0; 4096];
+        loop {
+            match rustix::io::read(inotify.get_ref(), &mut events) {
+                Ok(read) if read > 0 => {}
+                Err(rustix::io::Errno::INTR) => {}
+                Ok(_) | Err(_) => break,
+            }
+        }
+        ready.clear_ready();
     }
 }
 
 #[cfg(target_os = "linux")]
-mod linux {
-    use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
-    use rustix::io::Errno;
-    use std::os::fd::OwnedFd;
-    use std::path::Path;
-    use std::sync::Arc;
-    use tokio::io::unix::AsyncFd;
-
-    /// Clones wait for the same changes.
-    #[derive(Clone)]
-    pub(in super::super) struct Wake {
-        inotify: Option<Arc<AsyncFd<OwnedFd>>>,
-    }
-
-    impl Wake {
-        pub(super) fn new() -> Self {
-            let inotify = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).map_err(std::io::Error::from);
-            match inotify.and_then(watched) {
-                Ok(inotify) => Self { inotify: Some(Arc::new(inotify)) },
-                Err(error) => {
-                    tracing::info!(%error, "changes of the certificate's folder are not noticed at once");
-                    Self { inotify: None }
-                }
-            }
-        }
-
-        /// Another folder may have taken the place of the one that is watched. The same twice is watched once.
-        pub(in super::super) fn renew(&self, folder: &Path) {
-            const CHANGES: WatchFlags =
-                WatchFlags::CREATE.union(WatchFlags::MOVED_TO).union(WatchFlags::CLOSE_WRITE).union(WatchFlags::DELETE);
-            if let Some(inotify) = &self.inotify {
-                // One that is missing is found missing by whoever reads it.
-                inotify::add_watch(inotify.get_ref(), folder, CHANGES).ok();
-            }
-        }
-
-        /// Resolves after a change; never where there is no notice to be had.
-        pub(in super::super) async fn changed(&self) {
-            let Some(inotify) = &self.inotify else { return std::future::pending().await };
-            let Ok(mut ready) = inotify.readable().await else { return std::future::pending().await };
-            let mut events = [0; 4096];
-            loop {
-                match rustix::io::read(inotify.get_ref(), &mut events) {
-                    Ok(read) if read > 0 => {}
-                    Err(Errno::INTR) => {}
-                    Ok(_) | Err(_) => break,
-                }
-            }
-            ready.clear_ready();
-        }
-    }
-
-    #[allow(
-        deprecated,
-        reason = "it asks more of types that could close their descriptor early, which this one cannot"
-    )]
-    fn watched(inotify: OwnedFd) -> std::io::Result<AsyncFd<OwnedFd>> {
-        AsyncFd::new(inotify)
-    }
+#[allow(
+    deprecated,
+    reason = "the replacement is for types that may close their descriptor early, which this one cannot"
+)]
+fn registered(inotify: OwnedFd) -> std::io::Result<AsyncFd<OwnedFd>> {
+    AsyncFd::new(inotify)
 }
 
 #[cfg(not(target_os = "linux"))]
-mod nowhere {
-    use std::path::Path;
+impl DirectoryWake {
+    pub(super) fn new(_directory: &Path) -> Self {
+        Self {}
+    }
 
-    #[derive(Clone)]
-    pub(in super::super) struct Wake;
+    pub(super) fn renew(&self, _directory: &Path) {}
 
-    impl Wake {
-        pub(super) fn new() -> Self {
-            Self
-        }
-
-        pub(in super::super) fn renew(&self, _folder: &Path) {}
-
-        pub(in super::super) async fn changed(&self) {
-            std::future::pending().await
-        }
+    pub(super) async fn changed(&self) {
+        std::future::pending().await
     }
 }

@@ -103,7 +103,7 @@ fn what_the_chart_installs_registers_itself_enforces_and_leaves_nothing_behind()
     assert_eq!(pods.ports().len(), 2);
     release.wait_for_entries(&["declarations.kube-unions.dev", "definitions.kube-unions.dev"], &pods);
     say(&format!("installed: registered {:?} after the replicas were started", start.elapsed()));
-    let made = pods.logs().iter().filter(|log| log.contains("a new CA was made")).count();
+    let made = pods.logs().iter().filter(|log| log.contains("made a new CA")).count();
     assert_eq!(made, 1, "of two one was first");
 
     // A kind with unions.
@@ -194,7 +194,7 @@ fn presets(release: &Release, pods: &Pods<'_>) {
 
 /// While both replicas run, as they do in a cluster until the release is gone.
 fn uninstall(release: &Release, pods: Pods<'_>, rollouts: &Kind<'_>) {
-    const TROUBLE: &str = "the webhook configurations cannot be kept true";
+    const TROUBLE: &str = "cannot reconcile the webhook configurations";
     rollouts.apply("busy", &json!({"strategy": {"type": "Recreate"}})).accepted();
     let before: Vec<usize> = pods.logs().iter().map(|log| log.matches(TROUBLE).count()).collect();
     let work = || {

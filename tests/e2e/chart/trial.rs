@@ -21,10 +21,10 @@ const CONFIGURATIONS: [(&str, &str); 2] = [
     ("ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
 ];
 
-const DEFINED: &str = "ok      a definition with a union is served\n";
+const DEFINED: &str = "ok      a CRD with a union is served\n";
 const REJECTED: &str = "ok      an object with two members is rejected\n";
-const NORMALIZED: &str = "ok      switching the union clears the member that was left over\n";
-const CLEANED: &str = "ok      what was made is deleted again\n";
+const NORMALIZED: &str = "ok      switching the union clears the old member\n";
+const CLEANED: &str = "ok      the CRD is deleted again\n";
 
 /// For what happens in the background; far more than it takes.
 const SETTLED: Duration = Duration::from_secs(30);
@@ -40,7 +40,7 @@ fn verify_tells_whether_unions_are_enforced_and_leaves_nothing_behind() {
     ends(
         &nobody_asked,
         1,
-        &format!("{DEFINED}failed  an object with two members is rejected: it was accepted; look whether"),
+        &format!("{DEFINED}failed  an object with two members is rejected: it was accepted; check that"),
     );
     assert!(nobody_asked.stdout.ends_with(CLEANED), "{nobody_asked:#?}");
     assert_eq!(nobody_asked.stderr, "", "what was found is on standard output alone");
@@ -63,8 +63,8 @@ fn verify_tells_whether_unions_are_enforced_and_leaves_nothing_behind() {
         &half,
         1,
         &format!(
-            "{DEFINED}{REJECTED}failed  switching the union clears the member that was left over: it was rejected \
-        and not normalised: "
+            "{DEFINED}{REJECTED}failed  switching the union clears the old member: it was rejected \
+        instead of normalised: "
         ),
     );
     gone(&cluster.control_plane);
@@ -72,7 +72,7 @@ fn verify_tells_whether_unions_are_enforced_and_leaves_nothing_behind() {
 
     cluster.webhook.stop();
     let down = verify("5s");
-    ends(&down, 1, "failed  an object with two members is rejected: the API server can't call the webhook: ");
+    ends(&down, 1, "failed  an object with two members is rejected: the API server cannot call the webhook: ");
     gone(&cluster.control_plane);
     counted_by_the_api_server(&cluster);
 
@@ -89,13 +89,13 @@ fn verify_tells_whether_unions_are_enforced_and_leaves_nothing_behind() {
 
     let nobody = account(&cluster.control_plane, "nobody");
     let forbidden = kube_unions(&["verify", &nobody, "--timeout=1s"], "");
-    ends(&forbidden, 2, "failed  a definition with a union is served: ");
-    ends(&forbidden, 2, "it takes the rights to patch, create and delete the customresourcedefinition");
+    ends(&forbidden, 2, "failed  a CRD with a union is served: ");
+    ends(&forbidden, 2, "grant patch, create and delete on the customresourcedefinition");
     assert!(!forbidden.stdout.contains("deleted"), "nothing was made: {forbidden:#?}");
 
     cluster.control_plane.stop_api_server();
     let away = verify("1s");
-    ends(&away, 2, "failed  a definition with a union is served: the API server does not answer: ");
+    ends(&away, 2, "failed  a CRD with a union is served: the API server does not answer: ");
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn unregister_wins_against_a_webhook_that_runs() {
         let lost = unregister("2s");
         assert_eq!(lost.code, Some(2), "{lost:#?}");
         assert!(
-            lost.stderr.contains("WebhookConfiguration `kube-unions` comes back whenever it is deleted"),
+            lost.stderr.contains("WebhookConfiguration `kube-unions` is recreated after each deletion"),
             "{lost:#?}"
         );
     });
@@ -143,14 +143,14 @@ fn unregister_wins_against_a_webhook_that_runs() {
     let nobody = account(&control_plane, "nobody");
     let forbidden = kube_unions(&["unregister", &nobody, "--timeout=1s"], "");
     assert_eq!(forbidden.code, Some(2), "{forbidden:#?}");
-    let words = "may not delete ClusterRoleBinding `kube-unions-registration`: ";
+    let words = "cannot delete ClusterRoleBinding `kube-unions-registration`: ";
     assert!(forbidden.stderr.contains(words), "{forbidden:#?}");
-    assert!(forbidden.stderr.contains("grant `delete` of `clusterrolebindings` by this name"), "{forbidden:#?}");
+    assert!(forbidden.stderr.contains("grant `delete` on `clusterrolebindings` with this name"), "{forbidden:#?}");
 
     control_plane.stop_api_server();
     let away = unregister("1s");
     assert_eq!(away.code, Some(2), "{away:#?}");
-    assert!(away.stderr.contains("could not be deleted within 1s: the API server does not answer"), "{away:#?}");
+    assert!(away.stderr.contains("within 1s: the API server does not answer"), "{away:#?}");
     let workspace = Workspace::new("unregister");
     let args = ["unregister".to_owned(), kubeconfig.clone(), "--timeout=300s".to_owned()];
     let mut waiting = Process::start(&binary().unwrap(), &args, &[], &workspace.path().join("log"));

@@ -192,8 +192,7 @@ fn the_configurations_are_owned_by_the_cluster_role_and_do_not_come_back_without
     // Gone: what is there is kept, and what the garbage collector removes stays away.
     kubectl.run(&["delete", "clusterrole", "kube-unions-owner"]).accepted();
     delete(&cluster, &KINDS);
-    let refused =
-        || cluster.webhook.log().contains("is not there and is not created: the ClusterRole `kube-unions-owner`");
+    let refused = || cluster.webhook.log().contains("its owner, the ClusterRole `kube-unions-owner`, cannot be read");
     assert!(eventually(SETTLED, refused), "{}", cluster.webhook.log());
     assert!(!is_registered(&cluster));
     assert_eq!(configurations(&cluster), [None, None]);

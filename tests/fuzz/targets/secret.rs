@@ -6,7 +6,7 @@
 
 use k8s_openapi::ByteString;
 use kube_unions::authority::{CertificateAuthority, Validity};
-use kube_unions::cluster::{Held, renewed};
+use kube_unions::cluster::{CaBundle, Held, renewed};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -47,7 +47,7 @@ libfuzzer_sys::fuzz_target!(|text: &str| {
     }
     assert_eq!(data.get("foreign"), foreign.as_ref());
     let pem = |key: &str| String::from_utf8(data[key].0.clone()).expect("PEM is text");
-    let served = pem("tls.crt");
+    let (served, bundle) = (pem("tls.crt"), CaBundle::from_pem(pem("ca.crt")));
     assert!(served.contains("BEGIN CERTIFICATE") && !pem("ca.key").is_empty() && !pem("tls.key").is_empty());
-    assert!(Held::Bundle(pem("ca.crt").into()).holds(&pem("ca.crt")));
+    assert!(Held::Bundle(bundle.clone()).holds(&bundle));
 });

@@ -99,7 +99,7 @@ fn certs_are_whole_private_and_not_overwritten() {
         let metadata = std::fs::metadata(folder.path().join("certs/dev").join(file)).unwrap();
         assert_eq!(metadata.permissions().mode() & 0o777, mode, "{file}");
     }
-    folder.run(&["certs", "--dir", "certs/dev"]).code(2).says(&["is there already", "--force"]);
+    folder.run(&["certs", "--dir", "certs/dev"]).code(2).says(&["exists already", "--force"]);
     assert_eq!(folder.read("certs/dev/tls.key"), key);
     folder.run(&["certs", "--dir", "certs/dev", "--force"]).code(0);
     assert_ne!(folder.read("certs/dev/tls.key"), key);

@@ -28,5 +28,5 @@ fn what_an_interrupt_leaves_without_an_answer_is_deleted_all_the_same() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert_eq!(requests.recv_timeout(SOON).unwrap(), ("DELETE".to_owned(), DEFINITION.to_owned()));
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), "ok      what was made is deleted again\n");
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "ok      the CRD is deleted again\n");
 }

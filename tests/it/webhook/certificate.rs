@@ -165,7 +165,7 @@ async fn a_certificate_that_cannot_be_read_is_named_at_the_start() {
     assert!(start().await.starts_with(&format!("`{}` holds no certificate", path("tls.crt"))));
     fs::write(mounted.path().join("tls.crt"), authority.serving(60).0).unwrap();
     let hint = "tls.key must belong to the first certificate in tls.crt";
-    assert_eq!(start().await, format!("the certificate and its key cannot be used together; {hint}"));
+    assert_eq!(start().await, format!("the certificate and its key cannot be used together: {hint}"));
     fs::write(mounted.path().join("tls.key"), "nonsense").unwrap();
     assert_eq!(start().await, format!("`{}` holds no usable PEM private key", path("tls.key")));
     fs::remove_file(mounted.path().join("tls.crt")).unwrap();

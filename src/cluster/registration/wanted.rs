@@ -1,31 +1,31 @@
-//! What the two configurations are to say.
+//! The wanted content of the two configurations. [`super::desired`] merges it with a stored object.
 //!
-//! Every field that the API server would fill in is written out: a field that is left out could be anybody's.
+//! Every field that the API server would default is written out: another field manager could own an omitted field.
 
 use super::options::{EntryOptions, FailurePolicy, LabelSelector};
-use super::rules::{Rule, Rules};
+use super::rules::{RegistrationRule, RegistrationRules};
 use crate::cluster::ServiceReference;
 use kube_unions_core::admission::InspectionToken;
 use kube_unions_core::declaration::ANNOTATION;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
-/// The name of both configurations.
-pub(super) const NAME: &str = "kube-unions";
+/// Name of both configurations.
+pub(in crate::cluster) const NAME: &str = "kube-unions";
 
-/// Has cert-manager write `caBundle`.
+/// Annotation that makes cert-manager write `caBundle`.
 pub(super) const INJECT: &str = "cert-manager.io/inject-ca-from";
 
-/// Names the installation that keeps a configuration, by its Service.
+/// Annotation that names the installation of a configuration by its Service.
 pub(super) const INSTALLATION: &str = "kube-unions.dev/installation";
 
-/// Seconds that the API server waits for an inspection.
+/// Timeout of an inspection, in seconds.
 const INSPECTION_TIMEOUT: u8 = 5;
 
 const DECLARATIONS: &str = "declarations.kube-unions.dev";
 const DEFINITIONS: &str = "definitions.kube-unions.dev";
 
-/// The names of all entries that there can be.
+/// Names of all possible entries.
 const ENTRIES: [&str; 6] = [
     "mutate.kube-unions.dev",
     "mutate.builtin.kube-unions.dev",
@@ -35,38 +35,38 @@ const ENTRIES: [&str; 6] = [
     DEFINITIONS,
 ];
 
-/// Which of the two configurations.
+/// One of the two configurations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     Mutating,
     Validating,
 }
 
-/// One configuration as it is to be. Without entries it need not be there.
+/// The wanted content of one configuration. Without entries it is not created.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Wanted {
     pub(super) phase: Phase,
     pub(super) service: ServiceReference,
     pub(super) annotations: Map<String, Value>,
     pub(super) labels: Map<String, Value>,
-    /// The object with which the configuration is to go; `None` leaves the stored owners as they are.
+    /// Owner of the configuration; `None` keeps the stored owners.
     pub(super) owner: Option<Owner>,
-    pub(super) ca: CaBundle,
-    /// The token for inspections, unless a well-formed one is stored.
+    pub(super) ca: BundleSource,
+    /// Token for inspections if no well-formed one is stored.
     pub(super) fresh: InspectionToken,
     /// In the order of [`ENTRIES`].
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<WantedEntry>,
 }
 
-/// One entry as it is to be.
+/// One wanted entry.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Entry {
+pub(super) struct WantedEntry {
     pub(super) name: &'static str,
-    /// The path that the API server calls; `None` for that of inspections.
+    /// Path that the API server calls; `None` for the path of inspections.
     pub(super) path: Option<&'static str>,
-    /// Policy once there is a bundle.
+    /// Policy of an entry that has a bundle. Without a bundle the policy is `Ignore`.
     pub(super) failure_policy: FailurePolicy,
-    /// Every other field but `name` and `clientConfig`.
+    /// The other fields, except `name` and `clientConfig`.
     pub(super) fields: Map<String, Value>,
 }
 
@@ -77,7 +77,7 @@ pub(super) struct Owner {
     pub(super) uid: String,
 }
 
-/// What entries say, whatever they are about.
+/// Settings that all entries share.
 #[derive(Debug, Clone)]
 pub(super) struct Frame {
     pub(super) service: ServiceReference,
@@ -86,21 +86,21 @@ pub(super) struct Frame {
     excluded: BTreeSet<String>,
 }
 
-/// Where `caBundle` comes from.
+/// Source of `caBundle`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum CaBundle {
-    /// From us: PEM.
+pub(super) enum BundleSource {
+    /// This bundle, PEM.
     Ours(String),
-    /// From cert-manager, of this Certificate.
+    /// cert-manager, from this Certificate.
     Injected(String),
 }
 
-/// Which inspections are asked for.
+/// Inspections to register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Inspections {
-    /// True if the API server is to ask about `UnionDeclaration`s.
+    /// Inspect `UnionDeclaration`s.
     pub(super) declarations: bool,
-    /// True if the API server is to ask about definitions with the annotation.
+    /// Inspect CRDs that have the annotation.
     pub(super) definitions: bool,
 }
 
@@ -122,13 +122,13 @@ impl Phase {
     }
 }
 
-/// Returns whether an entry of that name is ours.
+/// Returns true if `name` is a name of our entries.
 pub(super) fn is_ours(name: &str) -> bool {
     ENTRIES.contains(&name)
 }
 
 impl Owner {
-    /// Returns the reference that the garbage collector reads. It does not block the deletion of the owner.
+    /// Returns the owner reference. It does not block the deletion of the owner.
     pub(super) fn reference(&self) -> Value {
         json!({
             "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -140,7 +140,7 @@ impl Owner {
 }
 
 impl Frame {
-    /// Beside kube-system and the service's own namespace those of `excluded` are left alone.
+    /// Exempts the namespaces `excluded`, kube-system and the Service's own.
     pub(super) fn new(service: ServiceReference, options: EntryOptions, excluded: &[String]) -> Self {
         let mut all: BTreeSet<String> = excluded.iter().cloned().collect();
         all.insert("kube-system".to_owned());
@@ -148,13 +148,13 @@ impl Frame {
         Self { service, options, excluded: all }
     }
 
-    /// Returns the configuration of a phase.
+    /// Returns the wanted content of a configuration.
     pub(super) fn wanted(
         &self,
         phase: Phase,
-        rules: &Rules,
+        rules: &RegistrationRules,
         inspections: Inspections,
-        ca: CaBundle,
+        ca: BundleSource,
         owner: Option<Owner>,
         fresh: InspectionToken,
     ) -> Wanted {
@@ -178,13 +178,15 @@ impl Frame {
             if phase == Phase::Mutating {
                 put(&mut fields, "reinvocationPolicy", "IfNeeded".into());
             }
-            entries.push(Entry { name, path: Some(path), failure_policy, fields });
+            entries.push(WantedEntry { name, path: Some(path), failure_policy, fields });
         }
         if phase == Phase::Validating {
-            entries.extend(inspections.declarations.then(|| self.inspection(DECLARATIONS, Rule::of_declarations())));
+            entries.extend(
+                inspections.declarations.then(|| self.inspection(DECLARATIONS, RegistrationRule::of_declarations())),
+            );
             entries.extend(inspections.definitions.then(|| {
-                let mut entry = self.inspection(DEFINITIONS, Rule::of_definitions());
-                // A definition without the annotation costs the API server this expression, and no call.
+                let mut entry = self.inspection(DEFINITIONS, RegistrationRule::of_definitions());
+                // The API server evaluates this expression instead of calling for a CRD without the annotation.
                 let expression =
                     format!("has(object.metadata.annotations) && \"{ANNOTATION}\" in object.metadata.annotations");
                 let conditions = json!([{"name": "declares-unions", "expression": expression}]);
@@ -195,7 +197,7 @@ impl Frame {
         let ServiceReference { namespace, name, .. } = &self.service;
         let mut annotations = Map::new();
         put(&mut annotations, INSTALLATION, format!("{namespace}/{name}").into());
-        if let CaBundle::Injected(from) = &ca {
+        if let BundleSource::Injected(from) = &ca {
             put(&mut annotations, INJECT, from.as_str().into());
         }
         let labels = [("app.kubernetes.io/name", NAME), ("app.kubernetes.io/managed-by", NAME)];
@@ -204,15 +206,20 @@ impl Frame {
         Wanted { phase, service, annotations, labels, owner, ca, fresh, entries }
     }
 
-    /// An entry for what is inspected. It never fails a write: a declaration that nobody has inspected is judged when it is
-    /// read, and its condition tells.
-    fn inspection(&self, name: &'static str, rule: Rule) -> Entry {
+    /// Returns an entry for inspections. It never fails a write: a declaration that was not inspected is judged when it is
+    /// read, and its condition reports faults.
+    fn inspection(&self, name: &'static str, rule: RegistrationRule) -> WantedEntry {
         let fields = self.fields(&[rule], INSPECTION_TIMEOUT, &LabelSelector::default());
-        Entry { name, path: None, failure_policy: FailurePolicy::Ignore, fields }
+        WantedEntry { name, path: None, failure_policy: FailurePolicy::Ignore, fields }
     }
 
-    fn fields(&self, rules: &[Rule], timeout_seconds: u8, namespaces: &LabelSelector) -> Map<String, Value> {
-        // For an object outside of namespaces the API server asks no namespace selector; for a namespace, its own labels.
+    fn fields(
+        &self,
+        rules: &[RegistrationRule],
+        timeout_seconds: u8,
+        namespaces: &LabelSelector,
+    ) -> Map<String, Value> {
+        // The API server ignores the selector for cluster-scoped objects, and matches a Namespace by its own labels.
         let namespaces = namespaces.excluding([
             ("kubernetes.io/metadata.name", self.excluded.iter().cloned().collect()),
             ("kube-unions.dev/enforcement", vec!["disabled".to_owned()]),

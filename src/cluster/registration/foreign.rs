@@ -1,0 +1,81 @@
+//! Foreign CAs: certificates in the webhook configurations that this replica did not put there.
+//!
+//! Replicas with a mounted certificate may see a new CA at different times. A foreign CA therefore stays for some minutes.
+
+use crate::cluster::bundle::CaBundle;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use x509_parser::parse_x509_certificate;
+
+/// How long a foreign CA stays. By then every replica has the new mounted Secret.
+const STAYS: Duration = Duration::from_mins(10);
+
+/// The foreign CAs, DER, each with the time at which it was first seen.
+#[derive(Debug, Default)]
+pub(super) struct ForeignAuthorities(BTreeMap<Box<[u8]>, Instant>);
+
+impl ForeignAuthorities {
+    /// Returns the bundle to register: `ours`, and the CAs of `found` that have neither expired nor been foreign for long.
+    pub(super) fn beside(&mut self, ours: &CaBundle, found: &CaBundle, now: Instant) -> CaBundle {
+        self.0.retain(|certificate, _| found.contains(certificate) && !ours.contains(certificate));
+        let foreign = found.iter().filter(|certificate| !ours.contains(certificate) && !has_expired(certificate));
+        let stay = foreign.filter(|certificate| {
+            let seen = *self.0.entry(Box::from(*certificate)).or_insert(now);
+            now.saturating_duration_since(seen) < STAYS
+        });
+        stay.map(Box::from).collect::<CaBundle>().union(ours.clone())
+    }
+}
+
+/// Returns true if a certificate, DER, has expired or cannot be parsed.
+fn has_expired(certificate: &[u8]) -> bool {
+    let Ok((_, certificate)) = parse_x509_certificate(certificate) else { return true };
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    i64::try_from(now).is_ok_and(|now| certificate.validity().not_after.timestamp() < now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair, date_time_ymd};
+
+    fn ca_until(last_year: i32) -> String {
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.not_after = date_time_ymd(last_year, 1, 1);
+        params.self_signed(&KeyPair::generate().unwrap()).unwrap().pem()
+    }
+
+    fn ca() -> String {
+        ca_until(4096)
+    }
+
+    #[test]
+    fn a_foreign_ca_stays_for_ten_minutes_and_an_expired_one_goes_at_once() {
+        let (ours, foreign) = (ca(), ca());
+        let found = CaBundle::from_pem(format!("{foreign}{}", ca_until(2020)));
+        let both = CaBundle::from_pem(format!("{ours}{foreign}"));
+        let ours = CaBundle::from_pem(ours);
+        let mut authorities = ForeignAuthorities::default();
+        let start = Instant::now();
+        assert_eq!(authorities.beside(&ours, &found, start), both);
+        assert_eq!(authorities.beside(&ours, &both, start + STAYS * 9 / 10), both);
+        assert_eq!(authorities.beside(&ours, &both, start + STAYS), ours);
+        // A CA that was gone and comes back stays for another ten minutes.
+        assert_eq!(authorities.beside(&ours, &ours, start + STAYS), ours);
+        assert_eq!(authorities.beside(&ours, &both, start + STAYS), both);
+    }
+
+    #[test]
+    fn a_ca_of_ours_becomes_foreign_when_it_is_replaced() {
+        let (old, new) = (ca(), ca());
+        let both = CaBundle::from_pem(format!("{old}{new}"));
+        let (old, new) = (CaBundle::from_pem(old), CaBundle::from_pem(new));
+        let mut authorities = ForeignAuthorities::default();
+        let start = Instant::now();
+        assert_eq!(authorities.beside(&old, &old, start), old);
+        let replaced = start + STAYS * 3;
+        assert_eq!(authorities.beside(&new, &old, replaced), both);
+        assert_eq!(authorities.beside(&new, &both, replaced + STAYS), new);
+    }
+}

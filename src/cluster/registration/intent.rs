@@ -1,0 +1,146 @@
+//! The content that this replica wants in the configurations, whatever is stored.
+
+use super::configurations::{ConfigurationError, Configurations};
+use super::rules::RegistrationRules;
+use super::wanted::{Inspections, Owner};
+use super::{Registering, Registration, Signals};
+use crate::cluster::reason::reason;
+use crate::cluster::trust::Trust;
+use kube_unions_core::catalog::Catalog;
+use kube_unions_core::names::GroupVersionKind;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// The wanted content.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Intent {
+    pub(super) rules: Arc<RegistrationRules>,
+    pub(super) inspections: Inspections,
+    pub(super) trust: Trust,
+    pub(super) owner: Option<Owner>,
+}
+
+/// The inputs of an [`Intent`].
+pub(super) struct IntentSource {
+    catalogs: watch::Receiver<Option<Arc<Catalog>>>,
+    trust: watch::Receiver<Option<Trust>>,
+    /// True while the cluster has the CRD of `UnionDeclaration`.
+    declarable: watch::Receiver<bool>,
+    configurations: Configurations,
+    registering: Registering,
+    enforcing: bool,
+    /// Name of the `ClusterRole` that owns the configurations.
+    owner: Option<String>,
+    /// The failure to read the owner that was logged last.
+    owner_failure: Option<String>,
+    /// The rules of the catalog that was read last.
+    rules: Option<(Arc<Catalog>, Arc<RegistrationRules>)>,
+    /// Kinds whose exclusion was logged.
+    logged_kinds: BTreeSet<GroupVersionKind>,
+    /// True if the API server keeps `matchConditions`; `None` until that is known.
+    keeps_conditions: Option<bool>,
+}
+
+impl IntentSource {
+    pub(super) fn new(
+        registration: &Registration,
+        signals: &Signals,
+        configurations: Configurations,
+        declarable: watch::Receiver<bool>,
+    ) -> Self {
+        Self {
+            catalogs: signals.catalogs.clone(),
+            trust: signals.trust.clone(),
+            declarable,
+            configurations,
+            registering: registration.registering,
+            enforcing: registration.enforcing,
+            owner: registration.owner.clone(),
+            owner_failure: None,
+            rules: None,
+            logged_kinds: BTreeSet::new(),
+            keeps_conditions: None,
+        }
+    }
+
+    /// Returns the current intent; `None` until its inputs are known.
+    ///
+    /// `namespace_ends`: the Service's namespace is being deleted, so no object is to be sent to it.
+    pub(super) async fn current(&mut self, namespace_ends: bool) -> Result<Option<Intent>, ConfigurationError> {
+        let Some(trust) = self.trust.borrow().clone() else { return Ok(None) };
+        let catalog = self.catalogs.borrow().clone();
+        let (rules, inspections) = (Arc::default(), Inspections { declarations: false, definitions: false });
+        if self.registering == Registering::Bundles {
+            return Ok(Some(Intent { rules, inspections, trust, owner: None }));
+        }
+        let Some(catalog) = catalog else { return Ok(None) };
+        let owner = self.read_owner().await?;
+        if namespace_ends {
+            return Ok(Some(Intent { rules, inspections, trust, owner }));
+        }
+        let definitions = if let Some(known) = self.keeps_conditions {
+            known
+        } else {
+            *self.keeps_conditions.insert(self.configurations.keeps_conditions().await?)
+        };
+        let inspections = Inspections { declarations: *self.declarable.borrow(), definitions };
+        Ok(Some(Intent { rules: self.rules_of(catalog), inspections, trust, owner }))
+    }
+
+    /// Returns the name of the `ClusterRole` that is to own the configurations.
+    pub(super) fn owner(&self) -> Option<&str> {
+        self.owner.as_deref()
+    }
+
+    /// Stops setting an owner, because the API server does not permit it.
+    pub(super) fn give_up_owner(&mut self) {
+        if self.owner.take().is_some() {
+            tracing::warn!(
+                "the API server permits an owner only to users who may delete the object, so the webhook configurations get \
+                 none; grant `delete` of both by name, or delete them yourself after an uninstallation"
+            );
+        }
+    }
+
+    fn rules_of(&mut self, catalog: Arc<Catalog>) -> Arc<RegistrationRules> {
+        if let Some((known, rules)) = &self.rules
+            && Arc::ptr_eq(known, &catalog)
+        {
+            return Arc::clone(rules);
+        }
+        let rules = if self.enforcing { RegistrationRules::of(&catalog) } else { RegistrationRules::default() };
+        for (kind, reason) in &rules.excluded {
+            if self.logged_kinds.insert(kind.clone()) {
+                tracing::warn!(%kind, reason, "this kind has unions but is never registered");
+            }
+        }
+        let rules = Arc::new(rules);
+        self.rules = Some((catalog, Arc::clone(&rules)));
+        rules
+    }
+
+    /// Returns the owner with its current UID; `None` if there is none to set.
+    async fn read_owner(&mut self) -> Result<Option<Owner>, ConfigurationError> {
+        let Some(name) = self.owner.clone() else { return Ok(None) };
+        let failure = match self.configurations.cluster_role(&name).await {
+            Ok(Some(uid)) => {
+                self.owner_failure = None;
+                return Ok(Some(Owner { name, uid }));
+            }
+            Ok(None) => "it does not exist".to_owned(),
+            Err(error) if error.is_answer() => reason(&error),
+            Err(error) => return Err(error),
+        };
+        if self.owner_failure.as_ref() != Some(&failure) {
+            tracing::warn!(
+                cluster_role = name,
+                reason = failure,
+                "cannot read the ClusterRole that owns the webhook configurations: existing ones are kept without it, and none \
+                 is created"
+            );
+            self.owner_failure = Some(failure);
+        }
+        Ok(None)
+    }
+}

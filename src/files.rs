@@ -1,0 +1,65 @@
+//! Replaces files as a whole: a reader sees the old contents or the new ones, never a part of either.
+
+use std::fs::{self, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use tempfile::Builder;
+
+/// Permissions of a replaced file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FileAccess {
+    /// Its owner may read and write it.
+    Owner,
+    /// Its owner may read and write it, and others may read it as far as the umask allows.
+    Everyone,
+    /// The permissions of the file that is replaced.
+    Unchanged,
+}
+
+/// Replaces a file, or creates it.
+///
+/// The contents go to a new file in the same directory first, which then takes the name: a key is never readable by
+/// others, not even while it is written. A symbolic link at `path` is replaced, not followed.
+pub(crate) fn replace(path: &Path, contents: &[u8], access: FileAccess) -> io::Result<()> {
+    let directory = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mode = if access == FileAccess::Everyone { 0o644 } else { 0o600 };
+    let mut file = Builder::new().permissions(Permissions::from_mode(mode)).tempfile_in(directory)?;
+    file.write_all(contents)?;
+    if access == FileAccess::Unchanged {
+        file.as_file().set_permissions(fs::metadata(path)?.permissions())?;
+    }
+    file.persist(path)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_replaced_file_has_the_contents_and_the_permissions_that_were_asked_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        let mode = || fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+        replace(&path, b"secret", FileAccess::Owner).unwrap();
+        assert_eq!((fs::read(&path).unwrap(), mode()), (b"secret".to_vec(), 0o600));
+        fs::set_permissions(&path, Permissions::from_mode(0o660)).unwrap();
+        replace(&path, b"kept", FileAccess::Unchanged).unwrap();
+        assert_eq!((fs::read(&path).unwrap(), mode()), (b"kept".to_vec(), 0o660));
+        replace(&path, b"public", FileAccess::Everyone).unwrap();
+        assert_eq!((fs::read(&path).unwrap(), mode() & 0o700), (b"public".to_vec(), 0o600));
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "no temporary file is left");
+    }
+
+    #[test]
+    fn a_link_is_replaced_and_its_target_stays() {
+        let directory = tempfile::tempdir().unwrap();
+        let (target, link) = (directory.path().join("target"), directory.path().join("link"));
+        fs::write(&target, "old").unwrap();
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        replace(&link, b"new", FileAccess::Everyone).unwrap();
+        assert_eq!(fs::read_to_string(&target).unwrap(), "old");
+        assert_eq!(fs::read_to_string(&link).unwrap(), "new");
+    }
+}
