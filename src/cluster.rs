@@ -12,15 +12,17 @@ mod bundle;
 mod call;
 mod certificates;
 mod coalesce;
-mod compiling;
+mod compact;
 mod connection;
+mod documents;
+mod inputs;
 mod inspect;
-mod known;
 pub mod live;
+mod queue;
 mod raw;
 mod reason;
+mod rebuild;
 mod registration;
-mod rounds;
 mod schemas;
 mod service_reference;
 mod services;
@@ -47,7 +49,7 @@ pub use trust::{Held, Trust};
 pub use unregister::{Registered, UnregisterError, unregister};
 pub use verify::{Step, Trial, VerifyError};
 
-use known::Known;
+use inputs::Inputs;
 use kube::Client;
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::declaration::Fault;
@@ -62,7 +64,7 @@ use tokio::sync::watch as channel;
 pub struct Cluster {
     client: Client,
     schemas: Arc<Schemas>,
-    known: Arc<Mutex<Known>>,
+    inputs: Arc<Mutex<Inputs>>,
     requests: Arc<inspect::Requests>,
     builtin_unions: BuiltinUnions,
     /// Whether there is the CRD of `UnionDeclaration`.
@@ -88,7 +90,7 @@ impl Cluster {
         Self {
             client,
             schemas,
-            known: Arc::default(),
+            inputs: Arc::default(),
             requests: Arc::default(),
             builtin_unions,
             declarable: channel::Sender::new(false),
@@ -116,7 +118,7 @@ impl Cluster {
     /// applied now. A target that the cluster does not have is a warning: it may come.
     pub async fn inspect(&self, object: &str) -> Result<Vec<Fault>, InspectError> {
         let published = self.builtin_unions == BuiltinUnions::OpenApi;
-        inspect::inspect(&self.requests, &self.schemas, &self.known, published, object).await
+        inspect::inspect(&self.requests, &self.schemas, &self.inputs, published, object).await
     }
 }
 

@@ -1,13 +1,13 @@
 //! What would become of a `UnionDeclaration`, asked before it is stored.
 
 use super::coalesce::Coalesced;
-use super::known::{Known, versions};
+use super::inputs::{Inputs, KindDocuments, versions};
 use super::raw::RawDefinition;
-use super::schemas::{Edition, Index, SchemaError, Schemas};
+use super::rebuild::{MAX_COMPILE_MEMORY, missing_target};
+use super::schemas::{DocumentIndex, SchemaError, Schemas};
 use crate::causes::with_causes;
 use kube_unions_core::catalog::{Builder, compiling_cost};
 use kube_unions_core::declaration::{Acceptance, Declaration, Definition, DefinitionError, Fault, Severity, Source};
-use kube_unions_core::names::GroupKind;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
 
@@ -33,9 +33,9 @@ pub enum InspectError {
 pub(super) struct Requests {
     /// By name.
     definitions: Coalesced<Result<Option<Arc<RawDefinition>>, SchemaError>>,
-    index: Coalesced<Result<Index, SchemaError>>,
+    index: Coalesced<Result<DocumentIndex, SchemaError>>,
     /// By group and versions.
-    editions: Coalesced<Result<Edition, SchemaError>>,
+    editions: Coalesced<Result<KindDocuments, SchemaError>>,
     /// Held while a schema is compiled: compiling goes on when nobody waits for it any more.
     compiling: Arc<Semaphore>,
 }
@@ -55,14 +55,11 @@ impl Default for Requests {
 /// Number of schemas that are compiled for inspections at a time.
 const COMPILING: usize = 1;
 
-/// Bytes that compiling a target may take.
-const MEMORY: usize = 32 * 1024 * 1024;
-
 /// Everything wrong with a declaration, given as the JSON text of the whole object, if it were applied now.
 pub(super) async fn inspect(
     requests: &Requests,
     schemas: &Schemas,
-    known: &Mutex<Known>,
+    inputs: &Mutex<Inputs>,
     published: bool,
     object: &str,
 ) -> Result<Vec<Fault>, InspectError> {
@@ -75,8 +72,8 @@ pub(super) async fn inspect(
         return Ok(faults);
     }
     let (own, defined_by, mut declarations) = {
-        let known = known.lock().unwrap_or_else(PoisonError::into_inner);
-        (known.own_groups(), known.definition(&kind).map(str::to_owned), known.declarations(&kind))
+        let inputs = inputs.lock().unwrap_or_else(PoisonError::into_inner);
+        (inputs.builtin_groups(), inputs.definition_of(&kind).map(str::to_owned), inputs.declarations_of(&kind))
     };
     let name = declaration.name().to_owned();
     declarations.retain(|other| other.name() != name);
@@ -95,15 +92,15 @@ pub(super) async fn inspect(
         let Ok(parts) = raw.parts() else { return Ok(faults) };
         let Ok(Acceptance::Accepted(claim)) = raw.acceptance(&own) else { return Ok(faults) };
         let annotations = parts.annotations.values().map(String::len).sum();
-        if compiling_cost(parts.spec.get(), annotations) > MEMORY {
+        if compiling_cost(parts.spec.get(), annotations) > MAX_COMPILE_MEMORY {
             return Err(InspectError::TooLarge(raw.name().to_owned()));
         }
-        Some(raw.with_accepted_names(claim)?)
+        Some(Definition::with_accepted_names(claim, raw.name(), &parts.annotations, parts.spec.get())?)
     } else {
         let versions = if published { None } else { versions(declarations.iter().map(AsRef::as_ref)) };
         let read = async {
             let index = requests.index.read("", schemas.index()).await?;
-            schemas.edition(&index, &kind, versions.as_ref()).await
+            schemas.documents(&index, &kind, versions.as_ref()).await
         };
         let edition = requests.editions.read(&format!("{} {versions:?}", kind.group), read).await?;
         match Definition::from_openapi(edition.documents.iter().map(AsRef::as_ref), &kind.group, &kind.kind, published)
@@ -114,7 +111,7 @@ pub(super) async fn inspect(
         }
     };
     let Some(mut definition) = definition else {
-        faults.push(Fault { severity: Severity::Warning, ..missing(&kind, &name) });
+        faults.push(Fault { severity: Severity::Warning, ..missing_target(&kind, &name) });
         return Ok(faults);
     };
     let seat = Arc::clone(&requests.compiling).acquire_owned().await.map_err(|_| InspectError::CutOff)?;
@@ -132,19 +129,6 @@ pub(super) async fn inspect(
     let own = catalog.faults().iter().filter(|fault| fault.declaration.as_deref() == Some(&*name));
     faults.extend(own.cloned());
     Ok(faults)
-}
-
-/// The target of a declaration is not there.
-pub(super) fn missing(kind: &GroupKind, declaration: &str) -> Fault {
-    let message = format!(
-        "the cluster has no kind `{kind}`; correct the target, or install its CRD, and the declaration takes effect"
-    );
-    Fault {
-        declaration: Some(declaration.to_owned()),
-        source: Some(Source::Declaration),
-        pointer: "/spec/target".to_owned(),
-        ..Fault::unreadable(&kind.to_string(), message)
-    }
 }
 
 fn unreadable(error: &dyn std::error::Error) -> Fault {

@@ -183,7 +183,7 @@ impl Live {
         }
         let kind = GroupKind { group: resource.group.clone(), kind: resource.kind.clone() };
         let version = BTreeSet::from([resource.version.to_string()]);
-        let edition = schemas.edition(&schemas.index().await?, &kind, Some(&version)).await?;
+        let edition = schemas.documents(&schemas.index().await?, &kind, Some(&version)).await?;
         let not_described = || LiveError::NotDescribed(Box::new(resource.clone()));
         let document = edition.documents.into_iter().next().ok_or_else(not_described)?;
         match Definition::from_openapi([&*document], &kind.group, &kind.kind, false) {

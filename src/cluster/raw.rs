@@ -8,9 +8,7 @@
 use crate::causes::with_causes;
 use kube::Resource;
 use kube::core::{ClusterResourceScope, ObjectMeta};
-use kube_unions_core::declaration::{
-    Acceptance, BuiltinGroups, ClaimedKind, Definition, DefinitionError, mentions_unions,
-};
+use kube_unions_core::declaration::{Acceptance, BuiltinGroups};
 use serde::de::{DeserializeOwned, Deserializer};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -123,23 +121,14 @@ impl<K: RawResource> Raw<K> {
 }
 
 impl Raw<Definitions> {
-    /// True if it speaks for its kind, where `own` has the groups that no CRD speaks for; else why it can't be read.
-    pub(super) fn acceptance(&self, own: &BuiltinGroups) -> Result<Acceptance, String> {
+    /// Returns whether a CRD defines its kind, where no CRD counts in the groups of the API server.
+    ///
+    /// # Errors
+    /// The reason why the CRD cannot be read.
+    pub(super) fn acceptance(&self, groups: &BuiltinGroups) -> Result<Acceptance, String> {
         let parts = self.parts()?;
         let status = parts.status.as_ref().map(|status| status.get());
-        Acceptance::read(parts.spec.get(), status, own).map_err(|error| with_causes(&error))
-    }
-
-    /// The definition, by the names of a claim.
-    pub(super) fn with_accepted_names(&self, claim: ClaimedKind) -> Result<Definition, DefinitionError> {
-        let malformed = |message: &str| DefinitionError::Malformed { path: String::new(), message: message.to_owned() };
-        let parts = self.parts().map_err(malformed)?;
-        Definition::with_accepted_names(claim, self.name(), &parts.annotations, parts.spec.get())
-    }
-
-    /// True if it says anything of unions.
-    pub(super) fn mentions_unions(&self) -> bool {
-        self.parts().is_ok_and(|parts| mentions_unions(&parts.annotations, parts.spec.get()))
+        Acceptance::read(parts.spec.get(), status, groups).map_err(|error| with_causes(&error))
     }
 }
 

@@ -3,6 +3,7 @@
 //! The index of documents gives each a URL that changes with its content. A document is read once a URL and kept while
 //! somebody needs it: the core group's has a megabyte and a half.
 
+use super::inputs::KindDocuments;
 use super::raw::{Definitions, RawDefinition, RawResource};
 use super::services::{self, FromDefinitions};
 use hyper::Request;
@@ -78,17 +79,9 @@ struct Document {
     document: Arc<OpenApi>,
 }
 
-/// The documents that there are: path to URL.
+/// The index of documents: their URLs, by path.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Index(BTreeMap<String, String>);
-
-/// The documents of one group.
-#[derive(Debug, Clone)]
-pub(super) struct Edition {
-    /// What tells it from an earlier one: the documents' URLs.
-    pub(super) urls: Vec<String>,
-    pub(super) documents: Vec<Arc<OpenApi>>,
-}
+pub(super) struct DocumentIndex(BTreeMap<String, String>);
 
 #[derive(Deserialize)]
 struct WireIndex {
@@ -133,7 +126,7 @@ impl Schemas {
     }
 
     /// The index as it is now.
-    pub(super) async fn index(&self) -> Result<Index, SchemaError> {
+    pub(super) async fn index(&self) -> Result<DocumentIndex, SchemaError> {
         let text = self.text("/openapi/v3").await.map_err(|error| SchemaError::Index(Arc::new(error)))?;
         let index: WireIndex =
             serde_json::from_str(&text).map_err(|error| SchemaError::MalformedIndex(Arc::new(error)))?;
@@ -141,26 +134,26 @@ impl Schemas {
         let counts =
             |path: &str| group_version(path).is_none_or(|(group, version)| !from_definitions.has(group, version));
         let paths = index.paths.into_iter().filter(|(path, _)| counts(path));
-        Ok(Index(paths.map(|(path, entry)| (path, entry.url)).collect()))
+        Ok(DocumentIndex(paths.map(|(path, entry)| (path, entry.url)).collect()))
     }
 
     /// The documents of the kind's group that are of these versions, of all if none are named.
-    pub(super) async fn edition(
+    pub(super) async fn documents(
         &self,
-        index: &Index,
+        index: &DocumentIndex,
         kind: &GroupKind,
         versions: Option<&BTreeSet<String>>,
-    ) -> Result<Edition, SchemaError> {
-        let mut edition = Edition { urls: Vec::new(), documents: Vec::new() };
+    ) -> Result<KindDocuments, SchemaError> {
+        let mut found = KindDocuments { urls: Vec::new(), documents: Vec::new() };
         for (path, url) in index.of(&kind.group, versions) {
-            edition.documents.push(self.document(path, url).await?);
-            edition.urls.push(url.to_owned());
+            found.documents.push(self.document(path, url).await?);
+            found.urls.push(url.to_owned());
         }
-        Ok(edition)
+        Ok(found)
     }
 
     /// The kinds of which the server's own documents declare unions.
-    pub(super) async fn publishing(&self, index: &Index) -> Result<BTreeSet<GroupKind>, SchemaError> {
+    pub(super) async fn publishing(&self, index: &DocumentIndex) -> Result<BTreeSet<GroupKind>, SchemaError> {
         let mut kinds = BTreeSet::new();
         let mut seen = HashMap::new();
         for (path, url) in index.0.iter().filter(|(path, _)| group_version(path).is_some()) {
@@ -219,7 +212,7 @@ impl Schemas {
     }
 }
 
-impl Index {
+impl DocumentIndex {
     /// The documents of a group, of these versions or of all: path and URL.
     fn of<'i>(
         &'i self,

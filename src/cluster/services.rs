@@ -90,7 +90,7 @@ impl Services {
     }
 
     /// The groups that no CRD speaks for.
-    pub(super) fn own_groups(&self) -> BuiltinGroups {
+    pub(super) fn builtin_groups(&self) -> BuiltinGroups {
         let Some(known) = &self.known else { return BuiltinGroups::Guessed };
         let own = known.values().filter(|(_, _, server)| *server == Server::Own);
         BuiltinGroups::Listed(own.map(|(group, _, _)| group.clone()).collect())
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn a_group_is_the_servers_own_if_any_version_of_it_is() {
         let mut services = Services::default();
-        assert_eq!(services.own_groups(), BuiltinGroups::Guessed);
+        assert_eq!(services.builtin_groups(), BuiltinGroups::Guessed);
         services.list();
         services.apply(&service("", "v1", Some("onstart"), &Value::Null));
         services.apply(&service("networking.k8s.io", "v1", Some("onstart"), &Value::Null));
@@ -162,17 +162,17 @@ mod tests {
         assert!(!services.are_known(), "a list that is not complete says nothing");
         services.listed();
         let own = ["", "by-hand.example", "networking.k8s.io"].map(Box::from);
-        assert_eq!(services.own_groups(), BuiltinGroups::Listed(own.into()));
+        assert_eq!(services.builtin_groups(), BuiltinGroups::Listed(own.into()));
         let from_definitions = services.defined();
         assert!(from_definitions.has("networking.k8s.io", "v1foo") && !from_definitions.has("networking.k8s.io", "v1"));
 
         services.remove(&service("by-hand.example", "v1", None, &Value::Null));
-        assert!(!services.own_groups().has("by-hand.example"));
+        assert!(!services.builtin_groups().has("by-hand.example"));
         // What a list does not bring is gone once it is complete, and not before.
         services.list();
         services.apply(&service("", "v1", Some("onstart"), &Value::Null));
-        assert!(services.own_groups().has("networking.k8s.io"));
+        assert!(services.builtin_groups().has("networking.k8s.io"));
         services.listed();
-        assert!(!services.own_groups().has("networking.k8s.io"));
+        assert!(!services.builtin_groups().has("networking.k8s.io"));
     }
 }

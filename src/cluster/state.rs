@@ -1,25 +1,28 @@
-//! What is known of the cluster, event by event, and the catalog that comes of it.
+//! Follows the inputs of a cluster event by event, and publishes the catalog and the conditions that result.
 //!
-//! The catalog follows from what the cluster stores and from nothing else, so that replicas agree whatever each has seen
-//! before. Only what could not be fetched stays as it was until it can be: that is not what the cluster stores.
+//! ```text
+//! watch, documents ─▶ inputs ─▶ queue ─▶ rebuild ─▶ catalog builder ─▶ catalog, conditions
+//! ```
+//!
+//! What is published follows from what the cluster stores and from nothing else, so that replicas agree. The exception is a
+//! document that cannot be fetched: until it can, the unions of its kinds stay in force as they are.
+//!
+//! Sends no requests: [`watch`](super::watch) feeds it, and runs the jobs that it hands out.
 
-mod declared;
-mod defined;
+mod declarations;
+mod definitions;
 
-use super::compiling::Compiling;
-use super::known::Known;
-use super::rounds::{Answers, Fetched, Order, Schedule};
+use super::documents::{DocumentFetch, DocumentSchedule};
+use super::inputs::Inputs;
+use super::queue::{RebuildJob, RebuildQueue};
 use super::schemas::Schemas;
 use super::services::Services;
 use super::status::StatusWriter;
 use super::{BuiltinUnions, Cluster};
-use crate::causes::with_causes;
-use declared::Declared;
 use kube_unions_core::catalog::{Builder, Catalog};
 use kube_unions_core::names::GroupKind;
 use prometheus_client::metrics::gauge::Gauge;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::hash::RandomState;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
@@ -27,265 +30,199 @@ use tokio::sync::watch;
 /// Under an unbroken stream of changes a catalog is published at least this often.
 const PUBLISH_WITHIN: Duration = Duration::from_millis(200);
 
-/// So many times as long as it took to publish is rested after it, so that with thousands of declarations, too, there is
-/// time for anything else. A small catalog takes no time at all.
+/// After a publication this many times its duration pass before the next, so that thousands of declarations leave time for
+/// everything else. A small catalog takes no time at all.
 const REST: u32 = 4;
 
-/// The CRD that the declarations need themselves.
+/// The CRD of `UnionDeclaration`.
 pub(super) const OWN_DEFINITION: &str = "uniondeclarations.kube-unions.dev";
 
 /// Nobody receives catalogs any more.
-pub(super) struct Unwanted;
+pub(super) struct NoReceiver;
 
-/// What is known of the cluster. Definitions are compiled as they arrive and then dropped: what stays are plans.
-pub(super) struct State {
-    builder: Builder,
-    compiling: Compiling,
+/// The inputs of a cluster, the unions that follow from them, and the work that is left to do.
+pub(super) struct ClusterState {
+    inputs: Arc<Mutex<Inputs>>,
     services: Services,
-    own_groups_known: Gauge,
-    known: Arc<Mutex<Known>>,
-    schemas: Arc<Schemas>,
-    builtin_unions: BuiltinUnions,
-    fingerprints: RandomState,
-    /// A fingerprint of each CRD, by name.
-    definitions: HashMap<Box<str>, u64>,
-    declarations: BTreeMap<Box<str>, Declared>,
-    /// Kinds in force whose schema came from documents.
-    builtin: BTreeMap<GroupKind, Builtin>,
-    /// Kinds whose documents are being compiled.
-    editions: BTreeMap<GroupKind, Vec<String>>,
-    /// Targets that nothing describes, with the documents of their group.
-    missing: BTreeMap<GroupKind, Vec<String>>,
-    /// Kinds of which the server's own documents declare unions.
-    publishing: BTreeSet<GroupKind>,
-    schedule: Schedule,
-    /// A round is under way.
+    definitions: ListProgress,
+    declarations: ListProgress,
+    documents: DocumentSchedule,
+    /// Documents are being fetched.
     fetching: bool,
-    /// What lists that are under way have brought so far.
-    listing: Listing,
-    /// Since when the builder holds something that is not published.
+    queue: RebuildQueue,
+    builder: Builder,
+    /// Targets that no CRD defines and no document describes.
+    missing: BTreeSet<GroupKind>,
+    publication: Publication,
+    schemas: Arc<Schemas>,
+    own_groups_known: Gauge,
+    /// Tells whether the CRD of declarations is installed.
+    declarable: watch::Sender<bool>,
+}
+
+/// The first and later lists of one resource.
+#[derive(Debug, Default)]
+struct ListProgress {
+    /// The names that the list in progress has brought.
+    listed: Option<HashSet<String>>,
+    /// A list was completed, or cannot be.
+    complete: bool,
+}
+
+/// The last catalog, and the changes since.
+#[derive(Debug)]
+struct Publication {
+    catalog: Option<Arc<Catalog>>,
+    /// The time of the first change that is not published.
     changed: Option<Instant>,
     /// Nothing is published before.
-    rest: Instant,
-    /// The CRDs have been listed completely at least once.
-    defined: bool,
-    /// The declarations, too, or there are none.
-    declared: bool,
-    published: Option<Arc<Catalog>>,
-    /// Whether there is the CRD of declarations.
-    declarable: watch::Sender<bool>,
-    /// Declarations whose condition may have something new to say.
-    unsaid: BTreeSet<Box<str>>,
+    not_before: Instant,
+    /// Declarations whose verdict may have changed.
+    due_verdicts: BTreeSet<Box<str>>,
 }
 
-#[derive(Default)]
-struct Listing {
-    definitions: Option<HashSet<String>>,
-    declarations: Option<HashSet<String>>,
-}
+impl ListProgress {
+    fn begin(&mut self) {
+        self.listed = Some(HashSet::new());
+    }
 
-struct Builtin {
-    name: Box<str>,
-    urls: Vec<String>,
-}
-
-impl State {
-    pub(super) fn new(cluster: &Cluster) -> Self {
-        Self {
-            builder: Builder::new(),
-            compiling: Compiling::default(),
-            services: Services::default(),
-            own_groups_known: cluster.own_groups_known.clone(),
-            known: Arc::clone(&cluster.known),
-            schemas: Arc::clone(&cluster.schemas),
-            builtin_unions: cluster.builtin_unions,
-            fingerprints: RandomState::new(),
-            definitions: HashMap::new(),
-            declarations: BTreeMap::new(),
-            builtin: BTreeMap::new(),
-            editions: BTreeMap::new(),
-            missing: BTreeMap::new(),
-            publishing: BTreeSet::new(),
-            schedule: Schedule::new(cluster.builtin_unions == BuiltinUnions::OpenApi),
-            fetching: false,
-            listing: Listing::default(),
-            changed: None,
-            rest: Instant::now(),
-            defined: false,
-            declared: false,
-            published: None,
-            declarable: cluster.declarable.clone(),
-            unsaid: BTreeSet::new(),
+    fn see(&mut self, name: &str) {
+        if let Some(listed) = &mut self.listed {
+            listed.insert(name.to_owned());
         }
     }
 
-    /// The `APIService`s, to be told of events.
+    /// Ends the list. Returns the known names that it has not brought.
+    fn end<'k>(&mut self, known: impl Iterator<Item = &'k str>) -> Vec<Box<str>> {
+        self.complete = true;
+        let Some(listed) = self.listed.take() else { return Vec::new() };
+        known.filter(|name| !listed.contains(*name)).map(Box::from).collect()
+    }
+}
+
+impl Publication {
+    fn mark_changed(&mut self) {
+        self.changed.get_or_insert_with(Instant::now);
+    }
+}
+
+impl ClusterState {
+    pub(super) fn new(cluster: &Cluster) -> Self {
+        Self {
+            inputs: Arc::clone(&cluster.inputs),
+            services: Services::default(),
+            definitions: ListProgress::default(),
+            declarations: ListProgress::default(),
+            documents: DocumentSchedule::new(cluster.builtin_unions == BuiltinUnions::OpenApi),
+            fetching: false,
+            queue: RebuildQueue::default(),
+            builder: Builder::new(),
+            missing: BTreeSet::new(),
+            publication: Publication {
+                catalog: None,
+                changed: None,
+                not_before: Instant::now(),
+                due_verdicts: BTreeSet::new(),
+            },
+            schemas: Arc::clone(&cluster.schemas),
+            own_groups_known: cluster.own_groups_known.clone(),
+            declarable: cluster.declarable.clone(),
+        }
+    }
+
+    /// Returns the `APIService`s, for events. Call [`services_changed`](Self::services_changed) after them.
     pub(super) fn services(&mut self) -> &mut Services {
         &mut self.services
     }
 
-    /// Draws the conclusions of a change of `APIService`s. Tells whether every CRD is to be looked at again: none is kept.
-    #[must_use]
-    pub(super) fn services_changed(&mut self) -> bool {
-        if self.services.are_listed_now() {
-            return false;
+    /// Polls the index of documents soon: the API server may have been replaced.
+    pub(super) fn watch_failed(&mut self) {
+        self.documents.poll_soon();
+    }
+
+    /// Returns the next subject to rebuild.
+    pub(super) fn next_rebuild(&mut self) -> Option<RebuildJob> {
+        let inputs = self.inputs.lock().unwrap_or_else(PoisonError::into_inner);
+        self.queue.next(&inputs)
+    }
+
+    /// Returns the documents to fetch now, if any. The result goes to [`fetched`](Self::fetched).
+    pub(super) fn next_fetch(&mut self) -> Option<DocumentFetch> {
+        // A list in progress is about to bring most of what a declaration needs.
+        if !self.definitions.complete || !self.declarations.complete {
+            return None;
         }
-        self.own_groups_known.set(i64::from(self.services.are_known()));
-        if self.schemas.set_from_definitions(self.services.defined()) {
-            self.schedule.hurry();
-        }
-        self.known().set_own_groups(self.services.own_groups())
+        let inputs = self.inputs.lock().unwrap_or_else(PoisonError::into_inner);
+        let fetch = self.documents.start(&inputs, !self.missing.is_empty());
+        self.fetching = fetch.is_some();
+        fetch
     }
 
-    /// Whether a CRD is there.
-    pub(super) fn has_definition(&self, name: &str) -> bool {
-        self.definitions.contains_key(name)
+    /// Returns the time of the next fetch if no event arrives.
+    pub(super) fn next_fetch_at(&self) -> Option<Instant> {
+        (self.definitions.complete && self.declarations.complete).then(|| self.documents.next())
     }
 
-    /// The server may be another one now.
-    pub(super) fn suspect(&mut self) {
-        self.schedule.hurry();
-    }
-
-    /// When there will be something to fetch, if nothing happens.
-    pub(super) fn next_fetch(&self) -> Option<Instant> {
-        (self.defined && self.declared).then(|| self.schedule.next())
-    }
-
-    /// When there will be something to publish, if nothing happens.
-    pub(super) fn next_publication(&self) -> Option<Instant> {
-        let rested =
-            (self.rest > Instant::now() && (self.changed.is_some() || !self.unsaid.is_empty())).then_some(self.rest);
-        let overdue = self.changed.filter(|_| !self.compiling.is_idle()).map(|since| since + PUBLISH_WITHIN);
+    /// Returns the time of the next publication if no event arrives.
+    pub(super) fn next_publication_at(&self) -> Option<Instant> {
+        let Publication { changed, not_before, due_verdicts, .. } = &self.publication;
+        let pending = changed.is_some() || !due_verdicts.is_empty();
+        let rested = (*not_before > Instant::now() && pending).then_some(*not_before);
+        let overdue = changed.filter(|_| !self.queue.is_idle()).map(|since| since + PUBLISH_WITHIN);
         rested.into_iter().chain(overdue).min()
     }
 
-    /// What is to be fetched now.
-    pub(super) fn orders(&mut self) -> Option<(Vec<Order>, bool)> {
-        // Until the lists are complete most of what is wanted is about to come by itself.
-        if !self.defined || !self.declared {
-            return None;
-        }
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let editions = self.builtin.iter().map(|(kind, builtin)| (kind, builtin.urls.as_slice()));
-        let whole = self.builtin_unions == BuiltinUnions::OpenApi;
-        let orders = self.schedule.orders(&known, editions, &self.missing, whole);
-        self.fetching = orders.is_some();
-        orders
-    }
-
-    /// Takes in what a round has brought.
-    pub(super) fn answer(&mut self, answers: Answers) {
-        self.fetching = false;
-        match answers.publishing {
-            None => {}
-            Some(Ok(publishing)) => {
-                let changed: Vec<_> = publishing.symmetric_difference(&self.publishing).cloned().collect();
-                self.publishing = publishing;
-                for kind in changed {
-                    if self.known().definition(&kind).is_none() {
-                        self.kind_changed(&kind);
-                    }
-                }
-            }
-            Some(Err(error)) => {
-                tracing::warn!(reason = with_causes(&error), "published unions cannot be read; retrying");
-                self.schedule.hurry();
-            }
-        }
-        let mut failed: BTreeMap<String, Vec<GroupKind>> = BTreeMap::new();
-        for (kind, fetched) in answers.kinds {
-            if !self.schedule.take(&kind) {
-                continue;
-            }
-            self.unsay(&kind);
-            match fetched {
-                Err(error) => {
-                    let reason = with_causes(&error);
-                    if self.schedule.fail(&kind, &reason) {
-                        failed.entry(reason).or_default().push(kind);
-                    }
-                }
-                // The watch is about to say so.
-                Ok(Fetched::Gone) => drop(self.schedule.fail(&kind, "")),
-                Ok(Fetched::Unchanged) => self.schedule.succeed(&kind),
-                Ok(Fetched::Definition(raw)) => {
-                    self.schedule.succeed(&kind);
-                    self.define_again(*raw);
-                }
-                Ok(Fetched::Documents(edition)) => {
-                    self.schedule.succeed(&kind);
-                    self.describe(&kind, edition);
-                }
-            }
-        }
-        for (reason, kinds) in failed {
-            let first = kinds.first().map(ToString::to_string);
-            tracing::warn!(
-                first,
-                kinds = kinds.len(),
-                reason,
-                "schemas cannot be had; what is in force stays, retrying"
-            );
-        }
-        let (builtin, missing) = (&self.builtin, &self.missing);
-        self.schemas.retain(|group| builtin.keys().chain(missing.keys()).any(|kind| *kind.group == *group));
-    }
-
-    /// Whether a change has waited too long.
+    /// Returns true if a change has waited too long.
     pub(super) fn is_overdue(&self) -> bool {
-        self.changed.is_some_and(|since| since.elapsed() > PUBLISH_WITHIN)
+        self.publication.changed.is_some_and(|since| since.elapsed() > PUBLISH_WITHIN)
     }
 
-    /// Publishes what has changed, unless a list is under way, or what it takes was not tried yet.
+    /// Returns true if every input that is needed was read and rebuilt, or cannot be.
+    pub(super) fn is_settled(&self) -> bool {
+        self.documents.is_settled() && self.queue.is_idle()
+    }
+
+    /// Publishes the changes, unless CRDs are being listed, or the first inputs are not settled.
     pub(super) fn publish(
         &mut self,
         catalogs: &watch::Sender<Option<Arc<Catalog>>>,
         statuses: &mut StatusWriter,
-    ) -> Result<(), Unwanted> {
-        let first = self.published.is_none();
-        if !self.defined || self.listing.definitions.is_some() {
+    ) -> Result<(), NoReceiver> {
+        let settled = self.declarations.complete && !self.fetching && self.is_settled();
+        if !self.definitions.complete || self.definitions.listed.is_some() {
             return Ok(());
         }
-        if first && !(self.declared && !self.fetching && self.is_tried()) {
+        if self.publication.catalog.is_none() && !settled {
             return Ok(());
         }
         // Changes that come together are published together, unless one of them takes its time.
-        if !self.compiling.is_idle() && !self.is_overdue() {
+        if !self.queue.is_idle() && !self.is_overdue() {
             return Ok(());
         }
         let start = Instant::now();
-        if start < self.rest {
+        if start < self.publication.not_before {
             return Ok(());
         }
-        if self.changed.take().is_some() {
+        if self.publication.changed.take().is_some() {
             let declarable = self.has_definition(OWN_DEFINITION);
             self.declarable.send_if_modified(|known| std::mem::replace(known, declarable) != declarable);
             let catalog = Arc::new(self.builder.build_for_admission());
-            catalogs.send(Some(Arc::clone(&catalog))).map_err(|_| Unwanted)?;
-            self.published = Some(catalog);
-            self.unsaid.extend(self.declarations.keys().cloned());
+            catalogs.send(Some(Arc::clone(&catalog))).map_err(|_| NoReceiver)?;
+            self.publication.catalog = Some(catalog);
+            let all: Vec<_> = self.inputs().declarations().cloned().collect();
+            self.publication.due_verdicts.extend(all);
         }
-        self.say(statuses);
-        self.rest = Instant::now() + start.elapsed().saturating_mul(REST).min(PUBLISH_WITHIN);
+        self.publish_verdicts(statuses);
+        self.publication.not_before = Instant::now() + start.elapsed().saturating_mul(REST).min(PUBLISH_WITHIN);
         Ok(())
     }
 
-    /// Whether everything that is wanted was fetched, or could not be.
-    pub(super) fn is_tried(&self) -> bool {
-        self.schedule.is_tried() && self.compiling.is_idle()
-    }
-
-    /// The catalog of what is known now.
+    /// Returns the catalog as it is now.
     pub(super) fn catalog(&self) -> Catalog {
         self.builder.build()
     }
 
-    fn touch(&mut self) {
-        self.changed.get_or_insert_with(Instant::now);
-    }
-
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn inputs(&self) -> MutexGuard<'_, Inputs> {
+        self.inputs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -6,11 +6,11 @@
 //! complete, and only then does go what has vanished meanwhile.
 
 use super::Cluster;
-use super::compiling;
 use super::connection::Link;
+use super::documents::FetchedDocuments;
+use super::queue::CONCURRENT_REBUILDS;
 use super::raw::{RawDeclaration, RawDefinition};
-use super::rounds::{self, Answers};
-use super::state::{OWN_DEFINITION, State};
+use super::state::{ClusterState, OWN_DEFINITION};
 use super::status::StatusWriter;
 use crate::cluster::reason::reason;
 use futures::future::{BoxFuture, ready};
@@ -42,22 +42,19 @@ const WATCH_SECONDS: u32 = 120;
 /// Follows the cluster until nobody receives `catalogs` any more.
 pub(super) async fn follow(cluster: &Cluster, link: Link, catalogs: watch::Sender<Option<Arc<Catalog>>>) {
     let config = watcher::Config::default().timeout(WATCH_SECONDS);
-    let list_definitions = || {
-        let config = config.clone().page_size(PAGE);
-        persistent(watcher(Api::<RawDefinition>::all(cluster.client.clone()), config)).boxed()
-    };
-    let mut definitions = list_definitions();
+    let definitions = Api::<RawDefinition>::all(cluster.client.clone());
+    let mut definitions = pin!(persistent(watcher(definitions, config.clone().page_size(PAGE))));
     let declarations = Api::<RawDeclaration>::all(cluster.client.clone());
     let declarations = watcher(declarations, config.clone().page_size(DECLARATIONS_PAGE));
     let mut declarations = pin!(persistent(declarations));
     let services = Api::<APIService>::all(cluster.client.clone());
     let mut services = pin!(persistent(watcher(services, config.clone().page_size(SERVICES_PAGE))));
 
-    let mut state = State::new(cluster);
+    let mut state = ClusterState::new(cluster);
     let mut statuses = StatusWriter::new(cluster.client.clone());
     let mut declared = DeclarationsLog::default();
     let mut served = ServicesLog::default();
-    let mut round: Option<BoxFuture<'static, Answers>> = None;
+    let mut fetch: Option<BoxFuture<'static, FetchedDocuments>> = None;
     let mut running = FuturesUnordered::new();
     // Definitions wait for the declarations, so that each is compiled once, and for the services, which say whether one counts;
     // but not for what can't be had.
@@ -66,54 +63,47 @@ pub(super) async fn follow(cluster: &Cluster, link: Link, catalogs: watch::Sende
         if state.is_overdue() && state.publish(&catalogs, &mut statuses).is_err() {
             return;
         }
-        while running.len() < compiling::AT_A_TIME
-            && let Some(job) = state.next_job()
+        while running.len() < CONCURRENT_REBUILDS
+            && let Some(job) = state.next_rebuild()
         {
             running.push(job.run());
         }
         // What has already arrived is worked off before a catalog is built: a change of many objects costs one.
         if let Some(event) = services.next().now_or_never() {
             heard_services |= served.handle(event, &mut state);
-            if state.services_changed() {
-                definitions = list_definitions();
-            }
+            state.services_changed();
             continue;
         }
         if let Some(event) = declarations.next().now_or_never() {
             heard_declarations |= declared.handle(event, &mut state);
             continue;
         }
-        let opened = heard_declarations && heard_services && !state.is_full();
+        let opened = heard_declarations && heard_services;
         if opened && let Some(event) = definitions.next().now_or_never() {
             handle(event, &mut state, &link);
             continue;
         }
         if let Some(Some(finished)) = running.next().now_or_never() {
-            state.compiled(finished);
+            state.rebuilt(finished);
             continue;
         }
-        if round.is_none()
-            && let Some((orders, publishing)) = state.orders()
-        {
-            round = Some(rounds::fetch(Arc::clone(&cluster.schemas), orders, publishing).boxed());
+        if fetch.is_none() {
+            fetch = state.next_fetch().map(|fetch| fetch.run(Arc::clone(&cluster.schemas)).boxed());
         }
         if state.publish(&catalogs, &mut statuses).is_err() {
             return;
         }
-        // While a round is under way nothing else is fetched.
-        let fetch = state.next_fetch().filter(|_| round.is_none());
-        let wake = fetch.into_iter().chain(state.next_publication()).min();
+        let next_fetch = state.next_fetch_at().filter(|_| fetch.is_none());
+        let wake = next_fetch.into_iter().chain(state.next_publication_at()).min();
         tokio::select! {
-            Some(answers) = async { Some(round.as_mut()?.await) }, if round.is_some() => {
-                round = None;
-                state.answer(answers);
+            Some(fetched) = async { Some(fetch.as_mut()?.await) }, if fetch.is_some() => {
+                fetch = None;
+                state.fetched(fetched);
             }
-            Some(finished) = running.next(), if !running.is_empty() => state.compiled(finished),
+            Some(finished) = running.next(), if !running.is_empty() => state.rebuilt(finished),
             event = services.next() => {
                 heard_services |= served.handle(event, &mut state);
-                if state.services_changed() {
-                    definitions = list_definitions();
-                }
+                state.services_changed();
             }
             event = declarations.next() => heard_declarations |= declared.handle(event, &mut state),
             event = definitions.next(), if opened => handle(event, &mut state, &link),
@@ -131,18 +121,18 @@ async fn until(wake: Option<Instant>) {
     }
 }
 
-fn handle(event: Option<watcher::Result<Event<RawDefinition>>>, state: &mut State, link: &Link) {
+fn handle(event: Option<watcher::Result<Event<RawDefinition>>>, state: &mut ClusterState, link: &Link) {
     match event {
         Some(Ok(Event::Init)) => state.list_definitions(),
-        Some(Ok(Event::InitApply(raw))) => state.define(raw),
+        Some(Ok(Event::InitApply(raw))) => state.put_definition(&raw),
         Some(Ok(Event::InitDone)) => state.definitions_listed(),
         Some(Ok(Event::Apply(raw))) => {
             link.up();
-            state.define(raw);
+            state.put_definition(&raw);
         }
         Some(Ok(Event::Delete(raw))) => {
             link.up();
-            state.undefine(raw.name());
+            state.remove_definition(raw.name());
         }
         // The watch itself goes on.
         Some(Err(watcher::Error::WatchFailed(error @ kube::Error::SerdeError(_)))) => {
@@ -150,7 +140,7 @@ fn handle(event: Option<watcher::Result<Event<RawDefinition>>>, state: &mut Stat
         }
         Some(Err(error)) => {
             link.down(&error);
-            state.suspect();
+            state.watch_failed();
         }
         // The retries never give up, so the stream never ends.
         None => {}
@@ -166,10 +156,10 @@ struct DeclarationsLog {
 
 impl DeclarationsLog {
     /// True if an attempt at the first list has had an end.
-    fn handle(&mut self, event: Option<watcher::Result<Event<RawDeclaration>>>, state: &mut State) -> bool {
+    fn handle(&mut self, event: Option<watcher::Result<Event<RawDeclaration>>>, state: &mut ClusterState) -> bool {
         match event {
             Some(Ok(Event::Init)) => state.list_declarations(),
-            Some(Ok(Event::InitApply(raw) | Event::Apply(raw))) => state.declare(&raw),
+            Some(Ok(Event::InitApply(raw) | Event::Apply(raw))) => state.put_declaration(&raw),
             Some(Ok(Event::InitDone)) => {
                 if self.trouble.take().is_some() {
                     tracing::info!("watching declarations");
@@ -177,7 +167,7 @@ impl DeclarationsLog {
                 state.declarations_listed();
                 return true;
             }
-            Some(Ok(Event::Delete(raw))) => state.withdraw(raw.name()),
+            Some(Ok(Event::Delete(raw))) => state.remove_declaration(raw.name()),
             Some(Err(watcher::Error::WatchFailed(error @ kube::Error::SerdeError(_)))) => {
                 tracing::warn!(reason = reason(&error), "an event that cannot be read was passed over");
             }
@@ -192,7 +182,7 @@ impl DeclarationsLog {
     }
 
     /// Says each reason once, not at each attempt.
-    fn fail(&mut self, error: &watcher::Error, state: &mut State) {
+    fn fail(&mut self, error: &watcher::Error, state: &mut ClusterState) {
         let reason = reason(error);
         let new = self.trouble.as_ref() != Some(&reason);
         match code(error) {
@@ -201,7 +191,7 @@ impl DeclarationsLog {
                     tracing::info!("the cluster has no UnionDeclarations; looking again until it has");
                 }
                 // A server that starts may not know of them yet.
-                state.no_declarations(!state.has_definition(OWN_DEFINITION));
+                state.declarations_unavailable(!state.has_definition(OWN_DEFINITION));
             }
             Some(403) => {
                 // Nobody may read anything of a server that starts and does not know the roles yet.
@@ -210,7 +200,7 @@ impl DeclarationsLog {
                 } else if new {
                     tracing::warn!(reason, "declarations may not be read and do not count; retrying");
                 }
-                state.no_declarations(false);
+                state.declarations_unavailable(false);
             }
             Some(_) | None => {
                 if new {
@@ -230,7 +220,7 @@ struct ServicesLog {
 
 impl ServicesLog {
     /// True if an attempt at the first list has had an end.
-    fn handle(&mut self, event: Option<watcher::Result<Event<APIService>>>, state: &mut State) -> bool {
+    fn handle(&mut self, event: Option<watcher::Result<Event<APIService>>>, state: &mut ClusterState) -> bool {
         match event {
             Some(Ok(Event::Init)) => state.services().list(),
             Some(Ok(Event::InitApply(service) | Event::Apply(service))) => state.services().apply(&service),

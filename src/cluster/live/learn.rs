@@ -2,9 +2,8 @@
 //! CRDs, declarations and documents.
 
 use super::super::raw::{Declarations, Definitions, RawDeclaration, RawDefinition, RawResource};
-use super::super::rounds;
 use super::super::services;
-use super::super::state::State;
+use super::super::state::ClusterState;
 use super::super::{BuiltinUnions, Cluster};
 use super::LiveError;
 use super::list::Pages;
@@ -26,18 +25,19 @@ pub struct Learnt {
 
 pub(super) async fn learn(client: &Client, unions: BuiltinUnions, read: impl Fn()) -> Result<Learnt, LiveError> {
     let cluster = Cluster::new(client.clone(), unions);
-    let mut state = State::new(&cluster);
+    let mut state = ClusterState::new(&cluster);
     let mut lacking = BTreeMap::new();
 
     // The declarations first, so that each definition is compiled once, and dropped.
     state.list_declarations();
-    let declared = each(client, Declarations::collection(), |text| state.declare(&RawDeclaration::read(text))).await;
+    let declared =
+        each(client, Declarations::collection(), |text| state.put_declaration(&RawDeclaration::read(text))).await;
     match declared {
         Ok(()) => state.declarations_listed(),
-        Err(LiveError::Refused(refusal)) if refusal.code() == 404 => state.no_declarations(true),
+        Err(LiveError::Refused(refusal)) if refusal.code() == 404 => state.declarations_unavailable(true),
         Err(LiveError::Refused(refusal)) if refusal.code() == 403 => {
             lacking.insert("UnionDeclarations".to_owned(), refusal.to_string());
-            state.no_declarations(false);
+            state.declarations_unavailable(false);
         }
         Err(error) => return Err(error),
     }
@@ -57,8 +57,7 @@ pub(super) async fn learn(client: &Client, unions: BuiltinUnions, read: impl Fn(
         Err(LiveError::Refused(refusal)) if refusal.code() == 403 => refused = Some(refusal.to_string()),
         Err(error) => return Err(error),
     }
-    // Nothing has been defined yet that would be looked at again.
-    let _ = state.services_changed();
+    state.services_changed();
 
     state.list_definitions();
     let mut pages = Pages::new(client.clone(), Definitions::collection());
@@ -72,7 +71,7 @@ pub(super) async fn learn(client: &Client, unions: BuiltinUnions, read: impl Fn(
             {
                 lacking.insert("CRDs of groups that end in .k8s.io or .kubernetes.io".to_owned(), why);
             }
-            state.define(definition);
+            state.put_definition(&definition);
             read();
         }
         // A page is held whole, compiled and dropped.
@@ -80,9 +79,9 @@ pub(super) async fn learn(client: &Client, unions: BuiltinUnions, read: impl Fn(
     }
     state.definitions_listed();
 
-    while !state.is_tried() {
-        let Some((orders, publishing)) = state.orders() else { break };
-        let answers = rounds::fetch(Arc::clone(&cluster.schemas), orders, publishing).await;
+    while !state.is_settled() {
+        let Some(fetch) = state.next_fetch() else { break };
+        let answers = fetch.run(Arc::clone(&cluster.schemas)).await;
         if let Some(Err(error)) = &answers.publishing {
             lacking.insert("unions that OpenAPI documents publish".to_owned(), with_causes(error));
         }
@@ -92,17 +91,17 @@ pub(super) async fn learn(client: &Client, unions: BuiltinUnions, read: impl Fn(
                 Err(error) => drop(lacking.insert(kind.to_string(), with_causes(error))),
             }
         }
-        state.answer(answers);
+        state.fetched(answers);
         compile(&mut state).await;
     }
     Ok(Learnt { catalog: state.catalog(), lacking })
 }
 
 /// Compiles what waits for it.
-async fn compile(state: &mut State) {
-    while let Some(job) = state.next_job() {
+async fn compile(state: &mut ClusterState) {
+    while let Some(job) = state.next_rebuild() {
         let finished = job.run().await;
-        state.compiled(finished);
+        state.rebuilt(finished);
     }
 }
 

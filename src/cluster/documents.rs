@@ -1,0 +1,194 @@
+//! Fetches the OpenAPI documents of built-in kinds: at once when a kind's declarations change, with back-off after a failure,
+//! and at each poll of the index if a document has a new URL.
+//!
+//! One fetch is in progress at a time. A kind that becomes due meanwhile waits for the next, so that ten thousand
+//! declarations of one kind cost one fetch.
+//!
+//! Knows nothing of compiling: the answers go to the table of [`inputs`](super::inputs).
+
+use super::inputs::{Inputs, KindDocuments};
+use super::schemas::{DocumentIndex, SchemaError, Schemas};
+use kube_unions_core::names::GroupKind;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Interval between two reads of the index, which changes with the API server's version.
+const POLL: Duration = Duration::from_mins(1);
+
+/// The interval while a target is missing, since its API may be starting.
+const POLL_MISSING: Duration = Duration::from_secs(10);
+
+/// Waits after a failed fetch.
+const FIRST_WAIT: Duration = Duration::from_millis(250);
+const LONGEST_WAIT: Duration = Duration::from_secs(15);
+
+/// The documents to fetch next.
+pub(super) struct DocumentFetch {
+    kinds: Vec<KindFetch>,
+    /// Also find the kinds whose documents publish unions.
+    publishing: bool,
+}
+
+struct KindFetch {
+    kind: GroupKind,
+    /// `None`: all versions.
+    versions: Option<BTreeSet<String>>,
+    /// Fetch only if the URLs differ from these.
+    unless: Option<Vec<String>>,
+}
+
+/// The result of a fetch.
+pub(super) struct FetchedDocuments {
+    /// `None`: the documents have the same URLs as before.
+    pub(super) kinds: Vec<(GroupKind, Result<Option<KindDocuments>, SchemaError>)>,
+    /// The kinds whose documents publish unions, if the fetch was to find them.
+    pub(super) publishing: Option<Result<BTreeSet<GroupKind>, SchemaError>>,
+}
+
+impl DocumentFetch {
+    /// Fetches the documents.
+    pub(super) async fn run(self, schemas: Arc<Schemas>) -> FetchedDocuments {
+        let index = schemas.index().await;
+        let publishing = match (self.publishing, &index) {
+            (false, _) => None,
+            (true, Ok(index)) => Some(schemas.publishing(index).await),
+            (true, Err(error)) => Some(Err(error.clone())),
+        };
+        let mut kinds = Vec::with_capacity(self.kinds.len());
+        for fetch in self.kinds {
+            let documents = match &index {
+                Ok(index) => fetch.run(&schemas, index).await,
+                Err(error) => Err(error.clone()),
+            };
+            kinds.push((fetch.kind, documents));
+        }
+        FetchedDocuments { kinds, publishing }
+    }
+}
+
+impl KindFetch {
+    async fn run(&self, schemas: &Schemas, index: &DocumentIndex) -> Result<Option<KindDocuments>, SchemaError> {
+        let Self { kind, versions, unless } = self;
+        if unless.as_ref().is_some_and(|urls| *urls == index.urls(kind, versions.as_ref())) {
+            return Ok(None);
+        }
+        schemas.documents(index, kind, versions.as_ref()).await.map(Some)
+    }
+}
+
+/// Decides which documents to fetch, and when.
+#[derive(Debug)]
+pub(super) struct DocumentSchedule {
+    /// The kinds to fetch next. `true`: even if the URLs are unchanged, since the declarations changed.
+    due: BTreeMap<GroupKind, bool>,
+    in_progress: BTreeSet<GroupKind>,
+    failed: BTreeMap<GroupKind, FailedFetch>,
+    next_poll: Instant,
+    /// Find the kinds whose documents publish unions, with the next fetch.
+    publishing_due: bool,
+    /// Unions that documents publish count: find the kinds at each poll, and fetch all versions.
+    published_unions: bool,
+}
+
+#[derive(Debug)]
+struct FailedFetch {
+    retry_at: Instant,
+    failures: u32,
+    logged: String,
+}
+
+impl DocumentSchedule {
+    pub(super) fn new(published_unions: bool) -> Self {
+        Self {
+            due: BTreeMap::new(),
+            in_progress: BTreeSet::new(),
+            failed: BTreeMap::new(),
+            next_poll: Instant::now() + POLL,
+            publishing_due: published_unions,
+            published_unions,
+        }
+    }
+
+    /// Fetches the documents of a kind at the next opportunity.
+    pub(super) fn request(&mut self, kind: &GroupKind) {
+        self.due.insert(kind.clone(), true);
+    }
+
+    /// Forgets a kind. The result of a fetch in progress does not count.
+    pub(super) fn cancel(&mut self, kind: &GroupKind) {
+        self.due.remove(kind);
+        self.in_progress.remove(kind);
+        self.failed.remove(kind);
+    }
+
+    /// Returns true if the documents of a kind may be older than its declarations.
+    pub(super) fn is_behind(&self, kind: &GroupKind) -> bool {
+        self.due.get(kind) == Some(&true) || self.in_progress.contains(kind) || self.failed.contains_key(kind)
+    }
+
+    /// Returns true if every kind was fetched at least once, or failed.
+    pub(super) fn is_settled(&self) -> bool {
+        self.due.is_empty() && self.in_progress.is_empty() && !self.publishing_due
+    }
+
+    /// Polls the index within a second, because it may have changed.
+    pub(super) fn poll_soon(&mut self) {
+        self.next_poll = self.next_poll.min(Instant::now() + Duration::from_secs(1));
+    }
+
+    /// Returns the time of the next fetch if no event arrives.
+    pub(super) fn next(&self) -> Instant {
+        self.failed.values().map(|failed| failed.retry_at).fold(self.next_poll, Instant::min)
+    }
+
+    /// Returns the fetch to start now, if any. `missing`: some target has no document.
+    pub(super) fn start(&mut self, inputs: &Inputs, missing: bool) -> Option<DocumentFetch> {
+        if !self.in_progress.is_empty() {
+            return None;
+        }
+        let now = Instant::now();
+        if now >= self.next_poll {
+            for kind in inputs.documented() {
+                self.due.entry(kind.clone()).or_insert(false);
+            }
+            self.publishing_due = self.published_unions;
+            self.next_poll = now + if missing { POLL_MISSING } else { POLL };
+        }
+        for (kind, _) in self.failed.iter().filter(|(_, failed)| now >= failed.retry_at) {
+            self.due.insert(kind.clone(), true);
+        }
+        let kinds: Vec<_> = std::mem::take(&mut self.due)
+            .into_iter()
+            .map(|(kind, anyway)| KindFetch {
+                versions: if self.published_unions { None } else { inputs.versions_of(&kind) },
+                unless: inputs.urls(&kind).filter(|_| !anyway).map(<[_]>::to_vec),
+                kind,
+            })
+            .collect();
+        self.in_progress.extend(kinds.iter().map(|fetch| fetch.kind.clone()));
+        let publishing = std::mem::take(&mut self.publishing_due);
+        (publishing || !kinds.is_empty()).then_some(DocumentFetch { kinds, publishing })
+    }
+
+    /// Notes that the fetch of a kind ended. Returns false if it was cancelled.
+    pub(super) fn finish(&mut self, kind: &GroupKind) -> bool {
+        self.in_progress.remove(kind)
+    }
+
+    pub(super) fn succeed(&mut self, kind: &GroupKind) {
+        if self.failed.remove(kind).is_some() {
+            tracing::debug!(%kind, "the OpenAPI documents can be read again");
+        }
+    }
+
+    /// Backs off. Returns true if the reason differs from the last one logged.
+    pub(super) fn fail(&mut self, kind: &GroupKind, reason: &str) -> bool {
+        let before = self.failed.remove(kind);
+        let failures = before.as_ref().map_or(0, |before| before.failures.saturating_add(1));
+        let wait = FIRST_WAIT.saturating_mul(2_u32.saturating_pow(failures)).min(LONGEST_WAIT);
+        let failed = FailedFetch { retry_at: Instant::now() + wait, failures, logged: reason.to_owned() };
+        self.failed.insert(kind.clone(), failed);
+        before.is_none_or(|before| before.logged != reason)
+    }
+}
