@@ -26,7 +26,7 @@ impl Access {
         Self { client, kubectl, kubeconfig, caches }
     }
 
-    /// What the current context of a kubeconfig says. The error is what is missing in it.
+    /// Reads the current context of a kubeconfig. The error names the part that is missing.
     pub(crate) fn of_kubeconfig(kubeconfig: &Path, caches: PathBuf) -> Result<Self, String> {
         let kubectl = env::var_os("KUBEBUILDER_ASSETS")
             .map_or_else(|| PathBuf::from("kubectl"), |folder| Path::new(&folder).join("kubectl"));
@@ -58,7 +58,7 @@ impl Access {
         &self.client
     }
 
-    /// A kubectl whose cache is apart from every other's of another `name`.
+    /// Returns a kubectl with a cache of its own for each `name`.
     pub(crate) fn kubectl(&self, name: &str) -> Kubectl {
         Kubectl::new(self.kubectl.clone(), self.kubeconfig.clone(), self.caches.join(name))
     }

@@ -22,7 +22,7 @@ use crate::kubectl::Output;
 use crate::webhook::{binary, kube_unions};
 use fixtures::wait::eventually;
 
-/// For what the API server does in the background; far more than it takes.
+/// The deadline of work that the API server does in the background, far above the usual time.
 const SETTLED: Duration = Duration::from_secs(20);
 
 const ROLLOUTS: usize = 5000;

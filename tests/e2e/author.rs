@@ -19,7 +19,7 @@ use fixtures::wait::eventually;
 const GROUP: &str = "rust.samples.kube-unions.dev";
 const COLLECTION: &str = "/apis/rust.samples.kube-unions.dev/v1/namespaces/default/rollouts";
 
-/// For what the API server and the webhook do in the background; far more than it takes.
+/// The deadline of background work of the API server and the webhook, far above the usual time.
 const SETTLED: Duration = Duration::from_secs(20);
 
 const NOT_CANARY: &str = "Forbidden: may only be specified when `type` is \"Canary\"";

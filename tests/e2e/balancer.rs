@@ -1,10 +1,10 @@
-//! What stands in for a Service here: one address on loopback, behind it the replicas that are ready.
+//! A stand-in for a Service: one address on loopback in front of the ready replicas.
 //!
-//! There is no kubelet, no endpoint controller and no kube-proxy on this control plane, so this is all three of them,
-//! in this process: each replica's `/readyz` is asked every [`PERIOD`], what came of it takes effect [`LAG`] later,
-//! and until then new connections still go to a replica that has said that it is about to leave. That delay is what a
-//! drain is for. As with kube-proxy, connections that are there already stay with their replica, and one that its
-//! replica refuses is cut off at once. Unlike kube-proxy it ends connections and opens others, which makes a race
+//! This control plane has no kubelet, no endpoint controller and no kube-proxy. The balancer plays all three of them
+//! in this process: it asks each replica's `/readyz` every [`PERIOD`]. The result takes effect [`LAG`] later,
+//! and until then new connections still go to a replica that is about to leave. A drain exists for that
+//! delay. As with kube-proxy, existing connections stay with their replica, and a connection that its
+//! replica refuses is cut off at once. Unlike kube-proxy it terminates connections and opens others, which makes a race
 //! longer, and never shorter.
 
 use std::net::Ipv4Addr;
@@ -16,14 +16,14 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
 
-/// Between two probes of a replica; a kubelet under the shipped manifests takes two seconds, and no longer to fail.
+/// The period of probes. A kubelet under the shipped manifests probes every two seconds.
 const PERIOD: Duration = Duration::from_millis(500);
 /// A kubelet's default.
 const PROBE_LIMIT: Duration = Duration::from_secs(1);
-/// From a probe's result to its effect, by way of a Pod's status, an `EndpointSlice` and the rules of a node.
+/// The time from a probe's result to its effect, by way of a Pod's status, an `EndpointSlice` and the rules of a node.
 pub(crate) const LAG: Duration = Duration::from_millis(1500);
 
-/// Where a replica answers.
+/// The ports of a replica.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Backend {
     pub(crate) port: u16,
@@ -41,7 +41,7 @@ pub(crate) struct Balancer {
 #[derive(Default)]
 struct Rotation {
     ports: Mutex<Vec<u16>>,
-    /// How many connections there were.
+    /// The number of connections so far.
     opened: AtomicUsize,
 }
 
@@ -65,18 +65,18 @@ impl Balancer {
         self.port
     }
 
-    /// Has it look after a replica, which is in rotation whenever it was seen to be ready.
+    /// Adds a replica, which is in rotation while probes find it ready.
     pub(crate) fn add(&self, backend: Backend) {
         let runtime = self.runtime.as_ref().expect("it runs until it is dropped");
         runtime.spawn(watch(backend, Arc::clone(&self.rotation)));
     }
 
-    /// Whether new connections go to the replica that answers at `port`.
+    /// Returns true if new connections go to the replica on `port`.
     pub(crate) fn has(&self, port: u16) -> bool {
         self.rotation.ports.lock().unwrap().contains(&port)
     }
 
-    /// How many connections there were so far.
+    /// Returns the number of connections so far.
     pub(crate) fn opened(&self) -> usize {
         self.rotation.opened.load(Ordering::Relaxed)
     }
@@ -107,7 +107,7 @@ impl Rotation {
     }
 }
 
-/// Asks a replica again and again whether it is ready, and has that count after [`LAG`].
+/// Probes a replica. A result counts after [`LAG`].
 async fn watch(backend: Backend, rotation: Arc<Rotation>) {
     let mut last = false;
     let mut ticks = tokio::time::interval(PERIOD);
@@ -140,7 +140,7 @@ async fn accept(listener: TcpListener, rotation: Arc<Rotation>) {
     }
 }
 
-/// Bytes both ways until both ends are done. An end that is cut off is cut off on the other side.
+/// Copies bytes both ways until both ends are done. Cuts the other side off if one is cut off.
 async fn pass_on(mut client: TcpStream, port: Option<u16>) {
     let passed = async {
         let port = port.ok_or(std::io::ErrorKind::ConnectionRefused)?;
@@ -154,7 +154,7 @@ async fn pass_on(mut client: TcpStream, port: Option<u16>) {
         passed
     };
     if passed.await.is_err() {
-        // The client is not to take it for an orderly end.
+        // The client must not take it for an orderly end.
         let _ = client.set_zero_linger();
     }
 }

@@ -13,7 +13,7 @@ use fixtures::wait::{eventually, for_some};
 /// The folder of the presets.
 pub(crate) const PRESETS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/presets");
 
-/// For what happens in the background; far more than it takes.
+/// The deadline of background work, far above the usual time.
 const SETTLED: Duration = Duration::from_secs(20);
 
 /// The kinds that presets are about: group, version, kind, plural, and whether its objects are in namespaces.

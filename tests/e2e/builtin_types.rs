@@ -1,4 +1,4 @@
-//! What users do to Deployments and their like, without and with the presets, and what never happens to them.
+//! Everyday commands on Deployments and other built-in types, without and with the presets.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use fixtures::wait::eventually;
 
 const PROMISED: Duration = Duration::from_secs(1);
 
-/// A kind with a strategy, and the words in which the API server refuses what is left over from another one.
+/// A kind with a strategy, and the API server's message about fields that another strategy left behind.
 struct Workload {
     kind: &'static str,
     resource: &'static str,
@@ -35,7 +35,7 @@ const WORKLOADS: [Workload; 3] = [
         other: "OnDelete",
         today: Some("only allowed for updateStrategy 'RollingUpdate'"),
     },
-    // Here the API server lets what is left over stand, so there is no preset that could be right.
+    // The API server accepts the fields that another strategy left behind, so no preset could be right.
     Workload { kind: "DaemonSet", resource: "daemonset", strategy: "updateStrategy", other: "OnDelete", today: None },
 ];
 
@@ -108,7 +108,7 @@ impl Workload {
         object
     }
 
-    /// A fresh object, for which the server chose the strategy.
+    /// Creates an object for which the server chooses the strategy.
     fn fresh(&self, cluster: &BuiltIn, name: &str) -> Value {
         let object = self.object(name);
         let created = cluster.create(&object);
@@ -117,7 +117,7 @@ impl Workload {
         object
     }
 
-    /// The four ways to another strategy, each for a fresh object.
+    /// Changes the strategy in four ways, each for a fresh object.
     fn switch(&self, cluster: &BuiltIn, round: &str) -> Vec<Attempt> {
         let kubectl = &cluster.kubectl;
         let merge = json!({"spec": {self.strategy: {"type": self.other}}}).to_string();
@@ -172,7 +172,7 @@ fn a_rollout_goes_to_recreate_and_back_and_applying_again_changes_nothing() {
                 json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}),
                 json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}),
             ),
-            // Without its parameters it gets the server's again.
+            // Without parameters it gets the server's defaults again.
             (json!({"type": "RollingUpdate"}), defaults),
         ];
         for (strategy, stored) in steps {
@@ -211,7 +211,7 @@ fn deleting_a_preset_ends_its_effect_within_a_second() {
 fn a_declaration_that_warns_reports_and_never_rejects() {
     let Some(cluster) = BuiltIn::own() else { return };
     cluster.register();
-    // More than the API server asks of a DaemonSet, which is why there is no such preset.
+    // Stricter than the API server is with a DaemonSet, which is why there is no such preset.
     let declaration = |action: &str| {
         json!({
             "apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "metadata": {"name": "strict"},
@@ -268,7 +268,7 @@ fn a_webhook_that_is_down_never_blocks_a_built_in_type() {
     WORKLOADS[0].fresh(&cluster, "new");
     let answer = cluster.patch(&object, "application/merge-patch+json", &json!({"spec": {"replicas": 3}}));
     assert!(answer.is_success(), "{answer:?}");
-    // What it would have made possible is what it is without it.
+    // The answer is the same as without the preset.
     let recreate = json!({"spec": {"strategy": {"type": "Recreate"}}});
     assert_eq!(cluster.patch(&object, "application/merge-patch+json", &recreate).status, 422);
     cluster.cluster.webhook.resume().unwrap();

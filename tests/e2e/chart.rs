@@ -1,6 +1,6 @@
-//! The Helm chart: what it renders, what a real API server says of it, and a release from its installation to its end.
+//! The Helm chart: its rendering, the answers of a real API server, and a release from its installation to its end.
 //!
-//! helm is the real one. There are no nodes, so what a pod would run is run by hand, with the arguments of the rendered pod
+//! helm is the real one. There are no nodes, so the tests run a pod's command themselves, with the arguments of the rendered pod
 //! and the token of its own `ServiceAccount`.
 
 mod enforcement;
@@ -21,7 +21,7 @@ use serde_json::Value;
 /// The chart's folder.
 pub(crate) const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/charts/kube-unions");
 
-/// Where it is installed, and under which name.
+/// The release's name and namespace.
 pub(crate) const RELEASE: &str = "kube-unions";
 
 /// The object `Kind/name`.
@@ -35,12 +35,12 @@ fn id(object: &Value) -> String {
     format!("{}/{}", text("/kind"), text("/metadata/name"))
 }
 
-/// Whether it is run by helm at some moment, rather than installed.
+/// Returns true for a hook.
 fn is_hook(object: &Value) -> bool {
     !object["metadata"]["annotations"]["helm.sh/hook"].is_null()
 }
 
-/// The arguments of every container in it.
+/// Returns the arguments of every container in it.
 fn arguments(object: &Value) -> Vec<Vec<String>> {
     let specs = ["/spec/template/spec/containers", "/spec/containers"];
     let containers = specs.iter().filter_map(|at| object.pointer(at)?.as_array()).flatten();

@@ -1,12 +1,12 @@
-//! The clusters that the tests are about. What a test needs of one is the type it asks for.
+//! The clusters under test. A test asks for the type of cluster that it needs.
 //!
-//! A [`Cluster`] has the processes in hand: the only webhook, its arguments, its log and its metrics, and an API server
+//! A [`Cluster`] controls the processes: the only webhook, its arguments, its log and its metrics, and an API server
 //! that can be stopped.
 //!
-//! [`AnyCluster`] is an API server with *some* webhook that enforces unions: enough for whatever can be seen through the
-//! API server. It is a [`Cluster`] that the tests share, or, when `KUBE_UNIONS_E2E_KUBECONFIG` names a kubeconfig, one
-//! that runs already and has the webhook installed as users have it: by the chart, registering itself. That one is to be
-//! thrown away afterwards: the tests leave kinds and objects behind. What needs a [`Cluster`] is then left out, and says
+//! [`AnyCluster`] is an API server with *some* webhook that enforces unions: enough for everything that shows through the
+//! API server. It is a [`Cluster`] that the tests share, or, when `KUBE_UNIONS_E2E_KUBECONFIG` names a kubeconfig, a cluster
+//! that runs already and has the webhook installed as users have it: by the chart, registering itself. That cluster should be
+//! thrown away afterwards: the tests leave kinds and objects behind. Tests that need a [`Cluster`] are then skipped and say
 //! so.
 
 use std::env;
@@ -31,15 +31,15 @@ use crate::webhook::{self, Endpoint, Webhook};
 /// The CRD of `UnionDeclaration`.
 pub(crate) const DECLARATIONS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/webhook/crd.yaml");
 
-/// Names the kubeconfig of a cluster to use instead of one of our own.
+/// The environment variable with the kubeconfig of a running cluster.
 const KUBECONFIG: &str = "KUBE_UNIONS_E2E_KUBECONFIG";
 
-/// Within which every replica of an installed webhook has followed, once one of them has.
+/// The time after which every replica of an installed webhook has followed a change that one of them has followed.
 const REPLICAS_AGREE: Duration = Duration::from_secs(1);
 
 /// A control plane, and a webhook that watches it.
 pub(crate) struct Cluster {
-    // The webhook first, so that it is dropped first.
+    // Fields are dropped in this order: the webhook first.
     pub(crate) webhook: Webhook,
     pub(crate) control_plane: ControlPlane,
     any: AnyCluster,
@@ -48,17 +48,17 @@ pub(crate) struct Cluster {
 /// A cluster that enforces unions, with all rights on it.
 pub(crate) struct AnyCluster {
     access: Access,
-    /// The webhook to register for each kind; none where it registers itself.
+    /// The webhook to register for each kind. `None`: it registers itself.
     by_hand: Option<Endpoint>,
-    /// What the names of groups end in.
+    /// The suffix of the groups' names.
     groups: String,
     kinds: AtomicUsize,
-    /// Where kubectl keeps its caches, unless the control plane has a folder for them.
+    /// The folder of kubectl's caches, unless the control plane has one.
     _caches: Option<Workspace>,
 }
 
 impl Cluster {
-    /// The cluster of this process, started by the first test that asks. None when these tests are left out.
+    /// Returns the cluster of this process, which the first test starts. `None`: these tests are skipped.
     pub(crate) fn shared() -> Option<&'static Self> {
         static SHARED: OnceLock<Result<Cluster, String>> = OnceLock::new();
         if is_left_out() {
@@ -70,12 +70,12 @@ impl Cluster {
         }
     }
 
-    /// A cluster for one test alone, which may stop and restart its parts.
+    /// Starts a cluster for one test alone, which may stop and restart its parts.
     pub(crate) fn own() -> Option<Self> {
         Self::own_with(&[])
     }
 
-    /// The same with more flags for the API server.
+    /// Starts a cluster for one test alone, with more flags for the API server.
     pub(crate) fn own_with(flags: &[String]) -> Option<Self> {
         if is_left_out() {
             return None;
@@ -83,7 +83,7 @@ impl Cluster {
         Some(Self::try_start(flags).unwrap_or_else(|message| panic!("{message}")))
     }
 
-    /// A cluster for one test alone, whose webhook registers itself: `setup` gives it the rights, or does not.
+    /// Starts a cluster for one test alone, whose webhook registers itself. `setup` may give it the rights.
     pub(crate) fn registering(setup: &str, more: &[&str]) -> Option<Self> {
         if is_left_out() {
             return None;
@@ -143,7 +143,7 @@ impl Deref for Cluster {
 }
 
 impl AnyCluster {
-    /// The cluster that tests share, started or connected by the first that asks. None when the user left them out.
+    /// Returns the cluster that tests share. The first test starts it or connects to it. `None`: these tests are skipped.
     pub(crate) fn shared() -> Option<&'static Self> {
         static RUNNING: OnceLock<Result<AnyCluster, String>> = OnceLock::new();
         let Some(kubeconfig) = env::var_os(KUBECONFIG) else { return Some(Cluster::shared()?) };
@@ -156,7 +156,7 @@ impl AnyCluster {
         }
     }
 
-    /// A control plane for one test alone, whose webhook registers itself, or will.
+    /// Returns a control plane for one test alone, whose webhook registers itself.
     pub(crate) fn of_control_plane(control_plane: &ControlPlane) -> Self {
         let groups = "samples.example".to_owned();
         let access = control_plane.access().clone();
@@ -173,7 +173,7 @@ impl AnyCluster {
         if !answer.is_success() {
             return Err(format!("`{declarations}` answers {}: install the chart first", answer.status));
         }
-        // Not those of a run before this one on the same cluster.
+        // The suffix differs from that of an earlier run on the same cluster.
         let run = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let groups = format!("r{run}.samples.example");
         Ok(Self { access, by_hand: None, groups, kinds: AtomicUsize::new(0), _caches: Some(caches) })
@@ -184,7 +184,7 @@ impl AnyCluster {
         self.access.client()
     }
 
-    /// A kubectl with all rights; what it learns about the API is cached under `name`, apart from every other.
+    /// Returns a kubectl with all rights and a cache of its own for each `name`.
     pub(crate) fn kubectl(&self, name: &str) -> Kubectl {
         self.access.kubectl(name)
     }
@@ -202,18 +202,18 @@ impl AnyCluster {
         kind
     }
 
-    /// What has the webhook asked about the objects of a group; none where it sees to that itself.
+    /// Returns the webhook to register for a group's objects. `None`: it registers itself.
     pub(crate) fn registration(&self, group: &str) -> Option<Value> {
         self.by_hand.as_ref().map(|webhook| webhook.registration(group))
     }
 
-    /// How long a kind is to have been enforced until no replica lags behind.
+    /// Returns how long a kind must have been enforced before every replica has followed.
     pub(crate) fn steady(&self) -> Duration {
         if self.by_hand.is_some() { Duration::ZERO } else { REPLICAS_AGREE }
     }
 }
 
-/// Whether no cluster is to be started here; says why.
+/// Returns true if no cluster is started here, and prints the reason.
 pub(crate) fn is_left_out() -> bool {
     if is_skipped() {
         return true;
@@ -225,7 +225,7 @@ pub(crate) fn is_left_out() -> bool {
     elsewhere
 }
 
-/// Whether `KUBE_UNIONS_E2E=skip`; says so.
+/// Returns true if `KUBE_UNIONS_E2E=skip`, and prints that.
 fn is_skipped() -> bool {
     let skip = env::var("KUBE_UNIONS_E2E").is_ok_and(|value| value == "skip");
     if skip {
@@ -234,7 +234,7 @@ fn is_skipped() -> bool {
     skip
 }
 
-/// Says what becomes of the test of this thread, past the capture of the test harness.
+/// Prints a line about the test of this thread, which the test harness does not capture.
 pub(crate) fn say(what: &str) {
     let thread = thread::current();
     let line = format!("{what}: {}\n", thread.name().unwrap_or("a test"));

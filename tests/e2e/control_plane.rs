@@ -18,10 +18,10 @@ use crate::pki::ServingCertificate;
 use crate::process::{self, Process, Workspace};
 use fixtures::certificates::{TestAuthority, signing_key_pair};
 
-/// Go's collector takes much of the API server's time otherwise, where definitions change all the time most of all, and the
-/// processors are few. The heap stays bounded.
+/// With the default, Go's garbage collector takes much of the API server's time, most of all while CRDs change. The heap stays
+/// bounded.
 const LAZY_COLLECTOR: [(&str, &str); 2] = [("GOGC", "400"), ("GOMEMLIMIT", "1GiB")];
-/// Enough for a loaded machine; a control plane is ready after about five seconds.
+/// The deadline of a start on a loaded machine. A control plane is usually ready after about five seconds.
 const STARTUP: Duration = Duration::from_secs(90);
 const SHUTDOWN: Duration = Duration::from_secs(90);
 
@@ -30,14 +30,14 @@ const WEBHOOK_TOKEN: &str = "webhook-token";
 
 /// A running control plane. Dropping it stops it and removes its data.
 pub(crate) struct ControlPlane {
-    // In this order they are dropped: the server before its storage, and both before their data.
+    // Fields are dropped in this order: the server before its storage, and both before their data.
     api_server: Process,
     etcd: Process,
     layout: Layout,
     access: Access,
 }
 
-/// What stays the same when the API server is restarted.
+/// Settings that survive a restart of the API server.
 struct Layout {
     assets: PathBuf,
     workspace: Workspace,
@@ -45,22 +45,22 @@ struct Layout {
     serving: ServingCertificate,
     etcd_port: u16,
     api_port: u16,
-    /// Of the API server, beside those that it always has.
+    /// Additional flags of the API server.
     flags: Vec<String>,
 }
 
 impl ControlPlane {
-    /// Starts etcd and an API server, the latter with more flags than it always has, and waits until they answer.
+    /// Starts etcd and an API server with additional flags, and waits until they answer.
     pub(crate) fn start_with(flags: &[String]) -> Result<Self, String> {
         let control_plane = Self::start_bare(flags)?;
         control_plane.kubectl("setup").apply(&rights_of_the_webhook().to_string()).accepted();
         Ok(control_plane)
     }
 
-    /// The same, with nothing in it that an installation of the webhook brings along.
+    /// Starts a control plane without anything that an installation of the webhook brings along.
     pub(crate) fn start_bare(flags: &[String]) -> Result<Self, String> {
         let assets = assets()?;
-        // A port that was free a moment ago may be taken by the time the server binds it, so this may need another try.
+        // Another process may take a free port before the server binds it: then try again.
         let mut last = String::new();
         for _ in 0..3 {
             match Self::try_start(assets, flags) {
@@ -109,8 +109,8 @@ impl ControlPlane {
         }
     }
 
-    /// Starts two controllers of kube-controller-manager: the garbage collector and the one that empties namespaces. None where
-    /// there is no such binary beside the others.
+    /// Starts two controllers of kube-controller-manager: the garbage collector and the namespace controller. `None`: there is no
+    /// kube-controller-manager beside the other binaries.
     pub(crate) fn start_controllers(&self) -> Option<Process> {
         let binary = self.layout.assets.join("kube-controller-manager");
         if !fs::metadata(&binary).is_ok_and(|file| file.is_file()) {
@@ -131,27 +131,27 @@ impl ControlPlane {
         self.access.client()
     }
 
-    /// All rights on it.
+    /// Returns access with all rights.
     pub(crate) fn access(&self) -> &Access {
         &self.access
     }
 
-    /// Another client with all rights, which shares no connection.
+    /// Returns another client with all rights, with connections of its own.
     pub(crate) fn new_client(&self) -> Client {
         self.layout.client()
     }
 
-    /// A kubectl with all rights; what it learns about the API is cached under `name`, apart from every other.
+    /// Returns a kubectl with all rights and a cache of its own for each `name`.
     pub(crate) fn kubectl(&self, name: &str) -> Kubectl {
         self.access.kubectl(name)
     }
 
-    /// Where it listens on loopback.
+    /// Returns the server's address on loopback.
     pub(crate) fn port(&self) -> u16 {
         self.layout.api_port
     }
 
-    /// Who signed its certificate, PEM.
+    /// Returns the CA of its certificate, PEM.
     pub(crate) fn ca(&self) -> &str {
         self.layout.authority.pem()
     }
@@ -161,7 +161,7 @@ impl ControlPlane {
         self.layout.file("admin.kubeconfig")
     }
 
-    /// A kubeconfig for a `ServiceAccount`, with a token as its pods would have it.
+    /// Returns a kubeconfig with a token of a `ServiceAccount`, as its pods have it.
     pub(crate) fn account_kubeconfig(&self, namespace: &str, name: &str) -> PathBuf {
         let token = self.account_token(namespace, name);
         let file = format!("{namespace}-{name}.kubeconfig");
@@ -179,7 +179,7 @@ impl ControlPlane {
         token.trim().to_owned()
     }
 
-    /// The kubeconfig of a user who may do what the manifests grant and nothing else.
+    /// Returns the kubeconfig of a user with exactly the rights that the manifests grant.
     pub(crate) fn webhook_kubeconfig(&self) -> PathBuf {
         self.layout.file("webhook.kubeconfig")
     }
@@ -251,9 +251,9 @@ impl Layout {
             format!("--service-account-key-file={}", self.file("service-accounts.pub").display()),
             format!("--service-account-signing-key-file={}", self.file("service-accounts.key").display()),
             "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
-            // Else a watch that nobody ends would hold up the end of the server for a minute.
+            // Without this, an open watch delays the end of the server by a minute.
             "--shutdown-watch-termination-grace-period=2s".to_owned(),
-            // It would advertise its address to pods, and refuses to advertise loopback.
+            // It refuses to advertise loopback to pods.
             "--endpoint-reconciler-type=none".to_owned(),
         ];
         args.extend_from_slice(&self.flags);
@@ -269,7 +269,7 @@ fn wait_until_ready(client: &Client, servers: &mut [&mut Process]) -> Result<(),
     })
 }
 
-/// What the manifests grant the webhook, and no more, for the user that it is here.
+/// Returns exactly the rights that the manifests grant the webhook, for its user here.
 fn rights_of_the_webhook() -> Value {
     const SHIPPED: &str = include_str!("../../manifests/webhook/rbac.yaml");
     let roles = documents(SHIPPED).into_iter().filter(|it| it["kind"] == "ClusterRole" || it["kind"] == "Role");
@@ -294,7 +294,7 @@ fn rights_of_the_webhook() -> Value {
     json!({"apiVersion": "v1", "kind": "List", "items": items})
 }
 
-/// The folder with kube-apiserver, etcd and kubectl; found, or made, once a test run.
+/// Returns the folder with kube-apiserver, etcd and kubectl, which is found or made once in a test run.
 fn assets() -> Result<&'static Path, String> {
     static ASSETS: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     ASSETS.get_or_init(find_assets).as_deref().map_err(Clone::clone)
@@ -328,7 +328,7 @@ fn make_assets() -> Result<PathBuf, String> {
     Ok(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()))
 }
 
-/// Ports that nobody listens on, different from each other.
+/// Returns distinct free ports.
 pub(crate) fn free_ports<const N: usize>() -> [u16; N] {
     let listeners = [(); N].map(|()| TcpListener::bind("127.0.0.1:0").expect("loopback has a free port"));
     listeners.map(|listener| listener.local_addr().expect("a listener has an address").port())

@@ -1,4 +1,4 @@
-//! From a CRD to its unions being enforced: how they get to the cluster, and how soon a change counts.
+//! The way from a CRD to enforced unions, and from a change of the CRD to its effect.
 
 use std::time::{Duration, Instant};
 
@@ -28,7 +28,7 @@ fn kubectl_refuses_a_crd_that_still_has_the_extension_in_its_schema() {
 #[test]
 fn an_annotated_crd_is_accepted_by_strict_validation_and_enforced() {
     let Some(cluster) = Cluster::shared() else { return };
-    // Another kind of the same group is there first, and so the webhook is known to be registered for the group.
+    // Another kind of the same group exists first, so that the webhook is registered for the group.
     let sources = cluster.install("source");
     let rollouts = Kind::in_group(cluster, "rollout", sources.group().to_owned());
     let pid = cluster.webhook.pid();
@@ -36,7 +36,7 @@ fn an_annotated_crd_is_accepted_by_strict_validation_and_enforced() {
     rollouts.kubectl().apply(&rollouts.annotated()).accepted().warned(&[]);
     wait_until_established(&rollouts);
     let invalid = rollouts.object("x", &json!({"strategy": {"type": "Recreate", "rollingUpdate": {"maxSurge": 1}}}));
-    // Once established it still takes the API server itself a moment (404) until anybody can create an object.
+    // The API server answers 404 for a moment after the CRD is established.
     let mut served = None;
     let status = for_some(SETTLED, || {
         let answer = rollouts.post_dry(&invalid).expect("the API server answers");
@@ -120,7 +120,7 @@ fn a_crd_deleted_and_created_again_is_enforced_for_good_under_a_stream_of_reques
 
     rollouts.delete_definition();
     stream.load.wait_for(SETTLED, "the kind to be gone", |outcome| outcome.status() == 404);
-    // Created anew with another declaration: a plan that survived the deletion would show.
+    // The new CRD has another declaration: a plan that survived the deletion would show.
     rollouts.kubectl().apply(&with_optional_canary(&rollouts)).accepted();
     stream
         .load
@@ -174,7 +174,7 @@ fn taking_the_annotation_away_ends_the_enforcement() {
 
 #[test]
 fn a_broken_annotation_is_reported_and_nothing_of_it_is_in_force_until_it_is_mended() {
-    // Its own: every faulty declaration of a cluster is in that number.
+    // A webhook of its own: the metric counts every faulty declaration of a cluster.
     let Some(cluster) = Cluster::own() else { return };
     let rollouts = cluster.install("rollout");
     let invalid = rollouts.object("x", &json!({"strategy": {"type": "Recreate", "rollingUpdate": {}}}));
@@ -194,7 +194,7 @@ fn a_broken_annotation_is_reported_and_nothing_of_it_is_in_force_until_it_is_men
     assert_eq!(causes(&rollouts.post_dry(&invalid).unwrap().body), [ROLLING_UPDATE_FORBIDDEN]);
 }
 
-/// Three objects sent in turn; what becomes of each follows from the declaration in force.
+/// Three objects sent in turn. The declaration in force decides the answer to each.
 struct Stream {
     load: Load,
 }

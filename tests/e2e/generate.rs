@@ -1,5 +1,5 @@
-//! What `generate` makes of the Go samples, on a real API server: it takes the CRDs under strict validation, and objects do
-//! what the rows of `tests/cases/go/rows` say of them.
+//! The output of `generate` for the Go samples, on a real API server: the server accepts the CRDs under strict validation, and
+//! objects behave as the rows of `tests/cases/go/rows` say.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::load::causes;
 use crate::webhook::kube_unions;
 use fixtures::wait::eventually;
 
-/// For what the API server and the webhook do in the background; far more than it takes.
+/// The deadline of background work of the API server and the webhook, far above the usual time.
 const SETTLED: Duration = Duration::from_secs(20);
 
 #[test]
@@ -124,7 +124,7 @@ impl<'c> Kind<'c> {
         }
     }
 
-    /// Has the webhook asked about this kind, and waits until each of its unions is seen to count.
+    /// Registers the webhook for this kind, and waits until each of its unions is enforced.
     fn enforce(&self) {
         if let Some(registration) = self.cluster.registration(&self.group) {
             self.kubectl.apply(&registration.to_string()).accepted();
@@ -148,14 +148,14 @@ impl<'c> Kind<'c> {
         assert!(enforced, "the unions of {} were not enforced within {SETTLED:?}: {last}", self.definition_name());
     }
 
-    /// Nothing of it is gone: defaults of the schema may have joined it.
+    /// Fails the test if a field of `wanted` is missing. Defaults of the schema may be added.
     fn is_accepted(&self, union: &Value, fields: &Value) {
         let answer = self.send(union, fields);
         assert!(answer.is_success(), "{} {}: {fields}\n{answer:?}", self.name, union["path"]);
         for (part, sent) in fields.as_object().unwrap() {
             let mut merged = answer.body[part].clone();
             json_patch::merge(&mut merged, sent);
-            // The value of a 2019 discriminator is set where one member is; that is no loss.
+            // The webhook sets a 2019 discriminator if one member is set; that is no loss.
             assert_eq!(merged, answer.body[part], "{} {}: {fields}", self.name, union["path"]);
         }
     }
@@ -167,7 +167,7 @@ impl<'c> Kind<'c> {
         assert_eq!(causes(&answer.body), wanted, "{} {}: {fields}\n{answer:?}", self.name, union["path"]);
     }
 
-    /// Asks the API server to create an object of the union's version, or to write its status where it has one; under strict
+    /// Asks the API server to create an object of the union's version, or to write its status where it has one, under strict
     /// validation, and without storing it.
     fn send(&self, union: &Value, fields: &Value) -> Answer {
         let version = text(&union["version"]);

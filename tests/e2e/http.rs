@@ -1,4 +1,4 @@
-//! HTTP as the tests speak it: JSON in, status and JSON out, every call with a time limit.
+//! An HTTP client for tests: JSON in, status and JSON out. Every call has a time limit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use ureq::http;
 use ureq::tls::{Certificate, ClientCert, PrivateKey, RootCerts, TlsConfig};
 
-/// Longer than anything the API server does on purpose, so running into it is a failure and not a result.
+/// Longer than any answer of a healthy API server takes, so a timeout is a failure.
 const LIMIT: Duration = Duration::from_secs(15);
 
 /// A client of one server. Clones share its connections.
@@ -36,7 +36,7 @@ impl Client {
         Self { agent: agent(Some(ca), None), base: base.into(), token: token.map(str::to_owned) }
     }
 
-    /// The same, of a user who is known by a certificate (PEM, as is its key).
+    /// Returns a client that authenticates with a certificate and key, PEM.
     pub(crate) fn by_certificate(base: impl Into<String>, ca: &str, certificate: &str, key: &str) -> Self {
         let certificate = Certificate::from_pem(certificate.as_bytes()).expect("the client's certificate is PEM");
         let key = PrivateKey::from_pem(key.as_bytes()).expect("the client's key is PEM");
@@ -56,7 +56,7 @@ impl Client {
         self.send("DELETE", path, "application/json", b"")
     }
 
-    /// The error is what went wrong before there was an answer: no connection, a time limit, a broken transfer.
+    /// Returns an error if there is no answer: no connection, a timeout, a broken transfer.
     pub(crate) fn send(&self, method: &str, path: &str, content_type: &str, body: &[u8]) -> Result<Answer, String> {
         let mut request = http::Request::builder().method(method).uri(format!("{}{path}", self.base));
         if !content_type.is_empty() {

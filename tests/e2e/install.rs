@@ -1,4 +1,4 @@
-//! `manifests/webhook` as its README says, as far as an API server without nodes can tell.
+//! `manifests/webhook`, installed as its README says, on an API server without nodes.
 
 use crate::cluster::Cluster;
 
@@ -10,7 +10,7 @@ fn the_manifests_are_accepted_in_one_go_and_grant_no_more_than_is_needed() {
     let Some(cluster) = Cluster::shared() else { return };
     let kubectl = cluster.control_plane.kubectl("admin");
     kubectl.run(&["apply", "-k", FOLDER]).accepted().warned(&[]);
-    // Not for good: it would send objects to a Service that nobody is behind.
+    // In a dry run: the configurations would send objects to a Service without endpoints.
     let registration = format!("{FOLDER}/registration.yaml");
     kubectl.run(&["apply", "--dry-run=server", "-f", &registration]).accepted().warned(&[]);
 

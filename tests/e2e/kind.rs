@@ -19,7 +19,7 @@ use fixtures::wait::{eventually, for_some};
 /// The group of the samples as they are on disk.
 pub(crate) const SAMPLES_GROUP: &str = "samples.kube-unions.dev";
 
-/// For what the API server does in the background; far more than it takes.
+/// The deadline of work that the API server does in the background, far above the usual time.
 const SETTLED: Duration = Duration::from_secs(20);
 
 /// A kind, and a kubectl of its own.
@@ -33,7 +33,7 @@ pub(crate) struct Kind<'c> {
 }
 
 impl<'c> Kind<'c> {
-    /// Like the kind of a sample's folder, in a new group. Nothing is installed yet.
+    /// Returns the kind of a sample's folder, in a new group. Nothing is installed yet.
     pub(crate) fn new(cluster: &'c AnyCluster, sample: &str) -> Self {
         Self::in_group(cluster, sample, cluster.new_group())
     }
@@ -94,7 +94,7 @@ impl<'c> Kind<'c> {
         annotate(&self.authored())
     }
 
-    /// The sample's CRD as somebody ships it who never heard of unions.
+    /// Returns the sample's CRD without unions.
     pub(crate) fn without_unions(&self) -> String {
         let mut crd = parse(&self.authored());
         forget_unions(&mut crd);
@@ -130,7 +130,7 @@ impl<'c> Kind<'c> {
         self.apply_definition_text(&self.annotated());
     }
 
-    /// Installs the CRD before its unions are declared: what is stored now may be invalid later.
+    /// Installs the CRD without its unions, so that invalid objects can be stored.
     pub(crate) fn apply_definition_without_unions(&self) {
         self.apply_definition_text(&self.without_unions());
     }
@@ -148,7 +148,7 @@ impl<'c> Kind<'c> {
         self.wait_until_served();
     }
 
-    /// Waits until objects of this kind can be listed, and the server says so to who asks what there is, as kubectl does.
+    /// Waits until objects of this kind can be listed and discovery has the kind.
     pub(crate) fn wait_until_served(&self) {
         let listed = || self.client().get(&self.path("")).is_ok_and(|answer| answer.is_success());
         let discovered = || {
@@ -160,7 +160,7 @@ impl<'c> Kind<'c> {
         assert!(served, "the API server never served {}", self.resource());
     }
 
-    /// Has the cluster's webhook asked about this group's objects, and waits until that is seen to count.
+    /// Registers the cluster's webhook for this group and waits until unions are enforced.
     pub(crate) fn enforce(&self) {
         if let Some(registration) = self.cluster.registration(&self.group) {
             self.kubectl.apply(&registration.to_string()).accepted();
@@ -168,7 +168,7 @@ impl<'c> Kind<'c> {
         enforcement::wait_until_seen(self, self.cluster.steady());
     }
 
-    /// Has another webhook asked about this group's objects, and waits until that is seen to count.
+    /// Registers another webhook for this group and waits until unions are enforced.
     pub(crate) fn register(&self, webhook: &Webhook) {
         self.kubectl.apply(&webhook.registration(&self.group).to_string()).accepted();
         enforcement::wait_until_seen(self, Duration::ZERO);
@@ -208,7 +208,7 @@ impl<'c> Kind<'c> {
         self.kubectl.run(&["patch", &self.resource(), name, "--subresource=status", "--type=merge", "-p", &patch])
     }
 
-    /// `kubectl get`, a change, `kubectl replace`: what a client does that holds the object as a struct.
+    /// Runs `kubectl get`, changes the object, and runs `kubectl replace`, as a typed client does.
     pub(crate) fn read_modify_write(&self, name: &str, change: impl FnOnce(&mut Value)) -> Output {
         let mut object = self.kubectl.run(&["get", &self.resource(), name, "-o", "json"]).accepted().json();
         change(&mut object);
@@ -242,7 +242,7 @@ impl<'c> Kind<'c> {
             .expect("a CRD that is deleted goes away");
     }
 
-    /// How the API server and kubectl begin a rejection of this kind.
+    /// Returns the first words of a rejection of this kind by the API server and kubectl.
     pub(crate) fn invalid(&self, name: &str, causes: &[&str]) -> String {
         let subject = format!("The {} \"{name}\" is invalid:", self.name);
         match causes {

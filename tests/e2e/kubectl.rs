@@ -14,12 +14,12 @@ pub(crate) struct Kubectl {
     cache: PathBuf,
 }
 
-/// What a command line came to.
+/// The result of a command.
 #[derive(Debug)]
 pub(crate) struct Output {
     command: String,
     success: bool,
-    /// The exit code; none when a signal ended it.
+    /// The exit code. `None`: a signal ended the process.
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
@@ -65,7 +65,7 @@ impl Output {
         self
     }
 
-    /// Fails the test unless the command failed with exactly these words on stderr, warnings aside.
+    /// Fails the test unless the command failed with exactly this text on stderr, apart from warnings.
     #[track_caller]
     pub(crate) fn rejected(self, words: &str) -> Self {
         assert!(!self.success, "`{}` was to fail\n{self:#?}", self.command);
@@ -74,7 +74,7 @@ impl Output {
         self
     }
 
-    /// Fails the test unless the command failed, and said this among other things.
+    /// Fails the test unless the command failed and stderr contains this text.
     #[track_caller]
     pub(crate) fn refused(self, words: &str) -> Self {
         assert!(!self.success, "`{}` was to fail\n{self:#?}", self.command);
@@ -106,10 +106,10 @@ pub(crate) fn run(mut command: Command, name: &str, input: &str) -> Output {
         .spawn()
         .unwrap_or_else(|error| panic!("`{name}` cannot be started: {error}"));
     let mut stdin = child.stdin.take().expect("stdin is piped");
-    // In a thread, since a child that prints while it reads would fill the one pipe while we fill the other.
+    // In a thread: a child that prints before it has read its input fills the pipe that nobody reads yet.
     let output = thread::scope(|scope| {
         scope.spawn(move || {
-            // A command that does not read its input is free to close it.
+            // A command may close its input unread.
             let _ = stdin.write_all(input.as_bytes());
         });
         child.wait_with_output().unwrap_or_else(|error| panic!("`{name}` cannot be waited for: {error}"))

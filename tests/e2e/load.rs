@@ -9,13 +9,13 @@ use serde_json::Value;
 use crate::background::Background;
 use crate::http::{Answer, Client};
 
-/// Between two requests of a stream, so that the tests beside this one get their share of the processors.
+/// The pause between two requests of a stream, which leaves processor time to other tests.
 const PACE: Duration = Duration::from_millis(5);
 
-/// What became of one request.
+/// The outcome of one request.
 #[derive(Debug, Clone)]
 pub(crate) struct Outcome {
-    /// Which of the stream's objects was sent.
+    /// The position of the object that was sent.
     pub(crate) object: usize,
     pub(crate) sent: Instant,
     pub(crate) answer: Result<Answer, String>,
@@ -27,7 +27,7 @@ impl Outcome {
         self.answer.as_ref().map_or(0, |answer| answer.status)
     }
 
-    /// The messages of a rejection by field, none where it was accepted.
+    /// Returns the causes of a rejection, none for an accepted object.
     pub(crate) fn causes(&self) -> Vec<String> {
         self.answer.as_ref().map(|answer| causes(&answer.body)).unwrap_or_default()
     }
@@ -81,7 +81,7 @@ impl Load {
         }
     }
 
-    /// Ends the stream and returns all that became of it.
+    /// Ends the stream and returns all outcomes.
     pub(crate) fn finish(self) -> Vec<Outcome> {
         self.sending.finish();
         self.outcomes.lock().unwrap().clone()

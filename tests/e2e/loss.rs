@@ -25,21 +25,21 @@ use registration::Registration;
 
 /// Changes of CRDs beside the writes: each sort of change ten times.
 const CHANGES: u64 = 40;
-/// For what happens in the background; far more than it takes.
+/// The deadline of background work, far above the usual time.
 const SETTLED: Duration = Duration::from_secs(30);
 /// How many writes there are before and after what happens, and beside it where that takes no time of its own.
 const AROUND: u64 = 500;
 const BESIDE: u64 = 2_500;
-/// The same once what was wrong is put right.
+/// The deadline of writes after a repair.
 const AFTER: u64 = 1_500;
-/// What others do to the configurations.
+/// A change of the configurations by others.
 type Drift = fn(&Registration);
 const DRIFTS: [(&str, Drift); 3] = [
     ("another CA in caBundle", Registration::mistrust),
     ("rules edited", Registration::misdirect),
     ("both configurations deleted", Registration::remove),
 ];
-/// How many of the writers wait for an answer when SIGTERM is sent in the middle of reviews.
+/// The number of writes in flight when SIGTERM is sent in the middle of reviews.
 const AT_ONCE: u64 = 8;
 
 #[test]
@@ -81,7 +81,7 @@ fn a_new_authority_and_what_it_has_signed_in_one_swap_lose_no_write() {
     let writers = installation.writers(Spread::Even);
     while_written(&writers, || {
         installation.next_authority();
-        // A kubelet updates what it has mounted when it gets to it: meanwhile the other replica has the certificate before.
+        // A kubelet updates a mounted Secret with delay: meanwhile the other replica has the earlier certificate.
         for replica in 0..REPLICAS {
             installation.replace(replica);
             installation.reconnect(replica);
@@ -93,14 +93,14 @@ fn a_new_authority_and_what_it_has_signed_in_one_swap_lose_no_write() {
 
 #[test]
 fn a_deleted_secret_that_replicas_agree_on_loses_no_write() {
-    // This takes more than a minute: for so long the configurations hold a new CA before it signs.
+    // This takes more than a minute: the configurations hold a new CA that long before it signs.
     let Some(mut installation) = Installation::self_managed(DELAY) else { return };
     let writers = installation.writers(Spread::Even);
     while_written(&writers, || {
         let start = Instant::now();
         installation.rotate();
         say(&format!("another CA was agreed on and served after {:.0?}", start.elapsed()));
-        // The API server keeps the connections that it has; with new ones it sees the new certificate.
+        // The API server keeps its connections; on new ones it sees the new certificate.
         for replica in 0..REPLICAS {
             installation.restart(replica);
         }
@@ -122,14 +122,14 @@ fn what_others_change_of_the_registration_is_put_right_and_then_no_write_is_lost
     }
 }
 
-/// Changes what is registered while it is written. What is lost until that is put right is said, and later nothing is.
+/// Changes the registration while objects are written. Prints the losses until the repair; nothing is lost afterwards.
 fn drifts(installation: &Installation, what: &str, change: Drift) {
     let registered = installation.registered();
     let writers = installation.writers(Spread::Even);
     wait_for(&writers, AROUND);
     let start = Instant::now();
     change(&installation.registration);
-    // Else the API server may not have noticed.
+    // Without this wait the API server may not have noticed the change.
     assert!(eventually(SETTLED, || writers.failed() > 0), "{what}: that is felt");
     installation.put_right(&registered);
     let took = start.elapsed();
@@ -147,7 +147,7 @@ fn drifts(installation: &Installation, what: &str, change: Drift) {
 fn sigterm_in_the_middle_of_reviews_loses_no_write() {
     let Some(mut installation) = Installation::new(DELAY) else { return };
     let writers = installation.writers(Spread::Bursts);
-    // In turns: the API server keeps its connections to the one that was there meanwhile, so that one has the load.
+    // In turns: the API server keeps its connections to the replica that stayed, so that replica has the load.
     let mut turns = (0..REPLICAS).cycle();
     while_written(&writers, || {
         for replica in turns.by_ref().take(3) {
@@ -193,7 +193,7 @@ fn crds_that_change_ten_times_a_second_lose_no_write() {
 /// - those whose review was underway in the replica, and
 /// - those whose review was sent to its address until the load balancer took it out of rotation.
 ///
-/// No webhook can make them fewer: only the API server could ask the other replica, and it asks once. What is lost is bounded by
+/// No webhook can avoid them: only the API server could ask the other replica, and it asks once. The losses are bounded by
 /// the rate of the writes, the share of one replica, and the time that the cluster needs to notice.
 #[test]
 fn a_replica_that_is_killed_loses_what_was_sent_to_it_until_the_balancer_noticed_and_nothing_else() {
@@ -206,7 +206,7 @@ fn a_replica_that_is_killed_loses_what_was_sent_to_it_until_the_balancer_noticed
         wait_for(&writers, AROUND);
         let rate = writers.rate();
         let (killed, noticed) = installation.kill(replica);
-        // The other replica is alone for a while.
+        // The other replica runs alone for a while.
         wait_for(&writers, AROUND);
         installation.start(replica);
         wait_for(&writers, AROUND);
@@ -241,7 +241,7 @@ fn is_of_a_replica_that_is_gone(story: &str) -> bool {
 fn what_is_lost_is_counted() {
     let Some(mut installation) = Installation::new("0s") else { return };
     let writers = installation.writers(Spread::Even);
-    // Its address is still in rotation when it is gone: that is what the delay is for.
+    // Its address is still in rotation when it is gone: the delay exists for this.
     assert!(!installation.stop(0), "the balancer has noticed before a replica without a delay was gone");
     assert!(eventually(SETTLED, || writers.failed() > 0), "a write is lost without a delay");
     installation.start(0);
@@ -255,12 +255,12 @@ fn what_is_lost_is_counted() {
     assert!(eventually(SETTLED, || writers.failed() > 0), "a write that got past the webhook is lost");
     let count = writers.finish();
     print("no webhook", &count);
-    // Of the two configurations one goes first; either way an answer was not as it must be.
+    // One of the two configurations goes first; either way an answer differs from the expected one.
     assert!(count.losses.iter().all(|loss| loss.story.contains(" instead of ")), "{:?}", count.losses);
     assert!(!count.losses.iter().any(|loss| loss.story.contains("failed calling webhook")), "{:?}", count.losses);
 }
 
-/// Does `what` while it is written, again and again for as long as is asked for, once at least. Prints the rate of the writes
+/// Repeats `what` while objects are written, at least once and for the time that was asked for. Prints the rate of the writes
 /// before it.
 fn while_written(writers: &Writers, mut what: impl FnMut()) {
     let least = least_time();
@@ -276,7 +276,7 @@ fn while_written(writers: &Writers, mut what: impl FnMut()) {
     }
 }
 
-/// Waits for so many more writes.
+/// Waits for this many more writes.
 fn wait_for(writers: &Writers, more: u64) {
     let goal = writers.sent() + more;
     while writers.sent() < goal {
@@ -285,7 +285,7 @@ fn wait_for(writers: &Writers, more: u64) {
     }
 }
 
-/// Ends the writes, prints what became of them, and fails unless all were answered.
+/// Stops the writers, prints their count, and fails unless every write was answered.
 fn none_lost(what: &str, writers: Writers) {
     let count = writers.finish();
     print(what, &count);
@@ -293,14 +293,14 @@ fn none_lost(what: &str, writers: Writers) {
     assert_eq!(count.sent, count.answered, "{what}: every write is answered");
 }
 
-/// Returns how long what happens is to be repeated.
+/// Returns the time for which an event is repeated.
 fn least_time() -> Duration {
     let seconds = env::var("KUBE_UNIONS_E2E_LOSS_SECONDS").ok();
     let seconds = seconds.map(|seconds| seconds.parse().expect("KUBE_UNIONS_E2E_LOSS_SECONDS is a number"));
     Duration::from_secs(seconds.unwrap_or_default())
 }
 
-/// Past the capture of the test harness.
+/// Prints a line that the test harness does not capture.
 fn say(what: &str) {
     let _ = io::stderr().write_all(format!("{what}\n").as_bytes());
 }

@@ -32,11 +32,11 @@ struct Row {
     change: Value,
     /// The spec after, unless it is rejected.
     want: Option<Value>,
-    /// What the rejection says.
+    /// The message of the rejection.
     rejected: Option<String>,
 }
 
-/// What the schema says of an absent union.
+/// The schema's rule about an absent union.
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 enum Union {
@@ -51,7 +51,7 @@ enum Server {
     IsOlder,
 }
 
-/// How the client changes the object.
+/// The way in which the client changes the object.
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 enum Client {
@@ -59,7 +59,7 @@ enum Client {
     Struct,
     /// Writes the whole object back without the newest member, which it does not know.
     OlderStruct,
-    /// Sends the change alone.
+    /// Sends only the change.
     Map,
 }
 
@@ -71,7 +71,7 @@ fn the_matrix_of_a_discriminated_union_holds() {
             rollout_without_blue_green(crd);
         }
         let spec = spec(crd);
-        // Its default would stand beside the union in everything that is stored.
+        // Its default would be stored beside the union.
         spec["properties"].as_object_mut().unwrap().remove("replicas");
         if union == Union::Required {
             spec["required"] = json!(["strategy"]);
@@ -145,7 +145,7 @@ impl Row {
     }
 }
 
-/// What becomes of a member in the hands of a client that does not know it, at whatever depth.
+/// Removes a member at any depth, as a client does that does not know it.
 fn forget(value: &mut Value, member: &str) {
     if let Some(object) = value.as_object_mut() {
         object.remove(member);

@@ -1,4 +1,4 @@
-//! What is left behind for those who look later: the audit log of the API server, conditions, the log of the webhook.
+//! Traces for later analysis: the audit log of the API server, conditions, the log of the webhook.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,10 +14,10 @@ use fixtures::wait::eventually;
 
 const SETTLED: Duration = Duration::from_secs(20);
 
-/// In every value of an object here, and in nothing else.
+/// A text in every value of an object here, and in nothing else.
 const SECRET: &str = "s3cret";
 
-/// Whoever writes what, without bodies, as most clusters have it.
+/// An audit policy that logs the metadata of writes, as most clusters have it.
 const POLICY: &str = "\
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -28,7 +28,7 @@ rules: [{level: Metadata}]
 /// The audit events about an object, in the order in which they happened; each is in the log before its answer is sent.
 fn audited(log: &Path, resource: &str, name: &str) -> Vec<Value> {
     let text = fs::read_to_string(log).unwrap();
-    // Somebody else's last line may be half there.
+    // The last line may be incomplete.
     let lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
     let events = lines.map(|line| serde_json::from_str::<Value>(line).unwrap());
     events
@@ -37,7 +37,7 @@ fn audited(log: &Path, resource: &str, name: &str) -> Vec<Value> {
         .collect()
 }
 
-/// What the two webhooks of a group annotated.
+/// Returns the annotations of the two webhooks of a group.
 fn annotations(event: &Value, group: &str) -> BTreeMap<String, String> {
     let all: BTreeMap<String, String> = serde_json::from_value(event["annotations"].clone()).unwrap_or_default();
     let suffix = format!(".{group}");
@@ -64,7 +64,7 @@ fn the_audit_log_says_what_was_cleared_denied_and_let_through_and_no_values() {
     let Some(cluster) = Cluster::own_with(&flags) else { return };
     let kind = Kind::new(&cluster, "rollout");
     kind.apply_definition();
-    // Before there is a webhook: an old fault.
+    // An object that is stored invalid before there is a webhook.
     let old = json!({"strategy": {"type": "Recreate", "blueGreen": {"previewService": SECRET}}});
     let stored = kind.client().post(&kind.path(""), &kind.object("old", &old)).unwrap();
     assert!(stored.is_success(), "{stored:?}");

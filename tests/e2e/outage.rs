@@ -10,9 +10,9 @@ use crate::skew;
 use crate::webhook::Webhook;
 use fixtures::wait::eventually;
 
-/// For what happens in the background; far more than it takes.
+/// The deadline of background work, far above the usual time.
 const SETTLED: Duration = Duration::from_secs(30);
-/// A watch that broke waits longer from attempt to attempt.
+/// The deadline of a watch that backs off after it broke.
 const RECONNECTED: Duration = Duration::from_secs(90);
 
 #[test]
@@ -61,7 +61,7 @@ fn when_the_api_server_is_restarted_the_webhook_serves_on_and_follows_again() {
     cluster.control_plane.start_api_server();
     assert!(eventually(RECONNECTED, || connected(&cluster)), "the watch comes back:\n{}", cluster.webhook.log());
 
-    // What the webhook knew is still in force, and what changes now is followed.
+    // The unions of before are still in force, and the webhook follows new changes.
     let rollouts = Kind::in_group(&cluster, "rollout", group.clone());
     let newly_valid = rollouts.object("x", &json!({"strategy": {"type": "Canary"}}));
     assert_eq!(rollouts.post_dry(&newly_valid).unwrap().status, 422);
@@ -76,7 +76,7 @@ fn when_the_api_server_is_restarted_the_webhook_serves_on_and_follows_again() {
     let contradiction =
         sources.object("x", &json!({"git": {"url": "https://example.com/a.git"}, "bucket": {"name": "b"}}));
     assert!(eventually(SETTLED, || sources.post_dry(&contradiction).unwrap().status == 422), "a new CRD is followed");
-    // A server that was restarted has forgotten where the watches stood. Nothing is waited for after that.
+    // A restarted server has forgotten the resourceVersions of the watches.
     let log = cluster.webhook.log();
     assert!(!log.contains("too old resource version"), "what was forgotten is listed anew, and is no trouble:\n{log}");
     assert_eq!(cluster.webhook.pid(), pid, "it was never restarted");

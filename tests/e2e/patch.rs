@@ -1,5 +1,5 @@
-//! `kube-unions patch` on a real API server: custom resources, which it refuses to patch strategically itself, and built-in types,
-//! of which it says what is right.
+//! `kube-unions patch` on a real API server: custom resources, for which the server refuses strategic merge patches, and
+//! built-in types, for which the server's own answer is the reference.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,10 +18,10 @@ use crate::process::Workspace;
 use crate::webhook::kube_unions;
 use fixtures::wait::eventually;
 
-/// For what the API server does in the background; far more than it takes.
+/// The deadline of work that the API server does in the background, far above the usual time.
 const SETTLED: Duration = Duration::from_secs(20);
 
-/// Gateways in a group of their own, which no webhook is registered for.
+/// Gateways in an API group of their own, without a webhook.
 struct Gateways {
     cluster: &'static Cluster,
     kind: Kind<'static>,
@@ -38,7 +38,7 @@ impl Gateways {
         Some(gateways)
     }
 
-    /// `kube-unions patch live` of this resource.
+    /// Runs `kube-unions patch live` on this resource.
     fn live(&self, arguments: &[&str]) -> Output {
         live(self.cluster, &[&[self.kind.resource().as_str()], arguments].concat())
     }
@@ -55,7 +55,7 @@ impl Gateways {
         format!("gateway.{}/{name}", self.kind.group())
     }
 
-    /// Creates an object, patches it, and gives its spec.
+    /// Creates an object, patches it, and returns its spec.
     #[track_caller]
     fn patched(&self, name: &str, patch: &Value) -> Value {
         self.create(name);
@@ -78,7 +78,7 @@ fn switching_the_member_of_a_union_clears_the_other_and_no_webhook_is_asked() {
     let switched = json!({"type": "NodePort", "nodePort": {"first": 30053}});
     let spec = gateways.patched("switched", &json!({"spec": {"exposure": switched}}));
     assert_eq!(spec["exposure"], switched);
-    // What the format itself has for it.
+    // The directive of the format itself.
     let mut retained = switched.clone();
     retained["$retainKeys"] = json!(["type", "nodePort"]);
     let spec = gateways.patched("retained", &json!({"spec": {"exposure": retained}}));
@@ -227,7 +227,7 @@ fn what_the_api_server_says_is_said_in_the_words_of_kubectl() {
         json!({"spec": {"exposure": {"type": "Nowhere"}}}),
         json!({"spec": {"exposure": {"loadBalancer": {"class": ""}, "type": "Nowhere"}, "hosts": [3]}}),
     ] {
-        // The API server goes through a map, so that its causes have another order each time.
+        // The API server iterates over a map, so the order of its causes varies.
         let sorted = |output: &Output| {
             assert!(!output.succeeded(), "{output:?}");
             let mut lines: Vec<String> = output.stderr.lines().map(str::to_owned).collect();
@@ -287,7 +287,7 @@ struct Suite {
 struct Row {
     name: String,
     patch: Value,
-    /// Whether the API server takes it.
+    /// Returns true if the API server accepts the patch.
     #[serde(default)]
     refused: bool,
 }
@@ -299,7 +299,7 @@ impl Suite {
         serde_json::from_value(parse(&text)).unwrap_or_else(|error| panic!("{file}: {error}"))
     }
 
-    /// Sends every patch to the API server, which keeps nothing, and what `patch apply` makes of it: both answers are to be the
+    /// Sends every patch to the API server in a dry run, and the result of `patch apply` as well: both answers must be the
     /// same.
     fn faults(&self, cluster: &Cluster, openapi: &str) -> Vec<String> {
         let client = cluster.control_plane.client();
@@ -341,7 +341,7 @@ impl Suite {
     }
 }
 
-/// An object without what the API server notes of each write.
+/// Returns the object without the fields that the API server sets on each write.
 fn content(object: &Value) -> Value {
     let mut object = object.clone();
     let metadata = object["metadata"].as_object_mut().expect("an object has metadata");

@@ -1,4 +1,4 @@
-//! `manifests/presets` against a live server: its schemas, and what it does without and with them.
+//! `manifests/presets` on a real API server: they fit its schemas, and they change its answers as they should.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,7 +11,7 @@ use crate::builtin::{BuiltIn, PRESETS, WITH_PRESETS};
 use crate::cluster::AnyCluster;
 use crate::kind::documents;
 
-/// Where the pod's spec is in each kind that has a template for pods, or is a pod.
+/// The path of the pod's spec in each kind that has one.
 const POD_SPECS: [(&str, &str, &str); 9] = [
     ("v1", "Pod", "spec"),
     ("v1", "PodTemplate", "template.spec"),
@@ -57,7 +57,7 @@ fn every_preset_is_sound_against_the_schemas_of_the_live_server() {
     let declared: usize = presets().iter().map(|preset| preset["spec"]["unions"].as_array().unwrap().len()).sum();
     assert_eq!(catalog.union_count(), declared, "every union of every preset is in force");
     assert!(catalog.faults().iter().all(|fault| fault.severity == Severity::Warning), "{:#?}", catalog.faults());
-    // Lists without keys, where nothing can be cleared, and a discriminator without enum: nothing else may surprise.
+    // The only warnings are about lists without keys, where nothing is cleared, and about a discriminator without an enum.
     let surprising: Vec<String> =
         catalog.faults().iter().map(|fault| format!("{} {}", fault.definition, fault.path)).collect();
     assert_eq!(
@@ -102,7 +102,7 @@ fn with_the_presets_a_change_of_a_union_is_one_request() {
     }
 }
 
-/// A request, and what comes of it.
+/// A request, and the expected answers.
 struct Row {
     preset: String,
     object: Value,
@@ -118,7 +118,7 @@ enum Then {
 }
 
 impl Row {
-    /// Creates the object and sends the patch; status and body of the answer to it.
+    /// Creates the object and sends the patch. Returns status and body of the answer to the patch.
     fn run(&self, cluster: &BuiltIn) -> (u16, Value) {
         let created = cluster.create(&self.object);
         assert!(created.is_success(), "{}: {created:?}", self.preset);
@@ -161,7 +161,7 @@ fn rows() -> Vec<Row> {
                 object: with_pod_spec(api_version, kind, at, &format!("{family}-{position}"), &row["before"]),
                 content_type: strategic(),
                 patch: nest(at, row["patch"].clone()),
-                // A rule of one field is said with the field's path, a rule of an object with what it says alone.
+                // The message of a field's rule has the field's path; the message of an object's rule has none.
                 today: if today.contains(": ") { format!("{at}.{today}") } else { today },
                 then,
             });
@@ -170,7 +170,7 @@ fn rows() -> Vec<Row> {
     rows
 }
 
-/// An object of a kind that has a pod's spec, with this in it.
+/// Returns an object of a kind that has a pod's spec, with these fields in the spec.
 fn with_pod_spec(api_version: &str, kind: &str, at: &str, name: &str, part: &Value) -> Value {
     let mut spec = json!({"containers": [{"name": "main", "image": "example.com/app:1"}]});
     if matches!(kind, "CronJob" | "Job") {
@@ -193,12 +193,12 @@ fn with_pod_spec(api_version: &str, kind: &str, at: &str, name: &str, part: &Val
     object
 }
 
-/// The value, inside of objects that lead to it.
+/// Returns the value, nested in the objects that lead to it.
 fn nest(path: &str, value: Value) -> Value {
     path.rsplit('.').fold(value, |inner, field| json!({ field: inner }))
 }
 
-/// Every preset, as JSON.
+/// Returns every preset as JSON.
 fn presets() -> Vec<Value> {
     let mut files: Vec<_> = fs::read_dir(PRESETS).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.retain(|path| path.extension().is_some_and(|end| end == "yaml") && !path.ends_with("kustomization.yaml"));
@@ -214,7 +214,7 @@ fn message(status: &Value) -> &str {
     status["message"].as_str().unwrap_or_default()
 }
 
-/// The items of a file with one list.
+/// Returns the items of a file with one list.
 fn list(text: &str) -> Vec<Value> {
     documents(text).into_iter().flat_map(|list| list.as_array().unwrap().clone()).collect()
 }

@@ -110,7 +110,7 @@ pub(crate) fn invalid() -> Value {
     json!({"strategy": {"type": "Canary", "canary": {"weight": 1}, "rollingUpdate": {"maxSurge": 1}}})
 }
 
-/// A kind whose unions were declared when invalid objects of these names were there already. Not enforced yet.
+/// Returns a kind with stored objects of these names, invalid under unions that are declared afterwards and not enforced yet.
 fn stored_invalid<'c>(cluster: &'c AnyCluster, names: &[&str]) -> Kind<'c> {
     let rollouts = Kind::new(cluster, "rollout");
     rollouts.apply_definition_without_unions();
@@ -121,7 +121,7 @@ fn stored_invalid<'c>(cluster: &'c AnyCluster, names: &[&str]) -> Kind<'c> {
     rollouts
 }
 
-/// The warning for a fault that was there before.
+/// The warning about a violation that the stored object had already.
 pub(crate) fn let_through(cause: &str) -> String {
     format!("{cause}; let through because the union did not change")
 }

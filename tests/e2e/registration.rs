@@ -22,12 +22,12 @@ use crate::http::Answer;
 use crate::kind::Kind;
 use fixtures::wait::{eventually, for_some};
 
-/// For what the API server does in the background; far more than it takes.
+/// The deadline of work that the API server does in the background, far above the usual time.
 const SETTLED: Duration = Duration::from_secs(30);
 
 const KINDS: [&str; 2] = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
 
-/// The Service, and the rights to look at declarations and definitions, which every webhook under test has already.
+/// The Service, and the rights to read declarations and CRDs, which every webhook under test has already.
 const SERVICE: &str = "
 apiVersion: v1
 kind: Namespace
@@ -39,7 +39,7 @@ metadata: {name: kube-unions, namespace: kube-unions}
 spec: {type: ExternalName, externalName: localhost}
 ";
 
-/// All that registration needs beside.
+/// The other rights that registration needs.
 const RIGHTS: &str = "
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -82,8 +82,8 @@ fn configuration(cluster: &Cluster, plural: &str) -> Option<Value> {
     (answer.status != 404).then(|| plain(cluster, answer))
 }
 
-/// A configuration without what the API server adds to any object; the bundle of each entry is checked, and `CA` here, and so is
-/// the token of inspections.
+/// Returns a configuration without the fields that the API server adds. Checks the bundle of each entry and replaces it by `CA`; so
+/// it does with the token of inspections.
 fn plain(cluster: &Cluster, answer: Answer) -> Value {
     assert!(answer.is_success(), "{answer:?}");
     let mut object = answer.body;
@@ -101,18 +101,18 @@ fn plain(cluster: &Cluster, answer: Answer) -> Value {
     object
 }
 
-/// The token in the path of an entry of inspections.
+/// Returns the token in the path of an entry of inspections.
 fn token_of(webhook: &Value) -> Option<String> {
     let path = webhook["clientConfig"]["service"]["path"].as_str()?;
     path.strip_prefix("/validate/inspect/").map(str::to_owned)
 }
 
-/// Changes a configuration by a JSON Patch, and gives it as it was then.
+/// Changes a configuration by a JSON Patch and returns the result.
 fn change(cluster: &Cluster, plural: &str, operations: &Value) -> Value {
     plain(cluster, patch_json(&cluster.control_plane, plural, operations))
 }
 
-/// Not by kubectl, which takes so long to start that a change may have been put right before the next thing is done.
+/// kubectl starts so slowly that a replica may repair a change before the next step of the test.
 fn patch_json(control_plane: &ControlPlane, plural: &str, operations: &Value) -> Answer {
     let (client, patch) = (control_plane.client(), operations.to_string());
     let answer = client.send("PATCH", &path(plural), "application/json-patch+json", patch.as_bytes());
@@ -141,7 +141,7 @@ fn decoded(base64: &Value) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-/// The certificates of a PEM text, whatever the lines, sorted.
+/// Returns the certificates of a PEM text, sorted.
 fn certificates(pem: &str) -> Vec<String> {
     let mut all: Vec<String> = pem
         .split("-----BEGIN CERTIFICATE-----")
@@ -157,7 +157,7 @@ fn rule(group: &str, version: &str, resources: &[&str], scope: &str) -> Value {
            "resources": resources, "scope": scope})
 }
 
-/// An entry, whole.
+/// Returns a whole entry.
 fn entry(cluster: &Cluster, name: &str, rules: &[Value], failure_policy: &str) -> Value {
     let path = if name.starts_with("mutate") { "/mutate" } else { "/validate" };
     let mut entry = json!({
@@ -202,7 +202,7 @@ fn inspection(mut entry: Value) -> Value {
     entry
 }
 
-/// A whole configuration.
+/// Returns a whole configuration.
 fn whole(plural: &str, webhooks: &[Value]) -> Value {
     let kind = if plural == KINDS[0] { "MutatingWebhookConfiguration" } else { "ValidatingWebhookConfiguration" };
     let mut object = json!({
@@ -220,7 +220,7 @@ fn whole(plural: &str, webhooks: &[Value]) -> Value {
     object
 }
 
-/// Both configurations for rules of custom resources and of built-in types.
+/// Returns both configurations for these rules of custom resources and of built-in types.
 fn both(cluster: &Cluster, custom: &[Value], builtin: &[Value]) -> [Option<Value>; 2] {
     [("mutate", KINDS[0]), ("validate", KINDS[1])].map(|(phase, plural)| {
         let mut webhooks = Vec::new();
@@ -238,7 +238,7 @@ fn both(cluster: &Cluster, custom: &[Value], builtin: &[Value]) -> [Option<Value
     })
 }
 
-/// Waits until the configurations are exactly these; gives how long that took. The order of entries is the API server's.
+/// Waits until the configurations are exactly these and returns how long that took. The API server chooses the order of entries.
 #[track_caller]
 fn wait_for(cluster: &Cluster, wanted: &[Option<Value>; 2]) -> Duration {
     let start = Instant::now();
@@ -257,12 +257,12 @@ fn sorted(configuration: Option<Value>) -> Option<Value> {
     Some(configuration)
 }
 
-/// Past the capture of the test harness.
+/// Prints a line that the test harness does not capture.
 fn say(line: &str) {
     let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
-/// When the webhook first logged a message.
+/// Returns the time at which the webhook first logged a message.
 fn logged_at(cluster: &Cluster, message: &str) -> Option<Timestamp> {
     let log = cluster.webhook.log();
     let mut events = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -273,14 +273,14 @@ fn applied(cluster: &Cluster) -> i64 {
     cluster.webhook.metric("kube_unions_registration_writes_total{outcome=\"applied\"}")
 }
 
-/// A rollout that no union allows, in a namespace.
+/// Returns a rollout that violates its union, in a namespace.
 fn bad_rollout(kind: &Kind<'_>, namespace: &str) -> Value {
     let mut object = kind.object("bad", &json!({"strategy": {"type": "Canary"}}));
     object["metadata"]["namespace"] = json!(namespace);
     object
 }
 
-/// What the API server says to a bad rollout, which it does not store.
+/// Returns the API server's answer to an invalid rollout, in a dry run.
 fn post_bad(kind: &Kind<'_>, namespace: &str) -> u16 {
     let path = format!("/apis/{}/v1/namespaces/{namespace}/rollouts?dryRun=All", kind.group());
     kind.client().post(&path, &bad_rollout(kind, namespace)).map_or(0, |answer| answer.status)
@@ -292,10 +292,10 @@ fn the_webhook_registers_exactly_what_has_unions_and_is_asked() {
     let Some(cluster) = Cluster::registering(&with_rights(), &more) else { return };
     let kubectl = cluster.control_plane.kubectl("registration");
 
-    // Nothing has unions: nothing but declarations is checked.
+    // No kind has unions: the webhook checks declarations alone.
     let nothing = [None, both(&cluster, &[], &[])[1].clone()];
     wait_for(&cluster, &nothing);
-    // By its own clock: when this test saw what is nothing to go by.
+    // The log has the webhook's own clock; the moment at which this test sees a change says nothing.
     let logged = |message| wait_for_some(message, || logged_at(&cluster, message));
     let waited = logged("the webhook configurations were written").duration_since(logged("listening"));
     assert!(waited >= SignedDuration::from_secs(2), "a fresh registration waits for readiness to last: {waited:?}");
@@ -345,7 +345,7 @@ fn the_webhook_registers_exactly_what_has_unions_and_is_asked() {
     let recreate = ["patch", "deployment", "d", "--type=merge", "-p", r#"{"spec":{"strategy":{"type":"Recreate"}}}"#];
     assert!(eventually(SETTLED, || kubectl.run(&recreate).succeeded()), "{}", cluster.webhook.log());
 
-    // What keeps a cluster alive is never registered, whatever is declared.
+    // The webhook never registers the resources that keep a cluster alive, whatever a declaration says.
     let lease = json!({
         "apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "metadata": {"name": "lease"},
         "spec": {
@@ -395,7 +395,7 @@ fn a_second_replica_writes_nothing(cluster: &Cluster) {
     let replica = cluster.webhook.replica(&[]).unwrap();
     assert!(eventually(SETTLED, || replica.metric("kube_unions_registered") == 1), "{}", replica.log());
     let (before, written) = (versions(cluster), applied(cluster));
-    // Both look at the configurations every few seconds.
+    // Both replicas resync every few seconds.
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(10) {
         assert_eq!(versions(cluster), before, "{}\n{}", cluster.webhook.log(), replica.log());
@@ -420,7 +420,7 @@ fn inject(cluster: &Cluster) {
     }
 }
 
-/// The first answer that is there.
+/// Waits for an answer. Panics if there is none in time.
 #[track_caller]
 fn wait_for_some<T>(what: &str, question: impl FnMut() -> Option<T>) -> T {
     for_some(SETTLED, question).unwrap_or_else(|| panic!("{what}"))

@@ -1,4 +1,4 @@
-//! Whoever may create CRDs and nothing else touches nobody else's kinds.
+//! An account that may create CRDs and nothing else cannot change how other kinds are checked.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,7 +14,7 @@ const SETTLED: Duration = Duration::from_secs(30);
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// An account that may create CRDs and look at them.
+/// An account that may create and get CRDs.
 const AUTHOR: &str = "
 apiVersion: v1
 kind: ServiceAccount
@@ -43,7 +43,7 @@ fn attacked() -> Option<(Cluster, Client)> {
     Some((cluster, author))
 }
 
-/// A CRD whose objects have a union of two fields at `place`: a version's name, and whether it is served.
+/// Returns a CRD whose objects have a union of two fields at `place`. A version is a name, and true if the version is served.
 fn crd(group: &str, plural: &str, kind: &str, versions: &[(&str, bool)], place: &str, fields: [&str; 2]) -> Value {
     let members = json!({fields[0]: {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
         fields[1]: {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
@@ -82,7 +82,7 @@ fn create(author: &Client, crd: &Value) {
     assert_eq!(answer.status, 201, "{answer:?}");
 }
 
-/// Everything that both configurations send to the webhook but declarations: `group/version/resource`.
+/// Returns the resources that both configurations send to the webhook, without declarations: `group/version/resource`.
 fn registered(cluster: &Cluster) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     for plural in ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"] {
@@ -112,7 +112,7 @@ fn wait_until_registered(cluster: &Cluster, wanted: &[&str]) {
     }
 }
 
-/// Creates an object and merges a patch into it; gives it as it is stored then.
+/// Creates an object, merges a patch into it, and returns the stored result.
 #[track_caller]
 fn write(client: &Client, collection: &str, object: &Value, patch: &Value) -> Value {
     let accepted = |answer: Answer| {
@@ -153,15 +153,15 @@ fn a_crd_never_takes_over_a_kind_that_the_api_server_serves_itself() {
             "spec",
             ["holderIdentity", "leaseDurationSeconds"],
         ),
-        // Another resource of a kind of the server's own, in a version that comes before its own.
+        // Another resource of a kind that the server serves itself, in a version that sorts before the server's.
         crd("storage.k8s.io", "csinodes", "StorageClass", &[("v0", true)], "spec", ["a", "b"]),
-        // A resource that no built-in version has: nothing of it is served either.
+        // A resource that no built-in version has: the server does not serve it either.
         crd("coordination.k8s.io", "foos", "Bar", &[("v2foo", true)], "spec", ["a", "b"]),
     ];
     for crd in &hostile {
         create(&author, crd);
     }
-    // An approved group that has a name as the server's own have: its CRDs count. It comes last, so that all are known.
+    // An approved group whose name looks like a built-in one: its CRDs count. It comes last, so that the webhook knows all others by then.
     create(&author, &crd("gateway.networking.k8s.io", "gateways", "Gateway", &[("v1", true)], "spec", ["a", "b"]));
     let only = ["gateway.networking.k8s.io/v1/gateways"];
     wait_until_registered(&cluster, &only);
@@ -205,7 +205,7 @@ fn a_crd_never_takes_over_a_kind_that_the_api_server_serves_itself() {
     assert_eq!(registered(&cluster), BTreeSet::from(only.map(str::to_owned)));
     assert_eq!(cluster.webhook.reviews("networking.k8s.io", "mutate"), 0);
 
-    // A declaration is about the API server's own kind and resource, whatever a CRD says of the kind.
+    // A declaration targets the API server's own kind and resource, whatever a CRD says about the kind.
     let declared = json!({
         "apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "metadata": {"name": "classes"},
         "spec": {"target": {"group": "storage.k8s.io", "kind": "StorageClass"}, "unions": [
@@ -221,7 +221,7 @@ fn a_crd_never_takes_over_a_kind_that_the_api_server_serves_itself() {
 #[test]
 fn a_second_crd_of_a_kind_and_versions_that_are_not_served_change_nothing() {
     let Some((cluster, author)) = attacked() else { return };
-    // The first in the order of creation, the last in that of names.
+    // The first by creation, the last by name.
     create(&author, &crd("second.example", "widgets", "Widget", &[("v1", true), ("v2", false)], "spec", ["a", "b"]));
     let first = ["second.example/v1/widgets"];
     wait_until_registered(&cluster, &first);

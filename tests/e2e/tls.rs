@@ -1,4 +1,4 @@
-//! A TLS connection to the webhook with nothing above it: for what a well-behaved HTTP client never does.
+//! A TLS connection to the webhook without an HTTP client, for behaviour that a client does not show.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write};
 use std::net::TcpStream;
@@ -32,7 +32,7 @@ impl Connection {
         Self::try_open(webhook.port(), webhook.ca(), LIMIT).expect("the webhook accepts connections")
     }
 
-    /// The same for a client that may be turned away; no step takes longer than `limit`.
+    /// Connects like a client that may be turned away. No step takes longer than `limit`.
     pub(crate) fn try_open(port: u16, ca: &str, limit: Duration) -> io::Result<Self> {
         let tcp = TcpStream::connect(("127.0.0.1", port))?;
         tcp.set_read_timeout(Some(limit))?;
@@ -97,8 +97,8 @@ impl Connection {
     }
 }
 
-/// What a server on loopback shows a client that calls `name` and trusts the CAs in `bundle` (PEM); or why such a client
-/// would not talk to it.
+/// Returns the certificate that a server on loopback shows to a client that asks for `name` and trusts the CAs in `bundle` (PEM), or
+/// the reason why such a client refuses the server.
 pub(crate) fn served(port: u16, name: &str, bundle: &str) -> Result<CertificateDer<'static>, String> {
     let mut client = client(name, bundle);
     let mut stream = TcpStream::connect(("127.0.0.1", port)).map_err(|error| error.to_string())?;

@@ -1,9 +1,9 @@
-//! Writes at a steady rate through the API server, each of which only the webhook's work makes right, counted.
+//! Counted writes through the API server at a steady rate. Each needs the webhook's work to be right.
 //!
 //! Every object is a sample's `Backup` and lives the same life ([`life`]): it is created without its discriminator, is
 //! switched from member to member, and is asked twice to become invalid. A write counts as answered when it is what it
-//! must be: the object in the answer is normalised, or the rejection has the union's words. One that got past the
-//! webhook is therefore as lost as one that failed.
+//! should be: the object in the answer is normalised, or the rejection has the union's words. A write that got past the
+//! webhook counts as lost, like a failed one.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,29 +19,29 @@ use crate::load::causes;
 
 /// Threads, each with a connection of its own and one write at a time.
 const WRITERS: u32 = 12;
-/// Writes a second of all of them, where the machine is there for nothing else.
+/// The rate of all writers together on an idle machine, writes per second.
 const RATE: u32 = 360;
-/// Writes in a row of each writer where they come in bursts.
+/// The writes in a row of each writer in a burst.
 const BURST: u32 = 10;
-/// A writer that is this late starts to count anew, rather than catch up in one burst.
+/// A writer that is this late starts a new schedule instead of catching up in one burst.
 const LATE: Duration = Duration::from_millis(500);
-/// While the API server is down, between two attempts.
+/// The pause between two attempts while the API server is down.
 const RETRY: Duration = Duration::from_millis(50);
-/// Failed writes whose story is printed.
+/// The most failed writes that are printed in full.
 const PRINTED: usize = 5;
 
-/// Writers at work.
+/// Running writers.
 pub(crate) struct Writers {
     began: Instant,
     shared: Arc<Shared>,
     client: Client,
     collection: String,
-    /// What the names of its objects begin with.
+    /// The prefix of its objects' names.
     names: String,
     writing: Option<Background>,
 }
 
-/// How writes are spread over time, at the same rate.
+/// The distribution of writes over time, at the same rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Spread {
     /// One after the other.
@@ -50,24 +50,24 @@ pub(crate) enum Spread {
     Bursts,
 }
 
-/// What became of the writes.
+/// The outcome of the writes.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Count {
     pub(crate) sent: u64,
     pub(crate) answered: u64,
     pub(crate) failed: u64,
-    /// Attempts that the API server's own downtime excuses; the writes were sent again.
+    /// Attempts that failed because the API server itself was down. The writes were sent again.
     pub(crate) again: u64,
     /// The failed ones.
     pub(crate) losses: Vec<Loss>,
     /// Objects that were created.
     created: usize,
-    /// Of those answered, all that were sent and answered while the API server was there.
+    /// The answered writes that were sent and answered while the API server was up.
     undisturbed: u64,
-    /// How long it was there, and how long not.
+    /// The API server's uptime and downtime.
     up: Duration,
     down: Duration,
-    /// How long the slowest of those took.
+    /// The duration of the slowest of these writes.
     longest: Duration,
 }
 
@@ -76,7 +76,7 @@ pub(crate) struct Count {
 pub(crate) struct Loss {
     pub(crate) sent: Instant,
     pub(crate) ended: Instant,
-    /// The answer, beside the one that was expected.
+    /// The answer and the expected answer.
     pub(crate) story: String,
 }
 
@@ -86,16 +86,16 @@ struct Shared {
     downtimes: Mutex<Vec<Downtime>>,
 }
 
-/// From an API server's SIGTERM until its successor is ready.
+/// The time from an API server's SIGTERM until its successor is ready.
 #[derive(Debug, Clone, Copy)]
 struct Downtime {
     began: Instant,
-    /// `None`: not over.
+    /// `None`: the downtime is not over.
     ended: Option<Instant>,
 }
 
 impl Writers {
-    /// Starts to write to the collection at `path`, of `Backup`s of this API group.
+    /// Starts writers to the collection at `path`, of `Backup`s of this API group.
     pub(crate) fn start(new_client: impl Fn() -> Client, group: &str, path: &str, spread: Spread) -> Self {
         // No two runs write the same objects.
         static RUNS: AtomicU32 = AtomicU32::new(0);
@@ -128,7 +128,7 @@ impl Writers {
         self.began.elapsed()
     }
 
-    /// Writes a second so far, those on the way included.
+    /// Returns the rate so far, with writes in flight, in writes per second.
     pub(crate) fn rate(&self) -> f64 {
         per_second(self.sent(), self.elapsed())
     }
@@ -137,7 +137,7 @@ impl Writers {
         self.shared.count.lock().unwrap().sent
     }
 
-    /// How many are waited for.
+    /// Returns the number of writes in flight.
     pub(crate) fn underway(&self) -> u64 {
         let count = self.shared.count.lock().unwrap();
         count.sent - count.answered - count.failed
@@ -147,7 +147,7 @@ impl Writers {
         self.shared.count.lock().unwrap().failed
     }
 
-    /// Does what takes the API server down and ends when it is back.
+    /// Runs `restart`, which takes the API server down and returns when it is back.
     pub(crate) fn while_down<T>(&self, restart: impl FnOnce() -> T) -> T {
         self.shared.downtimes.lock().unwrap().push(Downtime { began: Instant::now(), ended: None });
         let result = restart();
@@ -156,7 +156,7 @@ impl Writers {
         result
     }
 
-    /// Ends the writes, and fails unless what is stored is what was answered.
+    /// Stops the writers. Fails unless the stored objects are those of the answers.
     pub(crate) fn finish(mut self) -> Count {
         let elapsed = self.began.elapsed();
         self.writing.take().expect("writes are ended once").finish();
@@ -193,7 +193,7 @@ impl Writers {
 }
 
 impl Count {
-    /// Writes a second while the API server was there.
+    /// Returns the rate while the API server was up, in writes per second.
     pub(crate) fn rate(&self) -> f64 {
         per_second(self.undisturbed, self.up)
     }
@@ -228,7 +228,7 @@ impl Downtime {
     }
 }
 
-/// One write, and what must come of it.
+/// One write and its expected answer.
 struct Write {
     /// The object's name; a write to its collection creates it.
     name: String,
@@ -246,13 +246,13 @@ enum Target {
 
 #[derive(Debug)]
 enum Expected {
-    /// Accepted, with this value at this place of the object.
+    /// Accepted, with this value at this path of the object.
     Stored(&'static str, Value),
-    /// Rejected as invalid in these words.
+    /// Rejected as invalid with this message.
     Rejected(&'static str),
 }
 
-/// The writes of one object. Each can be sent twice and comes to the same.
+/// Returns the writes of one object. A write that is sent twice has the same result.
 fn life(group: &str, name: &str) -> Vec<Write> {
     let object = |name: &str, destination: Value| {
         json!({
@@ -303,12 +303,12 @@ struct Writer {
     client: Client,
     group: String,
     collection: String,
-    /// What the names of its objects begin with.
+    /// The prefix of its objects' names.
     name: String,
     lives: u32,
     /// The writes of the object at hand, the next one last.
     ahead: Vec<Write>,
-    /// When it is its turn.
+    /// The time of its next write.
     next: Instant,
     /// Writes in a row, before a pause.
     burst: u32,
@@ -344,13 +344,13 @@ impl Writer {
             Err(story) => {
                 count.failed += 1;
                 count.losses.push(Loss { sent, ended: Instant::now(), story });
-                // What comes next in this life depends on what was lost.
+                // The next write of this life depends on the lost one.
                 self.ahead.clear();
             }
         }
     }
 
-    /// The only sleep, and the one thing that makes a rate.
+    /// Sleeps until the next write is due: this makes the rate.
     fn wait_for_its_turn(&mut self) {
         if self.ahead.is_empty() {
             return;
@@ -365,7 +365,7 @@ impl Writer {
         self.next = self.next.max(now.checked_sub(LATE).unwrap_or(now)) + pause;
     }
 
-    /// Sends again what the API server's own downtime has swallowed, and nothing else.
+    /// Sends a write again that failed because the API server itself was down. Never repeats another write.
     fn send_until_answered(&self, write: &Write) -> Result<(), String> {
         let mut unsure = false;
         loop {
@@ -374,7 +374,7 @@ impl Writer {
             let excused = || self.shared.was_down_since(sent) && is_of_a_server_that_is_down(&answer);
             match write.expected.check(&answer) {
                 Ok(()) => return Ok(()),
-                // The attempt before had no answer, and got there.
+                // The attempt before had no answer and was stored.
                 Err(_) if unsure && write.target == Target::Collection && is_conflict(&answer) => {
                     return write.expected.check(&self.client.get(&self.object(&write.name)));
                 }
@@ -433,13 +433,13 @@ impl Shared {
     }
 }
 
-/// Whether this may come of an API server that stops or starts: no answer, or one that says it does not know yet. What
-/// it says of a webhook, and an answer to the write itself, is never excused.
+/// Returns true if an API server that stops or starts may answer so: not at all, or that it does not know yet. Its words
+/// about a webhook, and an answer to the write itself, are never excused.
 fn is_of_a_server_that_is_down(answer: &Result<Answer, String>) -> bool {
     match answer {
         Err(_) => true,
         Ok(answer) => {
-            // 403 and 404: permissions, admission and definitions are not read yet.
+            // 403 and 404: it has not read permissions, admission and CRDs yet.
             matches!(answer.status, 403 | 404 | 429 | 500 | 503) && !answer.body.to_string().contains("webhook")
         }
     }

@@ -39,7 +39,7 @@ impl Release {
         self.helm(&["rollback", RELEASE, revision], &Value::Null).accepted()
     }
 
-    /// The entries of both configurations, those that are there.
+    /// Returns the entries of the existing configurations.
     fn entries(&self) -> Vec<Value> {
         let client = self.control_plane.client();
         let get = |path: &str| client.get(path).unwrap();
@@ -50,7 +50,7 @@ impl Release {
         configurations().iter().flat_map(|(_, path)| of(get(path))).collect()
     }
 
-    /// Waits until these are the entries; gives how long that took.
+    /// Waits until these are the entries, and returns how long that took.
     #[track_caller]
     fn wait_for_entries(&self, wanted: &[&str], pods: &Pods<'_>) -> Duration {
         let start = Instant::now();
@@ -77,12 +77,12 @@ fn certificates(pem: &str) -> Vec<CertificateDer<'static>> {
     CertificateDer::pem_slice_iter(pem.as_bytes()).map(Result::unwrap).collect()
 }
 
-/// What the API server says to an object that is not stored; with a union that is invalid.
+/// Returns the API server's answer to an object with an invalid union, in a dry run.
 fn post_invalid(kind: &Kind<'_>) -> u16 {
     kind.post_dry(&kind.object("probe", &invalid())).map_or(0, |answer| answer.status)
 }
 
-/// A write that no union forbids, which is stored; none may ever be lost.
+/// Writes and stores a valid object. No such write may ever be lost.
 fn write(kind: &Kind<'_>) -> Result<(), String> {
     let change = json!({"metadata": {"annotations": {"written": format!("{:?}", Instant::now())}}}).to_string();
     let path = kind.path("busy");
@@ -132,7 +132,7 @@ fn what_the_chart_installs_registers_itself_enforces_and_leaves_nothing_behind()
         .accepted()
         .warned(&["spec.strategy.rollingUpdate: cleared because `type` changed to \"Recreate\""]);
 
-    // One CA, which both serve and both configurations hold.
+    // Both replicas serve under one CA, which both configurations hold.
     let authorities = certificates(&release.secret_text("ca.crt"));
     assert_eq!(authorities.len(), 1);
     let leaf = certificates(&release.secret_text("tls.crt")).remove(0);
@@ -145,7 +145,7 @@ fn what_the_chart_installs_registers_itself_enforces_and_leaves_nothing_behind()
         assert_eq!(entry["clientConfig"]["service"]["port"], pods.service_port());
     }
 
-    // `helm test`, with the account of its own.
+    // `helm test`, with its own account.
     let pod = format!("/api/v1/namespaces/{RELEASE}/pods/kube-unions-verify");
     let (verified, test) = release.helm_with_a_node(&pod, &["test", RELEASE]);
     assert_eq!(verified.stdout.lines().filter(|line| line.starts_with("ok ")).count(), 4, "{verified:#?}");
@@ -163,7 +163,7 @@ fn what_the_chart_installs_registers_itself_enforces_and_leaves_nothing_behind()
     uninstall(&release, pods, &rollouts);
 }
 
-/// `kubectl patch` does what it never could: built-in types are checked through the entry that lets writes pass in doubt.
+/// `kubectl patch` switches the strategy of a built-in type, through the entry with failurePolicy Ignore.
 fn presets(release: &Release, pods: &Pods<'_>) {
     let kubectl = &release.kubectl;
     kubectl.run(&["create", "deployment", "d", "--image=example.com/app:1"]).accepted();
@@ -203,7 +203,7 @@ fn uninstall(release: &Release, pods: Pods<'_>, rollouts: &Kind<'_>) {
         unregistered.accepted();
         uninstalled.accepted();
         assert_eq!(release.entries(), [] as [Value; 0]);
-        // Each of them tries, and may not.
+        // Each of them tries, and is forbidden.
         let tried = || pods.logs().iter().zip(&before).all(|(log, before)| log.matches(TROUBLE).count() > *before);
         assert!(eventually(SETTLED, tried), "{}", pods.logs().join("\n\n"));
         pods.stop();

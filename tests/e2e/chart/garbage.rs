@@ -1,5 +1,5 @@
 //! The registration does not outlive the webhook: both configurations belong to the `ClusterRole` that the chart installs, and
-//! the garbage collector of a real kube-controller-manager takes them away with it.
+//! the garbage collector of a real kube-controller-manager removes them with it.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ use fixtures::wait::eventually;
 const ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/kube-unions";
 const NAMESPACE: &str = "/api/v1/namespaces/kube-unions";
 
-/// How a webhook is taken away by somebody who does not think of its registration.
+/// A way to remove a webhook without a thought of its registration.
 type Way = (&'static str, fn(&Release));
 
 #[test]
@@ -52,7 +52,7 @@ fn configurations_go_with_the_cluster_role_the_release_or_the_namespace_and_then
             let emptied = || !release.is_there(NAMESPACE);
             assert!(eventually(SETTLED, emptied), "{way}: nothing holds up the end of it\n{}", controllers.log_tail());
         } else if release.is_there(NAMESPACE) {
-            // What is left of the release, for the next one.
+            // Removes the rest of the release, for the next case.
             release.helm(&["uninstall", RELEASE, "--no-hooks", "--ignore-not-found"], &Value::Null).accepted();
         }
     }

@@ -13,7 +13,7 @@ use crate::kind::documents;
 use crate::kubectl::{self, Output};
 use crate::process::Workspace;
 
-/// What charts are rendered for where there is no cluster to ask.
+/// The Kubernetes version for which charts are rendered without a cluster.
 const KUBERNETES: &str = "--kube-version=1.36.0";
 
 /// How to call helm.
@@ -69,7 +69,7 @@ impl Helm {
     }
 }
 
-/// Beside the control plane, or where `assets.sh` puts it.
+/// Returns the helm beside the control plane's binaries, or the one that `assets.sh` makes.
 fn find() -> Result<PathBuf, String> {
     let given = env::var_os("KUBEBUILDER_ASSETS").map(|folder| Path::new(&folder).join("helm"));
     if let Some(given) = given.filter(|path| path.is_file()) {

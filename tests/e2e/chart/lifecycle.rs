@@ -18,7 +18,7 @@ use crate::kubectl::{Kubectl, Output};
 use crate::webhook::{Webhook, kube_unions};
 use fixtures::wait::{eventually, for_some};
 
-/// For what happens in the background; far more than it takes.
+/// The deadline of background work, far above the usual time.
 pub(super) const SETTLED: Duration = Duration::from_secs(30);
 
 /// The accounts of the chart: of the webhook, and of its two hooks.
@@ -61,13 +61,13 @@ impl Release {
         self.kubectl.apply(&json!({"apiVersion": "v1", "kind": "List", "items": hooks}).to_string()).accepted();
     }
 
-    /// Runs helm while somebody does a node's part: runs what helm waits for, `path` in its namespace, and reports how that ended.
-    /// What it printed, and what helm did.
+    /// Runs helm and plays the node: runs the pod or job at `path` that helm waits for, and reports how it ended.
+    /// Returns the pod's output and helm's.
     pub(super) fn helm_with_a_node(&self, path: &str, args: &[&str]) -> (Output, Output) {
         thread::scope(|scope| {
             let helm = scope.spawn(|| self.helm(&[args, &["--timeout=60s"]].concat(), &Value::Null));
             let client = self.control_plane.client();
-            // One that has ended is left from an earlier time.
+            // An ended pod is left from an earlier hook.
             let new = |object: &Value| match object["kind"].as_str() {
                 Some("Job") => object["status"]["conditions"].is_null(),
                 _ => object["status"]["phase"] == "Pending",
@@ -119,7 +119,7 @@ fn a_release_is_installed_tried_changed_rolled_back_and_uninstalled() {
         assert!(!release.is_there(&path), "the chart itself registers nothing");
     }
 
-    // The webhook, with the rights that it was given: it reads, says of the declaration what it makes of it, and serves.
+    // The webhook has its rights: it reads, sets the declaration's condition, and serves.
     let kubeconfig = release.control_plane.account_kubeconfig(RELEASE, RELEASE);
     let mut webhook = Webhook::of_cluster(&kubeconfig, &[]).unwrap();
     let accepted = || {
@@ -128,7 +128,7 @@ fn a_release_is_installed_tried_changed_rolled_back_and_uninstalled() {
     };
     assert!(eventually(SETTLED, accepted), "the declaration is in force:\n{}", webhook.log());
 
-    // Nobody has told the API server of the webhook, so it can't be seen to work; then somebody has.
+    // Without a registration, `verify` fails; with one it succeeds.
     let pod = format!("/api/v1/namespaces/{RELEASE}/pods/kube-unions-verify");
     let (verified, test) = release.helm_with_a_node(&pod, &["test", RELEASE]);
     assert_eq!(verified.code, Some(1), "{verified:#?}");
@@ -159,10 +159,10 @@ fn a_release_is_installed_tried_changed_rolled_back_and_uninstalled() {
     release.helm(&["upgrade", RELEASE, CHART, "--reuse-values"], &Value::Null).accepted();
     assert!(release.is_there(binding), "an upgrade puts the binding back");
 
-    // Its own registration it may write, and nothing beside.
+    // It may write its own registration and no other.
     let account = release.control_plane.account_client(RELEASE, RELEASE);
     for (kind, path) in configurations() {
-        // The API server takes a moment to know its own rules.
+        // The API server needs a moment to read its own rules.
         assert!(eventually(SETTLED, || apply(&account, kind, &path) == 201), "{path}");
         assert_eq!(apply(&account, kind, &path), 200, "{path}");
         assert_eq!(apply(&account, kind, &path.replace("/kube-unions", "/other")), 403);
@@ -202,7 +202,7 @@ fn a_release_is_installed_tried_changed_rolled_back_and_uninstalled() {
     release.kubectl.run(&["get", "crd", "uniondeclarations.kube-unions.dev"]).accepted();
 }
 
-/// The status of a pod, or of a job, that has ended.
+/// Returns the status of an ended pod or job.
 fn status(job: bool, succeeded: bool) -> Value {
     const NOW: &str = "2026-01-01T00:00:00Z";
     if !job {

@@ -13,7 +13,7 @@ use crate::kind::parse;
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/webhook");
 const HEADER: &str = "# Made from charts/kube-unions by `make manifests`.\n";
 
-/// What only Helm has a use for.
+/// Labels and annotations that only Helm uses.
 const HELM_ONLY: [&str; 2] = ["app.kubernetes.io/managed-by: Helm", "helm.sh/chart: "];
 
 #[test]

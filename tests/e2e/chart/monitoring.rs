@@ -1,4 +1,4 @@
-//! The alerts and the dashboard: they ask for metrics that there are.
+//! The alerts and the dashboard query only metrics that exist.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::kind::parse;
 const RULES: &str = include_str!("../../../charts/kube-unions/rules/kube-unions.yaml");
 const DASHBOARD: &str = include_str!("../../../charts/kube-unions/dashboards/kube-unions.json");
 
-/// What is asked of API servers, seen on a real one in `trial.rs`.
+/// The metrics of API servers. `trial.rs` sees them on a real one.
 const OF_THE_API_SERVER: [&str; 3] = [
     "apiserver_admission_webhook_admission_duration_seconds",
     "apiserver_admission_webhook_fail_open_count",
@@ -50,7 +50,7 @@ fn each_alert_says_how_bad_it_is_what_it_is_and_what_to_do() {
             "{name}: {summary}"
         );
         assert!(description.len() > 150 && description.contains('`'), "{name} names no command: {description}");
-        // The one way to have it off that a running webhook does not undo.
+        // The one way to switch enforcement off that a running webhook does not undo.
         if description.contains("delete mutatingwebhookconfiguration") {
             let binding = description.find("delete clusterrolebinding kube-unions-registration").expect(&name);
             assert!(binding < description.find("delete mutatingwebhookconfiguration").unwrap(), "{name}: the order");
@@ -94,7 +94,7 @@ fn text(object: &Value, field: &str) -> String {
     object[field].as_str().unwrap_or_else(|| panic!("no {field} in {object}")).to_owned()
 }
 
-/// The names of metrics in a `PromQL` expression; what stands in quotes is none.
+/// Returns the names of metrics in a `PromQL` expression, without quoted text.
 fn metrics_in(expression: &str) -> Vec<String> {
     let unquoted: String = expression.split('"').step_by(2).collect::<Vec<_>>().join(" ");
     let words = unquoted.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');

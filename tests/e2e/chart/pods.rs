@@ -47,14 +47,14 @@ pub(super) struct Pod {
 }
 
 impl<'r> Pods<'r> {
-    /// As many as the Deployment asks for, all started at once. Ready, and found by the Service.
+    /// Starts the replicas of the Deployment at once, and waits until they are ready and found by the Service.
     pub(super) fn start(release: &'r Release) -> Self {
         let mut pods = Self::unready(release);
         pods.found();
         pods
     }
 
-    /// The same, as long as they listen: they need not become ready.
+    /// Starts the replicas of the Deployment, and waits until they listen. They need not become ready.
     pub(super) fn unready(release: &'r Release) -> Self {
         let (balancer, workspace) = (Balancer::start(), Workspace::new("pods"));
         let mut pods = Self { release, balancer, running: Vec::new(), started: 0, workspace };
@@ -79,7 +79,7 @@ impl<'r> Pods<'r> {
         }
     }
 
-    /// What a rolling update does to them after the Deployment has changed: one more, and then one less, until all are new.
+    /// Does a rolling update after the Deployment has changed: one pod more, then one less, until all are new.
     pub(super) fn roll_out(&mut self) {
         let old = std::mem::take(&mut self.running);
         let mut leaving = Vec::new();
@@ -115,7 +115,7 @@ impl<'r> Pods<'r> {
         self.running.iter().map(|pod| pod.backend.port).collect()
     }
 
-    /// What each has logged.
+    /// Returns the log of each pod.
     pub(super) fn logs(&self) -> Vec<String> {
         self.running.iter().map(|pod| pod.process.log()).collect()
     }
@@ -147,7 +147,7 @@ impl<'r> Pods<'r> {
         Process::start(&binary().unwrap(), &args, &[], &log)
     }
 
-    /// Waits until it listens, and has the Service look after it.
+    /// Waits until it listens, and adds it to the Service.
     fn join(&mut self, mut process: Process) {
         let ports = for_some(SETTLED, || {
             process.assert_running();
@@ -159,7 +159,7 @@ impl<'r> Pods<'r> {
         self.running.push(Pod { process, backend });
     }
 
-    /// Waits for the end of one that was told to.
+    /// Waits for the end of a pod that was told to stop.
     fn ended(&self, mut pod: Pod) {
         let status = pod.process.wait_for_exit(GRACE);
         assert!(!self.balancer.has(pod.backend.port), "it served for as long as the Service could find it");
@@ -167,7 +167,7 @@ impl<'r> Pods<'r> {
     }
 }
 
-/// Does `work` again and again in another thread while `meanwhile` runs, and at least once; how often it was done, and what went wrong.
+/// Repeats `work` in another thread while `meanwhile` runs, at least once. Returns how often it ran, and its errors.
 pub(super) fn while_doing<T>(
     work: impl Fn() -> Result<(), String> + Sync,
     meanwhile: impl FnOnce() -> T,

@@ -9,7 +9,7 @@ use super::helm::Helm;
 #[serde(deny_unknown_fields)]
 struct Row {
     values: Value,
-    /// Stands on standard error.
+    /// A text of standard error.
     says: String,
 }
 

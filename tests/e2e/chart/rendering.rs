@@ -1,4 +1,4 @@
-//! What the chart makes of values, as rows of data, and what holds for all of them.
+//! The chart's rendering of values, as rows of data, and the invariants of every rendering.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -13,7 +13,7 @@ use super::{arguments, find, id, is_hook};
 use crate::kind::parse;
 use crate::webhook::kube_unions;
 
-/// Values, and what is to be found in the objects that the chart makes of them.
+/// Values, and the expected contents of the rendered objects.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Row {
@@ -31,13 +31,13 @@ struct Want {
     /// False: there is no such object.
     #[serde(default = "yes")]
     there: bool,
-    /// A JSON pointer in it. What follows is about the value there.
+    /// A JSON pointer in it. The other fields are about the value there.
     #[serde(default)]
     at: String,
     is: Option<Value>,
     has: Option<Value>,
     lacks: Option<Value>,
-    /// Nothing is there.
+    /// There is no value.
     #[serde(default)]
     missing: bool,
 }
@@ -55,7 +55,7 @@ pub(super) fn rows() -> Vec<Row> {
 }
 
 impl Row {
-    /// Everything that is not as it should be.
+    /// Returns every difference from the row.
     fn faults(&self, objects: &[Value]) -> Vec<String> {
         self.want.iter().filter_map(|want| Some(format!("{}: {}", self.what, want.fault(objects)?))).collect()
     }
@@ -108,7 +108,7 @@ fn the_binary_understands_the_arguments_of_every_pod() {
             let mut args: Vec<_> = args.iter().map(loopback).collect();
             args.push("--kubeconfig=/there/is/none".to_owned());
             let words: Vec<&str> = args.iter().map(String::as_str).collect();
-            // This is what is wrong once all arguments have been understood.
+            // This error comes after all arguments were parsed.
             kube_unions(&words, "").refused("cannot use the kubeconfig `/there/is/none`");
             seen.insert(args[0].clone());
         }

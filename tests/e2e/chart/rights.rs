@@ -1,4 +1,4 @@
-//! What the accounts of an installation may do: what the README says, as the API server tells it and as kubectl prints it.
+//! The rights of an installation's accounts: the README's table, the API server's answer and kubectl's output agree.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -71,7 +71,7 @@ fn rights<'a>(rows: impl Iterator<Item = &'a Right>) -> Rights {
     rights
 }
 
-/// What an account may do in a namespace that not everybody may who has a token.
+/// Returns the rights of an account in a namespace, beyond those of every token.
 fn rights_beyond_nobody(control_plane: &ControlPlane, account: &str, namespace: &str) -> Rights {
     let of = |account: &str| {
         let client = control_plane.account_client(RELEASE, account);
@@ -102,10 +102,10 @@ fn rights_beyond_nobody(control_plane: &ControlPlane, account: &str, namespace: 
     of(account).into_iter().filter(|(what, verbs)| nobody.get(what) != Some(verbs)).collect()
 }
 
-/// The same, of what `kubectl auth can-i --list` prints for the token of an account.
+/// Returns the same from the output of `kubectl auth can-i --list` with a token of the account.
 fn listed_beyond_nobody(release: &Release, account: &str, namespace: &str) -> Rights {
     let of = |account: &str| {
-        // Of a flag that stands twice the last one counts.
+        // The last one of two equal flags counts.
         let kubeconfig =
             format!("--kubeconfig={}", release.control_plane.account_kubeconfig(RELEASE, account).display());
         let list = [&kubeconfig, "auth", "can-i", "--list", "--namespace", namespace];
@@ -118,7 +118,7 @@ fn listed_beyond_nobody(release: &Release, account: &str, namespace: &str) -> Ri
     of(account).into_iter().filter(|(what, verbs)| nobody.get(what) != Some(verbs)).collect()
 }
 
-/// A row of `kubectl auth can-i --list`: a resource, URLs, names and verbs. None for a row of URLs.
+/// Parses a row of `kubectl auth can-i --list`: a resource, URLs, names and verbs. `None`: a row of URLs.
 fn listed(row: &str) -> Option<Right> {
     let (resource, lists) = row.split_once('[').unwrap_or_else(|| panic!("no row: {row}"));
     let [_, names, verbs] = lists.split('[').collect::<Vec<_>>()[..] else { panic!("three lists: {row}") };

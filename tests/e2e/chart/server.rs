@@ -1,4 +1,4 @@
-//! What a real API server says of everything that the chart renders.
+//! A real API server accepts everything that the chart renders.
 
 use std::time::Duration;
 
@@ -12,24 +12,24 @@ use crate::kind::documents;
 use crate::kubectl::Kubectl;
 use fixtures::wait::for_some;
 
-/// The kinds of others that the chart makes objects of.
+/// The CRDs of other projects whose objects the chart renders.
 const OTHERS: &str = include_str!("crds.yaml");
 
-/// A namespace of these tests' own, as strict as one gets.
+/// A namespace of these tests, with the strictest pod security.
 const NAMESPACE: &str = "chart-dry-run";
 
-/// For what the API server does in the background; far more than it takes.
+/// The deadline of work that the API server does in the background, far above the usual time.
 const SETTLED: Duration = Duration::from_secs(20);
 
-/// What an API server fills in that nobody can write beforehand: it depends on the cluster, it is somebody else's to say, or it
-/// says again under an old name what has been said.
+/// Fields that an API server fills in and a chart cannot: they depend on the cluster, belong to another writer, or repeat
+/// another field under an old name.
 const OF_THE_CLUSTER: [&str; 6] = [
     "Service: /spec/clusterIP",
     "Service: /spec/clusterIPs",
     "Service: /spec/ipFamilies",
     "Service: /spec/ipFamilyPolicy",
     "Deployment: /spec/template/spec/serviceAccount",
-    // With autoscaling only: rows.yaml says when it is written.
+    // With autoscaling only: rows.yaml says when the chart sets it.
     "Deployment: /spec/replicas",
 ];
 
@@ -52,7 +52,7 @@ fn nothing_is_filled_in_that_could_have_been_written() {
         let rendered: Vec<Value> = rendered(&helm, &row).into_iter().filter(|object| !is_hook(object)).collect();
         let mut renamed = rendered.clone();
         for object in &mut renamed {
-            // Created, not applied, so that what other tests have written is of no account.
+            // Created, not applied, so that objects of other tests do not matter.
             object["metadata"]["name"] = format!("dry-{}", object["metadata"]["name"].as_str().unwrap()).into();
         }
         let objects = json!({"apiVersion": "v1", "kind": "List", "items": renamed}).to_string();
@@ -79,7 +79,7 @@ fn nothing_is_filled_in_that_could_have_been_written() {
     }
 }
 
-/// Collects where something is stored that was not rendered, or not as it was rendered.
+/// Collects the paths whose stored value differs from the rendered one.
 fn compare(kind: &str, at: &str, rendered: Option<&Value>, stored: &Value, filled: &mut Vec<String>) {
     match (rendered, stored) {
         (Some(Value::Object(rendered)), Value::Object(stored)) => {

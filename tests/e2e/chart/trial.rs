@@ -26,7 +26,7 @@ const REJECTED: &str = "ok      an object with two members is rejected\n";
 const NORMALIZED: &str = "ok      switching the union clears the old member\n";
 const CLEANED: &str = "ok      the CRD is deleted again\n";
 
-/// For what happens in the background; far more than it takes.
+/// The deadline of background work, far above the usual time.
 const SETTLED: Duration = Duration::from_secs(30);
 
 #[test]
@@ -129,7 +129,7 @@ fn unregister_wins_against_a_webhook_that_runs() {
     ends(&again, 0, "");
     assert_eq!(again.stderr, "nothing was registered\n", "what is not there is done already");
 
-    // Somebody whose rights were not taken away.
+    // An account whose rights were not removed.
     while_registering(control_plane.client(), |_| {
         assert!(eventually(SETTLED, || registered(&control_plane) == 2));
         let lost = unregister("2s");
@@ -159,7 +159,7 @@ fn unregister_wins_against_a_webhook_that_runs() {
     assert_eq!(registered(&control_plane), 0);
 }
 
-/// Fails unless a command ended with this exit code, and said so on standard output.
+/// Fails unless a command ended with this exit code and this standard output.
 #[track_caller]
 fn ends(output: &Output, code: i32, says: &str) {
     assert_eq!(output.code, Some(code), "{output:#?}");
@@ -182,7 +182,7 @@ fn account(control_plane: &ControlPlane, name: &str) -> String {
     format!("--kubeconfig={}", control_plane.account_kubeconfig("default", name).display())
 }
 
-/// How many of the two configurations are there.
+/// Returns how many of the two configurations exist.
 fn registered(control_plane: &ControlPlane) -> usize {
     let there = |plural| control_plane.client().get(&path(plural)).unwrap().is_success();
     CONFIGURATIONS.iter().filter(|(_, plural)| there(plural)).count()
@@ -192,8 +192,8 @@ fn path(plural: &str) -> String {
     format!("/apis/admissionregistration.k8s.io/v1/{plural}/kube-unions")
 }
 
-/// Meanwhile both configurations are applied again and again with the rights of `client`, as a webhook does that runs. Counts
-/// how often that was refused.
+/// Runs `work` while both configurations are applied repeatedly with the rights of `client`, as a running webhook does. Counts
+/// the refusals.
 fn while_registering(client: &Client, work: impl FnOnce(&AtomicUsize)) {
     let (stop, refused) = (AtomicBool::new(false), AtomicUsize::new(0));
     thread::scope(|scope| {
@@ -227,7 +227,7 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// What the alerts and the dashboard read of an API server is there under these names: calls that failed, and where they may.
+/// An API server has the metrics that the alerts and the dashboard read.
 fn counted_by_the_api_server(cluster: &Cluster) {
     let kubectl = cluster.control_plane.kubectl("counted");
     let rule = json!({

@@ -20,11 +20,11 @@ use super::volume::Volume;
 /// The Secret that replicas agree on.
 pub(crate) const SECRET: &str = "kube-unions-tls";
 
-/// `--registration-delay`: more than the balancer may need to find a replica.
+/// `--registration-delay`: longer than the balancer needs to find a replica.
 const REGISTRATION_DELAY: &str = "3s";
 
-/// `--shutdown-delay`: two seconds more than the balancer may need until it sends no more connections. The manifests have
-/// ten, for a cluster that needs a few.
+/// `--shutdown-delay`: two seconds more than the balancer needs until it sends no more connections. The manifests have
+/// ten seconds, for a cluster that needs a few.
 pub(crate) const DELAY: &str = "5s";
 
 pub(crate) const REPLICAS: usize = 2;
@@ -32,16 +32,16 @@ pub(crate) const REPLICAS: usize = 2;
 /// One installation at a time, so that their writes do not slow each other down.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// A control plane with the kind that is written, and what enforces its unions.
+/// A control plane with the written kind, and the replicas that enforce its unions.
 pub(crate) struct Installation {
-    // In this order they are dropped: nobody is to call what is gone already.
+    // Fields are dropped in this order: callers before the server that they call.
     pub(crate) control_plane: ControlPlane,
     pub(crate) registration: Registration,
     pub(crate) balancer: Balancer,
     replicas: Vec<Replica>,
-    /// Signs the certificates that are mounted.
+    /// The CA of the mounted certificates.
     pub(super) authority: TestAuthority,
-    /// A CA that is trusted for nothing, PEM: the last that there was cause to announce.
+    /// The CA that was announced last and signs nothing, PEM.
     pub(super) one_more: String,
     delay: String,
     _alone: MutexGuard<'static, ()>,
@@ -55,12 +55,12 @@ struct Replica {
 }
 
 impl Installation {
-    /// Ready and registered, each replica with a mounted Secret. None when the user left these tests out.
+    /// Starts an installation that is ready and registered, each replica with a mounted Secret. `None`: these tests are skipped.
     pub(crate) fn new(delay: &str) -> Option<Self> {
         Self::start_all(delay, true)
     }
 
-    /// The same with replicas that agree on a Secret.
+    /// Starts an installation whose replicas agree on a Secret.
     pub(crate) fn self_managed(delay: &str) -> Option<Self> {
         Self::start_all(delay, false)
     }
@@ -91,7 +91,7 @@ impl Installation {
         Some(this)
     }
 
-    /// Writers of the kind whose unions are enforced.
+    /// Starts writers of the kind whose unions are enforced.
     pub(crate) fn writers(&self, spread: Spread) -> Writers {
         Writers::start(|| self.control_plane.new_client(), SAMPLES_GROUP, &collection(), spread)
     }
@@ -107,7 +107,7 @@ impl Installation {
         self.start(replica);
     }
 
-    /// Ends a replica by SIGTERM; whether it was out of rotation before it was gone.
+    /// Ends a replica by SIGTERM. Returns true if it was out of rotation before it was gone.
     pub(crate) fn stop(&mut self, replica: usize) -> bool {
         self.replicas[replica].webhook.process().terminate();
         self.ended(replica)
@@ -125,7 +125,7 @@ impl Installation {
         (killed, Instant::now())
     }
 
-    /// Waits for the end of a replica that was told to; whether it was out of rotation before it was gone.
+    /// Waits for the end of a replica that was told to stop. Returns true if it was out of rotation before it was gone.
     fn ended(&mut self, replica: usize) -> bool {
         let webhook = &mut self.replicas[replica].webhook;
         let port = webhook.port();
@@ -141,7 +141,7 @@ impl Installation {
         self.replicas[replica].webhook = self.launch(self.replicas[replica].volume.as_ref());
         self.join(replica);
         let port = self.replicas[replica].webhook.port();
-        // One that was not seen to leave may be in rotation for longer than its successor takes to get there.
+        // A replica that the balancer did not see leave may stay in rotation longer than its successor needs to get there.
         let alone = || port == gone || !self.balancer.has(gone);
         assert!(eventually(SETTLED, alone), "a replica that is gone gets out of rotation");
     }
@@ -175,7 +175,7 @@ impl Installation {
         (&self.authority, self.replicas[replica].volume.as_mut().expect("a Secret is mounted"))
     }
 
-    /// Where a replica answers.
+    /// The ports of a replica.
     pub(super) fn port(&self, replica: usize) -> u16 {
         self.replicas[replica].webhook.port()
     }

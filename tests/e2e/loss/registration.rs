@@ -1,5 +1,5 @@
-//! How the writes get to the webhook: the replicas register themselves, as a Service that leads to the balancer. This
-//! watches what they register, and changes what others may change of it.
+//! The registration of the loss tests: the replicas register a Service that leads to the balancer. This module
+//! watches the registration, and changes the parts that others may change.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ const KINDS: [&str; 2] = ["mutatingwebhookconfigurations", "validatingwebhookcon
 /// The entries for custom resources.
 const CUSTOM: [&str; 2] = ["mutate.kube-unions.dev", "validate.kube-unions.dev"];
 
-/// The Service, whose port is whatever the balancer's is. Its namespace is there.
+/// Returns the Service, whose port is the balancer's. Its namespace exists.
 const SERVICE: &str = "
 apiVersion: v1
 kind: Service
@@ -31,29 +31,29 @@ metadata: {name: kube-unions, namespace: kube-unions}
 spec: {type: ExternalName, externalName: localhost}
 ";
 
-/// What is registered.
+/// The registration of the replicas.
 pub(crate) struct Registration {
     client: Client,
     port: u16,
 }
 
-/// Both configurations, but for what anybody may add to a `caBundle`: instead of each there is whether it holds ours.
+/// Both configurations. Each `caBundle` is replaced by true if it holds our CAs, since others may add to it.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Registered([Option<Value>; 2]);
 
 impl Registration {
-    /// Of a Service that is reached through this port of loopback. Nothing is registered yet.
+    /// Returns the registration of a Service on this port of loopback. Nothing is registered yet.
     pub(crate) fn new(control_plane: &ControlPlane, port: u16) -> Self {
         control_plane.kubectl("loss").apply(SERVICE).accepted();
         Self { client: control_plane.new_client(), port }
     }
 
-    /// What a replica is told.
+    /// Returns the arguments of a replica.
     pub(crate) fn argument(&self) -> String {
         format!("--service=kube-unions/kube-unions:{}", self.port)
     }
 
-    /// Whether every entry of both configurations holds all of these CAs (PEM), and there are entries for what is written.
+    /// Returns true if every entry of both configurations holds all of these CAs (PEM), and there are entries for the written kind.
     pub(crate) fn holds(&self, authorities: &str) -> bool {
         let wanted = certificates(authorities.as_bytes());
         KINDS.iter().zip(CUSTOM).all(|(plural, custom)| {
@@ -68,15 +68,15 @@ impl Registration {
         assert!(eventually(SETTLED, || self.holds(authorities)), "both configurations hold a CA that was announced");
     }
 
-    /// Waits until the API server sends the webhook what is written. It takes a moment to read a change, and says nowhere
-    /// when it has.
+    /// Waits until the API server sends writes to the webhook. The API server needs a moment to read a change, and has no status
+    /// that shows it.
     #[track_caller]
     pub(crate) fn wait_until_in_force(&self) {
         let in_force = eventually(SETTLED, || self.is_mutated() && self.is_validated());
         assert!(in_force, "the API server asks the webhook: {:?}", KINDS.map(|plural| self.stored(plural)));
     }
 
-    /// What stands there, and whether each entry holds these CAs.
+    /// Returns the configurations, and for each entry true if it holds these CAs.
     pub(crate) fn registered(&self, authorities: &str) -> Registered {
         let ours = certificates(authorities.as_bytes());
         Registered(KINDS.map(|plural| {
@@ -89,7 +89,7 @@ impl Registration {
         }))
     }
 
-    /// Waits until what stands there is this again.
+    /// Waits until the configurations are as `registered` again.
     #[track_caller]
     pub(crate) fn wait_until(&self, authorities: &str, registered: &Registered) {
         if !eventually(SETTLED, || self.registered(authorities) == *registered) {
@@ -97,7 +97,7 @@ impl Registration {
         }
     }
 
-    /// The groups whose custom resources both configurations name; `None` where they are at odds.
+    /// Returns the groups of the custom resources in both configurations. `None`: the two differ.
     pub(crate) fn groups(&self) -> Option<BTreeSet<String>> {
         let [mutating, validating] = [0, 1].map(|phase: usize| {
             let entries = self.entries(KINDS[phase]);
@@ -109,7 +109,7 @@ impl Registration {
         (mutating == validating).then_some(mutating)
     }
 
-    /// Has the API server send nothing any more, until a replica puts that right.
+    /// Removes the registration, until a replica repairs it.
     pub(crate) fn remove(&self) {
         for plural in KINDS {
             let answer = self.client.delete(&path(plural)).expect("the API server answers");
@@ -117,13 +117,13 @@ impl Registration {
         }
     }
 
-    /// Has the API server trust somebody else alone.
+    /// Replaces the CA bundles by another CA.
     pub(crate) fn mistrust(&self) {
         let other = STANDARD.encode(TestAuthority::new("somebody else").pem());
         self.edit(|_| true, |entry| entry["clientConfig"]["caBundle"] = json!(other));
     }
 
-    /// Has the API server send something else.
+    /// Replaces the rules of the entries.
     pub(crate) fn misdirect(&self) {
         self.edit(
             |entry| CUSTOM.iter().any(|name| entry["name"] == *name),
@@ -146,7 +146,7 @@ impl Registration {
         }
     }
 
-    /// `None`: it is not there.
+    /// `None`: there is no configuration.
     fn stored(&self, plural: &str) -> Option<Value> {
         let answer = self.client.get(&path(plural)).expect("the API server answers");
         assert!(answer.is_success() || answer.status == 404, "{answer:?}");

@@ -1,5 +1,5 @@
-//! What must not happen to the configurations: that they freeze, that an entry fails writes which nobody can answer, that
-//! they outlive the webhook, that two installations take turns.
+//! Attacks on the configurations: they never freeze, no entry fails writes that no replica can answer, they do not
+//! outlive the webhook, and two installations do not take turns.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ metadata: {name: kube-unions-owner}
 rules: []
 ";
 
-/// Server-side apply, as a field manager.
+/// Applies an object on the server, as this field manager.
 fn apply(cluster: &Cluster, plural: &str, manager: &str, webhooks: &[Value]) -> Answer {
     let kind = if plural == KINDS[0] { "MutatingWebhookConfiguration" } else { "ValidatingWebhookConfiguration" };
     let object = json!({
@@ -35,7 +35,7 @@ fn apply(cluster: &Cluster, plural: &str, manager: &str, webhooks: &[Value]) -> 
     client.send("PATCH", &path, "application/apply-patch+yaml", object.to_string().as_bytes()).unwrap()
 }
 
-/// Every version of the configurations since these, in order.
+/// Returns every version of the configurations since these, in order.
 fn history(cluster: &Cluster, since: &[Value; 2]) -> Vec<Value> {
     let mut all = Vec::new();
     for (plural, since) in KINDS.into_iter().zip(since) {
@@ -45,7 +45,7 @@ fn history(cluster: &Cluster, since: &[Value; 2]) -> Vec<Value> {
         let path = format!("/apis/admissionregistration.k8s.io/v1/{plural}?{query}");
         let answer = cluster.control_plane.client().get(&path).unwrap();
         assert!(answer.is_success(), "{answer:?}");
-        // One event is JSON by itself, several are lines.
+        // One event is a JSON document, several events are lines.
         let events: Vec<Value> = match &answer.body {
             Value::String(lines) => lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect(),
             event @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
@@ -65,8 +65,8 @@ fn is_registered(cluster: &Cluster) -> bool {
     cluster.webhook.metric("kube_unions_registered") == 1
 }
 
-/// Earlier versions wrote as two field managers. When one of them stopped applying an entry, the name and the bundle that the
-/// other one owned stayed, and the API server refused every write of it for want of the rest.
+/// Earlier versions wrote as two field managers. When one of them stopped applying an entry, the other one still owned its name
+/// and bundle, and the API server refused every write because the other fields were missing.
 #[test]
 fn an_entry_that_two_field_managers_own_goes_and_the_registration_goes_on() {
     let Some(mut cluster) = Cluster::registering(&with_rights(), &MORE) else { return };
@@ -75,7 +75,7 @@ fn an_entry_that_two_field_managers_own_goes_and_the_registration_goes_on() {
     cluster.webhook.stop();
     delete(&cluster, &KINDS[1..]);
 
-    // As the earlier version leaves it: entries for custom resources and built-in types, and the bundle of each owned twice.
+    // The state that the earlier version leaves: entries for custom resources and built-in types, each bundle owned twice.
     let bundle = {
         use ::base64::Engine as _;
         ::base64::prelude::BASE64_STANDARD.encode(cluster.webhook.ca())
@@ -92,7 +92,7 @@ fn an_entry_that_two_field_managers_own_goes_and_the_registration_goes_on() {
         let bundles: Vec<Value> =
             names.iter().map(|name| json!({"name": name, "clientConfig": {"caBundle": bundle}})).collect();
         assert!(apply(&cluster, plural, "kube-unions-ca", &bundles).is_success());
-        // This is the attack: applying less than before leaves a remnant that is no entry.
+        // The attack: applying less than before leaves a remnant that is no valid entry.
         let refused = apply(&cluster, plural, "kube-unions", &whole[..1]);
         assert_eq!(refused.status, 422, "{refused:?}");
     }
@@ -108,7 +108,7 @@ fn an_entry_that_two_field_managers_own_goes_and_the_registration_goes_on() {
     wait_for(&cluster, &[Some(super::whole(KINDS[0], &[])), nothing[1].clone()]);
 }
 
-/// Each version of the configurations that there was, replayed by a watch from before the switch.
+/// Replays each version of the configurations by a watch that starts before the switch.
 #[test]
 fn no_version_of_an_entry_fails_writes_without_a_bundle_when_cert_manager_takes_over() {
     let Some(mut cluster) = Cluster::registering(&with_rights(), &MORE) else { return };
@@ -123,7 +123,7 @@ fn no_version_of_an_entry_fails_writes_without_a_bundle_when_cert_manager_takes_
     let injected = cluster.webhook.replica(&["--inject-ca-from=kube-unions/serving"]).unwrap();
     assert!(eventually(SETTLED, || injected.metric("kube_unions_registered") == 1), "{}", injected.log());
     inject(&cluster);
-    // An entry that appears later has no bundle until cert-manager has written one.
+    // A new entry has no bundle until cert-manager has written one.
     let strategy = json!({
         "apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "metadata": {"name": "deployment-strategy"},
         "spec": {
@@ -158,7 +158,7 @@ fn no_version_of_an_entry_fails_writes_without_a_bundle_when_cert_manager_takes_
     assert!(all.iter().filter(annotated).count() >= 2, "both configurations were cert-manager's in between");
 }
 
-/// No garbage collector runs here: what it goes by is looked at, and its part is played.
+/// No garbage collector runs here: the test checks the ownerReference and deletes in the collector's place.
 #[test]
 fn the_configurations_are_owned_by_the_cluster_role_and_do_not_come_back_without_it() {
     let setup = format!("{}---{OWNER}", with_rights());
@@ -180,7 +180,7 @@ fn the_configurations_are_owned_by_the_cluster_role_and_do_not_come_back_without
     let first = uid();
     assert!(eventually(SETTLED, || owners() == owned_by(&first)), "{:?}\n{}", owners(), cluster.webhook.log());
 
-    // Taken away by hand, it is put right.
+    // An ownerReference that somebody removed is restored.
     for plural in KINDS {
         assert!(
             patch_json(&cluster.control_plane, plural, &json!([{"op": "remove", "path": "/metadata/ownerReferences"}]))
@@ -189,7 +189,7 @@ fn the_configurations_are_owned_by_the_cluster_role_and_do_not_come_back_without
     }
     assert!(eventually(SETTLED, || owners() == owned_by(&first)), "{:?}\n{}", owners(), cluster.webhook.log());
 
-    // Gone: what is there is kept, and what the garbage collector removes stays away.
+    // Without the ClusterRole the registration is kept, and a configuration that the garbage collector removes is not created again.
     kubectl.run(&["delete", "clusterrole", "kube-unions-owner"]).accepted();
     delete(&cluster, &KINDS);
     let refused = || cluster.webhook.log().contains("its owner, the ClusterRole `kube-unions-owner`, cannot be read");
@@ -198,7 +198,7 @@ fn the_configurations_are_owned_by_the_cluster_role_and_do_not_come_back_without
     assert_eq!(configurations(&cluster), [None, None]);
     assert_eq!(cluster.webhook.ops().get("/readyz").unwrap().status, 200);
 
-    // Made again, it is another one.
+    // A new ClusterRole has another UID.
     kubectl.apply(OWNER).accepted();
     let second = uid();
     assert_ne!(first, second);
@@ -226,7 +226,7 @@ fn when_the_namespace_is_being_deleted_nothing_is_sent_to_the_webhook_any_more()
     let add = json!([{"op": "add", "path": "/webhooks/-", "value": stranger}]);
     assert!(patch_json(&cluster.control_plane, KINDS[0], &add).is_success());
 
-    // Nobody empties it here, so that it stays as it is in the middle of that.
+    // No controller empties the namespace here, so it stays in the phase Terminating.
     kubectl.run(&["delete", "namespace", "kube-unions", "--wait=false"]).accepted();
     let names = || {
         KINDS.map(|plural| entries(&get(&cluster, plural).body).iter().map(|it| it["name"].clone()).collect::<Vec<_>>())
@@ -239,7 +239,7 @@ fn when_the_namespace_is_being_deleted_nothing_is_sent_to_the_webhook_any_more()
     );
     assert!(eventually(SETTLED, || post_bad(&rollouts, "default") == 201), "the write goes through");
 
-    // Nor do they come back.
+    // They do not come back.
     delete(&cluster, &KINDS);
     let looked = || cluster.webhook.metric("kube_unions_registered") == 1;
     assert!(eventually(SETTLED, looked), "{}", cluster.webhook.log());
@@ -264,7 +264,7 @@ fn a_second_installation_is_refused_and_leaves_the_first_alone() {
     assert_eq!(second.metric("kube_unions_registered"), 0);
     assert_eq!(second.metric("kube_unions_other_installation"), 1);
     assert_eq!(second.ops().get("/readyz").unwrap().status, 200, "it serves all the same");
-    // A Service that somebody edits in our own entries is drift.
+    // A changed Service in our own entries is drift.
     let operation =
         json!([{"op": "replace", "path": "/webhooks/0/clientConfig/service/namespace", "value": "elsewhere"}]);
     for plural in KINDS {
@@ -278,7 +278,7 @@ fn a_second_installation_is_refused_and_leaves_the_first_alone() {
     assert_eq!(second.log().matches(complaint).count(), 1, "once, not at each look");
     assert!(applied(&cluster) > written && versions(&cluster) != before, "the first one has put that right");
 
-    // When the first one is gone and its configurations are, the second one takes its place.
+    // Once the first installation and its configurations are gone, the second one registers.
     cluster.webhook.stop();
     delete(&cluster, &KINDS);
     assert!(eventually(SETTLED, || second.metric("kube_unions_registered") == 1), "{}", second.log());
@@ -334,7 +334,7 @@ fn settings_of_the_entries_for_objects_are_registered_and_kept() {
     assert!(eventually(SETTLED, || post_bad(&rollouts, "default") == 201), "the namespace is left alone");
 }
 
-/// The API server itself decides by the entry's condition: a definition that declares nothing is never sent.
+/// The API server evaluates the entry's match condition: it never sends a CRD that declares nothing.
 #[test]
 fn only_definitions_that_declare_unions_are_inspected() {
     let Some(cluster) = Cluster::registering(&with_rights(), &MORE) else { return };
@@ -355,7 +355,7 @@ fn only_definitions_that_declare_unions_are_inspected() {
     plain["metadata"].as_object_mut().unwrap().remove("annotations");
     let kubectl = cluster.control_plane.kubectl("attacks");
     let before = count();
-    // The API server learns of an entry within a moment: until then a definition that declares is not inspected either.
+    // The API server needs a moment to see a new entry: until then it sends no CRD at all.
     let is_inspected = || {
         rollouts.apply_definition();
         let counted = count() > before;

@@ -1,4 +1,4 @@
-//! What others change of the configurations is put right, by one replica or several, and flags that say otherwise count.
+//! Replicas repair configurations that others change, unless flags say otherwise.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,8 +17,8 @@ use fixtures::wait::eventually;
 
 const MORE: [&str; 1] = ["--exclude-namespace=left-alone"];
 
-/// What is done to both configurations at a time: a JSON Patch of the mutating one, and one of the validating one;
-/// `{entry}` is the position of the entry for custom resources.
+/// A change of both configurations: a JSON Patch of the mutating one and a JSON Patch of the validating one.
+/// `{entry}` stands for the position of the entry for custom resources.
 const CHANGES: [(&str, &str, &str); 7] = [
     (
         "rules edited; rules removed",
@@ -76,7 +76,7 @@ fn what_others_change_is_put_right() {
         say(&format!("put right after {:>5} ms: {what}", took.as_millis()));
         longest = longest.max(took);
     };
-    // Drift again and again is put right ever more slowly, up to a longest wait.
+    // Repeated drift is repaired with an increasing back-off, up to a maximum.
     for (what, mutating, validating) in CHANGES {
         let changed =
             [(KINDS[0], mutating), (KINDS[1], validating)].map(|(kind, how)| Some(patch(&cluster, kind, how)));
@@ -110,7 +110,7 @@ fn patch(cluster: &Cluster, plural: &str, how: &str) -> Value {
     change(cluster, plural, &json!([serde_json::from_str::<Value>(&operation).unwrap()]))
 }
 
-/// Another CA in the place of ours: ours is back at once, the other stays for a while.
+/// Another CA replaces ours: ours is back at once, and the other one stays for a while.
 fn wrong_bundle(cluster: &Cluster, wanted: &[Option<Value>; 2]) {
     use ::base64::Engine as _;
     let other = TestAuthority::new("somebody else");
@@ -126,12 +126,12 @@ fn wrong_bundle(cluster: &Cluster, wanted: &[Option<Value>; 2]) {
     let is_back = || KINDS.iter().all(|plural| held(plural).iter().all(|held| *held == all));
     assert!(eventually(SETTLED, is_back), "{}", cluster.webhook.log());
     say(&format!("put right after {:>5} ms: another CA", start.elapsed().as_millis()));
-    // Until then nobody would take it away; a fresh pair of configurations has ours alone.
+    // Nothing removes it before that; a fresh pair of configurations has ours alone.
     delete(cluster, &KINDS);
     wait_for(cluster, wanted);
 }
 
-/// Entries that lead here under other names go, those of others stay.
+/// Entries with other names that lead here are removed; entries that lead elsewhere stay.
 fn other_entries(cluster: &Cluster, kubectl: &Kubectl, wanted: &[Option<Value>; 2]) {
     let add = |name: &str, service: &str| {
         let mut webhook = entry(cluster, "mutate.else.example", &[rule("", "v1", &["nothings"], "*")], "Ignore");
@@ -154,7 +154,7 @@ fn other_entries(cluster: &Cluster, kubectl: &Kubectl, wanted: &[Option<Value>; 
     wait_for(cluster, wanted);
 }
 
-/// What somebody has applied under our names is taken over, and goes when it is not wanted.
+/// The webhook takes over entries that somebody else applied under its names, and removes the unwanted ones.
 fn applied_by_hand(cluster: &Cluster, kubectl: &Kubectl, rules: &[Value], wanted: &[Option<Value>; 2]) {
     let mut by_hand = both(cluster, rules, &[rule("apps", "v1", &["deployments"], "*")])[0].clone().unwrap();
     for webhook in by_hand["webhooks"].as_array_mut().unwrap() {
@@ -162,7 +162,7 @@ fn applied_by_hand(cluster: &Cluster, kubectl: &Kubectl, rules: &[Value], wanted
         webhook["timeoutSeconds"] = json!(10);
     }
     kubectl.run(&["delete", KINDS[0], "kube-unions"]).accepted();
-    // The webhook may be faster; what is applied then is a change.
+    // The webhook may register first; then this apply is a change.
     let args = ["apply", "--server-side", "--force-conflicts", "-f", "-"];
     kubectl.run_with(&args, &by_hand.to_string()).accepted();
     let took = wait_for(cluster, wanted);
@@ -172,7 +172,7 @@ fn applied_by_hand(cluster: &Cluster, kubectl: &Kubectl, rules: &[Value], wanted
 }
 
 fn flags(cluster: &mut Cluster, wanted: &[Option<Value>; 2]) {
-    // Off: entries go but that of declarations.
+    // Off: every entry goes, except the entry of declarations.
     cluster.webhook.stop();
     let [mutating, validating] = both(cluster, &[], &[]);
     let off = cluster.webhook.replica(&["--enforcement=off"]).unwrap();
@@ -180,7 +180,7 @@ fn flags(cluster: &mut Cluster, wanted: &[Option<Value>; 2]) {
     assert!(off.log().contains("enforcement is off"), "{}", off.log());
     drop(off);
 
-    // Not registering: nothing is put right.
+    // A replica that does not register repairs nothing.
     delete(cluster, &KINDS);
     let unregistered = cluster.webhook.replica(&["--register=false"]).unwrap();
     let start = Instant::now();
@@ -191,7 +191,7 @@ fn flags(cluster: &mut Cluster, wanted: &[Option<Value>; 2]) {
     assert_eq!(unregistered.metric("kube_unions_registered"), 0);
     drop(unregistered);
 
-    // cert-manager's: nothing fails while there is no bundle, which whoever injects it changes.
+    // With cert-manager: no write fails while there is no bundle, and the injector owns the bundle.
     let injected =
         cluster.webhook.replica(&["--inject-ca-from=kube-unions/serving", "--registration-delay=0s"]).unwrap();
     let policy = || {
@@ -201,13 +201,13 @@ fn flags(cluster: &mut Cluster, wanted: &[Option<Value>; 2]) {
     };
     let (annotations, before) = wait_for_some("it registers", policy);
     assert_eq!((&annotations["cert-manager.io/inject-ca-from"], &*before), (&json!("kube-unions/serving"), "Ignore"));
-    // It writes one after the other.
+    // It writes one configuration after the other.
     wait_for_some("it registers both", || get(cluster, KINDS[1]).body["webhooks"].as_array().map(drop));
     inject(cluster);
     assert!(eventually(SETTLED, || policy().is_some_and(|(_, policy)| policy == "Fail")), "{}", injected.log());
     drop(injected);
 
-    // Two that want different things write ever more slowly, not as fast as they can.
+    // Two replicas that disagree back off instead of writing as fast as they can.
     cluster.webhook.resume().unwrap();
     wait_for(cluster, wanted);
     let mut other = cluster.webhook.replica(&["--exclude-namespace=another", "--shutdown-delay=3s"]).unwrap();
@@ -218,7 +218,7 @@ fn flags(cluster: &mut Cluster, wanted: &[Option<Value>; 2]) {
     let corrections = "kube_unions_registration_corrections_total";
     assert!(cluster.webhook.metric(corrections) > 0 && other.metric(corrections) > 0, "both count that");
 
-    // One that is told to stop writes nothing any more, while it serves on.
+    // A replica that was told to stop writes nothing any more, and still serves.
     cluster.webhook.stop();
     other.process().terminate();
     assert!(eventually(SETTLED, || other.ops().get("/readyz").is_ok_and(|answer| answer.status != 200)));

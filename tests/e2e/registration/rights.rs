@@ -32,13 +32,13 @@ fn without_rights_it_says_so_once_and_serves_on_and_with_them_it_registers() {
     assert_eq!(configurations(&cluster), [None, None]);
     assert_eq!(cluster.webhook.metric("kube_unions_registered"), 0);
 
-    // A right to create that is bound to the name is enough. Both replicas find it at about the same time.
+    // A right to create that is bound to the name is enough. Both replicas notice it at about the same time.
     kubectl.apply(RIGHTS).accepted();
     let rules = [rule(rollouts.group(), "v1", &["rollouts"], "Namespaced")];
     let took = wait_for(&cluster, &both(&cluster, &rules, &[]));
     say(&format!("registered {took:?} after the rights were given"));
     assert!(eventually(SETTLED, || post_bad(&rollouts, "default") == 422));
-    // The other replica may have been the first to write.
+    // The other replica may have written first.
     let recovered = || cluster.webhook.log().contains("are reconciled again");
     assert!(eventually(SETTLED, recovered), "{}", cluster.webhook.log());
 
@@ -51,7 +51,7 @@ fn without_rights_it_says_so_once_and_serves_on_and_with_them_it_registers() {
     let wanted = many_changes(&cluster, &rollouts);
     thousands_of_kinds(&cluster);
 
-    // Without the right to watch it looks more often, and says so once.
+    // Without the right to watch it resyncs more often, and logs that once.
     kubectl.apply(&RIGHTS.replace("get, list, watch, create, patch, update", "get, create, patch, update")).accepted();
     for plural in KINDS {
         let may = ["auth", "can-i", "watch", &format!("{plural}/kube-unions"), "--as=kube-unions"];
@@ -68,7 +68,7 @@ fn without_rights_it_says_so_once_and_serves_on_and_with_them_it_registers() {
     assert!((1..=2).contains(&(said(&cluster) - before)), "once a configuration at the most");
 }
 
-/// Kinds that come and go ten times a second. What is registered in the end.
+/// Creates and deletes kinds ten times a second. Returns the groups whose kinds are left.
 fn many_changes(cluster: &Cluster, rollouts: &Kind<'_>) -> [Option<Value>; 2] {
     let client = cluster.control_plane.client();
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -79,7 +79,7 @@ fn many_changes(cluster: &Cluster, rollouts: &Kind<'_>) -> [Option<Value>; 2] {
         let crd: Value = parse(&annotated.replace(rollouts.group(), group));
         let answer = client.post(path, &crd).unwrap();
         assert!(answer.is_success(), "{answer:?}");
-        // Some go again at once.
+        // Some are deleted at once.
         if number % 5 == 4 {
             let gone = client.delete(&format!("{path}/rollouts.{group}")).unwrap();
             assert!(gone.is_success(), "{gone:?}");
@@ -99,7 +99,7 @@ fn many_changes(cluster: &Cluster, rollouts: &Kind<'_>) -> [Option<Value>; 2] {
     wanted
 }
 
-/// The largest registration that anybody is likely to have: the API server takes it, from the same request.
+/// The API server accepts the largest registration that a cluster is likely to need, in the same request.
 fn thousands_of_kinds(cluster: &Cluster) {
     let rules: Vec<Value> = (0..2_000)
         .map(|number| {
