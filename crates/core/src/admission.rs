@@ -1,11 +1,13 @@
-//! Answering an `AdmissionReview`: bytes in, bytes out, and the only place that knows the order of steps.
+//! Answers an `AdmissionReview`: takes its bytes and returns the bytes of the response. This module fixes the order of the
+//! steps.
 //!
 //! ```text
 //! bytes ─▶ request ─▶ catalog (kind → plan) ─▶ projections of new and old ─▶ judge ─▶ response ─▶ bytes
 //! ```
 //!
-//! Pure: no clock, no network, no state but the catalog it is given. A body that can't be answered is a [`ReviewError`];
-//! everything else has an answer.
+//! The result depends on the catalog and the body alone. This module must not know a clock, the network or where the
+//! catalog comes from. A body that cannot be answered is a [`ReviewError`]. [`response`] has the wire types;
+//! [`StoredObject`] judges an object without a review.
 
 mod error;
 mod inspection;
@@ -15,7 +17,7 @@ mod review;
 mod stored;
 mod text;
 
-pub use crate::meter::{Exhausted, Meter, Unmetered};
+pub use crate::meter::{Exhausted, Meter};
 pub use error::ReviewError;
 pub use inspection::InspectionToken;
 pub use request::Operation;
@@ -23,40 +25,43 @@ pub use review::Review;
 pub use stored::{StoredObject, StoredObjectError};
 
 use crate::catalog::Catalog;
-use crate::meter::Account;
+use crate::meter::{Account, Unmetered};
 use crate::union::{Rules, judge};
 use request::Request;
 
-/// Which of the API server's two calls a review belongs to.
+/// Longest message of the JSON reader that an error repeats, in bytes; the message may quote the body.
+const LONGEST_REASON: usize = 200;
+
+/// The admission call that a review belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Phase {
-    /// Mutating admission: objects are normalised. Denied is only what contradicts itself, for nothing that comes later can
-    /// mend that; other faults wait for validation, since another webhook may still repair the object.
+    /// Mutating admission. Objects are normalised. Only contradictions are denied, since no later step can resolve them.
+    /// All other violations wait for validation, because another webhook may still repair the object.
     Mutate,
-    /// Validating admission: objects are judged as they will be stored, and nothing is changed.
+    /// Validating admission. Objects are judged as they will be stored, and nothing is changed.
     Validate,
-    /// One after the other, as becomes of a request in the end. For use without an API server.
+    /// Mutating admission, then validating admission, in one step. For use without an API server.
     Both,
 }
 
-/// Whether a union that was invalid before and that the request does not touch is let through.
+/// The treatment of a union that was invalid before and that the request does not change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Ratcheting {
-    /// It is, with a warning: a status update or the removal of a finalizer must not fail for an old fault.
+    /// Allow it with a warning. An old violation must not block a status update or the removal of a finalizer.
     #[default]
     Enabled,
-    /// It is not: every write must be valid, as the proposal of 2022 has it for its alpha.
+    /// Deny it. Every write must be valid, as the 2022 proposal requires for its alpha.
     Disabled,
 }
 
-/// What came of a review.
+/// The result of a review.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ReviewOutcome {
-    /// Allowed as it is.
+    /// Allowed without a change.
     Allowed,
     /// Allowed with a patch.
     Patched,
-    /// Allowed as it is, with a warning about an old fault.
+    /// Allowed without a change, with a warning about an old violation.
     Warned,
     /// Denied.
     Denied,
@@ -65,16 +70,15 @@ pub enum ReviewOutcome {
 /// Answers a review.
 ///
 /// # Errors
-/// Where the body is not an `AdmissionReview` of `admission.k8s.io/v1` that can be answered, and why.
+/// Returns an error if the body is not an `AdmissionReview` of `admission.k8s.io/v1` that can be answered.
 pub fn review(catalog: &Catalog, phase: Phase, ratcheting: Ratcheting, body: &[u8]) -> Result<Review, ReviewError> {
     review_within(catalog, phase, ratcheting, body, &Unmetered)
 }
 
-/// Answers a review with no more memory than `meter` grants. The charges for the review that is returned stand for as long
-/// as the meter does.
+/// Answers a review with no more memory than `meter` grants. The memory of the returned review stays charged.
 ///
 /// # Errors
-/// As [`review`], and [`ReviewError::Exhausted`].
+/// Returns the errors of [`review`], and [`ReviewError::Exhausted`].
 pub fn review_within(
     catalog: &Catalog,
     phase: Phase,
@@ -91,14 +95,14 @@ pub fn review_within(
     };
     let rules = Rules {
         normalize: phase != Phase::Validate,
-        // Nothing that comes later can mend a contradiction. All else is for validation to say.
+        // No later step can resolve a contradiction. Validation reports everything else.
         validate: phase != Phase::Mutate,
         ratchet: ratcheting == Ratcheting::Enabled,
     };
     let judge = |rules| judge(subject.entry.plan(), subject.part, &subject.new, subject.old.as_ref(), rules, &account);
     let mut judgement = judge(rules)?;
     if !rules.validate && !judgement.violations.is_empty() {
-        // It is denied. Then everything that is wrong is said at once.
+        // The review is denied, so report every violation at once.
         drop(judgement);
         judgement = judge(Rules { validate: true, ..rules })?;
     }

@@ -1,6 +1,7 @@
-//! Kinds and their plans: what the request path looks up.
+//! The plans of all kinds, which reviews look up.
 //!
-//! A [`Catalog`] is immutable and published whole; readers never wait. A [`Builder`] is the working set behind it.
+//! A [`Catalog`] is immutable and replaced as a whole, so readers never wait. A [`Builder`] is the working set that builds
+//! it. This module must not know where definitions come from.
 
 mod builder;
 mod cost;
@@ -18,9 +19,9 @@ use digest::digest_of_all;
 use hashbrown::HashMap;
 use std::sync::Arc;
 
-/// Returns everything that would be wrong with a CRD, given as the JSON text of the whole object, if it were in force alone.
+/// Returns the faults of a CRD, given as the JSON text of the whole object, as if no other CRD existed.
 ///
-/// A CRD that can't be read has one fault, an error that says why. The result is sorted and has each fault once.
+/// A CRD that cannot be read has one fault. The result is sorted and without duplicates.
 pub fn definition_faults(text: &str) -> Vec<Fault> {
     match Definition::from_json(text) {
         Ok(definition) => {
@@ -49,12 +50,12 @@ pub struct CatalogEntry {
     ordinal: usize,
     plan: Arc<Plan>,
     resource: Option<Arc<Resource>>,
-    /// Digest of the plan.
+    /// Digest of the plan, see [`Catalog::digest`].
     digest: u64,
 }
 
 impl Catalog {
-    /// Of two plans for one kind the first counts.
+    /// If two entries have the same kind, the first one wins.
     fn new(entries: impl IntoIterator<Item = CatalogEntry>, mut faults: Vec<Fault>) -> Self {
         let mut entries: Vec<_> = entries.into_iter().collect();
         entries.sort_by(|one, other| one.gvk.cmp(&other.gvk));
@@ -70,56 +71,57 @@ impl Catalog {
         Self { entries, index, faults, digest }
     }
 
-    /// The kind, if it has unions.
+    /// Returns the entry of a kind, `None` if the kind has no unions.
     pub fn lookup(&self, group: &str, version: &str, kind: &str) -> Option<&CatalogEntry> {
         self.entries.get(*self.index.get(&(group, version, kind))?)
     }
 
-    /// Every kind that has unions, sorted.
+    /// Returns every kind that has unions, sorted.
     pub fn entries(&self) -> &[CatalogEntry] {
         &self.entries
     }
 
-    /// Everything that is wrong with declarations, sorted.
+    /// Returns the faults of all declarations, sorted.
     pub fn faults(&self) -> &[Fault] {
         &self.faults
     }
 
-    /// A number that says whether two replicas of one version have the same catalog, faults included. It has 48 bits, so that
-    /// a metric holds it exactly.
+    /// Returns a digest of the plans, resources and faults. Two replicas of the same version have the same catalog if their
+    /// digests are equal. The digest has 48 bits, so that a metric (a 64-bit float) holds it exactly.
     pub fn digest(&self) -> u64 {
         self.digest >> 16
     }
 
-    /// How many unions are in force.
+    /// Returns the number of unions in all plans.
     pub fn union_count(&self) -> usize {
         self.entries.iter().map(|entry| entry.plan.unions().len()).sum()
     }
 }
 
 impl CatalogEntry {
-    /// The kind.
+    /// Returns the kind.
     pub fn gvk(&self) -> &GroupVersionKind {
         &self.gvk
     }
 
-    /// The position in [`Catalog::entries`]: an index for tables that are kept beside a catalog.
+    /// Returns the position in [`Catalog::entries`], for tables that are indexed like a catalog.
     pub fn ordinal(&self) -> usize {
         self.ordinal
     }
 
-    /// Its unions.
+    /// Returns the plan of the kind.
     pub fn plan(&self) -> &Arc<Plan> {
         &self.plan
     }
 
-    /// Through which resource it is written, if that is known.
+    /// Returns the resource of the kind, `None` if it is not known.
     pub fn resource(&self) -> Option<&Resource> {
         self.resource.as_deref()
     }
 
-    /// The paths of its resource through which a union can be changed, as an API server's rules name them: `deployments`,
-    /// `deployments/status`. Without the subresource a union in `status` is changed through the object.
+    /// Returns the resources that rules of a webhook configuration must name to catch every change of a union:
+    /// `deployments`, `deployments/status`. A union in `status` is changed through the object if the status is not a
+    /// subresource.
     pub fn written_through(&self) -> impl Iterator<Item = String> {
         let parts = [(Part::Main, ""), (Part::Status, "/status")].into_iter().filter(|(part, _)| self.plan.has(*part));
         let plural = self.resource.as_deref().map(|resource| &resource.plural);

@@ -1,14 +1,15 @@
-//! Where a field stands in an object: one path type, written `spec.a[0].b` for people and `/spec/a/0/b` for patches.
+//! Paths of fields in an object, written `spec.a[0].b` for people and `/spec/a/0/b` for patches.
 //!
-//! A [`FieldPath`] owns its segments and is built only once something is to be said about a place. While an object is
-//! walked its position is a `Trail`: a chain of borrowed steps on the stack, which costs nothing.
+//! A [`FieldPath`] owns its segments and is built only for messages and patches. A walk over an object keeps its position
+//! in a `Trail`, a chain of borrowed steps on the stack, without an allocation. This module must not know schemas: places
+//! in a schema are [`Place`](crate::schema::Place)s.
 
 use std::fmt;
 
-/// Longest map key that is written out; a longer one is cut, since keys are the user's data.
+/// Longest map key in a displayed path, in bytes. A longer key is cut, since keys are user data.
 const LONGEST_KEY: usize = 64;
 
-/// One step from an object, list or map to what it holds.
+/// One step of a path.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Segment {
     /// A named field of an object, `.name`.
@@ -20,7 +21,7 @@ pub enum Segment {
 }
 
 impl Segment {
-    /// The segment as a reference token of a JSON Pointer (RFC 6901), not yet escaped.
+    /// Returns the segment as a reference token of a JSON Pointer (RFC 6901), unescaped.
     pub fn to_token(&self) -> String {
         match self {
             Self::Field(name) | Self::Key(name) => name.to_string(),
@@ -31,28 +32,28 @@ impl Segment {
 
 /// The path of a field from the root of its object.
 ///
-/// Displays as the API server writes paths, `spec.a[0].b[key].c`; the root is the empty string. Paths order by their
-/// segments, list positions as numbers.
+/// Displays as the API server writes paths, for example `spec.a[0].b[key].c`. The root displays as the empty string. Paths
+/// are ordered by their segments, list positions as numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FieldPath(Vec<Segment>);
 
 impl FieldPath {
-    /// The path of the object itself.
+    /// Returns the path of the object itself.
     pub fn root() -> Self {
         Self::default()
     }
 
-    /// The segments, outermost first.
+    /// Returns the segments, outermost first.
     pub fn segments(&self) -> &[Segment] {
         &self.0
     }
 
-    /// Adds a step inwards.
+    /// Appends a segment.
     pub fn push(&mut self, segment: Segment) {
         self.0.push(segment);
     }
 
-    /// The path as a JSON Pointer (RFC 6901).
+    /// Returns the path as a JSON Pointer (RFC 6901).
     pub fn to_pointer(&self) -> String {
         let mut pointer = String::new();
         for segment in &self.0 {
@@ -83,7 +84,7 @@ impl fmt::Display for FieldPath {
     }
 }
 
-/// The position of a walk: the step that led here, and the trail before it.
+/// The position of a walk: the last step, and the trail before it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Trail<'a>(Option<(&'a Trail<'a>, Step<'a>)>);
 
@@ -96,22 +97,22 @@ pub(crate) enum Step<'a> {
 }
 
 impl<'a> Trail<'a> {
-    /// The start of a walk.
+    /// The root of an object.
     pub(crate) const ROOT: Self = Self(None);
 
-    /// One step further in.
+    /// Returns the trail after another step.
     pub(crate) fn then(&'a self, step: Step<'a>) -> Self {
         Self(Some((self, step)))
     }
 
-    /// The path of a field of the object where the walk stands.
+    /// Returns the path of a field of the object at this position.
     pub(crate) fn field(&self, name: &str) -> FieldPath {
         let mut path = self.to_path();
         path.push(Segment::Field(name.into()));
         path
     }
 
-    /// An upper bound of the bytes that the path of a field takes.
+    /// Returns an upper bound of the bytes that the path of a field takes.
     pub(crate) fn size_of_field(&self, name: &str) -> usize {
         let (mut names, mut steps) = (name.len(), 2_usize);
         let mut at = self;
@@ -123,11 +124,11 @@ impl<'a> Trail<'a> {
             });
             at = parent;
         }
-        // The vector of segments doubles.
+        // A growing vector doubles its capacity.
         names.saturating_add(steps.saturating_mul(2 * size_of::<Segment>()))
     }
 
-    /// The path of where the walk stands.
+    /// Returns the path of this position.
     pub(crate) fn to_path(self) -> FieldPath {
         let mut segments = Vec::new();
         let mut at = &self;
@@ -144,14 +145,14 @@ impl<'a> Trail<'a> {
     }
 }
 
-/// Text of a user's, made safe to show: control characters become U+FFFD, and what is longer than a bound is cut.
+/// User text made safe to display: control characters become U+FFFD, and a long text is cut.
 pub struct Printable<'a> {
     text: &'a str,
     longest: usize,
 }
 
 impl<'a> Printable<'a> {
-    /// Shows at most `longest` bytes of `text`.
+    /// Displays at most `longest` bytes of `text`.
     pub fn new(text: &'a str, longest: usize) -> Self {
         Self { text, longest }
     }
@@ -168,12 +169,12 @@ impl fmt::Display for Printable<'_> {
     }
 }
 
-/// The longest prefix of `text` that has at most `longest` bytes and ends between characters.
+/// Returns the longest prefix of `text` that has at most `longest` bytes and ends between characters.
 pub(crate) fn cut(text: &str, longest: usize) -> &str {
     text.get(..text.floor_char_boundary(longest)).unwrap_or(text)
 }
 
-/// Appends one reference token of a JSON Pointer, escaped as RFC 6901 section 3 says.
+/// Appends a reference token to a JSON Pointer, escaped (RFC 6901, section 3).
 pub fn push_token(pointer: &mut String, token: &str) {
     for character in token.chars() {
         match character {
@@ -184,7 +185,7 @@ pub fn push_token(pointer: &mut String, token: &str) {
     }
 }
 
-/// The reference tokens of a JSON Pointer, unescaped; `None` if it is not one.
+/// Returns the unescaped reference tokens of a JSON Pointer, or `None` if the text is not a JSON Pointer.
 pub fn pointer_tokens(pointer: &str) -> Option<Vec<String>> {
     if pointer.is_empty() {
         return Some(Vec::new());

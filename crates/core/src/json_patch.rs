@@ -1,5 +1,5 @@
-//! JSON Patch operations (RFC 6902), as far as normalisation emits them: fields of objects are removed or set, list items
-//! never move.
+//! The JSON Patch operations (RFC 6902) that normalisation emits. They remove or set fields of objects and never move list
+//! items.
 
 use crate::field_path::FieldPath;
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -7,14 +7,15 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 /// One operation on a field of an object.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PatchOperation {
-    /// Removes a field that is there.
+    /// Removes a field that exists.
     Remove(FieldPath),
-    /// Sets a field to a string, whether it was there or not (`add` does both for members of objects, RFC 6902 section 4.1).
+    /// Sets a field to a string. The operation is `add`, which creates or replaces a member of an object (RFC 6902, section
+    /// 4.1).
     Set(FieldPath, Box<str>),
 }
 
 impl PatchOperation {
-    /// The field it works on.
+    /// Returns the field that the operation changes.
     pub fn path(&self) -> &FieldPath {
         match self {
             Self::Remove(path) | Self::Set(path, _) => path,

@@ -1,29 +1,29 @@
-//! The account of one request: every allocation that grows with a request is charged before it is made.
+//! Metered memory: every allocation that grows with a request is charged before it is made.
 //!
-//! The core knows only that there is an account. The caller decides how much there is and who shares it.
+//! This module must not know how much memory there is or who shares it. The caller's [`Meter`] decides.
 
 use crate::field_path::cut;
 use std::cell::Cell;
 use std::fmt::{self, Write};
 use std::ops::{Deref, DerefMut};
 
-/// An account of memory.
+/// A budget of memory for requests.
 pub trait Meter: fmt::Debug {
-    /// Charges bytes that are about to be allocated.
+    /// Charges bytes that are about to be allocated. Returns an error if the budget is exhausted.
     fn charge(&self, bytes: usize) -> Result<(), Exhausted>;
 
-    /// Gives back bytes that were charged and are freed.
+    /// Returns bytes to the budget that were charged and are freed.
     fn release(&self, bytes: usize);
 }
 
-/// The account has not enough left for an allocation.
+/// The budget refused an allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the memory for reviews is used up")]
 pub struct Exhausted;
 
-/// An account without a limit, for callers that judge their own objects.
+/// A meter without a limit.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Unmetered;
+pub(crate) struct Unmetered;
 
 impl Meter for Unmetered {
     fn charge(&self, _: usize) -> Result<(), Exhausted> {
@@ -33,7 +33,7 @@ impl Meter for Unmetered {
     fn release(&self, _: usize) {}
 }
 
-/// A meter that remembers a refusal, which an error of serde cannot carry.
+/// A meter that remembers a refusal, because an error of serde cannot carry it.
 #[derive(Debug)]
 pub(crate) struct Account<'m> {
     meter: &'m dyn Meter,
@@ -41,12 +41,12 @@ pub(crate) struct Account<'m> {
 }
 
 impl<'m> Account<'m> {
-    /// Passes every charge on to `meter`.
+    /// Returns an account that passes every charge on to `meter`.
     pub(crate) fn new(meter: &'m dyn Meter) -> Self {
         Self { meter, refused: Cell::new(false) }
     }
 
-    /// True if a charge was refused.
+    /// Returns true if a charge was refused.
     pub(crate) fn refused(&self) -> bool {
         self.refused.get()
     }
@@ -62,14 +62,14 @@ impl Meter for Account<'_> {
     }
 }
 
-/// A vector whose capacity is charged, and released when it is dropped.
+/// A vector that charges its capacity and releases it when dropped.
 #[derive(Debug)]
 pub(crate) struct Buffer<'m, T> {
     items: Vec<T>,
     meter: &'m dyn Meter,
 }
 
-/// Capacity doubles up to this many bytes. Above, it grows by a quarter, so that little of what is charged lies idle.
+/// Capacity doubles up to this many bytes and grows by a quarter above, to bound the unused part of large buffers.
 const DOUBLED: usize = 64 * 1024;
 
 impl<'m, T> Buffer<'m, T> {
@@ -96,7 +96,7 @@ impl<'m, T> Buffer<'m, T> {
         self.items.truncate(length);
     }
 
-    /// Returns the vector. Its bytes stay charged for as long as the account exists.
+    /// Returns the vector. Its bytes stay charged.
     pub(crate) fn keep(mut self) -> Vec<T> {
         std::mem::take(&mut self.items)
     }
@@ -140,10 +140,10 @@ fn bytes<T>(items: usize) -> usize {
     items.saturating_mul(size_of::<T>())
 }
 
-/// Renders `text` into a string that stays charged. What is longer than `longest` bytes is cut, and ends in an ellipsis.
+/// Renders a text into a string whose bytes stay charged. Cuts the text after `longest` bytes, with an ellipsis.
 pub(crate) fn render(meter: &dyn Meter, text: &impl fmt::Display, longest: usize) -> Result<String, Exhausted> {
     let mut length = Cut { text: None, length: 0, longest };
-    // Writing ends with an error where the text is cut, and with no other.
+    // The only error is that the text is cut.
     let is_cut = write!(length, "{text}").is_err();
     let length = length.length.saturating_add(if is_cut { ELLIPSIS.len() } else { 0 });
     meter.charge(length)?;
@@ -158,7 +158,7 @@ pub(crate) fn render(meter: &dyn Meter, text: &impl fmt::Display, longest: usize
 
 const ELLIPSIS: &str = "…";
 
-/// The beginning of a text, or only its length.
+/// A writer that keeps the beginning of a text, or only its length.
 struct Cut {
     text: Option<String>,
     length: usize,

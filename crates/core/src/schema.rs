@@ -100,7 +100,7 @@ pub enum DefaultValue {
 
 impl Schema {
     /// The fields that tell apart the items of this list, none if its items have no identity.
-    pub fn list_keys(&self) -> &[Box<str>] {
+    pub(crate) fn list_keys(&self) -> &[Box<str>] {
         if self.list_type.as_deref() == Some("map") {
             return &self.list_map_keys;
         }
@@ -122,13 +122,13 @@ impl Schema {
     }
 
     /// Drops every union that is declared on it.
-    pub fn forget_unions(&mut self) {
+    pub(crate) fn clear_unions(&mut self) {
         self.unions.clear();
         let inner = [&mut self.items, &mut self.additional_properties];
         self.properties
             .values_mut()
             .chain(inner.into_iter().flatten().map(|node| &mut **node))
-            .for_each(Self::forget_unions);
+            .for_each(Self::clear_unions);
     }
 
     /// Whether this is an object with named fields, in name or in fact.

@@ -1,50 +1,48 @@
-//! Errors of a review that has no answer.
+//! The errors of a review that cannot be answered.
 
 use crate::meter::Exhausted;
 use crate::union::LONGEST_TEXT;
 
-/// Why a body is not an `AdmissionReview` that can be answered.
+/// A body is not an `AdmissionReview` that can be answered.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReviewError {
-    /// Nothing was sent.
+    /// The body is empty.
     #[error("the body is empty; send an AdmissionReview of admission.k8s.io/v1 as JSON")]
     Empty,
-    /// Not text.
-    #[error("the body is not UTF-8, from byte {0} on")]
+    /// The body is not UTF-8. The number is the offset of the first invalid byte.
+    #[error("the body is not UTF-8: byte {0} is invalid")]
     NotUtf8(usize),
-    /// Not JSON, or not of the shape of a review.
+    /// The body is not JSON, or does not have the shape of a review.
     #[error("the body is not an AdmissionReview: {0}")]
     Malformed(String),
-    /// Another kind.
-    #[error(
-        "the body is of kind `{kind}` and apiVersion `{api_version}`; this webhook answers AdmissionReview of admission.k8s.io/v1 only"
-    )]
+    /// The body is an object of another kind or version.
+    #[error("unsupported kind `{kind}` of apiVersion `{api_version}`: send an AdmissionReview of admission.k8s.io/v1")]
     Unsupported {
-        /// The kind it says it is.
+        /// Its kind.
         kind: String,
-        /// The version it says it is.
+        /// Its `apiVersion`.
         api_version: String,
     },
-    /// No `request`.
-    #[error("`request` is missing: this AdmissionReview asks nothing")]
+    /// The review has no `request`.
+    #[error("`request` is missing: send an AdmissionReview with a request")]
     NoRequest,
-    /// An answer could not be told from another.
-    #[error("`request.uid` is missing or empty: an answer must echo it")]
+    /// The request has no `uid`, so its response could not be told from others.
+    #[error("`request.uid` is missing or empty: the response must repeat it")]
     NoUid,
-    /// Longer than an offset can be.
+    /// The body is longer than an offset can address.
     #[error("the body is longer than {LONGEST_TEXT} bytes")]
     TooLong,
-    /// Reading or answering it takes more memory than there is for it.
+    /// The meter refused memory for reading or answering the review.
     #[error(transparent)]
     Exhausted(#[from] Exhausted),
-    /// No kind.
-    #[error("`request.kind` is missing: it says what the object is")]
+    /// The request has no `kind`.
+    #[error("`request.kind` is missing: give the group, version and kind of the object")]
     NoKind,
-    /// Not one of the four.
-    #[error("`request.operation` is `{0}`; it must be CREATE, UPDATE, DELETE or CONNECT")]
+    /// The operation is not one of the four that Kubernetes defines.
+    #[error("unknown `request.operation` `{0}`: use CREATE, UPDATE, DELETE or CONNECT")]
     UnknownOperation(String),
-    /// No object where there must be one.
+    /// `object` or `oldObject` is missing or not an object.
     #[error("`request.{0}` is not an object")]
     NotAnObject(&'static str),
 }

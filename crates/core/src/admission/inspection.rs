@@ -1,21 +1,21 @@
-//! The secret part of the path under which the API server has definitions and declarations inspected.
+//! The secret path of inspections: reviews of CRDs and `UnionDeclaration`s.
 //!
-//! An inspection costs more than a review and tells more, so that only the API server may ask for one. It learns the path
-//! from the webhook configuration, which no ordinary client may read.
+//! An inspection costs more than a review and reveals more, so only the API server may request one. The API server learns
+//! the path from the webhook configuration, which ordinary clients may not read.
 
 use std::fmt;
 
-/// Length of a token in bytes; twice as many hexadecimal digits.
+/// Length of a token in bytes. Its text has two hexadecimal digits for each.
 const BYTES: usize = 16;
 
-/// 128 bits that nobody can guess, as lower-case hexadecimal digits.
+/// A random token of 128 bits, as lower-case hexadecimal digits.
 ///
-/// It must not be logged: `Debug` leaves it out, and there is no `Display`.
+/// It must not be logged: `Debug` hides it, and there is no `Display`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct InspectionToken(Box<str>);
 
 impl InspectionToken {
-    /// The first part of the path.
+    /// The path before the token.
     pub const PREFIX: &str = "/validate/inspect/";
 
     /// Makes a token from random bytes.
@@ -23,7 +23,7 @@ impl InspectionToken {
         Self(format!("{:032x}", u128::from_be_bytes(bytes)).into())
     }
 
-    /// Reads the token from a path; `None` unless the path is exactly the prefix and a well-formed token.
+    /// Reads the token from a path. Returns `None` unless the path is the prefix and a well-formed token.
     pub fn of_path(path: &str) -> Option<Self> {
         let token = path.strip_prefix(Self::PREFIX)?;
         let is_digit = |it: u8| matches!(it, b'0'..=b'9' | b'a'..=b'f');
@@ -35,7 +35,7 @@ impl InspectionToken {
         format!("{}{}", Self::PREFIX, self.0)
     }
 
-    /// Compares a path with the token's own, in a time that does not depend on where they differ.
+    /// Returns true if `path` is the path of this token. The time that this takes does not depend on where they differ.
     pub fn is_path(&self, path: &str) -> bool {
         let own = self.path();
         own.len() == path.len() && own.bytes().zip(path.bytes()).fold(0, |all, (own, path)| all | (own ^ path)) == 0

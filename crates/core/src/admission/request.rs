@@ -1,12 +1,13 @@
-//! Reads the request half of an `AdmissionReview` and checks it.
+//! Reads and checks the request half of an `AdmissionReview`.
 //!
 //! The API server writes the kind before the objects, so each object is projected while the body is scanned once. If a
-//! client uses another order, the body is read a second time with the kind known. [`draft`] has the serde side.
+//! client uses another order, the body is read a second time with the kind known. This module must not know how objects are
+//! judged. [`draft`] has the serde side.
 
 mod draft;
 
-use super::ReviewError;
 use super::text::scratch;
+use super::{LONGEST_REASON, ReviewError};
 use crate::catalog::{Catalog, CatalogEntry};
 use crate::field_path::Printable;
 use crate::meter::{Account, Exhausted, Meter};
@@ -15,27 +16,24 @@ use draft::{Draft, Header, ReviewSeed};
 use serde::de::DeserializeSeed;
 use std::borrow::Cow;
 
-/// Longest piece of a body that an error repeats, in bytes.
+/// Longest part of a body that an error repeats, in bytes.
 const LONGEST_ECHO: usize = 64;
 
-/// Longest reason of the JSON reader that an error repeats, in bytes; it may quote the body.
-const LONGEST_REASON: usize = 200;
-
-/// What is asked of the object.
+/// The operation of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
-    /// A new object.
+    /// An object is created.
     Create,
-    /// A change of an object, by PUT, PATCH or server-side apply.
+    /// An object is changed by PUT, PATCH or server-side apply.
     Update,
-    /// The end of an object.
+    /// An object is deleted.
     Delete,
-    /// A connection to a subresource.
+    /// A client connects to a subresource.
     Connect,
 }
 
 impl Operation {
-    /// The name in a review.
+    /// Returns the name that reviews use, for example `CREATE`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Create => "CREATE",
@@ -46,26 +44,26 @@ impl Operation {
     }
 }
 
-/// A review, as far as it is needed.
+/// A checked request, reduced to the fields that a review needs.
 #[derive(Debug)]
 pub(super) struct Request<'a> {
     pub(super) uid: Cow<'a, str>,
     pub(super) operation: Operation,
     pub(super) kind: RequestKind<'a>,
     pub(super) name: Cow<'a, str>,
-    /// The position of the kind in the catalog, if that knows it.
+    /// Position of the kind in the catalog, `None` if the kind has no unions.
     pub(super) ordinal: Option<usize>,
-    /// What is to be judged, `None` where nothing is.
+    /// The objects to judge, `None` if the request cannot change a union.
     pub(super) subject: Option<Subject<'a>>,
 }
 
-/// Objects whose unions are to be judged.
+/// The objects of a request whose unions are judged.
 #[derive(Debug)]
 pub(super) struct Subject<'a> {
     pub(super) entry: &'a CatalogEntry,
     pub(super) part: Part,
     pub(super) new: Projection<'a>,
-    /// On UPDATE only.
+    /// The old object, on UPDATE only.
     pub(super) old: Option<Projection<'a>>,
 }
 
@@ -77,7 +75,7 @@ pub(super) struct RequestKind<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// Reads a body. What is kept of it is charged to `account` as long as it exists.
+    /// Reads and checks a body. The memory of the request is charged to `account`.
     pub(super) fn read(catalog: &'a Catalog, body: &'a [u8], account: &'a Account<'a>) -> Result<Self, ReviewError> {
         let text = str::from_utf8(body).map_err(|error| ReviewError::NotUtf8(error.valid_up_to()))?;
         if text.trim_ascii().is_empty() {
@@ -92,7 +90,7 @@ impl<'a> Request<'a> {
         if let Some(header) =
             review.request.as_ref().filter(|request| request.misread(catalog)).map(|request| request.header.clone())
         {
-            // Its projections are freed before others are read.
+            // Free the old projections before new ones are read.
             drop(review);
             review = parse(text, catalog, Some(&header), account)?;
         }

@@ -1,8 +1,8 @@
 //! The response half of an `AdmissionReview`: a verdict, a patch, warnings and audit annotations, within the limits of the
 //! API server.
 //!
-//! [`review`](super::review()) writes its responses with these types. Another webhook, for example one that reviews
-//! `UnionDeclaration`s themselves, writes its own responses with them. This module must not know what is judged or why.
+//! [`review`](super::review()) writes its responses with these types. A webhook that reviews other objects, for example
+//! `UnionDeclaration`s, can use them as well. This module must not know how objects are judged.
 
 mod annotations;
 mod denial;
@@ -24,32 +24,32 @@ use std::borrow::Cow;
 use std::fmt::{self, Display};
 use std::io;
 
-/// Bytes that a listing keeps free for a last item that counts what is left out.
+/// Bytes that a list keeps free for its last item, which counts what is left out.
 const RESERVED: usize = 64;
 
-/// The answer to one review.
+/// The response to one review.
 #[derive(Debug)]
 pub struct AdmissionResponse<'a> {
-    /// That of the request.
+    /// The uid of the request.
     pub uid: &'a str,
-    /// `None`: allowed.
+    /// The denial, `None` if the request is allowed.
     pub denial: Option<&'a Denial>,
-    /// `None` or empty: the object is let through as it is.
+    /// The changes to the object. Nothing is patched if there are none.
     pub patch: Option<&'a Changes>,
-    /// Shown to the client, in this order.
+    /// Warnings for the client, in this order.
     pub warnings: &'a [String],
-    /// Written to the audit event.
+    /// Annotations for the audit event.
     pub annotations: &'a Annotations,
 }
 
 impl AdmissionResponse<'_> {
-    /// The `AdmissionReview` to send.
+    /// Returns the `AdmissionReview` to send.
     pub fn to_json(&self) -> Vec<u8> {
-        // Without a meter nothing is refused.
+        // `Unmetered` never refuses memory.
         self.write(&Unmetered).unwrap_or_default()
     }
 
-    /// The `AdmissionReview` to send. It stays charged.
+    /// Returns the `AdmissionReview` to send. Its memory stays charged to `meter`.
     pub fn write(&self, meter: &dyn Meter) -> Result<Vec<u8>, Exhausted> {
         let patch = self.patch.filter(|changes| !changes.is_empty()).map(Patch);
         let envelope = Envelope {
@@ -66,7 +66,7 @@ impl AdmissionResponse<'_> {
             },
         };
         let mut output = Output(Buffer::new(meter));
-        // Strings, numbers and lists of them: there is nothing in these types that can't be written.
+        // Only the meter can fail: every value in these types can be written as JSON.
         serde_json::to_writer(&mut output, &envelope).map_err(|_| Exhausted)?;
         Ok(output.0.keep())
     }
@@ -97,7 +97,7 @@ struct Response<'a> {
     audit_annotations: &'a Annotations,
 }
 
-/// Bytes that are written as far as there is memory for them.
+/// A writer that charges every byte to a meter.
 struct Output<'m>(Buffer<'m, u8>);
 
 impl io::Write for Output<'_> {
@@ -111,7 +111,7 @@ impl io::Write for Output<'_> {
     }
 }
 
-/// A JSON Patch in base64, written as it is made.
+/// A JSON Patch, encoded as base64 while it is written.
 struct Patch<'a>(&'a Changes);
 
 impl Serialize for Patch<'_> {
@@ -136,11 +136,10 @@ impl Serialize for Operations<'_> {
     }
 }
 
-/// A formatter that takes bytes, which are ASCII.
+/// An `io::Write` for the ASCII output of the encoder.
 struct Characters<'f, 'b> {
     f: &'f mut fmt::Formatter<'b>,
-    /// After a failure nothing more is written: the encoder tries again when it is dropped, and the JSON writer must not be
-    /// asked twice.
+    /// True after a failed write. The encoder writes again when it is dropped, and must not reach the JSON writer then.
     failed: bool,
 }
 
@@ -159,8 +158,8 @@ impl io::Write for Characters<'_, '_> {
     }
 }
 
-/// At most `longest` bytes of a text, the last ones an ellipsis where some are missing, and no control characters, for which
-/// the API server would drop a warning.
+/// Cuts a text to at most `longest` bytes, with an ellipsis at the end if something is missing. Replaces control
+/// characters, since the API server drops warnings that have some.
 fn shorten(text: &str, longest: usize) -> Cow<'_, str> {
     const ELLIPSIS: &str = "…";
     let text = if text.chars().any(char::is_control) {

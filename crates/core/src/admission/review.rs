@@ -1,4 +1,7 @@
-//! What is answered to a review, from what was judged: a patch, warnings, or a denial.
+//! Turns a judgement into the response of a review: a patch, warnings and annotations, or a denial.
+//!
+//! This module must not know how objects are judged ([`judge`](crate::union)) or how a response is written
+//! ([`super::response`]).
 
 use super::request::{Operation, Request};
 use super::response::{AdmissionResponse, Annotations, Denial, DenialCause, LONGEST_CAUSE, Warnings};
@@ -7,7 +10,7 @@ use crate::field_path::{Printable, cut};
 use crate::meter::{Exhausted, Meter, Unmetered, render};
 use crate::union::{Capped, Change, ChangeReason, Changes, Judgement, LetThrough, Violation};
 
-/// Bytes that any review takes beside its body.
+/// Bytes that every review takes in addition to its body.
 pub(super) const FLAT: usize = 1024;
 
 /// Longest name of an object that a denial shows, in bytes.
@@ -16,7 +19,7 @@ const LONGEST_NAME: usize = 253;
 /// Longest discriminator value that an audit annotation shows, in bytes.
 const LONGEST_VALUE: usize = 64;
 
-/// The answer to one review.
+/// The result of one review, and the response to send.
 #[derive(Debug)]
 pub struct Review {
     uid: String,
@@ -32,7 +35,7 @@ pub struct Review {
 }
 
 impl Review {
-    /// Nothing to say.
+    /// Allows a request without a change.
     pub(super) fn allow(request: &Request<'_>) -> Self {
         Self {
             uid: request.uid.to_string(),
@@ -48,7 +51,7 @@ impl Review {
         }
     }
 
-    /// Allowed, with what normalisation changes and with warnings about it.
+    /// Allows a request with the changes of normalisation, and warns of each.
     pub(super) fn patch(
         request: &Request<'_>,
         phase: Phase,
@@ -75,7 +78,7 @@ impl Review {
                 }
             }
         }
-        // The API server asks twice; what it is told twice it shows twice.
+        // The API server sends each request to both phases. A warning of both would be shown twice.
         if phase != Phase::Mutate {
             for (violation, reason) in judgement.let_through.kept() {
                 let (reason, why) = match reason {
@@ -105,9 +108,9 @@ impl Review {
         Ok(Self { outcome, warnings, changes, let_through, annotations, ..Self::allow(request) })
     }
 
-    /// Denied, with every violation at once.
+    /// Denies a request with every violation at once.
     pub(super) fn deny(request: &Request<'_>, judgement: Judgement, meter: &dyn Meter) -> Result<Self, Exhausted> {
-        // On CREATE the API server may leave the name to the object.
+        // On CREATE the request may have no name, because the object has it.
         let in_object = || request.subject.as_ref().map_or("", |subject| subject.new.name());
         let name = if request.name.is_empty() { in_object() } else { &request.name };
         let Judgement { violations, let_through, .. } = judgement;
@@ -138,13 +141,13 @@ impl Review {
         })
     }
 
-    /// The `AdmissionReview` to send back.
+    /// Returns the `AdmissionReview` to send.
     pub fn to_json(&self) -> Vec<u8> {
-        // Without a meter nothing is refused.
+        // `Unmetered` never refuses memory.
         self.write(&Unmetered).unwrap_or_default()
     }
 
-    /// The `AdmissionReview` to send back, with no more memory than `meter` grants. It stays charged.
+    /// Returns the `AdmissionReview` to send. Its memory stays charged to `meter`.
     pub fn write(&self, meter: &dyn Meter) -> Result<Vec<u8>, Exhausted> {
         let answer = AdmissionResponse {
             uid: &self.uid,
@@ -156,64 +159,64 @@ impl Review {
         answer.write(meter)
     }
 
-    /// The uid of the request.
+    /// Returns the uid of the request.
     pub fn uid(&self) -> &str {
         &self.uid
     }
 
-    /// What was asked.
+    /// Returns the operation of the request.
     pub fn operation(&self) -> Operation {
         self.operation
     }
 
-    /// What came of it.
+    /// Returns the result of the review.
     pub fn outcome(&self) -> ReviewOutcome {
         self.outcome
     }
 
-    /// The position of the kind in the catalog that was asked, `None` if that does not know the kind.
+    /// Returns the position of the kind in the catalog, `None` if the catalog does not have the kind.
     pub fn ordinal(&self) -> Option<usize> {
         self.ordinal
     }
 
-    /// What the patch changes, in the order of paths.
+    /// Returns the changes of the patch, in the order of paths.
     pub fn changes(&self) -> impl ExactSizeIterator<Item = Change> {
         self.changes.iter()
     }
 
-    /// The number of members that the patch clears.
+    /// Returns the number of members that the patch clears.
     pub fn cleared(&self) -> usize {
         self.changes.cleared()
     }
 
-    /// Why it is denied: the first [`MOST_VIOLATIONS`](crate::union::MOST_VIOLATIONS), and the number of the rest. In
-    /// mutating admission these are contradictions only.
+    /// Returns the violations that deny the request: the first [`MOST_VIOLATIONS`](crate::union::MOST_VIOLATIONS), and the
+    /// number of the rest. In mutating admission these are contradictions only.
     pub fn violations(&self) -> &Capped<Violation> {
         &self.violations
     }
 
-    /// Violations that don't count, and why, with the same cap. Empty in mutating admission.
+    /// Returns the violations that do not count, with the reason, up to the same limit. Empty in mutating admission.
     pub fn let_through(&self) -> &Capped<(Violation, LetThrough)> {
         &self.let_through
     }
 
-    /// The warnings for the user.
+    /// Returns the warnings for the client.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// The message of a denial.
+    /// Returns the message of a denial.
     pub fn denial(&self) -> Option<&str> {
         self.denial.as_ref().map(Denial::message)
     }
 
-    /// The faults of a denial: path and message of each.
+    /// Returns the path and the message of each cause of a denial.
     pub fn causes(&self) -> impl Iterator<Item = (&str, &str)> {
         let causes = self.denial.iter().flat_map(Denial::causes);
         causes.map(|cause| (&*cause.field, &*cause.message))
     }
 
-    /// The paths of a denial, for the log.
+    /// Returns the paths of a denial, for the log.
     pub fn denied_paths(&self) -> Vec<String> {
         self.causes().map(|(path, _)| path.to_owned()).collect()
     }

@@ -1,7 +1,8 @@
 //! Judges a stored object without an `AdmissionReview`, for programs that list objects.
 //!
-//! The rules are those of [`review`](super::review()): a create of the object as it is, and an update that leaves it as it is.
+//! The result is that of two [`review`](super::review())s: a create of the object, and an update that changes nothing.
 
+use super::LONGEST_REASON;
 use crate::catalog::CatalogEntry;
 use crate::field_path::Printable;
 use crate::meter::{Exhausted, Unmetered};
@@ -10,10 +11,7 @@ use crate::union::{
 };
 use serde::de::DeserializeSeed;
 
-/// Longest message of the JSON reader that an error repeats, in bytes; the message may quote the object.
-const LONGEST_REASON: usize = 200;
-
-/// The faults of a stored object, and the changes that its next write makes.
+/// The violations of a stored object, and the changes that its next write makes.
 #[derive(Debug, Default)]
 pub struct StoredObject {
     violations: Capped<Violation>,
@@ -22,17 +20,17 @@ pub struct StoredObject {
     repaired: bool,
 }
 
-/// The text of a stored object cannot be judged.
+/// The text of an object cannot be judged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoredObjectError {
-    /// Longer than an offset can be.
+    /// The text is longer than an offset can address.
     #[error("the object is longer than {LONGEST_TEXT} bytes")]
     TooLong,
-    /// Not JSON.
+    /// The text is not JSON.
     #[error("the object is not JSON: {0}")]
     Malformed(String),
-    /// JSON of another type.
+    /// The text is JSON of another type.
     #[error("not a JSON object")]
     NotAnObject,
     /// The object has more unions than can be addressed.
@@ -41,10 +39,10 @@ pub enum StoredObjectError {
 }
 
 impl StoredObject {
-    /// Judges an object of a kind, given as JSON text: the object, and its status where that is a subresource.
+    /// Judges an object of a kind, given as JSON text. If the status is a subresource, judges it as well.
     ///
     /// # Errors
-    /// The text is not a JSON object, or longer than an offset can be.
+    /// Returns an error if the text is not a JSON object or is too long.
     pub fn judge(entry: &CatalogEntry, text: &str) -> Result<Self, StoredObjectError> {
         if text.len() > LONGEST_TEXT {
             return Err(StoredObjectError::TooLong);
@@ -59,23 +57,23 @@ impl StoredObject {
         Ok(stored)
     }
 
-    /// Violations that deny a create of the object as it is: the first
+    /// Returns the violations that deny a create of the object: the first
     /// [`MOST_VIOLATIONS`](crate::union::MOST_VIOLATIONS), and the number of the rest.
     pub fn violations(&self) -> &Capped<Violation> {
         &self.violations
     }
 
-    /// Violations whose declarations only warn, with the same cap.
+    /// Returns the violations whose declarations only warn, up to the same limit.
     pub fn warnings(&self) -> &Capped<Violation> {
         &self.warnings
     }
 
-    /// Changes that any update of the object makes, in the order of paths, those of the status last.
+    /// Returns the changes that any update of the object makes, in the order of paths, those of the status last.
     pub fn changes(&self) -> impl Iterator<Item = Change> {
         self.changes.iter().flat_map(Changes::iter)
     }
 
-    /// True if the object has violations and its next write normalises all of them away.
+    /// Returns true if the object has violations and its next write normalises all of them away.
     pub fn is_repaired(&self) -> bool {
         self.repaired
     }
@@ -84,7 +82,7 @@ impl StoredObject {
         let judge = |old, rules| judge(entry.plan(), part, object, old, rules, &Unmetered);
         let create = judge(None, Rules { normalize: false, validate: true, ratchet: false })?;
         let update = judge(Some(object), Rules { normalize: true, validate: false, ratchet: true })?;
-        // A contradiction denies the update, so that it changes nothing.
+        // A contradiction denies the update, so the update changes nothing.
         let changes = if update.violations.is_empty() { update.changes } else { Changes::default() };
         if !create.violations.is_empty() {
             let repaired = || -> Result<bool, StoredObjectError> {

@@ -1,17 +1,17 @@
-//! The texts of a body: names that are kept, and what the JSON reader buffers of the others.
+//! Strings of a body, and the memory that the JSON reader needs for the rest.
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, Visitor};
 use std::borrow::Cow;
 use std::fmt;
 
-/// Shorter bodies are charged for the most that the JSON reader can buffer of them. Longer ones are looked at first.
+/// Bodies up to this length are charged the most that they can need. Longer bodies are scanned.
 const SHORT: usize = 1024;
 
-/// Longest name with escapes, in bytes: it is copied.
+/// Longest string with escapes, in bytes. Such a string is copied.
 const LONGEST_ESCAPED: usize = 1024;
 
-/// A string, borrowed where it has no escapes. Strings with escapes are short.
+/// A string, borrowed from the body unless it has escapes. A string with escapes must be short.
 pub(super) struct Text<'a>(pub(super) Cow<'a, str>);
 
 impl<'de> Deserialize<'de> for Text<'de> {
@@ -41,8 +41,8 @@ impl<'de> Visitor<'de> for TextVisitor {
     }
 }
 
-/// An upper bound of what the JSON reader buffers while it reads `text`: a byte for each level of nesting, and the longest
-/// string with escapes; a vector that doubles.
+/// Returns an upper bound of the bytes that the JSON reader buffers while it reads `text`: one for each level of nesting,
+/// plus twice the longest string with escapes.
 pub(super) fn scratch(text: &str) -> usize {
     if text.len() <= SHORT {
         return text.len().saturating_mul(2);
@@ -68,7 +68,7 @@ pub(super) fn scratch(text: &str) -> usize {
     most.saturating_mul(2)
 }
 
-/// The length of a string after its first quote, the last quote included, and whether it has escapes.
+/// Returns the length of a string after its first quote, including the last quote, and true if it has escapes.
 fn string_length(text: &[u8]) -> (usize, bool) {
     let mut escaped = false;
     let mut bytes = text.iter().enumerate();

@@ -1,20 +1,21 @@
-//! Estimates the memory that compiling takes, before it is taken.
+//! Estimates the memory that compiling a CRD takes, before it is compiled.
 
-/// Bytes for a node of a schema: the node itself, its key, and its share of a map that is half full.
+/// Bytes of one node of a schema: the node, its key, and its share of a map that is half full.
 const NODE: usize = 800;
 
-/// Bytes for an item of a list, such as a value of an `enum`.
+/// Bytes of one item of a list, for example a value of an `enum`.
 const ITEM: usize = 72;
 
-/// Bytes for each byte of an annotation: what it declares, and what is told of that.
+/// Bytes for each byte of an annotation: its declarations and their faults.
 const ANNOTATION: usize = 64;
 
-/// Returns the bytes that compiling a CRD takes at the most, give or take an eighth, from the JSON text of its schemas and the
-/// length of its annotation. A hostile schema takes more than a hundred times its own size, one that somebody means takes
-/// less than ten times.
+/// Returns an upper bound, within an eighth, of the bytes that compiling a CRD takes. `schemas` is the JSON text of its
+/// schemas, `annotation` the length of its annotation.
+///
+/// An ordinary schema takes less than ten times the size of its text, a hostile one more than a hundred times.
 pub fn compiling_cost(schemas: &str, annotation: usize) -> usize {
     let (mut nodes, mut items) = (0_usize, 0_usize);
-    // Braces inside strings count, too: an upper bound needs no parser.
+    // Braces inside strings count as well. An upper bound needs no parser.
     for byte in schemas.bytes() {
         nodes += usize::from(byte == b'{');
         items += usize::from(byte == b',');

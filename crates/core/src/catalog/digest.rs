@@ -1,11 +1,11 @@
-//! Digests: numbers by which two replicas can tell that they have the same catalog.
+//! Digests, by which replicas compare their catalogs.
 
 use std::collections::hash_map::DefaultHasher;
 use std::fmt::{self, Debug, Write};
 use std::hash::{Hash, Hasher};
 
-/// Returns the digest of everything that a value shows of itself. The same value has the same digest in every process that
-/// runs the same version of this program.
+/// Returns a digest of the `Debug` output of a value. Equal values have equal digests in every process that runs the same
+/// version of this program.
 pub(super) fn digest(value: &impl Debug) -> u64 {
     struct Into(DefaultHasher);
 
@@ -16,14 +16,14 @@ pub(super) fn digest(value: &impl Debug) -> u64 {
         }
     }
 
-    // The keys of `DefaultHasher::new` are fixed.
+    // `DefaultHasher::new` has fixed keys.
     let mut into = Into(DefaultHasher::new());
-    // Hashing can't fail.
+    // Hashing cannot fail.
     let _ = write!(into, "{value:?}");
     into.0.finish()
 }
 
-/// Returns the digest of many things, in their order.
+/// Returns the digest of a sequence.
 pub(super) fn digest_of_all(things: impl IntoIterator<Item = impl Hash>) -> u64 {
     let mut hasher = DefaultHasher::new();
     things.into_iter().for_each(|thing| thing.hash(&mut hasher));

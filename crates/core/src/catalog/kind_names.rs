@@ -1,8 +1,8 @@
-//! A kind as a user asks for it, in the ways that kubectl takes it.
+//! Finds a kind by the name that a user gives, like kubectl.
 
 use super::CatalogEntry;
 
-/// The names of one version of a kind. What is not known is empty.
+/// The names of one version of a kind. A name that is not known is empty.
 #[derive(Debug, Clone, Copy)]
 pub struct KindNames<'n> {
     /// The API group, empty for the core group.
@@ -11,16 +11,16 @@ pub struct KindNames<'n> {
     pub version: &'n str,
     /// The kind.
     pub kind: &'n str,
-    /// As it stands in paths.
+    /// The plural name, as in API paths.
     pub plural: &'n str,
-    /// For one object.
+    /// The singular name.
     pub singular: &'n str,
-    /// Other names.
+    /// The short names.
     pub short_names: &'n [String],
 }
 
 impl<'n> KindNames<'n> {
-    /// As far as those who declared its unions tell.
+    /// Returns the names of an entry, as far as its definition has them.
     pub fn of(entry: &'n CatalogEntry) -> Self {
         let (gvk, resource) = (entry.gvk(), entry.resource());
         Self {
@@ -33,13 +33,13 @@ impl<'n> KindNames<'n> {
         }
     }
 
-    /// Which one is meant by a plural, singular, short name or kind, alone or with `.group` or `.version.group`: full names
-    /// before short ones, and of several the first.
+    /// Returns the position of the kind that a user asked for by plural, singular, short name or kind, alone or followed by
+    /// `.group` or `.version.group`. Full names win over short names, then the first match wins.
     pub fn find(all: &[Self], asked: &str) -> Option<usize> {
         let asked = Asked::new(asked)?;
         let named: [&dyn Fn(&Self) -> bool; 2] =
             [&|it| it.is_named(&asked.name), &|it| it.short_names.contains(&asked.name)];
-        // Each way to read what stands behind the name, as kubectl tries them.
+        // The readings of the part after the name, in kubectl's order.
         let readings: [&dyn Fn(&Self) -> bool; 3] =
             [&|it| asked.rest.is_empty() || asked.names_version(it), &|it| it.group == asked.rest, &|it| {
                 it.group.starts_with(&asked.rest)
@@ -47,7 +47,7 @@ impl<'n> KindNames<'n> {
         named.iter().find_map(|named| readings.iter().find_map(|fits| all.iter().position(|it| named(it) && fits(it))))
     }
 
-    /// Whether it was asked for with its version.
+    /// Returns true if the user asked for this version of the kind.
     pub fn is_versioned_in(&self, asked: &str) -> bool {
         Asked::new(asked).is_some_and(|asked| asked.names_version(self))
     }
@@ -57,10 +57,10 @@ impl<'n> KindNames<'n> {
     }
 }
 
-/// What a user wrote, in lower case.
+/// The words of a user, in lower case.
 struct Asked {
     name: String,
-    /// What stands behind the first dot.
+    /// The part after the first dot.
     rest: String,
 }
 

@@ -167,7 +167,7 @@ impl Definition {
                 let known = versions.iter().any(|version| version.name == described.version);
                 let Some(mut schema) = document.schema(described)?.filter(|_| !known) else { continue };
                 if !published {
-                    schema.forget_unions();
+                    schema.clear_unions();
                 }
                 if resource.is_none() {
                     resource = document.resource(described).map(|(plural, namespaced)| Resource {

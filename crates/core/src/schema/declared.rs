@@ -68,7 +68,7 @@ impl Declared {
     }
 
     /// Whether both say the same.
-    pub fn agrees_with(&self, other: &Self) -> bool {
+    pub(crate) fn agrees_with(&self, other: &Self) -> bool {
         self.value == other.value && self.action == other.action
     }
 }

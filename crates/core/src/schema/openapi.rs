@@ -141,7 +141,7 @@ impl OpenApi {
     }
 
     /// Whether `status` of a kind is changed through a subresource of its own, as far as the document's paths tell.
-    pub fn has_status_subresource(&self, kind: &GroupVersionKind) -> bool {
+    pub(crate) fn has_status_subresource(&self, kind: &GroupVersionKind) -> bool {
         self.with_status.contains(kind)
     }
 

@@ -57,7 +57,7 @@ impl Place {
     }
 
     /// Reads a JSON Pointer (RFC 6901) into a schema, such as `/properties/spec/items`.
-    pub fn from_pointer(pointer: &str) -> Result<Self, PlaceError> {
+    pub(crate) fn from_pointer(pointer: &str) -> Result<Self, PlaceError> {
         let tokens = pointer_tokens(pointer).ok_or_else(|| PlaceError::NotAPointer(pointer.to_owned()))?;
         let mut steps = Vec::new();
         let mut tokens = tokens.into_iter();
@@ -174,7 +174,7 @@ impl Schema {
     }
 
     /// The node at a place, to graft on.
-    pub fn at_mut(&mut self, place: &Place) -> Option<&mut Schema> {
+    pub(crate) fn at_mut(&mut self, place: &Place) -> Option<&mut Schema> {
         place.0.iter().try_fold(self, |node, step| match step {
             PlaceStep::Property(name) => node.properties.get_mut(name),
             PlaceStep::Items => node.items.as_deref_mut(),

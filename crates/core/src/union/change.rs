@@ -57,11 +57,6 @@ impl Change {
             ChangeReason::Deduced { value, .. } => PatchOperation::Set(self.path.clone(), (**value).into()),
         }
     }
-
-    /// True if it clears a member.
-    pub fn clears(&self) -> bool {
-        !matches!(self.reason, ChangeReason::Deduced { .. })
-    }
 }
 
 impl fmt::Display for Change {

@@ -1,4 +1,4 @@
-//! A request as it is read, before anything is checked.
+//! The serde side of a request: drafts that are read field by field, and their checks.
 
 use super::LONGEST_ECHO;
 use super::{Operation, Request, RequestKind, Subject};
@@ -13,7 +13,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Une
 use std::borrow::Cow;
 use std::fmt;
 
-/// A review as it is read; nothing is checked yet.
+/// A review that is read but not checked.
 #[derive(Default)]
 pub(super) struct Draft<'a> {
     api_version: Option<Cow<'a, str>>,
@@ -32,14 +32,14 @@ pub(super) struct DraftRequest<'a> {
 
 #[derive(Default)]
 struct DraftObject<'a> {
-    /// `None` where nothing is to be judged.
+    /// The unions of the object, `None` if there are none to judge.
     projection: Option<Projection<'a>>,
     seen: bool,
-    /// How it was read.
+    /// The way in which the object was read.
     read_as: Option<Reading<'a>>,
 }
 
-/// What must be known to read an object.
+/// The fields of a request that decide how its objects are read.
 #[derive(Clone, Default)]
 pub(super) struct Header<'a> {
     kind: Option<RequestKind<'a>>,
@@ -47,7 +47,7 @@ pub(super) struct Header<'a> {
     operation: Cow<'a, str>,
 }
 
-/// How to read an object: the kind, and the part that the request can change.
+/// The way to read an object: its kind, and the part that the request can change.
 #[derive(Clone, Copy)]
 struct Reading<'c> {
     entry: &'c CatalogEntry,
@@ -56,13 +56,13 @@ struct Reading<'c> {
 
 impl PartialEq for Reading<'_> {
     fn eq(&self, other: &Self) -> bool {
-        // Entries of one catalog.
+        // Both entries belong to the same catalog.
         (self.entry.ordinal(), self.part) == (other.entry.ordinal(), other.part)
     }
 }
 
 impl Header<'_> {
-    /// `None` where there is nothing to judge.
+    /// Returns the way to read the objects, `None` if there is nothing to judge.
     fn reading<'c>(&self, catalog: &'c Catalog) -> Option<Reading<'c>> {
         if matches!(&*self.operation, "DELETE" | "CONNECT") {
             return None;
@@ -83,7 +83,7 @@ impl Header<'_> {
 }
 
 impl DraftRequest<'_> {
-    /// Whether an object went by before all was known that says how to read it.
+    /// Returns true if an object was read before the header was complete, in a way that turned out wrong.
     pub(super) fn misread(&self, catalog: &Catalog) -> bool {
         let due = self.header.reading(catalog);
         [&self.object, &self.old_object].into_iter().any(|object| object.seen && object.read_as != due)
@@ -127,7 +127,7 @@ pub(super) struct ReviewSeed<'c, 'h> {
     pub(super) catalog: &'c Catalog,
     pub(super) text: &'c str,
     pub(super) account: &'c Account<'c>,
-    /// How to read objects, where that is known beforehand.
+    /// The header, if the body is read a second time.
     pub(super) known: Option<&'h Header<'h>>,
 }
 
@@ -255,7 +255,7 @@ impl<'de> RequestSeed<'de, '_> {
     }
 }
 
-/// A text where something else belongs. It may be long, so the error does not repeat it.
+/// Rejects a string where an object belongs. The error does not repeat the string, which may be long.
 fn text_instead<E: Error>(expected: &dyn serde::de::Expected) -> E {
     E::invalid_type(Unexpected::Other("string"), expected)
 }
@@ -303,7 +303,7 @@ impl<'de> Visitor<'de> for KindVisitor {
     }
 }
 
-/// A string; null reads as empty.
+/// Reads a string. Null counts as the empty string.
 fn text<'de, A: MapAccess<'de>>(map: &mut A) -> Result<Cow<'de, str>, A::Error> {
     Ok(map.next_value::<Option<Text<'de>>>()?.map(|text| text.0).unwrap_or_default())
 }

@@ -7,21 +7,23 @@ use std::fmt::{self, Display, Write};
 /// Longest value of an audit annotation, in bytes. The API server has no limit, but it logs or sends an audit event whole.
 const LONGEST_ANNOTATION: usize = 2048;
 
-/// What the audit log of the API server gets, each value within a bound; it puts the webhook's name before each key. Paths
-/// and reasons, never a value but a discriminator's. A mutating webhook that is asked again says what it does then, too, but
-/// the API server keeps the first value of a key.
+/// Audit annotations of a response, each with a limited length. The API server puts the name of the webhook before each
+/// key.
+///
+/// They hold paths and reasons, and no value except a discriminator's. If a mutating webhook is called again, the API
+/// server keeps the first value of each key.
 #[derive(Debug, Default, Serialize)]
 pub struct Annotations {
     /// Members that the patch clears.
     #[serde(skip_serializing_if = "Listing::is_empty")]
     pub cleared: Listing,
-    /// Discriminators that the patch sets, and to what.
+    /// Discriminators that the patch sets, with their values.
     #[serde(skip_serializing_if = "Listing::is_empty")]
     pub set: Listing,
-    /// Faults that are denied.
+    /// Violations that are denied.
     #[serde(skip_serializing_if = "Listing::is_empty")]
     pub denied: Listing,
-    /// Faults that are let through, and why.
+    /// Violations that are let through, with the reason.
     #[serde(skip_serializing_if = "Listing::is_empty")]
     pub warned: Listing,
 }
@@ -31,7 +33,7 @@ impl Annotations {
         self.listings().into_iter().all(Listing::is_empty)
     }
 
-    /// Bytes that they take.
+    /// Returns the bytes that the annotations take.
     pub(in crate::admission) fn size(&self) -> usize {
         self.listings().into_iter().map(|listing| listing.text.capacity()).sum()
     }
@@ -41,7 +43,7 @@ impl Annotations {
     }
 }
 
-/// Items with commas between them, and how many are left out where they would be too long.
+/// Items separated by commas. Items that do not fit are counted.
 #[derive(Debug, Default)]
 pub struct Listing {
     text: String,
@@ -49,7 +51,7 @@ pub struct Listing {
 }
 
 impl Listing {
-    /// Adds an item, or counts it if the listing is full.
+    /// Adds an item. Counts it if the listing is full.
     pub fn push(&mut self, item: impl Display) {
         if self.left_out > 0 {
             self.left_out = self.left_out.saturating_add(1);
@@ -57,7 +59,7 @@ impl Listing {
         }
         let end = self.text.len();
         let separator = if end == 0 { "" } else { ", " };
-        // Writing to a string can't fail.
+        // Writing to a string cannot fail.
         let _ = write!(self.text, "{separator}{item}");
         if self.text.len() > LONGEST_ANNOTATION.saturating_sub(RESERVED) {
             self.text.truncate(end);
@@ -65,13 +67,13 @@ impl Listing {
         }
     }
 
-    /// True if no other item would be named.
-    pub fn is_full(&self) -> bool {
+    /// Returns true if no other item fits.
+    pub(in crate::admission) fn is_full(&self) -> bool {
         self.left_out > 0
     }
 
-    /// Counts items that are not named.
-    pub fn leave_out(&mut self, number: usize) {
+    /// Counts items that were not added.
+    pub(in crate::admission) fn leave_out(&mut self, number: usize) {
         self.left_out = self.left_out.saturating_add(number);
     }
 

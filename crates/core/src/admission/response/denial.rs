@@ -1,17 +1,17 @@
-//! Denials, worded like the API server's own.
+//! Denials in the words of the API server.
 
 use super::shorten;
 use serde::Serialize;
 use std::fmt::Write;
 
-/// Most causes of a denial. The rest is counted.
+/// Most causes that a denial lists. A last cause counts the rest.
 const MOST_CAUSES: usize = 256;
-/// Longest message of one cause, in bytes. A union may have thousands of values to list.
+/// Longest message of one cause, in bytes. A message may list thousands of values.
 pub(in crate::admission) const LONGEST_CAUSE: usize = 4096;
-/// Longest message of a denial, in bytes. The causes hold the rest.
+/// Longest message of a denial, in bytes. The causes have the rest.
 const LONGEST_MESSAGE: usize = 8192;
 
-/// The `Status` of a denial.
+/// The `Status` of a denied request.
 #[derive(Debug, Serialize)]
 pub struct Denial {
     status: &'static str,
@@ -29,24 +29,24 @@ struct Details {
     causes: Vec<DenialCause>,
 }
 
-/// One fault of an object.
+/// One violation of an object.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct DenialCause {
-    /// As the API has them (`metav1.CauseType`).
+    /// The reason, a `metav1.CauseType`.
     pub reason: &'static str,
-    /// Everything but the path.
+    /// The message, without the path.
     pub message: String,
-    /// The path.
+    /// The path of the field.
     pub field: String,
 }
 
 impl Denial {
-    /// Worded as `NewInvalid` of the API machinery words it.
+    /// Returns a denial in the words of `NewInvalid` in the API machinery.
     pub fn new(group: &str, kind: &str, name: String, causes: impl IntoIterator<Item = DenialCause>) -> Self {
         Self::with_rest(group, kind, name, causes.into_iter().collect(), 0)
     }
 
-    /// The same, for so many more faults than there are causes.
+    /// Returns a denial for these causes and `rest` more that are only counted.
     pub(in crate::admission) fn with_rest(
         group: &str,
         kind: &str,
@@ -64,7 +64,7 @@ impl Denial {
                 break;
             }
             let separator = if position == 0 { "" } else { ", " };
-            // Writing to a string can't fail.
+            // Writing to a string cannot fail.
             let _ = write!(message, "{separator}{}: {}", cause.field, cause.message);
         }
         message.push_str(close);
@@ -79,7 +79,7 @@ impl Denial {
         Self { status: "Failure", code: 422, reason: "Invalid", message, details }
     }
 
-    /// Bytes that it takes, but for its causes.
+    /// Returns the bytes that the denial takes, without its causes.
     pub(in crate::admission) fn size(&self) -> usize {
         let Details { name, group, kind, .. } = &self.details;
         self.message.len().saturating_add(name.len()).saturating_add(group.len()).saturating_add(kind.len())
@@ -90,7 +90,7 @@ impl Denial {
         &self.message
     }
 
-    /// Returns the faults, one for each field.
+    /// Returns the causes, one for each field.
     pub fn causes(&self) -> &[DenialCause] {
         &self.details.causes
     }

@@ -1,4 +1,4 @@
-//! Warnings, which the API server hands to the client.
+//! Warnings, which the API server passes on to the client.
 
 use super::{RESERVED, shorten};
 use crate::meter::{Unmetered, render};
@@ -6,10 +6,10 @@ use std::fmt::Display;
 
 /// Longest warning, in bytes. The API server cuts longer ones.
 const LONGEST_WARNING: usize = 256;
-/// Most bytes of all warnings of one response. The API server cuts every warning of a response that has more.
+/// Most bytes of all warnings of a response. Above it the API server cuts every warning.
 const LONGEST_WARNINGS: usize = 4096;
 
-/// Warnings within the bounds of the API server.
+/// Warnings within the limits of the API server.
 #[derive(Debug, Default)]
 pub struct Warnings {
     all: Vec<String>,
@@ -18,13 +18,13 @@ pub struct Warnings {
 }
 
 impl Warnings {
-    /// Adds a warning, cut to the longest text that a client shows.
+    /// Adds a warning, cut to the longest that the API server passes on. Counts it if the list is full.
     pub fn push(&mut self, text: &impl Display) {
         if self.is_full() {
             self.leave_out(1);
             return;
         }
-        // Without a meter nothing is refused.
+        // `Unmetered` never refuses memory.
         let text = render(&Unmetered, text, LONGEST_WARNING).unwrap_or_default();
         let warning = shorten(&text, LONGEST_WARNING);
         if self.bytes.saturating_add(warning.len()) > LONGEST_WARNINGS.saturating_sub(RESERVED) {
@@ -35,17 +35,17 @@ impl Warnings {
         }
     }
 
-    /// Counts warnings that are not shown.
-    pub fn leave_out(&mut self, number: usize) {
+    /// Counts warnings that were not added.
+    pub(in crate::admission) fn leave_out(&mut self, number: usize) {
         self.left_out = self.left_out.saturating_add(number);
     }
 
-    /// True if no other warning would be shown.
-    pub fn is_full(&self) -> bool {
+    /// Returns true if no other warning fits.
+    pub(in crate::admission) fn is_full(&self) -> bool {
         self.left_out > 0
     }
 
-    /// Returns the warnings, with a last one that counts those left out.
+    /// Returns the warnings. If some are left out, a last warning counts them.
     pub fn finish(mut self) -> Vec<String> {
         if self.left_out > 0 {
             self.all.push(format!("and {} more warnings", self.left_out));
