@@ -1,10 +1,11 @@
-//! Where unions are declared, and how declarations come onto the schema they are for.
+//! Sources of union declarations, and how declarations are grafted onto the schema that they apply to.
 //!
-//! The API server drops `x-kubernetes-unions` from the CRDs it stores, so a declaration is looked for where it can survive.
-//! For one place the first [`Source`] that has it wins; two that contradict each other are reported. What wins is grafted
-//! onto the schema, so that from there on a declaration has one form and one home.
+//! The API server drops `x-kubernetes-unions` from the CRDs that it stores, so declarations are found in other sources as
+//! well. For each place the first [`Source`] in their order wins, and a contradiction is reported as a [`Fault`]. The
+//! winner is grafted onto the schema, and every later step reads it from there.
 //!
-//! May not know plans: whether a declaration makes sense is asked when the schema is compiled.
+//! This module must not know plans: [`compile`](crate::union::compile()) checks that a declaration makes sense. A
+//! [`Definition`] is the way in.
 
 mod acceptance;
 mod annotation;

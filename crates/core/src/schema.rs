@@ -1,11 +1,11 @@
-//! A structural schema, as far as unions and patches need it, and the places in it.
+//! Structural schemas, reduced to what unions and patches need, and the places in them.
 //!
-//! Read from the raw JSON of a CRD's `openAPIV3Schema`: typed clients drop `x-kubernetes-unions`, and descriptions, formats
-//! and validations are skipped without being built. Built-in types have their schemas in an [`OpenApi`] document, which gives
-//! the same thing. Wherever a union was declared, once grafted it stands on the schema with its [`Source`], so that whoever
-//! reads the schema has one thing to look at.
+//! A schema is read from the raw JSON of a CRD's `openAPIV3Schema`, since typed clients drop `x-kubernetes-unions`.
+//! Descriptions, formats and validations are skipped. Built-in types have their schemas in an [`OpenApi`] document. Each
+//! declaration is grafted onto the schema with its [`Source`], whatever its source is, so readers look in one place.
 //!
-//! May not know unions, clusters or objects.
+//! This module must not know the semantics of unions, clusters or objects. [`declaration`](crate::declaration) finds
+//! declarations; [`compile`](crate::union::compile()) checks them.
 
 mod declared;
 mod definitions;
@@ -23,83 +23,83 @@ use serde::de::{Deserialize, Deserializer};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The name of the extension, in a schema.
+/// The name of the extension in a schema.
 pub const EXTENSION: &str = "x-kubernetes-unions";
 
-/// One node of a structural schema.
+/// A node of a structural schema.
 #[derive(Debug, Clone, Default, serde::Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Schema {
-    /// `type`: `object`, `array`, `string`, …
+    /// `type`, for example `object`, `array` or `string`.
     #[serde(rename = "type")]
     pub type_name: Option<Box<str>>,
     /// The named fields of an object.
     #[serde(deserialize_with = "null_is_default")]
     pub properties: BTreeMap<Box<str>, Schema>,
-    /// The schema of a map's values. `true` and `false` say nothing about the values' shape and read as none.
+    /// The schema of the values of a map. `true` and `false` say nothing about the values and read as `None`.
     #[serde(deserialize_with = "schema_or_bool")]
     pub additional_properties: Option<Box<Schema>>,
-    /// The schema of a list's items.
+    /// The schema of the items of a list.
     pub items: Option<Box<Schema>>,
-    /// The fields an object must have.
+    /// The fields that an object must have.
     #[serde(deserialize_with = "null_is_default")]
     pub required: Vec<Box<str>>,
-    /// The values a scalar may have.
+    /// The values that a scalar may have.
     #[serde(rename = "enum")]
     pub values: Option<Vec<Value>>,
-    /// The node's own `default`.
+    /// The `default` of the node itself.
     #[serde(deserialize_with = "default_value")]
     pub default: DefaultValue,
-    /// How items of a list are told apart: `atomic`, `set` or `map`.
+    /// The type of a list: `atomic`, `set` or `map`.
     #[serde(rename = "x-kubernetes-list-type")]
     pub list_type: Option<Box<str>>,
-    /// The fields that tell apart the items of a list of type `map`.
+    /// The fields that identify an item of a list of type `map`.
     #[serde(rename = "x-kubernetes-list-map-keys", deserialize_with = "null_is_default")]
     pub list_map_keys: Vec<Box<str>>,
     /// The strategies of a strategic merge patch, separated by commas.
     #[serde(rename = "x-kubernetes-patch-strategy")]
     pub patch_strategy: Option<Box<str>>,
-    /// The field that tells apart list items in a strategic merge patch.
+    /// The field that identifies a list item in a strategic merge patch.
     #[serde(rename = "x-kubernetes-patch-merge-key")]
     pub patch_merge_key: Option<Box<str>>,
-    /// The fields that tell apart list items together, separated by commas, the merge key first.
+    /// The fields that identify a list item together, separated by commas, the merge key first.
     #[serde(rename = "x-kubernetes-recommended-patch-merge-key")]
     pub recommended_patch_merge_key: Option<Box<str>>,
-    /// How an object is changed: `granular`, or `atomic` as a whole.
+    /// The type of an object: `granular`, or `atomic` if it is only replaced as a whole.
     #[serde(rename = "x-kubernetes-map-type")]
     pub map_type: Option<Box<str>>,
-    /// Whether fields that are not described are kept.
+    /// True if fields without a schema are kept.
     #[serde(rename = "x-kubernetes-preserve-unknown-fields")]
     pub preserve_unknown_fields: bool,
-    /// Whether the node is a whole Kubernetes object of another kind.
+    /// True if the node is a whole Kubernetes object of another kind.
     #[serde(rename = "x-kubernetes-embedded-resource")]
     pub embedded_resource: bool,
-    /// The unions declared at this node, whichever sources they came from; more than one only if none contradicts another.
+    /// The unions declared at this node, from all sources. If there are several, none contradicts another.
     #[serde(rename = "x-kubernetes-unions", deserialize_with = "declared_in_schema")]
     pub unions: Vec<Declared>,
-    /// `$ref`: this node is described elsewhere in its document. None is left once a document gave the schema.
+    /// `$ref`: the document describes this node elsewhere. [`OpenApi::schema`] resolves all references.
     #[serde(rename = "$ref")]
     reference: Option<Box<str>>,
-    /// `allOf`, which documents use to put something beside a reference. In a CRD it holds validations only.
+    /// `allOf`, which OpenAPI documents use to add to a reference. In a CRD it has validations only.
     #[serde(deserialize_with = "null_is_default")]
     all_of: Vec<Schema>,
 }
 
-/// Whether a node has a `default`.
+/// The `default` of a node.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum DefaultValue {
-    /// It has none.
+    /// The node has no default.
     #[default]
     Absent,
-    /// A zero value: null, `""`, `0`, `false`, `{}` or `[]`. In a CRD that is a default like any other; the documents of
-    /// built-in types write it for every field that is not a pointer, and nothing acts on it.
+    /// A zero value: null, `""`, `0`, `false`, `{}` or `[]`. In a CRD it is a default like any other. OpenAPI documents of
+    /// built-in types have it for every field that is not a pointer, without effect.
     Zero(Value),
     /// Any other value.
     Given(Value),
 }
 
 impl Schema {
-    /// The fields that tell apart the items of this list, none if its items have no identity.
+    /// Returns the fields that identify an item of this list. Empty if its items have no identity.
     pub(crate) fn list_keys(&self) -> &[Box<str>] {
         if self.list_type.as_deref() == Some("map") {
             return &self.list_map_keys;
@@ -111,17 +111,17 @@ impl Schema {
         }
     }
 
-    /// Where this node is described instead, if it is `$ref`.
+    /// Returns `$ref`, if the node has one.
     pub fn reference(&self) -> Option<&str> {
         self.reference.as_deref()
     }
 
-    /// The parts of `allOf`: none once a document gave the schema.
+    /// Returns the parts of `allOf`. Empty in a schema whose references are resolved.
     pub fn all_of(&self) -> &[Self] {
         &self.all_of
     }
 
-    /// Drops every union that is declared on it.
+    /// Removes every union declared in this schema.
     pub(crate) fn clear_unions(&mut self) {
         self.unions.clear();
         let inner = [&mut self.items, &mut self.additional_properties];
@@ -131,7 +131,7 @@ impl Schema {
             .for_each(Self::clear_unions);
     }
 
-    /// Whether this is an object with named fields, in name or in fact.
+    /// Returns true for an object with named fields, even if it has no `type`.
     pub fn is_object(&self) -> bool {
         match self.type_name.as_deref() {
             Some(name) => name == "object",

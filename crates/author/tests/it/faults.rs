@@ -55,7 +55,7 @@ fn each_fault_of_a_union_by_a_discriminator_is_said() {
         with_default,
         a(),
         &at(
-            "the member `a` has a default, so the API server would put it back after every clearing; remove the default",
+            "the member `a` has a default, so the API server would restore it whenever it is cleared; remove the default",
         ),
     );
     refused(
@@ -78,7 +78,7 @@ fn each_fault_of_a_union_of_fields_is_said() {
     for (union, message) in [
         (AtMostOne::new(), "no member is declared; name at least one or remove the declaration"),
         (a().member("A", "b"), "the members `a` and `b` have the same value `A`; each needs its own"),
-        (a().member("", "b"), "the member `b` has an empty value, which stands for no choice; name one"),
+        (a().member("", "b"), "the value of the member `b` is empty, which means no choice; give it a value"),
         (a().member("X", "x"), "the member `x` is not a property of this object; declare it or correct the name"),
         (
             a().discriminator("kind"),
@@ -116,7 +116,8 @@ fn what_no_extension_could_say_is_a_fault_too() {
     let shared: Vec<Box<dyn Transform>> =
         vec![Box::new(Union::by("type").member("A", "a")), Box::new(AtMostOne::new().member("A", "a"))];
     let said = lines(spec(&fields(), shared).annotation());
-    let taken = "error: the field `a` belongs to another union of this object already; a field can be in one only";
+    let taken =
+        "error: the field `a` already belongs to another union of this object; a field can be in one union only";
     assert!(said.iter().any(|line| line.ends_with(taken)), "{said:?}");
 }
 
@@ -151,7 +152,7 @@ fn what_was_read_wrongly_is_a_fault_and_never_lost() {
 }
 
 const NO_ENUM: &str =
-    "v1: spec.type: warning: the discriminator `type` has no enum; list its values there, so that clients know them";
+    "v1: spec.type: warning: the discriminator `type` has no enum; list its values there so that clients know them";
 
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 struct Nothing {}

@@ -295,5 +295,5 @@ fn a_discriminator_with_a_default_or_without_values_is_worth_a_warning() {
     assert_eq!(warnings.len(), 1);
     assert!(warnings[0].starts_with("the discriminator `type` has a default:"), "{warnings:?}");
     let (_, warnings) = discriminated_by!(String);
-    assert_eq!(warnings, ["the discriminator `type` has no enum; list its values there, so that clients know them"]);
+    assert_eq!(warnings, ["the discriminator `type` has no enum; list its values there so that clients know them"]);
 }

@@ -68,7 +68,7 @@ impl CompiledDefinition {
             versions.push(CompiledVersion::new(version, compiled.plan));
         }
         if definition.is_exempt() {
-            faults.extend(never_sent(&definition, &versions));
+            faults.extend(exempt_with_unions(&definition, &versions));
         }
         let faults = Fault::limited(faults.into_iter().map(Fault::bounded).collect());
         let state = DefinitionState::Defined {
@@ -217,22 +217,24 @@ fn contested(name: &str, kind: &GroupKind, definers: &[&str]) -> Fault {
     let named: Vec<String> = definers.iter().take(MOST_NAMED).map(|name| format!("`{name}`")).collect();
     let more = definers.len().saturating_sub(MOST_NAMED);
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-    let message =
-        format!("{}{more} define one kind, `{kind}`, so that no union of them counts; keep one", named.join(", "));
+    let message = format!(
+        "{}{more} define the same kind `{kind}`, so none of their unions is in force; keep one",
+        named.join(", ")
+    );
     Fault::unreadable(name, message).bounded()
 }
 
 /// Returns a warning if the CRD of an exempt kind declares unions itself.
-fn never_sent(definition: &Definition, versions: &[CompiledVersion]) -> Option<Fault> {
+fn exempt_with_unions(definition: &Definition, versions: &[CompiledVersion]) -> Option<Fault> {
     let mut unions = versions.iter().flat_map(|version| version.plan.unions());
     let source = unions.find(|union| union.source() != Source::Declaration)?.source();
     Some(Fault {
         severity: Severity::Warning,
         source: Some(source),
         path: Place::root().to_string(),
-        ..Fault::unreadable(definition.name(), NEVER_SENT.to_owned())
+        ..Fault::unreadable(definition.name(), EXEMPT.to_owned())
     })
 }
 
-const NEVER_SENT: &str = "objects of this group or resource are never sent to the webhook, or it could keep the cluster from \
-                          being repaired; only the command line applies its unions";
+const EXEMPT: &str = "objects of this group or resource are never sent to the webhook, which must not block the repair of \
+                          a cluster; only the command line applies their unions";

@@ -1,7 +1,7 @@
-//! Acceptance: whether a CRD that an API server stores speaks for its kind, and by which names.
+//! Acceptance of a CRD: does the API server serve its kind, and by which names?
 //!
-//! Anybody who may create CRDs may write any names into one. The API server decides which of them it accepts, and says so in
-//! the CRD's status; what it has not accepted is somebody else's, or nobody's.
+//! Anyone who may create CRDs may write any names into them. The API server decides which names it accepts, and records
+//! that in the status of the CRD. The accepted names of another CRD must never be taken for those of this one.
 
 use super::{ANNOTATION, BuiltinGroups, DefinitionError, LAST_APPLIED, Resource, wire};
 use crate::names::GroupKind;
@@ -9,18 +9,18 @@ use crate::schema::EXTENSION;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// The standing of a stored CRD.
+/// The state of a stored CRD, according to the API server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Acceptance {
-    /// It speaks for the kind.
+    /// The CRD defines this kind.
     Accepted(ClaimedKind),
     /// The API server has not decided yet.
     Pending,
-    /// It does not speak for the kind that it claims, and why.
+    /// The CRD does not define the kind that it names, for this reason.
     Ignored(GroupKind, String),
 }
 
-/// The kind and the resource that a CRD claims.
+/// A kind and its resource, by their accepted names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimedKind {
     /// The kind.
@@ -29,7 +29,7 @@ pub struct ClaimedKind {
     pub resource: Resource,
 }
 
-/// The `status` of a CRD, as far as it decides.
+/// The fields of a CRD's `status` that decide on its acceptance.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Status {
@@ -57,23 +57,24 @@ struct Condition {
 }
 
 impl Acceptance {
-    /// Reads the standing of a CRD from the JSON texts of its `spec` and its `status`, where `own` has the groups that no
-    /// CRD speaks for. The schemas are not read.
+    /// Reads the acceptance of a CRD from the JSON texts of its `spec` and `status`. No CRD defines a kind in a group of
+    /// `own`. The schemas are not parsed.
     ///
     /// # Errors
-    /// The `spec` says no group or no names.
+    /// Returns an error if the `spec` has no group or no names.
     pub fn read(spec: &str, status: Option<&str>, own: &BuiltinGroups) -> Result<Self, DefinitionError> {
         let head: wire::Head = wire::read(spec, "spec.")?;
         let kind = GroupKind { group: head.group, kind: head.names.kind };
         if own.has(&kind.group) {
             let why = match own {
                 BuiltinGroups::Listed(_) => {
-                    "the API server serves this group from its own code and nothing of a CRD in it, so that no union of \
-                     it counts; delete the CRD, or define the kind in a group of your own"
+                    "the API server serves this group from its own code and ignores CRDs in it, so none of its unions \
+                     is in force; delete the CRD, or define the kind in a group of your own"
                 }
                 BuiltinGroups::Guessed => {
-                    "which groups the API server serves from its own code cannot be read, so that no CRD counts whose \
-                     group may be one of them; let the webhook get, list and watch `apiservices.apiregistration.k8s.io`"
+                    "the webhook cannot read which groups the API server serves from its own code, so it ignores CRDs \
+                     whose group may be one of them; grant it get, list and watch of \
+                     `apiservices.apiregistration.k8s.io`"
                 }
             };
             return Ok(Self::Ignored(kind, why.to_owned()));
@@ -83,8 +84,8 @@ impl Acceptance {
         if let Some(refused) = condition("NamesAccepted").filter(|condition| condition.status == "False") {
             let Condition { reason, message, .. } = refused;
             let why = format!(
-                "the API server does not accept its names (`NamesAccepted` is False, {reason}: {message}), so that no \
-                 union of it counts; give it names that no other CRD of the group has, or delete it"
+                "the API server does not accept its names (`NamesAccepted` is False, {reason}: {message}), so none of its \
+                 unions is in force; give it names that no other CRD of the group has, or delete it"
             );
             return Ok(Self::Ignored(kind, why));
         }
@@ -106,7 +107,7 @@ impl Acceptance {
     }
 }
 
-/// True if a CRD says anything of unions, as far as a look at its text tells: nearly all say nothing.
+/// Returns true if a CRD may declare unions. Most CRDs do not; a text search finds out without parsing them.
 pub fn mentions_unions(annotations: &BTreeMap<String, String>, spec: &str) -> bool {
     let mentions = |text: &String| text.contains(EXTENSION);
     annotations.contains_key(ANNOTATION)
@@ -148,7 +149,7 @@ mod tests {
         );
         assert!(!claim.resource.namespaced && claim.resource.custom);
 
-        // Other names than those that it asks for: those that it had before.
+        // The names differ from those in the spec: the API server still uses the old ones.
         let old = json!({"kind": "Old", "plural": "olds"});
         let Acceptance::Accepted(claim) = standing("g.example", Some(&status(&both, &old)), &none) else { panic!() };
         assert_eq!((&*claim.kind.kind, &*claim.resource.plural), ("Old", "olds"));

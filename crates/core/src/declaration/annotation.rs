@@ -1,7 +1,7 @@
-//! The annotation `kube-unions.dev/unions`: where a declaration survives on a real API server.
+//! The annotation `kube-unions.dev/unions`, which an API server keeps although it drops the extension from the schema.
 //!
-//! A JSON object: version of the CRD → JSON Pointer (RFC 6901) into that version's `openAPIV3Schema` → exactly the value that
-//! would stand there as `x-kubernetes-unions`.
+//! Its value is a JSON object: version of the CRD → JSON Pointer (RFC 6901) into the `openAPIV3Schema` of that version →
+//! value of `x-kubernetes-unions` at that place.
 
 use super::{Definition, Severity, Source};
 use crate::schema::{Declared, Place};
@@ -12,15 +12,15 @@ use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// The annotation's name.
+/// The name of the annotation.
 pub const ANNOTATION: &str = "kube-unions.dev/unions";
 
-/// What Kubernetes allows all annotations of an object together to take, keys and values, in bytes.
+/// Greatest size of all annotations of an object together, keys and values, in bytes. A limit of Kubernetes.
 pub const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 
-/// What the annotation holds, for who writes it: version → JSON Pointer into its schema → the extension's value.
+/// The content of the annotation, for writers: version → JSON Pointer into its schema → value of the extension.
 ///
-/// [`Definition`] reads it entry by entry, to tell what is wrong with each.
+/// A [`Definition`] reads the annotation entry by entry instead, to report a fault of each.
 pub type AnnotationContent = BTreeMap<String, BTreeMap<String, Value>>;
 
 pub(super) fn graft(definition: &mut Definition, text: &str) {
@@ -35,7 +35,7 @@ pub(super) fn graft(definition: &mut Definition, text: &str) {
     let mut versions = HashSet::new();
     for (name, by_pointer) in by_version.0.into_iter().rev() {
         if !versions.insert(name.clone()) {
-            let message = format!("holds the version `{name}` twice; the last one counts");
+            let message = format!("has the version `{name}` twice; the last one counts");
             definition.report(None, &Place::root(), Source::Annotation, Severity::Warning, message);
             continue;
         }
@@ -60,14 +60,14 @@ fn graft_version(definition: &mut Definition, version: usize, by_pointer: Entrie
                 definition.graft(version, &place, Declared::new(value, Source::Annotation));
             }
             Ok(place) => {
-                let message = format!("holds `{pointer}` twice; the last one counts");
+                let message = format!("has `{pointer}` twice; the last one counts");
                 definition.report(Some(version), &place, Source::Annotation, Severity::Warning, message);
             }
         }
     }
 }
 
-/// The entries of a JSON object in the order they are written, none lost where a key stands twice.
+/// The entries of a JSON object in their order, with duplicate keys.
 struct Entries<T>(Vec<(String, T)>);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Entries<T> {

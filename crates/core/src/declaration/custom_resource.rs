@@ -1,7 +1,7 @@
-//! `UnionDeclaration`, group `kube-unions.dev`, version `v1alpha1`: unions of kinds that somebody else owns.
+//! The custom resource `UnionDeclaration` (`kube-unions.dev/v1alpha1`), which declares unions of kinds that others define.
 //!
-//! The wire types here are the custom resource's own, [`Declaration`] is what they come to: places and extensions, ready to be
-//! grafted onto the schema of the target.
+//! The wire types are those of the custom resource. A [`Declaration`] is the checked form: places and extensions, ready to
+//! be grafted onto the schema of the target.
 
 use super::{Action, Fault, Source, wire};
 use crate::names::GroupKind;
@@ -42,7 +42,7 @@ const API_VERSION: &str = "kube-unions.dev/v1alpha1";
 pub struct UnionDeclarationSpec {
     /// The kind whose fields are declared. Its schema comes from the cluster.
     pub target: Target,
-    /// What becomes of an object that a union makes invalid: `Deny` rejects it, `Warn` accepts it with a warning. One of them.
+    /// The action for an object that violates a union: `Deny` rejects it, `Warn` accepts it with a warning. Exactly one.
     #[serde(default = "deny", skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "kube", schemars(length(min = 1, max = 1), extend("x-kubernetes-list-type" = "set")))]
     pub validation_actions: Vec<ValidationAction>,
@@ -51,12 +51,12 @@ pub struct UnionDeclarationSpec {
     pub unions: Vec<DeclaredUnion>,
 }
 
-/// What the webhook makes of a `UnionDeclaration`.
+/// The status of a `UnionDeclaration`, written by the webhook.
 #[cfg(feature = "kube")]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", expecting = "the status of a UnionDeclaration")]
 pub struct UnionDeclarationStatus {
-    /// `Accepted`: whether the unions are in force.
+    /// Conditions. `Accepted` is `True` if the unions are in force.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition>,
@@ -72,77 +72,77 @@ pub struct Target {
     pub group: String,
     /// The kind.
     pub kind: String,
-    /// The versions, all that are served if there is none.
+    /// The versions to which the declaration applies. If empty, it applies to all versions that are served.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "kube", schemars(length(max = 32), extend("x-kubernetes-list-type" = "set")))]
     pub versions: Vec<String>,
 }
 
-/// What becomes of an object that a union makes invalid.
+/// The action for an object that violates a union.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "kube", derive(schemars::JsonSchema))]
 pub enum ValidationAction {
-    /// It is rejected.
+    /// Reject the object.
     Deny,
-    /// It is accepted, with a warning.
+    /// Accept the object with a warning.
     Warn,
 }
 
-/// One union.
+/// A union.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "kube", derive(schemars::JsonSchema), schemars(transform = structural))]
 #[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a union with `path`")]
 pub struct DeclaredUnion {
-    /// The object that holds the fields: `spec.strategy`, `spec.volumes[*]` for the items of a list, `spec.steps.*` for the values
-    /// of a map, empty for the whole object.
+    /// The object with the fields, for example `spec.strategy`. Use `spec.volumes[*]` for the items of a list,
+    /// `spec.steps.*` for the values of a map, and the empty string for the whole object.
     pub path: String,
-    /// The string field that tells which member is set.
+    /// The string field that names the member which is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub discriminator: Option<String>,
-    /// The form of 2022: values of the discriminator and the fields they select. All values must be listed.
+    /// The 2022 form: the values of the discriminator and the fields that they select. List every value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field_members: Option<BTreeMap<String, DeclaredMember>>,
-    /// The form of 2019: fields and the values that stand for them.
+    /// The 2019 form: the fields and the discriminator value of each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fields_to_discriminate_by: Option<BTreeMap<String, String>>,
 }
 
-/// What a value of the discriminator selects.
+/// The field that a discriminator value selects.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "kube", derive(schemars::JsonSchema), schemars(transform = structural))]
 #[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "a member: a map with `name`, or an empty one")]
 pub struct DeclaredMember {
-    /// The field; a value without one selects no field.
+    /// The name of the field. A value without a name selects no field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Whether the field may be missing although it is selected.
+    /// True if the field may be missing while it is selected.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub optional: bool,
 }
 
-/// Why a document is no `UnionDeclaration`.
+/// A document is not a `UnionDeclaration`.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeclarationError {
-    /// Not JSON, or not of the shape of one.
+    /// The document is not JSON, or does not have the shape of a `UnionDeclaration`.
     #[error("not a readable UnionDeclaration: `{path}`: {message}")]
     Malformed {
-        /// Where in the document.
+        /// The path of the error.
         path: String,
-        /// What is wrong there.
+        /// The error.
         message: String,
     },
-    /// Another kind or version.
-    #[error("not a UnionDeclaration of kube-unions.dev/v1alpha1: it says apiVersion `{api_version}`, kind `{kind}`")]
+    /// The document is of another kind or version.
+    #[error("not a UnionDeclaration of kube-unions.dev/v1alpha1: apiVersion is `{api_version}`, kind is `{kind}`")]
     NotADeclaration {
-        /// What it says.
+        /// Its `apiVersion`.
         api_version: String,
-        /// What it says.
+        /// Its kind.
         kind: String,
     },
 }
 
-/// A `UnionDeclaration` as it is used: where what is declared. What was wrong in itself is left out of it.
+/// A checked `UnionDeclaration`. It leaves out unions that are invalid in themselves.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Declaration {
     name: Arc<str>,
@@ -162,7 +162,7 @@ struct Document {
 }
 
 impl Declaration {
-    /// Reads a whole `UnionDeclaration` from its JSON text, with what is wrong in parts of it.
+    /// Reads a `UnionDeclaration` from its JSON text. Returns it with the faults of the parts that were left out.
     pub fn from_json(text: &str) -> Result<(Self, Vec<Fault>), DeclarationError> {
         let document: Document = wire::read(text, "")?;
         if (&*document.api_version, &*document.kind) != (API_VERSION, "UnionDeclaration") {
@@ -177,7 +177,7 @@ impl Declaration {
         Ok(Self::from_spec(&document.metadata.name, &spec))
     }
 
-    /// From its name and its spec. A union that is wrong in itself is reported and leaves the others.
+    /// Checks a `UnionDeclaration`, given by name and spec. Returns it with the faults of the unions that were left out.
     pub fn from_spec(name: &str, spec: &UnionDeclarationSpec) -> (Self, Vec<Fault>) {
         let name: Arc<str> = name.into();
         let mut faults = Vec::new();
@@ -197,7 +197,7 @@ impl Declaration {
             [] | [ValidationAction::Deny] => Action::Deny,
             [ValidationAction::Warn] => Action::Warn,
             [_, ..] => {
-                let message = "`validationActions` must be [Deny] or [Warn]: what is denied needs no warning";
+                let message = "`validationActions` must be [Deny] or [Warn], not both";
                 report("", "/spec/validationActions".to_owned(), message.to_owned());
                 Action::Deny
             }
@@ -220,41 +220,41 @@ impl Declaration {
         (Self { name: Arc::clone(&name), target: spec.target.clone(), unions }, faults)
     }
 
-    /// Its name.
+    /// Returns the name of the `UnionDeclaration`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The kind it is about.
+    /// Returns the target.
     pub fn target(&self) -> &Target {
         &self.target
     }
 
-    /// Whether it is about this kind.
+    /// Returns true if the target is this kind.
     pub fn targets(&self, group: &str, kind: &str) -> bool {
         (&*self.target.group, &*self.target.kind) == (group, kind)
     }
 
-    /// The versions it is about, all of them if there is none.
+    /// Returns the versions of the target. If empty, the declaration applies to all versions.
     pub fn versions(&self) -> &[String] {
         &self.target.versions
     }
 
-    /// What is declared where.
+    /// Returns the declared unions with their places.
     pub(super) fn unions(&self) -> &[(Place, Declared)] {
         &self.unions
     }
 }
 
 impl Target {
-    /// Returns the kind that the declaration is about.
+    /// Returns the target kind.
     pub fn group_kind(&self) -> GroupKind {
         GroupKind::new(&*self.group, &*self.kind)
     }
 }
 
 impl DeclaredUnion {
-    /// The place in the schema and the extension that would stand there; else what is wrong and what to do.
+    /// Returns the place in the schema and the extension for it, or the message of a fault.
     fn graft(&self) -> Result<(Place, Value), String> {
         let object = Place::from_path(&self.path).map_err(|error| error.to_string())?;
         match (&self.field_members, &self.fields_to_discriminate_by, &self.discriminator) {
@@ -284,7 +284,8 @@ fn deny() -> Vec<ValidationAction> {
     vec![ValidationAction::Deny]
 }
 
-/// A structural schema closes no object: the API server itself refuses, or drops, what it does not name.
+/// Removes `additionalProperties: false`, which structural schemas do not have: the API server itself rejects or drops
+/// unknown fields.
 #[cfg(feature = "kube")]
 fn structural(schema: &mut schemars::Schema) {
     schema.remove("additionalProperties");

@@ -1,4 +1,4 @@
-//! A kind with its versions and their schemas, read from a CRD or from OpenAPI documents.
+//! Kinds with their versions and schemas, read from CRDs or OpenAPI documents.
 
 use super::{
     ANNOTATION, ClaimedKind, Declared, Fault, LAST_APPLIED, OpenApi, Place, annotation, is_exempt, last_applied, wire,
@@ -7,84 +7,84 @@ use crate::names::{GroupKind, GroupVersionKind};
 use crate::schema::{OpenApiError, Schema};
 use std::collections::{BTreeMap, HashMap};
 
-/// A kind as far as unions need it: the schemas of its versions, with every declaration grafted on. It comes from a CRD or,
-/// for a built-in type, from OpenAPI documents.
+/// A kind: the schemas of its versions, with every declaration grafted onto them. A CRD defines it, or for a built-in type
+/// OpenAPI documents.
 #[derive(Debug)]
 pub struct Definition {
     pub(super) name: String,
     pub(super) kind: GroupKind,
     pub(super) resource: Option<Resource>,
     pub(super) versions: Vec<DefinitionVersion>,
-    /// The positions of versions, by name; of two of one name the first.
+    /// The position of each version by name. If two versions have the same name, that of the first.
     pub(super) positions: HashMap<Box<str>, usize>,
     pub(super) faults: Vec<Fault>,
 }
 
-/// The resource through which objects of a kind are written.
+/// The resource of a kind.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Resource {
-    /// Its name in paths and rules: `deployments`.
+    /// The plural name, as in paths and rules, for example `deployments`.
     pub plural: Box<str>,
-    /// For one object; empty where that is not known.
+    /// The singular name, empty if not known.
     pub singular: Box<str>,
-    /// Other names, as far as they are known.
+    /// The short names, empty if not known.
     pub short_names: Vec<String>,
-    /// Whether its objects are in namespaces.
+    /// True if its objects are namespaced.
     pub namespaced: bool,
-    /// Whether a CRD defines it.
+    /// True if a CRD defines it.
     pub custom: bool,
 }
 
-/// One version of a kind.
+/// A version of a kind.
 #[derive(Debug)]
 pub struct DefinitionVersion {
-    /// `v1`, `v1beta1`, …
+    /// The name, for example `v1beta1`.
     pub name: Box<str>,
-    /// Its position in `spec.versions`.
+    /// The position in `spec.versions`.
     pub position: usize,
-    /// True if the API server serves it. Nothing is in force of a version that it does not serve.
+    /// True if the API server serves the version. Unions of other versions are not in force.
     pub served: bool,
-    /// Whether `status` is changed through a subresource of its own.
+    /// True if `status` is a subresource.
     pub status_subresource: bool,
-    /// The schema, declarations included.
+    /// The schema with all declarations.
     pub schema: Schema,
 }
 
-/// Why a document is not a CRD whose unions could be read.
+/// A document does not define a kind.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DefinitionError {
-    /// Not JSON, or not shaped like a CRD.
+    /// The document is not JSON, or does not have the shape of a CRD.
     #[error("not a readable CustomResourceDefinition: `{path}`: {message}")]
     Malformed {
-        /// Where in the document.
+        /// The path of the error.
         path: String,
-        /// What is wrong there.
+        /// The error.
         message: String,
     },
-    /// Another kind, or a version of the API that is no longer served.
+    /// The document is of another kind or version.
     #[error(
-        "not a CustomResourceDefinition of apiextensions.k8s.io/v1: it says apiVersion `{api_version}`, kind `{kind}`"
+        "not a CustomResourceDefinition of apiextensions.k8s.io/v1: apiVersion is `{api_version}`, kind is `{kind}`"
     )]
     NotADefinition {
-        /// What it says.
+        /// Its `apiVersion`.
         api_version: String,
-        /// What it says.
+        /// Its kind.
         kind: String,
     },
-    /// An OpenAPI document with something wrong in it.
+    /// An OpenAPI document is malformed.
     #[error(transparent)]
     OpenApi(#[from] OpenApiError),
-    /// No document describes the kind.
+    /// No OpenAPI document describes the kind.
     #[error("no OpenAPI document describes the kind `{0}`")]
     NotDescribed(String),
-    /// No version has a schema.
+    /// No version of the CRD has a schema.
     #[error("`{0}` has no schema: give `spec.versions[].schema.openAPIV3Schema`")]
     NoSchema(String),
 }
 
 impl Definition {
-    /// Reads a whole CRD from its JSON text.
+    /// Reads a CRD from its JSON text.
     pub fn from_json(text: &str) -> Result<Self, DefinitionError> {
         let document: wire::Document<'_> = wire::read(text, "")?;
         if (&*document.api_version, &*document.kind) != ("apiextensions.k8s.io/v1", "CustomResourceDefinition") {
@@ -94,12 +94,12 @@ impl Definition {
         Self::from_parts(&document.metadata.name, &document.metadata.annotations, document.spec.get())
     }
 
-    /// Reads a CRD from its name, its annotations and the JSON text of its `spec`, by the names that the `spec` asks for.
+    /// Reads a CRD from its name, its annotations and the JSON text of its `spec`. Uses the names that the `spec` asks for.
     pub fn from_parts(name: &str, annotations: &BTreeMap<String, String>, spec: &str) -> Result<Self, DefinitionError> {
         Self::read(name, annotations, spec, None)
     }
 
-    /// The same, by the names of a claim: those that the API server has accepted.
+    /// Reads a CRD like [`Self::from_parts`], but uses the names that the API server has accepted.
     pub fn with_accepted_names(
         claim: ClaimedKind,
         name: &str,
@@ -149,8 +149,8 @@ impl Definition {
         Self { name, kind, resource, versions, positions, faults: Vec::new() }
     }
 
-    /// Reads a built-in type from every document that describes it, one version each. What the documents themselves declare
-    /// is dropped unless `published` says to take it.
+    /// Reads a built-in type from the OpenAPI documents that describe it, one version from each. Drops the unions that the
+    /// documents declare unless `published` is true.
     pub fn from_openapi<'d>(
         documents: impl IntoIterator<Item = &'d OpenApi>,
         group: &str,
@@ -193,17 +193,18 @@ impl Definition {
         Ok(Self::of_versions(name.to_string(), name, resource, versions))
     }
 
-    /// The name of the CRD, `widgets.example.com`; of a built-in type kind and group, `Deployment.apps`.
+    /// Returns the name of the CRD, for example `widgets.example.com`. A built-in type has kind and group, for example
+    /// `Deployment.apps`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The group of its kind.
+    /// Returns the group of the kind.
     pub fn group(&self) -> &str {
         &self.kind.group
     }
 
-    /// The kind it defines.
+    /// Returns the name of the kind.
     pub fn kind(&self) -> &str {
         &self.kind.kind
     }
@@ -213,27 +214,27 @@ impl Definition {
         &self.kind
     }
 
-    /// Through which resource it is written, as far as its CRD or its documents tell.
+    /// Returns the resource, if the CRD or the documents have it.
     pub fn resource(&self) -> Option<&Resource> {
         self.resource.as_ref()
     }
 
-    /// Its versions that have a schema.
+    /// Returns the versions that have a schema.
     pub fn versions(&self) -> &[DefinitionVersion] {
         &self.versions
     }
 
-    /// True if its objects are never sent to the webhook.
+    /// Returns true if objects of this kind are never sent to a webhook, see [`is_exempt`].
     pub fn is_exempt(&self) -> bool {
         is_exempt(self.group(), self.resource.as_ref().map(|resource| &*resource.plural), self.kind())
     }
 
-    /// What was wrong with declarations before any schema was asked.
+    /// Returns the faults of declarations that were found before compiling.
     pub fn faults(&self) -> &[Fault] {
         &self.faults
     }
 
-    /// Takes the versions out, for whoever changes their schemas further.
+    /// Takes the versions, to change or compile their schemas.
     pub fn take_versions(&mut self) -> Vec<DefinitionVersion> {
         std::mem::take(&mut self.versions)
     }
@@ -244,12 +245,12 @@ impl Definition {
 }
 
 impl DefinitionVersion {
-    /// What is declared at a place, whichever sources it came from.
+    /// Returns the declarations at a place.
     pub fn declared_at(&self, place: &Place) -> &[Declared] {
         self.schema.at(place).map_or(&[], |node| &node.unions)
     }
 
-    /// Everything that is declared, by place.
+    /// Returns all declarations by place.
     pub fn declarations(&self) -> BTreeMap<Place, Vec<Declared>> {
         let mut declarations = BTreeMap::new();
         self.schema.walk(&mut |place, node| {
@@ -260,7 +261,7 @@ impl DefinitionVersion {
         declarations
     }
 
-    /// Has a place declare this instead of what it does, if the schema has the place.
+    /// Replaces the declarations at a place. Does nothing if the schema does not have the place.
     pub fn put(&mut self, place: &Place, declared: Vec<Declared>) {
         if let Some(node) = self.schema.at_mut(place) {
             node.unions = declared;

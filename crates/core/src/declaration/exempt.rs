@@ -1,20 +1,19 @@
-//! Reach: the objects that the webhook is never asked about, and the CRDs that may not speak for their kind.
+//! Exempt kinds, which are never sent to a webhook, and groups in which no CRD defines a kind.
 //!
-//! Every source of declarations and everything that registers or answers asks here. The question is asked by group and
-//! *resource* as well as by kind: the API server sends objects by the resource that a rule names, and a CRD may give any
-//! plural to any kind.
+//! Every source of declarations and every registration asks this module. It decides by group and *resource* as well as by
+//! kind: the API server sends objects by the resource that a rule names, and a CRD may give any plural to any kind.
 
 use std::collections::BTreeSet;
 
-/// Groups that a cluster is repaired with. They say who may call the API server, what it serves, whom it asks and whom it
-/// lets wait:
+/// Groups by which a cluster is repaired. They decide who may call the API server, what it serves, which webhooks it calls
+/// and which requests wait:
 ///
-/// - `rbac.authorization.k8s.io`: a wrong rule would deny the binding that grants the right to mend it, and the API server
-///   reconciles its own roles when it starts;
-/// - `certificates.k8s.io`: nodes renew their certificates through it, and cannot serve the webhook's pods without;
-/// - `flowcontrol.apiserver.k8s.io`: an overloaded API server is relieved through it, and writes its own objects there;
-/// - `kube-unions.dev`: a wrong declaration is put right by a write of one;
-/// - `internal.apiserver.k8s.io`: API servers tell each other there which versions they store.
+/// - `rbac.authorization.k8s.io`: a wrong rule would deny the binding that grants the right to repair it, and the API
+///   server reconciles its own roles when it starts;
+/// - `certificates.k8s.io`: nodes renew their certificates through it, and cannot run the webhook's pods without them;
+/// - `flowcontrol.apiserver.k8s.io`: it relieves an overloaded API server, which also writes its own objects there;
+/// - `kube-unions.dev`: a wrong declaration is repaired by a write of it;
+/// - `internal.apiserver.k8s.io`: API servers record there which versions they store.
 const GROUPS: [&str; 10] = [
     "admissionregistration.k8s.io",
     "apiextensions.k8s.io",
@@ -28,8 +27,7 @@ const GROUPS: [&str; 10] = [
     "rbac.authorization.k8s.io",
 ];
 
-/// Group, resource and kind of objects that nodes and controllers write without end to say that they are alive; core
-/// group: empty.
+/// Group, resource and kind of the objects that nodes and controllers write all the time as a sign of life.
 const KINDS: [(&str, &str, &str); 4] = [
     ("", "events", "Event"),
     ("", "nodes", "Node"),
@@ -37,25 +35,25 @@ const KINDS: [(&str, &str, &str); 4] = [
     ("events.k8s.io", "events", "Event"),
 ];
 
-/// True if objects of a kind, or of a resource where it is known, are never sent to the webhook: a webhook that is down, or
-/// a wrong declaration, must not stand in the way of the cluster's own life, nor of its repair.
+/// Returns true if objects of a kind, or of a resource if it is known, are never sent to a webhook. A webhook that is down,
+/// or a wrong declaration, must not stop the cluster from running or from being repaired.
 pub fn is_exempt(group: &str, resource: Option<&str>, kind: &str) -> bool {
     let is = |(of, plural, name): &(&str, &str, &str)| *of == group && (*name == kind || Some(*plural) == resource);
     GROUPS.contains(&group) || KINDS.iter().any(is)
 }
 
-/// The groups that an API server serves from its own code. It serves nothing of a CRD in one of them, whatever the
-/// version; a rule for such a CRD would catch built-in objects alone.
+/// The groups that an API server serves from its own code. It serves no CRD in such a group; a rule for the CRD would only
+/// catch built-in objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BuiltinGroups {
-    /// The API server says which they are.
+    /// The groups, as the API server lists them.
     Listed(BTreeSet<Box<str>>),
-    /// They are not known. Every group counts as one of them whose name the project reserves for itself.
+    /// The groups are not known. Every group counts whose name is reserved for Kubernetes.
     Guessed,
 }
 
 impl BuiltinGroups {
-    /// True if the API server serves the group from its own code, or may do so.
+    /// Returns true if the API server serves the group from its own code, or may do so.
     pub fn has(&self, group: &str) -> bool {
         match self {
             Self::Listed(groups) => groups.contains(group),

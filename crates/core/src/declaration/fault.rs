@@ -1,40 +1,40 @@
-//! One thing wrong with one declaration, and how many and how long such things may be.
+//! Faults of declarations, with limits on their number and length.
 
 use super::{Severity, Source};
 use crate::schema::Origin;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Longest message and longest path of a fault, in bytes. Both quote what somebody wrote.
+/// Longest message and longest path of a fault, in bytes. Both quote user input.
 const LONGEST: usize = 512;
 
-/// Most faults that are told of one CRD, and of one `UnionDeclaration` on it, all versions together. The rest is counted.
-/// Compiling tells half as many of one version.
+/// Most faults of one CRD, and of one `UnionDeclaration` for it, of all versions together. The rest is counted. Compiling
+/// reports half as many of each version.
 const MOST: usize = 128;
 
-/// One thing wrong with one declaration. Displays as one line that stands alone.
+/// A fault of a declaration. Displays as one line.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fault {
-    /// The name of the CRD; for a built-in type its kind and group, `Deployment.apps`.
+    /// The name of the CRD. A built-in type has kind and group, for example `Deployment.apps`.
     pub definition: String,
-    /// The `UnionDeclaration` at fault, if it is one.
+    /// The `UnionDeclaration`, if the fault is in one.
     pub declaration: Option<String>,
-    /// The version, where the fault belongs to one.
+    /// The version, if the fault belongs to one.
     pub version: Option<String>,
-    /// The place in the schema as people write it, `spec.filters[*].type`; empty for the whole.
+    /// The place in the schema, for example `spec.filters[*].type`. Empty for the whole.
     pub path: String,
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// Where the declaration was found, if it was found at all.
+    /// The source of the declaration, if there is one.
     pub source: Option<Source>,
-    /// What is at fault in the document of the CRD, or of the `UnionDeclaration`, as a JSON Pointer (RFC 6901).
+    /// The JSON Pointer (RFC 6901) of the fault in the document of the CRD or `UnionDeclaration`.
     pub pointer: String,
-    /// What is wrong and what to do.
+    /// The fault, and how to repair it.
     pub message: String,
 }
 
 impl Fault {
-    /// A kind that can't be read, and why.
+    /// Returns the fault of a definition that cannot be read.
     pub fn unreadable(definition: &str, message: String) -> Self {
         Self {
             definition: definition.to_owned(),
@@ -48,7 +48,7 @@ impl Fault {
         }
     }
 
-    /// The same, as the fault of a `UnionDeclaration`.
+    /// Turns the fault into one of the `UnionDeclaration`, if there is one.
     pub(super) fn with_origin(self, origin: Option<&Origin>) -> Self {
         match origin {
             None => self,
@@ -58,8 +58,7 @@ impl Fault {
         }
     }
 
-    /// The same, with nothing in it that is longer than a fault may be. A pointer that is too long leads to what is around
-    /// the place.
+    /// Cuts long texts. A long pointer is cut to an enclosing place.
     pub(crate) fn bounded(mut self) -> Self {
         for text in [&mut self.definition, &mut self.path, &mut self.message] {
             shorten(text);
@@ -72,8 +71,8 @@ impl Fault {
         self
     }
 
-    /// Returns the faults of one CRD, sorted: each once, and no more of each declaration than can be of use to somebody.
-    /// The rest is counted in a fault of its own, which is an error if one of them is.
+    /// Returns the faults of one CRD, sorted, without duplicates and up to a limit for each declaration. A last fault
+    /// counts the rest; it is an error if one of the rest is.
     pub(crate) fn limited(faults: Vec<Self>) -> Vec<Self> {
         let mut of_declarations: BTreeMap<Option<String>, Vec<Self>> = BTreeMap::new();
         for fault in faults {
@@ -81,7 +80,7 @@ impl Fault {
         }
         let mut limited = Vec::new();
         for mut faults in of_declarations.into_values() {
-            // Errors first, so that none is left out for a warning.
+            // Sort errors first, so that none is left out for a warning.
             faults.sort_by(|one, other| (one.severity, one).cmp(&(other.severity, other)));
             faults.dedup();
             let rest = faults.split_off(faults.len().min(MOST));
@@ -94,19 +93,19 @@ impl Fault {
         limited
     }
 
-    /// A fault that stands for so many that are left out, one of which is this.
+    /// Returns a fault that stands for `count` faults, including this one.
     fn and_more(self, count: usize) -> Self {
         Self {
             version: None,
             path: String::new(),
             pointer: String::new(),
-            message: format!("and at least {count} more; mend those that are told, and the next are"),
+            message: format!("and at least {count} more; repair those above to see the next"),
             ..self
         }
     }
 }
 
-/// Cuts a text that is longer than a fault may quote.
+/// Cuts a text that is too long for a fault.
 fn shorten(text: &mut String) {
     if text.len() > LONGEST {
         let end = text.floor_char_boundary(LONGEST);

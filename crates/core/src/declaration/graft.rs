@@ -1,4 +1,4 @@
-//! Puts declarations onto the schemas of a kind, and reports those that cannot be put there.
+//! Grafts declarations onto the schemas of a kind, and reports those that do not fit.
 
 use super::{
     ANNOTATION, Declaration, Declared, Definition, DefinitionVersion, Fault, LAST_APPLIED, Origin, Place, Severity,
@@ -11,13 +11,13 @@ use crate::schema::EXTENSION;
 const MOST_AT_ONE_PLACE: usize = 255;
 
 impl Definition {
-    /// Grafts a `UnionDeclaration` on, if the kind is its target. Tells whether it is.
+    /// Grafts a `UnionDeclaration` if the kind is its target. Returns true if it is.
     pub fn declare(&mut self, declaration: &Declaration) -> bool {
         if !declaration.targets(self.group(), self.kind()) {
             return false;
         }
         if self.is_exempt() {
-            let message = "its objects are never sent to the webhook, or it could keep the cluster from being repaired; \
+            let message = "objects of this kind are never sent to the webhook, which must not block the repair of a cluster; \
                            only the command line applies the declaration";
             self.faults.push(Fault {
                 declaration: Some(declaration.name().to_owned()),
@@ -48,8 +48,8 @@ impl Definition {
         true
     }
 
-    /// Puts a declaration on a version's schema, unless a better source has the place already. Of two sources that
-    /// contradict each other the better one has it, and the other is reported.
+    /// Grafts a declaration onto the schema of a version, unless a better source has declared the place. If two sources
+    /// contradict each other, the better one wins and the other one is reported.
     pub(super) fn graft(&mut self, version: usize, place: &Place, declared: Declared) {
         let Some(target) = self.versions.get_mut(version) else { return };
         let Some(node) = target.schema.at_mut(place) else {
@@ -68,7 +68,7 @@ impl Definition {
             return;
         }
         if node.unions.len() >= MOST_AT_ONE_PLACE {
-            let message = format!("more than {MOST_AT_ONE_PLACE} declarations are about this place; remove some");
+            let message = format!("more than {MOST_AT_ONE_PLACE} declarations have this place; remove some");
             return self.report_declared(version, place, &declared, message);
         }
         let mut overruled: Vec<_> = node.unions.extract_if(.., |known| known.source > declared.source).collect();

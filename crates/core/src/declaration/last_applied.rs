@@ -1,17 +1,17 @@
-//! The CRD as its author sent it: client-side `kubectl apply` keeps that in an annotation, and so the extension that the API
-//! server has dropped from the schema.
+//! Declarations in the last applied configuration: client-side `kubectl apply` keeps the CRD as its author sent it in an
+//! annotation, including the extension that the API server drops from the schema.
 //!
-//! It may be stale, for whoever changes the CRD by other means leaves it as it is. So a declaration found there is used only
-//! where every field it names is in the live schema.
+//! The annotation is stale if the CRD was changed by other means. A declaration in it is used only if every field that it
+//! names is in the live schema.
 
 use super::{Definition, DefinitionError, Severity, Source, wire};
 use crate::schema::{Declared, EXTENSION, Extension, Place, PlaceStep, Schema};
 
-/// The annotation's name.
+/// The name of the annotation.
 pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 pub(super) fn graft(definition: &mut Definition, text: &str) {
-    // Nearly every CRD has the annotation, few have a union in it, and it is as large as the CRD.
+    // Most CRDs have the annotation, which is as large as the CRD. Few have a union in it.
     if !text.contains(EXTENSION) {
         return;
     }
@@ -46,9 +46,9 @@ pub(super) fn graft(definition: &mut Definition, text: &str) {
     }
 }
 
-/// What a declaration names and the live schema lacks.
+/// Returns the fields that a declaration names and that the live schema lacks.
 fn missing_fields(live: &Schema, place: &Place, value: &serde_json::Value) -> Vec<String> {
-    // The 2022 form stands on the discriminator, a property of the object that has the members.
+    // In the 2022 form the place is the discriminator, a property of the object with the members.
     let is_property = matches!(place.steps().last(), Some(PlaceStep::Property(_)));
     let object = place.parent().filter(|_| value.is_object() && is_property).unwrap_or_else(|| place.clone());
     let (Some(node), Some(_)) = (live.at(&object), live.at(place)) else { return vec![format!("`{place}`")] };
@@ -57,7 +57,7 @@ fn missing_fields(live: &Schema, place: &Place, value: &serde_json::Value) -> Ve
             unions.into_iter().flatten().flat_map(|union| union.fields.into_keys().chain(union.discriminator)).collect()
         }
         Ok(Extension::Map(union)) => union.members.into_values().flatten().map(|member| member.name).collect(),
-        // What is wrong with it is said when it is compiled.
+        // Compiling reports this.
         Err(_) => Vec::new(),
     };
     named

@@ -1,4 +1,4 @@
-//! A CRD as it is written, as far as it is read.
+//! The wire types of a CRD, with the fields that are read.
 
 use super::{DeclarationError, DefinitionError, Resource};
 use crate::schema::Schema;
@@ -60,7 +60,7 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// Returns the kind and, if the plural is known, its resource.
+    /// Returns the kind, and the resource if the plural is known.
     pub(super) fn into_parts(self, scope: Option<&str>) -> (Box<str>, Option<Resource>) {
         let Self { kind, plural, singular, short } = self;
         let resource = plural.map(|plural| Resource {
@@ -78,7 +78,7 @@ impl Names {
 #[serde(expecting = "a version of a CustomResourceDefinition")]
 pub(super) struct Version {
     name: Box<str>,
-    /// An API server never stores one without.
+    /// Always present in a stored CRD.
     #[serde(default)]
     served: Option<bool>,
     #[serde(default)]
@@ -102,7 +102,7 @@ struct Subresources {
 }
 
 impl Version {
-    /// The version as it is used, `None` without a schema.
+    /// Returns the version with its position, `None` if it has no schema.
     pub(super) fn into_version((position, version): (usize, Self)) -> Option<super::DefinitionVersion> {
         Some(super::DefinitionVersion {
             name: version.name,
@@ -114,7 +114,7 @@ impl Version {
     }
 }
 
-/// A document that can't be read: where, and what is wrong there.
+/// A document that cannot be read.
 #[derive(Debug)]
 pub(super) struct Malformed {
     pub(super) path: String,
@@ -133,7 +133,7 @@ impl From<Malformed> for DeclarationError {
     }
 }
 
-/// Reads JSON; an error tells the path, below `prefix`.
+/// Reads JSON. The path of an error begins with `prefix`.
 pub(super) fn read<'a, T: Deserialize<'a>>(text: &'a str, prefix: &str) -> Result<T, Malformed> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
@@ -142,7 +142,7 @@ pub(super) fn read<'a, T: Deserialize<'a>>(text: &'a str, prefix: &str) -> Resul
             inner => format!("{prefix}{inner}"),
         };
         let message = error.into_inner().to_string();
-        // Its line and column are those of the JSON, which is seldom what the user wrote.
+        // Drop line and column: they refer to the JSON, which is seldom the file that the user wrote.
         let message = message.rsplit_once(" at line ").map_or(&*message, |(message, _)| message);
         Malformed { path, message: message.to_owned() }
     })

@@ -1,40 +1,41 @@
-//! A declaration as it stands on a schema, and where it came from.
+//! Declarations as they are grafted onto a schema, with their sources.
 
 use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
 
-/// The value of an `x-kubernetes-unions` extension, not yet checked, and where it came from.
+/// An unchecked value of `x-kubernetes-unions`, with its source.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Declared {
-    /// What stands there, or would.
+    /// The value of the extension.
     pub value: Value,
-    /// Where it was found.
+    /// The source of the declaration.
     pub source: Source,
-    /// Which `UnionDeclaration` says it, where the source is one.
+    /// The `UnionDeclaration` it comes from, if the source is [`Source::Declaration`].
     pub origin: Option<Origin>,
-    /// What becomes of an object that it makes invalid.
+    /// The treatment of an object that violates the union.
     pub action: Action,
 }
 
-/// One union of one `UnionDeclaration`.
+/// A union of a `UnionDeclaration`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Origin {
     /// The name of the `UnionDeclaration`.
     pub declaration: Arc<str>,
-    /// The position in its `spec.unions`.
+    /// The position of the union in `spec.unions`.
     pub union: usize,
 }
 
-/// Where a declaration was found. An earlier source wins over a later one for the same place.
+/// The source of a declaration. For the same place an earlier source wins over a later one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Source {
-    /// `x-kubernetes-unions` in the schema itself.
+    /// `x-kubernetes-unions` in the schema.
     Schema,
     /// The CRD's annotation `kube-unions.dev/unions`.
     Annotation,
-    /// The CRD as its author sent it, kept by client-side apply in `kubectl.kubernetes.io/last-applied-configuration`.
+    /// The CRD as its author sent it: `kubectl apply` without `--server-side` keeps it in the annotation
+    /// `kubectl.kubernetes.io/last-applied-configuration`.
     LastApplied,
     /// A `UnionDeclaration`.
     Declaration,
@@ -42,39 +43,39 @@ pub enum Source {
     Published,
 }
 
-/// What becomes of an object that a union makes invalid, as in `ValidatingAdmissionPolicy`.
+/// The treatment of an object that violates a union, as in a `ValidatingAdmissionPolicy`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Action {
-    /// It is rejected.
+    /// Reject the object.
     #[default]
     Deny,
-    /// It is accepted with a warning.
+    /// Accept the object with a warning.
     Warn,
 }
 
-/// How bad it is when something is wrong with a declaration.
+/// The severity of a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// The declaration, or what contradicts another one, is not in force.
+    /// The declaration is not in force.
     Error,
-    /// The declaration is in force and may surprise, or there was none to lose.
+    /// The declaration is in force but may surprise, or nothing was lost.
     Warning,
 }
 
 impl Declared {
-    /// A declaration that denies and is no `UnionDeclaration`'s.
+    /// Returns a declaration that denies and belongs to no `UnionDeclaration`.
     pub fn new(value: Value, source: Source) -> Self {
         Self { value, source, origin: None, action: Action::Deny }
     }
 
-    /// Whether both say the same.
+    /// Returns true if both have the same value and action.
     pub(crate) fn agrees_with(&self, other: &Self) -> bool {
         self.value == other.value && self.action == other.action
     }
 }
 
 impl Source {
-    /// The name in reports and metrics.
+    /// Returns the name for reports and metrics.
     pub fn name(self) -> &'static str {
         match self {
             Self::Schema => "schema",

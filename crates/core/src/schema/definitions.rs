@@ -1,18 +1,19 @@
-//! Schemas that others refer to by name, as they are written: references are not followed, so that a type may hold itself.
+//! Named schemas with unresolved references. A type may contain itself.
 
 use super::{OpenApiError, Schema};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
-/// Where the names of definitions stand in a document.
+/// Prefixes of a reference, before the name of a definition.
 const ROOTS: [&str; 3] = ["#/components/schemas/", "#/definitions/", "#/$defs/"];
 
-/// How the names of components begin that API servers generate from Go types. Those of CRDs begin with the group, reversed.
+/// Prefixes of the names of components that API servers generate from Go types. The name of a CRD's component begins with
+/// its group, reversed.
 const OF_GO_TYPES: [&str; 4] =
     ["io.k8s.api.", "io.k8s.apimachinery.", "io.k8s.kube-aggregator.", "io.k8s.apiextensions-apiserver."];
 
-/// Named schemas, as far as one schema can reach them.
+/// The named schemas that one schema refers to, directly or not.
 #[derive(Debug, Default)]
 pub struct Definitions {
     schemas: BTreeMap<Box<str>, Schema>,
@@ -39,7 +40,7 @@ struct Components {
 }
 
 impl Definitions {
-    /// Reads a JSON schema that may bring along definitions, under `definitions`, `$defs` or `components.schemas`.
+    /// Reads a JSON schema that may bring definitions along, in `definitions`, `$defs` or `components.schemas`.
     pub fn read(text: &str) -> Result<(Schema, Self), OpenApiError> {
         let schema: Schema = serde_json::from_str(text).map_err(OpenApiError::Malformed)?;
         let mut document: Document = serde_json::from_str(text).map_err(OpenApiError::Malformed)?;
@@ -49,7 +50,7 @@ impl Definitions {
         Ok((schema, definitions))
     }
 
-    /// The definitions that `from` can reach. What is referred to and is not there is left out.
+    /// Returns the definitions that `from` refers to. Leaves out references without a target.
     pub(super) fn reached(from: &Schema, components: &BTreeMap<String, Box<RawValue>>) -> Result<Self, OpenApiError> {
         let mut schemas = BTreeMap::<Box<str>, Schema>::new();
         let mut wanted = Vec::new();
@@ -67,30 +68,30 @@ impl Definitions {
         Ok(Self { schemas, published: false, tagged: false })
     }
 
-    /// Says that they come from the document of an API server, where a zero default means nothing, and which component they
-    /// were reached from.
+    /// Marks the definitions as published by an API server, reached from this component. A zero default in them has no
+    /// effect.
     pub(super) fn published(self, component: &str) -> Self {
         Self { published: true, tagged: OF_GO_TYPES.iter().any(|start| component.starts_with(start)), ..self }
     }
 
-    /// Whether they come from Go types, whose tags say all there is of strategic merge patch: the API server merges by them,
-    /// and what a list or map is to server-side apply means nothing there.
+    /// Returns true if the schema comes from a Go type. The struct tags of the type alone decide how the API server merges;
+    /// the list and map types of server-side apply do not count.
     pub fn is_tagged(&self) -> bool {
         self.tagged
     }
 
-    /// Whether they come from the document of an API server.
+    /// Returns true if the schema comes from the OpenAPI document of an API server.
     pub fn is_published(&self) -> bool {
         self.published
     }
 
-    /// What a reference leads to, with its name.
+    /// Returns the name and the schema that a reference points to.
     pub fn get(&self, reference: &str) -> Option<(&str, &Schema)> {
         self.schemas.get_key_value(name_of(reference)?).map(|(name, schema)| (&**name, schema))
     }
 }
 
-/// The name in a reference such as `#/definitions/Name`.
+/// Returns the name in a reference, for example in `#/definitions/Name`.
 fn name_of(reference: &str) -> Option<&str> {
     ROOTS.into_iter().find_map(|root| reference.strip_prefix(root))
 }

@@ -1,26 +1,26 @@
-//! The two forms of `x-kubernetes-unions` as they are written: wire types, strict about every key.
+//! The wire types of both forms of `x-kubernetes-unions`. Unknown keys are errors.
 
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The value of one `x-kubernetes-unions`.
+/// A value of `x-kubernetes-unions`.
 #[derive(Debug)]
 pub enum Extension {
-    /// The 2019 form: a list on the schema of the object. Each union stands or falls by itself.
+    /// The 2019 form: a list on the schema of the object. An invalid union does not affect the others.
     List(Vec<Result<ListUnion, ExtensionError>>),
     /// The 2022 form: a map on the schema of the discriminator.
     Map(MapUnion),
 }
 
-/// One union of the 2019 form.
+/// A union of the 2019 form.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a map with `fields-to-discriminateBy`")]
 pub struct ListUnion {
-    /// The field that names the member which is set.
+    /// The discriminator: the field with the value of the member that is set.
     #[serde(default)]
     pub discriminator: Option<Box<str>>,
-    /// Member → discriminator value.
+    /// The discriminator value of each member.
     #[serde(rename = "fields-to-discriminateBy")]
     pub fields: BTreeMap<Box<str>, Box<str>>,
 }
@@ -29,35 +29,35 @@ pub struct ListUnion {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a map with `fieldMembers`")]
 pub struct MapUnion {
-    /// Discriminator value → member; `None` is an empty member, a value that selects no field.
+    /// The member that each discriminator value selects. `None` is an empty member: the value selects no field.
     #[serde(rename = "fieldMembers")]
     pub members: BTreeMap<Box<str>, Option<MemberField>>,
 }
 
-/// What a value of the discriminator selects.
+/// The member that a discriminator value selects.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a map with `name`, or null")]
 pub struct MemberField {
-    /// The field.
+    /// The name of the field.
     pub name: Box<str>,
-    /// Whether it may be selected without being set.
+    /// True if the field may be missing while it is selected.
     #[serde(default)]
     pub optional: bool,
 }
 
-/// Why a value is not an `x-kubernetes-unions`.
+/// A value is not a valid `x-kubernetes-unions`.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExtensionError {
-    /// Neither form.
+    /// The value has neither form.
     #[error("must be a list (the 2019 form) or a map with `fieldMembers` (the 2022 form)")]
     NeitherForm,
-    /// A form with something wrong in it.
+    /// The value has one of the forms, with an error in it.
     #[error("`{path}`: {message}")]
     Malformed {
-        /// Where, below the extension.
+        /// The path of the error, below the extension.
         path: String,
-        /// What is wrong.
+        /// The error.
         message: String,
     },
 }
@@ -66,8 +66,8 @@ impl Extension {
     /// Reads the value of an extension.
     ///
     /// # Errors
-    /// Unknown keys, missing keys and wrong types, with the path below the extension. In the 2019 form they are kept per
-    /// union, so that one that is wrong does not take the others with it.
+    /// Returns the path of the first unknown key, missing key or wrong type. In the 2019 form each union has an error of
+    /// its own, so that the other unions remain.
     pub fn parse(value: &Value) -> Result<Self, ExtensionError> {
         match value {
             Value::Array(unions) => Ok(Self::List(

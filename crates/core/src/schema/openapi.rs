@@ -1,5 +1,5 @@
-//! Schemas of built-in types, from the OpenAPI document that an API server publishes: version 3, one document a group and
-//! version, or version 2, one for all.
+//! Schemas of built-in types, from the OpenAPI documents of an API server. In version 3 each group and version has a
+//! document; in version 2 one document has all.
 
 use super::{DefaultValue, Definitions, Schema, Source};
 use crate::names::GroupVersionKind;
@@ -7,39 +7,39 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// An OpenAPI document. Schemas are read when they are asked for.
+/// An OpenAPI document. Its schemas are parsed on demand.
 #[derive(Debug)]
 pub struct OpenApi {
     components: BTreeMap<String, Box<RawValue>>,
-    // Which component describes a kind.
+    // The name of the component that describes each kind.
     kinds: BTreeMap<GroupVersionKind, String>,
     with_status: BTreeSet<GroupVersionKind>,
-    /// The plural, and whether objects are in namespaces.
+    /// The plural name of each resource, and true if it is namespaced.
     resources: BTreeMap<GroupVersionKind, (Box<str>, bool)>,
 }
 
-/// Why a text is not an OpenAPI document, or a schema in it can't be read.
+/// A text is not an OpenAPI document, or one of its schemas cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenApiError {
-    /// Not JSON, or not of the shape of a document.
+    /// The text is not JSON, or does not have the shape of a document.
     #[error("not a readable OpenAPI document: {0}")]
     Malformed(#[source] serde_json::Error),
-    /// Neither version.
+    /// The document has no schemas of version 2 or 3.
     #[error("not an OpenAPI document of version 2 or 3: it has neither `definitions` nor `components.schemas`")]
     NoSchemas,
-    /// A schema that is wrong in itself.
+    /// A schema is malformed.
     #[error("the schema `{name}` can't be read")]
     Schema {
-        /// Its name in the document.
+        /// The name of the schema in the document.
         name: String,
-        /// What is wrong.
+        /// The error of the JSON reader.
         source: serde_json::Error,
     },
-    /// References that multiply, or lead deeper than any type goes.
-    #[error("the schema `{0}` is too large or too deep with its references followed")]
+    /// The schema is too large or too deep once its references are resolved.
+    #[error("the schema `{0}` is too large or too deep once its references are resolved")]
     TooLarge(String),
-    /// A reference to nothing.
+    /// A reference has no target.
     #[error("the reference `{0}` leads to no schema of the document")]
     Dangling(String),
 }
@@ -81,7 +81,7 @@ struct Operation {
 }
 
 impl OpenApi {
-    /// Reads a document, version 2 or 3.
+    /// Parses a document of version 2 or 3.
     pub fn parse(text: &str) -> Result<Self, OpenApiError> {
         let document: Document = serde_json::from_str(text).map_err(OpenApiError::Malformed)?;
         let components = document
@@ -91,14 +91,14 @@ impl OpenApi {
             .ok_or(OpenApiError::NoSchemas)?;
         let mut kinds = BTreeMap::new();
         for (name, schema) in &components {
-            // Options of requests are described for every group: of those no one asks.
+            // Skip components of several kinds: they are request options such as `DeleteOptions`.
             if let Ok(Described { kinds: described }) = serde_json::from_str(schema.get())
                 && let [kind] = described.as_slice()
             {
                 kinds.insert(kind.clone(), name.clone());
             }
         }
-        // A list of objects holds all that they hold, and is never written.
+        // A list contains objects of its item kind and is never written.
         let of_lists = |kind: &GroupVersionKind| {
             let item = kind.kind.strip_suffix("List")?;
             Some(GroupVersionKind { kind: item.into(), ..kind.clone() })
@@ -110,7 +110,7 @@ impl OpenApi {
         }
         let (mut with_status, mut resources) = (BTreeSet::new(), BTreeMap::new());
         for (path, item) in &document.paths {
-            // An object is replaced at its own path, its status below that. Other subresources are of other kinds.
+            // An object is replaced at its own path and its status below. Other subresources are of other kinds.
             let object = path.strip_suffix("/status").unwrap_or(path);
             let Some((collection, "{name}")) = object.rsplit_once('/') else { continue };
             let Some(kind) = serde_json::from_str::<PathItem>(item.get()).ok().and_then(|item| item.put?.kind) else {
@@ -125,13 +125,13 @@ impl OpenApi {
         Ok(Self { components, kinds, with_status, resources })
     }
 
-    /// The kinds it describes, lists of them left out.
+    /// Returns the kinds that the document describes, without lists.
     pub fn kinds(&self) -> impl Iterator<Item = &GroupVersionKind> {
         self.kinds.keys()
     }
 
-    /// Drops the kinds that a CRD describes. An API server puts them into the document of their group and version, that of its
-    /// own code included, and names the component after group, version and kind.
+    /// Drops the kinds that CRDs define. An API server adds them to the document of their group and version, even if that
+    /// has built-in types. The name of their component is made of group, version and kind.
     pub fn drop_custom_kinds(&mut self) {
         self.kinds.retain(|kind, component| {
             let GroupVersionKind { group, version, kind } = kind;
@@ -140,20 +140,20 @@ impl OpenApi {
         });
     }
 
-    /// Whether `status` of a kind is changed through a subresource of its own, as far as the document's paths tell.
+    /// Returns true if the paths of the document have a status subresource for the kind.
     pub(crate) fn has_status_subresource(&self, kind: &GroupVersionKind) -> bool {
         self.with_status.contains(kind)
     }
 
-    /// The resource through which objects of a kind are written, and whether they are in namespaces, as far as the
-    /// document's paths tell.
+    /// Returns the plural name of the kind's resource, and true if it is namespaced. Returns `None` if the document has no
+    /// path for it.
     pub fn resource(&self, kind: &GroupVersionKind) -> Option<(&str, bool)> {
         self.resources.get(kind).map(|(plural, namespaced)| (&**plural, *namespaced))
     }
 
-    /// The schema of a kind as it is written, with what its references lead to beside it: a type that holds itself stays
-    /// whole. `None` if the document does not describe the kind.
-    pub fn written(&self, kind: &GroupVersionKind) -> Result<Option<(Schema, Definitions)>, OpenApiError> {
+    /// Returns the schema of a kind with unresolved references, and the definitions that it refers to. A type that contains
+    /// itself stays whole. Returns `None` if the document does not describe the kind.
+    pub fn unresolved_schema(&self, kind: &GroupVersionKind) -> Result<Option<(Schema, Definitions)>, OpenApiError> {
         let Some(name) = self.kinds.get(kind) else { return Ok(None) };
         let Some(text) = self.components.get(name) else { return Ok(None) };
         let read = |source| OpenApiError::Schema { name: kind.kind.to_string(), source };
@@ -162,8 +162,8 @@ impl OpenApi {
         Ok(Some((schema, definitions)))
     }
 
-    /// The schema of a kind, references followed. A type that holds itself is followed once. `None` if the document does
-    /// not describe the kind.
+    /// Returns the schema of a kind with resolved references. A type that contains itself is followed once. Returns `None`
+    /// if the document does not describe the kind.
     pub fn schema(&self, kind: &GroupVersionKind) -> Result<Option<Schema>, OpenApiError> {
         let Some(name) = self.kinds.get(kind) else { return Ok(None) };
         let mut reading =
@@ -172,21 +172,22 @@ impl OpenApi {
     }
 }
 
-/// Most nodes of a schema with its references followed. A pod, the largest built-in type, has some thousands.
+/// Most nodes of a schema with resolved references. A pod, the largest built-in type, has some thousands.
 const MOST_NODES: usize = 200_000;
 
-/// Greatest depth of such a schema, references and parts of `allOf` included. Nothing in Kubernetes goes deeper than forty.
+/// Greatest depth of a schema with resolved references, including references and parts of `allOf`. No schema of Kubernetes
+/// is deeper than 40.
 const GREATEST_DEPTH: usize = 80;
 
 struct Reading<'d> {
     components: &'d BTreeMap<String, Box<RawValue>>,
-    /// Components as they are written.
+    /// Parsed components, with unresolved references.
     read: BTreeMap<&'d str, Schema>,
-    /// The components that are being followed, outermost first.
+    /// The components that are being resolved, outermost first.
     open: Vec<&'d str>,
-    /// Nodes followed so far.
+    /// The number of nodes resolved so far.
     nodes: usize,
-    /// Of the node that is being followed.
+    /// The depth of the node that is being resolved.
     depth: usize,
 }
 
@@ -211,7 +212,7 @@ impl Reading<'_> {
         Ok(schema)
     }
 
-    /// Puts what references lead to in their places.
+    /// Replaces references by their targets.
     fn follow(&mut self, schema: &mut Schema) -> Result<(), OpenApiError> {
         self.nodes = self.nodes.saturating_add(1);
         self.depth = self.depth.saturating_add(1);
@@ -253,7 +254,7 @@ impl Reading<'_> {
 }
 
 impl Schema {
-    /// Takes over what another description of the same node says and this one does not.
+    /// Adds the attributes of another description of the same node that this one lacks.
     fn adopt(&mut self, other: Self) {
         let Self { type_name, properties, additional_properties, items, required, values, default, .. } = other;
         self.type_name = self.type_name.take().or(type_name);
@@ -347,7 +348,7 @@ mod tests {
             let text = document("definitions").replace("\"v1.Thing\"", &format!("\"{component}\""));
             let document = OpenApi::parse(&text).unwrap();
             let kind = document.kinds().next().unwrap().clone();
-            let (_, definitions) = document.written(&kind).unwrap().unwrap();
+            let (_, definitions) = document.unresolved_schema(&kind).unwrap().unwrap();
             assert_eq!((definitions.is_tagged(), definitions.is_published()), (tagged, true), "{component}");
         }
     }

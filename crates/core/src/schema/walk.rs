@@ -1,16 +1,16 @@
-//! Places in a schema, and how to get there.
+//! Places in a schema, and walks over its nodes.
 
 use super::Schema;
 use crate::field_path::{pointer_tokens, push_token};
 use std::fmt;
 
-/// A place in a schema: the property, list item or map value that a node describes.
+/// A place in a schema: a property, the items of a list or the values of a map.
 ///
-/// Displays as people write paths, `spec.filters[*].type`, `.*` for the values of a map; the root is the empty string.
+/// Displays like `spec.filters[*].type`, with `.*` for the values of a map. The root displays as the empty string.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place(Vec<PlaceStep>);
 
-/// One step into a schema.
+/// One step of a place.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PlaceStep {
     /// A named field, `.name`.
@@ -21,42 +21,42 @@ pub enum PlaceStep {
     Values,
 }
 
-/// Why a JSON Pointer names no place that a schema can have.
+/// A text is not a place in a schema.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlaceError {
-    /// Not RFC 6901.
+    /// The text is not a JSON Pointer (RFC 6901).
     #[error("`{0}` is not a JSON Pointer: it must be empty or start with `/`, and `~` must be written `~0`")]
     NotAPointer(String),
-    /// Not a path.
+    /// The text is not a path.
     #[error(
         "`{path}` is not a path, from `{rest}` on: write `spec.field`, `[*]` for the items of a list, `.*` for the values of a map"
     )]
     NotAPath {
-        /// The path as it was given.
+        /// The path.
         path: String,
-        /// Where it went astray.
+        /// The part of the path from the first error.
         rest: String,
     },
-    /// Stands on something that is not a schema node.
+    /// The pointer does not point to a schema node.
     #[error(
         "`{pointer}` does not lead to a schema: `{token}` stands where `properties/NAME`, `items` or `additionalProperties` is due"
     )]
     NotASchema {
-        /// The pointer as it was given.
+        /// The pointer.
         pointer: String,
-        /// Where it went astray.
+        /// The first token that leads out of the schema.
         token: String,
     },
 }
 
 impl Place {
-    /// The schema itself.
+    /// Returns the place of the schema itself.
     pub fn root() -> Self {
         Self::default()
     }
 
-    /// Reads a JSON Pointer (RFC 6901) into a schema, such as `/properties/spec/items`.
+    /// Reads a JSON Pointer (RFC 6901) into a schema, for example `/properties/spec/items`.
     pub(crate) fn from_pointer(pointer: &str) -> Result<Self, PlaceError> {
         let tokens = pointer_tokens(pointer).ok_or_else(|| PlaceError::NotAPointer(pointer.to_owned()))?;
         let mut steps = Vec::new();
@@ -73,8 +73,8 @@ impl Place {
         Ok(Self(steps))
     }
 
-    /// Reads a path as people write it: `spec.filters[*].type`, `.*` for the values of a map, `["a.b"]` for a name with a dot in
-    /// it; the empty string is the root.
+    /// Reads a path, for example `spec.filters[*].type`. `.*` stands for the values of a map, `["a.b"]` for a name with a
+    /// dot, the empty string for the root.
     pub fn from_path(path: &str) -> Result<Self, PlaceError> {
         let error = |at: &str| PlaceError::NotAPath { path: path.to_owned(), rest: at.to_owned() };
         let mut steps = Vec::new();
@@ -101,7 +101,7 @@ impl Place {
         Ok(Self(steps))
     }
 
-    /// The place as a JSON Pointer into the schema.
+    /// Returns the place as a JSON Pointer into the schema.
     pub fn to_pointer(&self) -> String {
         let mut pointer = String::new();
         for step in &self.0 {
@@ -117,12 +117,12 @@ impl Place {
         pointer
     }
 
-    /// The steps, outermost first.
+    /// Returns the steps, outermost first.
     pub fn steps(&self) -> &[PlaceStep] {
         &self.0
     }
 
-    /// The place one step further in.
+    /// Returns the place after another step.
     #[must_use]
     pub fn then(&self, step: PlaceStep) -> Self {
         let mut steps = self.0.clone();
@@ -130,13 +130,13 @@ impl Place {
         Self(steps)
     }
 
-    /// The place around this one; none around the root.
+    /// Returns the place without its last step, `None` for the root.
     pub fn parent(&self) -> Option<Self> {
         let (_, around) = self.0.split_last()?;
         Some(Self(around.to_vec()))
     }
 
-    /// The place of a property of the object here.
+    /// Returns the place of a property of this object.
     #[must_use]
     pub fn property(&self, name: &str) -> Self {
         self.then(PlaceStep::Property(name.into()))
@@ -164,7 +164,7 @@ impl fmt::Display for Place {
 }
 
 impl Schema {
-    /// The node at a place, if the schema has it.
+    /// Returns the node at a place, if the schema has it.
     pub fn at(&self, place: &Place) -> Option<&Schema> {
         place.0.iter().try_fold(self, |node, step| match step {
             PlaceStep::Property(name) => node.properties.get(name),
@@ -173,7 +173,7 @@ impl Schema {
         })
     }
 
-    /// The node at a place, to graft on.
+    /// Returns the node at a place for changes, if the schema has it.
     pub(crate) fn at_mut(&mut self, place: &Place) -> Option<&mut Schema> {
         place.0.iter().try_fold(self, |node, step| match step {
             PlaceStep::Property(name) => node.properties.get_mut(name),
@@ -182,7 +182,7 @@ impl Schema {
         })
     }
 
-    /// The nodes one step further in, with the step.
+    /// Returns the direct children of this node.
     pub fn children(&self) -> impl Iterator<Item = (PlaceStep, &Schema)> {
         let properties = self.properties.iter().map(|(name, node)| (PlaceStep::Property(name.clone()), node));
         let items = self.items.as_deref().map(|node| (PlaceStep::Items, node));
@@ -190,7 +190,7 @@ impl Schema {
         properties.chain(items).chain(values)
     }
 
-    /// Calls `visit` for this node and every node below, outermost first.
+    /// Calls `visit` for this node and every node below it, outermost first.
     pub fn walk(&self, visit: &mut impl FnMut(&Place, &Schema)) {
         fn step(node: &Schema, place: &mut Place, visit: &mut impl FnMut(&Place, &Schema)) {
             visit(place, node);

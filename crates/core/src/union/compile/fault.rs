@@ -51,11 +51,11 @@ pub enum PlaceFaultKind {
     MemberRequired(Box<str>),
     /// A member comes back.
     #[error(
-        "the member `{0}` has a default, so the API server would put it back after every clearing; remove the default"
+        "the member `{0}` has a default, so the API server would restore it whenever it is cleared; remove the default"
     )]
     MemberHasDefault(Box<str>),
     /// Another union has the field.
-    #[error("the field `{0}` belongs to another union of this object already; a field can be in one only")]
+    #[error("the field `{0}` already belongs to another union of this object; a field can be in one union only")]
     FieldTaken(Box<str>),
     /// Two members of the 2019 form with one value.
     #[error("the members `{one}` and `{other}` have the same value `{value}`; each needs its own")]
@@ -68,7 +68,7 @@ pub enum PlaceFaultKind {
         value: Box<str>,
     },
     /// A member of the 2019 form with the empty value.
-    #[error("the member `{0}` has an empty value, which stands for no choice; name one")]
+    #[error("the value of the member `{0}` is empty, which means no choice; give it a value")]
     EmptyValue(Box<str>),
     /// A value that the discriminator can't have.
     #[error("the value `{value}` is not in the enum of `{discriminator}`; add it there or correct it")]
@@ -89,7 +89,7 @@ pub enum PlaceFaultKind {
         value: Box<str>,
     },
     /// Values that a published union names and that no enum confirms.
-    #[error("the published values {} can't be trusted, for `{discriminator}` has no enum that confirms them; declare the union by a UnionDeclaration", quoted(.values))]
+    #[error("the published values {} are not used because `{discriminator}` has no enum that confirms them; declare the union by a UnionDeclaration", quoted(.values))]
     ValuesUnconfirmed {
         /// The discriminator.
         discriminator: Box<str>,
@@ -108,10 +108,10 @@ pub enum PlaceFaultKind {
     )]
     TooManyInAll,
     /// A place whose path is too long to be told with every object.
-    #[error("the path of this place has more than 4,096 bytes; no union can stand there")]
+    #[error("the path of this place has more than 4,096 bytes; a union needs a shorter one")]
     PathTooLong,
     /// Faults that are not told one by one, and how many.
-    #[error("and {0} more; mend those that are told, and the next are")]
+    #[error("and {0} more; repair those above to see the next")]
     More(usize),
     /// The same, all of them warnings.
     #[error("and {0} more warnings")]
@@ -121,20 +121,20 @@ pub enum PlaceFaultKind {
     TooManyUnions,
     /// Warning: nothing can be cleared.
     #[error(
-        "stands inside the list `{0}`, whose items have no keys: members can't be cleared there, only refused; give the list `x-kubernetes-list-type: map`"
+        "stands inside the list `{0}`, whose items have no keys: members in it can be rejected but not cleared; give the list `x-kubernetes-list-type: map`"
     )]
     InsideKeylessList(String),
     /// Warning: a dropped discriminator looks like a choice.
     #[error(
-        "the discriminator `{0}` has a default: a client that drops the field seems to choose the default, and other members are cleared; better make it required"
+        "the discriminator `{0}` has a default: a client that omits the field chooses the default, which clears the other members; make it required instead"
     )]
     DiscriminatorHasDefault(Box<str>),
     /// Warning: values are not checked by the schema.
-    #[error("the discriminator `{0}` has no enum; list its values there, so that clients know them")]
+    #[error("the discriminator `{0}` has no enum; list its values there so that clients know them")]
     DiscriminatorWithoutEnum(Box<str>),
     /// Warning: never looked at.
     #[error(
-        "stands inside an embedded resource, where no union is looked for; declare it for that resource's own kind"
+        "stands inside an embedded resource, where unions have no effect; declare it for the kind of that resource"
     )]
     InsideEmbeddedResource,
 }
