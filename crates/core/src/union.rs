@@ -1,15 +1,16 @@
-//! Unions: groups of fields of one object of which at most one is set.
+//! The semantics of unions: groups of fields of an object of which at most one may be set.
 //!
-//! What flows through here: a [`Schema`](crate::schema::Schema) with its declarations is [compiled](compile()) once into a
-//! [`Plan`]; for each request the plan is projected onto the JSON text of the new and the old object; the two
-//! are walked side by side and every union is judged: normalised, validated, or both.
+//! A [`Schema`](crate::schema::Schema) with declarations is [compiled](compile()) once into a [`Plan`]. Each review
+//! projects the plan onto the JSON text of the new and the old object, walks both side by side and judges every union: it
+//! normalises the union, validates it, or both.
 //!
-//! The words are those of the proposals (KEP-1027 of 2019 and of 2022):
-//! - a *member* is a field of the group; it is *set* when it is present and not null, whatever its value;
-//! - the *discriminator* is a string field beside the members that tells which one counts; a *choice* is one of its values;
+//! The terms are those of the proposals (KEP-1027 of 2019 and 2022):
+//! - a *member* is a field of the group; it is *set* if it is present and not null, whatever its value;
+//! - the *discriminator* is a string field next to the members that names the one that counts; a *choice* is one of its
+//!   values;
 //! - an *empty member* is a choice that selects no field.
 //!
-//! Pure: text and schemas in, operations and violations out. May not know clusters, files or admission.
+//! This module must not know clusters, files or admission. Start reading at [`compile`](compile()) and at `judge`.
 
 mod breach;
 mod change;
@@ -35,16 +36,16 @@ pub use violation::{Capped, MOST_VIOLATIONS, Violation, ViolationKind};
 use crate::schema::{Action, Origin, Source};
 use std::sync::Arc;
 
-/// The two forms of `x-kubernetes-unions`. They differ in where they stand and in how they normalise.
+/// The two forms of `x-kubernetes-unions`. They differ in their place in the schema and in their normalisation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Form {
-    /// The form of 2019: a list on the object's schema, the discriminator is optional.
+    /// The 2019 form: a list on the schema of the object. The discriminator is optional.
     List,
-    /// The form of 2022: a map on the discriminator's property.
+    /// The 2022 form: a map on the property of the discriminator.
     Map,
 }
 
-/// A union, compiled: its members are fields of one object, its discriminator, if it has one, is a string beside them.
+/// A compiled union. Its members, and its discriminator if it has one, are fields of the same object.
 #[derive(Debug)]
 pub struct Union {
     path: Box<str>,
@@ -55,21 +56,21 @@ pub struct Union {
     discriminator: Option<Arc<str>>,
     // INVARIANT: sorted, distinct, at most `MemberSet::CAPACITY`.
     members: Box<[Member]>,
-    /// The values that are no empty string, sorted.
+    /// The values of the discriminator except the empty string, sorted.
     supported: Arc<[Arc<str>]>,
     // INVARIANT: sorted by value, distinct; every `Selected::index` is a position in `members`.
     choices: Box<[Choice]>,
 }
 
-/// A field of the group.
+/// A member of a union.
 #[derive(Debug)]
 struct Member {
     name: Arc<str>,
-    /// The values that select it, sorted.
+    /// The discriminator values that select the member, sorted.
     values: Arc<[Arc<str>]>,
 }
 
-/// A value of the discriminator and what it selects.
+/// A value of the discriminator, and the member that it selects.
 #[derive(Debug)]
 pub struct Choice {
     value: Arc<str>,
@@ -84,7 +85,7 @@ struct Selected {
 }
 
 impl Member {
-    /// The member at a position, with the values of `choices` that select it.
+    /// Returns the member at a position, with the values of `choices` that select it.
     fn new(index: u8, name: &str, choices: &[Choice]) -> Self {
         let selects = |choice: &&Choice| choice.selected.as_ref().is_some_and(|selected| selected.index == index);
         let values = choices.iter().filter(selects).map(|choice| Arc::clone(&choice.value)).collect();
@@ -93,42 +94,42 @@ impl Member {
 }
 
 impl Union {
-    /// The object that holds it, as people write places: `spec.filters[*]`, the empty string for the root.
+    /// Returns the place of the object with the union, for example `spec.filters[*]`. Empty for the root.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// The form it was declared in.
+    /// Returns the form of the declaration.
     pub fn form(&self) -> Form {
         self.form
     }
 
-    /// Where it was declared.
+    /// Returns the source of the declaration.
     pub fn source(&self) -> Source {
         self.source
     }
 
-    /// The name of the `UnionDeclaration` that declares it, where the source is one.
+    /// Returns the name of the `UnionDeclaration`, if the source is one.
     pub fn declaration(&self) -> Option<&str> {
         self.origin.as_ref().map(|origin| &*origin.declaration)
     }
 
-    /// What becomes of an object that it makes invalid.
+    /// Returns the treatment of an object that violates the union.
     pub fn action(&self) -> Action {
         self.action
     }
 
-    /// The discriminator's name. Always there in the 2022 form.
+    /// Returns the name of the discriminator. A union of the 2022 form always has one.
     pub fn discriminator(&self) -> Option<&str> {
         self.discriminator.as_deref()
     }
 
-    /// The members' names, sorted.
+    /// Returns the names of the members, sorted.
     pub fn members(&self) -> impl Iterator<Item = &str> {
         self.members.iter().map(|member| &*member.name)
     }
 
-    /// Every declared value, sorted. A union without a discriminator has one for each member too, as it was declared.
+    /// Returns the choices, sorted by value. A union without a discriminator has them as well, one for each member.
     pub fn choices(&self) -> &[Choice] {
         &self.choices
     }
@@ -138,7 +139,7 @@ impl Union {
         self.choices.get(found)
     }
 
-    /// The values that select a member.
+    /// Returns the values that select a member.
     fn values_of(&self, index: u8) -> &[Arc<str>] {
         self.member(index).map_or(&[], |member| &*member.values)
     }
@@ -153,17 +154,17 @@ impl Union {
 }
 
 impl Choice {
-    /// The discriminator's value.
+    /// Returns the value of the discriminator.
     pub fn value(&self) -> &str {
         &self.value
     }
 
-    /// The member it selects; `None` is an empty member.
+    /// Returns the member that the value selects, `None` for an empty member.
     pub fn member(&self) -> Option<&str> {
         self.selected.as_ref().map(|selected| &*selected.name)
     }
 
-    /// Whether the member may be missing although it is selected. Always so in the 2019 form.
+    /// Returns true if the member may be missing while it is selected. Always true in the 2019 form.
     pub fn optional(&self) -> bool {
         self.selected.as_ref().is_some_and(|selected| selected.optional)
     }
@@ -173,7 +174,7 @@ impl Choice {
     }
 }
 
-/// A set of members of one union, by their position in it.
+/// A set of members of a union, by position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 struct MemberSet(u128);
 
@@ -209,7 +210,7 @@ impl MemberSet {
         (!self.is_empty()).then(|| u8::try_from(self.0.trailing_zeros()).unwrap_or(u8::MAX))
     }
 
-    /// The set as words, the lowest members first.
+    /// Returns the set as words, the lowest members first.
     fn words(self) -> [u32; 4] {
         let bytes = self.0.to_le_bytes();
         let mut words = [0; 4];
@@ -223,7 +224,7 @@ impl MemberSet {
         Self(words.into_iter().rev().fold(0, |set, word| set << 32 | u128::from(word)))
     }
 
-    /// The members of the set, in order.
+    /// Returns the members in ascending order.
     fn iter(self) -> impl Iterator<Item = u8> {
         let mut rest = self;
         std::iter::from_fn(move || {

@@ -152,7 +152,7 @@ pub struct Declaration {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", expecting = "a UnionDeclaration")]
-struct Document {
+struct WireDeclaration {
     #[serde(default)]
     api_version: String,
     #[serde(default)]
@@ -164,7 +164,7 @@ struct Document {
 impl Declaration {
     /// Reads a `UnionDeclaration` from its JSON text. Returns it with the faults of the parts that were left out.
     pub fn from_json(text: &str) -> Result<(Self, Vec<Fault>), DeclarationError> {
-        let document: Document = wire::read(text, "")?;
+        let document: WireDeclaration = wire::read(text, "")?;
         if (&*document.api_version, &*document.kind) != (API_VERSION, "UnionDeclaration") {
             let (api_version, kind) = (document.api_version, document.kind);
             return Err(DeclarationError::NotADeclaration { api_version, kind });

@@ -86,7 +86,7 @@ pub enum DefinitionError {
 impl Definition {
     /// Reads a CRD from its JSON text.
     pub fn from_json(text: &str) -> Result<Self, DefinitionError> {
-        let document: wire::Document<'_> = wire::read(text, "")?;
+        let document: wire::WireDefinition<'_> = wire::read(text, "")?;
         if (&*document.api_version, &*document.kind) != ("apiextensions.k8s.io/v1", "CustomResourceDefinition") {
             let (api_version, kind) = (document.api_version, document.kind);
             return Err(DefinitionError::NotADefinition { api_version, kind });

@@ -15,7 +15,7 @@ pub(super) fn graft(definition: &mut Definition, text: &str) {
     if !text.contains(EXTENSION) {
         return;
     }
-    let document: Result<wire::Document<'_>, _> = wire::read(text, "");
+    let document: Result<wire::WireDefinition<'_>, _> = wire::read(text, "");
     let spec = document.and_then(|document| wire::read::<wire::Spec>(document.spec.get(), "spec."));
     let spec = match spec {
         Ok(spec) => spec,

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", expecting = "a CustomResourceDefinition")]
-pub(super) struct Document<'a> {
+pub(super) struct WireDefinition<'a> {
     #[serde(default)]
     pub(super) api_version: String,
     #[serde(default)]

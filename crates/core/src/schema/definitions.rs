@@ -23,7 +23,7 @@ pub struct Definitions {
 
 #[derive(Deserialize)]
 #[serde(expecting = "a JSON schema")]
-struct Document {
+struct WireJsonSchema {
     #[serde(default)]
     definitions: BTreeMap<String, Box<RawValue>>,
     #[serde(default, rename = "$defs")]
@@ -43,7 +43,7 @@ impl Definitions {
     /// Reads a JSON schema that may bring definitions along, in `definitions`, `$defs` or `components.schemas`.
     pub fn read(text: &str) -> Result<(Schema, Self), OpenApiError> {
         let schema: Schema = serde_json::from_str(text).map_err(OpenApiError::Malformed)?;
-        let mut document: Document = serde_json::from_str(text).map_err(OpenApiError::Malformed)?;
+        let mut document: WireJsonSchema = serde_json::from_str(text).map_err(OpenApiError::Malformed)?;
         document.definitions.append(&mut document.defs);
         document.definitions.append(&mut document.components.schemas);
         let definitions = Self::reached(&schema, &document.definitions)?;

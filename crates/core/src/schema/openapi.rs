@@ -46,7 +46,7 @@ pub enum OpenApiError {
 
 #[derive(Deserialize)]
 #[serde(expecting = "an OpenAPI document")]
-struct Document {
+struct WireOpenApi {
     #[serde(default)]
     definitions: Option<BTreeMap<String, Box<RawValue>>>,
     #[serde(default)]
@@ -71,11 +71,11 @@ struct Described {
 #[derive(Deserialize)]
 struct PathItem {
     #[serde(default)]
-    put: Option<Operation>,
+    put: Option<PathOperation>,
 }
 
 #[derive(Deserialize)]
-struct Operation {
+struct PathOperation {
     #[serde(rename = "x-kubernetes-group-version-kind")]
     kind: Option<GroupVersionKind>,
 }
@@ -83,7 +83,7 @@ struct Operation {
 impl OpenApi {
     /// Parses a document of version 2 or 3.
     pub fn parse(text: &str) -> Result<Self, OpenApiError> {
-        let document: Document = serde_json::from_str(text).map_err(OpenApiError::Malformed)?;
+        let document: WireOpenApi = serde_json::from_str(text).map_err(OpenApiError::Malformed)?;
         let components = document
             .components
             .map(|components| components.schemas)
@@ -166,9 +166,9 @@ impl OpenApi {
     /// if the document does not describe the kind.
     pub fn schema(&self, kind: &GroupVersionKind) -> Result<Option<Schema>, OpenApiError> {
         let Some(name) = self.kinds.get(kind) else { return Ok(None) };
-        let mut reading =
-            Reading { components: &self.components, read: BTreeMap::new(), open: Vec::new(), nodes: 0, depth: 0 };
-        reading.component(name).map(|schema| Some(*schema))
+        let mut resolver =
+            Resolver { components: &self.components, read: BTreeMap::new(), open: Vec::new(), nodes: 0, depth: 0 };
+        resolver.component(name).map(|schema| Some(*schema))
     }
 }
 
@@ -179,7 +179,7 @@ const MOST_NODES: usize = 200_000;
 /// is deeper than 40.
 const GREATEST_DEPTH: usize = 80;
 
-struct Reading<'d> {
+struct Resolver<'d> {
     components: &'d BTreeMap<String, Box<RawValue>>,
     /// Parsed components, with unresolved references.
     read: BTreeMap<&'d str, Schema>,
@@ -191,7 +191,7 @@ struct Reading<'d> {
     depth: usize,
 }
 
-impl Reading<'_> {
+impl Resolver<'_> {
     fn component(&mut self, name: &str) -> Result<Box<Schema>, OpenApiError> {
         let (name, text) =
             self.components.get_key_value(name).ok_or_else(|| OpenApiError::Dangling(name.to_owned()))?;

@@ -1,4 +1,4 @@
-//! What normalisation changes, stored compactly: an object can have a change for every few bytes of it.
+//! The changes of normalisation, in a compact form: an object can have a change for every few bytes of its text.
 
 use super::Union;
 use super::plan::{Node, NodeId, Plan};
@@ -10,37 +10,37 @@ use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
 
-/// Longest discriminator value that a change shows.
+/// Longest discriminator value that a change displays, in bytes.
 const LONGEST_VALUE: usize = 64;
 
-/// One change that normalisation makes. Displays as a sentence for the user, without any value but a discriminator's.
+/// A change of normalisation. Displays as a sentence with no value except the discriminator's.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Change {
     /// The field that changes.
     pub path: FieldPath,
-    /// How and why.
+    /// The kind of change and its reason.
     pub reason: ChangeReason,
 }
 
-/// How and why normalisation changes a field.
+/// The kind of a change and its reason.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum ChangeReason {
-    /// A member is cleared since the discriminator was changed to a value that does not select it.
+    /// A member is cleared because the discriminator was changed to a value that does not select it.
     ClearedByDiscriminator {
-        /// The discriminator's name.
+        /// The name of the discriminator.
         discriminator: Arc<str>,
-        /// Its new value; a long one is cut.
+        /// Its new value, cut if it is long.
         value: Arc<str>,
     },
-    /// A member is cleared since another one was set.
+    /// A member is cleared because another member was set.
     ClearedByMember {
         /// The member that was set.
         member: Arc<str>,
     },
-    /// The discriminator is set since a member is.
+    /// The discriminator is set because a member is set.
     Deduced {
-        /// The value it gets.
+        /// The new value of the discriminator.
         value: Arc<str>,
         /// The member that is set.
         member: Arc<str>,
@@ -48,7 +48,7 @@ pub enum ChangeReason {
 }
 
 impl Change {
-    /// The operation that makes the change.
+    /// Returns the patch operation that makes the change.
     pub fn operation(&self) -> PatchOperation {
         match &self.reason {
             ChangeReason::ClearedByDiscriminator { .. } | ChangeReason::ClearedByMember { .. } => {
@@ -66,7 +66,7 @@ impl fmt::Display for Change {
 }
 
 impl fmt::Display for ChangeReason {
-    /// Everything but the path.
+    /// Displays the reason without the path.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ClearedByDiscriminator { discriminator, value } => {
@@ -79,7 +79,7 @@ impl fmt::Display for ChangeReason {
     }
 }
 
-/// The changes of one object in the order of paths, with names and values in the plan.
+/// The changes of an object, in the order of paths. Names and values are shared with the plan.
 #[derive(Debug, Default)]
 pub struct Changes {
     plan: Option<Arc<Plan>>,
@@ -89,54 +89,54 @@ pub struct Changes {
     cleared: usize,
 }
 
-/// One change.
+/// A change in compact form.
 #[derive(Debug, Clone, Copy)]
 struct Record {
-    /// The object that holds the union.
+    /// The place of the object with the union.
     place: u32,
-    /// The union by its position in the plan.
+    /// The position of the union in the plan.
     union: u32,
-    /// Where the discriminator's new value stands.
+    /// The offset of the new value of the discriminator.
     value: u32,
     value_length: u8,
     member: u8,
-    reason: Reason,
+    reason: ReasonCode,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Reason {
+pub(super) enum ReasonCode {
     ClearedByDiscriminator,
     ClearedByMember(u8),
     Deduced,
 }
 
 impl Changes {
-    /// The number of changes.
+    /// Returns the number of changes.
     pub fn len(&self) -> usize {
         self.records.len()
     }
 
-    /// True if nothing changes.
+    /// Returns true if nothing changes.
     pub fn is_empty(&self) -> bool {
         self.records.is_empty()
     }
 
-    /// The number of members that are cleared.
+    /// Returns the number of members that are cleared.
     pub fn cleared(&self) -> usize {
         self.cleared
     }
 
-    /// Builds the changes one after the other.
+    /// Returns the changes, built one at a time.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Change> {
         self.records.iter().map(|record| self.change(*record))
     }
 
-    /// Tells of each change whether it clears a member, without building it.
+    /// Returns true for each change that clears a member, without building the change.
     pub(crate) fn clears(&self) -> impl Iterator<Item = bool> {
-        self.records.iter().map(|record| !matches!(record.reason, Reason::Deduced))
+        self.records.iter().map(|record| !matches!(record.reason, ReasonCode::Deduced))
     }
 
-    /// Builds the change at a position.
+    /// Returns the change at a position.
     pub(crate) fn get(&self, position: usize) -> Option<Change> {
         self.records.get(position).map(|record| self.change(*record))
     }
@@ -147,15 +147,15 @@ impl Changes {
         let member =
             |index: u8| union.and_then(|union| union.member(index)).map(|it| Arc::clone(&it.name)).unwrap_or_default();
         let (field, reason) = match record.reason {
-            Reason::ClearedByDiscriminator => {
+            ReasonCode::ClearedByDiscriminator => {
                 let value = self.text(record.value, record.value_length.into()).into();
                 let reason = ChangeReason::ClearedByDiscriminator { discriminator: discriminator(), value };
                 (member(record.member), reason)
             }
-            Reason::ClearedByMember(other) => {
+            ReasonCode::ClearedByMember(other) => {
                 (member(record.member), ChangeReason::ClearedByMember { member: member(other) })
             }
-            Reason::Deduced => {
+            ReasonCode::Deduced => {
                 let value = union.and_then(|union| union.values_of(record.member).first()).cloned().unwrap_or_default();
                 (discriminator(), ChangeReason::Deduced { value, member: member(record.member) })
             }
@@ -200,15 +200,15 @@ impl Changes {
 /// The place of the root.
 const ROOT: u32 = u32::MAX;
 
-// A place is the place around it, and a step with its tag in the two highest bits:
-// a field is its position and its node, an item its index, an entry the length and the offset of its key.
+// A place is stored as the enclosing place and a step. The two highest bits of the step are its tag. A field has its
+// position and its node, an item its index, an entry the length and the offset of its key.
 const TAG: u32 = 30;
 const NUMBER: u32 = (1 << TAG) - 1;
 const FIELD: u32 = 0;
 const INDEX: u32 = 1;
 const KEY: u32 = 2;
 
-/// Where a walk stands. Its place is stored once something changes there.
+/// The position of a walk. Its place is stored with the first change there.
 #[derive(Debug)]
 pub(super) struct Here<'t> {
     pub(super) trail: Trail<'t>,
@@ -216,7 +216,7 @@ pub(super) struct Here<'t> {
     place: Cell<Option<u32>>,
 }
 
-/// A step inwards.
+/// A step of the walk.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Inwards<'t> {
     Field { node: NodeId, position: u32, name: &'t str },
@@ -239,13 +239,13 @@ impl<'t> Here<'t> {
     }
 }
 
-/// Changes as they are found.
+/// A recorder of changes.
 #[derive(Debug)]
 pub(super) struct Recorder<'m> {
     places: Buffer<'m, u32>,
     text: Buffer<'m, u8>,
     records: Buffer<'m, Record>,
-    /// The discriminator's value that was stored last, by place and union: the members of one union share it.
+    /// The place, union, offset and length of the last discriminator value. The members of one union share it.
     last_value: Option<(u32, u32, u32, u8)>,
     cleared: usize,
 }
@@ -256,21 +256,21 @@ impl<'m> Recorder<'m> {
         Self { places, text, records, last_value: None, cleared: 0 }
     }
 
-    /// Records a change of the union at a position of the plan. `value` is the discriminator's.
+    /// Records a change of a union, given by its position in the plan. `value` is the new value of the discriminator.
     pub(super) fn record(
         &mut self,
         here: &Here<'_>,
         union: u32,
         member: u8,
-        reason: Reason,
+        reason: ReasonCode,
         value: &str,
     ) -> Result<(), Exhausted> {
         let place = self.place(here)?;
         let (value, value_length) = match reason {
-            Reason::ClearedByDiscriminator => self.value(place, union, value)?,
-            Reason::ClearedByMember(_) | Reason::Deduced => (0, 0),
+            ReasonCode::ClearedByDiscriminator => self.value(place, union, value)?,
+            ReasonCode::ClearedByMember(_) | ReasonCode::Deduced => (0, 0),
         };
-        self.cleared = self.cleared.saturating_add((!matches!(reason, Reason::Deduced)).into());
+        self.cleared = self.cleared.saturating_add((!matches!(reason, ReasonCode::Deduced)).into());
         self.records.push(Record { place, union, value, value_length, member, reason })
     }
 
@@ -295,7 +295,7 @@ impl<'m> Recorder<'m> {
             return Ok(place);
         }
         let Some((around, step)) = here.around else { return Ok(ROOT) };
-        // Recursion is bounded by the plan's depth.
+        // The depth of the plan bounds the recursion.
         let around = self.place(around)?;
         let place = u32::try_from(self.places.len()).map_err(|_| Exhausted)?;
         match step {

@@ -1,6 +1,7 @@
-//! From a schema with declarations on it to a [`Plan`], with every check that can be made beforehand.
+//! Compiles a schema with declarations into a [`Plan`], and checks every declaration.
 //!
-//! A declaration that fails a check is left out and reported; no other is touched by it.
+//! A declaration that fails a check is left out and reported, without an effect on others. This module must not know
+//! objects. `check` has the checks of one declaration.
 
 mod check;
 mod fault;
@@ -16,26 +17,26 @@ use check::{Checked, Faults, Object};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// What becomes of a schema: the plan of all that is sound in it, and what is not.
+/// The result of compiling a schema.
 #[derive(Debug, Default)]
 pub struct Compiled {
     /// The unions that are in force.
     pub plan: Plan,
-    /// What is wrong with declarations, by place.
+    /// The faults of declarations, by place.
     pub faults: Vec<PlaceFault>,
 }
 
 /// Compiles the unions declared on a schema.
 ///
-/// With `status_subresource`, what is below `.status` is apart: it is changed by the status subresource only, and that
-/// changes nothing else.
+/// With `status_subresource`, the fields below `.status` are a part of their own: only the status subresource changes them,
+/// and it changes nothing else.
 pub fn compile(schema: &Schema, status_subresource: bool) -> Compiled {
     let mut compiler = Compiler::default();
     let root = Surroundings::default();
     compiler.refuse_outside_properties(schema, &root);
     let main = compiler.object(schema, &root, status_subresource);
     let status = schema.properties.get("status").filter(|_| status_subresource).and_then(|status| {
-        let child = compiler.node(status, &root.inwards(Step::Property("status")))?;
+        let child = compiler.node(status, &root.inwards(SchemaStep::Property("status")))?;
         let field = FieldNode { name: "status".into(), role: Role::Bystander, key: None, child: Some(child) };
         let node = ObjectNode { fields: Box::new([field]), first_union: 0, union_count: 0 };
         Some(compiler.add(Node::Object(node)))
@@ -46,14 +47,14 @@ pub fn compile(schema: &Schema, status_subresource: bool) -> Compiled {
     Compiled { plan: Plan { nodes: nodes.into(), unions: unions.into(), main, status }, faults }
 }
 
-/// Most unions that are in force of one version. Every write reads each place that has one, and presets for the largest
-/// built-in types have a few dozen.
+/// Most unions of one version. Every write reads each place with a union, and presets for the largest built-in types have a
+/// few dozen.
 const MOST_UNIONS: usize = 1024;
 
-/// Longest path of a union, in bytes. It is told with every violation.
+/// Longest path of a union, in bytes. Every violation repeats it.
 const LONGEST_PATH: usize = 4096;
 
-/// Most faults that are told of the CRD itself, and of each `UnionDeclaration`. The rest is counted.
+/// Most faults that are reported of the CRD itself, and of each `UnionDeclaration`. The rest is counted.
 const MOST_FAULTS: usize = 64;
 
 #[derive(Default)]
@@ -61,12 +62,12 @@ struct Compiler {
     nodes: Vec<Node>,
     unions: Vec<Union>,
     faults: Vec<PlaceFault>,
-    /// The number of faults by `UnionDeclaration`, `None`: of the CRD itself.
+    /// The number of faults of each `UnionDeclaration`, and under `None` of the CRD itself.
     counts: HashMap<Option<Arc<str>>, usize>,
     left_out: BTreeMap<Option<Arc<str>>, LeftOut>,
 }
 
-/// Faults that are counted and not told.
+/// Faults that are counted but not reported.
 struct LeftOut {
     first: PlaceFault,
     count: usize,
@@ -83,30 +84,30 @@ impl LeftOut {
     }
 }
 
-/// One step into a schema, as the schema has it.
+/// A step into a schema that borrows its names.
 #[derive(Debug, Clone, Copy)]
-enum Step<'s> {
+enum SchemaStep<'s> {
     Property(&'s str),
     Items,
     Values,
 }
 
-/// Where the compiler stands, and what that means for unions. A place is put together only for a union or a fault: most
-/// nodes have neither.
+/// The position of the compiler, with the attributes that matter to unions. Its [`Place`] is built only for a union or a
+/// fault, since most nodes have neither.
 #[derive(Debug, Clone, Copy, Default)]
 struct Surroundings<'s> {
-    around: Option<(&'s Self, Step<'s>)>,
-    /// The length of its path, or a little more.
+    around: Option<(&'s Self, SchemaStep<'s>)>,
+    /// An upper bound of the length of its path.
     length: usize,
-    /// The keys of the list that the node is the item of.
+    /// The keys of the list, if the node is its item.
     keys: &'s [Box<str>],
-    /// The outermost list without keys that the node is in.
+    /// The outermost list without keys around the node.
     keyless: Option<&'s Self>,
 }
 
 impl<'s> Surroundings<'s> {
-    fn inwards(&'s self, step: Step<'s>) -> Self {
-        let more = if let Step::Property(name) = step { name.len().saturating_add(1) } else { "[*]".len() };
+    fn inwards(&'s self, step: SchemaStep<'s>) -> Self {
+        let more = if let SchemaStep::Property(name) = step { name.len().saturating_add(1) } else { "[*]".len() };
         let length = self.length.saturating_add(more);
         Self { around: Some((self, step)), length, keys: &[], keyless: self.keyless }
     }
@@ -115,9 +116,9 @@ impl<'s> Surroundings<'s> {
         let outwards = std::iter::successors(self.around, |(at, _)| at.around);
         let mut steps: Vec<PlaceStep> = outwards
             .map(|(_, step)| match step {
-                Step::Property(name) => PlaceStep::Property(name.into()),
-                Step::Items => PlaceStep::Items,
-                Step::Values => PlaceStep::Values,
+                SchemaStep::Property(name) => PlaceStep::Property(name.into()),
+                SchemaStep::Items => PlaceStep::Items,
+                SchemaStep::Values => PlaceStep::Values,
             })
             .collect();
         steps.reverse();
@@ -132,7 +133,7 @@ impl Compiler {
         id
     }
 
-    /// Notes a fault, for as long as there are not too many of its declaration. `place` is asked only for one that is told.
+    /// Reports a fault, or counts it if its declaration has too many. `place` is called only for a reported fault.
     fn fault(&mut self, place: impl FnOnce() -> Place, declared: &Declared, kind: PlaceFaultKind) {
         let (source, origin) = (declared.source, declared.origin.clone());
         let of = origin.as_ref().map(|origin| Arc::clone(&origin.declaration));
@@ -149,8 +150,8 @@ impl Compiler {
         left_out.severity = left_out.severity.min(severity);
     }
 
-    /// Compiles what is at and below a node; `None` where there is no union. A 2022 form that stands on the node itself belongs
-    /// to the object around it and is compiled there.
+    /// Compiles a node and everything below it. Returns `None` if there is no union. A declaration of the 2022 form on the
+    /// node itself belongs to the enclosing object and is compiled there.
     fn node(&mut self, schema: &Schema, at: &Surroundings<'_>) -> Option<NodeId> {
         if schema.embedded_resource {
             self.report_unreachable(schema, at);
@@ -159,18 +160,18 @@ impl Compiler {
         if !schema.properties.is_empty() {
             return self.object(schema, at, false);
         }
-        // Without fields no declaration here can be right; this only says why.
+        // No declaration can be valid without fields. This reports why.
         self.declare(schema, at, &mut BTreeMap::new());
         if let Some(items) = &schema.items {
             let keys = schema.list_keys();
             let keyless = at.keyless.or_else(|| keys.is_empty().then_some(at));
-            let inside = Surroundings { keys, keyless, ..at.inwards(Step::Items) };
+            let inside = Surroundings { keys, keyless, ..at.inwards(SchemaStep::Items) };
             self.refuse_outside_properties(items, &inside);
             let items = self.node(items, &inside)?;
             return Some(self.add(Node::List(ListNode { items, keyed: !keys.is_empty() })));
         }
         let values = schema.additional_properties.as_deref()?;
-        let inside = at.inwards(Step::Values);
+        let inside = at.inwards(SchemaStep::Values);
         self.refuse_outside_properties(values, &inside);
         let values = self.node(values, &inside)?;
         Some(self.add(Node::Map(values)))
@@ -189,7 +190,7 @@ impl Compiler {
             if without_status && &**name == "status" {
                 continue;
             }
-            if let Some(child) = self.node(property, &at.inwards(Step::Property(name))) {
+            if let Some(child) = self.node(property, &at.inwards(SchemaStep::Property(name))) {
                 bystander(&mut fields, name).child = Some(child);
             }
         }
@@ -206,8 +207,8 @@ impl Compiler {
         })))
     }
 
-    /// Compiles the unions of one object. Sources are taken best first, and `UnionDeclaration`s by name, so that of two
-    /// declarations that want the same field the better one has it.
+    /// Compiles the unions of one object, those of better sources and then of earlier `UnionDeclaration`s first. If two
+    /// declarations use the same field, the first one gets it.
     fn declare(&mut self, schema: &Schema, at: &Surroundings<'_>, roles: &mut BTreeMap<Box<str>, Role>) {
         let own = schema.unions.iter().filter(|declared| !declared.value.is_object()).map(|declared| (None, declared));
         let of_properties = schema.properties.iter().flat_map(|(name, property)| {
@@ -271,7 +272,7 @@ impl Compiler {
         }
     }
 
-    /// What is valid and will surprise.
+    /// Reports warnings: declarations that are valid but may surprise.
     fn warn(
         &mut self,
         checked: &Checked,
@@ -293,7 +294,7 @@ impl Compiler {
         }
     }
 
-    /// The 2022 form stands on a property; the items of a list and the values of a map have nothing beside them.
+    /// Rejects the 2022 form outside properties: the items of a list and the values of a map have no fields next to them.
     fn refuse_outside_properties(&mut self, schema: &Schema, at: &Surroundings<'_>) {
         for declared in schema.unions.iter().filter(|declared| declared.value.is_object()) {
             self.fault(|| at.place(), declared, PlaceFaultKind::NotAProperty);
@@ -310,7 +311,7 @@ impl Compiler {
     }
 }
 
-/// One union as it is written.
+/// A union as it is declared.
 enum Written<'s> {
     List(ListUnion),
     Map(&'s str, MapUnion),

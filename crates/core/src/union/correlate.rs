@@ -1,27 +1,27 @@
-//! Which old object belongs to which new one.
+//! Finds the old counterpart of each part of a new object.
 //!
-//! Fields and map values belong together by name, items of keyed lists by their keys, whatever the order. Items of other
-//! lists have no identity: nothing tells which old item a new one was, only whether one like it stood there.
+//! Fields and map values correspond by name, and items of keyed lists by their keys, in any order. Items of other lists
+//! have no identity: the old list only tells whether it had an equal union somewhere.
 
 use super::plan::{Node, NodeId, ObjectNode, Plan};
-use super::shape::{Object, Shape, Shapes, State};
+use super::shape::{Object, Shape, Shapes, UnionState};
 use crate::meter::{Buffer, Exhausted, Meter};
 use std::cell::OnceCell;
 use std::cmp::Ordering;
 
-/// What is known of the past of a place.
+/// The old counterpart of a place.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Old<'o, T> {
-    /// It did not exist.
+    /// The place did not exist.
     None,
-    /// It was this.
+    /// The place had this value.
     Known(T),
-    /// It stands in a list whose items have no identity, which held these before.
+    /// The place is in a list whose items have no identity. These are the old items.
     Lost(&'o Witnesses<'o>),
 }
 
 impl<'o> Old<'o, Shape<'o>> {
-    /// The past of the object at this place.
+    /// Returns the counterpart of the object at this place.
     pub(super) fn object(self) -> Old<'o, Object<'o>> {
         match self {
             Old::Known(shape) => Old::Known(shape.object()),
@@ -30,7 +30,8 @@ impl<'o> Old<'o, Shape<'o>> {
         }
     }
 
-    /// The past of what stands in the map or list at this place, `then` for a map or list that is known.
+    /// Returns the counterpart of a part of the map or list at this place. `then` finds the part if the map or list is
+    /// known.
     pub(super) fn inside(self, then: impl FnOnce(Shape<'o>) -> Option<Shape<'o>>) -> Self {
         match self {
             Old::Known(shape) => then(shape).map_or(Old::None, Old::Known),
@@ -41,15 +42,15 @@ impl<'o> Old<'o, Shape<'o>> {
 }
 
 impl<'o> Old<'o, Object<'o>> {
-    /// The past of one of the object's unions.
-    pub(super) fn state(self, union: u8) -> Option<State<'o>> {
+    /// Returns the counterpart of one of the object's unions.
+    pub(super) fn state(self, union: u8) -> Option<UnionState<'o>> {
         match self {
             Old::Known(object) => Some(object.state(union)),
             Old::None | Old::Lost(_) => None,
         }
     }
 
-    /// The past of the field at a position of the node.
+    /// Returns the counterpart of the field at a position of the node.
     pub(super) fn child(self, position: u32) -> Old<'o, Shape<'o>> {
         match self {
             Old::Known(object) => object.child(position).map_or(Old::None, Old::Known),
@@ -66,27 +67,27 @@ pub(super) struct Witnesses<'o> {
     items: NodeId,
     old: Shape<'o>,
     meter: &'o dyn Meter,
-    // Only a violation asks, so they are gathered on the first question.
+    // Only violations need them, so they are gathered on demand.
     stood: OnceCell<Vec<Witness>>,
 }
 
-/// One union of an old item, by its position in the plan.
+/// A union of an old item, by its position in the plan.
 #[derive(Debug, Clone, Copy)]
 struct Witness {
     union: u32,
-    /// Where its state is stored.
+    /// The offset of its state.
     state: u32,
 }
 
 impl<'o> Witnesses<'o> {
-    /// The items of the list `old`.
+    /// Returns the items of the old list.
     pub(super) fn new(plan: &'o Plan, items: NodeId, old: Shape<'o>, meter: &'o dyn Meter) -> Self {
         Self { plan, items, old, meter, stood: OnceCell::new() }
     }
 
-    /// True if a union (by its position in the plan) stood in the old list with this very choice. Something of the union has
-    /// to be set.
-    pub(super) fn stood(&self, union: u32, state: &State<'_>) -> Result<bool, Exhausted> {
+    /// Returns true if the old list had this union, given by its position in the plan, with the same choice. The union must
+    /// have something set.
+    pub(super) fn stood(&self, union: u32, state: &UnionState<'_>) -> Result<bool, Exhausted> {
         let stood = if let Some(stood) = self.stood.get() {
             stood
         } else {
@@ -148,29 +149,29 @@ impl Drop for Witnesses<'_> {
 }
 
 impl ObjectNode {
-    /// The position in the plan of one of the object's unions.
+    /// Returns the position in the plan of one of the object's unions.
     pub(super) fn union(&self, position: u8) -> u32 {
         self.first_union.saturating_add(position.into())
     }
 
-    /// What the field at a position leads to.
+    /// Returns the node of the field at a position.
     pub(super) fn child(&self, position: u32) -> Option<NodeId> {
         self.fields.get(usize::try_from(position).ok()?)?.child
     }
 }
 
-/// What an item of a keyed list was before.
+/// The old counterpart of an item of a keyed list.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Pair<'o> {
-    /// The item with these keys.
+    /// The old item with the same keys.
     Same(Shape<'o>),
-    /// There was none with these keys.
+    /// No old item has these keys.
     New,
-    /// Its keys are unusable or stand twice on either side.
+    /// The keys are unusable, or occur twice in one of the lists.
     Uncertain,
 }
 
-/// The items of the new and the old side of a keyed list by their keys.
+/// The items of the new and the old list, sorted by keys.
 #[derive(Debug)]
 pub(super) struct Pairs<'s> {
     new: ByKeys<'s>,
@@ -178,12 +179,12 @@ pub(super) struct Pairs<'s> {
 }
 
 impl<'s> Pairs<'s> {
-    /// Pairs the items of two lists, whatever the order.
+    /// Pairs the items of two lists, in any order.
     pub(super) fn new(new: Shape<'s>, old: Shape<'s>, meter: &'s dyn Meter) -> Result<Self, Exhausted> {
         Ok(Self { new: ByKeys::new(new, meter)?, old: ByKeys::new(old, meter)? })
     }
 
-    /// What an item of the new list was before.
+    /// Returns the counterpart of an item of the new list.
     pub(super) fn of(&self, item: Shape<'_>) -> Pair<'s> {
         let object = item.object();
         if !object.has_keys() {

@@ -1,15 +1,16 @@
-//! Judging an object: the walk over new and old side by side, and what comes of it.
+//! Judges an object: walks the new and the old object side by side, and collects changes and violations.
 //!
-//! The walk goes in the order of paths, so that what it finds is in that order whatever the order of keys in the JSON, and
-//! the first of many violations are the same ones each time.
+//! The walk follows the order of paths. Changes and violations are therefore in that order whatever the order of keys in
+//! the JSON, and the first of many violations are always the same. This module must not know JSON or admission. `normalize`
+//! and `validate` have the rules for one union.
 
 use super::breach::{Blame, Breaches, DiscriminatorBreach};
-use super::change::{Changes, Here, Inwards, Reason, Recorder};
+use super::change::{Changes, Here, Inwards, ReasonCode, Recorder};
 use super::correlate::{Old, Pair, Pairs, Witnesses};
-use super::normalize::{Cause, Normalized, normalize};
+use super::normalize::{ClearingCause, Normalized, normalize};
 use super::plan::{ListNode, Node, NodeId, ObjectNode, Part, Plan, Role};
 use super::projection::Projection;
-use super::shape::{Object, Scalar, Shape, State};
+use super::shape::{Object, Scalar, Shape, UnionState};
 use super::validate::validate;
 use super::violation::{Capped, Violation, ViolationKind, shown};
 use super::{MemberSet, Union};
@@ -17,39 +18,39 @@ use crate::meter::{Buffer, Exhausted, Meter};
 use crate::schema::Action;
 use std::sync::Arc;
 
-/// What to do with an object.
+/// The rules by which an object is judged.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rules {
-    /// Normalise, and validate the result. Else the object is validated as it stands.
+    /// Normalise the object, and validate the result. Otherwise validate the object as it is.
     pub(crate) normalize: bool,
-    /// Validate. Else only contradictions are found: faults that normalisation cannot resolve.
+    /// Report all violations. Otherwise report contradictions only: violations that normalisation cannot resolve.
     pub(crate) validate: bool,
-    /// Let an invalid union through whose choice the request did not touch.
+    /// Let a violation through if the request did not change the choice of the union.
     pub(crate) ratchet: bool,
 }
 
-/// What was found, in the order of paths.
+/// The result of judging an object, in the order of paths.
 #[derive(Debug)]
 pub(crate) struct Judgement {
-    /// What normalisation changes.
+    /// The changes of normalisation.
     pub(crate) changes: Changes,
-    /// What is wrong with the object, normalised if that was asked for.
+    /// The violations of the object, after normalisation if the rules ask for it.
     pub(crate) violations: Capped<Violation>,
-    /// Violations that don't count, and why.
+    /// The violations that do not count, with the reason.
     pub(crate) let_through: Capped<(Violation, LetThrough)>,
 }
 
-/// Why a violation doesn't count.
+/// The reason why a violation does not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LetThrough {
-    /// It was there before and the request did not touch it.
+    /// The violation is old and the request did not change the union.
     Unchanged,
     /// The declaration only warns.
     WarnOnly,
 }
 
-/// Judges one part of an object. `old` is what is stored, `None` on create. What is built is charged to `meter`, and stays
-/// charged as long as it is part of the judgement.
+/// Judges one part of an object. `old` is the stored object, `None` on create. The memory of the judgement stays charged to
+/// `meter`.
 pub(crate) fn judge(
     plan: &Arc<Plan>,
     part: Part,
@@ -83,33 +84,33 @@ struct Walk<'w> {
     let_through: Capped<(Violation, LetThrough)>,
 }
 
-/// What comes of one union: only for those that change or are at fault.
-struct Finding<'f> {
+/// The judgement of one union that changes or has violations.
+struct JudgedUnion<'f> {
     union: &'f Union,
-    /// The union's position in the object and in the plan.
+    /// The position of the union in its object.
     position: u8,
     ordinal: u32,
-    /// The union as it is judged: normalised if that was asked for.
-    state: State<'f>,
+    /// The union as it is judged, normalised if the rules ask for it.
+    state: UnionState<'f>,
     clear: MemberSet,
-    cause: Option<Cause>,
+    cause: Option<ClearingCause>,
     deduced: Option<u8>,
     faults: Breaches,
     let_through: Option<LetThrough>,
-    /// The members that are set, once a violation names them.
+    /// The names of the members that are set, shared by all violations.
     set: Option<Arc<[Arc<str>]>>,
 }
 
-/// One thing to say about one field of an object.
+/// A change or violation of one field.
 struct Event<'f> {
     field: &'f str,
-    /// The position among the object's findings.
+    /// The position among the judged unions of the object.
     finding: usize,
-    what: What,
+    what: EventKind,
 }
 
 #[derive(Clone, Copy)]
-enum What {
+enum EventKind {
     Clear(u8),
     Deduce(u8),
     Blame(u8),
@@ -141,7 +142,7 @@ impl<'w> Walk<'w> {
         old: Old<'o, Object<'o>>,
         here: &Here<'_>,
     ) -> Result<(), Exhausted> {
-        // Empty, and so without an allocation, unless there is something to say.
+        // Empty, without an allocation, unless a union changes or has violations.
         let mut findings = Buffer::new(self.meter);
         let unions = self.plan.unions_of(node);
         for (position, state) in new.states() {
@@ -159,7 +160,7 @@ impl<'w> Walk<'w> {
             let before = events.get(said..).unwrap_or_default().partition_point(|event| *event.field <= *field.name);
             self.say(events.get(said..said.saturating_add(before)).unwrap_or_default(), &mut findings, here)?;
             said = said.saturating_add(before);
-            // What is below a member that is cleared goes with it.
+            // Fields below a cleared member disappear with it.
             if let Some(child) = field.child.filter(|_| !is_cleared(field.role, &findings)) {
                 let step = Inwards::Field { node: id, position, name: &field.name };
                 self.shape(child, shape, old.child(position), &here.then(step))?;
@@ -176,7 +177,8 @@ impl<'w> Walk<'w> {
         here: &Here<'_>,
     ) -> Result<(), Exhausted> {
         let Old::Known(before) = old else {
-            // Without a past no item has one. Below a list without identities its witnesses stand for everything in it.
+            // Without an old list every item is new. Inside a list without identities, its witnesses apply to everything
+            // below.
             for (index, item) in new.items() {
                 self.shape(node.items, item, old, &here.then(Inwards::Index(index)))?;
             }
@@ -207,7 +209,7 @@ impl<'w> Walk<'w> {
             Old::Known(before) => Some(before),
             Old::None | Old::Lost(_) => None,
         };
-        // Both sides are sorted by key.
+        // Both maps are sorted by key.
         let mut entries = before.into_iter().flat_map(Shape::entries).peekable();
         for (key, value) in new.entries() {
             while entries.next_if(|(known, _)| *known < key).is_some() {}
@@ -217,20 +219,20 @@ impl<'w> Walk<'w> {
         Ok(())
     }
 
-    /// Judges one union of which something is set.
+    /// Judges one union with something set. Returns `None` if nothing changes and nothing is wrong.
     fn union<'f, 'o>(
         &self,
         union: &'f Union,
         position: u8,
         ordinal: u32,
-        state: State<'f>,
+        state: UnionState<'f>,
         old: Old<'o, Object<'o>>,
-    ) -> Result<Option<Finding<'f>>, Exhausted> {
+    ) -> Result<Option<JudgedUnion<'f>>, Exhausted> {
         let before = old.state(position);
         let normalized = normalize(union, before.as_ref(), &state);
         let contradicted = !normalized.contradictions.is_empty();
         let applies = self.rules.normalize && !contradicted;
-        let mut finding = Finding {
+        let mut finding = JudgedUnion {
             union,
             position,
             ordinal,
@@ -256,7 +258,7 @@ impl<'w> Walk<'w> {
             } else {
                 (self.rules.ratchet && untouched()?).then_some(LetThrough::Unchanged)
             };
-            // Who does not validate is not told what validation would let through either.
+            // Without validation, violations that would be let through are not reported.
             if finding.let_through.is_some() && !self.rules.validate {
                 finding.faults = Breaches::default();
             }
@@ -265,52 +267,57 @@ impl<'w> Walk<'w> {
         Ok((!silent).then_some(finding))
     }
 
-    /// What there is to say about the fields of an object, but for the violations that no longer fit.
-    fn events<'f>(&mut self, findings: &[Finding<'f>]) -> Result<Buffer<'w, Event<'f>>, Exhausted> {
+    /// Returns the changes and violations of the fields of an object. Counts violations that exceed the limit.
+    fn events<'f>(&mut self, findings: &[JudgedUnion<'f>]) -> Result<Buffer<'w, Event<'f>>, Exhausted> {
         let mut events = Buffer::new(self.meter);
         for (number, finding) in findings.iter().enumerate() {
-            let Finding { union, faults, .. } = finding;
+            let JudgedUnion { union, faults, .. } = finding;
             let mut push = |field, what| events.push(Event { field, finding: number, what });
             for index in finding.clear.iter() {
-                push(union.member_name(index), What::Clear(index))?;
+                push(union.member_name(index), EventKind::Clear(index))?;
             }
             if let Some(index) = finding.deduced {
-                push(union.discriminator().unwrap_or_default(), What::Deduce(index))?;
+                push(union.discriminator().unwrap_or_default(), EventKind::Deduce(index))?;
             }
             if self.is_full(finding) {
                 self.leave_out(finding, faults.len());
                 continue;
             }
             for index in faults.blamed.iter() {
-                push(union.member_name(index), What::Blame(index))?;
+                push(union.member_name(index), EventKind::Blame(index))?;
             }
             if let Some(index) = faults.missing {
-                push(union.member_name(index), What::Missing)?;
+                push(union.member_name(index), EventKind::Missing)?;
             }
             if let Some(fault) = faults.discriminator {
-                push(union.discriminator().unwrap_or_default(), What::Discriminator(fault))?;
+                push(union.discriminator().unwrap_or_default(), EventKind::Discriminator(fault))?;
             }
         }
         Ok(events)
     }
 
-    fn say(&mut self, events: &[Event<'_>], findings: &mut [Finding<'_>], here: &Here<'_>) -> Result<(), Exhausted> {
+    fn say(
+        &mut self,
+        events: &[Event<'_>],
+        findings: &mut [JudgedUnion<'_>],
+        here: &Here<'_>,
+    ) -> Result<(), Exhausted> {
         for Event { field, finding, what } in events {
             let Some(finding) = findings.get_mut(*finding) else { continue };
             let (ordinal, value) = (finding.ordinal, finding.state.value());
             match *what {
-                What::Clear(index) => {
+                EventKind::Clear(index) => {
                     let reason = match finding.cause {
-                        Some(Cause::MemberSet(member)) => Reason::ClearedByMember(member),
-                        Some(Cause::DiscriminatorChanged) | None => Reason::ClearedByDiscriminator,
+                        Some(ClearingCause::MemberSet(member)) => ReasonCode::ClearedByMember(member),
+                        Some(ClearingCause::DiscriminatorChanged) | None => ReasonCode::ClearedByDiscriminator,
                     };
                     self.changes.record(here, ordinal, index, reason, value)?;
                 }
-                What::Deduce(index) => self.changes.record(here, ordinal, index, Reason::Deduced, value)?,
-                What::Blame(_) | What::Missing | What::Discriminator(_) if self.is_full(finding) => {
+                EventKind::Deduce(index) => self.changes.record(here, ordinal, index, ReasonCode::Deduced, value)?,
+                EventKind::Blame(_) | EventKind::Missing | EventKind::Discriminator(_) if self.is_full(finding) => {
                     self.leave_out(finding, 1);
                 }
-                What::Blame(_) | What::Missing | What::Discriminator(_) => {
+                EventKind::Blame(_) | EventKind::Missing | EventKind::Discriminator(_) => {
                     let size = here.trail.size_of_field(field).saturating_add(4 * size_of::<(Violation, LetThrough)>());
                     self.meter.charge(size)?;
                     let kind = finding.violation(*what, self.meter)?;
@@ -325,11 +332,11 @@ impl<'w> Walk<'w> {
         Ok(())
     }
 
-    fn is_full(&self, finding: &Finding<'_>) -> bool {
+    fn is_full(&self, finding: &JudgedUnion<'_>) -> bool {
         if finding.let_through.is_some() { self.let_through.is_full() } else { self.violations.is_full() }
     }
 
-    fn leave_out(&mut self, finding: &Finding<'_>, number: usize) {
+    fn leave_out(&mut self, finding: &JudgedUnion<'_>, number: usize) {
         if finding.let_through.is_some() {
             self.let_through.leave_out(number);
         } else {
@@ -338,8 +345,8 @@ impl<'w> Walk<'w> {
     }
 }
 
-/// True if a field is a member that is cleared. Findings are in the order of the object's unions.
-fn is_cleared(role: Role, findings: &[Finding<'_>]) -> bool {
+/// Returns true if a field is a member that is cleared. `findings` is in the order of the object's unions.
+fn is_cleared(role: Role, findings: &[JudgedUnion<'_>]) -> bool {
     match role {
         Role::Member { union, index } => {
             let found = findings.binary_search_by_key(&union, |finding| finding.position).ok();
@@ -349,38 +356,40 @@ fn is_cleared(role: Role, findings: &[Finding<'_>]) -> bool {
     }
 }
 
-impl Finding<'_> {
-    /// The words for one fault. Names are shared with the plan.
-    fn violation(&mut self, what: What, meter: &dyn Meter) -> Result<ViolationKind, Exhausted> {
+impl JudgedUnion<'_> {
+    /// Builds a violation. Its names are shared with the plan.
+    fn violation(&mut self, what: EventKind, meter: &dyn Meter) -> Result<ViolationKind, Exhausted> {
         let union = self.union;
         let name = |index| union.member(index).map(|member| Arc::clone(&member.name)).unwrap_or_default();
         let discriminator = || union.discriminator.clone().unwrap_or_default();
         Ok(match (what, self.faults.blame) {
-            (What::Blame(index), Blame::NotSelected { unchanged }) => {
+            (EventKind::Blame(index), Blame::NotSelected { unchanged }) => {
                 let values = union.member(index).map(|member| Arc::clone(&member.values)).unwrap_or_default();
                 ViolationKind::NotSelected { discriminator: discriminator(), values, unchanged }
             }
-            (What::Missing, _) => {
+            (EventKind::Missing, _) => {
                 ViolationKind::MemberRequired { discriminator: discriminator(), value: self.state.value().into() }
             }
-            (What::Discriminator(DiscriminatorBreach::Unknown), _) => {
+            (EventKind::Discriminator(DiscriminatorBreach::Unknown), _) => {
                 let value = shown(self.state.value()).into();
                 ViolationKind::UnknownValue { value, supported: Arc::clone(&union.supported) }
             }
-            (What::Discriminator(DiscriminatorBreach::Required(index)), _) => {
+            (EventKind::Discriminator(DiscriminatorBreach::Required(index)), _) => {
                 ViolationKind::DiscriminatorRequired { member: name(index) }
             }
-            (What::Blame(_) | What::Clear(_) | What::Deduce(_), _) => ViolationKind::TooMany { set: self.set(meter)? },
+            (EventKind::Blame(_) | EventKind::Clear(_) | EventKind::Deduce(_), _) => {
+                ViolationKind::TooMany { set: self.set(meter)? }
+            }
         })
     }
 
-    /// The members that are set, by name: one list for all violations of the union.
+    /// Returns the names of the members that are set, as one list for all violations of the union.
     fn set(&mut self, meter: &dyn Meter) -> Result<Arc<[Arc<str>]>, Exhausted> {
         if let Some(set) = &self.set {
             return Ok(Arc::clone(set));
         }
         let members = self.state.members;
-        // Collected, and then moved behind the pointer.
+        // The names are collected first and then moved into the `Arc`.
         meter.charge(usize::try_from(members.len()).unwrap_or_default().saturating_mul(4 * size_of::<Arc<str>>()))?;
         let names = members.iter().filter_map(|index| self.union.member(index)).map(|member| Arc::clone(&member.name));
         let set: Arc<[_]> = names.collect();
@@ -390,9 +399,9 @@ impl Finding<'_> {
 }
 
 impl Normalized {
-    fn applied_to<'s>(&self, union: &'s Union, state: State<'s>) -> State<'s> {
+    fn applied_to<'s>(&self, union: &'s Union, state: UnionState<'s>) -> UnionState<'s> {
         let value = self.deduce.and_then(|index| union.values_of(index).first());
         let discriminator = value.map_or(state.discriminator, |value| Scalar::Text(value));
-        State { discriminator, members: state.members.less(self.clear) }
+        UnionState { discriminator, members: state.members.less(self.clear) }
     }
 }

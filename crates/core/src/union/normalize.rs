@@ -1,32 +1,32 @@
-//! Normalisation: what a request must have meant, by the algorithm of the proposal that defined the union's form.
+//! Normalisation: derives the intention of a request, by the algorithm of the proposal that defined the form of the union.
 
 use super::breach::{Blame, Breaches};
-use super::shape::{Scalar, State};
+use super::shape::{Scalar, UnionState};
 use super::{Form, MemberSet, Union};
 
-/// What normalisation makes of one union.
+/// The result of normalising one union.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Normalized {
-    /// The members to clear; all of them are set.
+    /// The members to clear. All of them are set.
     pub(super) clear: MemberSet,
-    /// Why they are cleared, and what the discriminator becomes.
-    pub(super) cause: Option<Cause>,
-    /// The member whose value the discriminator is set to.
+    /// The reason why they are cleared.
+    pub(super) cause: Option<ClearingCause>,
+    /// The member whose value the discriminator gets.
     pub(super) deduce: Option<u8>,
-    /// Members that the request can't have meant. Then nothing is cleared and nothing deduced.
+    /// Contradictions in the request. If there are any, nothing is cleared and nothing deduced.
     pub(super) contradictions: Breaches,
 }
 
-/// What the user did that clears other members.
+/// The user's change that clears other members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cause {
+pub(super) enum ClearingCause {
     DiscriminatorChanged,
     MemberSet(u8),
 }
 
-/// Normalises one union. `old` is what it was before, `None` where it did not exist or nothing tells which one it was.
-pub(super) fn normalize(union: &Union, old: Option<&State<'_>>, new: &State<'_>) -> Normalized {
-    // A discriminator that is a number, say, is the schema's to refuse; to act on it would hide that.
+/// Normalises one union. `old` is its counterpart, `None` if the union is new or has no known counterpart.
+pub(super) fn normalize(union: &Union, old: Option<&UnionState<'_>>, new: &UnionState<'_>) -> Normalized {
+    // The schema rejects a discriminator of another type. Normalisation would hide the error.
     if new.is_wrong_type() {
         return Normalized::default();
     }
@@ -36,13 +36,13 @@ pub(super) fn normalize(union: &Union, old: Option<&State<'_>>, new: &State<'_>)
     }
 }
 
-/// The 2022 proposal, "Normalization": on update, a discriminator that was changed is respected.
-fn normalize_map(union: &Union, old: Option<&State<'_>>, new: &State<'_>) -> Normalized {
+/// The 2022 proposal, "Normalization": on update, a change of the discriminator wins.
+fn normalize_map(union: &Union, old: Option<&UnionState<'_>>, new: &UnionState<'_>) -> Normalized {
     let changed = old.is_some_and(|old| old.value() != new.value());
     match union.choice(new.value()) {
         Some(choice) if changed => Normalized {
             clear: new.members.less(choice.selected()),
-            cause: Some(Cause::DiscriminatorChanged),
+            cause: Some(ClearingCause::DiscriminatorChanged),
             ..Normalized::default()
         },
         _ => Normalized::default(),
@@ -50,16 +50,16 @@ fn normalize_map(union: &Union, old: Option<&State<'_>>, new: &State<'_>) -> Nor
 }
 
 /// The 2019 proposal, "Normalizing on updates".
-fn normalize_list(union: &Union, old: Option<&State<'_>>, new: &State<'_>) -> Normalized {
+fn normalize_list(union: &Union, old: Option<&UnionState<'_>>, new: &UnionState<'_>) -> Normalized {
     let added = new.members.less(old.map_or(MemberSet::EMPTY, |old| old.members));
     let value = new.value();
-    let changed = !value.is_empty() && old.map_or("", State::value) != value;
+    let changed = !value.is_empty() && old.map_or("", UnionState::value) != value;
     if changed && union.discriminator.is_some() {
         let selected = union.choice(value).map_or(MemberSet::EMPTY, super::Choice::selected);
         if added.less(selected).is_empty() {
             return Normalized {
                 clear: new.members.less(selected),
-                cause: Some(Cause::DiscriminatorChanged),
+                cause: Some(ClearingCause::DiscriminatorChanged),
                 ..Normalized::default()
             };
         }
@@ -72,7 +72,7 @@ fn normalize_list(union: &Union, old: Option<&State<'_>>, new: &State<'_>) -> No
         (1, _) => Normalized { deduce: deduction(union, new, new.members), ..Normalized::default() },
         (_, 1) => Normalized {
             clear: new.members.less(added),
-            cause: added.first().map(Cause::MemberSet),
+            cause: added.first().map(ClearingCause::MemberSet),
             deduce: deduction(union, new, added),
             ..Normalized::default()
         },
@@ -80,8 +80,8 @@ fn normalize_list(union: &Union, old: Option<&State<'_>>, new: &State<'_>) -> No
     }
 }
 
-/// The member whose value the discriminator must take, if it has another one.
-fn deduction(union: &Union, new: &State<'_>, members: MemberSet) -> Option<u8> {
+/// Returns the member whose value the discriminator must get, `None` if it has that value.
+fn deduction(union: &Union, new: &UnionState<'_>, members: MemberSet) -> Option<u8> {
     union.discriminator.as_ref()?;
     let index = members.first()?;
     let value = union.values_of(index).first()?;

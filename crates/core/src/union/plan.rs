@@ -1,37 +1,37 @@
-//! The plan: which places of an object hold unions, as an immutable trie.
+//! Plans: the places of an object that have unions, as an immutable trie.
 
 use super::Union;
 
-/// All unions of one kind at one version, and the way to each: what the request path reads of an object.
+/// The unions of one kind at one version, and the paths to them.
 ///
-/// Plain data, built once by [`compile`](super::compile()), shared between threads as it is.
+/// A plan is built once by [`compile`](super::compile()) and shared between threads.
 #[derive(Debug, Default)]
 pub struct Plan {
     pub(super) nodes: Box<[Node]>,
-    // The unions of one object stand together, in the order that `ObjectNode::unions` counts them.
+    // INVARIANT: the unions of one object are contiguous.
     pub(super) unions: Box<[Union]>,
     pub(super) main: Option<NodeId>,
     pub(super) status: Option<NodeId>,
 }
 
-/// Which part of an object a request can change.
+/// A part of an object that a request can change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Part {
-    /// The object itself: all of it, but for `status` where the version has a status subresource.
+    /// The object itself, without `status` if that is a subresource.
     Main,
-    /// The `status` subresource: what is below `.status`.
+    /// The `status` subresource: the fields below `.status`.
     Status,
 }
 
 /// A position in [`Plan::nodes`].
 pub(super) type NodeId = u32;
 
-/// A place on the way to a union.
+/// A place that has a union, or leads to one.
 #[derive(Debug)]
 pub(super) enum Node {
     Object(ObjectNode),
     List(ListNode),
-    /// A map; every value has this shape.
+    /// A map, with the node of its values.
     Map(NodeId),
 }
 
@@ -44,17 +44,17 @@ pub(super) struct ObjectNode {
     pub(super) union_count: u8,
 }
 
-/// A field that is worth reading.
+/// A field that a projection reads.
 #[derive(Debug)]
 pub(super) struct FieldNode {
     pub(super) name: Box<str>,
     pub(super) role: Role,
-    /// The position among the keys of the list that the object is an item of.
+    /// The position of the field among the keys of the list, if the object is an item of a keyed list.
     pub(super) key: Option<u8>,
     pub(super) child: Option<NodeId>,
 }
 
-/// What a field is to the unions of its object; unions are counted from the object's first.
+/// The role of a field in the unions of its object. Unions are numbered from the object's first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     Bystander,
@@ -69,12 +69,12 @@ pub(super) struct ListNode {
 }
 
 impl Plan {
-    /// Every union, by the place of its object and in the order of declaration within one.
+    /// Returns every union, by the place of its object and then in the order of declaration.
     pub fn unions(&self) -> &[Union] {
         &self.unions
     }
 
-    /// Whether a part of the object holds any union.
+    /// Returns true if a part of the object has unions.
     pub fn has(&self, part: Part) -> bool {
         self.root(part).is_some()
     }
@@ -98,9 +98,9 @@ impl Plan {
 }
 
 impl ObjectNode {
-    /// The position of the field of that name, if it is worth reading.
+    /// Returns the position of a field, `None` if a projection does not read it.
     pub(super) fn position(&self, name: &[u8]) -> Option<usize> {
-        // Most objects on the way to a union have one or two such fields; a search costs more than it saves.
+        // Most objects have one or two such fields. For few fields a scan is faster than a search.
         if self.fields.len() <= 8 {
             return self.fields.iter().position(|field| field.name.as_bytes() == name);
         }

@@ -1,8 +1,10 @@
-//! What a plan needs to know of one object, read from its JSON text in one pass.
+//! Projections: the parts of an object that a plan names, read from its JSON text in one pass.
 //!
-//! Only what the plan names is stored: which members are set, discriminators, list and map keys. Everything else is skipped
-//! as bytes, so that its depth and size cost a scan and no memory. What is stored is charged before it is allocated, and
-//! is a small multiple of the text that it was read from.
+//! A projection stores which members are set, discriminators, and the keys of lists and maps. Everything else is skipped,
+//! so that its depth and size cost a scan and no memory. Memory is charged before it is allocated, and is a small multiple
+//! of the text.
+//!
+//! This module must not judge. `node` reads values, `reader` stores objects, [`shape`](super::shape) is the arena.
 
 mod metadata;
 mod names;
@@ -16,7 +18,7 @@ use node::ShapeSeed;
 use reader::{ProjectionReader, Slot};
 use serde::de::{DeserializeSeed, Deserializer};
 
-/// The unions of one object as they stand.
+/// The unions of one object.
 #[derive(Debug)]
 pub(crate) struct Projection<'a> {
     shapes: Shapes<'a>,
@@ -24,29 +26,29 @@ pub(crate) struct Projection<'a> {
     name: Option<Stored>,
 }
 
-/// A value that was read.
+/// A value after reading.
 #[derive(Debug, Clone, Copy)]
 enum Read {
-    /// Missing or null.
+    /// The value is missing or null.
     Null,
-    /// A value of which nothing is stored: of a type that the plan does not expect there, or without anything that matters.
+    /// Nothing is stored: the value has an unexpected type, or no part of it matters.
     Other,
-    /// A stored node. `says`: a member or a discriminator is set in it.
+    /// A stored node. `says` is true if a member or a discriminator is set in it.
     Node { at: u32, says: bool },
 }
 
 impl Projection<'_> {
-    /// Whether the object was a JSON object at all.
+    /// Returns true if the value is a JSON object.
     pub(crate) fn is_object(&self) -> bool {
         matches!(self.root, Read::Node { .. })
     }
 
-    /// Whether it was missing or `null`.
+    /// Returns true if the value is missing or null.
     pub(crate) fn is_null(&self) -> bool {
         matches!(self.root, Read::Null)
     }
 
-    /// `metadata.name`, empty where there is none.
+    /// Returns `metadata.name`, empty if there is none.
     pub(crate) fn name(&self) -> &str {
         match self.name.map(|name| self.shapes.scalar(name)) {
             Some(Scalar::Text(name)) => name,
@@ -62,7 +64,7 @@ impl Projection<'_> {
     }
 }
 
-/// Reads a [`Projection`] from any place in a JSON text.
+/// Reads a [`Projection`] from a value in a JSON text.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ProjectionSeed<'p, 'a> {
     plan: &'p Plan,
@@ -72,7 +74,7 @@ pub(crate) struct ProjectionSeed<'p, 'a> {
 }
 
 impl<'p, 'a> ProjectionSeed<'p, 'a> {
-    /// Reads what `plan` names of one part of an object that stands in `text`.
+    /// Returns a seed that reads one part of an object. The object is a part of `text`.
     pub(crate) fn new(plan: &'p Plan, part: Part, text: &'a str, meter: &'a dyn Meter) -> Self {
         Self { plan, part, text, meter }
     }

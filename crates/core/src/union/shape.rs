@@ -1,7 +1,7 @@
-//! The unions of one object in an arena of words: what a projection keeps of a JSON text.
+//! The arena of a projection: the unions of one object, as words.
 //!
-//! The plan says of which type the node at a place is, so nodes carry no tags. Texts are offsets into the body, or into a
-//! text beside it where the body has escapes. Nothing is stored of values that cannot matter to a judgement.
+//! Nodes have no tags, because the plan knows the type of the node at each place. Texts are ranges of the body, or of a
+//! buffer if they have escapes. `build` stores nodes.
 //!
 //! | node | words |
 //! |---|---|
@@ -19,19 +19,19 @@ use super::MemberSet;
 use crate::meter::Buffer;
 use std::cmp::Ordering;
 
-/// The end of a list, or no node.
+/// The end of a chain, or no node.
 pub(super) const NONE: u32 = u32::MAX;
 
 /// Longest text that offsets and tagged lengths can address, in bytes.
 pub(crate) const LONGEST_TEXT: usize = ENTRY_HAS_NODE as usize - 1;
 
-/// The bit in an entry's tagged length that says that a node follows.
+/// The bit in the tagged length of an entry that is set if a node follows.
 const ENTRY_HAS_NODE: u32 = 1 << 29;
 
-/// Words before the node of an item.
+/// The number of words before the node of an item.
 pub(super) const ITEM: u32 = 2;
 
-/// Words before the node of an entry.
+/// The number of words before the node of an entry.
 pub(super) const ENTRY: u32 = 3;
 
 const TAG: u32 = 30;
@@ -44,7 +44,7 @@ pub(super) struct Shapes<'a> {
     words: Buffer<'a, u32>,
 }
 
-/// A node of the arena. The plan says of which type it is.
+/// A node of the arena. The plan knows its type.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shape<'s> {
     pub(super) shapes: &'s Shapes<'s>,
@@ -60,9 +60,9 @@ pub(super) struct Object<'s> {
     children: (u32, u32),
 }
 
-/// One union of one object: the value of its discriminator and the members that are set.
+/// The state of a union: the value of its discriminator and the members that are set.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct State<'s> {
+pub(super) struct UnionState<'s> {
     pub(super) discriminator: Scalar<'s>,
     pub(super) members: MemberSet,
 }
@@ -70,21 +70,21 @@ pub(super) struct State<'s> {
 /// A value that is read as a discriminator or as a list key.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Scalar<'s> {
-    /// Missing or null.
+    /// The value is missing or null.
     #[default]
     Absent,
     Text(&'s str),
     /// A number or boolean, as it is written.
     Literal(&'s str),
-    /// A list or a map: no discriminator and no key.
+    /// A list or a map, which can be neither a discriminator nor a key.
     Unfit,
 }
 
-/// A [`Scalar`] other than `Absent`, as it is stored.
+/// A stored [`Scalar`] other than `Absent`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stored {
     offset: u32,
-    /// The length with the kind in the two highest bits.
+    /// The length, with the kind in the two highest bits.
     tagged: u32,
 }
 
@@ -97,8 +97,8 @@ enum StoredKind {
     Unfit = 3,
 }
 
-impl<'s> State<'s> {
-    /// The discriminator's value: the string, or the empty string when it is missing, null or not a string.
+impl<'s> UnionState<'s> {
+    /// Returns the value of the discriminator. Empty if it is missing, null or not a string.
     pub(super) fn value(&self) -> &'s str {
         match self.discriminator {
             Scalar::Text(value) => value,
@@ -106,17 +106,17 @@ impl<'s> State<'s> {
         }
     }
 
-    /// True if something other than a string stands where the discriminator belongs.
+    /// Returns true if the discriminator is not a string.
     pub(super) fn is_wrong_type(&self) -> bool {
         matches!(self.discriminator, Scalar::Literal(_) | Scalar::Unfit)
     }
 
-    /// True if both have the same value of the discriminator and the same members set.
-    pub(super) fn same_choice(&self, other: &State<'_>) -> bool {
+    /// Returns true if both have the same discriminator value and the same members set.
+    pub(super) fn same_choice(&self, other: &UnionState<'_>) -> bool {
         self.choice() == other.choice()
     }
 
-    /// The discriminator's value and the members that are set.
+    /// Returns the value of the discriminator and the members that are set.
     pub(super) fn choice(&self) -> (&'s str, MemberSet) {
         (self.value(), self.members)
     }
@@ -139,19 +139,19 @@ impl<'s> Shape<'s> {
         Object { shapes, keys: (keys_at, keys), states: (states_at, states), children: (children_at, children) }
     }
 
-    /// The stored items of a list, with the position that each has in the text.
+    /// Returns the stored items of a list, with their positions in the text.
     pub(super) fn items(self) -> impl Iterator<Item = (u32, Shape<'s>)> {
         let Self { shapes, at } = self;
         let item = move |at: u32| (shapes.word(at.saturating_add(1)), Shape { shapes, at: at.saturating_add(ITEM) });
         shapes.chain(shapes.word(at)).map(item)
     }
 
-    /// The number of stored items of a list.
+    /// Returns the number of stored items of a list.
     pub(super) fn count(self) -> usize {
         index(self.shapes.word(self.at.saturating_add(1)))
     }
 
-    /// The stored entries of a map, by key.
+    /// Returns the stored entries of a map, by key.
     pub(super) fn entries(self) -> impl Iterator<Item = (&'s str, Shape<'s>)> {
         let Self { shapes, at } = self;
         let entry = move |at: u32| (shapes.entry_key(at), Shape { shapes, at: at.saturating_add(ENTRY) });
@@ -160,12 +160,12 @@ impl<'s> Shape<'s> {
 }
 
 impl<'s> Object<'s> {
-    /// The unions of which a member or the discriminator is set, by position in the object.
-    pub(super) fn states(self) -> impl Iterator<Item = (u8, State<'s>)> {
+    /// Returns the unions with something set, by their position in the object.
+    pub(super) fn states(self) -> impl Iterator<Item = (u8, UnionState<'s>)> {
         self.state_offsets().map(move |at| (position_of(self.shapes.word(at)), self.shapes.state(at)))
     }
 
-    /// Where the states are stored.
+    /// Returns the offsets of the states.
     pub(super) fn state_offsets(self) -> impl Iterator<Item = u32> {
         let (first, count) = self.states;
         let mut next = first;
@@ -176,17 +176,17 @@ impl<'s> Object<'s> {
         })
     }
 
-    /// The union at a position, whether anything of it is set or not.
-    pub(super) fn state(self, position: u8) -> State<'s> {
+    /// Returns the union at a position, even if nothing of it is set.
+    pub(super) fn state(self, position: u8) -> UnionState<'s> {
         self.states().find(|(known, _)| *known == position).map(|(_, state)| state).unwrap_or_default()
     }
 
-    /// The fields that lead further, by position in the plan's node.
+    /// Returns the fields that lead to nodes, by their position in the plan's node.
     pub(super) fn children(self) -> impl Iterator<Item = (u32, Shape<'s>)> {
         (0..self.children.1).map(move |number| self.child_at(number))
     }
 
-    /// The field at a position of the plan's node.
+    /// Returns the field at a position of the plan's node.
     pub(super) fn child(self, position: u32) -> Option<Shape<'s>> {
         let (mut low, mut high) = (0, self.children.1);
         while low < high {
@@ -207,7 +207,8 @@ impl<'s> Object<'s> {
         (shapes.word(at), Shape { shapes, at: shapes.word(at.saturating_add(1)) })
     }
 
-    /// The keys of the list item, each with its position among the list's keys. Empty where they identify nothing.
+    /// Returns the keys of a list item, with their position among the keys of the list. Empty if they do not identify the
+    /// item.
     pub(super) fn keys(self) -> impl Iterator<Item = (u32, Scalar<'s>)> {
         let (first, count) = self.keys;
         (0..count).map(move |number| {
@@ -216,15 +217,15 @@ impl<'s> Object<'s> {
         })
     }
 
-    /// True if the keys can identify the item. A key that is missing counts as a value of its own, for the API server fills
-    /// in defaults; an item without any key has no identity.
+    /// Returns true if the keys identify the item. A missing key counts as a value, because the API server fills in
+    /// defaults. An item without any key has no identity.
     pub(super) fn has_keys(self) -> bool {
         self.keys.1 > 0
     }
 }
 
 impl Shapes<'_> {
-    /// True if the object at `at` has keys that identify it.
+    /// Returns true if the keys of the object at `at` identify it.
     pub(super) fn has_keys(&self, at: u32) -> bool {
         counts(self.word(at))[1] > 0
     }
@@ -260,8 +261,8 @@ impl Shapes<'_> {
         self.scalar(Stored { offset: self.word(at), tagged: self.word(at.saturating_add(1)) })
     }
 
-    /// The state that is stored at `at`.
-    pub(super) fn state(&self, at: u32) -> State<'_> {
+    /// Returns the state stored at `at`.
+    pub(super) fn state(&self, at: u32) -> UnionState<'_> {
         let head = self.word(at);
         let mut next = at.saturating_add(1);
         let mut discriminator = Scalar::Absent;
@@ -276,7 +277,7 @@ impl Shapes<'_> {
                 next = next.saturating_add(1);
             }
         }
-        State { discriminator, members: MemberSet::from_words(parts) }
+        UnionState { discriminator, members: MemberSet::from_words(parts) }
     }
 
     fn word(&self, at: u32) -> u32 {

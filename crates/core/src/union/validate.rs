@@ -1,27 +1,27 @@
 //! Validation of a union as it will be stored.
 
 use super::breach::{Blame, Breaches, DiscriminatorBreach};
-use super::shape::State;
+use super::shape::UnionState;
 use super::{Form, Union};
 
-/// Validates one union. `old` as for normalisation: it only tells what was added and whether the discriminator changed.
-pub(super) fn validate(union: &Union, old: Option<&State<'_>>, new: &State<'_>) -> Breaches {
+/// Validates one union. `old` only tells which members were added and if the discriminator changed.
+pub(super) fn validate(union: &Union, old: Option<&UnionState<'_>>, new: &UnionState<'_>) -> Breaches {
     match union.form {
         Form::List if new.members.len() < 2 => Breaches::default(),
-        // At most one member. "Exactly one" is the schema's business.
+        // A union has at most one member. The schema may require exactly one.
         Form::List => Breaches::too_many(old, new.members),
         Form::Map => validate_map(union, old, new),
     }
 }
 
-/// The 2022 form: the discriminator and the members must say the same.
-fn validate_map(union: &Union, old: Option<&State<'_>>, new: &State<'_>) -> Breaches {
+/// Validates the 2022 form: the discriminator and the members must agree.
+fn validate_map(union: &Union, old: Option<&UnionState<'_>>, new: &UnionState<'_>) -> Breaches {
     let value = new.value();
     if new.is_wrong_type() || (value.is_empty() && new.members.is_empty()) {
         return Breaches::default();
     }
     let Some(choice) = union.choice(value) else {
-        // Which member was meant can't be told, so the members are not blamed.
+        // Nothing tells which member was meant, so none is blamed.
         let fault = match new.members.first() {
             Some(first) if value.is_empty() => DiscriminatorBreach::Required(first),
             _ => DiscriminatorBreach::Unknown,

@@ -1,13 +1,13 @@
-//! What is wrong with a union, in the words of the API server's own validation.
+//! Violations of unions, in the words of the API server's validation.
 
 use crate::field_path::{FieldPath, Printable, cut};
 use std::fmt;
 use std::sync::Arc;
 
-/// Longest discriminator value that is echoed; a longer one is cut.
+/// Longest discriminator value that a violation repeats, in bytes.
 const LONGEST_VALUE: usize = 64;
 
-/// Most violations of one object that are built. The rest are counted.
+/// Most violations of one object that are built. The rest is counted.
 pub const MOST_VIOLATIONS: usize = 256;
 
 /// The first [`MOST_VIOLATIONS`] in the order of paths, and the number of the rest.
@@ -18,27 +18,27 @@ pub struct Capped<T> {
 }
 
 impl<T> Capped<T> {
-    /// The first ones.
+    /// Returns the first items.
     pub fn kept(&self) -> &[T] {
         &self.kept
     }
 
-    /// The number of those that are not kept.
+    /// Returns the number of items that are not kept.
     pub fn left_out(&self) -> usize {
         self.left_out
     }
 
-    /// True if there are none at all.
+    /// Returns true if there are no items.
     pub fn is_empty(&self) -> bool {
         self.total() == 0
     }
 
-    /// The number of all of them.
+    /// Returns the number of all items.
     pub fn total(&self) -> usize {
         self.kept.len().saturating_add(self.left_out)
     }
 
-    /// Appends what another list kept and counted, up to the cap.
+    /// Appends another list, up to the limit.
     pub(crate) fn append<U>(&mut self, other: Capped<U>, convert: impl Fn(U) -> T) {
         for one in other.kept {
             if self.is_full() {
@@ -69,31 +69,31 @@ impl<T> Default for Capped<T> {
     }
 }
 
-/// As much of a discriminator's value as tells what was shown and whether it was cut.
+/// Returns a prefix of a discriminator value that is long enough to display it, and to show that it was cut.
 pub(super) fn shown(value: &str) -> &str {
-    // Four bytes more than are echoed hold one character more at least.
+    // Four more bytes than are displayed have at least one more character.
     cut(value, LONGEST_VALUE + 4)
 }
 
-/// One violation: a field and what is wrong with it. Orders by path.
+/// A violation of a field. Violations are ordered by path.
 ///
-/// Carries no value of the object but the discriminator's. Shares names with the plan.
+/// A violation has no value of the object except the discriminator's. Its names are shared with the plan.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Violation {
-    /// The field at fault.
+    /// The path of the field.
     pub path: FieldPath,
-    /// What is wrong with it.
+    /// The kind of violation.
     pub kind: ViolationKind,
 }
 
-/// The kinds of violation, as the API server's `field.ErrorType` has them, each with its own words.
+/// The kinds of violation, with the types of the API server's `field.ErrorType`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ViolationKind {
-    /// The discriminator has a value that no choice has.
+    /// The value of the discriminator is not declared.
     UnknownValue {
-        /// The discriminator's value; a long one is cut.
+        /// The value of the discriminator, cut if it is long.
         value: Arc<str>,
-        /// The declared values, sorted; the empty one is left out.
+        /// The declared values without the empty one, sorted.
         supported: Arc<[Arc<str>]>,
     },
     /// A member is set and the discriminator is empty.
@@ -103,21 +103,21 @@ pub enum ViolationKind {
     },
     /// The discriminator selects a member that is not set.
     MemberRequired {
-        /// The discriminator's name.
+        /// The name of the discriminator.
         discriminator: Arc<str>,
         /// Its value.
         value: Arc<str>,
     },
     /// A member is set that the discriminator does not select.
     NotSelected {
-        /// The discriminator's name.
+        /// The name of the discriminator.
         discriminator: Arc<str>,
-        /// The values that would select it.
+        /// The values that select the member.
         values: Arc<[Arc<str>]>,
-        /// Whether the request left the discriminator as it was.
+        /// True if the request did not change the discriminator.
         unchanged: bool,
     },
-    /// A member is set beside others, and nothing tells which one counts.
+    /// Several members are set, and nothing tells which one counts.
     TooMany {
         /// All members that are set, sorted.
         set: Arc<[Arc<str>]>,
@@ -125,7 +125,7 @@ pub enum ViolationKind {
 }
 
 impl Violation {
-    /// The reason of the API's `StatusCause`.
+    /// Returns the reason of the API's `StatusCause`.
     pub fn reason(&self) -> &'static str {
         match self.kind {
             ViolationKind::UnknownValue { .. } => "FieldValueNotSupported",
@@ -134,7 +134,7 @@ impl Violation {
         }
     }
 
-    /// The message of the API's `StatusCause`: everything but the path.
+    /// Returns the message of the API's `StatusCause`, without the path.
     pub fn message(&self) -> String {
         self.kind.to_string()
     }
@@ -175,7 +175,7 @@ impl fmt::Display for ViolationKind {
     }
 }
 
-/// Names or values in quotes, with something between them.
+/// Quoted names or values with a separator.
 struct Listed<'a> {
     items: &'a [Arc<str>],
     separator: &'static str,

@@ -1,4 +1,4 @@
-//! The checks of one declaration against the object it stands on.
+//! The checks of one declaration against its object.
 
 use super::PlaceFaultKind as Kind;
 use crate::schema::{Declared, DefaultValue, ListUnion, MapUnion, Schema, Source};
@@ -6,7 +6,7 @@ use crate::union::plan::Role;
 use crate::union::{Choice, Form, Member, MemberSet, Selected, Union};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-/// A declaration that is right by itself. Whether another one has its fields already is asked by [`free`].
+/// A declaration that is valid by itself. [`free`] checks that no other union has its fields.
 pub(super) struct Checked {
     form: Form,
     discriminator: Option<Box<str>>,
@@ -14,10 +14,10 @@ pub(super) struct Checked {
     choices: Vec<Choice>,
 }
 
-/// Most faults that are told of one union. The rest is counted.
+/// Most faults that are reported of one union. The rest is counted.
 const MOST: usize = 16;
 
-/// What is wrong with one union.
+/// The faults of one union.
 #[derive(Debug, Default)]
 pub(super) struct Faults {
     told: Vec<Kind>,
@@ -29,7 +29,7 @@ impl Faults {
         Self { told: vec![kind], more: 0 }
     }
 
-    /// Every fault that is told, the number of the others last.
+    /// Returns the reported faults, and the number of the others last.
     pub(super) fn into_kinds(self) -> impl Iterator<Item = Kind> {
         let more = (self.more > 0).then_some(Kind::More(self.more));
         self.told.into_iter().chain(more)
@@ -39,7 +39,7 @@ impl Faults {
         self.extend([kind]);
     }
 
-    /// Each is made only if it is told: one may quote names of any length.
+    /// Adds faults. Each is built only if it is reported, because it may quote long names.
     fn extend(&mut self, kinds: impl IntoIterator<Item = Kind>) {
         for kind in kinds {
             if self.told.len() < MOST {
@@ -55,12 +55,12 @@ impl Faults {
     }
 }
 
-/// The object that unions stand on. What each of them asks of it is made ready once: an object may have thousands of
-/// required fields and values, and as many declarations that are wrong.
+/// An object with unions. Its required fields and enum values are prepared once: there may be thousands of them, and as
+/// many invalid declarations.
 pub(super) struct Object<'s> {
     pub(super) schema: &'s Schema,
     required: HashSet<&'s str>,
-    /// The values of enums, by property.
+    /// The enum values of each property.
     values: HashMap<&'s str, BTreeSet<&'s str>>,
 }
 
@@ -69,7 +69,7 @@ impl<'s> Object<'s> {
         Self { schema, required: schema.required.iter().map(|name| &**name).collect(), values: HashMap::new() }
     }
 
-    /// The values of a property's enum, if it has one.
+    /// Returns the enum values of a property, if it has an enum.
     fn values(&mut self, name: &'s str, property: &'s Schema) -> Option<&BTreeSet<&'s str>> {
         let values = property.values.as_ref()?;
         let texts = || values.iter().filter_map(serde_json::Value::as_str).collect();
@@ -77,7 +77,7 @@ impl<'s> Object<'s> {
     }
 }
 
-/// Checks a union of the 2019 form. All that is wrong is reported, not the first thing only.
+/// Checks a union of the 2019 form. Reports all faults, not only the first.
 pub(super) fn list(union: &ListUnion, object: &mut Object<'_>) -> Result<Checked, Faults> {
     let schema = object.schema;
     if !schema.is_object() {
@@ -111,11 +111,11 @@ pub(super) fn list(union: &ListUnion, object: &mut Object<'_>) -> Result<Checked
     Ok(Checked { form: Form::List, discriminator: union.discriminator.clone(), members, choices })
 }
 
-/// Checks a union of the 2022 form that stands on the property `discriminator` of the object.
+/// Checks a union of the 2022 form on the property `discriminator` of the object.
 pub(super) fn map(union: &MapUnion, discriminator: &str, object: &mut Object<'_>) -> Result<Checked, Faults> {
     let mut members: Vec<_> = union.members.values().flatten().map(|member| member.name.clone()).collect();
     members.sort();
-    // Two values may select one field.
+    // Several values may select the same field.
     members.dedup();
     if members.len() > MemberSet::CAPACITY {
         return Err(Faults::of(Kind::TooManyMembers(members.len())));
@@ -146,8 +146,8 @@ pub(super) fn map(union: &MapUnion, discriminator: &str, object: &mut Object<'_>
     Ok(Checked { form: Form::Map, discriminator: Some(discriminator.into()), members, choices })
 }
 
-/// Checks what an API server publishes of its own types more closely: its generator takes the name of a Go field for the value,
-/// which is often wrong, so values that no enum confirms are not trusted.
+/// Checks a union that an API server publishes for a built-in type. The generator uses the names of Go fields as values,
+/// which are often wrong. Values are trusted only if an enum confirms them.
 pub(super) fn published(checked: Checked, source: Source, schema: &Schema) -> Result<Checked, Faults> {
     match checked.discriminator_in(schema) {
         Some((name, discriminator)) if source == Source::Published && discriminator.values.is_none() => {
@@ -158,7 +158,7 @@ pub(super) fn published(checked: Checked, source: Source, schema: &Schema) -> Re
     }
 }
 
-/// Checks that no union of the object has one of the fields already.
+/// Checks that no other union of the object has one of the fields.
 pub(super) fn free(checked: &Checked, roles: &BTreeMap<Box<str>, Role>) -> Result<(), Faults> {
     let fields = checked.members.iter().chain(&checked.discriminator);
     let mut taken = Faults::default();
@@ -167,7 +167,7 @@ pub(super) fn free(checked: &Checked, roles: &BTreeMap<Box<str>, Role>) -> Resul
 }
 
 impl Checked {
-    /// Notes which fields the union has, as the object's union of this number.
+    /// Assigns the fields to the union with this number in its object.
     pub(super) fn claim(&self, number: u8, roles: &mut BTreeMap<Box<str>, Role>) {
         for (index, member) in (0_u8..).zip(&self.members) {
             roles.insert(member.clone(), Role::Member { union: number, index });
@@ -177,7 +177,7 @@ impl Checked {
         }
     }
 
-    /// The discriminator's name and schema.
+    /// Returns the name and the schema of the discriminator.
     pub(super) fn discriminator_in<'s>(&'s self, schema: &'s Schema) -> Option<(&'s str, &'s Schema)> {
         let (name, schema) = schema.properties.get_key_value(self.discriminator.as_ref()?)?;
         Some((name, schema))
@@ -223,7 +223,7 @@ fn check_members(members: &[Box<str>], discriminator: Option<&str>, object: &Obj
     }
 }
 
-/// The values of the discriminator's enum, if it has one.
+/// Returns the enum values of the discriminator, if it has an enum.
 fn check_discriminator<'o, 's>(
     name: &str,
     object: &'o mut Object<'s>,
@@ -240,7 +240,8 @@ fn check_discriminator<'o, 's>(
     object.values(name, discriminator)
 }
 
-/// A value and the member it selects, with whether that is optional. `members` is sorted and has the member.
+/// Returns the choice of a value. `selects` has the name of the member, and true if it is optional. `members` is sorted and
+/// contains the member.
 fn choice(members: &[Box<str>], value: &str, selects: Option<(&str, bool)>) -> Choice {
     let selected = selects.and_then(|(name, optional)| {
         let found = members.binary_search_by(|member| (**member).cmp(name)).ok()?;

@@ -1,18 +1,18 @@
-//! What can be wrong with a declaration, and what to do about it.
+//! The faults of declarations, each with a way to repair it.
 
 use crate::schema::{Origin, Place, Severity, Source};
 use std::fmt;
 
-/// Something about a declaration at a place of a schema. Orders by place.
+/// A fault of a declaration at a place in a schema. Faults are ordered by place.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PlaceFault {
-    /// Where the declaration stands.
+    /// The place of the declaration.
     pub place: Place,
-    /// Where the declaration came from.
+    /// The source of the declaration.
     pub source: Source,
-    /// Which `UnionDeclaration` it is, if it is one.
+    /// The `UnionDeclaration`, if the source is one.
     pub origin: Option<Origin>,
-    /// What it is.
+    /// The kind of fault.
     pub kind: PlaceFaultKind,
 }
 
@@ -20,13 +20,13 @@ pub struct PlaceFault {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlaceFaultKind {
-    /// The extension does not parse.
+    /// The extension cannot be parsed.
     #[error("{0}")]
     Malformed(String),
-    /// The 2019 form on something else than an object.
+    /// The 2019 form is not on an object.
     #[error("a list of unions must stand on an object, this is {0}")]
     NotAnObject(String),
-    /// The 2022 form on something that has no fields beside it.
+    /// The 2022 form is not on a property.
     #[error("`fieldMembers` must stand on a string property, beside the fields it names")]
     NotAProperty,
     /// The discriminator is not a string.
@@ -34,30 +34,30 @@ pub enum PlaceFaultKind {
     DiscriminatorNotString {
         /// The discriminator.
         name: Box<str>,
-        /// Its type, or that it has none.
+        /// Its type.
         found: String,
     },
-    /// The discriminator is not beside the members.
+    /// The discriminator is not a property of the object.
     #[error("the discriminator `{0}` is not a property of this object; declare it or correct the name")]
     NoSuchDiscriminator(Box<str>),
-    /// A member is not a property.
+    /// A member is not a property of the object.
     #[error("the member `{0}` is not a property of this object; declare it or correct the name")]
     NoSuchMember(Box<str>),
-    /// A member is the discriminator.
+    /// The discriminator is listed as a member.
     #[error("the discriminator `{0}` can't be a member of its own union")]
     MemberIsDiscriminator(Box<str>),
-    /// A member must be there.
+    /// A member is a required field.
     #[error("the member `{0}` is required, so it can never be cleared; take it out of `required`")]
     MemberRequired(Box<str>),
-    /// A member comes back.
+    /// A member has a default.
     #[error(
         "the member `{0}` has a default, so the API server would restore it whenever it is cleared; remove the default"
     )]
     MemberHasDefault(Box<str>),
-    /// Another union has the field.
+    /// A field belongs to two unions.
     #[error("the field `{0}` already belongs to another union of this object; a field can be in one union only")]
     FieldTaken(Box<str>),
-    /// Two members of the 2019 form with one value.
+    /// Two members of the 2019 form have the same value.
     #[error("the members `{one}` and `{other}` have the same value `{value}`; each needs its own")]
     SameValue {
         /// A member.
@@ -67,10 +67,10 @@ pub enum PlaceFaultKind {
         /// Their value.
         value: Box<str>,
     },
-    /// A member of the 2019 form with the empty value.
+    /// A member of the 2019 form has an empty value.
     #[error("the value of the member `{0}` is empty, which means no choice; give it a value")]
     EmptyValue(Box<str>),
-    /// A value that the discriminator can't have.
+    /// A declared value is not in the enum of the discriminator.
     #[error("the value `{value}` is not in the enum of `{discriminator}`; add it there or correct it")]
     ValueNotInEnum {
         /// The discriminator.
@@ -78,7 +78,7 @@ pub enum PlaceFaultKind {
         /// The declared value.
         value: Box<str>,
     },
-    /// A value that the 2022 form says nothing about.
+    /// An enum value is not declared in the 2022 form.
     #[error(
         "the enum of `{discriminator}` has `{value}`, which is not in `fieldMembers`; add it, as an empty member if it selects no field"
     )]
@@ -88,7 +88,7 @@ pub enum PlaceFaultKind {
         /// The value in the enum.
         value: Box<str>,
     },
-    /// Values that a published union names and that no enum confirms.
+    /// No enum confirms the values of a published union.
     #[error("the published values {} are not used because `{discriminator}` has no enum that confirms them; declare the union by a UnionDeclaration", quoted(.values))]
     ValuesUnconfirmed {
         /// The discriminator.
@@ -96,43 +96,43 @@ pub enum PlaceFaultKind {
         /// The published values.
         values: Vec<Box<str>>,
     },
-    /// Nothing is declared.
+    /// The union has no members.
     #[error("no member is declared; name at least one or remove the declaration")]
     NoMembers,
-    /// More members than a union can have.
+    /// The union has too many members.
     #[error("{0} members are declared; a union can have at most 128")]
     TooManyMembers(usize),
-    /// More unions than a version can have.
+    /// The version has too many unions.
     #[error(
         "more than 1,024 unions are declared in this version, and this one is left out; remove some, or split the kind"
     )]
     TooManyInAll,
-    /// A place whose path is too long to be told with every object.
+    /// The path of the union is too long to be repeated with every violation.
     #[error("the path of this place has more than 4,096 bytes; a union needs a shorter one")]
     PathTooLong,
-    /// Faults that are not told one by one, and how many.
+    /// The number of errors that are not reported one by one.
     #[error("and {0} more; repair those above to see the next")]
     More(usize),
-    /// The same, all of them warnings.
+    /// The number of warnings that are not reported one by one.
     #[error("and {0} more warnings")]
     MoreWarnings(usize),
-    /// More unions than an object can have.
+    /// The object has too many unions.
     #[error("more than 255 unions are declared on one object")]
     TooManyUnions,
-    /// Warning: nothing can be cleared.
+    /// Warning: the union is in a list without keys, so nothing can be cleared.
     #[error(
         "stands inside the list `{0}`, whose items have no keys: members in it can be rejected but not cleared; give the list `x-kubernetes-list-type: map`"
     )]
     InsideKeylessList(String),
-    /// Warning: a dropped discriminator looks like a choice.
+    /// Warning: a client that omits the discriminator seems to choose its default.
     #[error(
         "the discriminator `{0}` has a default: a client that omits the field chooses the default, which clears the other members; make it required instead"
     )]
     DiscriminatorHasDefault(Box<str>),
-    /// Warning: values are not checked by the schema.
+    /// Warning: the schema does not check the values of the discriminator.
     #[error("the discriminator `{0}` has no enum; list its values there so that clients know them")]
     DiscriminatorWithoutEnum(Box<str>),
-    /// Warning: never looked at.
+    /// Warning: the union is in an embedded resource, which is never evaluated.
     #[error(
         "stands inside an embedded resource, where unions have no effect; declare it for the kind of that resource"
     )]
@@ -140,7 +140,7 @@ pub enum PlaceFaultKind {
 }
 
 impl PlaceFaultKind {
-    /// How bad it is.
+    /// Returns the severity.
     pub fn severity(&self) -> Severity {
         let warning = matches!(
             self,
@@ -155,7 +155,7 @@ impl PlaceFaultKind {
 }
 
 impl PlaceFault {
-    /// How bad it is.
+    /// Returns the severity.
     pub fn severity(&self) -> Severity {
         self.kind.severity()
     }

@@ -1,4 +1,4 @@
-//! The name of an object, which stands beside its unions.
+//! Reads the name of an object from its metadata.
 
 use super::reader::ProjectionReader;
 use crate::union::shape::Stored;
@@ -6,7 +6,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use serde_json::value::RawValue;
 use std::fmt;
 
-/// Reads the name out of an object's metadata.
+/// Reads `name` from the metadata of an object.
 pub(super) struct MetadataSeed<'r, 'p, 'a>(pub(super) &'r mut ProjectionReader<'p, 'a>);
 
 impl<'de> DeserializeSeed<'de> for MetadataSeed<'_, '_, 'de> {
@@ -66,7 +66,7 @@ impl<'de> Visitor<'de> for MetadataSeed<'_, '_, 'de> {
     }
 }
 
-/// True if a key is `name`.
+/// Returns true if a key is `name`.
 struct NameSeed;
 
 impl<'de> DeserializeSeed<'de> for NameSeed {

@@ -1,4 +1,4 @@
-//! The names of fields, and the keys of maps.
+//! Reads the names of fields and the keys of maps.
 
 use crate::meter::Exhausted;
 use crate::union::plan::ObjectNode;
@@ -6,17 +6,17 @@ use crate::union::shape::{Shapes, Stored};
 use serde::de::{DeserializeSeed, Deserializer, Visitor};
 use std::fmt;
 
-/// The name of a field, looked up.
+/// A field name after its lookup.
 #[derive(Clone, Copy)]
 pub(super) enum Field {
-    /// The position in the plan's node.
+    /// A field of the plan, by its position in the node.
     Planned(usize),
-    /// The root's `metadata`, of which the plan names nothing.
+    /// The `metadata` of the root, which no plan names.
     Metadata,
     Other,
 }
 
-/// Reads the name of a field as bytes, which need not be Unicode, and looks it up.
+/// Looks up the name of a field. Names are bytes, since they need not be Unicode.
 pub(super) struct FieldSeed<'p> {
     pub(super) node: &'p ObjectNode,
     pub(super) is_root: bool,
@@ -56,7 +56,7 @@ impl Visitor<'_> for FieldSeed<'_> {
     }
 }
 
-/// Reads a string into an arena: as a part of the body where it has no escapes, else beside it.
+/// Reads a string into the arena. A string without escapes is stored as a range of the body, others are copied.
 pub(super) struct TextSeed<'r, 'a>(pub(super) &'r mut Shapes<'a>);
 
 impl<'de> DeserializeSeed<'de> for TextSeed<'_, '_> {

@@ -10,10 +10,10 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use serde_json::value::RawValue;
 use std::fmt;
 
-/// Reads what stands at one node of the plan. Recursion is bounded by the plan's depth, never by the text's.
+/// Reads the value at a node. The depth of the plan bounds the recursion, not the depth of the text.
 pub(super) struct ShapeSeed<'r, 'p, 'a> {
     pub(super) reader: &'r mut ProjectionReader<'p, 'a>,
-    /// `None` where the plan names nothing: whether it is an object is all that counts.
+    /// The node, `None` if the plan names nothing here. Then only the type of the value matters.
     pub(super) node: Option<&'p Node>,
     pub(super) slot: Slot,
 }
@@ -136,7 +136,8 @@ impl<'p, 'de> ShapeSeed<'_, 'p, 'de> {
             let seed = ShapeSeed { reader: &mut *reader, node: item, slot: Slot::Item(index) };
             let Some(read) = items.next_element_seed(seed)? else { break };
             match read {
-                // Items of keyed lists are paired, those that say nothing included. Others are only searched.
+                // Keep all items of a keyed list, because they are paired. Keep other items only if something is set in
+                // them.
                 Read::Node { at, says } if says || (node.keyed && reader.shapes.has_keys(at)) => {
                     let record = at.saturating_sub(ITEM);
                     if last == NONE {
@@ -172,7 +173,7 @@ impl<'p, 'de> ShapeSeed<'_, 'p, 'de> {
                     map_says |= says;
                     at.saturating_sub(ENTRY)
                 }
-                // It may stand in the slot of one that was read before.
+                // The entry may replace an earlier one with the same key.
                 Read::Null | Read::Other => {
                     let end = reader.shapes.end().map_err(A::Error::custom)?;
                     reader.shapes.push_entry(key, false).map_err(A::Error::custom)?;

@@ -1,4 +1,4 @@
-//! Drafts of the objects that are being read, and how a complete object is stored.
+//! Collects the fields of objects that are being read, and stores complete objects in the arena.
 
 use super::Read;
 use super::names::TextSeed;
@@ -9,8 +9,8 @@ use crate::union::shape::{NONE, Scalar, Shapes, Stored, object_head};
 use serde::de::DeserializeSeed;
 use serde_json::value::RawValue;
 
-/// What is read so far. The scratch space of objects that are not complete yet is bounded by the plan, but for fields that
-/// stand twice, and charged like everything else.
+/// The state of reading a projection. The drafts of incomplete objects are bounded by the plan, except for duplicate
+/// fields, and charged like everything else.
 pub(super) struct ProjectionReader<'p, 'a> {
     pub(super) plan: &'p Plan,
     pub(super) meter: &'a dyn Meter,
@@ -32,13 +32,13 @@ pub(super) struct StateDraft {
 #[derive(Clone, Copy)]
 pub(super) struct ChildDraft {
     position: u32,
-    /// Of two with one position the one with the higher order counts.
+    /// The order of reading. Of two drafts with the same position the later one counts.
     order: u32,
     node: Option<u32>,
     says: bool,
 }
 
-/// The place of a value in what holds it.
+/// The position of a value in its parent.
 #[derive(Clone, Copy)]
 pub(super) enum Slot {
     Root,
@@ -48,7 +48,7 @@ pub(super) enum Slot {
 }
 
 impl<'a> ProjectionReader<'_, 'a> {
-    /// The draft of one of the unions of the object whose drafts begin at `first`.
+    /// Returns the draft of a union of the object whose drafts begin at `first`.
     pub(super) fn state(&mut self, first: usize, position: u8) -> Result<&mut StateDraft, Exhausted> {
         let known = self.states.iter().skip(first).position(|draft| draft.position == position);
         let at = if let Some(known) = known {
@@ -60,7 +60,7 @@ impl<'a> ProjectionReader<'_, 'a> {
         self.states.get_mut(at).ok_or(Exhausted)
     }
 
-    /// Of a field that stands twice, the last one counts, as it does for the API server.
+    /// Adds a field that leads to a node. If a field occurs twice, the last one counts, as for the API server.
     pub(super) fn put_child(&mut self, first: usize, position: u32, read: Read) -> Result<(), Exhausted> {
         let (node, says) = match read {
             Read::Node { at, says } => (Some(at), says),
@@ -82,7 +82,7 @@ impl<'a> ProjectionReader<'_, 'a> {
     pub(super) fn put_key(&mut self, first: usize, position: u32, key: Option<Stored>) -> Result<(), Exhausted> {
         let known = self.keys.iter().skip(first).position(|(known, _)| *known == position);
         if let Some(known) = known {
-            // The last one takes its place.
+            // The last key moves into the gap.
             let at = first.saturating_add(known);
             let last = self.keys.len().saturating_sub(1);
             self.keys.swap(at, last);
@@ -103,7 +103,8 @@ impl<'a> ProjectionReader<'_, 'a> {
         self.shapes.end()
     }
 
-    /// Stores an object from the drafts since `first`, which are gone then. `None`: it has more fields than can be stored.
+    /// Stores an object and removes its drafts, which begin at `first`. Returns `None` if the object has too many fields to
+    /// be stored.
     pub(super) fn store_object(&mut self, slot: Slot, first: Drafts) -> Result<Option<Read>, Exhausted> {
         let says = self.settle(first);
         let counts =
@@ -127,7 +128,7 @@ impl<'a> ProjectionReader<'_, 'a> {
         Ok(Some(Read::Node { at, says }))
     }
 
-    /// Sorts the drafts of an object and drops those that say nothing. Returns whether a member or a discriminator is set.
+    /// Sorts the drafts of an object and drops the empty ones. Returns true if a member or a discriminator is set.
     fn settle(&mut self, first: Drafts) -> bool {
         let Self { states, children, keys, shapes, .. } = self;
         let own = keys.get_mut(first.keys..).unwrap_or_default();
@@ -150,7 +151,7 @@ impl<'a> ProjectionReader<'_, 'a> {
         kept > 0 || children.iter().skip(first.children).any(|draft| draft.says)
     }
 
-    /// Stores a discriminator or key; `None` for null.
+    /// Stores a discriminator or a key. Returns `None` for null.
     pub(super) fn scalar(&mut self, raw: &'a RawValue) -> Result<Option<Stored>, Exhausted> {
         let text = raw.get();
         Ok(Some(match text.as_bytes().first() {
@@ -165,7 +166,7 @@ impl<'a> ProjectionReader<'_, 'a> {
     }
 
     fn unescaped(&mut self, text: &str) -> Result<Stored, Exhausted> {
-        // The reader of JSON unescapes into a buffer of its own, which doubles.
+        // The JSON reader unescapes into a buffer of its own, which doubles.
         let scratch = text.len().saturating_mul(2);
         self.meter.charge(scratch)?;
         let mut string = serde_json::Deserializer::from_str(text);
@@ -174,14 +175,15 @@ impl<'a> ProjectionReader<'_, 'a> {
         self.meter.release(scratch);
         match stored {
             Ok(stored) => stored,
-            // With lone surrogates it is not Unicode: it stands for itself as it is written, quotes included, and so for a
-            // value that nobody declared.
+            // A string with lone surrogates is not Unicode. Store it as it is written, with quotes, so that it equals no
+            // declared value.
             Err(_) => self.shapes.store_text(text),
         }
     }
 }
 
-/// Keeps the items of a sorted slice that `keep` holds for, given the one after, at its beginning. Returns their number.
+/// Moves the items that `keep` accepts to the front of a sorted slice, and returns their number. `keep` gets the next item
+/// as well.
 fn compact<T: Copy>(items: &mut [T], keep: impl Fn(&T, Option<&T>) -> bool) -> usize {
     let mut kept = 0;
     for at in 0..items.len() {
@@ -196,7 +198,7 @@ fn compact<T: Copy>(items: &mut [T], keep: impl Fn(&T, Option<&T>) -> bool) -> u
     kept
 }
 
-/// Where the drafts of an object begin.
+/// The offsets at which the drafts of an object begin.
 #[derive(Clone, Copy)]
 pub(super) struct Drafts {
     pub(super) states: usize,

@@ -9,7 +9,7 @@ impl<'a> Shapes<'a> {
         Self { text, side: Buffer::new(meter), words: Buffer::new(meter) }
     }
 
-    /// Words so far. The next node begins here.
+    /// Returns the number of words, the offset of the next node.
     pub(in crate::union) fn end(&self) -> Result<u32, Exhausted> {
         u32::try_from(self.words.len()).ok().filter(|end| *end < NONE).ok_or(Exhausted)
     }
@@ -18,7 +18,7 @@ impl<'a> Shapes<'a> {
         self.side.len()
     }
 
-    /// Forgets everything that was stored since.
+    /// Removes everything that was stored since the arena had this size.
     pub(in crate::union) fn truncate(&mut self, end: u32, side_end: usize) {
         self.words.truncate(index(end));
         self.side.truncate(side_end);
@@ -28,7 +28,7 @@ impl<'a> Shapes<'a> {
         self.words.extend(words)
     }
 
-    /// Stores a part of the body.
+    /// Stores a range of the body.
     pub(in crate::union) fn store_text(&mut self, part: &str) -> Result<Stored, Exhausted> {
         self.store(StoredKind::Text, part)
     }
@@ -38,7 +38,7 @@ impl<'a> Shapes<'a> {
         self.store(StoredKind::Literal, part)
     }
 
-    /// Stores a text that does not stand in the body as it is.
+    /// Stores a copy of a text that is not a range of the body.
     pub(in crate::union) fn store_beside(&mut self, text: &str) -> Result<Stored, Exhausted> {
         let offset = self.side.len();
         self.side.extend(text.as_bytes())?;
@@ -55,12 +55,12 @@ impl<'a> Shapes<'a> {
         }
     }
 
-    /// Begins an item; its node comes next.
+    /// Begins an item. Its node must follow.
     pub(in crate::union) fn push_item(&mut self, index: u32) -> Result<(), Exhausted> {
         self.push(&[NONE, index])
     }
 
-    /// Begins an entry; its node comes next if it has one.
+    /// Begins an entry. If `has_node` is true, its node must follow.
     pub(in crate::union) fn push_entry(&mut self, key: Stored, has_node: bool) -> Result<(), Exhausted> {
         let flag = if has_node { ENTRY_HAS_NODE } else { 0 };
         self.push(&[NONE, key.offset, key.tagged | flag])
@@ -88,14 +88,14 @@ impl<'a> Shapes<'a> {
         Ok(())
     }
 
-    /// Puts an item or entry behind another one.
+    /// Links an item or entry to the next one.
     pub(in crate::union) fn link(&mut self, at: u32, next: u32) {
         if let Some(word) = self.words.get_mut(index(at)) {
             *word = next;
         }
     }
 
-    /// Sorts a chain of entries by key, keeps the last one of each key, and of those the ones with a node. Returns the first.
+    /// Sorts a chain of entries by key, and keeps the last entry of each key if it has a node. Returns the first entry.
     pub(in crate::union) fn settle_entries(&mut self, first: u32, sorted: bool) -> u32 {
         let chain = if sorted { first } else { self.sort_entries(first) };
         let (mut kept_first, mut kept_last) = (NONE, NONE);
@@ -117,9 +117,9 @@ impl<'a> Shapes<'a> {
         kept_first
     }
 
-    /// Merge sort of a chain: stable, and without memory of its own.
+    /// Sorts a chain of entries in place: a stable merge sort without memory of its own.
     fn sort_entries(&mut self, first: u32) -> u32 {
-        // The run at position n has 2^n entries, all of which came before those of lower positions.
+        // The run at position n has 2^n entries, all from before those at lower positions.
         let mut runs = [NONE; 32];
         let mut at = first;
         while at != NONE {
@@ -151,7 +151,7 @@ impl<'a> Shapes<'a> {
                 self.link(last, at);
             }
             last = at;
-            // The rest of the only run that is left hangs on it already.
+            // The remaining run is already linked.
             if earlier == NONE || later == NONE {
                 let rest = if earlier == NONE { later } else { earlier };
                 self.link(last, rest);
@@ -162,7 +162,7 @@ impl<'a> Shapes<'a> {
     }
 }
 
-/// The first word of an object; `None` for more children than it can count.
+/// Returns the first word of an object, `None` if the object has too many fields to count.
 pub(in crate::union) fn object_head(states: usize, keys: usize, children: usize) -> Option<u32> {
     let states = u8::try_from(states).ok()?;
     let keys = u8::try_from(keys).ok()?;
