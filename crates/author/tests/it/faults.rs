@@ -198,8 +198,8 @@ fn all_faults_of_a_kind_are_listed_at_once_and_kubes_crd_is_made_all_the_same() 
         "the unions of `wrongs.author.example.com` are declared wrongly:\n  \
          v1alpha1: spec.other.type: error: the enum of `type` has `Recreate`, which is not in `fieldMembers`; add it, as an empty \
          member if it selects no field\n  \
-         v1alpha1: spec.other.type: error: the member `canary` has a default, so the API server would put it back after every \
-         clearing; remove the default\n  \
+         v1alpha1: spec.other.type: error: the member `canary` has a default, so the API server would restore it whenever it \
+         is cleared; remove the default\n  \
          v1alpha1: spec.other.type: error: the value `Green` is not in the enum of `type`; add it there or correct it\n  \
          v1alpha1: spec.strategies[*]: error: the discriminator `kind` is not a property of this object; declare it or correct \
          the name\n  \

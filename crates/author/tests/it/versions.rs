@@ -128,7 +128,7 @@ fn what_the_annotation_says_already_stays_unless_it_says_otherwise() {
     let by_kind = r#"{"v1": {"/properties/spec/properties/kind": {"fieldMembers": {"A": {"name": "a"}, "B": null}}}}"#;
     let said = lines(unions.annotate(with_annotation(ANNOTATION, by_kind)));
     assert_eq!(said.len(), 1, "both are there, and want one field: {said:?}");
-    assert!(said[0].contains("the field `a` belongs to another union"), "{said:?}");
+    assert!(said[0].contains("the field `a` already belongs to another union"), "{said:?}");
 
     let otherwise = r#"{"v1": {"/properties/spec": [{"fields-to-discriminateBy": {"a": "A"}}]}}"#;
     assert_eq!(
