@@ -1,7 +1,7 @@
-//! What a review costs, next to a floor measured in the same run: the time that `serde_json` needs to skip over the same
-//! bytes with `RawValue`. Times mean nothing on a shared machine; the ratio does.
+//! The cost of a review, next to a floor measured in the same run: the time that `serde_json` needs to skip the same bytes
+//! with `RawValue`. On a shared machine only the ratio is meaningful.
 //!
-//! Printed around criterion's own figures: first the memory that compiled CRDs hold, last a table of ratios.
+//! In addition to criterion's figures, prints the memory of compiled CRDs first and a table of ratios last.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -19,13 +19,13 @@ use serde_json::{Value, json};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// Bodies of about these sizes, in bytes.
+/// Approximate sizes of bodies, in bytes.
 const SIZES: [usize; 3] = [2_300, 57_000, 925_000];
 
 fn main() {
     let listing = std::env::args().any(|argument| argument == "--list");
     if !listing {
-        // First, while the process holds nothing else.
+        // First, while the process is empty.
         print_memory();
     }
     let catalog = catalog(1);
@@ -74,7 +74,7 @@ fn answer(catalog: &Catalog, phase: Phase, body: &[u8]) -> Vec<u8> {
     review(catalog, phase, Ratcheting::Enabled, body).unwrap().to_json()
 }
 
-/// Floor and review in turns, so that whatever else the machine does meets both; the best of many of each.
+/// Measures floor and review alternately, so that other load affects both. Prints the best of many runs.
 fn print_ratios(catalog: &Catalog) {
     println!("\n{:>10}  {:>10}  {:>10}  {:>6}  {:>10}  {:>6}", "body", "skip", "mutate", "ratio", "validate", "ratio");
     for size in SIZES {
@@ -109,7 +109,8 @@ fn time<T>(work: impl FnOnce() -> T) -> Duration {
     start.elapsed()
 }
 
-/// What the operating system says the process holds: CRDs are made, compiled and dropped one at a time, as the watch does.
+/// Prints the memory of the process according to the operating system. CRDs are made, compiled and dropped one at a time,
+/// as the watch does.
 fn print_memory() {
     const CRDS: usize = 2_000;
     let Some(before) = resident() else {
@@ -132,7 +133,7 @@ fn print_memory() {
     );
 }
 
-/// Resident memory of this process, in KiB.
+/// Returns the resident memory of this process, in KiB.
 fn resident() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?.split_whitespace().next()?.parse().ok()
@@ -146,7 +147,7 @@ fn catalog(crds: usize) -> Catalog {
     builder.build()
 }
 
-/// A CRD as they are: mostly fields that have nothing to do with unions, each with a description.
+/// Returns a typical CRD: mostly fields without unions, each with a description.
 fn crd(number: usize) -> String {
     let padding = |count: usize| -> serde_json::Map<String, Value> {
         let field =
@@ -181,8 +182,8 @@ fn crd(number: usize) -> String {
     .to_string()
 }
 
-/// An update of about `size` bytes that switches three unions: one by its discriminator, two by a member. With `normalized`,
-/// as it comes back for validation: the members that were switched from are gone.
+/// Returns an update of about `size` bytes that switches three unions: one by its discriminator, two by a member. With
+/// `normalized` it is the update that is sent to validation: the old members are gone.
 fn body(size: usize, normalized: bool) -> Vec<u8> {
     let envelope = 900;
     let half = size.saturating_sub(envelope) / 2;
@@ -207,7 +208,7 @@ fn body(size: usize, normalized: bool) -> Vec<u8> {
             "metadata": {"name": "thing", "namespace": "default", "labels": {}, "annotations": {}},
             "spec": spec,
         });
-        // What fills objects in a cluster: small strings, nested a few deep.
+        // Typical content of objects in a cluster: short strings, nested a few levels deep.
         let mut number = 0;
         while object.to_string().len() < half {
             let entries: serde_json::Map<_, _> = (0..20)

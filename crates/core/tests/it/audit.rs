@@ -1,4 +1,4 @@
-//! What a review leaves in the audit log of the API server: paths and reasons, within a bound, and no values.
+//! Audit annotations of a review: paths and reasons, with a limited length and without values.
 
 use fixtures::reviews::{Write, audit_annotations, catalog_of, thing};
 use kube_unions_core::admission::{Phase, Ratcheting, review};
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 const SECRET: &str = "s3cret";
 
-/// Two unions in `spec`, one of each form, and one in the items of a list.
+/// A catalog of a kind with two unions in `spec`, one of each form, and one in the items of a list.
 fn catalog() -> Catalog {
     let list = json!({"type": "object", "properties": {"kind": {"type": "string"}, "x": {"type": "string"}, "y": {"type": "string"}},
         "x-kubernetes-unions": [{"discriminator": "kind", "fields-to-discriminateBy": {"x": "X", "y": "Y"}}]});
@@ -53,7 +53,7 @@ fn what_is_denied_is_named_with_the_reason() {
     let new = json!({"type": "None", "a": SECRET, "list": {"kind": "X", "y": SECRET}});
     let said = pairs([("denied", "spec.a: FieldValueForbidden, spec.list.y: FieldValueForbidden")]);
     assert_eq!(annotations(Phase::Validate, None, &new), said);
-    // It contradicts itself, so that mutation denies it, too.
+    // A contradiction, which mutation denies as well.
     assert_eq!(annotations(Phase::Mutate, None, &new), said);
 }
 

@@ -1,4 +1,4 @@
-//! Bytes that no API server should send, and some that it may: each has its error or its answer, and none does harm.
+//! Bodies that no API server should send, and unusual ones that it may send. Each has its error or its response.
 
 use fixtures::reviews::{Verdict, answer, apply, catalog_of, thing};
 use kube_unions_core::admission::{Operation, Phase, Ratcheting, ReviewOutcome, review};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 const PHASES: [Phase; 3] = [Phase::Mutate, Phase::Validate, Phase::Both];
 
-/// A kind with a union in `spec`, one in the values of a map, and `data`, which no plan names.
+/// A catalog of a kind with a union in `spec`, one in the values of a map, and `data`, which no plan names.
 fn catalog() -> Catalog {
     catalog_of(&json!({"type": "object", "properties": {
         "spec": {"type": "object", "properties": {
@@ -23,7 +23,7 @@ fn catalog() -> Catalog {
     }}))
 }
 
-/// A review of an update that clears `a`, written as text, so that a test can put into it what no writer of JSON would.
+/// Returns the text of an update that clears `a`. Text can contain what no JSON writer produces.
 fn update(old: &str, new: &str) -> String {
     let fields = r#""apiVersion":"cases.example.com/v1","kind":"Thing","metadata":{"name":"example"}"#;
     format!(
@@ -31,7 +31,7 @@ fn update(old: &str, new: &str) -> String {
     )
 }
 
-/// A good review, to be spoilt.
+/// A valid review, for tests that spoil it.
 fn good() -> Value {
     serde_json::from_str(&update(r#""spec":{"type":"A","a":{}}"#, r#""spec":{"type":"None","a":{}}"#)).unwrap()
 }
@@ -193,7 +193,7 @@ fn the_answer_tells_for_metrics_only_kinds_that_the_catalog_knows() {
     assert_eq!((unknown.ordinal(), unknown.outcome()), (None, ReviewOutcome::Allowed));
 }
 
-/// The operations of the patch for an update, which must be allowed.
+/// Returns the operations of the patch for an update, which must be allowed.
 fn operations(old: &str, new: &str) -> Vec<Value> {
     let body = update(old, new);
     let answer = answer(&catalog(), Phase::Both, Ratcheting::Enabled, body.as_bytes()).unwrap();
@@ -230,7 +230,7 @@ fn depth_and_size_of_what_no_plan_names_are_no_matter() {
         let new = format!(r#""spec":{{"type":"None","a":{{"deep":{data}}}}}{rest}"#);
         assert_eq!(json!(operations(&old, &new)), expected);
     }
-    // Where the plan does name it, it is of the wrong type and no deeper for us.
+    // A field that the plan names has the wrong type, so its depth does not matter.
     for place in [r#""type":"#, r#""a":{},"type":"A","b":"#] {
         let new = format!(r#""spec":{{{place}{}}}"#, deep("[", "]"));
         let body = update(r#""spec":{"type":"A","a":{}}"#, &new);
@@ -251,7 +251,7 @@ fn numbers_that_no_machine_type_holds_are_not_touched() {
 
 #[test]
 fn of_duplicate_keys_the_last_counts() {
-    // As the API server's own decoder has it.
+    // Like the API server's own decoder.
     let removed = json!([{"op": "remove", "path": "/spec/a"}]);
     for (new, expected) in [
         (r#""spec":{"type":"B","type":"None","a":{}}"#, &removed),
@@ -264,7 +264,7 @@ fn of_duplicate_keys_the_last_counts() {
     ] {
         assert_eq!(&json!(operations(r#""spec":{"type":"A","a":{}}"#, new)), expected, "{new}");
     }
-    // Of the old object as well.
+    // In the old object as well.
     let patch = operations(r#""spec":{"type":"None"},"spec":{"type":"A","a":{}}"#, r#""spec":{"type":"None","a":{}}"#);
     assert_eq!(json!(patch), removed);
     let steps = operations(r#""steps":{"s":{"x~z":"1"},"s":{"x/y":"1"}}"#, r#""steps":{"s":{"x/y":"1","x~z":"1"}}"#);
@@ -310,7 +310,7 @@ fn lone_surrogates_are_answered_one_way_or_the_other() {
         r#""spec":{"type":"A","a":{"x":"\udfff\ud800"}}"#,
     ] {
         for phase in PHASES {
-            // Not text, so an error is right where it is in a name or value that counts; whoever skips it need not look.
+            // The text is invalid. A name or value that counts must be an error; a skipped one need not be checked.
             if let Err(error) = answer(&catalog, phase, Ratcheting::Enabled, update(r#""spec":{}"#, text).as_bytes()) {
                 let message = error.to_string();
                 assert!(message.contains("surrogate") || message.contains("escape"), "{text}: {message}");
@@ -335,7 +335,7 @@ fn values_of_a_user_are_cut_and_made_printable() {
         let Verdict::Denied(causes) = denied.verdict else { panic!("{value:.20?} is not supported") };
         assert!(causes.iter().all(|cause| cause.message.len() < 512), "{causes:?}");
     }
-    // Many and long keys: the warnings stay within what the API server passes on, and the patch is whole.
+    // Many and long keys. The warnings stay within the limits of the API server, and the patch is complete.
     let steps = |fields: &str| {
         let step = |number: usize| format!(r#""{number}{long}":{{{fields}}}"#);
         format!(r#""steps":{{{}}}"#, (0..40).map(step).collect::<Vec<_>>().join(","))

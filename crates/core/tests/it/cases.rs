@@ -1,4 +1,4 @@
-//! The rules as rows of data: every file under `tests/cases` but the ones that have a runner of their own.
+//! The rules as rows of data: every file under `tests/cases`, except those with a runner of their own.
 
 use fixtures::files::{files, parse};
 use fixtures::laws::admit_lawfully;
@@ -10,24 +10,24 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// A schema and what becomes of writes under it.
+/// A schema and writes under it.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Suite {
     description: String,
     schema: Value,
-    /// What the annotation says of the version: JSON Pointer to extension.
+    /// The annotation for the version: JSON Pointer to extension.
     annotation: Option<Value>,
     /// The schema as it was applied, before the API server dropped the extension.
     last_applied: Option<Value>,
     #[serde(default)]
     status_subresource: bool,
-    /// One webhook alone; else both, one after the other.
+    /// Runs only this webhook. Otherwise mutation and then validation run.
     phase: Option<Alone>,
     rows: Vec<Row>,
 }
 
-/// One write, and what is wanted. Objects are written without `apiVersion`, `kind` and `metadata`.
+/// A write and its expected result. Objects have no `apiVersion`, `kind` and `metadata`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Row {
@@ -38,14 +38,14 @@ struct Row {
     ratcheting: Mode,
     old: Option<Value>,
     new: Option<Value>,
-    /// Let through as this object, which is not the one that was sent.
+    /// Accepted with changes, as this object.
     want: Option<Value>,
-    /// Let through as it was sent.
+    /// Accepted as it was sent.
     #[serde(default)]
     want_unchanged: bool,
     /// Denied for these reasons, in this order.
     want_causes: Option<Vec<Cause>>,
-    /// Let through with these warnings, in this order.
+    /// Accepted with these warnings, in this order.
     want_warnings: Option<Vec<String>>,
 }
 
@@ -107,7 +107,7 @@ impl Row {
             Some(Alone::Mutate) => reviews::ask(catalog, Phase::Mutate, write),
             Some(Alone::Validate) => reviews::ask(catalog, Phase::Validate, write),
         };
-        // Whatever one webhook says, both together keep the laws.
+        // Both webhooks together keep the invariants, whatever one of them does.
         let lawful = admit_lawfully(catalog, &write);
         let answer = if alone.is_some() { answer_to(&write) } else { lawful };
         let wanted = match (&self.want, self.want_unchanged, &self.want_causes) {
@@ -153,7 +153,7 @@ fn every_row_holds() {
         };
         for row in &suite.rows {
             rows += 1;
-            // The order of keys in the definition matters as little as that in the objects.
+            // The order of keys in the definition must not matter, as in the objects.
             let held =
                 catch_unwind(AssertUnwindSafe(|| catalogs.iter().for_each(|catalog| row.hold(catalog, suite.phase))));
             if held.is_err() {

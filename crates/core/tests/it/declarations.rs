@@ -1,4 +1,4 @@
-//! What is in force of what a CRD and `UnionDeclaration`s declare, and what is reported: rows under
+//! The unions in force and the faults that follow from a CRD and `UnionDeclaration`s: rows under
 //! `tests/cases/declarations`.
 
 mod random;
@@ -27,7 +27,7 @@ struct Case {
     description: String,
     /// The CRD that was applied before this one.
     before: Option<Crd>,
-    // `flatten` would take unknown keys in silence, so the fields of `Crd` are written out.
+    // The fields of `Crd` are repeated, because `flatten` would accept unknown keys.
     schema: Option<Value>,
     versions: Option<BTreeMap<String, Value>>,
     annotation: Option<Value>,
@@ -35,9 +35,9 @@ struct Case {
     last_applied: Option<BTreeMap<String, Value>>,
     last_applied_text: Option<String>,
     declarations: Option<BTreeMap<String, Value>>,
-    /// `VERSION PATH: [DISCRIMINATOR] VALUE=MEMBER…  (FORM form, from SOURCE)`, a `?` after an optional member.
+    /// `VERSION PATH: [DISCRIMINATOR] VALUE=MEMBER…  (FORM form, from SOURCE)`, with a `?` after an optional member.
     want_unions: Vec<String>,
-    /// All faults there are, in any order.
+    /// All faults, in any order.
     #[serde(default)]
     want_faults: Vec<WantedFault>,
 }
@@ -51,7 +51,7 @@ struct Crd {
     annotation_text: Option<String>,
     last_applied: Option<BTreeMap<String, Value>>,
     last_applied_text: Option<String>,
-    /// The specs of `UnionDeclaration`s by their names. One that has no `target` is for the CRD's kind.
+    /// The specs of `UnionDeclaration`s by name. Without a `target` the declaration is for the kind of the CRD.
     declarations: Option<BTreeMap<String, Value>>,
 }
 
@@ -62,10 +62,10 @@ struct WantedFault {
     version: Option<String>,
     path: String,
     source: String,
-    /// The `UnionDeclaration` that is at fault, and where in it.
+    /// The `UnionDeclaration` with the fault, and the pointer in it.
     declaration: Option<String>,
     pointer: Option<String>,
-    /// What the message must name.
+    /// Words that the message must contain.
     says: Vec<String>,
 }
 
@@ -89,7 +89,7 @@ impl Crd {
         }
     }
 
-    /// The documents of the `UnionDeclaration`s, by name.
+    /// Returns the documents of the `UnionDeclaration`s, by name.
     fn declarations(&self) -> BTreeMap<String, Value> {
         let document = |(name, spec): (&String, &Value)| {
             let mut spec = spec.clone();
@@ -100,7 +100,7 @@ impl Crd {
         self.declarations.iter().flatten().map(document).collect()
     }
 
-    /// As it is applied wherever kinds come from: each declaration by its name, onto what the CRD says itself.
+    /// Applies the CRD with its declarations, in the order of their names, as every user of the builder does.
     fn apply(&self, builder: &mut Builder, arrange: impl Fn(&Value) -> Value) {
         let mut definition = Definition::from_json(&arrange(&self.document()).to_string()).unwrap();
         for (name, document) in self.declarations() {
@@ -160,12 +160,12 @@ impl Case {
             }
         }
 
-        // Without anything before it, it is the same catalog.
+        // A builder without a history gives the same catalog.
         let mut fresh = Builder::new();
         now.apply(&mut fresh, &arrange);
         assert_eq!((fresh.build().digest(), fresh.build().faults()), (catalog.digest(), catalog.faults()));
 
-        // Applied once more, nothing is another way.
+        // Applying the CRD again changes nothing.
         now.apply(&mut builder, &arrange);
         let again = builder.build();
         assert_eq!(unions(&again), self.want_unions);
@@ -193,7 +193,7 @@ fn union_declaration(name: &str, spec: &Value) -> Value {
     json!({"apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "metadata": {"name": name}, "spec": spec})
 }
 
-/// Whatever the fault, its message can be shown as it is and its pointer leads somewhere.
+/// Checks that the message of a fault can be displayed and that its pointer exists.
 fn well_told(fault: &Fault, document: &Value) {
     let line = fault.to_string();
     assert!(line.starts_with(&fault.definition) && line.contains(&fault.path) && !line.contains('\n'), "{line}");
@@ -393,7 +393,7 @@ fn a_union_has_as_many_members_as_can_be_told_apart() {
         if !fits {
             continue;
         }
-        // Every one of them is seen and cleared, the last as well as the first.
+        // Every union is found and cleared, the last as well as the first.
         let old = thing(&json!({names[0].clone(): "x"}));
         let mut new = old.clone();
         new[names[count - 1].as_str()] = json!("y");

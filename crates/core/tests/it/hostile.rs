@@ -1,11 +1,11 @@
-//! CRDs and documents that somebody wrote to do harm: each has its faults, few and short, and touches nothing else.
+//! CRDs and documents that are written to do harm. Each has few and short faults, and no effect on others.
 
 use kube_unions_core::catalog::{Builder, Catalog, definition_faults};
 use kube_unions_core::declaration::{Definition, Fault, OpenApi, Severity};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 
-/// Longest line that a fault may make, in bytes.
+/// Longest line of a fault, in bytes.
 const LINE: usize = 4096;
 
 /// Most faults of one CRD.
@@ -31,7 +31,7 @@ fn object(properties: Map<String, Value>) -> Value {
     json!({"type": "object", "properties": Value::Object(properties)})
 }
 
-/// `count` objects, each with the fields `a` and `b`.
+/// Returns `count` objects, each with the fields `a` and `b`.
 fn many(count: usize) -> Value {
     let field = json!({"type": "string"});
     let inner = json!({"type": "object", "properties": {"a": field, "b": field}});
@@ -43,7 +43,7 @@ fn annotated(count: usize, union: &Value) -> String {
     json!({"v1": pointers}).to_string()
 }
 
-/// The catalog of a CRD beside a good one, which must not be touched.
+/// Returns the catalog of a CRD and a valid one, which must not be affected.
 fn beside_a_good_one(text: &str) -> Catalog {
     let good = crd(
         "Good",
@@ -166,7 +166,7 @@ fn so_many_unions_are_in_force_and_the_rest_is_reported() {
     let catalog = beside_a_good_one(&crd("Bad", Some(&annotated(1_500, &union("a", "b"))), &many(1_500)).to_string());
     let plan = catalog.lookup("hostile.example", "v1", "Bad").unwrap().plan();
     assert_eq!(plan.unions().len(), 1_024);
-    // The first by place, whatever the order in which they are written.
+    // The first faults by place, whatever their order in the text.
     assert_eq!(plan.unions().last().unwrap().path(), "p01023");
     let faults = catalog.faults();
     assert!(faults.iter().any(|fault| fault.message.contains("more than 1,024 unions") && fault.path == "p01024"));
@@ -271,7 +271,7 @@ fn documents_whose_references_multiply_or_never_end_are_refused() {
         let error = Definition::from_openapi([&document], "hostile.example", "Thing", false).unwrap_err().to_string();
         assert!(error.contains("too large or too deep"), "{what}: {error}");
     }
-    // A cycle is a type that holds itself, which is followed once.
+    // A cycle is a type that contains itself. It is followed once.
     let cycle = document(Map::from_iter([("c0".to_owned(), component(1)), ("c1".to_owned(), component(0))]));
     assert!(Definition::from_openapi([&cycle], "hostile.example", "Thing", false).is_ok());
 }

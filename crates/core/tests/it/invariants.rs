@@ -1,4 +1,4 @@
-//! The invariants of unions on objects that nobody thought of: generated schemas and objects, and bytes of any kind.
+//! The invariants of unions on generated schemas and objects, and on arbitrary bytes.
 
 use fixtures::laws::admit_lawfully;
 use fixtures::reviews::{Answer, Verdict, Write, admit, catalog, catalog_of, definition, thing, version};
@@ -19,8 +19,9 @@ enum Node {
     Map(Fields),
 }
 
-/// The fields of an object, with at most one union of each form. Names tell what a field is: members of the 2019 form are
-/// `l0`, `l1`, … with the discriminator `lt`, those of the 2022 form `m0`, `m1`, … with `mt`, others `f0`, `f1`, …
+/// The fields of an object, with at most one union of each form. Names tell the role of a field: members of the 2019 form
+/// are `l0`, `l1`, … with the discriminator `lt`, those of the 2022 form `m0`, `m1`, … with `mt`, other fields `f0`, `f1`,
+/// …
 #[derive(Debug, Clone)]
 struct Fields {
     plain: Vec<Node>,
@@ -79,7 +80,7 @@ impl Node {
         }
     }
 
-    /// Values of it; now and then null or of another type.
+    /// Generates values, sometimes null or of another type.
     fn value(&self) -> BoxedStrategy<Value> {
         let key = prop_oneof![Just("k0"), Just("k1"), Just("a/b~c")];
         let right = match self {
@@ -153,7 +154,7 @@ impl Fields {
         type Entry = (String, Option<Value>);
         let mut entries: Vec<BoxedStrategy<Entry>> = Vec::new();
         for (name, node) in self.named() {
-            // Few members at a time: with all of them set, all that is seen is denials.
+            // Few members at a time. With all of them set, nearly every write would be denied.
             let often = if name.starts_with('f') { 0.8 } else { 0.35 };
             entries.push(option::weighted(often, node.value()).prop_map(move |value| (name.clone(), value)).boxed());
         }
@@ -172,7 +173,7 @@ impl Fields {
     }
 }
 
-/// A new object that has much of the old one, as most updates do.
+/// Returns a new object that shares much with the old one, like most updates.
 fn mixed(old: &Value, fresh: &Value, choices: &mut impl Iterator<Item = u8>) -> Value {
     match (choices.next().unwrap_or(7) % 8, old, fresh) {
         (0, _, _) => old.clone(),
@@ -183,7 +184,7 @@ fn mixed(old: &Value, fresh: &Value, choices: &mut impl Iterator<Item = u8>) -> 
             for name in names {
                 match (old.get(name), fresh.get(name)) {
                     (Some(old), Some(fresh)) => drop(object.insert(name.clone(), mixed(old, fresh, choices))),
-                    // Most clients leave in what they have no word about.
+                    // Most clients keep fields that they do not change.
                     (Some(one), None) | (None, Some(one)) if !choices.next().unwrap_or(1).is_multiple_of(4) => {
                         object.insert(name.clone(), one.clone());
                     }
@@ -216,11 +217,11 @@ fn schema_and_objects() -> impl Strategy<Value = (Value, Value, Value)> {
 }
 
 fn without_regressions() -> ProptestConfig {
-    // What is found becomes a row of `tests/cases`, where it says what is wanted.
+    // A failure becomes a row of `tests/cases` with the expected result.
     ProptestConfig { failure_persistence: None, cases: 800, ..ProptestConfig::default() }
 }
 
-/// Only members of unions are ever removed, and only discriminators of the 2019 form are ever set.
+/// Checks that only members of unions are removed, and only discriminators of the 2019 form are set.
 fn touches_unions_only(answer: &Answer) {
     for operation in &answer.operations {
         let name = operation["path"].as_str().unwrap().rsplit('/').next().unwrap();
@@ -246,7 +247,7 @@ proptest! {
                 prop_assert!(answer.operations.iter().all(|operation| operation["op"] != "remove"), "nothing is cleared on a create");
             }
         }
-        // What ratcheting lets through, disabled it does not; what it lets through in any case is the same.
+        // Without ratcheting, violations that ratcheting lets through are denied. Other results are equal.
         let lenient = admit(&catalog, &Write::new(Some(thing(&old)), thing(&new)));
         let strict = admit(&catalog, &Write { ratcheting: Ratcheting::Disabled, ..Write::new(Some(thing(&old)), thing(&new)) });
         let let_through = lenient.warnings.len() != lenient.changes().count();
@@ -292,7 +293,7 @@ proptest! {
     }
 }
 
-/// One way to spoil a text.
+/// A way to spoil a text.
 #[derive(Debug, Clone)]
 enum Spoiling {
     Put(Vec<u8>),
@@ -338,7 +339,7 @@ fn small_schema() -> Value {
     }}}})
 }
 
-/// Short lists may be searched and long ones indexed: what belongs together must not depend on it.
+/// Short lists may be scanned and long ones indexed. The pairs of items must not depend on it.
 #[test]
 fn lists_with_keys_are_paired_the_same_way_at_any_length() {
     let schema = json!({"type": "object", "properties": {"list": {
@@ -355,14 +356,14 @@ fn lists_with_keys_are_paired_the_same_way_at_any_length() {
     let list = |items: Vec<Value>| thing(&json!({"list": items}));
     for length in [1, 2, 15, 16, 17, 18, 60] {
         let old = list((0..length).map(|key| item(key, json!({"a": 1}))).collect());
-        // In the opposite order; every second one gets another member.
+        // In reverse order. Every second item gets another member.
         let added = |key: usize| if key.is_multiple_of(2) { json!({"a": 1, "b": 2}) } else { json!({"a": 1}) };
         let kept = |key: usize| if key.is_multiple_of(2) { json!({"b": 2}) } else { json!({"a": 1}) };
         let new = list((0..length).rev().map(|key| item(key, added(key))).collect());
         let want = list((0..length).rev().map(|key| item(key, kept(key))).collect());
         assert_eq!(admit_lawfully(&catalog, &Write::new(Some(old.clone()), new)).object(), &want, "{length} items");
 
-        // An item that is new, and two of one key: neither has an old that is known to be its own.
+        // A new item, and two items with the same key. None of them has a known counterpart.
         for extra in [length, 0] {
             let items = (0..length).map(|key| item(key, json!({"a": 1}))).chain([item(extra, json!({"a": 1, "b": 2}))]);
             let answer = admit(&catalog, &Write::new(Some(old.clone()), list(items.collect())));
@@ -372,7 +373,7 @@ fn lists_with_keys_are_paired_the_same_way_at_any_length() {
             assert!(answer.operations.is_empty(), "{answer:?}");
         }
 
-        // Two of one key in the old list: either may be the old one.
+        // Two items with the same key in the old list. Either may be the counterpart.
         let twice = list((0..length).chain([0]).map(|key| item(key, json!({"a": 1}))).collect());
         let new = list(
             (0..length)

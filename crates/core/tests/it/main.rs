@@ -1,4 +1,4 @@
-//! Unions through the public face of the crate, in one binary.
+//! Tests of the public interface of the crate, in one binary.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,

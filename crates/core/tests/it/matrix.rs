@@ -1,5 +1,5 @@
-//! The matrix of the 2022 proposal's test plan: every combination of who knows which fields, as rows of
-//! `tests/cases/matrix.yaml`, whose head says how it is played.
+//! The matrix of the 2022 proposal's test plan: every combination of versions that client, server and object know, as rows
+//! of `tests/cases/matrix.yaml`, which explains them.
 
 use fixtures::files::{parse, root};
 use fixtures::laws::admit_lawfully;
@@ -23,7 +23,7 @@ struct Row {
     client_knows: Vec<Knows>,
     server_knows: Vec<Knows>,
     union: Vec<Need>,
-    /// What the client does with what it does not know; both, where it is left out.
+    /// The client's treatment of unknown fields. If missing, both are tested.
     client: Option<Client>,
     stored: Value,
     edit: Value,
@@ -36,23 +36,23 @@ struct Row {
     why: String,
 }
 
-/// Which fields of the union a write changes.
+/// The fields of the union that a write changes.
 #[derive(Deserialize, Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "lowercase")]
 enum Change {
     None,
-    /// One that version 1 of the API has.
+    /// A field that version 1 of the API has.
     Existing,
-    /// The one that came with version 2.
+    /// A field that version 2 added.
     New,
 }
 
-/// Whether somebody knows all fields of the union.
+/// The fields of the union that a participant knows.
 #[derive(Deserialize, Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "lowercase")]
 enum Knows {
     All,
-    /// All but `c`.
+    /// All fields except `c`.
     Some,
 }
 
@@ -66,13 +66,13 @@ enum Need {
 #[derive(Deserialize, Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "lowercase")]
 enum Client {
-    /// Drops what it does not know, as typed clients do.
+    /// Drops unknown fields, like typed clients.
     Structured,
-    /// Carries along what it does not know.
+    /// Keeps unknown fields.
     Unstructured,
 }
 
-/// One cell of the matrix.
+/// A cell of the matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Cell {
     change: Change,
@@ -99,7 +99,7 @@ impl Cell {
         cells
     }
 
-    /// The schema that the server of this cell has.
+    /// Returns the schema of the server in this cell.
     fn schema(self) -> Value {
         let (mut members, mut values) = (json!({"a": "A", "b": "B", "c": "C"}), vec!["A", "B", "C"]);
         let mut properties = json!({"a": {"type": "string"}, "b": {"type": "string"}, "c": {"type": "string"}});
@@ -136,7 +136,7 @@ impl Cell {
         json!({"type": "object", "properties": {"spec": spec}})
     }
 
-    /// What the schema says of the union after admission: the only rules that these schemas have.
+    /// Returns true if the schema accepts the union after admission.
     fn schema_accepts(self, union: &Value) -> bool {
         let schema = &self.schema()["properties"]["spec"];
         let has_all = |rule: &Value| {
@@ -208,7 +208,7 @@ impl Row {
     }
 }
 
-/// Drops what version 1 of the API does not have.
+/// Drops the fields that version 1 of the API does not have.
 fn prune(fields: &mut Value) {
     fields.as_object_mut().unwrap().remove("c");
 }
@@ -224,7 +224,7 @@ fn every_cell_of_the_matrix_has_a_row_and_holds() {
         assert!(!cells.is_empty() && !row.why.is_empty(), "a row says nothing: {}", row.why);
         for cell in cells {
             let clients = match (cell.client, row.client) {
-                // A client that knows everything has nothing to drop or to carry along.
+                // A client that knows every field has no unknown fields.
                 (Knows::All, _) => vec![Client::Unstructured],
                 (Knows::Some, Some(client)) => vec![client],
                 (Knows::Some, None) => vec![Client::Structured, Client::Unstructured],

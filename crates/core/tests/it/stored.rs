@@ -1,4 +1,4 @@
-//! Stored objects, judged without an `AdmissionReview`. Every row of the cases is judged this way, too.
+//! Stored objects, judged without an `AdmissionReview`. Every row of the cases is judged this way as well.
 
 use fixtures::reviews::{catalog_of, thing};
 use fixtures::stored::assert_judged_as_reviewed;

@@ -1,17 +1,17 @@
-//! Every transition of small unions against a model: the proposals' algorithms once more, naively, on whole objects.
+//! Every transition of small unions, compared with a model: a naive version of the proposals' algorithms on whole objects.
 
 use fixtures::reviews::{Verdict, Write, admit, catalog_of, thing};
 use kube_unions_core::admission::Ratcheting;
 use serde_json::{Map, Value, json};
 
-/// What a model makes of a write: the object, or that it is rejected.
+/// The model's result of a write: the object, or a rejection.
 #[derive(Debug, PartialEq)]
 enum Modelled {
     Stored(Value),
     Rejected,
 }
 
-/// The states of a union: every set of its members × every value of its discriminator, where it has one.
+/// Returns the states of a union: every set of its members × every value of its discriminator, if it has one.
 fn states(members: &[&str], discriminators: &[Option<&str>]) -> Vec<Value> {
     let mut states = Vec::new();
     for discriminator in discriminators {
@@ -43,8 +43,8 @@ fn keep_only(state: &Value, members: &[&str], kept: Option<&str>) -> Value {
     state
 }
 
-/// The 2019 proposal, "Normalizing on updates", word by word and on whole objects. Members are called as their values are,
-/// in small letters.
+/// The 2019 proposal, "Normalizing on updates", word by word and on whole objects. Member names are the values in lower
+/// case.
 fn list_form(members: &[&str], discriminated: bool, old: Option<&Value>, new: &Value) -> Modelled {
     let before = old.map_or_else(Vec::new, |old| set(members, old));
     let now = set(members, new);
@@ -72,7 +72,7 @@ fn list_form(members: &[&str], discriminated: bool, old: Option<&Value>, new: &V
     }
 }
 
-/// The 2022 proposal, "Normalization" and "Validation", on whole objects. `choices`: value, member, optional.
+/// The 2022 proposal, "Normalization" and "Validation", on whole objects. `choices` has value, member, optional.
 fn map_form(members: &[&str], choices: &[(&str, Option<&str>, bool)], old: Option<&Value>, new: &Value) -> Modelled {
     let choice = choices.iter().find(|(value, ..)| *value == discriminator(new));
     let mut object = new.clone();
@@ -91,7 +91,7 @@ fn map_form(members: &[&str], choices: &[(&str, Option<&str>, bool)], old: Optio
     if valid { Modelled::Stored(object) } else { Modelled::Rejected }
 }
 
-/// Plays every transition between the states of a union, and every create, against a model, with and without ratcheting.
+/// Compares every transition between the states, and every create, with the model, with and without ratcheting.
 fn agrees(schema: &Value, members: &[&str], states: &[Value], model: impl Fn(Option<&Value>, &Value) -> Modelled) {
     let catalog = catalog_of(&json!({"type": "object", "properties": {"spec": schema}}));
     let spec = |state: &Value| thing(&json!({"spec": state}));

@@ -1,6 +1,6 @@
-//! What a review is charged, held against what the allocator gave for it.
+//! Compares the charged memory of a review with the memory that the allocator handed out.
 //!
-//! A binary of its own with one test: the allocator counts for the whole process.
+//! This test has a binary of its own, because the allocator counts for the whole process.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -20,7 +20,7 @@ use std::cell::Cell;
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
 
-/// Counts what is charged.
+/// A meter that counts charges.
 #[derive(Debug, Default)]
 struct Counting {
     now: Cell<usize>,
@@ -39,7 +39,7 @@ impl Meter for Counting {
     }
 }
 
-/// A union, and where it stands.
+/// A union and its place.
 #[derive(Debug, Clone)]
 struct Kind {
     members: usize,
@@ -57,7 +57,7 @@ enum Place {
     ListInKeyedList,
 }
 
-/// An item of one body, from one seed.
+/// Returns an item of a body for a seed.
 #[derive(Debug, Clone, Copy)]
 enum Item {
     Empty,

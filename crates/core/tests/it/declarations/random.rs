@@ -1,4 +1,4 @@
-//! Any spec of a `UnionDeclaration` against one schema: each union in it is in force or at fault.
+//! Generated specs of a `UnionDeclaration` against one schema. Each union is in force or has a fault.
 
 use super::union_declaration;
 use fixtures::reviews::{GROUP, definition, version};
@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Map, Value, json};
 
-/// Something of everything, for declarations that hit and miss.
+/// A schema with one node of each type, so that declarations hit and miss.
 fn fixed_schema() -> Value {
     let fields = json!({
         "a": {"type": "object", "properties": {"x": {"type": "string"}}},
@@ -81,7 +81,7 @@ proptest! {
     fn whatever_is_declared_is_in_force_or_at_fault(first in specs(), second in specs()) {
         let crd = definition(&Map::new(), &[version("v1", &fixed_schema(), true)]).to_string();
         let mut builder = Builder::new();
-        // The second comes, then the first goes.
+        // Add the second declaration, then remove the first.
         for specs in [&[("first", &first)][..], &[("first", &first), ("second", &second)], &[("second", &second)]] {
             let mut target = Definition::from_json(&crd).unwrap();
             builder.report("first", Vec::new());
@@ -102,7 +102,7 @@ proptest! {
             }
             if specs == [("first", &first)] && is_about_v1(&first) {
                 for (position, union) in first.unions.iter().enumerate() {
-                    // One that says the same again is the same.
+                    // A declaration that repeats another one has no effect.
                     let again = (0..position).any(|before| {
                         is_at_fault(&catalog, before)
                             && Place::from_path(&first.unions[before].path) == Place::from_path(&union.path)
