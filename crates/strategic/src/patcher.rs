@@ -48,7 +48,7 @@ impl Patcher {
 
     /// Returns the patcher of a kind in an OpenAPI document. Types may refer to themselves.
     pub fn from_openapi(document: &OpenApi, kind: &GroupVersionKind) -> Result<Self, PatcherError> {
-        let written = document.written(kind).map_err(PatcherError::Unreadable)?;
+        let written = document.unresolved_schema(kind).map_err(PatcherError::Unreadable)?;
         let (schema, definitions) = written.ok_or_else(|| PatcherError::NoKind(kind.kind.clone()))?;
         Ok(Self::new(&kind.kind, RootKind::Plain, &schema, &definitions)?)
     }
