@@ -67,7 +67,7 @@ fn a_review_that_cannot_be_read_is_refused_with_the_reason() {
         (
             "v1beta1",
             spoilt("/apiVersion", json!("admission.k8s.io/v1beta1")),
-            &["`admission.k8s.io/v1beta1`", "admission.k8s.io/v1 only"],
+            &["`admission.k8s.io/v1beta1`", "send an AdmissionReview of admission.k8s.io/v1"],
         ),
         ("an unknown version", spoilt("/apiVersion", json!("admission.k8s.io/v7")), &["`admission.k8s.io/v7`"]),
         ("another kind", spoilt("/kind", json!("ConversionReview")), &["`ConversionReview`"]),
