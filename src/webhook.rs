@@ -18,16 +18,16 @@
 mod accept;
 mod budget;
 mod certificate;
-mod counters;
+mod review_metrics;
 mod declarations;
 mod exposition;
 mod open_files;
 mod pace;
-mod places;
+mod connections;
 mod readiness;
 mod reviews;
 mod routes;
-mod status;
+mod refusal;
 
 pub use certificate::{Announcer, CertificateError, CertificateSource, ClientPolicy};
 pub use declarations::{Inspector, InspectorError};
@@ -40,7 +40,7 @@ use certificate::Certificate;
 use declarations::Inspections;
 use kube_unions_core::admission::{InspectionToken, Ratcheting};
 use kube_unions_core::catalog::Catalog;
-use places::{PlaceLimits, Places};
+use connections::{PlaceLimits, Places};
 use readiness::Readiness;
 use reviews::Reviews;
 use std::fmt;

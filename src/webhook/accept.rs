@@ -2,7 +2,7 @@
 
 use super::certificate::Certificate;
 use super::pace::Paced;
-use super::places::{Place, Places};
+use super::connections::{Place, Places};
 use super::{Stage, Timeouts};
 use axum::Router;
 use axum::body::Body;
@@ -180,7 +180,7 @@ async fn finishing(stage: &mut watch::Receiver<Stage>) {
 mod tests {
     use super::*;
     use crate::telemetry::ConnectionsEvicted;
-    use crate::webhook::places::PlaceLimits;
+    use crate::webhook::connections::PlaceLimits;
     use prometheus_client::metrics::counter::Counter;
     use std::io::{Read, Write};
     use tokio::sync::watch::Sender;

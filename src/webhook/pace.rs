@@ -7,7 +7,7 @@
 //! write. The body of a request is the handler's to time.
 
 use super::Timeouts;
-use super::places::Place;
+use super::connections::Place;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;

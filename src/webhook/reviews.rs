@@ -3,7 +3,7 @@
 //! A review takes no lock and looks up no label: the catalog and the counters of its kinds are one immutable value,
 //! swapped whole when a catalog is published.
 
-use super::counters::{self, Counters, Durations, KindCounters};
+use super::review_metrics::{self, Counters, Durations, KindCounters};
 use super::declarations::{Inspected, InspectionError};
 use crate::telemetry::{Begin, Metrics, Span, Spans};
 use arc_swap::ArcSwapOption;

@@ -3,10 +3,10 @@
 use super::budget::{Budget, Exhausted, Reserved};
 use super::declarations::{InspectionError, Inspections};
 use super::exposition::Exposition;
-use super::places::{Eviction, PATIENCE, Place};
+use super::connections::{Eviction, PATIENCE, Place};
 use super::readiness::Readiness;
 use super::reviews::Reviews;
-use super::status::Refusal;
+use super::refusal::Refusal;
 use super::{Limits, Timeouts};
 use crate::causes::with_causes;
 use crate::telemetry::{Begin, METRICS_CONTENT_TYPE, Metrics};
