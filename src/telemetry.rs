@@ -1,8 +1,7 @@
-//! Logs, metrics and traces that are not about one union: how they are switched on, and the instruments that several parts
-//! share.
+//! Logs, metrics and traces: their setup, and the metrics that several parts of the program share.
 //!
-//! Nothing here knows what a union or a review is. Counters that carry labels of a catalog live with what counts them
-//! (`server`), and join the same [`Metrics`] as a collector. No instrument takes a lock where requests pass.
+//! This module must not know a union or a review. Counters with labels from the catalog live in `webhook::review_metrics`, and
+//! join the same [`Metrics`] as a collector. `otlp` sends spans to a collector of traces.
 
 #[cfg(feature = "otlp")]
 mod otlp;
@@ -10,49 +9,50 @@ mod spans;
 
 #[cfg(feature = "otlp")]
 pub use otlp::{Endpoint, Otlp, OtlpError};
-pub use spans::{Begin, Span, Spans};
+pub use spans::{Span, SpanStart, Spans};
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::{Metric, Registry};
 use std::io::IsTerminal;
 use std::panic::PanicHookInfo;
 use tracing_subscriber::EnvFilter;
 
-/// The media type of [`Metrics::encode`].
+/// Content type of [`Metrics::encode`].
 pub const METRICS_CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// What is logged where nobody says otherwise. The client of the API server logs each failed attempt for itself; what it
-/// returns is logged once by whoever asked.
+/// The log filter if `RUST_LOG` is not set. The Kubernetes client logs each failed attempt; its callers log its errors once
+/// instead.
 const DEFAULT_FILTER: &str = "info,kube_client=off,kube_runtime=off";
 
-/// How log lines are written.
+/// The format of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LogFormat {
-    /// One JSON object a line.
+    /// One JSON object for each line.
     Json,
-    /// For people.
+    /// Text for people.
     #[default]
     Text,
 }
 
-/// Why logging cannot start.
+/// Logging cannot start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TelemetryError {
-    /// `RUST_LOG` is set to something that is no filter.
-    #[error("`RUST_LOG` is not a log filter; write a level, or `target=level,…`")]
+    /// `RUST_LOG` is not a filter.
+    #[error("invalid `RUST_LOG`: use a level, for example info, or `target=level,…`")]
     Filter(#[source] tracing_subscriber::filter::ParseError),
-    /// Another subscriber is installed already.
+    /// Another subscriber is already installed.
     #[error("logging is already set up in this process")]
     Installed(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// Sends events to standard error, filtered by `RUST_LOG` (level `info` when it is not set), and panics too.
+/// Logs events and panics to standard error, filtered by `RUST_LOG` (level `info` if it is not set).
 pub fn init(format: LogFormat) -> Result<(), TelemetryError> {
     let filter = std::env::var(EnvFilter::DEFAULT_ENV).unwrap_or_default();
     let filter = EnvFilter::builder()
@@ -71,36 +71,58 @@ pub fn init(format: LogFormat) -> Result<(), TelemetryError> {
     Ok(())
 }
 
-/// Everything that `/metrics` shows.
+/// The metrics that `/metrics` shows.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
-    in_flight: Gauge,
-    fields_cleared: Counter,
-    panics: Counter,
-    connections_evicted: ConnectionsEvicted,
-    connections_refused: Counter,
-    certificate_expiry: Gauge,
-    certificate_authority_expiry: Gauge,
-    certificate_reload_failures: Counter,
-    watch_connected: Gauge,
-    own_groups_known: Gauge,
-    registration: RegistrationMetrics,
-    inspections: Inspections,
-    refused: Refused,
+    /// Reviews being answered now.
+    pub in_flight: Gauge,
+    /// Time that reviews took, by `phase`.
+    pub review_durations: ReviewDurations,
+    /// Members that patches cleared.
+    pub fields_cleared: Counter,
+    /// Requests that ended in a panic.
+    pub panics: Counter,
+    /// Connections evicted to make room for others.
+    pub connections_evicted: ConnectionsEvicted,
+    /// Connections refused because their address has reached its limit.
+    pub connections_refused: Counter,
+    /// Expiry of the serving certificate, in seconds since 1970.
+    pub certificate_expiry: Gauge,
+    /// Expiry of the serving certificate's CA, in seconds since 1970. 0 while it is unknown.
+    pub certificate_authority_expiry: Gauge,
+    /// Reloads that found no usable certificate.
+    pub certificate_reload_failures: Counter,
+    /// 1 while definitions are watched.
+    pub watch_connected: Gauge,
+    /// 1 while the API server's own groups are known.
+    pub own_groups_known: Gauge,
+    /// Metrics of the registration.
+    pub registration: RegistrationMetrics,
+    /// Reviews of objects that declare unions.
+    pub inspections: InspectionCounters,
+    /// Reviews refused for lack of memory.
+    pub refused: RefusedReviews,
 }
 
-/// Reviews refused for want of memory, by `reason`: `budget`, `never_fits` or `body`.
-pub type Refused = Family<[(&'static str, &'static str); 1], Counter>;
+/// Reviews refused for lack of memory, by `reason`: `budget`, `never_fits` or `body`.
+pub type RefusedReviews = Family<[(&'static str, &'static str); 1], Counter>;
 
 /// Writes of the webhook configurations, by `outcome`: `applied` or `failed`.
 pub type RegistrationWrites = Family<[(&'static str, &'static str); 1], Counter>;
 
 /// Reviews of objects that declare unions, by `kind` and `outcome`.
-pub type Inspections = Family<[(&'static str, &'static str); 2], Counter>;
+pub type InspectionCounters = Family<[(&'static str, &'static str); 2], Counter>;
 
-/// Connections told to end, by `port` (`webhook` or `ops`) and `reason`: what the connection was doing.
+/// Connections evicted, by `port` (`webhook` or `ops`) and `reason`, the activity of the connection.
 pub type ConnectionsEvicted = Family<[(&'static str, &'static str); 2], Counter>;
+
+/// Time that reviews took, in seconds, by `phase`.
+pub type ReviewDurations = Family<[(&'static str, &'static str); 1], Histogram, fn() -> Histogram>;
+
+/// Upper bounds of the buckets of [`ReviewDurations`]. The smallest review takes about ten microseconds.
+const DURATION_BUCKETS: [f64; 16] =
+    [1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 0.1, 0.25, 0.5, 1.0];
 
 /// Metrics of the registration.
 #[derive(Debug, Clone, Default)]
@@ -109,126 +131,106 @@ pub struct RegistrationMetrics {
     pub registered: Gauge,
     /// Writes of the webhook configurations.
     pub writes: RegistrationWrites,
-    /// Changes by others that were put right.
+    /// Rounds of writes that corrected changes by others.
     pub corrections: Counter,
     /// 1 while another installation keeps the webhook configurations.
     pub other_installation: Gauge,
-    /// 1 where this replica is to keep the webhook configurations.
+    /// 1 if this replica keeps the webhook configurations.
     pub registering: Gauge,
 }
 
 impl RegistrationMetrics {
     fn new(registry: &mut Registry) -> Self {
-        let it = Self::default();
-        registry.register(
-            "registered",
-            "1 while the webhook configurations are as this replica wants them",
-            it.registered.clone(),
-        );
+        let registered =
+            add(registry, "registered", "1 while the webhook configurations are as this replica wants them");
+        let writes: RegistrationWrites = add(registry, "registration_writes", "Writes of the webhook configurations");
         for outcome in ["applied", "failed"] {
-            drop(it.writes.get_or_create(&[("outcome", outcome)]));
+            drop(writes.get_or_create(&[("outcome", outcome)]));
         }
-        registry.register("registration_writes", "Writes of the webhook configurations", it.writes.clone());
-        registry.register(
+        let corrections = add(
+            registry,
             "registration_corrections",
-            "Rounds of writes that put right what others had changed of the webhook configurations",
-            it.corrections.clone(),
+            "Rounds of writes that corrected changes of the webhook configurations by others",
         );
-        registry.register(
+        let other_installation = add(
+            registry,
             "other_installation",
-            "1 while another installation keeps the webhook configurations, so that nothing is registered here",
-            it.other_installation.clone(),
+            "1 while another installation keeps the webhook configurations, so that this one registers nothing",
         );
-        registry.register(
-            "registering",
-            "1 where this replica is to keep the webhook configurations",
-            it.registering.clone(),
-        );
-        it
+        let registering = add(registry, "registering", "1 if this replica keeps the webhook configurations");
+        Self { registered, writes, corrections, other_installation, registering }
     }
 }
 
 impl Metrics {
-    /// All instruments, at zero.
+    /// Returns all metrics at zero.
     pub fn new() -> Self {
         let mut registry = Registry::with_prefix("kube_unions");
-        let in_flight = Gauge::default();
-        registry.register("admission_in_flight", "Reviews being answered now", in_flight.clone());
-        let fields_cleared = Counter::default();
-        registry.register("fields_cleared", "Members cleared by patches", fields_cleared.clone());
-        let panics = Counter::default();
-        registry.register("panics", "Requests that ended in a panic and were answered with 500", panics.clone());
-        let connections_evicted = ConnectionsEvicted::default();
-        registry.register(
+        let it = &mut registry;
+        let in_flight = add(it, "admission_in_flight", "Reviews being answered now");
+        let review_durations = ReviewDurations::new_with_constructor(|| Histogram::new(DURATION_BUCKETS));
+        it.register(
+            "admission_review_duration_seconds",
+            "Time from a whole body to a whole answer",
+            review_durations.clone(),
+        );
+        let fields_cleared = add(it, "fields_cleared", "Members cleared by patches");
+        let panics = add(it, "panics", "Requests that ended in a panic and were answered with 500");
+        let connections_evicted = add(
+            it,
             "connections_evicted",
-            "Connections told to end to make room for others, by port and by what they were doing",
-            connections_evicted.clone(),
+            "Connections closed to make room for others, by port and by what the connection was doing",
         );
-        let connections_refused = Counter::default();
-        registry.register(
-            "connections_refused",
-            "Connections closed at once because their source address has as many as one may have",
-            connections_refused.clone(),
-        );
-        let certificate_expiry = Gauge::default();
-        registry.register(
-            "certificate_expiry_timestamp_seconds",
-            "When the serving certificate ends, in seconds since 1970",
-            certificate_expiry.clone(),
-        );
-        let certificate_authority_expiry = Gauge::default();
-        registry.register(
+        let connections_refused =
+            add(it, "connections_refused", "Connections closed at once because their address has reached its limit");
+        let certificate_expiry =
+            add(it, "certificate_expiry_timestamp_seconds", "Expiry of the serving certificate, in seconds since 1970");
+        let certificate_authority_expiry = add(
+            it,
             "certificate_authority_expiry_timestamp_seconds",
-            "When the CA of the serving certificate ends, in seconds since 1970; 0 where that is not known",
-            certificate_authority_expiry.clone(),
+            "Expiry of the serving certificate's CA, in seconds since 1970; 0 while it is unknown",
         );
-        let certificate_reload_failures = Counter::default();
-        registry.register(
+        let certificate_reload_failures = add(
+            it,
             "certificate_reload_failures",
-            "Looks at the certificate's source that found none to serve with",
-            certificate_reload_failures.clone(),
+            "Reloads of the certificate's source that found no usable certificate",
         );
-        let watch_connected = Gauge::default();
-        registry.register(
-            "watch_connected",
-            "1 while definitions are watched, 0 while the watch is broken or there is none",
-            watch_connected.clone(),
-        );
-        let own_groups_known = Gauge::default();
-        registry.register(
+        let watch_connected =
+            add(it, "watch_connected", "1 while definitions are watched, 0 while the watch is broken or there is none");
+        let own_groups_known = add(
+            it,
             "own_groups_known",
-            "1 while it is known which groups the API server serves from its own code, 0 while CRDs of groups that end in \
-             .k8s.io or .kubernetes.io do not count for that reason",
-            own_groups_known.clone(),
+            "1 while the groups that the API server itself serves are known; 0 while CRDs of groups that end in .k8s.io or \
+             .kubernetes.io are ignored because they are not known",
         );
-        let registration = RegistrationMetrics::new(&mut registry);
-        let inspections = Inspections::default();
-        // Before the first inspection, so that a rate can be taken from the first one on.
+        let registration = RegistrationMetrics::new(it);
+        let inspections: InspectionCounters = add(
+            it,
+            "inspections",
+            "Reviews of UnionDeclarations and of CRDs that declare unions: `unchecked` ones were allowed, `busy` ones \
+             refused",
+        );
+        // Before the first inspection, so that a rate starts from zero.
         for kind in ["UnionDeclaration", "CustomResourceDefinition"] {
             for outcome in ["allowed", "warned", "denied", "unchecked"] {
                 drop(inspections.get_or_create(&[("kind", kind), ("outcome", outcome)]));
             }
         }
         drop(inspections.get_or_create(&[("kind", "other"), ("outcome", "busy")]));
-        registry.register(
-            "inspections",
-            "Reviews of UnionDeclarations and of CRDs that declare unions; `unchecked` were let through, `busy` refused",
-            inspections.clone(),
+        let refused: RefusedReviews = add(
+            it,
+            "admission_refused",
+            "Reviews refused for lack of memory: other reviews use it (budget), one review needs more than there is \
+             (never_fits), or its body is longer than allowed (body)",
         );
-        let refused = Refused::default();
         for reason in ["budget", "never_fits", "body"] {
             drop(refused.get_or_create(&[("reason", reason)]));
         }
-        registry.register(
-            "admission_refused",
-            "Reviews refused for want of memory: others use it now (budget), one review needs more than there is \
-             (never_fits), or its body is larger than allowed (body)",
-            refused.clone(),
-        );
-        registry.register("build", "The version that runs", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
+        it.register("build", "Version of the program", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
         Self {
             registry,
             in_flight,
+            review_durations,
             fields_cleared,
             panics,
             connections_evicted,
@@ -244,77 +246,12 @@ impl Metrics {
         }
     }
 
-    /// Reviews refused for want of memory.
-    pub fn refused(&self) -> &Refused {
-        &self.refused
-    }
-
-    /// Shows what `collector` counts, too.
+    /// Adds the metrics of `collector`.
     pub fn register(&mut self, collector: Box<dyn Collector>) {
         self.registry.register_collector(collector);
     }
 
-    /// Reviews being answered now.
-    pub fn in_flight(&self) -> &Gauge {
-        &self.in_flight
-    }
-
-    /// Members cleared by patches.
-    pub fn fields_cleared(&self) -> &Counter {
-        &self.fields_cleared
-    }
-
-    /// Requests that ended in a panic.
-    pub fn panics(&self) -> &Counter {
-        &self.panics
-    }
-
-    /// Connections told to end to make room for others.
-    pub fn connections_evicted(&self) -> &ConnectionsEvicted {
-        &self.connections_evicted
-    }
-
-    /// Connections closed at once because their source address has as many as one may have.
-    pub fn connections_refused(&self) -> &Counter {
-        &self.connections_refused
-    }
-
-    /// When the serving certificate ends, in seconds since 1970.
-    pub fn certificate_expiry(&self) -> &Gauge {
-        &self.certificate_expiry
-    }
-
-    /// When its CA ends, likewise. 0 where that is not known.
-    pub fn certificate_authority_expiry(&self) -> &Gauge {
-        &self.certificate_authority_expiry
-    }
-
-    /// Looks at the certificate's source that found none to serve with.
-    pub fn certificate_reload_failures(&self) -> &Counter {
-        &self.certificate_reload_failures
-    }
-
-    /// 1 while definitions are watched.
-    pub fn watch_connected(&self) -> &Gauge {
-        &self.watch_connected
-    }
-
-    /// 1 while it is known which groups the API server serves from its own code.
-    pub fn own_groups_known(&self) -> &Gauge {
-        &self.own_groups_known
-    }
-
-    /// Metrics of the registration.
-    pub fn registration(&self) -> &RegistrationMetrics {
-        &self.registration
-    }
-
-    /// Reviews of objects that declare unions.
-    pub fn inspections(&self) -> &Inspections {
-        &self.inspections
-    }
-
-    /// All of it in the text format of `OpenMetrics`, see [`METRICS_CONTENT_TYPE`].
+    /// Returns all metrics in the text format of `OpenMetrics`, see [`METRICS_CONTENT_TYPE`].
     pub fn encode(&self) -> Result<String, std::fmt::Error> {
         let mut out = String::new();
         text::encode(&mut out, &self.registry)?;
@@ -328,7 +265,14 @@ impl Default for Metrics {
     }
 }
 
-/// The place only: a panic's message may quote what was being read, and an object's values never go to the log.
+/// Registers a metric at zero and returns a handle to it.
+fn add<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
+    let metric = M::default();
+    registry.register(name, help, metric.clone());
+    metric
+}
+
+/// Logs the location of a panic. Its message may quote a value of an object, which must not be logged.
 fn log_panic(info: &PanicHookInfo<'_>) {
     let location = info.location().map(ToString::to_string).unwrap_or_default();
     tracing::error!(location, "panic");
@@ -354,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_logged_by_its_place_alone() {
+    fn a_panic_is_logged_without_its_message() {
         let buffer = Buffer::default();
         let writer = buffer.clone();
         let subscriber = tracing_subscriber::fmt().json().with_writer(move || writer.clone()).finish();

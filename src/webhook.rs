@@ -1,189 +1,95 @@
-//! The webhook's listeners: TLS, HTTP/1.1, limits, health, metrics, and an orderly end.
+//! The webhook's server: TLS, HTTP/1.1, limits, health, metrics, and a graceful shutdown.
 //!
-//! It is given catalogs through a channel and knows nothing of where they come from. Two ports: reviews at `/mutate` and
-//! `/validate` over TLS; `/livez`, `/readyz` and `/metrics` in the clear.
+//! It answers reviews at `/mutate` and `/validate` over TLS on one port, and `/livez`, `/readyz` and `/metrics` in plain HTTP
+//! on another. It receives catalogs through a channel and must not know where they come from: nothing here names the cluster.
+//! Start reading at `routes`, which leads from a request to its answer.
 //!
 //! # Pressure
 //!
-//! Every connection is accepted. When places run out, the connection that is worth least is closed (`places`). The bytes of
-//! a request count as they arrive, and with them its answer until it is sent (`budget`). When bytes run out, the slowest
-//! transfer is closed; where all keep up, the request is told to come again. Each wait for a client has an end (`pace`).
+//! The server accepts every connection. When the connection table is full, it evicts the connection that is worth least
+//! (`connections`). The bytes of a request count as they arrive, and so does its answer until it is sent (`budget`). When
+//! bytes run out, the slowest transfer is evicted; if no transfer is slow, the request is refused with 429 and `Retry-After`.
+//! Each wait for a client has a deadline (`pace`).
 //!
-//! # End
+//! # Shutdown
 //!
-//! When it is told to stop it is unready at once and serves on for [`Config::shutdown_delay`], since it takes a cluster
-//! some seconds to send its requests elsewhere, with `Connection: close` on every answer; then it accepts nothing more,
-//! finishes what is in flight, and returns.
+//! When asked to stop, the server becomes unready at once and keeps serving for [`Config::shutdown_delay`] with
+//! `Connection: close`, because a cluster takes some seconds to send its requests elsewhere. Then it accepts no more
+//! connections, finishes the requests in flight, and returns.
 
 mod accept;
+mod body;
 mod budget;
 mod certificate;
-mod review_metrics;
+mod config;
+mod connections;
 mod declarations;
 mod exposition;
+mod listen;
 mod open_files;
 mod pace;
-mod connections;
+mod published;
 mod readiness;
+mod refusal;
+mod review_metrics;
 mod reviews;
 mod routes;
-mod refusal;
 
 pub use certificate::{Announcer, CertificateError, CertificateSource, ClientPolicy};
+pub use config::{Config, Limits, Timeouts};
 pub use declarations::{Inspector, InspectorError};
 pub use reviews::Reviewer;
 
 use crate::telemetry::{Metrics, Spans};
 use accept::Acceptor;
-use budget::{Budget, Held};
+use body::BodyReader;
+use budget::{Budget, BudgetGauge};
 use certificate::Certificate;
+use connections::{ConnectionLimits, Connections};
 use declarations::Inspections;
-use kube_unions_core::admission::{InspectionToken, Ratcheting};
+use kube_unions_core::admission::InspectionToken;
 use kube_unions_core::catalog::Catalog;
-use connections::{PlaceLimits, Places};
+use listen::listen;
 use readiness::Readiness;
 use reviews::Reviews;
 use std::fmt;
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::num::NonZero;
 use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpSocket};
+use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 
-/// How to serve.
-#[derive(Debug, Clone)]
-pub struct Config {
-    /// Where reviews are answered. Port 0: any that is free.
-    pub webhook: SocketAddr,
-    /// Where health and metrics are answered, likewise.
-    pub ops: SocketAddr,
-    /// The serving certificate.
-    pub certificate: CertificateSource,
-    /// How often its files are looked at.
-    pub certificate_poll: Duration,
-    /// Who may connect to the webhook port.
-    pub clients: Option<ClientPolicy>,
-    /// Whether old faults are let through.
-    pub ratcheting: Ratcheting,
-    /// How long to serve on after being told to stop.
-    pub shutdown_delay: Duration,
-    /// How much at a time.
-    pub limits: Limits,
-    /// How slow a client may be.
-    pub timeouts: Timeouts,
-}
-
-impl Config {
-    /// The defaults, with this certificate.
-    pub fn new(certificate: CertificateSource) -> Self {
-        Self {
-            webhook: (Ipv6Addr::UNSPECIFIED, 10250).into(),
-            ops: (Ipv6Addr::UNSPECIFIED, 8080).into(),
-            certificate,
-            certificate_poll: Duration::from_secs(10),
-            clients: None,
-            ratcheting: Ratcheting::default(),
-            shutdown_delay: Duration::from_secs(10),
-            limits: Limits::default(),
-            timeouts: Timeouts::default(),
-        }
-    }
-}
-
-/// How much is taken on at a time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Bytes of one body. A review carries an object and its predecessor, of 3 MiB at the most each.
-    pub body: usize,
-    /// Bytes of all bodies, as far as they have arrived, and of their answers until those are sent. At least
-    /// [`body`](Self::body).
-    pub in_flight: usize,
-    /// Connections to the webhook port.
-    pub connections: usize,
-    /// Connections to the webhook port from one address.
-    pub connections_per_source: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            body: 7 * 1024 * 1024,
-            in_flight: 64 * 1024 * 1024,
-            connections: 1024,
-            connections_per_source: usize::MAX,
-        }
-    }
-}
-
-/// How long is waited for a client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Timeouts {
-    /// For the TLS handshake.
-    pub handshake: Duration,
-    /// For the first byte after it. As long as for the next request: the API server dials while another connection may
-    /// become free first, and then keeps the new one for later, idle from the beginning.
-    pub first_byte: Duration,
-    /// For the rest of a request's header after its first byte.
-    pub header: Duration,
-    /// For a whole body.
-    pub body: Duration,
-    /// For the next request on a connection. Longer than the 90 seconds after which the API server itself closes.
-    pub idle: Duration,
-    /// For the client to take an answer that does not fit into what the system buffers.
-    pub write: Duration,
-    /// For what is in flight when the end comes.
-    pub finish: Duration,
-}
-
-/// Longer than the 90 seconds after which the API server closes a connection that it does not use: whichever closes first
-/// cuts off what the other has just sent.
-const IDLE: Duration = Duration::from_secs(150);
-
-impl Default for Timeouts {
-    fn default() -> Self {
-        Self {
-            handshake: Duration::from_secs(10),
-            first_byte: IDLE,
-            header: Duration::from_secs(10),
-            body: Duration::from_secs(10),
-            idle: IDLE,
-            write: Duration::from_secs(10),
-            finish: Duration::from_secs(10),
-        }
-    }
-}
-
-/// Why there is no server.
+/// A server cannot start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
-    /// An address cannot be listened on.
-    #[error("cannot listen on `{address}`: {source}; give another address by --bind or --ops-bind")]
+    /// The system does not let the server listen on an address.
+    #[error("cannot listen on `{address}`: {source}; give another address with --bind or --ops-bind")]
     Bind {
-        /// As configured.
+        /// The configured address.
         address: SocketAddr,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// There is no certificate to serve with.
+    /// The certificate cannot be loaded.
     #[error("no serving certificate")]
     Certificate(#[from] CertificateError),
 }
 
-/// How far the end has come.
+/// The stage of the server's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
     Serving,
-    /// Unready, and no connection is kept.
+    /// The server is unready, and closes each connection after its next answer.
     Draining,
-    /// Nothing new is accepted.
+    /// The server accepts no more connections.
     Finishing,
 }
 
-/// A server that has its addresses and its certificate. Connections queue until it runs.
+/// A server that listens and has its certificate. Connections queue until it runs.
 pub struct Server {
     webhook: TcpListener,
     ops: TcpListener,
@@ -199,7 +105,7 @@ pub struct Server {
     config: Config,
 }
 
-/// Where a server really listens.
+/// The addresses on which a server listens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Addresses {
     /// Reviews.
@@ -209,18 +115,18 @@ pub struct Addresses {
 }
 
 impl Server {
-    /// Loads the certificate and listens.
+    /// Loads the certificate and listens on both addresses.
     pub async fn bind(config: Config, metrics: Metrics) -> Result<Self, ServerError> {
         Self::with_reviewer(config, metrics, Reviews::reviewer()).await
     }
 
-    /// The same with another way to answer reviews.
-    #[allow(clippy::unused_async, reason = "to listen takes the runtime that awaits it")]
+    /// Does the same as [`bind`](Self::bind), and answers reviews by `reviewer`.
+    #[allow(clippy::unused_async, reason = "listening needs a runtime, which an async caller has")]
     pub async fn with_reviewer(config: Config, mut metrics: Metrics, reviewer: Reviewer) -> Result<Self, ServerError> {
         let certificate = Certificate::new(&config.certificate, config.clients.as_ref(), &metrics)?;
         let reviews = Reviews::new(reviewer, config.ratcheting, &mut metrics);
         let budget = Budget::new(config.limits.in_flight, config.limits.body);
-        metrics.register(Box::new(Held(Arc::clone(&budget))));
+        metrics.register(Box::new(BudgetGauge(Arc::clone(&budget))));
         let webhook = listen(config.webhook)?;
         let ops = listen(config.ops)?;
         let addresses = Addresses {
@@ -245,46 +151,46 @@ impl Server {
         })
     }
 
-    /// Reviews objects that declare unions at the path of the token; `inspector` judges the `UnionDeclaration`s among
-    /// them. Without a token there is no such path.
+    /// Returns the server with reviews of objects that declare unions, at the path of the token. `inspector` judges the
+    /// `UnionDeclaration`s. While there is no token, there is no such path.
     #[must_use]
     pub fn inspecting_with(self, inspector: Inspector, token: watch::Receiver<Option<InspectionToken>>) -> Self {
-        let inspections = Inspections::new(inspector, token, &self.budget, self.metrics.inspections().clone());
+        let inspections = Inspections::new(inspector, token, &self.budget, self.metrics.inspections.clone());
         Self { inspections: Some(inspections), ..self }
     }
 
-    /// Has a span of every review told to `spans`.
+    /// Returns the server with a span of each review sent to `spans`.
     #[must_use]
     pub fn tracing_to(self, spans: Arc<dyn Spans>) -> Self {
         self.reviews.trace_to(spans);
         self
     }
 
-    /// The catalog by which reviews are answered, each as soon as it is.
+    /// Returns the catalog in force, through a channel that follows each change.
     pub fn in_force(&self) -> watch::Receiver<Option<Arc<Catalog>>> {
         self.in_force.subscribe()
     }
 
-    /// Has `announcer` tell the API server of each `ca.crt` in the certificate's folder, before a pair is served that came
-    /// with it. Without one pairs are served as they come.
+    /// Returns the server with an announcer. It makes the API server trust each `ca.crt` in the certificate's directory
+    /// before the server serves the key pair that came with it. Without an announcer, each pair is served at once.
     #[must_use]
     pub fn announcing_with(self, announcer: Announcer) -> Self {
         Self { announcer: Some(announcer), ..self }
     }
 
-    /// Whether requests should be sent here now, as `/readyz` says.
+    /// Returns a function that answers like `/readyz`.
     pub fn readiness(&self) -> impl Fn() -> bool + Clone + Send + Sync + use<> {
         let readiness = self.readiness.clone();
         move || readiness.report().is_ready()
     }
 
-    /// Where it listens.
+    /// Returns the addresses on which the server listens.
     pub fn addresses(&self) -> Addresses {
         self.addresses
     }
 
-    /// Serves until `stop` resolves, and then comes to an orderly end. Each catalog that arrives is put in force; until
-    /// the first, reviews are answered with 503.
+    /// Serves until `stop` resolves, and then shuts down gracefully. Puts each catalog that arrives in force. Before the first
+    /// catalog, reviews are refused with 503.
     pub async fn run(self, mut catalogs: watch::Receiver<Option<Arc<Catalog>>>, stop: impl Future<Output = ()>) {
         let Self {
             webhook,
@@ -300,34 +206,26 @@ impl Server {
             metrics,
             config,
         } = self;
-        // One that is there already is in force before anybody is told where to ask.
+        // A catalog that is already here must be in force before the first request.
         put_in_force(&mut catalogs, &reviews, &in_force);
         let (stage, _) = watch::channel(Stage::Serving);
-        let (evicted, refused) = (metrics.connections_evicted(), metrics.connections_refused());
-        let places = PlaceLimits {
+        let (evicted, refused) = (&metrics.connections_evicted, &metrics.connections_refused);
+        let limits = ConnectionLimits {
             connections: open_files::room_for(config.limits.connections),
             per_source: config.limits.connections_per_source,
             grace: GRACE,
-            answers_prove: true,
         };
-        // Whoever asks gets the same 200 here. A cap on one address would refuse probes that come from it.
-        let ops_places = PlaceLimits {
-            connections: OPS_CONNECTIONS,
-            per_source: usize::MAX,
-            grace: OPS_GRACE,
-            answers_prove: false,
-        };
+        // A limit for each address would refuse probes that share one.
+        let ops_limits = ConnectionLimits { connections: OPS_CONNECTIONS, per_source: usize::MAX, grace: OPS_GRACE };
         let webhook_acceptor = Acceptor {
             certificate: Some(Arc::clone(&certificate)),
-            places: Places::new(places, "webhook", evicted, refused.clone()),
+            connections: Connections::new(limits, "webhook", evicted, refused.clone()),
             router: routes::webhook(Arc::new(routes::Webhook {
                 reviews: Arc::clone(&reviews),
                 inspections,
-                limits: config.limits,
-                timeouts: config.timeouts,
-                budget,
+                bodies: BodyReader::new(config.limits.body, config.timeouts, budget),
                 turns: Arc::new(Semaphore::new(available_parallelism().map_or(1, NonZero::get))),
-                again: Semaphore::new(1),
+                retries: Semaphore::new(1),
                 metrics: Arc::clone(&metrics),
             })),
             timeouts: config.timeouts,
@@ -335,9 +233,9 @@ impl Server {
         };
         let ops_acceptor = Acceptor {
             certificate: None,
-            places: Places::new(ops_places, "ops", evicted, refused.clone()),
+            connections: Connections::new(ops_limits, "ops", evicted, refused.clone()),
             router: routes::ops(readiness.clone(), metrics),
-            // In the clear there is no handshake that a silent client would fail at, and no API server that keeps one.
+            // Without a handshake, the first byte is the only sign of life. No API server keeps connections to this port.
             timeouts: Timeouts { first_byte: config.timeouts.handshake, ..config.timeouts },
             stage: stage.subscribe(),
         };
@@ -357,7 +255,7 @@ impl Server {
         stage.send_replace(Stage::Finishing);
         for listener in listeners {
             if let Err(error) = listener.await {
-                tracing::error!(%error, "a listener ended badly");
+                tracing::error!(%error, "a listener failed");
             }
         }
         for task in background {
@@ -376,17 +274,17 @@ impl fmt::Debug for Server {
     }
 }
 
-/// Health and metrics have few readers.
+/// Most connections to the ops port. Health and metrics have few readers.
 const OPS_CONNECTIONS: usize = 64;
 
-/// How long a new connection to the webhook port is left alone: enough for a handshake and a review by a client that hurries.
+/// Grace of a new connection to the webhook port: enough for the handshake and the first request of a fast client.
 const GRACE: Duration = Duration::from_millis(250);
 
-/// The same on the ops port, where there is no handshake and a probe sends its request as soon as it is connected. Short,
-/// because a probe waits behind as many silent connections as the system's queue holds.
+/// Grace of a new connection to the ops port, where a probe sends its request as soon as it is connected. It is short because
+/// a probe may wait for the grace of every silent connection in the system's queue.
 const OPS_GRACE: Duration = Duration::from_millis(10);
 
-/// Puts each catalog in force that arrives, until no more can.
+/// Puts each catalog that arrives in force, until the sender is gone.
 async fn publish(
     mut catalogs: watch::Receiver<Option<Arc<Catalog>>>,
     reviews: Arc<Reviews>,
@@ -405,33 +303,7 @@ fn put_in_force(
     let catalog = catalogs.borrow_and_update().clone();
     if let Some(catalog) = catalog {
         reviews.publish(Arc::clone(&catalog));
-        // Nobody may want to know.
+        // There may be no receiver.
         in_force.send_replace(Some(catalog));
     }
-}
-
-/// Connections that the system keeps until they are accepted. Of what is beyond them it drops the first packet, which the
-/// client sends again after a second: many come at once when an API server has just started.
-const QUEUE: u32 = 1024;
-
-/// All of IPv4 takes the place of all of IPv6 on a machine without the latter.
-fn listen(address: SocketAddr) -> Result<TcpListener, ServerError> {
-    let open = |address: SocketAddr| {
-        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-        // So that it can start again while connections of the one before are still remembered.
-        socket.set_reuseaddr(true)?;
-        socket.bind(address)?;
-        socket.listen(QUEUE)
-    };
-    let listener = match open(address) {
-        Err(error) if address.ip() == Ipv6Addr::UNSPECIFIED && !is_about_the_port(&error) => {
-            open((Ipv4Addr::UNSPECIFIED, address.port()).into())
-        }
-        listener => listener,
-    };
-    listener.map_err(|source| ServerError::Bind { address, source })
-}
-
-fn is_about_the_port(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied)
 }

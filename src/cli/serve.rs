@@ -1,10 +1,15 @@
-//! `serve`: the webhook. The one place where a cluster and a server meet: catalogs go from the one to the other through a
-//! channel, and what is to be known of a declaration is asked through a function.
+//! `serve`: runs the webhook.
+//!
+//! This is the one place where the cluster and the webhook meet. Catalogs pass from the cluster to the server through a channel,
+//! and the server asks the cluster about declarations through a function. `arguments` has the flags, `certificate` connects the
+//! sources of the serving certificate.
 
 mod arguments;
 mod certificate;
+mod values;
 
-pub(super) use arguments::{ServeArgs, duration};
+pub(super) use arguments::ServeArgs;
+pub(super) use values::duration;
 
 use super::kinds;
 use crate::cluster::{self, Cluster, Held, Link};
@@ -22,17 +27,17 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
-/// What `serve` returns when a second signal cuts off what is in flight.
+/// Exit code after a second signal, which cuts off the requests in flight.
 const CUT_OFF: u8 = 2;
 
-/// How long the end waits for a collector to take the last spans.
+/// Longest wait for the collector to take the last spans.
 const LAST_SPANS: Duration = Duration::from_secs(1);
 
-/// Serves until a signal ends it.
+/// Serves until a signal stops it.
 pub(super) fn run(arguments: ServeArgs) -> anyhow::Result<ExitCode> {
     telemetry::init(arguments.log_format.into())?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        // Never one alone: compiling a large definition must not keep reviews waiting.
+        // At least two threads: compiling a large CRD must not delay reviews.
         .worker_threads(available_parallelism().map_or(2, |it| it.get().max(2)))
         .enable_all()
         .build()
@@ -43,7 +48,7 @@ pub(super) fn run(arguments: ServeArgs) -> anyhow::Result<ExitCode> {
     if let Some(spans) = spans.filter(|_| !cut_off) {
         spans.finish(LAST_SPANS);
     }
-    // What is cut off is not waited for.
+    // Tasks that are cut off may still run.
     runtime.shutdown_background();
     code
 }
@@ -51,7 +56,7 @@ pub(super) fn run(arguments: ServeArgs) -> anyhow::Result<ExitCode> {
 async fn serve(arguments: ServeArgs, spans: Option<Arc<dyn Spans>>) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::new().context("cannot listen for signals")?;
     let metrics = Metrics::new();
-    let link = Link::new(metrics.watch_connected().clone());
+    let link = Link::new(metrics.watch_connected.clone());
     let (publish, catalogs) = watch::channel(None);
 
     let client = if arguments.from.is_empty() {
@@ -60,18 +65,18 @@ async fn serve(arguments: ServeArgs, spans: Option<Arc<dyn Spans>>) -> anyhow::R
         publish.send_replace(Some(Arc::new(kinds::catalog(&arguments.from, arguments.builtin_unions)?)));
         None
     };
-    let registration_metrics = metrics.registration().clone();
-    let own_groups_known = metrics.own_groups_known().clone();
+    let registration_metrics = metrics.registration.clone();
+    let own_groups_known = metrics.own_groups_known.clone();
     let cluster = client.clone();
     let cluster = cluster.map(|client| Cluster::new(client, arguments.builtin_unions.into()).telling(own_groups_known));
-    // What is to be trusted goes to registration, and what the configurations hold comes back.
+    // `trust` tells registration which CAs to trust; `held` tells which CAs the configurations have.
     let (trust, trusted) = watch::channel(None);
     let (report, held) = watch::channel(Held::default());
-    // The server asks for the token that is registered by subscribing to this.
+    // Registration sends the token of the inspection path to the server.
     let inspection = watch::Sender::new(None);
     let supply = Supply::new(&arguments, trust, held);
     let config = arguments.config(supply.source.clone());
-    let authority_expiry = metrics.certificate_authority_expiry().clone();
+    let authority_expiry = metrics.certificate_authority_expiry.clone();
     let mut server = Server::bind(config.clone(), metrics).await?;
     if let Some(announcer) = supply.announcer() {
         server = server.announcing_with(announcer);
@@ -91,7 +96,7 @@ async fn serve(arguments: ServeArgs, spans: Option<Arc<dyn Spans>>) -> anyhow::R
     if let CertificateSource::SelfSigned { ca_file } = &config.certificate {
         tracing::info!(ca = ca_file.display().to_string(), "self-signed certificate");
     }
-    // A replica that is asked to stop writes nothing any more: dropping it ends it.
+    // Dropping the set stops registration, so that a stopping replica writes nothing.
     let mut registering = JoinSet::new();
     if let (Some(cluster), Some(registration)) = (&cluster, arguments.registration()) {
         let signals = cluster::Signals {
@@ -118,25 +123,25 @@ async fn serve(arguments: ServeArgs, spans: Option<Arc<dyn Spans>>) -> anyhow::R
     loop {
         tokio::select! {
             () = &mut serving => return Ok(ExitCode::SUCCESS),
-            // It follows for as long as there is a server: nothing but a fault of ours ends it.
-            _ = &mut following => bail!("the watch of the cluster has ended; start again"),
-            // Nor does what keeps the certificate end before the server.
-            () = &mut unkept => bail!("the certificate is no longer kept; start again"),
+            // The watch runs as long as the server; only a bug ends it.
+            _ = &mut following => bail!("the watch of the cluster has ended: start the webhook again"),
+            // The same holds for the task that keeps the certificate.
+            () = &mut unkept => bail!("the task that keeps the certificate has ended: start the webhook again"),
             name = signals.next() => {
                 let Some(stop) = stop.take() else {
-                    tracing::warn!(signal = name, "asked again: what is in flight is cut off");
+                    tracing::warn!(signal = name, "second signal: requests in flight are cut off");
                     return Ok(ExitCode::from(CUT_OFF));
                 };
-                tracing::info!(signal = name, "asked to stop");
+                tracing::info!(signal = name, "signal received: stopping");
                 registering.shutdown().await;
-                // The server has ended by itself where nobody listens.
+                // The receiver is gone only if the server has ended.
                 stop.send(()).ok();
             }
         }
     }
 }
 
-/// Has declarations judged by what the cluster says of their targets.
+/// Returns an inspector that reads the target of a declaration from the cluster.
 fn inspector(cluster: &Cluster) -> Inspector {
     let cluster = cluster.clone();
     Arc::new(move |object| {
@@ -145,7 +150,7 @@ fn inspector(cluster: &Cluster) -> Inspector {
     })
 }
 
-/// The signals that ask for an end.
+/// The signals that stop the webhook.
 struct Signals {
     terminate: Signal,
     interrupt: Signal,
@@ -156,7 +161,7 @@ impl Signals {
         Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
 
-    /// The name of the next.
+    /// Waits for the next signal and returns its name.
     async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.terminate.recv() => "SIGTERM",

@@ -1,9 +1,9 @@
-//! Spans to a collector, by OTLP over HTTP with protobuf.
+//! Sends spans to a collector, by OTLP over HTTP with protobuf.
 //!
-//! A span goes into a bounded queue, from where a thread sends it in batches. With the collector away the queue fills and
-//! further spans are dropped: nothing else ever waits for it.
+//! Spans go into a bounded queue, and a thread sends them in batches. While the collector is down the queue fills up and more
+//! spans are dropped. Nothing else waits for the collector.
 
-use super::spans::{Begin, Span, Spans};
+use super::spans::{Span, SpanStart, Spans};
 use crate::causes::with_causes;
 use async_trait::async_trait;
 use http_body_util::{BodyExt, Full, Limited};
@@ -31,34 +31,34 @@ use tokio::runtime::Handle;
 
 const SERVICE: &str = "kube-unions";
 
-/// How long one attempt may take.
+/// Timeout of one request to the collector.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Longest answer of a collector that is read, in bytes.
+/// Most bytes that are read of a collector's answer.
 const LONGEST_ANSWER: usize = 64 * 1024;
 
-/// Where a collector is: the URL under which it has `/v1/traces`.
+/// The URL of a collector, without `/v1/traces`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
     traces: String,
     secure: bool,
 }
 
-/// Why spans cannot be sent.
+/// The exporter of spans cannot be set up.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OtlpError {
-    /// Not a URL with a host.
-    #[error("`{0}` is no URL of a collector; write for instance http://collector:4318")]
+    /// The endpoint is not an HTTP URL with a host.
+    #[error("invalid collector URL `{0}`: use http or https and a host, for example http://collector:4318")]
     Endpoint(String),
-    /// Nothing to tell a right certificate from a wrong one.
-    #[error("no CA certificates to check the collector's by; set SSL_CERT_FILE, or use http")]
+    /// The system has no CA certificates.
+    #[error("no CA certificates to verify the collector: set SSL_CERT_FILE, or use http")]
     Roots(#[source] io::Error),
     /// TLS cannot be set up.
-    #[error("cannot use TLS")]
+    #[error("cannot set up TLS")]
     Tls(#[from] rustls::Error),
-    /// What an `OTEL_EXPORTER_OTLP_*` variable asks for cannot be had.
-    #[error("cannot set up OTLP; is an `OTEL_EXPORTER_OTLP_` variable set?")]
+    /// An `OTEL_EXPORTER_OTLP_*` variable has a value that is not supported.
+    #[error("cannot set up OTLP: check the `OTEL_EXPORTER_OTLP_` variables")]
     Exporter(#[from] ExporterBuildError),
 }
 
@@ -80,7 +80,7 @@ impl FromStr for Endpoint {
     }
 }
 
-/// Sends spans to a collector. What is not said here comes from the `OTEL_*` variables.
+/// Sends spans to a collector. The `OTEL_*` variables set everything but the endpoint.
 pub struct Otlp {
     provider: SdkTracerProvider,
     tracer: SdkTracer,
@@ -88,7 +88,7 @@ pub struct Otlp {
 }
 
 impl Otlp {
-    /// Sends on `runtime`, which must outlive [`finish`](Spans::finish).
+    /// Returns an exporter that sends on `runtime`, which must outlive [`finish`](Spans::finish).
     pub fn new(endpoint: &Endpoint, runtime: Handle) -> Result<Self, OtlpError> {
         let exporter = SpanExporter::builder()
             .with_http()
@@ -104,16 +104,16 @@ impl Otlp {
 
 impl Spans for Otlp {
     fn record(&self, span: &Span<'_>) {
-        let parent = self.propagator.extract_with_context(&Context::new(), &Headers(span.begin));
+        let parent = self.propagator.extract_with_context(&Context::new(), &Headers(span.start));
         let mut builder = SpanBuilder::from_name(span.name).with_kind(SpanKind::Server);
-        builder.start_time = Some(span.begin.clock());
+        builder.start_time = Some(span.start.clock());
         builder.attributes =
             Some(span.attributes.iter().map(|(name, value)| KeyValue::new(*name, (*value).to_owned())).collect());
         let mut recorded = self.tracer.build_with_context(builder, &parent);
         if span.failed {
             recorded.set_status(Status::error(""));
         }
-        recorded.end_with_timestamp(span.begin.clock() + span.begin.elapsed());
+        recorded.end_with_timestamp(span.start.clock() + span.start.elapsed());
     }
 
     fn finish(&self, within: Duration) {
@@ -129,7 +129,7 @@ impl fmt::Debug for Otlp {
     }
 }
 
-/// What sends: the name may be said by `OTEL_SERVICE_NAME`, and that and more by `OTEL_RESOURCE_ATTRIBUTES`.
+/// Returns the attributes of this service. `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` can change them.
 fn resource() -> Resource {
     let ours = [KeyValue::new("service.name", SERVICE), KeyValue::new("service.version", env!("CARGO_PKG_VERSION"))];
     let resource = Resource::builder_empty()
@@ -142,7 +142,7 @@ fn resource() -> Resource {
     .build()
 }
 
-struct Headers<'a>(&'a Begin);
+struct Headers<'a>(&'a SpanStart);
 
 impl Extractor for Headers<'_> {
     fn get(&self, name: &str) -> Option<&str> {
@@ -154,12 +154,12 @@ impl Extractor for Headers<'_> {
     }
 }
 
-/// The client of a collector. The thread that sends has no runtime, so that each request is a task on one.
+/// The HTTP client of the collector. The thread that sends has no runtime, so each request is a task on `runtime`.
 struct Collector {
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     runtime: Handle,
-    /// What was logged last.
-    trouble: Mutex<Option<String>>,
+    /// The failure that was logged last.
+    failure: Mutex<Option<String>>,
 }
 
 impl Collector {
@@ -169,7 +169,7 @@ impl Collector {
         let tls = if endpoint.secure {
             tls.with_native_roots().map_err(OtlpError::Roots)?
         } else {
-            // Where there are no roots, as in an image without any, that is no fault.
+            // An image without CA certificates must not fail for a collector with plain HTTP.
             tls.with_root_certificates(RootCertStore::empty())
         };
         let connector = HttpsConnectorBuilder::new()
@@ -178,20 +178,20 @@ impl Collector {
             .enable_http1()
             .build();
         let client = Client::builder(TokioExecutor::new()).build(connector);
-        Ok(Self { client, runtime, trouble: Mutex::default() })
+        Ok(Self { client, runtime, failure: Mutex::default() })
     }
 
-    /// Says each trouble once, and once that it is over.
-    fn log(&self, trouble: Option<String>) {
-        let mut logged = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
-        match &trouble {
-            Some(reason) if *logged != trouble => {
+    /// Logs each failure once, and the recovery once.
+    fn log(&self, failure: Option<String>) {
+        let mut logged = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        match &failure {
+            Some(reason) if *logged != failure => {
                 tracing::warn!(reason, "traces cannot be sent, and are dropped until they can");
             }
             None if logged.is_some() => tracing::info!("traces are sent again"),
             Some(_) | None => {}
         }
-        *logged = trouble;
+        *logged = failure;
     }
 }
 
@@ -204,13 +204,13 @@ impl HttpClient for Collector {
             let body = Limited::new(body, LONGEST_ANSWER).collect().await?.to_bytes();
             Ok::<_, HttpError>(Response::from_parts(head, body))
         };
-        // The clock of a timeout is that of the runtime where it is made.
+        // A timeout needs the clock of a runtime, so it starts inside the task.
         let answer = self.runtime.spawn(async { tokio::time::timeout(PATIENCE, exchange).await }).await;
         let answer = match answer {
             Ok(Ok(answer)) => answer,
             Ok(Err(_elapsed)) => Err("the collector did not answer in time".into()),
-            // The process ends, and has said so.
-            Err(cut_off) => return Err(cut_off.into()),
+            // The runtime shuts down.
+            Err(cancelled) => return Err(cancelled.into()),
         };
         self.log(match &answer {
             Ok(answer) if answer.status().is_success() => None,
@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_endpoint_is_a_url_with_a_host() {
+    fn an_endpoint_is_an_http_url_with_a_host() {
         for (text, traces) in [
             ("http://collector:4318", "http://collector:4318/v1/traces"),
             ("http://collector:4318/", "http://collector:4318/v1/traces"),
@@ -244,7 +244,7 @@ mod tests {
             ["", "collector:4318", "collector", "ftp://collector", "http://", "http://collector/?a=b", "grpc://x:1"]
         {
             let error = text.parse::<Endpoint>().unwrap_err().to_string();
-            assert!(error.starts_with(&format!("`{text}` is no URL of a collector")), "{error}");
+            assert!(error.starts_with(&format!("invalid collector URL `{text}`")), "{error}");
         }
     }
 }

@@ -1,61 +1,61 @@
-//! Spans of traces: what is known of a piece of work once it is over, and who wants to know.
+//! Spans of traces, recorded when the work is done.
 //!
-//! A span is told of afterwards and whole, so that work that nobody traces costs nothing but the question.
+//! A span is recorded as a whole and afterwards, so that work without tracing costs one check. `otlp` implements [`Spans`].
 
 use hyper::HeaderMap;
 use std::fmt::Debug;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Takes spans. May not wait.
+/// A receiver of spans.
 pub trait Spans: Debug + Send + Sync {
-    /// Takes one.
+    /// Takes a span. It must not block.
     fn record(&self, span: &Span<'_>);
 
-    /// No more will come. Passes on what there is; gives up after so long.
+    /// Passes on the spans that are still queued, for `within` at most. No span follows.
     fn finish(&self, within: Duration);
 }
 
-/// A piece of work that is over.
+/// A finished piece of work.
 #[derive(Debug, Clone, Copy)]
 pub struct Span<'a> {
-    /// What kind of work; one of few.
+    /// The name of the operation, one of few.
     pub name: &'static str,
-    /// When it began, and for whom.
-    pub begin: &'a Begin,
-    /// What it was about, by name.
+    /// The start of the work, and its parent.
+    pub start: &'a SpanStart,
+    /// Attributes by name.
     pub attributes: &'a [(&'static str, &'a str)],
-    /// Whether it came to nothing.
+    /// True if the work failed.
     pub failed: bool,
 }
 
-/// When a piece of work began, and of whose work it is a part.
+/// The start of a piece of work, with the trace context of the request that caused it (W3C Trace Context).
 #[derive(Debug, Clone)]
-pub struct Begin {
+pub struct SpanStart {
     clock: SystemTime,
     instant: Instant,
     parent: Option<String>,
     state: Option<String>,
 }
 
-impl Begin {
-    /// Now, as a part of what the headers of a request say (W3C Trace Context).
+impl SpanStart {
+    /// Starts now, with the trace context in the headers of a request.
     pub fn now(headers: &HeaderMap) -> Self {
         let text = |name: &str| headers.get(name)?.to_str().ok().map(str::to_owned);
         let (parent, state) = (text("traceparent"), text("tracestate"));
         Self { clock: SystemTime::now(), instant: Instant::now(), parent, state }
     }
 
-    /// By the clock.
+    /// Returns the wall-clock time of the start.
     pub fn clock(&self) -> SystemTime {
         self.clock
     }
 
-    /// How long ago.
+    /// Returns the time since the start.
     pub fn elapsed(&self) -> Duration {
         self.instant.elapsed()
     }
 
-    /// The value of a header that was there: `traceparent` or `tracestate`.
+    /// Returns the request's header `traceparent` or `tracestate`.
     pub fn header(&self, name: &str) -> Option<&str> {
         match name {
             "traceparent" => self.parent.as_deref(),

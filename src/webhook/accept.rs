@@ -1,8 +1,10 @@
-//! The accept loop: connections of one listener, bounded in number, each on its own task, until they are told to end.
+//! The accept loop of one listener: each connection runs on its own task, until it closes, is evicted, or the server stops.
+//!
+//! It must not know what a request asks: `routes` answers. `connections` bounds the number of connections, `pace` their waits.
 
 use super::certificate::Certificate;
+use super::connections::{Connection, Connections};
 use super::pace::Paced;
-use super::connections::{Place, Places};
 use super::{Stage, Timeouts};
 use axum::Router;
 use axum::body::Body;
@@ -24,28 +26,28 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
-/// A pause after an `accept` that failed: it mostly means that there are no file descriptors left, which passes.
+/// Pause after a failed `accept`. The usual cause is a lack of file descriptors, which passes.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Bytes that HTTP buffers of a request, and of an answer beside its body: the least that hyper allows. The budget counts
-/// the bodies. A longer header is refused with 431; the API server's has less than a thousand bytes.
+/// Bytes of the HTTP buffers for a request, and for an answer's header: the least that hyper allows. The budget counts the
+/// bodies. hyper refuses a longer header with 431; the API server's has less than a thousand bytes.
 const HTTP_BUFFER: usize = 8 * 1024;
 
-/// Bytes that TLS buffers of an answer which the client does not take: one record.
+/// Bytes of an answer that TLS buffers while the client does not read: one record.
 const TLS_BUFFER: usize = 16 * 1024;
 
-/// One listener, and what its connections are served with.
+/// Everything that the connections of one listener share.
 pub(super) struct Acceptor {
-    /// `None`: plain HTTP.
+    /// `None` on a port with plain HTTP.
     pub(super) certificate: Option<Arc<Certificate>>,
     pub(super) router: Router,
-    pub(super) places: Arc<Places>,
+    pub(super) connections: Arc<Connections>,
     pub(super) timeouts: Timeouts,
     pub(super) stage: watch::Receiver<Stage>,
 }
 
 impl Acceptor {
-    /// Serves `listener` until [`Stage::Finishing`], then waits for what is in flight.
+    /// Serves `listener` until [`Stage::Finishing`], and then waits for the requests in flight.
     pub(super) async fn run(self, listener: TcpListener) {
         let this = Arc::new(self);
         let mut stage = this.stage.clone();
@@ -59,70 +61,70 @@ impl Acceptor {
             };
             let (stream, peer) = match accepted {
                 Ok(accepted) => accepted,
-                Err(error) if is_about_one_connection(&error) => continue,
+                Err(error) if concerns_one_connection(&error) => continue,
                 Err(error) => {
-                    tracing::warn!(%error, "no connection could be accepted");
-                    this.places.make_room();
+                    tracing::warn!(%error, "cannot accept a connection");
+                    this.connections.evict();
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                     continue;
                 }
             };
-            // Only now is it known that somebody needs a place.
-            let place = tokio::select! {
-                place = this.places.take(peer.ip().to_canonical()) => place,
+            // After `accept`, not before: an eviction is due only when another connection is here.
+            let connection = tokio::select! {
+                connection = this.connections.admit(peer.ip().to_canonical()) => connection,
                 () = &mut finishing => break,
             };
-            if let Some(place) = place {
-                tasks.spawn(Arc::clone(&this).connection(stream, Arc::new(place)));
+            if let Some(connection) = connection {
+                tasks.spawn(Arc::clone(&this).serve(stream, Arc::new(connection)));
             } else {
-                tracing::debug!(%peer, "refused: its address has as many connections as one may have");
+                tracing::debug!(%peer, "connection refused: its address has reached its limit");
             }
         }
         drop(listener);
         let end = tokio::time::Instant::now() + this.timeouts.finish;
         while let Ok(Some(_)) = tokio::time::timeout_at(end, tasks.join_next()).await {}
         if !tasks.is_empty() {
-            tracing::warn!(connections = tasks.len(), "cut off: they took too long to finish");
+            tracing::warn!(connections = tasks.len(), "connections cut off because they did not finish in time");
         }
         tasks.shutdown().await;
     }
 
-    async fn connection(self: Arc<Self>, stream: TcpStream, place: Arc<Place>) {
-        // Answers are small and written whole.
+    async fn serve(self: Arc<Self>, stream: TcpStream, connection: Arc<Connection>) {
+        // Answers are small, and each is one write.
         stream.set_nodelay(true).ok();
         match &self.certificate {
-            None => self.http(stream, place).await,
+            None => self.serve_http(stream, connection).await,
             Some(certificate) => {
-                // Without one there is nothing to say, and a connection that ends at once is asked for again soonest.
+                // Without a certificate the server closes at once, so that the client retries soonest.
                 let Some(config) = certificate.config() else { return };
                 let handshake =
                     TlsAcceptor::from(config).accept_with(stream, |tls| tls.set_buffer_limit(Some(TLS_BUFFER)));
                 let handshake = tokio::select! {
                     handshake = tokio::time::timeout(self.timeouts.handshake, handshake) => handshake,
-                    () = place.left() => return,
+                    () = connection.evicted() => return,
                 };
                 match handshake {
-                    Ok(Ok(stream)) => self.http(stream, place).await,
-                    // A probe of the port, a client that does not trust us: its business, and not worth a line each.
-                    Ok(Err(error)) => tracing::debug!(%error, "no TLS connection"),
-                    Err(_elapsed) => tracing::debug!("no TLS connection in time"),
+                    Ok(Ok(stream)) => self.serve_http(stream, connection).await,
+                    // Port probes and clients with another CA would fill the log.
+                    Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
+                    Err(_elapsed) => tracing::debug!("TLS handshake timed out"),
                 }
             }
         }
     }
 
-    /// HTTP/1.1 on `stream`.
-    async fn http<S: AsyncRead + AsyncWrite + Unpin>(&self, stream: S, place: Arc<Place>) {
-        let stream = Paced::new(stream, Arc::clone(&place), self.timeouts);
+    /// Speaks HTTP/1.1 on `stream`.
+    async fn serve_http<S: AsyncRead + AsyncWrite + Unpin>(&self, stream: S, connection: Arc<Connection>) {
+        let stream = Paced::new(stream, Arc::clone(&connection), self.timeouts);
         let service = hyper::service::service_fn(|mut request: Request<Incoming>| {
             if request.body().is_end_stream() {
-                place.is_busy_now();
+                connection.mark_busy();
             } else {
-                place.body_begins();
+                connection.mark_body();
             }
-            request.extensions_mut().insert(Arc::clone(&place));
+            request.extensions_mut().insert(Arc::clone(&connection));
             let answer = self.router.clone().oneshot(request.map(Body::new));
-            let place = Arc::clone(&place);
+            let connection = Arc::clone(&connection);
             let stage = self.stage.clone();
             async move {
                 let mut response: Response<Body> = answer.await.unwrap_or_else(|never: Infallible| match never {});
@@ -130,48 +132,48 @@ impl Acceptor {
                     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }
                 if response.status() == StatusCode::OK {
-                    place.is_proven_now();
+                    connection.mark_proven();
                 }
-                place.answer_begins();
+                connection.mark_response();
                 Ok::<_, Infallible>(response)
             }
         });
         let mut stage = self.stage.clone();
         let end = async {
             finishing(&mut stage).await;
-            // Once round the runtime, so that a request that has arrived is read before its connection counts as idle: the
-            // API server sends none a second time, and the write that it was for would fail.
+            // The runtime reads a request that has already arrived before this connection counts as idle. The API server does
+            // not repeat a request, so without this its write would fail.
             tokio::task::yield_now().await;
         };
-        let mut connection =
+        let mut http =
             pin!(http1::Builder::new().max_buf_size(HTTP_BUFFER).serve_connection(TokioIo::new(stream), service));
         let served = tokio::select! {
             biased;
-            served = &mut connection => served,
+            served = &mut http => served,
             () = end => {
-                connection.as_mut().graceful_shutdown();
-                connection.await
+                http.as_mut().graceful_shutdown();
+                http.await
             }
-            () = place.left() => {
-                connection.as_mut().graceful_shutdown();
-                tracing::debug!("closed, to make room for another connection");
-                // An idle connection says goodbye. One whose client is slow is not waited for.
-                connection.now_or_never().unwrap_or(Ok(()))
+            () = connection.evicted() => {
+                http.as_mut().graceful_shutdown();
+                tracing::debug!("connection evicted");
+                // An idle connection closes TLS. The server does not wait for a slow client.
+                http.now_or_never().unwrap_or(Ok(()))
             }
         };
         if let Err(error) = served {
-            tracing::debug!(%error, "connection ended");
+            tracing::debug!(%error, "connection failed");
         }
     }
 }
 
-/// Not about the listener: the client has gone before it was accepted.
-fn is_about_one_connection(error: &io::Error) -> bool {
+/// Returns true if the client went away before its connection was accepted.
+fn concerns_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
-/// Resolves when the server is to finish, or is gone.
+/// Resolves when the server stops accepting, or is gone.
 async fn finishing(stage: &mut watch::Receiver<Stage>) {
     stage.wait_for(|stage| *stage >= Stage::Finishing).await.map(drop).unwrap_or_default();
 }
@@ -180,18 +182,18 @@ async fn finishing(stage: &mut watch::Receiver<Stage>) {
 mod tests {
     use super::*;
     use crate::telemetry::ConnectionsEvicted;
-    use crate::webhook::connections::PlaceLimits;
+    use crate::webhook::connections::ConnectionLimits;
     use prometheus_client::metrics::counter::Counter;
     use std::io::{Read, Write};
     use tokio::sync::watch::Sender;
 
-    /// On one thread, so that nothing is read between the two lines that the test is about.
+    /// Runs on one thread, so that the server reads nothing between the write and the change of stage.
     #[tokio::test]
-    async fn a_request_that_has_arrived_when_the_end_comes_is_answered() {
+    async fn a_request_that_arrived_before_the_stop_is_answered() {
         const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
         let (mut client, stage, served) = connected().await;
         client.write_all(REQUEST).unwrap();
-        assert!(answer(&client).await.starts_with("HTTP/1.1 200 "), "the connection is idle after this");
+        assert!(answer(&client).await.starts_with("HTTP/1.1 200 "), "the connection is idle now");
 
         client.write_all(REQUEST).unwrap();
         stage.send_replace(Stage::Finishing);
@@ -201,14 +203,14 @@ mod tests {
         served.await.unwrap();
     }
 
-    /// A connection to a server of its own.
+    /// Returns a connection to its own server.
     async fn connected() -> (std::net::TcpStream, Sender<Stage>, tokio::task::JoinHandle<()>) {
         let (stage, receiver) = watch::channel(Stage::Serving);
-        let limits = PlaceLimits { connections: 1, per_source: 1, grace: Duration::ZERO, answers_prove: true };
+        let limits = ConnectionLimits { connections: 1, per_source: 1, grace: Duration::ZERO };
         let acceptor = Acceptor {
             certificate: None,
             router: Router::new().fallback(|| async { "here" }),
-            places: Places::new(limits, "webhook", &ConnectionsEvicted::default(), Counter::default()),
+            connections: Connections::new(limits, "webhook", &ConnectionsEvicted::default(), Counter::default()),
             timeouts: Timeouts::default(),
             stage: receiver,
         };
@@ -217,7 +219,7 @@ mod tests {
         (client, stage, tokio::spawn(acceptor.run(listener)))
     }
 
-    /// What is answered, or nothing where the connection ends.
+    /// Returns the answer, or nothing if the connection closes.
     async fn answer(client: &std::net::TcpStream) -> String {
         let mut client = client.try_clone().unwrap();
         let mut buffer = [0; 1024];

@@ -1,7 +1,7 @@
-//! The bytes of all requests that are being read, reviewed and answered: a budget that nobody waits for.
+//! The byte budget of all requests that are being read, reviewed and answered.
 //!
-//! It hands out what there is and waits for nothing: requests that each hold a part and wait for the rest would wait for each
-//! other. The reader of bodies (`routes`) decides who gives way, and is told when bytes are given back. Two atomic numbers.
+//! The budget never waits: requests that each hold a part and wait for the rest would wait for each other. `body` decides which
+//! connection is evicted when bytes run out, and the budget tells it when bytes return.
 
 pub(super) use kube_unions_core::admission::Exhausted;
 
@@ -11,29 +11,31 @@ use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::MetricType;
 use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
-/// What a body may take from all of the budget: most reviews are no larger. What a body has beyond it comes from two
-/// thirds of the budget only, so that no number of large or slow ones keeps small ones out. By default every connection
-/// there can be finds room for so much.
+/// Bytes of a request that may come from the whole budget: most reviews are no larger. The rest of a larger request comes from
+/// two thirds of the budget only, so that large or slow requests never keep small ones out. With the default limits, every
+/// connection has room for a small request at the same time.
 const SMALL: usize = 16 * 1024;
 
-/// Bytes that are not taken.
+/// The bytes that requests may take.
 #[derive(Debug)]
 pub(super) struct Budget {
     bytes: usize,
-    /// The most that one request can get.
+    /// Most bytes of one request.
     most: usize,
     free: AtomicUsize,
-    /// Of these, what may be taken beyond [`SMALL`] a request.
+    /// Free bytes for the parts of requests beyond [`SMALL`].
     free_for_large: AtomicUsize,
-    given_back: Notify,
+    returned: Notify,
+    /// Number of times that bytes have returned.
+    returns: AtomicU64,
 }
 
 impl Budget {
-    /// So many bytes in all, in which one body of `body` bytes finds room at least.
+    /// Returns a budget of `bytes`, or of `body` if that is more, so that one body always has room.
     pub(super) fn new(bytes: usize, body: usize) -> Arc<Self> {
         let bytes = bytes.max(body);
         let large = (bytes - bytes / 3).max(body);
@@ -43,18 +45,24 @@ impl Budget {
             most,
             free: AtomicUsize::new(bytes),
             free_for_large: AtomicUsize::new(large),
-            given_back: Notify::new(),
+            returned: Notify::new(),
+            returns: AtomicU64::new(0),
         })
     }
 
-    /// Bytes that are taken.
+    /// Returns the bytes that requests hold.
     fn held(&self) -> usize {
         self.bytes - self.free.load(Ordering::Relaxed)
     }
 
-    /// Resolves when bytes are given back after this call.
-    pub(super) fn given_back(&self) -> Notified<'_> {
-        self.given_back.notified()
+    /// Resolves when bytes return after this call.
+    pub(super) fn returned(&self) -> Notified<'_> {
+        self.returned.notified()
+    }
+
+    /// Returns the number of times that bytes have returned.
+    pub(super) fn returns(&self) -> u64 {
+        self.returns.load(Ordering::SeqCst)
     }
 
     fn take(&self, small: usize, large: usize) -> Result<(), Exhausted> {
@@ -65,7 +73,8 @@ impl Budget {
     fn give(&self, small: usize, large: usize) {
         give(&self.free, small + large);
         give(&self.free_for_large, large);
-        self.given_back.notify_waiters();
+        self.returns.fetch_add(1, Ordering::SeqCst);
+        self.returned.notify_waiters();
     }
 }
 
@@ -81,11 +90,11 @@ fn give(free: &AtomicUsize, bytes: usize) {
     free.fetch_add(bytes, Ordering::Relaxed);
 }
 
-/// Shows what is held of a budget.
+/// The metric of the bytes that requests hold.
 #[derive(Debug)]
-pub(super) struct Held(pub(super) Arc<Budget>);
+pub(super) struct BudgetGauge(pub(super) Arc<Budget>);
 
-impl Collector for Held {
+impl Collector for BudgetGauge {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> std::fmt::Result {
         encoder
             .encode_descriptor(
@@ -98,22 +107,22 @@ impl Collector for Held {
     }
 }
 
-/// What one request holds of the budget, until it is dropped.
+/// The bytes that one request holds. They return to the budget when it is dropped.
 #[derive(Debug)]
 pub(super) struct Reservation {
     budget: Arc<Budget>,
     bytes: Cell<usize>,
-    /// Bytes that were refused last, in all.
+    /// Total that the budget refused last.
     refused: Cell<usize>,
 }
 
 impl Reservation {
-    /// Of nothing yet.
+    /// Returns a reservation of no bytes.
     pub(super) fn new(budget: &Arc<Budget>) -> Self {
         Self { budget: Arc::clone(budget), bytes: Cell::new(0), refused: Cell::new(0) }
     }
 
-    /// Holds so many bytes from now on, or as many as before.
+    /// Changes the reservation to `bytes`. On an error it stays as it was.
     pub(super) fn resize(&self, bytes: usize) -> Result<(), Exhausted> {
         let held = self.bytes.get();
         let (small, large) = parts(held);
@@ -140,7 +149,7 @@ fn parts(bytes: usize) -> (usize, usize) {
     (bytes.min(SMALL), bytes.saturating_sub(SMALL))
 }
 
-/// The bytes of a body as they arrive, never more than the budget has for them.
+/// A body as it arrives, or an answer, with its reservation.
 #[derive(Debug)]
 pub(super) struct Reserved {
     bytes: Vec<u8>,
@@ -148,13 +157,13 @@ pub(super) struct Reserved {
 }
 
 impl Reserved {
-    /// Nothing has arrived, and nothing is held.
+    /// Returns an empty body, which holds no bytes of the budget.
     pub(super) fn new(budget: &Arc<Budget>) -> Self {
         Self { bytes: Vec::new(), reservation: Reservation::new(budget) }
     }
 
-    /// Takes what has arrived. `most` is what is to come in all: what is held beyond what is there is no more than what
-    /// is there, or [`SMALL`], and never more than `most`.
+    /// Appends bytes to a body that has at most `most` bytes in the end. Capacity at most doubles, starts at [`SMALL`], and never
+    /// exceeds `most`.
     pub(super) fn extend(&mut self, arrived: &[u8], most: usize) -> Result<(), Exhausted> {
         let needed = self.bytes.len() + arrived.len();
         if needed > self.bytes.capacity() {
@@ -166,7 +175,7 @@ impl Reserved {
         Ok(())
     }
 
-    /// The most that one request can get, if this one was refused more than that.
+    /// Returns the most bytes of one request, if the last refusal was about more.
     pub(super) fn never_fits(&self) -> Option<usize> {
         let most = self.reservation.budget.most;
         (self.reservation.refused.get() > most).then_some(most)
@@ -176,7 +185,7 @@ impl Reserved {
         self.bytes.len()
     }
 
-    /// Other bytes in the place of these, which are gone.
+    /// Replaces the bytes.
     pub(super) fn replace(self, mut bytes: Vec<u8>) -> Result<Self, Exhausted> {
         let Self { bytes: old, reservation } = self;
         drop(old);
@@ -188,14 +197,14 @@ impl Reserved {
     }
 }
 
-/// What is built for a request comes from the same budget as its bytes.
+/// Charges memory that a review builds to the reservation of its body.
 impl Meter for Reserved {
     fn charge(&self, bytes: usize) -> Result<(), Exhausted> {
         self.reservation.resize(self.reservation.bytes.get().saturating_add(bytes))
     }
 
     fn release(&self, bytes: usize) {
-        // Less is never refused.
+        // The budget never refuses a smaller reservation.
         let _ = self.reservation.resize(self.reservation.bytes.get().saturating_sub(bytes));
     }
 }
@@ -217,11 +226,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_follows_what_has_arrived() {
+    fn a_reservation_grows_with_the_body() {
         let budget = Budget::new(64 * MIB, 7 * MIB);
         let before = free(&budget);
         let mut body = Reserved::new(&budget);
-        assert_eq!(free(&budget), before, "an announcement costs nothing");
+        assert_eq!(free(&budget), before, "a body that is only announced costs nothing");
         let mut arrived = 0;
         for size in [1, 100, 4000, 16 * 1024, 16 * 1024, 1, 600_000, 900_000, 5 * MIB] {
             body.extend(&vec![b' '; size], 7 * MIB).unwrap();
@@ -236,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_held_than_was_announced() {
+    fn a_reservation_never_exceeds_the_announced_length() {
         let budget = Budget::new(64 * MIB, 7 * MIB);
         let before = free(&budget).0;
         let mut body = Reserved::new(&budget);
@@ -253,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn large_bodies_that_stop_half_way_leave_room_for_small_ones_and_lose_nothing() {
+    fn large_bodies_that_stall_leave_room_for_small_ones() {
         let budget = Budget::new(64 * MIB, 7 * MIB);
         let before = free(&budget);
         let mut half_read: Vec<Reserved> = Vec::new();
@@ -281,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_built_for_a_request_comes_from_the_same_budget_and_goes_with_it() {
+    fn memory_of_a_review_is_charged_to_its_body_until_it_is_dropped() {
         let budget = Budget::new(64 * MIB, 7 * MIB);
         let before = free(&budget);
         let mut body = Reserved::new(&budget);
@@ -291,11 +300,11 @@ mod tests {
         body.release(MIB / 2);
         assert_eq!(before.0 - free(&budget).0, MIB / 2 + 1000);
         assert_eq!((body.charge(30 * MIB), body.charge(20 * MIB)), (Ok(()), Err(Exhausted)));
-        // An empty buffer that goes changes nothing.
+        // A release of nothing changes nothing.
         body.release(0);
-        assert_eq!(body.never_fits(), Some(budget.most), "not even alone");
+        assert_eq!(body.never_fits(), Some(budget.most), "it does not fit even alone");
         let other = Reserved::new(&budget);
-        assert_eq!((other.charge(20 * MIB), other.never_fits()), (Err(Exhausted), None), "a moment later, maybe");
+        assert_eq!((other.charge(20 * MIB), other.never_fits()), (Err(Exhausted), None), "it may fit later");
         let answer = body.replace(vec![b' '; 10]).unwrap();
         assert_eq!(before.0 - free(&budget).0, 10);
         drop((answer, other));
@@ -303,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn one_body_finds_room_in_the_least_budget_and_no_two() {
+    fn the_smallest_budget_has_room_for_exactly_one_body() {
         let budget = Budget::new(7 * MIB, 7 * MIB);
         let mut body = Reserved::new(&budget);
         body.extend(&vec![b' '; 7 * MIB], 7 * MIB).unwrap();

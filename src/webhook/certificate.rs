@@ -154,9 +154,9 @@ impl Certificate {
             source,
             clients: clients.cloned(),
             current: ArcSwapOption::empty(),
-            expiry: metrics.certificate_expiry().clone(),
-            authority_expiry: metrics.certificate_authority_expiry().clone(),
-            failures: metrics.certificate_reload_failures().clone(),
+            expiry: metrics.certificate_expiry.clone(),
+            authority_expiry: metrics.certificate_authority_expiry.clone(),
+            failures: metrics.certificate_reload_failures.clone(),
         };
         if let Some(files) = files {
             this.put_in_force(this.load(files)?);

@@ -1,188 +1,172 @@
-//! The connections of one listener: how many there are, and which one gives way when another needs its place.
+//! The connections of one listener: their number, and which one is evicted when another needs its place.
 //!
-//! A listener accepts every connection. When all places are taken, the connection that is worth least is told to end:
+//! A listener accepts every connection. When the table is full, it evicts the connection that is worth least:
 //!
-//! 1. Strangers go before proven connections. A connection is proven by its first request that is answered with 200, where
-//!    that proves anything: on the health port everybody is a stranger, and the one that has waited longest goes.
-//! 2. Among equals, connections that wait go before slow transfers. A connection waits when it is idle between two requests,
-//!    or when its first request has not begun. A transfer is a body that arrives or an answer that is taken.
-//! 3. Among these, a connection of the source address with the most such connections goes first, and of that address the one
-//!    that has waited longest, or the slowest.
+//! 1. Unproven connections go before proven ones. The first answer with status 200 proves a connection. Without this, a
+//!    client that only collects 404s would evict the connections that the API server keeps open.
+//! 2. Among equals, waiting connections go before slow transfers. A connection waits between two requests, and before its
+//!    first request. A transfer is a body that the client sends or an answer that it reads.
+//! 3. Among these, a connection of the address with the most connections goes first. Of one address, the connection that
+//!    has waited longest goes first, or the slowest.
 //!
-//! A request that is being answered is never cut off, nor is a transfer that keeps up with [`RATE`]. A new connection has a
-//! short grace for its handshake and its first request. While more than a quarter of the places is taken by connections
-//! within their grace, the next one waits for the end of a grace instead of a proven connection's place: a crowd of half-open
-//! connections drives out itself and not the connections that the API server keeps.
+//! A request that is being answered is never evicted, nor is a transfer that keeps up with [`RATE`]. A new connection has a
+//! short grace for its handshake and its first request. While more than a quarter of the table is in its grace, the next
+//! connection waits for the end of a grace instead of evicting a proven connection: a flood of half-open connections evicts
+//! only itself. A smaller share does not wait, because then each silent connection would hold up all that follow.
 //!
-//! The API server sends no POST a second time, so a close that races a request loses a write. An idle connection is therefore
-//! told to end, and closes itself only if no byte of a request has arrived by then.
+//! The API server never repeats a POST, so a close that races a request loses a write. An evicted idle connection therefore
+//! closes only if no byte of a request has arrived in the meantime.
 //!
-//! When the budget of bytes runs out (`routes`), slow transfers give way in the same order. This module knows nothing of HTTP or
-//! TLS: `accept` and `pace` tell it what a connection does.
+//! When the byte budget runs out (`budget`), slow transfers are evicted in the same order. This module must not know HTTP or
+//! TLS: `accept`, `pace` and `body` report what a connection does.
 
 use crate::telemetry::ConnectionsEvicted;
 use prometheus_client::metrics::counter::Counter;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::SeqCst;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// How long a transfer may stand still before it counts as slow: TCP sends a packet that was lost again after 200 and 400
-/// milliseconds.
-pub(super) const PATIENCE: Duration = Duration::from_secs(1);
+/// Longest pause of a transfer that is not slow. TCP resends a lost packet after 200 and 400 milliseconds.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Bytes per second that keep a transfer from being slow. The largest body has ten seconds, which is three times as fast, and
 /// API servers are a thousand times as fast.
 const RATE: u64 = 256 * 1024;
 
-/// What a connection is doing.
+/// The present activity of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    /// Its first request has not arrived: handshake, silence, or a part of a header.
+enum Activity {
+    /// Its first request has not arrived: it is in the handshake, is silent, or has sent a part of a header.
     HalfOpen,
-    /// Between two requests.
+    /// It is between two requests.
     Idle,
-    /// The header of a later request arrives.
+    /// The header of a later request is arriving.
     Header,
-    /// A body arrives.
+    /// A body is arriving.
     Body,
-    /// The server's turn: it answers, or has no room for more of the body.
+    /// The server is preparing an answer, or has no memory for more of the body.
     Busy,
-    /// The client takes an answer.
-    Answer,
-    /// It was told to end.
-    Leaving,
+    /// The client is reading an answer.
+    Response,
+    /// It was evicted, and has not closed yet.
+    Evicted,
 }
 
-/// The label `reason` of evictions, by phase.
-const REASONS: [(Phase, &str); 5] = [
-    (Phase::HalfOpen, "half_open"),
-    (Phase::Idle, "idle"),
-    (Phase::Header, "slow_header"),
-    (Phase::Body, "slow_body"),
-    (Phase::Answer, "slow_answer"),
+/// The label `reason` of evictions, by activity.
+const REASONS: [(Activity, &str); 5] = [
+    (Activity::HalfOpen, "half_open"),
+    (Activity::Idle, "idle"),
+    (Activity::Header, "slow_header"),
+    (Activity::Body, "slow_body"),
+    (Activity::Response, "slow_answer"),
 ];
 
-impl Phase {
-    const ALL: [Self; 7] =
-        [Self::HalfOpen, Self::Idle, Self::Header, Self::Body, Self::Busy, Self::Answer, Self::Leaving];
-
+impl Activity {
     fn is_transfer(self) -> bool {
-        matches!(self, Self::Header | Self::Body | Self::Answer)
+        matches!(self, Self::Header | Self::Body | Self::Response)
     }
 }
 
-/// The phase of a connection and the moment from which it may be told to end (microseconds since [`Places::epoch`]) in one
-/// word, so that a connection is told to end only as long as nothing has happened on it.
+/// Everything about a connection that changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Word(u64);
+struct Progress {
+    activity: Activity,
+    /// The earliest time of an eviction.
+    evictable_from: Instant,
+    /// A request was answered with status 200.
+    proven: bool,
+}
 
-impl Word {
-    fn new(phase: Phase, due: u64) -> Self {
-        Self(due << 3 | phase as u64)
-    }
+/// The entry of one connection in the table.
+#[derive(Debug)]
+struct Slot {
+    source: IpAddr,
+    progress: Mutex<Progress>,
+    evicted: Notify,
+}
 
-    fn phase(self) -> Phase {
-        usize::try_from(self.0 & 7).ok().and_then(|it| Phase::ALL.get(it).copied()).unwrap_or(Phase::Busy)
-    }
-
-    fn due(self) -> u64 {
-        self.0 >> 3
+impl Slot {
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The places of one listener.
+/// The connections of one listener.
 #[derive(Debug)]
-pub(super) struct Places {
-    limits: PlaceLimits,
-    epoch: Instant,
-    open: Mutex<Open>,
-    /// The accept loop waits for a place.
+pub(super) struct Connections {
+    limits: ConnectionLimits,
+    open: Mutex<OpenConnections>,
+    /// True while the accept loop waits for a place.
     wanted: AtomicBool,
-    /// A place may be free, or a connection may give way that did not before. Only the accept loop waits for it.
+    /// Wakes the accept loop when a place may be free or another connection may have become evictable.
     changed: Notify,
     evicted: [Counter; REASONS.len()],
     refused: Counter,
 }
 
-/// How many connections, and how long a new one is left alone.
+/// The limits of one listener.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct PlaceLimits {
+pub(super) struct ConnectionLimits {
+    /// Most connections.
     pub(super) connections: usize,
+    /// Most connections from one address.
     pub(super) per_source: usize,
-    /// For the handshake and the first request of a new connection.
+    /// Time that a new connection has for its handshake and its first request.
     pub(super) grace: Duration,
-    /// True if an answer of 200 proves a connection.
-    pub(super) answers_prove: bool,
 }
 
 #[derive(Debug, Default)]
-struct Open {
-    next: u64,
-    connections: BTreeMap<u64, Arc<Connection>>,
-    sources: HashMap<IpAddr, Arc<Source>>,
+struct OpenConnections {
+    next_number: u64,
+    slots: BTreeMap<u64, Arc<Slot>>,
+    /// INVARIANT: counts the slots of each address; no address has zero.
+    sources: HashMap<IpAddr, usize>,
 }
 
-/// An address that connections come from.
-#[derive(Debug)]
-struct Source {
-    address: IpAddr,
-    strangers: AtomicUsize,
-    proven: AtomicUsize,
+/// A connection that may be evicted now. The lowest rank is evicted first.
+struct Candidate<'a> {
+    rank: (bool, bool, Reverse<usize>, Instant),
+    slot: &'a Slot,
+    progress: Progress,
 }
 
-impl Source {
-    fn count(&self, proven: bool) -> &AtomicUsize {
-        if proven { &self.proven } else { &self.strangers }
-    }
-
-    fn connections(&self) -> usize {
-        self.strangers.load(SeqCst) + self.proven.load(SeqCst)
-    }
-}
-
-#[derive(Debug)]
-struct Connection {
-    word: AtomicU64,
-    proven: AtomicBool,
-    source: Arc<Source>,
-    told: Notify,
-}
-
-/// The connection that gives way first, and when others may.
+/// The result of a search for the connection to evict.
 #[derive(Default)]
 struct Search<'a> {
-    first: Option<(Rank, &'a Connection, Word)>,
-    /// The earliest moment at which a connection may give way that may not now.
-    next: Option<u64>,
-    /// Connections within their grace.
-    graced: usize,
-    leaving: usize,
+    first: Option<Candidate<'a>>,
+    /// The earliest time at which a connection becomes evictable that is not evictable now.
+    next: Option<Instant>,
+    in_grace: usize,
+    evicted: usize,
 }
 
-/// Proven, in a transfer, how many others its source has, since when it may end: the least gives way first.
-type Rank = (bool, bool, Reverse<usize>, u64);
-
-/// Who gives way.
+/// The result of an attempt to evict a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Eviction {
-    /// Somebody was told to end, or had been.
-    Told,
-    /// Nobody before this moment.
+    /// A connection is closing.
+    Started,
+    /// No connection can be evicted before this time.
     NotBefore(Instant),
-    /// Nobody that could be foreseen.
-    Nobody,
+    /// No connection can be evicted at any known time.
+    Impossible,
 }
 
-impl Places {
-    /// All places are free. Evictions are counted under the label `port`.
+impl Eviction {
+    fn after(time: Option<Instant>) -> Self {
+        time.map_or(Self::Impossible, Self::NotBefore)
+    }
+}
+
+impl Connections {
+    /// Returns an empty table that counts its evictions under the label `port`.
     pub(super) fn new(
-        limits: PlaceLimits,
+        limits: ConnectionLimits,
         port: &'static str,
         evicted: &ConnectionsEvicted,
         refused: Counter,
@@ -190,7 +174,6 @@ impl Places {
         let evicted = REASONS.map(|(_, reason)| evicted.get_or_create_owned(&[("port", port), ("reason", reason)]));
         Arc::new(Self {
             limits,
-            epoch: Instant::now(),
             open: Mutex::default(),
             wanted: AtomicBool::new(false),
             changed: Notify::new(),
@@ -199,252 +182,233 @@ impl Places {
         })
     }
 
-    /// Returns a place for a connection from `source`, as soon as there is one. `None`: that address has as many
-    /// connections as it may have, and none of them can give way.
+    /// Waits for a place for a connection from `source`. Returns `None` if that address has as many connections as it may
+    /// have and none of them can be evicted.
     ///
-    /// Only one task may call it: two would drive out more connections than they need.
-    pub(super) async fn take(self: &Arc<Self>, source: IpAddr) -> Option<Place> {
+    /// Only one task may call it: two would evict more connections than they need.
+    pub(super) async fn admit(self: &Arc<Self>, source: IpAddr) -> Option<Connection> {
         if !self.source_may_connect(source) {
             self.refused.inc();
             return None;
         }
         self.wanted.store(true, SeqCst);
-        let place = loop {
-            if let Some(place) = self.try_take(source) {
-                break place;
+        let connection = loop {
+            if let Some(connection) = self.try_admit(source) {
+                break connection;
             }
-            match self.make_room() {
-                Eviction::NotBefore(when) => drop(tokio::time::timeout_at(when, self.changed.notified()).await),
-                Eviction::Told | Eviction::Nobody => self.changed.notified().await,
+            match self.evict() {
+                Eviction::NotBefore(time) => drop(tokio::time::timeout_at(time, self.changed.notified()).await),
+                Eviction::Started | Eviction::Impossible => self.changed.notified().await,
             }
         };
         self.wanted.store(false, SeqCst);
-        Some(place)
+        Some(connection)
     }
 
-    /// Tells the connection that is worth least to end. One at a time: as long as one is leaving, nobody else is told.
-    pub(super) fn make_room(&self) -> Eviction {
+    /// Evicts the connection that is worth least, unless an evicted connection has yet to close.
+    pub(super) fn evict(&self) -> Eviction {
         let open = self.open();
-        let found = self.search(&open, |_, _| true);
-        if found.leaving > 0 {
-            return Eviction::Told;
+        let found = search(&open, |_, _| true);
+        if found.evicted > 0 {
+            return Eviction::Started;
         }
-        match found.first {
-            // A crowd of new connections drives out itself.
-            Some(((true, ..), ..)) if found.graced > self.limits.connections / 4 => self.not_before(found.next),
-            first => self.tell(first, found.next),
+        match &found.first {
+            Some(first) if first.progress.proven && found.in_grace > self.limits.connections / 4 => {
+                Eviction::after(found.next)
+            }
+            first => self.start_eviction(first.as_ref(), found.next),
         }
     }
 
-    /// Tells the slow transfer that is worth least to end, so that it gives its bytes back.
-    pub(super) fn evict_slowest(&self) -> Eviction {
+    /// Evicts the slow transfer that is worth least, so that it frees its memory.
+    pub(super) fn evict_transfer(&self) -> Eviction {
         let open = self.open();
-        let found = self.search(&open, |_, phase| phase.is_transfer());
-        let eviction = self.tell(found.first, found.next);
-        if eviction == Eviction::Nobody && found.leaving > 0 { Eviction::Told } else { eviction }
+        let found = search(&open, |_, activity| activity.is_transfer());
+        let eviction = self.start_eviction(found.first.as_ref(), found.next);
+        if eviction == Eviction::Impossible && found.evicted > 0 { Eviction::Started } else { eviction }
     }
 
     fn source_may_connect(&self, source: IpAddr) -> bool {
         let open = self.open();
-        let Some(source) = open.sources.get(&source) else { return true };
-        if source.connections() < self.limits.per_source {
+        if open.sources.get(&source).is_none_or(|count| *count < self.limits.per_source) {
             return true;
         }
-        let found = self.search(&open, |it, _| Arc::ptr_eq(&it.source, source));
-        self.tell(found.first, None) == Eviction::Told
+        let found = search(&open, |slot, _| slot.source == source);
+        self.start_eviction(found.first.as_ref(), None) == Eviction::Started
     }
 
-    fn try_take(self: &Arc<Self>, source: IpAddr) -> Option<Place> {
+    fn try_admit(self: &Arc<Self>, source: IpAddr) -> Option<Connection> {
         let mut open = self.open();
-        if open.connections.len() >= self.limits.connections {
+        if open.slots.len() >= self.limits.connections {
             return None;
         }
-        let source = Arc::clone(open.sources.entry(source).or_insert_with(|| {
-            Arc::new(Source { address: source, strangers: AtomicUsize::new(0), proven: AtomicUsize::new(0) })
-        }));
-        source.strangers.fetch_add(1, SeqCst);
-        let word = Word::new(Phase::HalfOpen, self.now() + micros(self.limits.grace));
-        let connection = Arc::new(Connection {
-            word: AtomicU64::new(word.0),
-            proven: AtomicBool::new(false),
-            source,
-            told: Notify::new(),
-        });
-        let number = open.next;
-        open.next += 1;
-        open.connections.insert(number, Arc::clone(&connection));
-        Some(Place { places: Arc::clone(self), number, connection })
+        let evictable_from = Instant::now() + self.limits.grace;
+        let progress = Progress { activity: Activity::HalfOpen, evictable_from, proven: false };
+        let slot = Arc::new(Slot { source, progress: Mutex::new(progress), evicted: Notify::new() });
+        let number = open.next_number;
+        open.next_number += 1;
+        open.slots.insert(number, Arc::clone(&slot));
+        *open.sources.entry(source).or_default() += 1;
+        Some(Connection { table: Arc::clone(self), number, slot })
     }
 
-    /// Looks at every connection. That is linear in their number, and only done where there is no room.
-    fn search<'a>(&self, open: &'a Open, among: impl Fn(&Connection, Phase) -> bool) -> Search<'a> {
-        let now = self.now();
-        let mut found = Search::default();
-        for connection in open.connections.values() {
-            let word = Word(connection.word.load(SeqCst));
-            let (phase, due) = (word.phase(), word.due());
-            found.leaving += usize::from(phase == Phase::Leaving);
-            if matches!(phase, Phase::Busy | Phase::Leaving) || !among(connection, phase) {
-                continue;
-            }
-            if due > now {
-                found.next = Some(found.next.map_or(due, |next| next.min(due)));
-                found.graced += usize::from(phase == Phase::HalfOpen);
-                continue;
-            }
-            let proven = connection.proven.load(SeqCst);
-            let crowd = Reverse(connection.source.count(proven).load(SeqCst));
-            let rank = (proven, phase.is_transfer(), crowd, due);
-            if found.first.is_none_or(|(first, ..)| rank < first) {
-                found.first = Some((rank, connection.as_ref(), word));
-            }
-        }
-        found
-    }
-
-    fn tell(&self, first: Option<(Rank, &Connection, Word)>, next: Option<u64>) -> Eviction {
-        let Some((_, connection, word)) = first else { return self.not_before(next) };
-        let leaving = Word::new(Phase::Leaving, word.due());
-        // Where something has happened on it meanwhile, somebody else is looked for.
-        if connection.word.compare_exchange(word.0, leaving.0, SeqCst, SeqCst).is_err() {
+    fn start_eviction(&self, first: Option<&Candidate<'_>>, next: Option<Instant>) -> Eviction {
+        let Some(&Candidate { slot, progress, .. }) = first else { return Eviction::after(next) };
+        let mut current = slot.progress();
+        // The connection has done something since the search: the caller searches again.
+        if *current != progress {
             return Eviction::NotBefore(Instant::now());
         }
-        connection.told.notify_one();
-        if let Some((_, counter)) = REASONS.iter().zip(&self.evicted).find(|((phase, _), _)| *phase == word.phase()) {
+        current.activity = Activity::Evicted;
+        drop(current);
+        slot.evicted.notify_one();
+        let counters = REASONS.iter().zip(&self.evicted);
+        if let Some((_, counter)) = counters.into_iter().find(|((activity, _), _)| *activity == progress.activity) {
             counter.inc();
         }
-        Eviction::Told
+        Eviction::Started
     }
 
-    fn not_before(&self, next: Option<u64>) -> Eviction {
-        next.map_or(Eviction::Nobody, |it| Eviction::NotBefore(self.epoch + Duration::from_micros(it)))
-    }
-
-    fn now(&self) -> u64 {
-        micros(self.epoch.elapsed())
-    }
-
-    fn open(&self) -> MutexGuard<'_, Open> {
+    fn open(&self) -> MutexGuard<'_, OpenConnections> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn micros(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX >> 3)
+/// Finds the connection to evict. It looks at all connections, and only runs while something is short.
+fn search(open: &OpenConnections, may_go: impl Fn(&Slot, Activity) -> bool) -> Search<'_> {
+    let now = Instant::now();
+    let mut found = Search::default();
+    for slot in open.slots.values() {
+        let progress = *slot.progress();
+        let Progress { activity, evictable_from, proven } = progress;
+        found.evicted += usize::from(activity == Activity::Evicted);
+        if matches!(activity, Activity::Busy | Activity::Evicted) || !may_go(slot, activity) {
+            continue;
+        }
+        if evictable_from > now {
+            found.next = Some(found.next.map_or(evictable_from, |next| next.min(evictable_from)));
+            found.in_grace += usize::from(activity == Activity::HalfOpen);
+            continue;
+        }
+        let connections = open.sources.get(&slot.source).copied().unwrap_or_default();
+        let rank = (proven, activity.is_transfer(), Reverse(connections), evictable_from);
+        if found.first.as_ref().is_none_or(|first| rank < first.rank) {
+            found.first = Some(Candidate { rank, slot, progress });
+        }
+    }
+    found
 }
 
-/// The place of one connection, until it is dropped.
+/// One connection. It has its place in the table until it is dropped.
 #[derive(Debug)]
-pub(super) struct Place {
-    places: Arc<Places>,
+pub(super) struct Connection {
+    table: Arc<Connections>,
     number: u64,
-    connection: Arc<Connection>,
+    slot: Arc<Slot>,
 }
 
-impl Place {
-    /// An answer has been taken whole, and the next request has not begun.
-    pub(super) fn is_idle_now(&self) {
-        self.set(Phase::Idle, Duration::ZERO);
+impl Connection {
+    /// Records that the client has read a whole answer and has not begun the next request.
+    pub(super) fn mark_idle(&self) {
+        self.set(Activity::Idle, Duration::ZERO);
     }
 
-    /// The first byte of a request has arrived on an idle connection.
-    pub(super) fn header_begins(&self) {
-        self.set(Phase::Header, PATIENCE);
+    /// Records the first byte of a request on an idle connection.
+    pub(super) fn mark_header(&self) {
+        self.set(Activity::Header, PATIENCE);
     }
 
-    /// A body is read from now on.
-    pub(super) fn body_begins(&self) {
-        self.set(Phase::Body, PATIENCE);
+    /// Records that the server reads a body from now on.
+    pub(super) fn mark_body(&self) {
+        self.set(Activity::Body, PATIENCE);
     }
 
-    /// It is the server's turn: whatever takes time from now on is not the client's doing.
-    pub(super) fn is_busy_now(&self) {
-        self.set(Phase::Busy, Duration::ZERO);
+    /// Records that the client waits for the server from now on.
+    pub(super) fn mark_busy(&self) {
+        self.set(Activity::Busy, Duration::ZERO);
     }
 
-    /// An answer is there to be taken.
-    pub(super) fn answer_begins(&self) {
-        self.set(Phase::Answer, PATIENCE);
+    /// Records that the server sends an answer from now on.
+    pub(super) fn mark_response(&self) {
+        self.set(Activity::Response, PATIENCE);
     }
 
-    /// A request was answered with 200.
-    pub(super) fn is_proven_now(&self) {
-        let Connection { proven, source, .. } = &*self.connection;
-        if self.places.limits.answers_prove && !proven.swap(true, SeqCst) {
-            source.strangers.fetch_sub(1, SeqCst);
-            source.proven.fetch_add(1, SeqCst);
+    /// Records an answer with status 200.
+    pub(super) fn mark_proven(&self) {
+        self.slot.progress().proven = true;
+    }
+
+    /// Records bytes of a transfer. They postpone its eviction, by [`PATIENCE`] at most.
+    pub(super) fn transferred(&self, bytes: usize) {
+        let now = Instant::now();
+        let earned = u64::try_from(bytes).unwrap_or(u64::MAX).saturating_mul(1_000_000) / RATE;
+        let earned = Duration::from_micros(earned).min(PATIENCE);
+        let mut progress = self.slot.progress();
+        if progress.activity.is_transfer() {
+            progress.evictable_from = (progress.evictable_from.max(now) + earned).min(now + PATIENCE);
         }
     }
 
-    /// Bytes of a transfer have passed.
-    pub(super) fn progress(&self, bytes: usize) {
-        let now = self.places.now();
-        let earned = u64::try_from(bytes).unwrap_or(u64::MAX).saturating_mul(1_000_000) / RATE;
-        let further = |word: u64| {
-            let word = Word(word);
-            let due = word.due().max(now).saturating_add(earned).min(now + micros(PATIENCE));
-            word.phase().is_transfer().then(|| Word::new(word.phase(), due).0)
-        };
-        self.connection.word.fetch_update(SeqCst, SeqCst, further).ok();
+    /// Returns true while the client is reading an answer.
+    pub(super) fn is_responding(&self) -> bool {
+        self.activity() == Activity::Response
     }
 
-    /// True while the client takes an answer.
-    pub(super) fn is_answering(&self) -> bool {
-        self.phase() == Phase::Answer
-    }
-
-    /// True while a request has been read and is not answered yet, its body included.
+    /// Returns true from the end of a request's header to the end of its answer.
     pub(super) fn is_serving(&self) -> bool {
-        matches!(self.phase(), Phase::Body | Phase::Busy | Phase::Answer)
+        matches!(self.activity(), Activity::Body | Activity::Busy | Activity::Response)
     }
 
-    /// True after it was told to end, unless a request has arrived since.
-    pub(super) fn is_leaving(&self) -> bool {
-        self.phase() == Phase::Leaving
+    /// Returns true after an eviction, unless a request has arrived since.
+    pub(super) fn is_evicted(&self) -> bool {
+        self.activity() == Activity::Evicted
     }
 
-    /// Resolves when it was told to end, and no request has arrived since.
-    pub(super) async fn left(&self) {
+    /// Resolves after an eviction, unless a request has arrived since.
+    pub(super) async fn evicted(&self) {
         loop {
-            self.connection.told.notified().await;
-            // Once round the runtime, so that a request that has arrived is read before its connection counts as idle.
+            self.slot.evicted.notified().await;
+            // The runtime reads a request that has already arrived before this task continues.
             tokio::task::yield_now().await;
-            if self.is_leaving() {
+            if self.is_evicted() {
                 return;
             }
         }
     }
 
-    /// The places that this is one of.
-    pub(super) fn places(&self) -> &Places {
-        &self.places
+    /// Returns the table that holds this connection.
+    pub(super) fn table(&self) -> &Connections {
+        &self.table
     }
 
-    fn phase(&self) -> Phase {
-        Word(self.connection.word.load(SeqCst)).phase()
+    fn activity(&self) -> Activity {
+        self.slot.progress().activity
     }
 
-    /// Takes back that it is to leave, where it was told so.
-    fn set(&self, phase: Phase, after: Duration) {
-        let word = Word::new(phase, self.places.now() + micros(after));
-        let stays = Word(self.connection.word.swap(word.0, SeqCst)).phase() == Phase::Leaving;
-        if stays || phase != Phase::Busy && self.places.wanted.load(SeqCst) {
-            self.places.changed.notify_one();
+    /// Changes the activity, which cancels an eviction. The connection becomes evictable after `patience`.
+    fn set(&self, activity: Activity, patience: Duration) {
+        let mut progress = self.slot.progress();
+        let was_evicted = progress.activity == Activity::Evicted;
+        (progress.activity, progress.evictable_from) = (activity, Instant::now() + patience);
+        drop(progress);
+        if was_evicted || activity != Activity::Busy && self.table.wanted.load(SeqCst) {
+            self.table.changed.notify_one();
         }
     }
 }
 
-impl Drop for Place {
+impl Drop for Connection {
     fn drop(&mut self) {
-        let Connection { proven, source, .. } = &*self.connection;
-        let mut open = self.places.open();
-        open.connections.remove(&self.number);
-        source.count(proven.load(SeqCst)).fetch_sub(1, SeqCst);
-        if source.connections() == 0 {
-            open.sources.remove(&source.address);
+        let mut open = self.table.open();
+        open.slots.remove(&self.number);
+        if let Some(count) = open.sources.get_mut(&self.slot.source) {
+            *count -= 1;
+            if *count == 0 {
+                open.sources.remove(&self.slot.source);
+            }
         }
         drop(open);
-        self.places.changed.notify_one();
+        self.table.changed.notify_one();
     }
 }
 
@@ -459,169 +423,176 @@ mod tests {
         Ipv4Addr::new(10, 0, 0, last).into()
     }
 
-    fn places(connections: usize, grace: Duration) -> Arc<Places> {
-        let limits = PlaceLimits { connections, per_source: usize::MAX, grace, answers_prove: true };
-        Places::new(limits, "webhook", &ConnectionsEvicted::default(), Counter::default())
+    fn table(connections: usize, grace: Duration) -> Arc<Connections> {
+        let limits = ConnectionLimits { connections, per_source: usize::MAX, grace };
+        Connections::new(limits, "webhook", &ConnectionsEvicted::default(), Counter::default())
     }
 
-    /// A place for a connection that has had its grace.
-    fn place(places: &Arc<Places>, source: u8, proven: bool, phase: Phase, after: Duration) -> Place {
-        let place = places.try_take(address(source)).unwrap();
+    /// A connection after its grace, which is evictable after `patience`.
+    fn connection(
+        table: &Arc<Connections>,
+        source: u8,
+        proven: bool,
+        activity: Activity,
+        patience: Duration,
+    ) -> Connection {
+        let connection = table.try_admit(address(source)).unwrap();
         if proven {
-            place.is_proven_now();
+            connection.mark_proven();
         }
-        place.set(phase, after);
-        place
+        connection.set(activity, patience);
+        connection
     }
 
-    /// Has `taken` give way, one after the other, as long as anybody does. Returns them by their position.
-    fn give_way(places: &Places, taken: Vec<Place>) -> Vec<usize> {
-        let mut taken: Vec<Option<Place>> = taken.into_iter().map(Some).collect();
+    /// Evicts and drops connections for as long as there is one to evict. Returns their positions in order.
+    fn evict_all(table: &Connections, connections: Vec<Connection>) -> Vec<usize> {
+        let mut connections: Vec<Option<Connection>> = connections.into_iter().map(Some).collect();
         let mut order = Vec::new();
-        while places.make_room() == Eviction::Told {
-            let leaves = |it: &Option<Place>| it.as_ref().is_some_and(Place::is_leaving);
-            let leaving = taken.iter().position(leaves).unwrap();
-            taken[leaving] = None;
-            order.push(leaving);
+        while table.evict() == Eviction::Started {
+            let is_evicted = |it: &Option<Connection>| it.as_ref().is_some_and(Connection::is_evicted);
+            let evicted = connections.iter().position(is_evicted).unwrap();
+            connections[evicted] = None;
+            order.push(evicted);
         }
         order
     }
 
     #[test]
-    fn strangers_go_before_proven_connections_and_waiting_ones_before_slow_ones_the_longest_first() {
-        let places = places(16, Duration::ZERO);
+    fn unproven_connections_go_first_then_waiting_ones_then_slow_ones_and_the_longest_wait_first() {
+        let table = table(16, Duration::ZERO);
         let now = Duration::ZERO;
         let taken = vec![
-            place(&places, 1, true, Phase::Idle, now),
-            place(&places, 1, true, Phase::Answer, now),
-            place(&places, 1, false, Phase::Body, now),
-            place(&places, 1, false, Phase::Idle, now),
-            place(&places, 1, true, Phase::Busy, now),
-            place(&places, 1, false, Phase::HalfOpen, now),
-            place(&places, 1, false, Phase::Busy, now),
-            place(&places, 1, true, Phase::Idle, now),
-            place(&places, 1, true, Phase::Body, HOUR),
-            place(&places, 1, true, Phase::Header, now),
+            connection(&table, 1, true, Activity::Idle, now),
+            connection(&table, 1, true, Activity::Response, now),
+            connection(&table, 1, false, Activity::Body, now),
+            connection(&table, 1, false, Activity::Idle, now),
+            connection(&table, 1, true, Activity::Busy, now),
+            connection(&table, 1, false, Activity::HalfOpen, now),
+            connection(&table, 1, false, Activity::Busy, now),
+            connection(&table, 1, true, Activity::Idle, now),
+            connection(&table, 1, true, Activity::Body, HOUR),
+            connection(&table, 1, true, Activity::Header, now),
         ];
-        assert_eq!(give_way(&places, taken), [3, 5, 2, 0, 7, 1, 9], "neither the busy ones nor the one that keeps up");
-        let counts: Vec<_> = REASONS.iter().zip(&places.evicted).map(|((_, reason), it)| (*reason, it.get())).collect();
+        assert_eq!(evict_all(&table, taken), [3, 5, 2, 0, 7, 1, 9], "neither the busy connections nor the fast body");
+        let counts: Vec<_> = REASONS.iter().zip(&table.evicted).map(|((_, reason), it)| (*reason, it.get())).collect();
         let expected = [("half_open", 1), ("idle", 3), ("slow_header", 1), ("slow_body", 1), ("slow_answer", 1)];
         assert_eq!(counts, expected);
     }
 
     #[test]
-    fn the_address_with_the_most_connections_gives_way_first() {
-        let places = places(16, Duration::ZERO);
-        let idle = |source| place(&places, source, true, Phase::Idle, Duration::ZERO);
+    fn the_address_with_the_most_connections_loses_one_first() {
+        let table = table(16, Duration::ZERO);
+        let idle = |source| connection(&table, source, true, Activity::Idle, Duration::ZERO);
         let taken = vec![idle(1), idle(1), idle(2), idle(2), idle(2), idle(2)];
-        assert_eq!(give_way(&places, taken), [2, 3, 0, 4, 1, 5]);
+        assert_eq!(evict_all(&table, taken), [2, 3, 0, 4, 1, 5]);
     }
 
     #[test]
-    fn a_crowd_of_new_connections_drives_out_itself() {
-        let places = places(4, HOUR);
-        let kept: Vec<Place> = (0..3).map(|_| place(&places, 1, true, Phase::Idle, Duration::ZERO)).collect();
-        let new = places.try_take(address(2)).unwrap();
-        assert_eq!(places.make_room(), Eviction::Told, "one new connection is no crowd");
+    fn a_flood_of_new_connections_evicts_only_itself() {
+        let table = table(4, HOUR);
+        let kept: Vec<Connection> =
+            (0..3).map(|_| connection(&table, 1, true, Activity::Idle, Duration::ZERO)).collect();
+        let new = table.try_admit(address(2)).unwrap();
+        assert_eq!(table.evict(), Eviction::Started, "one new connection is not a flood");
         drop((kept, new));
 
-        let kept = place(&places, 1, true, Phase::Idle, Duration::ZERO);
-        let crowd: Vec<Place> = (0..3).map(|_| places.try_take(address(2)).unwrap()).collect();
-        assert!(matches!(places.make_room(), Eviction::NotBefore(when) if when > Instant::now()));
-        crowd[1].set(Phase::HalfOpen, Duration::ZERO);
-        assert_eq!(places.make_room(), Eviction::Told);
-        assert!(crowd[1].is_leaving() && !kept.is_leaving());
+        let kept = connection(&table, 1, true, Activity::Idle, Duration::ZERO);
+        let crowd: Vec<Connection> = (0..3).map(|_| table.try_admit(address(2)).unwrap()).collect();
+        assert!(matches!(table.evict(), Eviction::NotBefore(when) if when > Instant::now()));
+        crowd[1].set(Activity::HalfOpen, Duration::ZERO);
+        assert_eq!(table.evict(), Eviction::Started);
+        assert!(crowd[1].is_evicted() && !kept.is_evicted());
     }
 
     #[test]
-    fn where_all_are_busy_or_keep_up_nobody_gives_way() {
-        let places = places(2, HOUR);
-        let _busy = place(&places, 1, false, Phase::Busy, Duration::ZERO);
-        assert_eq!((places.make_room(), places.evict_slowest()), (Eviction::Nobody, Eviction::Nobody));
-        let _body = place(&places, 1, false, Phase::Body, HOUR);
-        for eviction in [places.make_room(), places.evict_slowest()] {
+    fn busy_connections_and_fast_transfers_are_never_evicted() {
+        let table = table(2, HOUR);
+        let _busy = connection(&table, 1, false, Activity::Busy, Duration::ZERO);
+        assert_eq!((table.evict(), table.evict_transfer()), (Eviction::Impossible, Eviction::Impossible));
+        let _body = connection(&table, 1, false, Activity::Body, HOUR);
+        for eviction in [table.evict(), table.evict_transfer()] {
             assert!(matches!(eviction, Eviction::NotBefore(when) if when > Instant::now()), "{eviction:?}");
         }
     }
 
     #[test]
-    fn for_bytes_a_slow_transfer_gives_way_and_no_connection_that_holds_none() {
-        let places = places(8, Duration::ZERO);
+    fn evict_transfer_evicts_slow_transfers_only() {
+        let table = table(8, Duration::ZERO);
         let now = Duration::ZERO;
-        let _idle = place(&places, 1, false, Phase::Idle, now);
-        let slowest = place(&places, 1, false, Phase::Answer, now);
-        let slow = place(&places, 1, false, Phase::Body, now);
+        let _idle = connection(&table, 1, false, Activity::Idle, now);
+        let slowest = connection(&table, 1, false, Activity::Response, now);
+        let slow = connection(&table, 1, false, Activity::Body, now);
         for leaves in [&slowest, &slow] {
-            assert_eq!(places.evict_slowest(), Eviction::Told);
-            assert!(leaves.is_leaving());
+            assert_eq!(table.evict_transfer(), Eviction::Started);
+            assert!(leaves.is_evicted());
         }
-        assert_eq!(places.evict_slowest(), Eviction::Told, "their bytes are about to be given back");
+        assert_eq!(table.evict_transfer(), Eviction::Started, "their memory is about to be free");
         drop((slowest, slow));
-        assert_eq!(places.evict_slowest(), Eviction::Nobody);
+        assert_eq!(table.evict_transfer(), Eviction::Impossible);
     }
 
     #[test]
-    fn bytes_keep_a_transfer_from_being_slow_in_proportion() {
-        let places = places(1, Duration::ZERO);
-        let body = place(&places, 1, false, Phase::Body, Duration::ZERO);
+    fn each_byte_postpones_the_eviction_of_a_transfer() {
+        let table = table(1, Duration::ZERO);
+        let body = connection(&table, 1, false, Activity::Body, Duration::ZERO);
         let ahead = |bytes: usize| {
-            body.set(Phase::Body, Duration::ZERO);
-            let before = places.now();
-            body.progress(bytes);
-            Word(body.connection.word.load(SeqCst)).due().saturating_sub(before)
+            body.set(Activity::Body, Duration::ZERO);
+            let before = Instant::now();
+            body.transferred(bytes);
+            body.slot.progress().evictable_from - before
         };
         let rate = usize::try_from(RATE).unwrap();
-        assert!(ahead(rate / 2) >= 500_000);
-        // Nobody saves up for a pause that is longer.
-        body.progress(100 * rate);
-        let Eviction::NotBefore(when) = places.evict_slowest() else { panic!("it keeps up") };
+        assert!(ahead(rate / 2) >= Duration::from_millis(500));
+        // A fast start does not allow a longer pause later.
+        body.transferred(100 * rate);
+        let Eviction::NotBefore(when) = table.evict_transfer() else { panic!("it keeps up") };
         assert!(when <= Instant::now() + PATIENCE);
     }
 
     #[test]
-    fn a_request_that_arrives_takes_back_that_its_connection_is_to_leave() {
-        let places = places(1, Duration::ZERO);
-        let idle = place(&places, 1, true, Phase::Idle, Duration::ZERO);
-        assert_eq!(places.make_room(), Eviction::Told);
-        assert!(idle.is_leaving());
-        idle.header_begins();
-        assert!(!idle.is_leaving());
-        assert!(matches!(places.make_room(), Eviction::NotBefore(_)));
+    fn a_request_that_arrives_cancels_the_eviction() {
+        let table = table(1, Duration::ZERO);
+        let idle = connection(&table, 1, true, Activity::Idle, Duration::ZERO);
+        assert_eq!(table.evict(), Eviction::Started);
+        assert!(idle.is_evicted());
+        idle.mark_header();
+        assert!(!idle.is_evicted());
+        assert!(matches!(table.evict(), Eviction::NotBefore(_)));
 
-        idle.set(Phase::Body, Duration::ZERO);
-        assert_eq!(places.make_room(), Eviction::Told);
-        idle.progress(100);
-        assert!(idle.is_leaving(), "more of what is slow changes nothing");
-        idle.is_busy_now();
-        assert!(!idle.is_leaving(), "the whole of it does");
+        idle.set(Activity::Body, Duration::ZERO);
+        assert_eq!(table.evict(), Eviction::Started);
+        idle.transferred(100);
+        assert!(idle.is_evicted(), "a few more bytes change nothing");
+        idle.mark_busy();
+        assert!(!idle.is_evicted(), "the whole body does");
     }
 
     #[tokio::test]
-    async fn a_place_is_taken_when_whoever_gives_way_has_left() {
-        let places = places(1, Duration::ZERO);
-        let first = places.take(address(1)).await.unwrap();
+    async fn a_place_is_free_when_the_evicted_connection_has_closed() {
+        let table = table(1, Duration::ZERO);
+        let first = table.admit(address(1)).await.unwrap();
         let second = tokio::spawn({
-            let places = Arc::clone(&places);
-            async move { places.take(address(2)).await }
+            let table = Arc::clone(&table);
+            async move { table.admit(address(2)).await }
         });
-        first.left().await;
-        assert_eq!(places.open().connections.len(), 1);
+        first.evicted().await;
+        assert_eq!(table.open().slots.len(), 1);
         drop(first);
         assert!(second.await.unwrap().is_some());
-        assert!(places.open().sources.is_empty(), "nothing is kept of addresses that have no connection");
+        assert!(table.open().sources.is_empty(), "an address without connections is forgotten");
     }
 
     #[tokio::test]
-    async fn an_address_has_no_more_connections_than_it_may_and_makes_room_for_its_own() {
-        let limits = PlaceLimits { connections: 8, per_source: 2, grace: HOUR, answers_prove: true };
-        let places = Places::new(limits, "webhook", &ConnectionsEvicted::default(), Counter::default());
-        let (first, _second) = (places.take(address(1)).await.unwrap(), places.take(address(1)).await.unwrap());
-        assert!(places.take(address(1)).await.is_none(), "both are within their grace");
-        assert_eq!(places.refused.get(), 1);
-        assert!(places.take(address(2)).await.is_some(), "another address is not concerned");
-        first.is_idle_now();
-        assert!(places.take(address(1)).await.is_some());
-        assert!(first.is_leaving());
-        assert_eq!(places.refused.get(), 1);
+    async fn an_address_at_its_limit_evicts_its_own_connections() {
+        let limits = ConnectionLimits { connections: 8, per_source: 2, grace: HOUR };
+        let table = Connections::new(limits, "webhook", &ConnectionsEvicted::default(), Counter::default());
+        let (first, _second) = (table.admit(address(1)).await.unwrap(), table.admit(address(1)).await.unwrap());
+        assert!(table.admit(address(1)).await.is_none(), "both are in their grace");
+        assert_eq!(table.refused.get(), 1);
+        assert!(table.admit(address(2)).await.is_some(), "another address is not affected");
+        first.mark_idle();
+        assert!(table.admit(address(1)).await.is_some());
+        assert!(first.is_evicted());
+        assert_eq!(table.refused.get(), 1);
     }
 }

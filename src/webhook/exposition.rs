@@ -1,13 +1,13 @@
-//! The text of `/metrics`, in memory that readers who take none of it cannot fill.
+//! The text of `/metrics`, in bounded memory even if its readers are slow.
 
 use crate::telemetry::Metrics;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// Texts that are being sent at a time. While so many are, further readers get the newest of them.
+/// Most texts in memory. While this many are being sent, more readers get the newest of them.
 const TEXTS: usize = 4;
 
-/// The metrics, and the texts of them that are being sent.
+/// The metrics, and the texts that are being sent.
 #[derive(Debug)]
 pub(super) struct Exposition {
     metrics: Arc<Metrics>,
@@ -15,11 +15,12 @@ pub(super) struct Exposition {
 }
 
 impl Exposition {
+    /// Returns the exposition of `metrics`.
     pub(super) fn new(metrics: Arc<Metrics>) -> Self {
         Self { metrics, sent: Mutex::default() }
     }
 
-    /// Returns a text of the metrics as they are, or as they were a moment ago where slow readers hold too many of them.
+    /// Returns the metrics as text. While slow readers hold too many texts, it returns the newest of these.
     pub(super) fn text(&self) -> Result<Arc<[u8]>, fmt::Error> {
         let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
         sent.retain(|text| text.strong_count() > 0);
@@ -39,19 +40,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn readers_who_take_nothing_hold_no_more_than_a_few_texts() {
+    fn slow_readers_hold_only_a_few_texts() {
         let metrics = Arc::new(Metrics::new());
         let exposition = Exposition::new(Arc::clone(&metrics));
         let read = || {
-            metrics.panics().inc();
+            metrics.panics.inc();
             exposition.text().unwrap()
         };
         let mut held: Vec<_> = (0..TEXTS).map(|_| read()).collect();
-        assert!(held.windows(2).all(|pair| pair[0] != pair[1]), "each is up to date");
+        assert!(held.windows(2).all(|pair| pair[0] != pair[1]), "each text is new");
         let shared: Vec<_> = (0..100).map(|_| read()).collect();
         assert!(shared.iter().all(|text| Arc::ptr_eq(text, &held[TEXTS - 1])));
         held.remove(0);
         let fresh = read();
-        assert!(shared[0] != fresh, "as soon as one has been taken");
+        assert!(shared[0] != fresh, "a text is new again after one is sent");
     }
 }

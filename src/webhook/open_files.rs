@@ -1,7 +1,7 @@
 //! The system's limit on open files. Each connection is an open file.
 //!
 //! Without a reserve, full webhook connections would leave none for the ops port, and a busy webhook would fail its
-//! liveness probe. It knows nothing of how connections are admitted; see [`super::places`].
+//! liveness probe. It knows nothing of how connections are admitted; see [`super::connections`].
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 

@@ -1,13 +1,13 @@
-//! A connection with a deadline for whatever it is waiting for.
+//! A stream with a deadline for each wait for its client.
 //!
-//! hyper's own `header_read_timeout` also runs while a connection is idle between two requests, where the API server
-//! must find it open for longer than its own 90 seconds (a close would race a request, which it does not send again);
-//! set as long as that, it guards nothing against a client that sends its header byte by byte. So the waits are told
-//! apart here: for the first byte of the first request, for the next request, for the rest of a header, for room to
-//! write. The body of a request is the handler's to time.
+//! hyper's own `header_read_timeout` also runs while a connection is idle between two requests. The API server must find
+//! an idle connection open for longer than its own 90 seconds, because it does not repeat a request that races a close. A
+//! timeout that long is no guard against a client that sends its header byte by byte. So this module has one deadline for
+//! each wait: the first byte of the first request, the next request, the rest of a header, and room to write. `body` has the
+//! deadline of a body.
 
 use super::Timeouts;
-use super::connections::Place;
+use super::connections::Connection;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,48 +16,49 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
-/// A stream that fails with [`io::ErrorKind::TimedOut`] when its peer is too slow, and reports to its [`Place`] what passes.
+/// A stream that fails with [`io::ErrorKind::TimedOut`] when its client is too slow. It reports to its [`Connection`] the
+/// bytes that pass.
 pub(super) struct Paced<S> {
     stream: S,
-    place: Arc<Place>,
+    connection: Arc<Connection>,
     timeouts: Timeouts,
-    /// A request has been answered, and no byte of the next has arrived.
+    /// The last request is answered, and no byte of the next has arrived.
     idle: bool,
     /// No byte of the next request has arrived.
     silent: bool,
     read_deadline: Pin<Box<Sleep>>,
-    /// `None`: the client has taken all that was written.
+    /// `None` while the client has read everything that was written.
     write_deadline: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Paced<S> {
-    pub(super) fn new(stream: S, place: Arc<Place>, timeouts: Timeouts) -> Self {
+    pub(super) fn new(stream: S, connection: Arc<Connection>, timeouts: Timeouts) -> Self {
         let read_deadline = Box::pin(tokio::time::sleep(timeouts.first_byte));
-        Self { stream, place, timeouts, idle: false, silent: true, read_deadline, write_deadline: None }
+        Self { stream, connection, timeouts, idle: false, silent: true, read_deadline, write_deadline: None }
     }
 
-    fn expect(&mut self, within: Duration) {
+    fn restart_read_deadline(&mut self, within: Duration) {
         self.read_deadline.as_mut().reset(Instant::now() + within);
     }
 
     fn has_read(&mut self, bytes: usize) {
         if std::mem::take(&mut self.silent) {
-            self.expect(self.timeouts.header);
+            self.restart_read_deadline(self.timeouts.header);
         }
         if std::mem::take(&mut self.idle) {
-            self.place.header_begins();
+            self.connection.mark_header();
         }
-        self.place.progress(bytes);
+        self.connection.transferred(bytes);
     }
 
     fn has_answered(&mut self) {
         (self.idle, self.silent) = (true, true);
-        self.place.is_idle_now();
-        self.expect(self.timeouts.idle);
+        self.connection.mark_idle();
+        self.restart_read_deadline(self.timeouts.idle);
     }
 
-    /// The deadline stands from the first wait until all is written: one that takes a byte now and then is as slow as one
-    /// that takes none, and keeps as much waiting here.
+    /// Fails at the write deadline, which runs from the first wait until everything is written. A client that reads a byte
+    /// now and then holds as much memory as one that reads nothing.
     fn check_write<T>(&mut self, context: &mut Context<'_>, poll: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if poll.is_ready() {
             return poll;
@@ -67,9 +68,9 @@ impl<S> Paced<S> {
         deadline.as_mut().poll(context).map(|()| Err(io::ErrorKind::TimedOut.into()))
     }
 
-    fn wrote(&self, poll: &Poll<io::Result<usize>>) {
+    fn report_write(&self, poll: &Poll<io::Result<usize>>) {
         if let Poll::Ready(Ok(bytes)) = poll {
-            self.place.progress(*bytes);
+            self.connection.transferred(*bytes);
         }
     }
 }
@@ -89,7 +90,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
             }
             return poll;
         }
-        if self.place.is_serving() {
+        if self.connection.is_serving() {
             return poll;
         }
         self.read_deadline.as_mut().poll(context).map(|()| Err(io::ErrorKind::TimedOut.into()))
@@ -99,7 +100,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
 impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let poll = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.wrote(&poll);
+        self.report_write(&poll);
         self.check_write(context, poll)
     }
 
@@ -109,7 +110,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let poll = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
-        self.wrote(&poll);
+        self.report_write(&poll);
         self.check_write(context, poll)
     }
 
@@ -121,9 +122,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
         let poll = Pin::new(&mut self.stream).poll_flush(context);
         if let Poll::Ready(Ok(())) = &poll {
             self.write_deadline = None;
-            if self.place.is_answering() {
+            if self.connection.is_responding() {
                 self.has_answered();
-                // Nobody may read before the next request wakes the task.
+                // This poll registers the wake-up: hyper may not read before the next request arrives.
                 if self.read_deadline.as_mut().poll(context).is_ready() {
                     return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
                 }

@@ -1,4 +1,6 @@
-//! Whether requests should be sent here: the checks behind `/readyz`.
+//! The checks behind `/readyz`.
+//!
+//! Each check asks the part that it is about. None depends on time alone.
 
 use super::certificate::Certificate;
 use super::reviews::Reviews;
@@ -8,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
-/// All that has to hold. Ready is never a matter of time alone: each check asks what it is about.
+/// The parts that must be ready.
 #[derive(Debug, Clone)]
 pub(super) struct Readiness {
     listening: Arc<AtomicBool>,
@@ -17,41 +19,43 @@ pub(super) struct Readiness {
     reviews: Arc<Reviews>,
 }
 
-/// One check and how it stands: `Err` says what is missing.
+/// The name of a check and its result. `Err` says what is missing.
 type Check = (&'static str, Result<(), Cow<'static, str>>);
 
 impl Readiness {
+    /// Returns the checks of a server that does not listen yet.
     pub(super) fn new(certificate: Arc<Certificate>, reviews: Arc<Reviews>) -> Self {
         Self { listening: Arc::default(), stopping: Arc::default(), certificate, reviews }
     }
 
-    /// Connections are accepted from now on.
+    /// Records that the server accepts connections.
     pub(super) fn listen(&self) {
         self.listening.store(true, Ordering::Relaxed);
     }
 
-    /// Never ready again.
+    /// Makes the server unready for good.
     pub(super) fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
     }
 
-    /// How things stand now.
+    /// Runs all checks.
     pub(super) fn report(&self) -> Report {
-        let hold = |holds: bool, otherwise| if holds { Ok(()) } else { Err(Cow::Borrowed(otherwise)) };
+        let check = |passed: bool, failure| if passed { Ok(()) } else { Err(Cow::Borrowed(failure)) };
         Report([
-            ("listening", hold(self.listening.load(Ordering::Relaxed), "not accepting connections yet")),
+            ("listening", check(self.listening.load(Ordering::Relaxed), "not accepting connections yet")),
             ("certificate", self.certificate.check(SystemTime::now())),
-            ("catalog", hold(self.reviews.has_catalog(), "the first list of definitions is not complete")),
-            ("shutdown", hold(!self.stopping.load(Ordering::Relaxed), "shutting down")),
+            ("catalog", check(self.reviews.has_catalog(), "the first list of definitions is not complete")),
+            ("shutdown", check(!self.stopping.load(Ordering::Relaxed), "shutting down")),
         ])
     }
 }
 
-/// Every check, in a fixed order. Displays as the API server's own `/readyz?verbose`.
+/// The results of all checks, in a fixed order. Displays like the API server's own `/readyz?verbose`.
 #[derive(Debug)]
 pub(super) struct Report([Check; 4]);
 
 impl Report {
+    /// Returns true if all checks passed.
     pub(super) fn is_ready(&self) -> bool {
         self.0.iter().all(|(_, check)| check.is_ok())
     }

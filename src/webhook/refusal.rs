@@ -1,43 +1,46 @@
-//! Error answers: a `Status` object, as the API server itself answers errors, that says why.
+//! Refusals: answers with a `Status` object, in the form of the API server's own errors.
+//!
+//! `docs/reference/messages.md` lists each message and what to do about it.
 
 use axum::body::Body;
 use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use hyper::{Response, StatusCode};
 
-/// Why a request was not answered with a review.
+/// The reason for answering a request with an error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Refusal {
     #[error("{0}")]
     BadRequest(String),
-    #[error("there is nothing here; reviews are answered at /mutate and /validate")]
+    #[error("nothing is served at this path: use /mutate or /validate")]
     NotFound,
-    #[error("there is nothing here; try /livez, /readyz or /metrics")]
+    #[error("nothing is served at this path: use /livez, /readyz or /metrics")]
     NotFoundOps,
-    #[error("only {0} is allowed here")]
+    #[error("method not allowed: use {0}")]
     MethodNotAllowed(&'static str),
     #[error("the body did not arrive in time")]
     BodyTimeout,
-    #[error("the body is larger than {0} bytes")]
+    #[error("the body is longer than {0} bytes")]
     TooLarge(usize),
     #[error("the content type must be application/json")]
     MediaType,
-    #[error("the memory for requests is used up by others; try again")]
+    #[error("other requests use all the memory for requests: try again")]
     Budget,
     #[error(
-        "this review needs more than {0} bytes of memory, which is all that one request can get; split the object, or raise --max-bytes-in-flight"
+        "this review needs more than {0} bytes of memory, which is the most that one request can get: split the object, or raise --max-bytes-in-flight"
     )]
     NeverFits(usize),
-    #[error("too many objects that declare unions are being checked; try again")]
+    #[error("too many objects that declare unions are being checked: try again")]
     Inspections,
-    #[error("a fault of this webhook, not of the request; its log says where")]
+    #[error("internal error of the webhook: see its log")]
     Internal,
-    #[error("the first list of definitions is not complete; try again")]
+    #[error("the first list of definitions is not complete: try again")]
     NotReady,
-    #[error("the body arrived too slowly while others waited for its room; try again")]
+    #[error("the body arrived too slowly while other requests waited for memory: try again")]
     TooSlow,
 }
 
 impl Refusal {
+    /// Returns the status code.
     fn code(&self) -> StatusCode {
         match self {
             Self::BadRequest(_) => StatusCode::BAD_REQUEST,
@@ -52,7 +55,7 @@ impl Refusal {
         }
     }
 
-    /// In the API server's own words (`metav1.StatusReason`).
+    /// Returns the API server's own word for the reason (`metav1.StatusReason`).
     fn reason(&self) -> &'static str {
         match self {
             Self::BadRequest(_) => "BadRequest",
@@ -67,19 +70,22 @@ impl Refusal {
         }
     }
 
-    /// The label of a refusal for want of memory.
-    pub(super) fn of_memory(&self) -> Option<&'static str> {
-        let is_passing = matches!(self, Self::Budget).then_some("budget");
-        let never_fits = || matches!(self, Self::NeverFits(_)).then_some("never_fits");
-        is_passing.or_else(never_fits).or_else(|| matches!(self, Self::TooLarge(_)).then_some("body"))
+    /// Returns the label `reason` of a refusal for lack of memory; `None` for other refusals.
+    pub(super) fn memory_label(&self) -> Option<&'static str> {
+        let labels = [
+            (matches!(self, Self::Budget), "budget"),
+            (matches!(self, Self::NeverFits(_)), "never_fits"),
+            (matches!(self, Self::TooLarge(_)), "body"),
+        ];
+        labels.into_iter().find_map(|(applies, label)| applies.then_some(label))
     }
 
-    /// Whether the same request may succeed a moment later. The API server tries again only where it is told to.
-    fn is_passing(&self) -> bool {
+    /// Returns true if the same request may succeed a moment later. The API server retries only after `Retry-After`.
+    fn is_temporary(&self) -> bool {
         matches!(self, Self::Budget | Self::TooSlow | Self::Inspections | Self::NotReady)
     }
 
-    /// The answer to send.
+    /// Returns the answer to send.
     pub(super) fn into_response(self) -> Response<Body> {
         let code = self.code();
         let status = serde_json::json!({
@@ -95,11 +101,11 @@ impl Refusal {
         *response.status_mut() = code;
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        if self.is_passing() {
+        if self.is_temporary() {
             headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
         }
         if self == Self::TooSlow {
-            // The rest of the body is not waited for.
+            // The server does not read the rest of the body.
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
         if let Self::MethodNotAllowed(allowed) = self {

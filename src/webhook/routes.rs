@@ -1,56 +1,48 @@
-//! What is answered where: from an HTTP request to a review's answer, or to a refusal.
+//! The routes of both ports: from an HTTP request to its answer or its refusal.
+//!
+//! A request takes one way: read the body (`body`), answer the review (`reviews`, `declarations`), send the answer. The routes
+//! must not know how a review is judged.
 
-use super::budget::{Budget, Exhausted, Reserved};
+use super::body::BodyReader;
+use super::budget::Reserved;
+use super::connections::Connection;
 use super::declarations::{InspectionError, Inspections};
 use super::exposition::Exposition;
-use super::connections::{Eviction, PATIENCE, Place};
 use super::readiness::Readiness;
-use super::reviews::Reviews;
 use super::refusal::Refusal;
-use super::{Limits, Timeouts};
+use super::reviews::Reviews;
 use crate::causes::with_causes;
-use crate::telemetry::{Begin, METRICS_CONTENT_TYPE, Metrics};
+use crate::telemetry::{METRICS_CONTENT_TYPE, Metrics, SpanStart};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::routing::{any, get, post};
 use futures::FutureExt;
-use http_body_util::{BodyExt, Limited};
-use hyper::body::Body as _;
-use hyper::header::{CONTENT_TYPE, EXPECT, HeaderValue};
+use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use kube_unions_core::admission::{InspectionToken, Phase, ReviewError};
 use std::panic::AssertUnwindSafe;
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 use tokio::sync::Semaphore;
-use tokio::time::Instant;
 
-/// A larger body is reviewed on a thread of its own, so that it keeps no other request waiting.
+/// Length from which a body is reviewed on a blocking thread, so that it delays no other request.
 const INLINE: usize = 256 * 1024;
 
-/// How much of a body that is refused is read for politeness: a client that is cut off while it sends sees a broken
-/// connection, and not the answer that says why.
-const DISCARDED: usize = 32 * 1024 * 1024;
-
-/// What the webhook port needs.
+/// Everything that the routes of the webhook port share.
 #[derive(Debug)]
 pub(super) struct Webhook {
     pub(super) reviews: Arc<Reviews>,
-    /// `None`: nothing is inspected.
+    /// `None` if nothing is inspected.
     pub(super) inspections: Option<Inspections>,
-    pub(super) limits: Limits,
-    pub(super) timeouts: Timeouts,
-    pub(super) budget: Arc<Budget>,
-    /// For reviews of large bodies: as many at a time as there are processors.
+    pub(super) bodies: BodyReader,
+    /// Permits for reviews of large bodies, one for each processor.
     pub(super) turns: Arc<Semaphore>,
-    /// For the review that is made again for want of memory: one at a time, so that they don't wake each other.
-    pub(super) again: Semaphore,
+    /// The one permit for a review that is repeated after it ran out of memory, so that such reviews do not wake each other.
+    pub(super) retries: Semaphore,
     pub(super) metrics: Arc<Metrics>,
 }
 
-/// The webhook port.
+/// Returns the routes of the webhook port.
 pub(super) fn webhook(state: Arc<Webhook>) -> Router {
     Router::new()
         .route("/mutate", post(|state, request| review(state, Phase::Mutate, request)))
@@ -63,7 +55,7 @@ pub(super) fn webhook(state: Arc<Webhook>) -> Router {
         .with_state(state)
 }
 
-/// The ops port.
+/// Returns the routes of the ops port.
 pub(super) fn ops(readiness: Readiness, metrics: Arc<Metrics>) -> Router {
     let exposition = Arc::new(Exposition::new(metrics));
     Router::new()
@@ -73,7 +65,7 @@ pub(super) fn ops(readiness: Readiness, metrics: Arc<Metrics>) -> Router {
             get(|request: Request<Body>| async move {
                 let report = readiness.report();
                 let code = if report.is_ready() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-                let verbose = request.uri().query().is_some_and(asks_for_more);
+                let verbose = request.uri().query().is_some_and(asks_for_details);
                 let body = if report.is_ready() && !verbose { "ok\n".to_owned() } else { report.to_string() };
                 text(code, "text/plain; charset=utf-8", body)
             }),
@@ -92,252 +84,131 @@ pub(super) fn ops(readiness: Readiness, metrics: Arc<Metrics>) -> Router {
 }
 
 async fn review(State(webhook): State<Arc<Webhook>>, phase: Phase, request: Request<Body>) -> Response<Body> {
-    webhook.respond(webhook.try_review(phase, request)).await
+    webhook.respond(webhook.review(phase, request)).await
 }
 
-/// Without the token this path is one where nothing is, whatever is asked.
+/// Inspects at the token's path. With any other token it answers as at an unknown path, for every method.
 async fn inspection(State(webhook): State<Arc<Webhook>>, request: Request<Body>) -> Response<Body> {
     match webhook.inspections.as_ref().filter(|inspections| inspections.is_at(request.uri().path())) {
         Some(inspections) if request.method() == Method::POST => {
-            webhook.respond(webhook.try_inspection(inspections, request)).await
+            webhook.respond(webhook.inspect(inspections, request)).await
         }
         Some(_) => webhook.refuse(request, Refusal::MethodNotAllowed("POST")).await,
         None => webhook.refuse(request, Refusal::NotFound).await,
     }
 }
 
+/// The result of one attempt to answer a review.
+enum Attempt {
+    /// The answer, which holds its bytes of the budget until it is sent.
+    Answered(Reserved),
+    /// Other requests hold the memory that the review needs. Returns the body.
+    NoRoom(Reserved),
+}
+
 impl Webhook {
-    /// The response that carries an answer. A panic is answered, too.
+    /// Sends an answer or a refusal. A panic becomes status 500.
     async fn respond(&self, answer: impl Future<Output = Result<Reserved, Refusal>>) -> Response<Body> {
         match AssertUnwindSafe(answer).catch_unwind().await {
             Ok(Ok(json)) => text(StatusCode::OK, "application/json", Bytes::from_owner(json)),
             Ok(Err(refusal)) => {
-                if let Some(reason) = refusal.of_memory() {
-                    self.metrics.refused().get_or_create(&[("reason", reason)]).inc();
+                if let Some(reason) = refusal.memory_label() {
+                    self.metrics.refused.get_or_create(&[("reason", reason)]).inc();
                 }
                 refusal.into_response()
             }
             Err(_panic) => {
-                self.metrics.panics().inc();
+                self.metrics.panics.inc();
                 Refusal::Internal.into_response()
             }
         }
     }
 
-    /// The review that answers `request`. It holds its part of the budget until it is sent.
-    ///
-    /// A review that finds no room for all that is built for it is made again when slow transfers have given their bytes back,
-    /// one request at a time.
-    async fn try_review(&self, phase: Phase, request: Request<Body>) -> Result<Reserved, Refusal> {
-        let begin = self.reviews.begin(request.headers());
-        let place = place_of(&request)?;
-        let (answer, mut body) = self.answer(phase, self.body(request).await?, begin.clone()).await?;
-        if let Some(answer) = settled(answer, &body) {
-            return body.replace(answer?).map_err(|_| Refusal::Budget);
-        }
-        let again = async {
-            // Closed by nobody.
-            let _alone = self.again.acquire().await.map_err(|_| Refusal::Internal)?;
+    /// Answers the review in `request`. A review that runs out of memory is repeated when other requests have freed some.
+    async fn review(&self, phase: Phase, request: Request<Body>) -> Result<Reserved, Refusal> {
+        let start = self.reviews.start_span(request.headers());
+        let connection = connection_of(&request)?;
+        let body = self.bodies.read(request, &connection).await?;
+        let mut body = match self.attempt(phase, body, start.clone()).await? {
+            Attempt::Answered(answer) => return Ok(answer),
+            Attempt::NoRoom(body) => body,
+        };
+        let repeated = async {
+            // The semaphore is never closed.
+            let _retry = self.retries.acquire().await.map_err(|_| Refusal::Internal)?;
+            let mut room = self.bodies.room(&connection);
             loop {
-                let mut given_back = pin!(self.budget.given_back());
-                given_back.as_mut().enable();
-                let eviction = place.places().evict_slowest();
-                let (answer, back) = self.answer(phase, body, begin.clone()).await?;
-                if let Some(answer) = settled(answer, &back) {
-                    return back.replace(answer?).map_err(|_| Refusal::Budget);
-                }
-                body = back;
-                match eviction {
-                    Eviction::NotBefore(when) => drop(tokio::time::timeout_at(when, given_back).await),
-                    Eviction::Told => given_back.await,
-                    Eviction::Nobody => return Err(Refusal::Budget),
-                }
+                body = match self.attempt(phase, body, start.clone()).await? {
+                    Attempt::Answered(answer) => return Ok(answer),
+                    Attempt::NoRoom(body) => body,
+                };
+                room.wait().await?;
             }
         };
-        tokio::time::timeout(2 * PATIENCE, again).await.unwrap_or(Err(Refusal::Budget))
+        self.bodies.for_memory(repeated).await
     }
 
-    /// Makes a review once. `Err`: there is no answer to send.
-    async fn answer(
-        &self,
-        phase: Phase,
-        body: Reserved,
-        begin: Option<Begin>,
-    ) -> Result<(Option<Result<Vec<u8>, ReviewError>>, Reserved), Refusal> {
+    /// Answers a review once: a small one in place, a large one on a blocking thread.
+    async fn attempt(&self, phase: Phase, body: Reserved, start: Option<SpanStart>) -> Result<Attempt, Refusal> {
         if body.len() < INLINE {
-            return Ok((self.reviews.answer(phase, body.as_ref(), &body, begin), body));
+            return attempt(&self.reviews, phase, body, start);
         }
-        // Closed by nobody.
+        // The semaphore is never closed.
         let turn = Arc::clone(&self.turns).acquire_owned().await.map_err(|_| Refusal::Internal)?;
         let reviews = Arc::clone(&self.reviews);
-        // With its part of the budget and its turn: the client may be gone long before the review is made.
+        // The thread owns the body and the permit, because the client may go away before the review is done.
         let reviewed = tokio::task::spawn_blocking(move || {
-            let answer = reviews.answer(phase, body.as_ref(), &body, begin);
-            drop(turn);
-            (answer, body)
+            let _turn = turn;
+            attempt(&reviews, phase, body, start)
         });
         match reviewed.await {
-            Ok(reviewed) => Ok(reviewed),
+            Ok(attempt) => attempt,
             Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-            // Only while the runtime shuts down.
+            // The runtime shuts down.
             Err(_) => Err(Refusal::Internal),
         }
     }
 
-    /// The review of an object that declares unions. It holds its part of the budget likewise.
-    async fn try_inspection(&self, inspections: &Inspections, request: Request<Body>) -> Result<Reserved, Refusal> {
-        let begin = self.reviews.begin(request.headers());
-        let body = self.body(request).await?;
+    /// Answers the review of an object that declares unions.
+    async fn inspect(&self, inspections: &Inspections, request: Request<Body>) -> Result<Reserved, Refusal> {
+        let start = self.reviews.start_span(request.headers());
+        let connection = connection_of(&request)?;
+        let body = self.bodies.read(request, &connection).await?;
         if !self.reviews.has_catalog() {
             return Err(Refusal::NotReady);
         }
-        match self.reviews.inspect(begin, inspections.answer(body)).await {
+        match self.reviews.inspect(start, inspections.answer(body)).await {
             (Ok(inspected), body) => body.replace(inspected.json).map_err(|_| Refusal::Budget),
             (Err(InspectionError::Busy), _) => Err(Refusal::Inspections),
             (Err(InspectionError::Request(error)), _) => Err(Refusal::BadRequest(with_causes(&error))),
         }
     }
 
-    /// The whole body of a request, once it is known to be of a kind that is answered.
-    async fn body(&self, request: Request<Body>) -> Result<Reserved, Refusal> {
-        let limit = self.limits.body;
-        let deadline = Instant::now() + self.timeouts.body;
-        if !is_json(&request) {
-            return Err(self.unread(request, deadline, Refusal::MediaType).await);
-        }
-        let announced = request.body().size_hint();
-        if usize::try_from(announced.lower()).is_ok_and(|lower| lower > limit) {
-            return Err(self.unread(request, deadline, Refusal::TooLarge(limit)).await);
-        }
-        // Of a body whose length is not told, the most is assumed.
-        let announced = announced.exact().and_then(|it| usize::try_from(it).ok()).unwrap_or(limit);
-        let place = place_of(&request)?;
-        self.read(request.into_body(), &place, announced, deadline).await
-    }
-
-    /// Reads all of `body`, as long as the budget has room for what arrives and its client is not too slow while others wait.
-    async fn read(
-        &self,
-        mut body: Body,
-        place: &Place,
-        announced: usize,
-        deadline: Instant,
-    ) -> Result<Reserved, Refusal> {
-        let limit = self.limits.body;
-        let whole = async {
-            let mut arrived = Reserved::new(&self.budget);
-            while let Some(frame) = body.frame().await {
-                let frame = frame.map_err(|error| Refusal::BadRequest(format!("the body cannot be read: {error}")))?;
-                // Trailers say nothing to a review.
-                let Ok(data) = frame.into_data() else { continue };
-                if data.len() > limit - arrived.len() {
-                    return Err(Refusal::TooLarge(limit));
-                }
-                if arrived.extend(&data, announced).is_err() {
-                    self.make_room(place, || arrived.extend(&data, announced)).await?;
-                    place.body_begins();
-                }
-            }
-            place.is_busy_now();
-            Ok(arrived)
-        };
-        // Whoever tells a connection to leave wakes its task, of which this is a part.
-        let told = std::future::poll_fn(|_| if place.is_leaving() { Poll::Ready(()) } else { Poll::Pending });
-        let whole = async {
-            tokio::select! {
-                biased;
-                whole = whole => whole,
-                () = told => Err(Refusal::TooSlow),
-            }
-        };
-        match tokio::time::timeout_at(deadline, whole).await {
-            Ok(Ok(arrived)) => Ok(arrived),
-            Ok(Err(Refusal::TooSlow)) => Err(Refusal::TooSlow),
-            Ok(Err(refusal)) => {
-                discard(body, deadline).await;
-                Err(refusal)
-            }
-            Err(_elapsed) => Err(Refusal::BodyTimeout),
-        }
-    }
-
-    /// Tries `attempt` again for as long as slow transfers give their bytes back, the slowest first. It gives up when all
-    /// others keep up: they may need what this request holds.
-    async fn make_room<T>(
-        &self,
-        place: &Place,
-        mut attempt: impl FnMut() -> Result<T, Exhausted>,
-    ) -> Result<T, Refusal> {
-        // Its client is not slow while nobody reads what it sends.
-        place.is_busy_now();
-        let end = Instant::now() + 2 * PATIENCE;
-        loop {
-            let mut given_back = pin!(self.budget.given_back());
-            given_back.as_mut().enable();
-            if let Ok(done) = attempt() {
-                return Ok(done);
-            }
-            let next = match place.places().evict_slowest() {
-                Eviction::NotBefore(when) => when.min(end),
-                Eviction::Told => end,
-                Eviction::Nobody => return Err(Refusal::Budget),
-            };
-            if tokio::time::timeout_at(next, given_back).await.is_err() && Instant::now() >= end {
-                return Err(Refusal::Budget);
-            }
-        }
-    }
-
-    /// Refuses, after what the client still sends.
     async fn refuse(&self, request: Request<Body>, refusal: Refusal) -> Response<Body> {
-        self.unread(request, Instant::now() + self.timeouts.body, refusal).await.into_response()
-    }
-
-    /// Gives `refusal` back, after what the client still sends until `deadline`.
-    async fn unread(&self, request: Request<Body>, deadline: Instant, refusal: Refusal) -> Refusal {
-        // One that asks first has not begun to send, and does not once it is refused.
-        if !request.headers().contains_key(EXPECT) {
-            discard(request.into_body(), deadline).await;
-        }
-        refusal
+        self.bodies.refuse(request, refusal).await.into_response()
     }
 }
 
-/// The place of the connection that a request came on.
-fn place_of(request: &Request<Body>) -> Result<Arc<Place>, Refusal> {
-    // Every connection has one.
-    request.extensions().get::<Arc<Place>>().cloned().ok_or(Refusal::Internal)
-}
-
-/// The result of a review. `None`: others hold the bytes that it needs.
-fn settled(answer: Option<Result<Vec<u8>, ReviewError>>, body: &Reserved) -> Option<Result<Vec<u8>, Refusal>> {
-    match answer {
-        Some(Ok(json)) => Some(Ok(json)),
-        Some(Err(ReviewError::Exhausted(_))) => body.never_fits().map(|needed| Err(Refusal::NeverFits(needed))),
-        Some(Err(error)) => Some(Err(Refusal::BadRequest(with_causes(&error)))),
-        None => Some(Err(Refusal::NotReady)),
+fn attempt(reviews: &Reviews, phase: Phase, body: Reserved, start: Option<SpanStart>) -> Result<Attempt, Refusal> {
+    match reviews.answer(phase, body.as_ref(), &body, start) {
+        None => Err(Refusal::NotReady),
+        Some(Ok(json)) => body.replace(json).map(Attempt::Answered).map_err(|_| Refusal::Budget),
+        Some(Err(ReviewError::Exhausted(_))) => match body.never_fits() {
+            Some(most) => Err(Refusal::NeverFits(most)),
+            None => Ok(Attempt::NoRoom(body)),
+        },
+        Some(Err(error)) => Err(Refusal::BadRequest(with_causes(&error))),
     }
 }
 
-/// Reads what is left of a body that is refused, unless it is too much.
-async fn discard(body: Body, deadline: Instant) {
-    if usize::try_from(body.size_hint().lower()).is_ok_and(|length| length <= DISCARDED) {
-        let mut body = Limited::new(body, DISCARDED);
-        let drained = async { while let Some(Ok(_)) = body.frame().await {} };
-        // Late or broken, the answer is the same.
-        tokio::time::timeout_at(deadline, drained).await.ok();
-    }
+/// Returns the connection on which a request arrived.
+fn connection_of(request: &Request<Body>) -> Result<Arc<Connection>, Refusal> {
+    // The accept loop sets it for every request.
+    request.extensions().get::<Arc<Connection>>().cloned().ok_or(Refusal::Internal)
 }
 
-/// `application/json`, with parameters or without.
-fn is_json(request: &Request<Body>) -> bool {
-    let value = request.headers().get(CONTENT_TYPE).and_then(|it| it.to_str().ok()).unwrap_or_default();
-    let essence = value.split(';').next().unwrap_or_default();
-    essence.trim().eq_ignore_ascii_case("application/json")
-}
-
-/// `?verbose`, as the API server takes it: with any value, or none.
-fn asks_for_more(query: &str) -> bool {
+/// Returns true for `?verbose`, with or without a value, as the API server does.
+fn asks_for_details(query: &str) -> bool {
     query.split('&').any(|it| it.split('=').next() == Some("verbose"))
 }
 

@@ -70,7 +70,7 @@ impl Replica {
         let (tell, trust) = watch::channel(None);
         let (held, holds) = watch::channel(Held::Unknown);
         let expiry = Metrics::new();
-        let gauge = expiry.certificate_authority_expiry().clone();
+        let gauge = expiry.certificate_authority_expiry.clone();
         let agreement = Agreement::new(client, &service, "cert").with_timing(timing);
         let agreement = tokio::spawn(agreement.follow(offer, tell, holds, gauge));
         Self { number, offers, trust, held, expiry, agreement }
@@ -166,7 +166,7 @@ async fn ten_that_start_at_once_with_no_secret_come_to_one_ca() {
         assert_eq!(certificates(&replica.trusted()), certificates(&bundle));
         accepts(&replica.trusted(), pair, clock.now()).unwrap();
         let year = i64::try_from(365 * DAY).unwrap();
-        assert_eq!(replica.expiry.certificate_authority_expiry().get(), 1_800_000_000 + year);
+        assert_eq!(replica.expiry.certificate_authority_expiry.get(), 1_800_000_000 + year);
     }
     assert_eq!(store.versions(), 1, "nothing is written twice");
     assert_eq!(stored["type"], "kubernetes.io/tls");

@@ -46,7 +46,7 @@ impl Followed {
 
     fn on(calls: mpsc::UnboundedReceiver<Call>, answer: impl Fn(Call) + Send + Sync + 'static) -> Self {
         let metrics = Metrics::new();
-        let link = Link::new(metrics.watch_connected().clone());
+        let link = Link::new(metrics.watch_connected.clone());
         let client = Client::new(link.layer(in_process(answer)), "default");
         let (publish, catalogs) = watch::channel(None);
         let cluster = Cluster::new(client, BuiltinUnions::Ignored);
@@ -76,7 +76,7 @@ impl Followed {
 
     async fn until_up(&self, up: bool) {
         until("the link changes", async || self.link.is_up() == up).await;
-        assert_eq!(self.metrics.watch_connected().get(), i64::from(up));
+        assert_eq!(self.metrics.watch_connected.get(), i64::from(up));
     }
 }
 

@@ -7,7 +7,7 @@ mod definitions;
 mod otlp;
 mod pressure;
 mod process;
-mod telemetry;
+pub(crate) mod telemetry;
 pub(crate) mod wire;
 
 use kube_unions::telemetry::Metrics;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
-use wire::{Request, Running, Wire, config, padded_review, review, speaking, until};
+use wire::{Request, Running, SOON, Wire, config, padded_review, review, speaking, until};
 
 const MIB: usize = 1024 * 1024;
 
@@ -188,7 +188,7 @@ async fn a_request_cannot_make_a_series_of_metrics() {
 }
 
 /// A catalog with the kind of [`review`], whose spec has so many unions.
-fn declared(unions: usize) -> Arc<Catalog> {
+pub(crate) fn declared(unions: usize) -> Arc<Catalog> {
     let mut properties = serde_json::Map::new();
     let mut declarations = Vec::new();
     for index in 0..unions {
@@ -318,38 +318,50 @@ async fn large_reviews_take_turns_and_keep_no_small_one_waiting() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn told_to_stop_it_is_unready_serves_on_and_finishes_what_is_in_flight() {
+async fn a_stopping_server_is_unready_and_keeps_serving() {
     let (reviewer, mut begins) = gated();
-    let delay = Duration::from_secs(3);
-    let mut server = Running::reviewing(|config| config.shutdown_delay = delay, reviewer).await;
+    let mut server = Running::reviewing(|config| config.shutdown_delay = Duration::from_hours(1), reviewer).await;
     let mut kept = server.connect().await;
-    let mut slow = server.connect().await;
-    let large = Request::post("/mutate", padded_review("slow", MIB));
-    slow.write(large.head.as_bytes()).await;
-    slow.write(&large.body).await;
-    let gate = begins.recv().await.unwrap();
-    // A connection that never says anything holds nothing up.
-    let silent = server.connect().await;
-
-    let begin = Instant::now();
     server.stop();
     until(async || server.ops("/readyz").await.body.contains("[-]shutdown failed: shutting down\n")).await;
     assert_eq!(server.ops("/livez").await.code, 200);
 
-    let small = Request::post("/mutate", padded_review("small", MIB));
+    let large = Request::post("/mutate", padded_review("u", MIB));
     for wire in [&mut kept, &mut server.connect().await] {
-        wire.write(small.head.as_bytes()).await;
-        wire.write(&small.body).await;
+        wire.write(large.head.as_bytes()).await;
+        wire.write(&large.body).await;
         begins.recv().await.unwrap().send(()).unwrap();
         let answer = wire.answer().await;
         assert_eq!((answer.code, answer.header("connection")), (200, Some("close")));
         wire.closed().await;
     }
-    assert!(begin.elapsed() < delay, "the machine is too slow for this test");
+}
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stopped_server_finishes_the_requests_in_flight() {
+    let (reviewer, mut begins) = gated();
+    let delay = Duration::from_millis(100);
+    let mut server = Running::reviewing(
+        |config| {
+            config.shutdown_delay = delay;
+            config.timeouts.finish = SOON;
+        },
+        reviewer,
+    )
+    .await;
+    let mut slow = server.connect().await;
+    let large = Request::post("/mutate", padded_review("slow", MIB));
+    slow.write(large.head.as_bytes()).await;
+    slow.write(&large.body).await;
+    let gate = begins.recv().await.unwrap();
+    // A connection without a request delays nothing.
+    let silent = server.connect().await;
+
+    let begin = Instant::now();
+    server.stop();
     let address = server.addresses.webhook;
     until(async || tokio::net::TcpStream::connect(address).await.is_err()).await;
-    assert!(begin.elapsed() >= delay);
+    assert!(begin.elapsed() >= delay, "the server accepts connections until the delay has passed");
     gate.send(()).unwrap();
     let answer = slow.answer().await;
     assert_eq!((answer.code, answer.header("connection")), (200, Some("close")));

@@ -1,36 +1,36 @@
-//! Words a fault as the API server words what it finds invalid.
+//! Puts the fault of a declaration into the words of the API server's own validation.
 
 use kube_unions_core::declaration::Fault;
 use std::fmt::Write;
 
-/// Longest message of one fault, in bytes. A fault may quote any key of an annotation of 256 KiB.
+/// Longest message of one finding, in bytes. A fault may quote any key of an annotation of 256 KiB.
 const LONGEST_MESSAGE: usize = 1024;
 
 /// Longest path of a field, in bytes.
 const LONGEST_FIELD: usize = 512;
 
-/// One fault, as it is answered.
+/// One fault in the form of an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Finding {
-    /// The path of the field in the object that is written.
+pub(super) struct InspectionFinding {
+    /// The path of the field in the declaring object.
     pub(super) field: String,
-    /// The version, and the place in the schema, that is meant; empty for the whole.
+    /// The version and the path in the schema that the fault is about. Empty if it is about the whole object.
     place: String,
     message: String,
 }
 
-impl Finding {
-    /// A fault of a `UnionDeclaration`. The versions of its target mostly have the same fault, which is told once.
+impl InspectionFinding {
+    /// Returns a fault of a `UnionDeclaration`, without the version: the versions of a target often have the same fault.
     pub(super) fn of_declaration(fault: &Fault) -> Self {
         Self::new(fault, &fault.path)
     }
 
-    /// A fault of a CRD, in one of its versions.
+    /// Returns a fault of a CRD, with its version.
     pub(super) fn of_definition(fault: &Fault) -> Self {
         let version = fault.version.as_deref().unwrap_or_default();
         let space = if version.is_empty() || fault.path.is_empty() { "" } else { " " };
         let finding = Self::new(fault, &format!("{version}{space}{}", fault.path));
-        // A CRD that can't be read has one fault, which is at no place.
+        // The fault of a CRD that cannot be read has no path.
         if finding.field.is_empty() { Self { field: "spec".to_owned(), ..finding } } else { finding }
     }
 
@@ -42,7 +42,7 @@ impl Finding {
         }
     }
 
-    /// The message of a cause, as the API server words it.
+    /// Returns the message of a denial's cause.
     pub(super) fn cause(&self) -> String {
         if self.place.is_empty() {
             format!("Invalid value: {}", self.message)
@@ -51,7 +51,7 @@ impl Finding {
         }
     }
 
-    /// One line for a person.
+    /// Returns the text of a warning.
     pub(super) fn warning(&self) -> String {
         let Self { field, place, message } = self;
         let colon = if place.is_empty() { "" } else { ": " };
@@ -59,7 +59,7 @@ impl Finding {
     }
 }
 
-/// The path of a field as the API server writes it, from a JSON Pointer: `spec.unions[0]`,
+/// Returns the path of a field as the API server writes it, from a JSON Pointer: `spec.unions[0]`,
 /// `metadata.annotations[kube-unions.dev/unions]`.
 fn field(pointer: &str) -> String {
     let mut field = String::new();
@@ -67,7 +67,7 @@ fn field(pointer: &str) -> String {
         let key = token.replace("~1", "/").replace("~0", "~");
         let is_name = key.starts_with(|first: char| first.is_ascii_alphabetic())
             && key.bytes().all(|byte| byte.is_ascii_alphanumeric());
-        // Writing to a string can't fail.
+        // Writing to a string cannot fail.
         let _ = if is_name {
             write!(field, "{}{key}", if field.is_empty() { "" } else { "." })
         } else {

@@ -1,41 +1,46 @@
 //! Reads the review of an object that declares unions.
+//!
+//! A review is read once. The result owns what the answer needs and refers to the objects by their position in the body,
+//! so that it can move to another thread together with the body.
 
-use kube_unions_core::admission::Operation;
+use super::finding::bounded;
+use kube_unions_core::admission::{Operation, ReviewError};
 use kube_unions_core::declaration::ANNOTATION;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-/// Longest reason of the JSON reader that an error repeats, in bytes; the reason may quote the body.
+/// Longest reason of the JSON reader that an error repeats, in bytes. The reason may quote the body.
 const LONGEST_REASON: usize = 200;
 
-/// A review, as far as an inspection needs it.
+/// The parts of a review that an inspection needs.
 #[derive(Debug)]
-pub(super) struct Request<'a> {
-    pub(super) uid: Cow<'a, str>,
+pub(super) struct InspectionRequest {
+    pub(super) uid: String,
     pub(super) operation: Operation,
-    /// `None`: there is nothing to inspect.
-    pub(super) subject: Option<Subject<'a>>,
+    /// `None` if there is nothing to inspect.
+    pub(super) subject: Option<Subject>,
 }
 
 /// An object that declares unions and is about to be stored.
 #[derive(Debug)]
-pub(super) struct Subject<'a> {
+pub(super) struct Subject {
     pub(super) kind: SubjectKind,
-    pub(super) name: Cow<'a, str>,
-    /// The JSON text of the object.
-    pub(super) object: &'a str,
-    /// The length of its annotation, and of that of the object that it replaces: the greater one.
+    pub(super) name: String,
+    /// The position of the object's JSON text in the body.
+    pub(super) object: Range<usize>,
+    /// The position of the old object's JSON text.
+    pub(super) old: Option<Range<usize>>,
+    /// Length of the annotation that declares unions, in the new or the old object, whichever is longer.
     pub(super) annotation: usize,
-    /// The object that it replaces.
-    pub(super) old: Option<&'a str>,
-    /// The request changes nothing that an inspection reads.
+    /// True if the request changes nothing that an inspection reads.
     pub(super) unchanged: bool,
 }
 
-/// The kinds whose objects declare unions.
+/// A kind whose objects declare unions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SubjectKind {
     /// `UnionDeclaration.kube-unions.dev`.
@@ -44,26 +49,11 @@ pub(super) enum SubjectKind {
     Definition,
 }
 
-/// Why a body is not a review that can be answered.
-#[derive(Debug, thiserror::Error)]
-pub(in crate::webhook) enum RequestError {
-    /// Not JSON, or not of the shape of a review.
-    #[error("the body is not an AdmissionReview: {0}")]
-    Malformed(String),
-    /// Another version.
-    #[error("the body is of apiVersion `{0}`; this webhook answers AdmissionReview of admission.k8s.io/v1 only")]
-    Unsupported(String),
-    /// An answer could not be told from another.
-    #[error("`request.uid` is empty: an answer must echo it")]
-    NoUid,
-    /// Not one of the four.
-    #[error("`request.operation` is `{0}`; it must be CREATE, UPDATE, DELETE or CONNECT")]
-    UnknownOperation(String),
-}
-
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", expecting = "an AdmissionReview")]
 struct WireReview<'a> {
+    #[serde(default, borrow)]
+    kind: Cow<'a, str>,
     #[serde(borrow)]
     api_version: Cow<'a, str>,
     #[serde(borrow)]
@@ -98,7 +88,7 @@ struct WireKind<'a> {
     kind: Cow<'a, str>,
 }
 
-/// An object, as far as its kind does not matter.
+/// The parts of an object that every kind has.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct WireObject<'a> {
@@ -117,28 +107,30 @@ struct WireMetadata<'a> {
     annotations: Option<BTreeMap<Cow<'a, str>, Cow<'a, str>>>,
 }
 
-impl<'a> Request<'a> {
+impl InspectionRequest {
     /// Reads a body.
-    pub(super) fn read(body: &'a [u8]) -> Result<Self, RequestError> {
-        let WireReview { api_version, request } =
-            serde_json::from_slice(body).map_err(|error| RequestError::Malformed(head(&error.to_string())))?;
+    pub(super) fn read(body: &[u8]) -> Result<Self, ReviewError> {
+        let shorten = |text: &str| bounded(text, LONGEST_REASON);
+        let WireReview { kind, api_version, request } =
+            serde_json::from_slice(body).map_err(|error| ReviewError::Malformed(shorten(&error.to_string())))?;
         if api_version != "admission.k8s.io/v1" {
-            return Err(RequestError::Unsupported(head(&api_version)));
+            return Err(ReviewError::Unsupported { kind: shorten(&kind), api_version: shorten(&api_version) });
         }
         if request.uid.is_empty() {
-            return Err(RequestError::NoUid);
+            return Err(ReviewError::NoUid);
         }
         let operation = [Operation::Create, Operation::Update, Operation::Delete, Operation::Connect]
             .into_iter()
             .find(|operation| operation.name() == request.operation)
-            .ok_or_else(|| RequestError::UnknownOperation(head(&request.operation)))?;
-        let subject = Subject::of(&request, operation);
-        Ok(Self { uid: request.uid, operation, subject })
+            .ok_or_else(|| ReviewError::UnknownOperation(shorten(&request.operation)))?;
+        let subject = Subject::new(&request, operation, body);
+        Ok(Self { uid: request.uid.into_owned(), operation, subject })
     }
 }
 
-impl<'a> Subject<'a> {
-    fn of(request: &WireRequest<'a>, operation: Operation) -> Option<Self> {
+impl Subject {
+    /// Returns the object of a request in `body`; `None` if it declares no unions or is not about to be stored.
+    fn new(request: &WireRequest<'_>, operation: Operation, body: &[u8]) -> Option<Self> {
         let kind = match (&*request.kind.group, &*request.kind.kind) {
             ("kube-unions.dev", "UnionDeclaration") => SubjectKind::Declaration,
             ("apiextensions.k8s.io", "CustomResourceDefinition") => SubjectKind::Definition,
@@ -150,8 +142,8 @@ impl<'a> Subject<'a> {
         }
         let object = request.object?.get();
         let old = request.old_object.map(RawValue::get);
-        let new: WireObject<'a> = serde_json::from_str(object).unwrap_or_default();
-        let before = old.and_then(|old| serde_json::from_str::<WireObject<'a>>(old).ok());
+        let new: WireObject<'_> = serde_json::from_str(object).unwrap_or_default();
+        let before = old.and_then(|old| serde_json::from_str::<WireObject<'_>>(old).ok());
         let length = |object: &WireObject<'_>| object.metadata.unions().map_or(0, str::len);
         let annotation = length(&new).max(before.as_ref().map_or(0, length));
         let unchanged = before.is_some_and(|before| match kind {
@@ -167,40 +159,43 @@ impl<'a> Subject<'a> {
         }
         let name = match &request.name {
             Some(name) if !name.is_empty() => name.clone(),
-            // On CREATE the API server may leave the name to the object.
+            // On CREATE the API server may send the name only in the object.
             Some(_) | None => new.metadata.name,
         };
-        Some(Self { kind, name, object, annotation, old, unchanged })
+        let position = |text: &str| position(text, body);
+        let (object, old) = (position(object), old.map(position));
+        Some(Self { kind, name: name.into_owned(), object, old, annotation, unchanged })
     }
 }
 
 impl WireMetadata<'_> {
-    /// The annotation that declares unions.
+    /// Returns the annotation that declares unions.
     fn unions(&self) -> Option<&str> {
         self.annotations.as_ref()?.get(ANNOTATION).map(AsRef::as_ref)
     }
 }
 
 impl SubjectKind {
-    pub(super) fn group(self) -> &'static str {
+    /// Returns the group and the kind.
+    pub(super) fn group_kind(self) -> (&'static str, &'static str) {
         match self {
-            Self::Declaration => "kube-unions.dev",
-            Self::Definition => "apiextensions.k8s.io",
+            Self::Declaration => ("kube-unions.dev", "UnionDeclaration"),
+            Self::Definition => ("apiextensions.k8s.io", "CustomResourceDefinition"),
         }
     }
+}
 
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Declaration => "UnionDeclaration",
-            Self::Definition => "CustomResourceDefinition",
-        }
-    }
+/// Returns the text at a position of the body that [`InspectionRequest::read`] returned.
+pub(super) fn text_at<'a>(body: &'a [u8], position: &Range<usize>) -> &'a str {
+    body.get(position.clone()).and_then(|bytes| str::from_utf8(bytes).ok()).unwrap_or_default()
+}
+
+/// Returns the position of `text`, which is a part of `body`.
+fn position(text: &str, body: &[u8]) -> Range<usize> {
+    let start = text.as_ptr().addr().saturating_sub(body.as_ptr().addr());
+    start..start + text.len()
 }
 
 fn value(spec: Option<&RawValue>) -> Option<Value> {
     serde_json::from_str(spec?.get()).ok()
-}
-
-fn head(text: &str) -> String {
-    super::finding::bounded(text, LONGEST_REASON)
 }

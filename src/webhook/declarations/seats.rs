@@ -1,56 +1,57 @@
-//! The memory of inspections: each takes seats by what it may cost, and gives them back when it is done. What it may cost
-//! counts as bytes in flight, too.
+//! Bounds the memory of inspections. Each inspection takes seats for the memory that it may need, until it is done. The same
+//! memory counts as bytes in flight.
 
 use super::super::budget::{Budget, Reservation};
-use super::request::{Subject, SubjectKind};
+use super::request::{Subject, SubjectKind, text_at};
 use kube_unions_core::catalog::compiling_cost;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Bytes that all inspections together may take. A CRD that somebody means takes a few MiB.
+/// Most bytes of all inspections together. An ordinary CRD needs a few MiB.
 const MEMORY: usize = 32 * 1024 * 1024;
 
-/// Bytes of a seat, the least that an inspection takes.
+/// Bytes of one seat. An inspection takes at least one.
 const SEAT: usize = 512 * 1024;
 
 /// Longest wait for seats.
 const WAIT: Duration = Duration::from_secs(1);
 
-/// Bytes for an entry of a `UnionDeclaration`, which is parsed into values and then into unions.
+/// Bytes for each entry of a `UnionDeclaration`, which becomes a value and then a part of a union.
 const ENTRY: usize = 512;
 
-/// Seats that are free.
+/// The seats.
 #[derive(Debug)]
 pub(super) struct Seats {
     free: Arc<Semaphore>,
     budget: Arc<Budget>,
 }
 
-/// Seats that are taken, until this is dropped.
+/// The seats of one inspection. They are free again when this is dropped.
 #[derive(Debug)]
-pub(super) struct Taken {
+pub(super) struct TakenSeats {
     _seats: OwnedSemaphorePermit,
     _bytes: Reservation,
 }
 
-/// Why there are no seats.
+/// An inspection gets no seats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NoSeats {
-    /// They are taken.
+    /// Other inspections have them.
     Busy,
-    /// There are never so many.
+    /// It needs more seats than there are.
     TooLarge,
 }
 
 impl Seats {
+    /// Returns free seats.
     pub(super) fn new(budget: &Arc<Budget>) -> Self {
         Self { free: Arc::new(Semaphore::new(MEMORY / SEAT)), budget: Arc::clone(budget) }
     }
 
-    /// Waits a moment for the seats that an inspection takes.
-    pub(super) async fn take(&self, subject: &Subject<'_>) -> Result<Taken, NoSeats> {
-        let bytes = cost(subject);
+    /// Waits for the seats of an inspection, for [`WAIT`] at most.
+    pub(super) async fn take(&self, subject: &Subject, body: &[u8]) -> Result<TakenSeats, NoSeats> {
+        let bytes = cost(subject, body);
         let wanted = bytes.div_ceil(SEAT).max(1);
         if wanted > MEMORY / SEAT {
             return Err(NoSeats::TooLarge);
@@ -60,21 +61,23 @@ impl Seats {
         let Ok(Ok(seats)) = seats else { return Err(NoSeats::Busy) };
         let reservation = Reservation::new(&self.budget);
         reservation.resize(bytes).map_err(|_| NoSeats::Busy)?;
-        Ok(Taken { _seats: seats, _bytes: reservation })
+        Ok(TakenSeats { _seats: seats, _bytes: reservation })
     }
 }
 
-/// Bytes that an inspection takes at the most.
-fn cost(subject: &Subject<'_>) -> usize {
+/// Returns the most bytes that the inspection of a subject in `body` may need.
+fn cost(subject: &Subject, body: &[u8]) -> usize {
+    let object = text_at(body, &subject.object);
     match subject.kind {
         SubjectKind::Definition => {
-            // The old CRD is compiled when the new one is forgotten.
-            let objects = [Some(subject.object), subject.old].into_iter().flatten();
+            // The old CRD is compiled after the new one is dropped.
+            let old = subject.old.as_ref().map(|old| text_at(body, old));
+            let objects = [Some(object), old].into_iter().flatten();
             objects.map(|object| compiling_cost(object, subject.annotation)).max().unwrap_or_default()
         }
         SubjectKind::Declaration => {
-            let entries = subject.object.bytes().filter(|byte| matches!(byte, b',' | b'{')).count();
-            entries.saturating_mul(ENTRY).saturating_add(subject.object.len())
+            let entries = object.bytes().filter(|byte| matches!(byte, b',' | b'{')).count();
+            entries.saturating_mul(ENTRY).saturating_add(object.len())
         }
     }
 }

@@ -71,7 +71,7 @@ impl Registrar {
                 looks.fetch_add(1, Ordering::SeqCst);
                 ready.load(Ordering::SeqCst)
             }),
-            metrics: self.metrics.registration().clone(),
+            metrics: self.metrics.registration.clone(),
         };
         let registration = Registration {
             registering,
@@ -82,7 +82,7 @@ impl Registrar {
             enforcing: true,
             delay: Duration::ZERO,
         };
-        let (kubeconfig, metrics) = (self.control_plane.webhook_kubeconfig(), self.metrics.watch_connected().clone());
+        let (kubeconfig, metrics) = (self.control_plane.webhook_kubeconfig(), self.metrics.watch_connected.clone());
         self.runtime.spawn(async move {
             let link = Link::new(metrics);
             let client = connect(Some(&kubeconfig), &link).await.unwrap();
@@ -173,7 +173,7 @@ fn the_configurations_hold_the_trusted_cas_and_report_them() {
     it.set_ready(true);
     it.wait_for(3, one);
     assert_eq!(it.bundles(), [one, one, one], "the agreed bundle, unchanged");
-    assert_eq!(it.metrics.registration().registered.get(), 1);
+    assert_eq!(it.metrics.registration.registered.get(), 1);
 
     // A rotation in steps. A CA that is not agreed is removed.
     let both = format!("{one}{two}");

@@ -196,7 +196,10 @@ fn commands_for_a_cluster_say_so_where_there_is_none() {
         run(&mut command, b"").code(2).says(&["no cluster: give --kubeconfig, or set KUBECONFIG"]);
         folder.run(&[name, "--kubeconfig=missing"]).code(2).says(&["cannot use the kubeconfig `missing`"]);
         folder.run(&[name, "--kubeconfig=broken"]).code(2).says(&["cannot use the kubeconfig `broken`"]);
-        folder.run(&[name, "--timeout=soon"]).code(2).says(&["`soon` is no duration; write for instance 10s or 500ms"]);
+        folder
+            .run(&[name, "--timeout=soon"])
+            .code(2)
+            .says(&["invalid duration \"soon\": use a number and a unit, for example 10s"]);
     }
     let mut audit = Command::new(binary());
     audit.current_dir(folder.path()).arg("audit").env("HOME", folder.path());

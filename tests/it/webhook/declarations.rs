@@ -260,8 +260,8 @@ async fn what_is_asked_at_the_path_of_the_token_is_a_review_or_a_bad_request() {
         (without("uid"), "missing field `uid`"),
         (without("kind"), "missing field `kind`"),
         (without("operation"), "missing field `operation`"),
-        (beta.to_string(), "admission.k8s.io/v1 only"),
-        (unheard.to_string(), "it must be CREATE, UPDATE, DELETE or CONNECT"),
+        (beta.to_string(), "AdmissionReview of admission.k8s.io/v1"),
+        (unheard.to_string(), "CREATE, UPDATE, DELETE or CONNECT"),
     ] {
         let answer = server.send(&Request::post(&token().path(), &*body)).await;
         assert_eq!(answer.code, 400, "{body}: {answer:?}");

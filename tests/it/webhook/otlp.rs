@@ -138,7 +138,7 @@ async fn a_collector_that_is_away_holds_up_neither_reviews_nor_the_end() {
         ];
         let mut process = Process::start_with(&arguments, &variables);
         let mut wire = process.connect().await;
-        // Far more than the queue holds.
+        // Many more spans than the queue holds.
         for number in 0..500 {
             let answer = wire.exchange(&Request::post("/mutate", review(&number.to_string()))).await;
             assert_eq!(answer.code, 200);
@@ -150,7 +150,9 @@ async fn a_collector_that_is_away_holds_up_neither_reviews_nor_the_end() {
         process.signal("-TERM");
         let (status, log) = process.ended_saying();
         assert_eq!(status.code(), Some(0), "{log}");
-        assert!(!log.contains("cannot be sent"), "said once: {log}");
+        // The silent collector fails at a timeout, which may or may not have passed.
+        let most = usize::from(!is_gone);
+        assert!(log.matches("traces cannot be sent").count() <= most, "the failure is logged once: {log}");
     }
 }
 
@@ -180,5 +182,5 @@ fn what_is_no_collector_is_refused_at_the_start() {
         .unwrap();
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{stderr}");
-    assert!(stderr.contains("write for instance http://collector:4318"), "{stderr}");
+    assert!(stderr.contains("for example http://collector:4318"), "{stderr}");
 }

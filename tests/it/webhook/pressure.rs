@@ -2,7 +2,7 @@
 
 use super::wire::{Request, Running, SOON, Wire, padded_review, review, until};
 use super::{MIB, gated};
-use kube_unions::webhook::{Limits, Reviewer, Timeouts};
+use kube_unions::webhook::{Config, Limits, Reviewer, Timeouts};
 use kube_unions_core::admission::{ReviewError, review_within};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -21,6 +21,11 @@ async fn evicted(server: &Running, port: &str, reason: &str) -> Option<f64> {
 async fn until_held(server: &Running, compare: fn(&f64, &f64) -> bool, bytes: usize) {
     let bytes = f64::from(u32::try_from(bytes).unwrap());
     until(async || server.metric(HELD).await.is_some_and(|held| compare(&held, &bytes))).await;
+}
+
+/// Lets requests wait for memory for as long as a test does, so that a busy machine changes nothing.
+fn wait_for_memory(config: &mut Config) {
+    config.timeouts.memory = SOON;
 }
 
 /// A request that announces more than it sends, of which so much is sent.
@@ -91,7 +96,7 @@ async fn the_slowest_body_gives_way_when_bytes_run_out_and_is_told_to_come_again
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ninety_two_bodies_that_stall_forty_three_mebibytes_cost_no_honest_review() {
-    let server = Running::start().await;
+    let server = Running::with(wait_for_memory).await;
     let mut stalled = Vec::new();
     for _ in 0..92 {
         stalled.push(half_sent(&server, 7 * MIB, 43 * MIB / 92).await);
@@ -116,7 +121,7 @@ async fn bodies_that_stall_cost_no_small_review_of_which_much_is_built() {
         meter.release(MIB);
         review
     });
-    let server = Running::reviewing(|_| {}, reviewer).await;
+    let server = Running::reviewing(wait_for_memory, reviewer).await;
     let mut stalled = Vec::new();
     for _ in 0..92 {
         stalled.push(half_sent(&server, 7 * MIB, 43 * MIB / 92).await);

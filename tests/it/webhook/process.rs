@@ -209,9 +209,12 @@ fn where_it_cannot_start_it_says_why() {
     .unwrap();
     let no_address = unreachable_cluster(directory.path(), "no-address", "no address");
     let rows: [(&[&str], &str); 26] = [
-        (&[signed, "--from", from, "--ops-bind", &address], "; give another address by --bind or --ops-bind"),
+        (&[signed, "--from", from, "--ops-bind", &address], "; give another address with --bind or --ops-bind"),
         (&[signed, "--from", from, "--bind", "10250"], "invalid value '10250' for '--bind <ADDRESS>'"),
-        (&[signed, "--from", from, "--shutdown-delay", "soon"], "`soon` is no duration; write for instance 10s"),
+        (
+            &[signed, "--from", from, "--shutdown-delay", "soon"],
+            "invalid duration \"soon\": use a number and a unit, for example 10s",
+        ),
         (&[signed, "--from", from, "--service", "a/b"], "cannot be used with"),
         (&[signed, "--from", from, "--register"], "cannot be used with"),
         (&[signed, "--from", from, "--exclude-namespace", "a"], "cannot be used with"),
@@ -226,7 +229,7 @@ fn where_it_cannot_start_it_says_why() {
         (&["--from", from, "--tls-cert-dir", &three], "three/tls.key`"),
         (&["--from", from, "--tls-cert-dir", &missing], "missing/tls.crt`"),
         (&[&agreed[..], &["a"]].concat(), "--service <NAMESPACE/NAME[:PORT]>"),
-        (&[&agreed[..], &["a_b", "--service", "a/b"]].concat(), "`a_b` is no name of an object"),
+        (&[&agreed[..], &["a_b", "--service", "a/b"]].concat(), "invalid Secret name \"a_b\""),
         (&["--from", from, "--tls-secret", "a", "--service", "a/b"], "cannot be used with"),
         (&["--from", from], "--tls-cert-dir <DIR>|--tls-self-signed"),
         (&[signed, "--from", from, "--tls-cert-dir", from], "cannot be used with"),

@@ -1,0 +1,179 @@
+//! Reads the body of a request, within the byte budget and the deadline of bodies.
+//!
+//! It must not know what a body means: `routes` hands it to a review. When bytes run out, it evicts slow transfers
+//! (`connections`) and waits for the memory that they free.
+
+use super::Timeouts;
+use super::budget::{Budget, Reserved};
+use super::connections::{Connection, Eviction};
+use super::refusal::Refusal;
+use axum::body::{Body, Bytes};
+use http_body_util::{BodyExt, Limited};
+use hyper::Request;
+use hyper::body::Body as _;
+use hyper::header::{CONTENT_TYPE, EXPECT};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use tokio::time::{Instant, timeout, timeout_at};
+
+/// Most bytes that the server reads of the body of a request that it refuses. A client that is cut off while it sends sees a
+/// broken connection, and not the reason.
+const DISCARDED: usize = 32 * 1024 * 1024;
+
+/// Reads bodies.
+#[derive(Debug)]
+pub(super) struct BodyReader {
+    limit: usize,
+    timeouts: Timeouts,
+    budget: Arc<Budget>,
+}
+
+impl BodyReader {
+    /// Returns a reader of bodies of at most `limit` bytes.
+    pub(super) fn new(limit: usize, timeouts: Timeouts, budget: Arc<Budget>) -> Self {
+        Self { limit, timeouts, budget }
+    }
+
+    /// Reads the whole body of a request that sends JSON.
+    pub(super) async fn read(&self, request: Request<Body>, connection: &Connection) -> Result<Reserved, Refusal> {
+        let deadline = Instant::now() + self.timeouts.body;
+        if !is_json(&request) {
+            return Err(refuse(request, deadline, Refusal::MediaType).await);
+        }
+        let size = request.body().size_hint();
+        if usize::try_from(size.lower()).is_ok_and(|lower| lower > self.limit) {
+            return Err(refuse(request, deadline, Refusal::TooLarge(self.limit)).await);
+        }
+        // A body without Content-Length may have any length up to the limit.
+        let expected = size.exact().and_then(|exact| usize::try_from(exact).ok()).unwrap_or(self.limit);
+        let mut body = request.into_body();
+        // An eviction wakes the connection's task, which polls this future.
+        let evicted = std::future::poll_fn(|_| if connection.is_evicted() { Poll::Ready(()) } else { Poll::Pending });
+        let read = async {
+            tokio::select! {
+                biased;
+                read = self.read_frames(&mut body, expected, connection) => read,
+                () = evicted => Err(Refusal::TooSlow),
+            }
+        };
+        match timeout_at(deadline, read).await {
+            Ok(Err(refusal)) if refusal != Refusal::TooSlow => {
+                discard(body, deadline).await;
+                Err(refusal)
+            }
+            Ok(result) => result,
+            Err(_elapsed) => Err(Refusal::BodyTimeout),
+        }
+    }
+
+    async fn read_frames(
+        &self,
+        body: &mut Body,
+        expected: usize,
+        connection: &Connection,
+    ) -> Result<Reserved, Refusal> {
+        let mut arrived = Reserved::new(&self.budget);
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|error| Refusal::BadRequest(format!("the body cannot be read: {error}")))?;
+            // Trailers mean nothing to a review.
+            let Ok(data) = frame.into_data() else { continue };
+            if data.len() > self.limit - arrived.len() {
+                return Err(Refusal::TooLarge(self.limit));
+            }
+            if arrived.extend(&data, expected).is_err() {
+                // The client is not slow while the server does not read.
+                connection.mark_busy();
+                let extended = self.extend_with_room(&mut arrived, &data, expected, connection);
+                self.for_memory(extended).await?;
+                connection.mark_body();
+            }
+        }
+        connection.mark_busy();
+        Ok(arrived)
+    }
+
+    async fn extend_with_room(
+        &self,
+        arrived: &mut Reserved,
+        data: &Bytes,
+        expected: usize,
+        connection: &Connection,
+    ) -> Result<(), Refusal> {
+        let mut room = self.room(connection);
+        while arrived.extend(data, expected).is_err() {
+            room.wait().await?;
+        }
+        Ok(())
+    }
+
+    /// Limits the time that a request waits for memory.
+    pub(super) async fn for_memory<T>(&self, wait: impl Future<Output = Result<T, Refusal>>) -> Result<T, Refusal> {
+        timeout(self.timeouts.memory, wait).await.unwrap_or(Err(Refusal::Budget))
+    }
+
+    /// Returns a wait for memory that begins now.
+    pub(super) fn room<'a>(&'a self, connection: &'a Connection) -> Room<'a> {
+        Room { seen: self.budget.returns(), budget: &self.budget, connection }
+    }
+
+    /// Reads what the client still sends, and returns `refusal`.
+    pub(super) async fn refuse(&self, request: Request<Body>, refusal: Refusal) -> Refusal {
+        refuse(request, Instant::now() + self.timeouts.body, refusal).await
+    }
+}
+
+/// A wait for memory that other requests hold.
+#[derive(Debug)]
+pub(super) struct Room<'a> {
+    budget: &'a Budget,
+    connection: &'a Connection,
+    /// Returns of bytes to the budget that this wait has seen.
+    seen: u64,
+}
+
+impl Room<'_> {
+    /// Resolves when bytes have returned to the budget since the last call. Evicts slow transfers until then, the slowest
+    /// first. Fails if no transfer can be evicted: the other requests may need the bytes that this one holds.
+    pub(super) async fn wait(&mut self) -> Result<(), Refusal> {
+        loop {
+            let mut returned = pin!(self.budget.returned());
+            returned.as_mut().enable();
+            let returns = self.budget.returns();
+            if self.seen != returns {
+                self.seen = returns;
+                return Ok(());
+            }
+            match self.connection.table().evict_transfer() {
+                Eviction::NotBefore(time) => drop(timeout_at(time, returned).await),
+                Eviction::Started => returned.await,
+                Eviction::Impossible => return Err(Refusal::Budget),
+            }
+        }
+    }
+}
+
+async fn refuse(request: Request<Body>, deadline: Instant, refusal: Refusal) -> Refusal {
+    // A client that sent `Expect` has not begun to send the body, and does not after a refusal.
+    if !request.headers().contains_key(EXPECT) {
+        discard(request.into_body(), deadline).await;
+    }
+    refusal
+}
+
+/// Reads the rest of a body that is refused, unless it is too long.
+async fn discard(body: Body, deadline: Instant) {
+    if usize::try_from(body.size_hint().lower()).is_ok_and(|length| length <= DISCARDED) {
+        let mut body = Limited::new(body, DISCARDED);
+        let drained = async { while let Some(Ok(_)) = body.frame().await {} };
+        // The answer is the same whether or not the rest arrives.
+        timeout_at(deadline, drained).await.ok();
+    }
+}
+
+/// Returns true if the content type is `application/json`, with or without parameters.
+fn is_json(request: &Request<Body>) -> bool {
+    let value = request.headers().get(CONTENT_TYPE).and_then(|it| it.to_str().ok()).unwrap_or_default();
+    let essence = value.split(';').next().unwrap_or_default();
+    essence.trim().eq_ignore_ascii_case("application/json")
+}

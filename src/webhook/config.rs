@@ -1,0 +1,112 @@
+//! The configuration of the server: addresses, limits and timeouts, with their defaults.
+
+use super::{CertificateSource, ClientPolicy};
+use kube_unions_core::admission::Ratcheting;
+use std::net::{Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+/// The configuration of a [`Server`](super::Server).
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Address for reviews. Port 0 takes any free port.
+    pub webhook: SocketAddr,
+    /// Address for health and metrics. Port 0 takes any free port.
+    pub ops: SocketAddr,
+    /// Source of the serving certificate.
+    pub certificate: CertificateSource,
+    /// Time between two looks at the certificate's files.
+    pub certificate_poll: Duration,
+    /// Clients that may connect to the webhook port. `None` allows all.
+    pub clients: Option<ClientPolicy>,
+    /// Rule for unions that were invalid before the request.
+    pub ratcheting: Ratcheting,
+    /// Time between the request to stop and the end of new connections.
+    pub shutdown_delay: Duration,
+    /// Limits of memory and connections.
+    pub limits: Limits,
+    /// Limits of each wait.
+    pub timeouts: Timeouts,
+}
+
+impl Config {
+    /// Returns the defaults with this certificate.
+    pub fn new(certificate: CertificateSource) -> Self {
+        Self {
+            webhook: (Ipv6Addr::UNSPECIFIED, 10250).into(),
+            ops: (Ipv6Addr::UNSPECIFIED, 8080).into(),
+            certificate,
+            certificate_poll: Duration::from_secs(10),
+            clients: None,
+            ratcheting: Ratcheting::default(),
+            shutdown_delay: Duration::from_secs(10),
+            limits: Limits::default(),
+            timeouts: Timeouts::default(),
+        }
+    }
+}
+
+/// Limits of memory and connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Most bytes of one body. A review carries an object and its old version, each of 3 MiB at most.
+    pub body: usize,
+    /// Most bytes of all requests together: bodies as far as they have arrived, everything that a review builds, and answers
+    /// until they are sent. At least [`body`](Self::body).
+    pub in_flight: usize,
+    /// Most connections to the webhook port.
+    pub connections: usize,
+    /// Most connections to the webhook port from one address.
+    pub connections_per_source: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            body: 7 * 1024 * 1024,
+            in_flight: 64 * 1024 * 1024,
+            connections: 1024,
+            connections_per_source: usize::MAX,
+        }
+    }
+}
+
+/// The longest wait in each part of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeouts {
+    /// The TLS handshake.
+    pub handshake: Duration,
+    /// The first byte after the handshake. As long as `idle`: the API server may dial a connection, send its request on
+    /// another one that becomes free first, and keep the new one for later.
+    pub first_byte: Duration,
+    /// The rest of a request's header after its first byte.
+    pub header: Duration,
+    /// A whole body.
+    pub body: Duration,
+    /// The next request on a connection. Longer than the 90 seconds after which the API server itself closes.
+    pub idle: Duration,
+    /// The client's reading of an answer that does not fit into the socket buffer.
+    pub write: Duration,
+    /// The memory that other requests hold. Shorter than the API server's wait for an answer.
+    pub memory: Duration,
+    /// The requests that are in flight when the server stops.
+    pub finish: Duration,
+}
+
+/// Longer than the 90 seconds after which the API server closes an unused connection. If this side closed first, it could
+/// cut off a request that is on its way.
+const IDLE: Duration = Duration::from_secs(150);
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            handshake: Duration::from_secs(10),
+            first_byte: IDLE,
+            header: Duration::from_secs(10),
+            body: Duration::from_secs(10),
+            idle: IDLE,
+            write: Duration::from_secs(10),
+            memory: Duration::from_secs(2),
+            finish: Duration::from_secs(10),
+        }
+    }
+}
