@@ -115,6 +115,10 @@ packages-quick: ## Check each feature and WebAssembly, run programs that use one
 	tests/users.sh
 	$(CARGO) package --locked --allow-dirty --no-verify $(addprefix --package ,$(PACKAGES))
 
+.PHONY: reference
+reference: ## Writes the tables of flags, metrics and messages in docs/reference
+	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test it reference
+
 .PHONY: go-samples
 go-samples: ## Generate the CRDs of the Go samples with the pinned controller-gen (needs Go)
 	tests/cases/go/crds.sh

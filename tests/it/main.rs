@@ -14,5 +14,6 @@ mod cluster;
 mod crates;
 mod custom_resource;
 mod presets;
+mod reference;
 mod samples;
 mod webhook;

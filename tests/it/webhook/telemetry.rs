@@ -34,7 +34,7 @@ const METRICS: [(&str, &str, &[&str]); 24] = [
 ];
 
 /// The metrics of a text: type and labels by name.
-fn described(text: &str) -> BTreeMap<String, (String, BTreeSet<String>)> {
+pub(crate) fn described(text: &str) -> BTreeMap<String, (String, BTreeSet<String>)> {
     let mut found = BTreeMap::new();
     let mut current = String::new();
     for line in text.lines() {
