@@ -1,69 +1,70 @@
-//! Why there is no annotated CRD.
+//! Errors of making an annotated CRD.
 
-use super::{ANNOTATIONS_LIMIT, Fault};
 use kube_core::crd::MergeError;
-use kube_unions_core::declaration::DefinitionError;
+use kube_unions_core::declaration::{ANNOTATIONS_LIMIT, DefinitionError, Fault};
 use std::fmt::{self, Write};
 
-/// Why there is no annotated CRD. Its `Debug` is its text, for that is what a `main` prints that returns it.
+/// An error of making an annotated CRD.
+///
+/// `Debug` prints the same text as `Display`, because a `main` that returns the error prints it with `Debug`.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum CrdError {
-    /// At least one union is declared wrongly. Displays as one line for each fault.
+    /// A union has a fault. Displays one line for each fault.
     #[error("{}", lines(.definition, .faults))]
     Faulty {
-        /// The name of the CRD, empty where there is none.
+        /// Name of the CRD, empty if it has none.
         definition: String,
-        /// All that was found, warnings too, sorted.
+        /// All faults, warnings included, sorted.
         faults: Vec<Fault>,
     },
-    /// The CRD has another schema than its type, so that places in the one are not places in the other.
+    /// The schema of the CRD is not derived from its type, so the places of the unions are unknown.
     #[error(
-        "the schema of `{definition}` {version} is not the one that kube derives from its type; \
-         give the schema that it was made from to `Unions::version_of`, and the CRD to `Unions::annotate`"
+        "the schema of `{definition}` {version} is not the one that kube derives from its type: pass the schema to \
+         `Unions::version_of` and the CRD to `Unions::annotate`"
     )]
     OtherSchema {
-        /// The name of the CRD.
+        /// Name of the CRD.
         definition: String,
-        /// The version.
+        /// Version.
         version: String,
     },
-    /// A schema that no CRD can have.
-    #[error("the schema of version `{version}` is none that a CRD can have: {source}")]
+    /// The schema is invalid for a CRD.
+    #[error("invalid schema of version `{version}` for a CRD: {source}")]
     Schema {
-        /// The version.
+        /// Version.
         version: String,
-        /// What is wrong with it.
+        /// Cause.
         source: serde_json::Error,
     },
-    /// The CRD has an annotation that can't be added to.
-    #[error("the annotation `kube-unions.dev/unions` of `{definition}` can't be added to: {source}; remove it")]
+    /// The CRD already has an invalid annotation.
+    #[error("invalid annotation `kube-unions.dev/unions` of `{definition}`: {source}; remove it")]
     Annotation {
-        /// The name of the CRD.
+        /// Name of the CRD.
         definition: String,
-        /// What is wrong with it.
+        /// Cause.
         source: serde_json::Error,
     },
-    /// More than Kubernetes allows.
+    /// The annotations are larger than Kubernetes allows.
     #[error(
-        "{} would take {bytes} bytes, and Kubernetes allows {ANNOTATIONS_LIMIT}: declare the unions in fewer versions, or split \
-         the CRD",
-        of(.definition, "annotations")
+        "{} would have {bytes} bytes, more than the {ANNOTATIONS_LIMIT} that Kubernetes allows: declare the unions in fewer \
+         versions, or split the CRD",
+        subject("the annotations", .definition)
     )]
     TooLarge {
-        /// The name of the CRD, empty where there is none.
+        /// Name of the CRD, empty if it has none.
         definition: String,
-        /// What all of its annotations would take together.
+        /// Size of all annotations together.
         bytes: usize,
     },
-    /// kube can't merge the versions.
-    #[error("the versions can't be merged: {0}")]
+    /// kube cannot merge the versions.
+    #[error("cannot merge the versions: {0}")]
     Merge(#[from] MergeError),
-    /// The CRD can't be read as unions need it.
+    /// The CRD lacks a part that unions need.
     #[error(transparent)]
     Unreadable(#[from] DefinitionError),
-    /// The CRD can't be written.
-    #[error("the CRD can't be written as JSON: {0}")]
+    /// The CRD cannot be serialized.
+    #[error("cannot write the CRD as JSON: {0}")]
     Json(#[source] serde_json::Error),
 }
 
@@ -74,7 +75,7 @@ impl fmt::Debug for CrdError {
 }
 
 fn lines(definition: &str, faults: &[Fault]) -> String {
-    let mut text = of(definition, "unions") + " are declared wrongly:";
+    let mut text = subject("invalid unions", definition) + ":";
     for Fault { version, path, severity, message, .. } in faults {
         text.push_str("\n  ");
         let place = [version.as_deref().unwrap_or_default(), path];
@@ -88,7 +89,6 @@ fn lines(definition: &str, faults: &[Fault]) -> String {
     text
 }
 
-/// Names something of a CRD, or of a kind that has none yet.
-fn of(definition: &str, what: &str) -> String {
-    if definition.is_empty() { format!("the {what}") } else { format!("the {what} of `{definition}`") }
+fn subject(what: &str, definition: &str) -> String {
+    if definition.is_empty() { what.to_owned() } else { format!("{what} of `{definition}`") }
 }

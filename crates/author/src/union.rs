@@ -1,21 +1,14 @@
-//! Unions as an author declares them on a type, and how they travel in its schema.
-//!
-//! A union is not put where `x-kubernetes-unions` would stand but beside the fields of its type, as a keyword of its own that
-//! nobody else reads. There nothing can lose it on the way to a CRD: a type that is flattened into another takes it along,
-//! even where two that are flattened both have one, and it never makes two fields differ that kube compares.
+//! The transforms that put unions on types.
 
-use kube_unions_core::schema::EXTENSION;
+use super::mark::Mark;
 use schemars::Schema;
 use schemars::transform::Transform;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// What the keyword of a union begins with; its value as JSON follows, so that no two unions have the same.
-const KEYWORD: &str = "x-kube-unions ";
-
-/// A union whose discriminator decides which member is set: the form of 2022. A transform for the struct that has the fields.
+/// A union whose discriminator selects the member (the 2022 form). A transform for the struct that has the fields.
 ///
-/// All values of the discriminator must be listed. Fields are named as they are in JSON.
+/// List every value of the discriminator, and name the fields as JSON does.
 ///
 /// ```
 /// # use kube_unions_author::Union;
@@ -38,7 +31,7 @@ pub struct Union {
     choices: Vec<Choice>,
 }
 
-/// A value of the discriminator and what it selects.
+/// A value of the discriminator with the field that it selects.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a value and what it selects")]
 struct Choice {
@@ -53,10 +46,10 @@ struct Selected {
     optional: bool,
 }
 
-/// A union of which at most one member is set, whichever that is: the form of 2019. A transform for the struct that has the
-/// fields, or for an enum whose variants are the fields.
+/// A union whose members exclude each other (the 2019 form). A transform for the struct that has the fields, or for an enum
+/// whose variants are the fields.
 ///
-/// Setting another member switches to it. A discriminator is not needed; where there is one, it follows the members.
+/// Setting another member switches to it. A discriminator is optional; it follows the members.
 ///
 /// ```
 /// # use kube_unions_author::AtMostOne;
@@ -73,37 +66,29 @@ struct Selected {
 #[serde(deny_unknown_fields, expecting = "a union of fields")]
 pub struct AtMostOne {
     discriminator: Option<String>,
-    /// Values and the fields they stand for.
+    /// Values with their fields.
     members: Vec<(String, String)>,
 }
 
-/// A union as it is found in a schema.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, expecting = "a union")]
-pub(super) enum Mark {
-    Union(Union),
-    AtMostOne(AtMostOne),
-}
-
 impl Union {
-    /// A union by this discriminator: a required field of type string, best with an enum.
+    /// Creates a union with a discriminator: a required string field, preferably an enum.
     pub fn by(discriminator: impl Into<String>) -> Self {
         Self { discriminator: discriminator.into(), choices: Vec::new() }
     }
 
-    /// The value selects the field, which must then be set.
+    /// Adds a value that selects a field. The field must be set.
     #[must_use]
     pub fn member(self, value: impl Into<String>, field: impl Into<String>) -> Self {
         self.choice(value.into(), Some(Selected { field: field.into(), optional: false }))
     }
 
-    /// The value selects the field, which may be left out all the same.
+    /// Adds a value that selects a field. The field may be missing.
     #[must_use]
     pub fn optional(self, value: impl Into<String>, field: impl Into<String>) -> Self {
         self.choice(value.into(), Some(Selected { field: field.into(), optional: true }))
     }
 
-    /// The value selects no field.
+    /// Adds a value that selects no field.
     #[must_use]
     pub fn empty(self, value: impl Into<String>) -> Self {
         self.choice(value.into(), None)
@@ -118,7 +103,7 @@ impl Union {
         &self.discriminator
     }
 
-    /// What stands at the discriminator, and the values that are given more than once.
+    /// Returns the extension at the discriminator, and the values that occur more than once.
     pub(super) fn extension(&self) -> (Value, Vec<&str>) {
         let (mut members, mut twice) = (Map::new(), Vec::new());
         for Choice { value, selects } in &self.choices {
@@ -134,8 +119,8 @@ impl Union {
         (json!({"fieldMembers": members}), twice)
     }
 
-    /// A union of the form of 2019 with the same discriminator and members, for asking what is wrong with these where there
-    /// is no discriminator to stand on.
+    /// Returns a 2019 union with the same discriminator and members. If the struct has no such discriminator, checking this
+    /// union finds the faults of the members.
     pub(super) fn by_fields(&self) -> Value {
         let selected = self.choices.iter().filter_map(|choice| choice.selects.as_ref());
         let fields: Map<_, _> = selected.map(|selected| (selected.field.clone(), json!(selected.field))).collect();
@@ -144,26 +129,26 @@ impl Union {
 }
 
 impl AtMostOne {
-    /// A union without members yet.
+    /// Creates a union without members.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The field is a member; the value stands for it in the discriminator, if there is one.
+    /// Adds a member. `value` is its value of the discriminator, if there is one.
     #[must_use]
     pub fn member(mut self, value: impl Into<String>, field: impl Into<String>) -> Self {
         self.members.push((value.into(), field.into()));
         self
     }
 
-    /// The field that names the member which is set.
+    /// Sets the discriminator, which names the member that is set.
     #[must_use]
     pub fn discriminator(mut self, field: impl Into<String>) -> Self {
         self.discriminator = Some(field.into());
         self
     }
 
-    /// What stands in the list at the object, and the fields that are given more than once.
+    /// Returns the item of the extension at the object, and the fields that occur more than once.
     pub(super) fn extension(&self) -> (Value, Vec<&str>) {
         let (mut fields, mut twice) = (Map::new(), Vec::new());
         for (value, field) in &self.members {
@@ -189,24 +174,5 @@ impl Transform for Union {
 impl Transform for AtMostOne {
     fn transform(&mut self, schema: &mut Schema) {
         Mark::AtMostOne(self.clone()).put_on(schema);
-    }
-}
-
-impl Mark {
-    /// The union that a keyword of a schema stands for, if it is one.
-    pub(super) fn from_keyword(keyword: &str) -> Option<Result<Self, serde_json::Error>> {
-        keyword.strip_prefix(KEYWORD).map(serde_json::from_str)
-    }
-
-    /// Whether a keyword declares a union, by us or by its author's own hand.
-    pub(super) fn is_keyword(keyword: &str) -> bool {
-        keyword == EXTENSION || keyword.starts_with(KEYWORD)
-    }
-
-    fn put_on(&self, schema: &mut Schema) {
-        // Strings, lists and options of them: there is always a text.
-        if let Ok(text) = serde_json::to_string(self) {
-            schema.insert(format!("{KEYWORD}{text}"), Value::Bool(true));
-        }
     }
 }

@@ -1,10 +1,10 @@
-//! What is wrong with a union is found when the CRD is made: all of it, in words that say what to do.
+//! Faults of unions, which are all reported when the CRD is made.
 
 use super::*;
 use kube::CustomResource;
 use serde::{Deserialize, Serialize};
 
-/// `spec` with these fields and one union on it: the only fault.
+/// Asserts that a union on `spec` has exactly one fault.
 #[track_caller]
 fn refused(change: impl FnOnce(&mut Value), union: impl Transform + 'static, want: &str) {
     let mut schema = schemars::json_schema!({"type": "object", "properties": fields(), "required": ["other"]});
@@ -24,7 +24,7 @@ fn enumerated(schema: &mut Value) {
 }
 
 #[test]
-fn each_fault_of_a_union_by_a_discriminator_is_said() {
+fn reports_each_fault_of_a_union_with_a_discriminator() {
     let a = || Union::by("type").member("A", "a");
     let at = |message: &str| format!("v1: spec.type: error: {message}");
     for (union, message) in [
@@ -73,7 +73,7 @@ fn each_fault_of_a_union_by_a_discriminator_is_said() {
 }
 
 #[test]
-fn each_fault_of_a_union_of_fields_is_said() {
+fn reports_each_fault_of_a_union_of_fields() {
     let a = || AtMostOne::new().member("A", "a");
     for (union, message) in [
         (AtMostOne::new(), "no member is declared; name at least one or remove the declaration"),
@@ -97,32 +97,32 @@ fn each_fault_of_a_union_of_fields_is_said() {
 }
 
 #[test]
-fn what_no_extension_could_say_is_a_fault_too() {
+fn reports_faults_that_no_extension_can_express() {
     let twice = |union: Box<dyn Transform>| lines(spec(&fields(), vec![union]).annotation());
     assert_eq!(
         twice(Box::new(Union::by("type").member("A", "a").member("A", "b"))),
-        ["v1: spec.type: error: the value `A` is given twice; keep one", NO_ENUM]
+        ["v1: spec.type: error: duplicate value `A`; keep one", NO_ENUM]
     );
     assert_eq!(
         twice(Box::new(AtMostOne::new().member("A", "a").member("B", "a"))),
-        ["v1: spec: error: the member `a` is given twice; keep one"]
+        ["v1: spec: error: duplicate member `a`; keep one"]
     );
     let two: Vec<Box<dyn Transform>> =
         vec![Box::new(Union::by("type").member("A", "a")), Box::new(Union::by("type").member("B", "b"))];
     assert_eq!(
         lines(spec(&fields(), two).annotation()),
-        ["v1: spec.type: error: two unions are declared by this field; keep one", NO_ENUM]
+        ["v1: spec.type: error: two unions have this field as their discriminator; keep one", NO_ENUM]
     );
     let shared: Vec<Box<dyn Transform>> =
         vec![Box::new(Union::by("type").member("A", "a")), Box::new(AtMostOne::new().member("A", "a"))];
-    let said = lines(spec(&fields(), shared).annotation());
+    let reported = lines(spec(&fields(), shared).annotation());
     let taken =
         "error: the field `a` already belongs to another union of this object; a field can be in one union only";
-    assert!(said.iter().any(|line| line.ends_with(taken)), "{said:?}");
+    assert!(reported.iter().any(|line| line.ends_with(taken)), "{reported:?}");
 }
 
 #[test]
-fn what_was_read_wrongly_is_a_fault_and_never_lost() {
+fn reports_schemas_and_marks_that_cannot_be_read() {
     #[derive(JsonSchema)]
     #[allow(dead_code, reason = "only its schema is looked at")]
     struct Object {
@@ -136,19 +136,22 @@ fn what_was_read_wrongly_is_a_fault_and_never_lost() {
         a: Option<String>,
         b: Option<String>,
     }
-    let reference = "error: stands for another schema by `$ref`, which a CRD can't have: generate the schema with \
-                     `inline_subschemas`, and give a type that holds itself a schema of its own there";
+    let reference = "error: a CRD cannot have `$ref`; generate the schema with `inline_subschemas`, and write the schema of a \
+                     recursive type by hand";
     let with_references = Unions::new().version_of("v1", &schemars::schema_for!(Object));
-    let said = lines(with_references.annotation());
-    assert!(said.contains(&format!("v1: list[*]: {reference}")), "{said:?}");
-    let said = lines(Unions::new().version::<Object>("v1").annotation());
-    assert!(said.contains(&format!("v1: spec: {reference}")), "{said:?}");
+    let reported = lines(with_references.annotation());
+    assert!(reported.contains(&format!("v1: list[*]: {reference}")), "{reported:?}");
+    let reported = lines(Unions::new().version::<Object>("v1").annotation());
+    assert!(reported.contains(&format!("v1: spec: {reference}")), "{reported:?}");
 
     let schema = schemars::json_schema!({"type": "object", "x-kube-unions {\"Union\":{\"other\":1}}": true});
-    let said = lines(Unions::new().version_of("v1", &schema).annotation());
-    assert_eq!(said.len(), 1);
-    assert!(said[0].starts_with("v1: error: a union can't be read (unknown field `other`"), "{said:?}");
-    assert!(said[0].ends_with("; let the types and what makes the CRD use one version of kube-unions"), "{said:?}");
+    let reported = lines(Unions::new().version_of("v1", &schema).annotation());
+    assert_eq!(reported.len(), 1);
+    assert!(reported[0].starts_with("v1: error: invalid union (unknown field `other`"), "{reported:?}");
+    assert!(
+        reported[0].ends_with("; use one version of kube-unions-author for the types and for the CRD"),
+        "{reported:?}"
+    );
 }
 
 const NO_ENUM: &str =
@@ -158,7 +161,7 @@ const NO_ENUM: &str =
 struct Nothing {}
 
 #[test]
-fn all_faults_of_a_kind_are_listed_at_once_and_kubes_crd_is_made_all_the_same() {
+fn reports_all_faults_of_a_kind_at_once() {
     #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
     #[kube(group = "author.example.com", version = "v1alpha1", kind = "Wrong")]
     struct WrongSpec {
@@ -195,7 +198,7 @@ fn all_faults_of_a_kind_are_listed_at_once_and_kubes_crd_is_made_all_the_same() 
     let error = kube_unions_author::crd::<Wrong>().unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the unions of `wrongs.author.example.com` are declared wrongly:\n  \
+        "invalid unions of `wrongs.author.example.com`:\n  \
          v1alpha1: spec.other.type: error: the enum of `type` has `Recreate`, which is not in `fieldMembers`; add it, as an empty \
          member if it selects no field\n  \
          v1alpha1: spec.other.type: error: the member `canary` has a default, so the API server would restore it whenever it \
@@ -208,20 +211,20 @@ fn all_faults_of_a_kind_are_listed_at_once_and_kubes_crd_is_made_all_the_same() 
          v1alpha1: spec.strategies[*]: error: the member `canary` is required, so it can never be cleared; take it out of \
          `required`"
     );
-    assert_eq!(format!("{error:?}"), error.to_string(), "a `main` that returns it prints what people can read");
+    assert_eq!(format!("{error:?}"), error.to_string(), "a `main` that returns the error prints it with Debug");
     let CrdError::Faulty { definition, faults } = error else { panic!("it is faulty") };
     assert_eq!(definition, "wrongs.author.example.com");
     assert!(faults.iter().all(|fault: &Fault| fault.definition == definition));
 }
 
 #[test]
-fn a_union_inside_a_variant_is_refused_and_kube_does_not_stumble_over_it() {
+fn refuses_a_union_inside_a_variant() {
     #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
     #[kube(group = "author.example.com", version = "v1", kind = "Either")]
     struct EitherSpec {
         either: OneOrOther,
     }
-    // The field of both has one schema; kube's derive panics where it has two.
+    // kube's derive panics if the shared field has two different schemas.
     #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
     #[serde(untagged)]
     enum OneOrOther {
@@ -243,14 +246,14 @@ fn a_union_inside_a_variant_is_refused_and_kube_does_not_stumble_over_it() {
     assert_eq!(
         lines(kube_unions_author::crd::<Either>()),
         [
-            "v1: spec.either: error: a union stands below `anyOf`, where a CRD has no fields; declare it on the type around it, \
-          for a variant on the enum"
+            "v1: spec.either: error: the union is below `anyOf`, where a CRD has no fields; put it on the type around it, \
+          or for a variant on the enum"
         ]
     );
 }
 
 #[test]
-fn a_crd_with_another_schema_than_its_type_is_refused() {
+fn refuses_a_crd_whose_schema_is_not_derived_from_its_type() {
     #[derive(CustomResource, Clone, Debug, Deserialize, Serialize)]
     #[kube(group = "author.example.com", version = "v1", kind = "Schemaless", schema = "disabled")]
     struct SchemalessSpec {}
@@ -265,7 +268,7 @@ fn a_crd_with_another_schema_than_its_type_is_refused() {
     }
     assert_eq!(
         kube_unions_author::crd::<Schemaless>().unwrap_err().to_string(),
-        "the schema of `schemalesses.author.example.com` v1 is not the one that kube derives from its type; give the schema \
-         that it was made from to `Unions::version_of`, and the CRD to `Unions::annotate`"
+        "the schema of `schemalesses.author.example.com` v1 is not the one that kube derives from its type: pass the \
+         schema to `Unions::version_of` and the CRD to `Unions::annotate`"
     );
 }

@@ -1,18 +1,18 @@
-//! Types as people write them, and what becomes of their unions in a CRD.
+//! Types with kube's derive and the unions in their CRDs.
 
 use super::*;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResource;
 use serde::{Deserialize, Serialize};
 
-/// Everything that a type does with a union of another, and every sort of discriminator.
+/// A kind that uses types with unions in every position.
 #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[kube(group = "author.example.com", version = "v1", kind = "Everything", status = "EverythingStatus", namespaced)]
 #[kube(annotation("example.com/owner", "nobody"))]
 #[serde(rename_all = "camelCase")]
 struct EverythingSpec {
     plain: Strategy,
-    /// With a description of its own.
+    /// A field with a description.
     in_option: Option<Strategy>,
     in_box: Box<Strategy>,
     in_list: Vec<Strategy>,
@@ -88,7 +88,7 @@ fn strategy() -> Value {
 }
 
 #[test]
-fn a_union_is_found_wherever_its_type_is_used() {
+fn finds_unions_in_every_position_of_their_type() {
     let mut places = declared::<Everything>();
     let flat = places.remove("/properties/spec").unwrap();
     let mut flat: Vec<String> = flat.as_array().unwrap().iter().map(ToString::to_string).collect();
@@ -121,7 +121,7 @@ fn a_union_is_found_wherever_its_type_is_used() {
 }
 
 #[test]
-fn the_crd_is_kubes_own_but_for_the_annotation() {
+fn changes_only_the_annotation_of_the_crd() {
     let mut crd = kube_unions_author::crd::<Everything>().unwrap();
     let annotations = crd.metadata.annotations.as_mut().unwrap();
     let value = annotations.remove(ANNOTATION).unwrap();
@@ -138,12 +138,12 @@ fn annotating_twice_changes_nothing() {
 }
 
 #[test]
-fn every_union_of_the_crd_is_in_force() {
+fn every_union_of_the_crd_compiles() {
     let crd = kube_unions_author::crd::<Everything>().unwrap();
     let mut builder = Builder::new();
     builder.apply(Definition::from_json(&serde_json::to_string(&crd).unwrap()).unwrap());
     let catalog = builder.build();
-    // What may surprise are the lists without keys.
+    // The only warnings are about lists without keys.
     let places: Vec<&str> = catalog.faults().iter().map(|fault| fault.path.as_str()).collect();
     assert_eq!(places, ["spec.deep[*].*.type", "spec.inList[*].type"]);
     assert_eq!(catalog.faults(), kube_unions_author::warnings(&crd).unwrap());
@@ -182,7 +182,7 @@ fn a_kind_without_unions_has_no_annotation() {
 }
 
 #[test]
-fn a_default_that_is_not_written_is_none_of_the_schema() {
+fn a_default_that_is_not_serialized_is_not_in_the_schema() {
     #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
     #[kube(group = "author.example.com", version = "v1", kind = "Defaulted")]
     #[schemars(transform = AtMostOne::new().member("A", "a").member("B", "b").member("C", "c"))]
@@ -200,7 +200,7 @@ fn a_default_that_is_not_written_is_none_of_the_schema() {
 }
 
 #[test]
-fn rules_in_cel_stand_beside_a_union() {
+fn keeps_cel_rules_beside_a_union() {
     #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, kube::KubeSchema)]
     #[kube(group = "author.example.com", version = "v1", kind = "Ruled")]
     #[schemars(transform = AtMostOne::new().member("A", "a").member("B", "b"))]
@@ -216,7 +216,7 @@ fn rules_in_cel_stand_beside_a_union() {
     assert_eq!(declared::<Ruled>(), BTreeMap::from([("/properties/spec".to_owned(), union)]));
 }
 
-/// A kind whose strategy has a discriminator of this type.
+/// Declares a kind whose strategy has a discriminator of a type.
 macro_rules! discriminated_by {
     ($(#[$attribute:meta])* $type:ty) => {{
         #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
@@ -236,7 +236,7 @@ macro_rules! discriminated_by {
     }};
 }
 
-/// What the schema says of the discriminator.
+/// Returns the schema of the discriminator.
 fn discriminator(crd: &CustomResourceDefinition) -> Value {
     let crd = serde_json::to_value(crd).unwrap();
     let schema = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/strategy/properties/type";
@@ -254,7 +254,7 @@ enum Renamed {
     Recreate,
 }
 
-/// With words on each variant, which makes another schema at first.
+/// An enum with descriptions, for which schemars generates `oneOf`.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 enum Documented {
@@ -266,7 +266,7 @@ enum Documented {
 }
 
 #[test]
-fn an_enum_of_variants_without_content_gives_the_discriminator_its_values() {
+fn an_enum_of_unit_variants_gives_the_discriminator_its_values() {
     let values = json!({"type": "string", "enum": ["canary", "Re-Create"]});
     let (crd, warnings) = discriminated_by!(Renamed);
     assert_eq!((discriminator(&crd), warnings), (values.clone(), vec![]));
@@ -286,7 +286,7 @@ fn an_optional_enum_has_the_same_values() {
 }
 
 #[test]
-fn a_discriminator_with_a_default_or_without_values_is_worth_a_warning() {
+fn warns_about_a_discriminator_with_a_default_or_without_values() {
     let (crd, warnings) = discriminated_by!(
         #[serde(default)]
         Renamed

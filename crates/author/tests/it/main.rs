@@ -1,11 +1,11 @@
-//! Unions on types in Rust: what each call comes to, what is refused, and that a CRD is kube's own otherwise.
+//! Tests of the public API: the extension of each call, the faults, and that the rest of a CRD is as kube derives it.
 
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,
-    reason = "a test that meets what it did not expect is meant to stop there"
+    reason = "a failing test panics"
 )]
 
 mod faults;
@@ -22,7 +22,7 @@ use schemars::{JsonSchema, Schema};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// What a kind declares, by the places where that stands: the annotation of its only version.
+/// Returns the annotation of the only version of a kind, by schema node.
 fn declared<T: JsonSchema>() -> BTreeMap<String, Value> {
     content(&Unions::new().version::<T>("v1"))
 }
@@ -35,7 +35,7 @@ fn content(unions: &Unions) -> BTreeMap<String, Value> {
     versions.remove("v1").unwrap_or_default()
 }
 
-/// An object with these fields in `spec`, and unions on that.
+/// Returns the unions of an object that has these fields and transforms in `spec`.
 fn spec(fields: &Value, transforms: Vec<Box<dyn Transform>>) -> Unions {
     let mut spec = schemars::json_schema!({"type": "object", "properties": fields});
     for mut transform in transforms {
@@ -45,9 +45,9 @@ fn spec(fields: &Value, transforms: Vec<Box<dyn Transform>>) -> Unions {
     Unions::new().version_of("v1", &schema)
 }
 
-/// The lines of what is wrong, without the one that begins them.
+/// Returns the lines of an error, without the first.
 fn lines(result: Result<impl std::fmt::Debug, CrdError>) -> Vec<String> {
-    let error = result.expect_err("something is wrong with it");
+    let error = result.expect_err("a fault");
     assert!(matches!(error, CrdError::Faulty { .. }), "{error:?}");
     error.to_string().lines().skip(1).map(|line| line.trim_start().to_owned()).collect()
 }
@@ -58,7 +58,7 @@ fn fields() -> Value {
 }
 
 #[test]
-fn every_call_becomes_its_part_of_the_extension() {
+fn each_call_adds_its_part_of_the_extension() {
     let by_type = || Union::by("type");
     let at_type = "/properties/spec/properties/type";
     let rows: Vec<(Box<dyn Transform>, &str, Value)> = vec![
@@ -92,7 +92,7 @@ fn every_call_becomes_its_part_of_the_extension() {
 }
 
 #[test]
-fn a_struct_has_as_many_unions_as_it_has_transforms() {
+fn each_transform_adds_a_union() {
     let unions: Vec<Box<dyn Transform>> = vec![
         Box::new(Union::by("type").member("A", "a")),
         Box::new(AtMostOne::new().member("B", "b")),
@@ -112,11 +112,11 @@ fn a_struct_has_as_many_unions_as_it_has_transforms() {
 }
 
 #[test]
-fn an_extension_that_its_author_wrote_counts_too() {
+fn an_extension_written_by_hand_is_kept() {
     let mut fields = fields();
     let by_type = json!({"fieldMembers": {"A": {"name": "a"}}});
     fields["type"]["x-kubernetes-unions"] = by_type.clone();
-    // Said twice in the same words, it is one union.
+    // Two equal declarations are one union.
     let unions = spec(&fields, vec![Box::new(Union::by("type").member("A", "a"))]);
     assert_eq!(content(&unions), BTreeMap::from([("/properties/spec/properties/type".to_owned(), by_type)]));
 }
@@ -133,7 +133,7 @@ fn names_are_escaped_in_pointers() {
 }
 
 #[test]
-fn a_transform_on_anything_never_panics() {
+fn a_transform_never_panics() {
     for text in ["true", "false", "{}", r#"{"type": "array"}"#, r#"{"properties": 7, "items": [true]}"#] {
         let mut schema: Schema = serde_json::from_str(text).unwrap();
         Union::by("").member("", "").empty("").transform(&mut schema);

@@ -1,10 +1,10 @@
-//! Several versions of a kind, and CRDs that say something already.
+//! Several versions of a kind, and CRDs that already have an annotation.
 
 use super::*;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::core::crd::merge_crds;
 
-/// Modules with a version each, since the kind has one name.
+/// Declares a version of the kind `Thing` in a module of its own.
 macro_rules! version {
     ($module:ident, $version:literal, $group:literal, $union:expr) => {
         mod $module {
@@ -63,7 +63,7 @@ fn merged_versions_keep_the_unions_of_each() {
 }
 
 #[test]
-fn versions_that_kube_merged_are_annotated_as_well() {
+fn annotates_versions_that_kube_merged() {
     let merged = merge_crds(vec![v1::Thing::crd(), v2::Thing::crd()], "v2").unwrap();
     let unions = Unions::new().version::<v1::Thing>("v1").version::<v2::Thing>("v2");
     assert_eq!(annotation(&unions.annotate(merged).unwrap()), both());
@@ -83,21 +83,21 @@ fn a_fault_names_its_version() {
 }
 
 #[test]
-fn a_version_that_the_crd_lacks_is_a_fault() {
-    let said = lines(Unions::new().version::<v2::Thing>("v2").annotate(v1::Thing::crd()));
-    assert_eq!(said, ["error: the CRD has no version `v2` with a schema; correct the name or remove it"]);
+fn reports_a_version_that_the_crd_lacks() {
+    let reported = lines(Unions::new().version::<v2::Thing>("v2").annotate(v1::Thing::crd()));
+    assert_eq!(reported, ["error: the CRD has no version `v2` with a schema; correct the name or remove it"]);
 }
 
 #[test]
-fn what_kube_cannot_merge_is_an_error() {
+fn reports_crds_that_kube_cannot_merge() {
     let one = || kube_unions_author::crd::<v1::Thing>().unwrap();
     for (crds, stored, want) in [
-        (vec![], "v1", "the versions can't be merged: empty list of CRDs cannot be merged"),
-        (vec![one()], "v9", "the versions can't be merged: root api version v9 not found"),
+        (vec![], "v1", "cannot merge the versions: empty list of CRDs cannot be merged"),
+        (vec![one()], "v9", "cannot merge the versions: root api version v9 not found"),
         (
             vec![one(), kube_unions_author::crd::<elsewhere::Thing>().unwrap()],
             "v1",
-            "the versions can't be merged: mismatching group property from given CRDs",
+            "cannot merge the versions: mismatching group property from given CRDs",
         ),
     ] {
         assert_eq!(kube_unions_author::merge(crds, stored).unwrap_err().to_string(), want);
@@ -105,7 +105,7 @@ fn what_kube_cannot_merge_is_an_error() {
 }
 
 #[test]
-fn merging_finds_what_was_broken_since() {
+fn merging_reports_faults_made_after_annotating() {
     let mut crd = kube_unions_author::crd::<v2::Thing>().unwrap();
     let schema = crd.spec.versions[0].schema.as_mut().unwrap().open_api_v3_schema.as_mut().unwrap();
     schema.properties.as_mut().unwrap().get_mut("spec").unwrap().properties.as_mut().unwrap().remove("a");
@@ -115,7 +115,7 @@ fn merging_finds_what_was_broken_since() {
     );
 }
 
-/// The CRD of the first version with an annotation by hand.
+/// Returns the CRD of the first version with an annotation.
 fn with_annotation(key: &str, value: &str) -> CustomResourceDefinition {
     let mut crd = v1::Thing::crd();
     crd.metadata.annotations = Some(BTreeMap::from([(key.to_owned(), value.to_owned())]));
@@ -123,36 +123,36 @@ fn with_annotation(key: &str, value: &str) -> CustomResourceDefinition {
 }
 
 #[test]
-fn what_the_annotation_says_already_stays_unless_it_says_otherwise() {
+fn keeps_the_annotation_and_reports_contradictions() {
     let unions = Unions::new().version::<v1::Thing>("v1");
     let by_kind = r#"{"v1": {"/properties/spec/properties/kind": {"fieldMembers": {"A": {"name": "a"}, "B": null}}}}"#;
-    let said = lines(unions.annotate(with_annotation(ANNOTATION, by_kind)));
-    assert_eq!(said.len(), 1, "both are there, and want one field: {said:?}");
-    assert!(said[0].contains("the field `a` already belongs to another union"), "{said:?}");
+    let reported = lines(unions.annotate(with_annotation(ANNOTATION, by_kind)));
+    assert_eq!(reported.len(), 1, "two unions have the same field: {reported:?}");
+    assert!(reported[0].contains("the field `a` already belongs to another union"), "{reported:?}");
 
     let otherwise = r#"{"v1": {"/properties/spec": [{"fields-to-discriminateBy": {"a": "A"}}]}}"#;
     assert_eq!(
         lines(unions.annotate(with_annotation(ANNOTATION, otherwise))),
-        ["v1: spec: error: the annotation says otherwise already; make them the same or remove one"]
+        ["v1: spec: error: the annotation already declares another union here; make them equal or remove one"]
     );
     let error = unions.annotate(with_annotation(ANNOTATION, "[")).unwrap_err().to_string();
-    let start = "the annotation `kube-unions.dev/unions` of `things.author.example.com` can't be added to: ";
+    let start = "invalid annotation `kube-unions.dev/unions` of `things.author.example.com`: ";
     assert!(error.starts_with(start) && error.ends_with("; remove it"), "{error}");
 }
 
 #[test]
-fn annotations_may_take_256_kib_together_and_no_byte_more() {
+fn limits_all_annotations_to_256_kib() {
     let unions = Unions::new().version::<v1::Thing>("v1");
     let (key, value) = unions.annotation().unwrap();
     let room = 256 * 1024 - key.len() - value.len() - "note".len();
     unions.annotate(with_annotation("note", &"x".repeat(room))).unwrap();
     assert_eq!(
         unions.annotate(with_annotation("note", &"x".repeat(room + 1))).unwrap_err().to_string(),
-        "the annotations of `things.author.example.com` would take 262145 bytes, and Kubernetes allows 262144: declare the \
-         unions in fewer versions, or split the CRD"
+        "the annotations of `things.author.example.com` would have 262145 bytes, more than the 262144 that Kubernetes \
+         allows: declare the unions in fewer versions, or split the CRD"
     );
     let long = AtMostOne::new().member("A", "a".repeat(300_000)).member("B", "b");
     let fields = json!({"a".repeat(300_000): {"type": "string"}, "b": {"type": "string"}});
     let error = spec(&fields, vec![Box::new(long)]).annotation().unwrap_err();
-    assert!(error.to_string().starts_with("the annotations would take 3000"), "{error}");
+    assert!(error.to_string().starts_with("the annotations would have 3000"), "{error}");
 }
