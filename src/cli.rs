@@ -1,8 +1,10 @@
-//! The command line: arguments as typed, one file a command.
+//! The command line. One file for each command, and the files that commands share:
 //!
-//! Data goes to standard output, everything else to standard error. Exit codes: 0, nothing to object to; 1, the input was
-//! understood and is rejected ([`Verdict::Rejected`]); 2, usage, malformed input or I/O (an error). Users script against
-//! both, so they are a contract.
+//! - [`manifest`] reads and edits YAML and JSON; [`kinds`] builds a catalog from files; [`crd`] edits the unions of a CRD;
+//! - [`connection`] connects to a cluster; [`request`] builds an `AdmissionReview`;
+//! - [`diagnostic`], [`tree`], [`progress`] and [`output`] print; [`exit`] has the exit codes.
+//!
+//! Data goes to standard output, everything else to standard error. Users script against both, and against the exit codes.
 
 mod annotate;
 mod audit;
@@ -37,12 +39,12 @@ use std::path::Path;
 use std::process::ExitCode;
 
 pub use annotate::annotated;
-pub use output::{is_closed_pipe, report};
+pub use exit::exit_code;
 
-/// The name under which kubectl finds a plugin that it runs as `kubectl unions`.
+/// The file name of the plugin that kubectl runs as `kubectl unions`.
 const PLUGIN: &str = "kubectl-unions";
 
-/// Kubernetes union types on the clusters of today: normalises and validates objects whose fields exclude each other.
+/// Enforce Kubernetes union types: fields of an object of which at most one may be set
 #[derive(Debug, Parser)]
 #[command(name = "kube-unions", version, max_term_width = 120, after_help = EXIT_CODES)]
 pub struct Cli {
@@ -52,35 +54,35 @@ pub struct Cli {
 
 const EXIT_CODES: &str = "\
 Exit codes:
-  0  done, nothing to object to
-  1  the input was understood and is rejected
-  2  usage, unreadable or malformed input, I/O";
+  0  success, nothing to object to
+  1  the input is rejected: denied, invalid, in conflict, or with faults
+  2  wrong usage, unreadable or malformed input, or failed I/O";
 
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run the admission webhook
     Serve(Box<serve::ServeArgs>),
-    /// Answer one `AdmissionReview`, exactly as the webhook does
+    /// Answer an `AdmissionReview` as the webhook does
     Review(review::ReviewArgs),
-    /// Print objects as the webhook would have them stored
+    /// Print objects as the webhook normalises them
     Normalize(normalize::NormalizeArgs),
-    /// Report everything that is wrong with the unions that CRDs and `UnionDeclarations` declare
+    /// Report faults in the unions that CRDs and `UnionDeclarations` declare
     Lint(lint::LintArgs),
-    /// Find the objects that exist already and would be rejected
+    /// Find stored objects that the webhook would reject or change
     Audit(audit::AuditArgs),
-    /// Move `x-kubernetes-unions` of CRDs into the annotation that clusters keep
+    /// Move `x-kubernetes-unions` in CRDs into the annotation that clusters keep
     Annotate(annotate::AnnotateArgs),
-    /// Declare the unions that Go types mark on the CRDs that are made from them
+    /// Declare unions on CRDs from the markers of their Go types
     Generate(generate::GenerateArgs),
     /// Show the unions of a kind as a tree
     Explain(explain::ExplainArgs),
-    /// Make, apply and send strategic merge patches, for custom resources, too
+    /// Create, apply and send strategic merge patches, also for custom resources
     Patch(patch::PatchArgs),
-    /// Write a certificate authority and a serving certificate for development
+    /// Create a certificate authority and a serving certificate for development
     Certs(certs::CertsArgs),
-    /// See on a cluster whether unions are enforced there
+    /// Check that a cluster enforces unions
     Verify(verify::VerifyArgs),
-    /// Take the webhook's registration off a cluster, so that no write is sent to it any more
+    /// Remove the webhook's registration from a cluster
     Unregister(unregister::UnregisterArgs),
     /// Print a completion script
     Completion(completion::CompletionArgs),
@@ -89,7 +91,7 @@ enum Command {
 }
 
 impl Cli {
-    /// Reads the arguments, the program's own name first. Help and version are errors too, see [`clap::Error::exit`].
+    /// Parses the arguments, of which the first is the name of the program. Help and version are errors, see [`clap::Error::exit`].
     pub fn from_arguments(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
         let arguments: Vec<OsString> = arguments.into_iter().collect();
         let mut command = Self::command();
@@ -123,31 +125,31 @@ impl Cli {
     }
 }
 
-/// Whether a write that leaves an invalid union as it was is let through.
+/// The treatment of a write that leaves an invalid union unchanged.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum Ratcheting {
-    /// Let through what was invalid before and did not change, with a warning
+enum RatchetingArg {
+    /// Allow the write, with a warning
     #[default]
     Enabled,
-    /// Every write must be valid
+    /// Deny the write
     Disabled,
 }
 
-impl From<Ratcheting> for admission::Ratcheting {
-    fn from(ratcheting: Ratcheting) -> Self {
+impl From<RatchetingArg> for admission::Ratcheting {
+    fn from(ratcheting: RatchetingArg) -> Self {
         match ratcheting {
-            Ratcheting::Enabled => Self::Enabled,
-            Ratcheting::Disabled => Self::Disabled,
+            RatchetingArg::Enabled => Self::Enabled,
+            RatchetingArg::Disabled => Self::Disabled,
         }
     }
 }
 
-/// How a report is printed.
+/// The format of a report.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 enum ReportFormat {
-    /// For people
+    /// Lines for people
     #[default]
     Text,
-    /// For programs
+    /// JSON for programs
     Json,
 }

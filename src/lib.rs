@@ -1,4 +1,20 @@
 //! The program `kube-unions`: the command line and the webhook.
+//!
+//! The rules of unions and patches are not here but in libraries: `kube-unions-core`, `strategic-merge-patch` and `kube-unions-go`.
+//! The program adds files, the network and a clock.
+//!
+//! | module | does | uses |
+//! |---|---|---|
+//! | [`cli`] | parses arguments and runs commands, one file for each | all modules |
+//! | [`webhook`] | serves admission reviews: listeners, limits, certificates, drain | `authority`, `telemetry`, `causes` |
+//! | [`cluster`] | talks to the API server: watches, status, registration, shared certificates | `authority`, `telemetry`, `causes` |
+//! | [`telemetry`] | metrics, logs and traces | `causes` |
+//! | [`authority`] | issues certificates | |
+//! | `causes` | formats an error with its causes | |
+//! | [`guide`] | the guide for users, as documentation | |
+//!
+//! [`webhook`] and [`cluster`] never name each other. `cli/serve` creates both and connects them by channels. A test holds the
+//! table.
 
 pub mod authority;
 mod causes;
@@ -8,3 +24,72 @@ mod files;
 pub mod guide;
 pub mod telemetry;
 pub mod webhook;
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    /// Every module, and the modules that it may use.
+    const USES: &[(&str, &[&str])] = &[
+        ("authority", &[]),
+        ("causes", &[]),
+        ("cli", &["authority", "causes", "cluster", "guide", "telemetry", "webhook"]),
+        ("cluster", &["authority", "causes", "telemetry"]),
+        ("guide", &[]),
+        ("telemetry", &["causes"]),
+        ("webhook", &["authority", "causes", "telemetry"]),
+    ];
+
+    #[test]
+    fn the_table_has_every_module() {
+        let lines =
+            include_str!("lib.rs").lines().filter_map(|line| line.trim_start_matches("pub ").strip_prefix("mod "));
+        let declared: Vec<&str> = lines.filter_map(|line| line.strip_suffix(';')).collect();
+        assert_eq!(declared, USES.iter().map(|(module, _)| *module).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn modules_use_only_what_the_table_allows() {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let mut files = 0;
+        for (module, allowed) in USES.iter().copied() {
+            for file in sources(&source, module) {
+                files += 1;
+                let text = fs::read_to_string(&file).unwrap();
+                for line in text.lines().filter(|line| !line.trim_start().starts_with("//")) {
+                    assert!(!line.contains("crate::{"), "{}: name one module: {line}", file.display());
+                    for (other, _) in USES.iter().filter(|(other, _)| *other != module && !allowed.contains(other)) {
+                        assert!(!names(line, other), "{}: `{module}` may not use `{other}`: {line}", file.display());
+                    }
+                }
+            }
+        }
+        assert!(files > 50, "only {files} files were checked");
+    }
+
+    /// Returns true if a line of code has the path of a module of this crate.
+    fn names(line: &str, module: &str) -> bool {
+        ["crate::", "super::"].iter().any(|prefix| {
+            let path = format!("{prefix}{module}");
+            let after = line.match_indices(&path).filter_map(|(at, _)| line.get(at + path.len()..));
+            after.into_iter().any(|rest| !rest.starts_with(|next: char| next.is_alphanumeric() || next == '_'))
+        })
+    }
+
+    /// Returns the file of a module and every file in its folder.
+    fn sources(root: &Path, module: &str) -> Vec<PathBuf> {
+        let (mut found, mut folders) = (vec![root.join(module).with_extension("rs")], vec![root.join(module)]);
+        while let Some(folder) = folders.pop() {
+            for entry in folder.read_dir().into_iter().flatten() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else if path.extension().is_some_and(|extension| extension == "rs") {
+                    found.push(path);
+                }
+            }
+        }
+        found
+    }
+}

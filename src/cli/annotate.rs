@@ -4,7 +4,7 @@
 //! edits the items of any list, as a KRM function of kustomize.
 
 use super::crd::EditableCrd;
-use super::kinds::{self, BuiltinUnions};
+use super::kinds::{self, BuiltinUnionsArg};
 use super::manifest::{self, Document, EditedFile, ManifestFile, Stream};
 use super::output::{self, Paint};
 use super::{Verdict, diagnostic};
@@ -110,7 +110,7 @@ impl Messages {
     /// Adds what `lint` reports about a CRD.
     fn add_diagnostics(&mut self, document: &Document) {
         let paint = Paint::of(&std::io::stderr());
-        let assembly = kinds::assemble(vec![document.clone()], BuiltinUnions::Ignored);
+        let assembly = kinds::assemble(vec![document.clone()], BuiltinUnionsArg::Ignored);
         let mut known = BTreeSet::new();
         for found in diagnostic::diagnose(&assembly) {
             let line = found.line(paint);

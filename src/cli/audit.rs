@@ -12,51 +12,52 @@ mod stop;
 mod tally;
 
 use super::exit::Verdict;
-use super::kinds::BuiltinUnions;
+use super::kinds::BuiltinUnionsArg;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
 /// Arguments of `audit`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Every stored object of the kinds with unions is judged by the code of the webhook: `invalid`, if creating it as it is would be \
-rejected; `would change`, if the next write of it would be normalised, even one that is about something else. Nothing is written.
+Judges every stored object of the kinds with unions as the webhook does. An object is `invalid` if the webhook would deny its \
+creation. An object `would change` if the webhook would normalise its next write, even if that write touches other fields. \
+Nothing is written.
 
-The cluster's unions are those that the webhook would know there: of CRDs, of UnionDeclarations, of built-in types that these \
-are about. That takes the right to list CRDs and UnionDeclarations, and the objects. Each kind is read at one version, the \
-preferred one if it has unions there. Objects of namespaces that the webhook leaves alone are audited, too.
+On a cluster, the unions come from CRDs and UnionDeclarations. This takes the right to list both, and the objects. Each kind is \
+read at one version: the preferred one if it has unions, else another. Namespaces that the webhook skips are audited, too.
 
-Findings go to standard output while they are found, the summary to standard error. After Ctrl-C the output is closed \
-properly, and says how far it came.
+Findings go to standard output as they are found, the summary to standard error. Ctrl-C closes the report and prints how far the \
+audit came.
 
 Exit codes:
   0  no object is invalid
-  1  at least one is
-  2  usage, unreadable input, an interrupt, or a kind that could not be listed; what could be audited was
+  1  at least one object is invalid
+  2  wrong usage, unreadable input, an interrupt, or a kind that could not be listed; the rest was audited
 
 Examples:
   kube-unions audit -A
   kube-unions audit rollouts gateways.example.com -n shop -o json
   kubectl get rollouts -A -o yaml | kube-unions audit --from crds/ --from - -o sarif > audit.sarif")]
 pub(super) struct AuditArgs {
-    /// The kinds as kubectl takes them: plural, singular, short name or kind, alone or with .GROUP or .VERSION.GROUP
+    /// The kinds as in kubectl: plural, singular, short name or kind, alone or with .GROUP or .VERSION.GROUP
     /// [default: every kind with unions]
     #[arg(value_name = "KIND")]
     kinds: Vec<String>,
-    /// A file or folder with objects, and with what describes their kinds: CRDs, `UnionDeclarations`, saved OpenAPI documents;
-    /// instead of a cluster. `-` is standard input; may be given several times
-    // One value each: what follows may be a kind.
+    /// Audit files instead of a cluster: a file or folder with objects, and with their CRDs, `UnionDeclarations` or saved
+    /// OpenAPI documents. `-` is standard input; may be given several times
+    // One value for each flag: a kind may follow.
     #[arg(long, num_args = 1, value_name = "PATH")]
     from: Vec<PathBuf>,
-    /// Only the objects of a namespace, and those that are in none [default: that of the kubeconfig's context; with --from all]
+    /// Audit the objects of this namespace, and objects without one [default: the namespace of the kubeconfig's context;
+    /// with --from all]
     #[arg(short, long, value_name = "NAMESPACE")]
     namespace: Option<String>,
-    /// The objects of all namespaces
+    /// Audit the objects of all namespaces
     #[arg(short = 'A', long, conflicts_with = "namespace")]
     all_namespaces: bool,
-    /// Whether unions count that OpenAPI documents themselves declare for built-in types
+    /// Use or ignore the unions that OpenAPI documents declare for built-in types
     #[arg(long, value_enum, default_value_t)]
-    builtin_unions: BuiltinUnions,
+    builtin_unions: BuiltinUnionsArg,
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: AuditFormat,
@@ -66,12 +67,12 @@ pub(super) struct AuditArgs {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 enum AuditFormat {
-    /// A row each, for people
+    /// A row for each finding, for people
     #[default]
     Table,
-    /// One object: the kinds, the findings, the summary
+    /// One object: kinds, findings, summary
     Json,
-    /// SARIF 2.1.0, for tools that show findings beside code
+    /// SARIF 2.1.0, for code scanning tools
     Sarif,
 }
 

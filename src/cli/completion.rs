@@ -1,4 +1,4 @@
-//! `completion`: scripts that shells complete arguments with.
+//! `completion`: prints scripts that complete arguments in a shell.
 
 use super::{Cli, Verdict, output};
 use clap::{Args, CommandFactory};
@@ -6,13 +6,17 @@ use clap_complete::Shell;
 
 /// Arguments of `completion`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  source <(kube-unions completion bash)
+  kube-unions completion zsh > \"${fpath[1]}/_kube-unions\"")]
 pub(super) struct CompletionArgs {
     /// The shell to complete for
     shell: Shell,
 }
 
 pub(super) fn run(arguments: &CompletionArgs) -> anyhow::Result<Verdict> {
-    // Through a buffer: the generator panics where it cannot write, and a closed pipe is no reason to.
+    // The generator panics if it cannot write, so it writes to memory.
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut Cli::command(), "kube-unions", &mut script);
     output::print(script)?;

@@ -1,5 +1,6 @@
 //! The exit codes of every command. Scripts depend on them.
 
+use super::output;
 use std::process::ExitCode;
 
 /// The exit code after wrong usage, input that cannot be read, or failed I/O.
@@ -12,6 +13,19 @@ pub(super) enum Verdict {
     Accepted,
     /// Denied, invalid, or problems were found: exit code 1.
     Rejected,
+}
+
+/// Returns the exit code of a command. Prints the error if it failed.
+pub fn exit_code(result: anyhow::Result<ExitCode>) -> ExitCode {
+    match result {
+        Ok(code) => code,
+        // The reader of standard output has read enough, as in `kube-unions explain … | head`.
+        Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            output::report(&error);
+            ExitCode::from(FAILED)
+        }
+    }
 }
 
 impl Verdict {

@@ -1,6 +1,6 @@
 //! `explain`: shows the unions of a kind as a tree.
 
-use super::kinds::{self, BuiltinUnions};
+use super::kinds::{self, BuiltinUnionsArg};
 use super::output::{self, Paint};
 use super::tree::{self, ChoiceItem};
 use super::{ReportFormat, Verdict};
@@ -15,17 +15,22 @@ use termtree::Tree;
 
 /// Arguments of `explain`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kube-unions explain --from crds/
+  kube-unions explain --from crds/ rollout
+  kubectl get crd -o yaml | kube-unions explain --from - -o json")]
 pub(super) struct ExplainArgs {
     /// A file or folder with CRDs, `UnionDeclarations` and saved OpenAPI documents, `-` is standard input; may be given
     /// several times
-    // One value each: what follows may be the kind.
+    // One value for each flag: the kind may follow.
     #[arg(long, required = true, num_args = 1, value_name = "PATH")]
     from: Vec<PathBuf>,
-    /// The kind, such as `Deployment` or `deployment.apps`, in any case [default: all]
+    /// The kind, for example `Deployment` or `deployment.apps`, in any case [default: all]
     kind: Option<String>,
-    /// Whether unions count that OpenAPI documents themselves declare for built-in types
+    /// Use or ignore the unions that OpenAPI documents declare for built-in types
     #[arg(long, value_enum, default_value_t)]
-    builtin_unions: BuiltinUnions,
+    builtin_unions: BuiltinUnionsArg,
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: ReportFormat,
@@ -87,7 +92,7 @@ pub(super) fn nothing_to_explain(catalog: &Catalog, asked: Option<&str>) -> Stri
         Some(asked) if !known.is_empty() => {
             format!("no kind `{asked}` with unions; there are:\n  {}", known.join("\n  "))
         }
-        _ => "no kind here has unions; `kube-unions lint` says what is wrong with declarations".to_owned(),
+        _ => "no kind has unions; `kube-unions lint` reports faults in declarations".to_owned(),
     }
 }
 

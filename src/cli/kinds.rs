@@ -25,14 +25,14 @@ pub(super) struct KindArgs {
     /// built-in types save the OpenAPI document of their group: `kubectl get --raw /openapi/v3/apis/apps/v1`.
     #[arg(long, required = true, num_args = 1.., value_name = "PATH")]
     from: Vec<PathBuf>,
-    /// Whether unions count that OpenAPI documents themselves declare for built-in types
+    /// Use or ignore the unions that OpenAPI documents declare for built-in types
     #[arg(long, value_enum, default_value_t)]
-    builtin_unions: BuiltinUnions,
+    builtin_unions: BuiltinUnionsArg,
 }
 
 /// Whether the unions that OpenAPI documents publish for built-in types are in force.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum BuiltinUnions {
+pub(super) enum BuiltinUnionsArg {
     /// They are not: some of them are wrong
     #[default]
     Ignored,
@@ -48,7 +48,7 @@ impl KindArgs {
 }
 
 /// The catalog of what files and folders hold; documents of other kinds are passed over.
-pub(super) fn catalog(paths: &[PathBuf], builtin: BuiltinUnions) -> anyhow::Result<Catalog> {
+pub(super) fn catalog(paths: &[PathBuf], builtin: BuiltinUnionsArg) -> anyhow::Result<Catalog> {
     let assembly = assemble(manifest::read(paths)?, builtin);
     manifest::fail_on(&assembly.problems)?;
     if let Some(lack) = assembly.lack(paths) {
@@ -58,7 +58,7 @@ pub(super) fn catalog(paths: &[PathBuf], builtin: BuiltinUnions) -> anyhow::Resu
 }
 
 /// Compiles what is declared in some documents. A problem with one leaves the others in force.
-pub(super) fn assemble(documents: Vec<Document>, builtin: BuiltinUnions) -> Assembly {
+pub(super) fn assemble(documents: Vec<Document>, builtin: BuiltinUnionsArg) -> Assembly {
     Parts::read(documents).assemble(builtin)
 }
 

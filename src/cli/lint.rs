@@ -1,7 +1,7 @@
-//! `lint`: everything that is wrong with the unions that CRDs and `UnionDeclaration`s declare, with the place in the file.
+//! `lint`: reports every fault in the unions that CRDs and `UnionDeclaration`s declare, with its place in the file.
 
 use super::diagnostic::{self, Diagnostic};
-use super::kinds::{self, BuiltinUnions};
+use super::kinds::{self, BuiltinUnionsArg};
 use super::output::{self, Paint};
 use super::{ReportFormat, Verdict, manifest};
 use anyhow::bail;
@@ -11,24 +11,29 @@ use std::path::PathBuf;
 /// Arguments of `lint`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Each line is `file:line:column: path: severity: message`. Errors are declarations that have no effect; warnings are \
-declarations that work and may surprise.
+Each line is `file:line:column: path: severity: message`. A declaration with an error has no effect. A declaration with a \
+warning has effect, but may surprise.
 
 Exit codes:
   0  no errors (and, with --strict, no warnings)
   1  at least one
-  2  something could not be read; what could was checked all the same")]
+  2  a file could not be read; the others were checked
+
+Examples:
+  kube-unions lint crds/
+  kube-unions lint --strict -o json crd.yaml declaration.yaml
+  kustomize build config/crd | kube-unions lint -")]
 pub(super) struct LintArgs {
     /// Files and folders with CRDs, `UnionDeclarations` and saved OpenAPI documents, `-` is standard input
     ///
-    /// A `UnionDeclaration` is checked against the schema of its target: the CRD, or an OpenAPI document for a built-in
-    /// type, must be among them.
+    /// A `UnionDeclaration` is checked against the schema of its target: include the CRD, or the OpenAPI document of a
+    /// built-in type.
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// Whether unions count that OpenAPI documents themselves declare for built-in types
+    /// Use or ignore the unions that OpenAPI documents declare for built-in types
     #[arg(long, value_enum, default_value_t)]
-    builtin_unions: BuiltinUnions,
-    /// Let warnings count as errors do for the exit code
+    builtin_unions: BuiltinUnionsArg,
+    /// Exit with 1 for warnings, too
     #[arg(short = 'W', long)]
     strict: bool,
     /// Output format

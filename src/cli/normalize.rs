@@ -1,14 +1,13 @@
-//! `normalize`: objects as the webhook would have them stored, for people.
+//! `normalize`: prints objects as the webhook normalises them.
 //!
-//! Every object becomes an admission review and is answered by the code that the webhook runs; the JSON Patch of the answer
-//! is made to the text of the object, so that an object keeps its comments and its order, and one that needs nothing is
-//! printed as it was read.
+//! The webhook's code answers an admission review for each object. The changes of the answer are made in the text of the object:
+//! it keeps its comments and the order of its fields, and an object that needs no change is printed byte for byte.
 
 use super::kinds::KindArgs;
 use super::manifest::{self, Document, Edit, Format, Stream};
 use super::output::{self, Paint};
-use super::request::Request;
-use super::{Ratcheting, Verdict};
+use super::request::admission_review;
+use super::{RatchetingArg, Verdict};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use kube_unions_core::admission::{self, Phase, Review, ReviewOutcome};
@@ -20,21 +19,28 @@ use std::path::PathBuf;
 
 /// Arguments of `normalize`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Warnings and violations go to standard error.
+
+Examples:
+  kube-unions normalize --from crds/ -f rollout.yaml
+  kube-unions normalize --from crds/ --old stored.yaml -f changed.yaml -o json
+  cat rollout.yaml | kube-unions normalize --from crds/ -f -")]
 pub(super) struct NormalizeArgs {
     #[command(flatten)]
     kinds: KindArgs,
-    /// The objects as they are stored [default: none, the objects are created]
+    /// The stored objects, for an update [default: none, for a create]
     ///
-    /// Matched by apiVersion, kind, namespace and name.
+    /// They are matched by apiVersion, kind, namespace and name.
     #[arg(long, value_name = "OLD")]
     old: Option<PathBuf>,
-    /// The objects as they are sent; `-` is standard input
+    /// The objects to normalise; `-` is standard input
     #[arg(short, long, required = true, value_name = "NEW")]
     filename: PathBuf,
-    /// Whether to let an invalid union through that does not change
+    /// Allow or deny a write that leaves an invalid union unchanged
     #[arg(long, value_enum, default_value_t)]
-    ratcheting: Ratcheting,
-    /// Output format [default: that of the input]
+    ratcheting: RatchetingArg,
+    /// Output format [default: the format of the input]
     #[arg(short, long, value_enum)]
     output: Option<ObjectFormat>,
 }
@@ -64,10 +70,10 @@ pub(super) fn run(arguments: &NormalizeArgs) -> anyhow::Result<Verdict> {
     let (mut stream, mut rejected) = (Stream::default(), false);
     for document in &new {
         let old = old.iter().find(|old| identity(old) == identity(document));
-        let request = request(document, old);
+        let request = admission_review(document, old);
         let review = admission::review(&catalog, Phase::Both, arguments.ratcheting.into(), request.as_bytes())
             .with_context(|| format!("{}: {}", document.file.display(), document.title()))?;
-        tell(document, &review);
+        print_answer(document, &review);
         if review.outcome() == ReviewOutcome::Denied {
             rejected = true;
             continue;
@@ -80,7 +86,7 @@ pub(super) fn run(arguments: &NormalizeArgs) -> anyhow::Result<Verdict> {
     Ok(Verdict::rejected_if(rejected))
 }
 
-/// What a file holds, which has to be objects.
+/// Reads a file of objects.
 fn objects(path: &PathBuf) -> anyhow::Result<Vec<Document>> {
     let documents = manifest::read(std::slice::from_ref(path))?;
     if documents.is_empty() {
@@ -89,7 +95,7 @@ fn objects(path: &PathBuf) -> anyhow::Result<Vec<Document>> {
     for document in &documents {
         if document.kind.is_none() || document.api_version.is_none() {
             let (line, column) = document.position("").unwrap_or((1, 1));
-            bail!("{}:{line}:{column}: not an object: it has no `apiVersion` and `kind`", document.file.display());
+            bail!("{}:{line}:{column}: not an object: `apiVersion` or `kind` is missing", document.file.display());
         }
     }
     Ok(documents)
@@ -101,25 +107,8 @@ fn identity(document: &Document) -> Identity<'_> {
     [&document.api_version, &document.kind, &document.namespace, &document.name]
 }
 
-/// The admission review that the API server would send.
-pub(super) fn request(new: &Document, old: Option<&Document>) -> String {
-    let kind = new.kind.as_deref().unwrap_or_default();
-    let (group, version) = new.group_version();
-    let request = Request {
-        group,
-        version,
-        kind,
-        namespace: new.namespace.as_deref().unwrap_or_default(),
-        name: new.name.as_deref().unwrap_or_default(),
-        subresource: None,
-        new: &new.text,
-        old: old.map(|old| old.text.as_str()),
-    };
-    request.to_json()
-}
-
-/// Warnings and denial, in kubectl's words.
-fn tell(document: &Document, review: &Review) {
+/// Prints warnings and the denial in kubectl's words.
+fn print_answer(document: &Document, review: &Review) {
     let paint = Paint::of(&std::io::stderr());
     for warning in review.warnings() {
         output::note(format_args!("{} {warning}", paint.warning("Warning:")));
@@ -138,7 +127,7 @@ fn tell(document: &Document, review: &Review) {
     }
 }
 
-/// The answer's patch as edits of the document that the object stands in.
+/// Returns the changes of an answer as edits of the object's document.
 pub(super) fn edits(document: &Document, review: &Review) -> Vec<Edit> {
     let base = pointer_tokens(&document.pointer).unwrap_or_default();
     let place = |path: &FieldPath| base.iter().cloned().chain(path.segments().iter().map(Segment::to_token)).collect();
@@ -149,7 +138,7 @@ pub(super) fn edits(document: &Document, review: &Review) -> Vec<Edit> {
     review.changes().map(edit).collect()
 }
 
-/// The text of the normalised object, and how it is written.
+/// Returns the text of the normalised object, and its format.
 fn normalized(document: &Document, edits: &[Edit], wanted: Option<ObjectFormat>) -> anyhow::Result<(String, Format)> {
     let format = wanted.map_or(document.section.format, Format::from);
     let alone = document.pointer.is_empty();
@@ -160,7 +149,7 @@ fn normalized(document: &Document, edits: &[Edit], wanted: Option<ObjectFormat>)
             let edited = manifest::edit(&document.section, edits)?;
             if edited.rewritten {
                 output::note(format_args!(
-                    "{}: comments are lost: anchors reach what changed",
+                    "{}: comments are lost: anchors reach the changed fields",
                     document.file.display()
                 ));
             }

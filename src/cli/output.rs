@@ -19,12 +19,12 @@ pub(super) fn note(line: impl Display) {
 }
 
 /// Prints why a command failed to standard error.
-pub fn report(error: &anyhow::Error) {
+pub(super) fn report(error: &anyhow::Error) {
     note(format_args!("{} {}", Paint::of(&io::stderr()).error("error:"), with_causes(&**error)));
 }
 
 /// Returns true if an error only means that the reader of standard output has closed the pipe.
-pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
+pub(super) fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let kinds = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
     kinds.into_iter().any(|kind| kind == io::ErrorKind::BrokenPipe)
 }

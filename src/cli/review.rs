@@ -1,7 +1,7 @@
-//! `review`: one admission review in, one out, by the same code that the webhook runs.
+//! `review`: answers an `AdmissionReview` with the code of the webhook.
 
 use super::kinds::KindArgs;
-use super::{Ratcheting, Verdict, manifest, output};
+use super::{RatchetingArg, Verdict, manifest, output};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use kube_unions_core::admission::{self, Phase, ReviewOutcome};
@@ -9,25 +9,34 @@ use std::path::{Path, PathBuf};
 
 /// Arguments of `review`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Exit codes:
+  0  allowed
+  1  denied
+  2  wrong usage, or input that cannot be read or answered
+
+Examples:
+  kube-unions review --from crds/ -f review.json
+  kube-unions review --from crds/ --phase mutate < review.json")]
 pub(super) struct ReviewArgs {
     #[command(flatten)]
     kinds: KindArgs,
     /// The `AdmissionReview`, as JSON or YAML; `-` is standard input
     #[arg(short, long, value_name = "REVIEW", default_value = "-")]
     filename: PathBuf,
-    /// The phase of admission [default: both, one after the other, as the API server would]
+    /// The phase of admission [default: both, one after the other]
     #[arg(long, value_enum)]
     phase: Option<ReviewPhase>,
-    /// Whether to let an invalid union through that the request does not change
+    /// Allow or deny a write that leaves an invalid union unchanged
     #[arg(long, value_enum, default_value_t)]
-    ratcheting: Ratcheting,
+    ratcheting: RatchetingArg,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ReviewPhase {
-    /// Normalise: the answer may hold a patch
+    /// Normalise: the answer may have a patch
     Mutate,
-    /// Validate: the answer is yes or no
+    /// Validate: the answer allows or denies
     Validate,
 }
 
@@ -47,7 +56,7 @@ pub(super) fn run(arguments: &ReviewArgs) -> anyhow::Result<Verdict> {
     Ok(Verdict::rejected_if(review.outcome() == ReviewOutcome::Denied))
 }
 
-/// The bytes that the webhook would get: JSON as it stands in the file, faults included; YAML as the JSON it means.
+/// Reads the body of the request: JSON byte for byte, faults included; YAML as JSON.
 fn body(path: &Path) -> anyhow::Result<Vec<u8>> {
     let bytes = manifest::bytes(path)?;
     let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
@@ -57,9 +66,9 @@ fn body(path: &Path) -> anyhow::Result<Vec<u8>> {
     let mut documents = manifest::parse(path, bytes)?;
     match (documents.pop(), documents.len()) {
         (Some(review), 0) => Ok(review.text.into_bytes()),
-        (None, _) => bail!("`{}` holds no AdmissionReview", path.display()),
+        (None, _) => bail!("`{}` has no AdmissionReview", path.display()),
         (Some(_), more) => {
-            bail!("`{}` holds {} documents, where one AdmissionReview is expected", path.display(), more + 1)
+            bail!("`{}` has {} documents: give one AdmissionReview", path.display(), more + 1)
         }
     }
 }

@@ -1,10 +1,14 @@
-//! `version`: which build this is.
+//! `version`: prints the version and the features of this build.
 
 use super::{ReportFormat, Verdict, output};
 use clap::Args;
 
 /// Arguments of `version`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kube-unions version
+  kube-unions version -o json")]
 pub(super) struct VersionArgs {
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]

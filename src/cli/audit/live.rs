@@ -199,7 +199,7 @@ fn chosen<'c>(catalog: &'c Catalog, all: &'c [Resource], asked: &[String]) -> an
         }
     }
     if kinds.is_empty() {
-        bail!("no kind of the cluster has unions; `kube-unions lint` says what is wrong with declarations");
+        bail!("no kind of the cluster has unions; `kube-unions lint` reports faults in declarations");
     }
     for AuditedKind { entry, resource } in &kinds {
         let preferred = all.iter().find(|it| is_same_resource(it, resource));

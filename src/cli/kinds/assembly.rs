@@ -1,6 +1,6 @@
 //! How the parts of kinds are put together, and what comes of it.
 
-use super::BuiltinUnions;
+use super::BuiltinUnionsArg;
 use super::parts::Parts;
 use crate::causes::with_causes;
 use crate::cli::manifest::{self, Document, Problem};
@@ -24,12 +24,12 @@ pub(in crate::cli) struct Assembly {
     declarations: BTreeMap<String, Document>,
     targets: Vec<Target>,
     openapi: Vec<(PathBuf, OpenApi)>,
-    builtin: BuiltinUnions,
+    builtin: BuiltinUnionsArg,
 }
 
 impl Parts {
     /// Compiles everything, each declaration grafted onto its target.
-    pub(super) fn assemble(mut self, builtin: BuiltinUnions) -> Assembly {
+    pub(super) fn assemble(mut self, builtin: BuiltinUnionsArg) -> Assembly {
         let mut builder = Builder::new();
         let mut described: BTreeSet<GroupKind> = BTreeSet::new();
         let mut definitions = BTreeMap::new();
@@ -41,7 +41,7 @@ impl Parts {
 
         let targets: Vec<Target> = self.declarations().map(|declaration| declaration.target().clone()).collect();
         let mut wanted: BTreeSet<GroupKind> = targets.iter().map(Target::group_kind).collect();
-        let published = builtin == BuiltinUnions::OpenApi;
+        let published = builtin == BuiltinUnionsArg::OpenApi;
         if published {
             wanted.extend(self.publishing());
         }
@@ -147,7 +147,7 @@ impl Assembly {
                 "only UnionDeclarations in {paths}, and nothing that describes the kinds they are about: give {}",
                 description_of(target)
             )),
-            (None, false) if self.builtin == BuiltinUnions::OpenApi => None,
+            (None, false) if self.builtin == BuiltinUnionsArg::OpenApi => None,
             (None, false) => Some(format!(
                 "only OpenAPI documents in {paths}, and nothing that declares unions of their kinds: give \
                  UnionDeclarations, or --builtin-unions=openapi for those that the documents publish"

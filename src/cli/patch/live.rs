@@ -6,6 +6,7 @@ use super::object::{self, Object};
 use crate::cli::connection::ContextArgs;
 use crate::cli::manifest::{self, Document, Edit};
 use crate::cli::output::{self, Paint};
+use crate::cli::request::admission_review;
 use crate::cli::{Verdict, normalize};
 use crate::cluster::live::{Answer, Described, Live, LiveError, Place, Resource};
 use anyhow::{Context, anyhow, bail};
@@ -194,7 +195,7 @@ impl Rules {
 
     /// Clears what was set beside the member that was chosen. What is ambiguous or wrong is left to the API server.
     fn normalized(&self, new: &Document, old: &Document, after: &str) -> anyhow::Result<(String, Vec<String>)> {
-        let request = normalize::request(new, Some(old));
+        let request = admission_review(new, Some(old));
         let review = admission::review(&self.unions, Phase::Mutate, Ratcheting::Enabled, request.as_bytes())?;
         let edits = normalize::edits(new, &review);
         let text = if edits.is_empty() { after.to_owned() } else { manifest::edit(&new.section, &edits)?.text };

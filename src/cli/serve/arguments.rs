@@ -1,8 +1,8 @@
 //! The arguments of `serve`, and the configurations that follow from them.
 
 use super::values;
-use crate::cli::Ratcheting;
-use crate::cli::kinds::BuiltinUnions;
+use crate::cli::RatchetingArg;
+use crate::cli::kinds::BuiltinUnionsArg;
 use crate::cluster;
 use crate::cluster::{EntryOptions, LabelSelector, MatchConditions, Registering, Registration, ServiceReference};
 use crate::telemetry::{self, Spans};
@@ -39,7 +39,7 @@ pub(in crate::cli) struct ServeArgs {
 
     /// Use or ignore the unions that OpenAPI documents declare for built-in types
     #[arg(long, value_enum, default_value_t)]
-    pub(super) builtin_unions: BuiltinUnions,
+    pub(super) builtin_unions: BuiltinUnionsArg,
 
     /// Answer reviews at this address, over TLS; with port 0, the log names the port
     #[arg(long, value_name = "ADDRESS", default_value = "[::]:10250")]
@@ -78,7 +78,7 @@ pub(in crate::cli) struct ServeArgs {
 
     /// Allow or deny a write that leaves an invalid union as it was
     #[arg(long, value_enum, default_value_t)]
-    ratcheting: Ratcheting,
+    ratcheting: RatchetingArg,
 
     /// Keep serving this long after SIGTERM, unready, while the cluster sends its requests elsewhere
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = values::duration)]
@@ -217,11 +217,11 @@ pub(super) enum LogFormat {
     Text,
 }
 
-impl From<BuiltinUnions> for cluster::BuiltinUnions {
-    fn from(unions: BuiltinUnions) -> Self {
+impl From<BuiltinUnionsArg> for cluster::BuiltinUnions {
+    fn from(unions: BuiltinUnionsArg) -> Self {
         match unions {
-            BuiltinUnions::Ignored => Self::Ignored,
-            BuiltinUnions::OpenApi => Self::OpenApi,
+            BuiltinUnionsArg::Ignored => Self::Ignored,
+            BuiltinUnionsArg::OpenApi => Self::OpenApi,
         }
     }
 }

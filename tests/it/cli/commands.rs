@@ -116,7 +116,9 @@ fn version_and_completion_are_as_everywhere() {
     let version = env!("CARGO_PKG_VERSION");
     folder.run(&["version"]).code(0).prints(&format!("kube-unions {version}\n"));
     folder.run(&["--version"]).code(0).prints(&format!("kube-unions {version}\n"));
-    assert_eq!(folder.run(&["version", "-o", "json"]).code(0).json()["version"], version);
+    let build = folder.run(&["version", "-o", "json"]).code(0).json();
+    let features = if cfg!(feature = "otlp") { json!(["otlp"]) } else { json!([]) };
+    assert_eq!((&build["version"], &build["features"]), (&json!(version), &features));
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let script = folder.run(&["completion", shell]).code(0).stdout;
         assert!(script.contains("kube-unions") && script.contains("annotate"), "{shell}");
@@ -129,6 +131,23 @@ fn help_tells_the_exit_codes_and_goes_to_standard_output() {
     assert_eq!(help.stderr, "");
     for text in ["Usage: kube-unions", "Exit codes:", "annotate", "normalize"] {
         assert!(help.stdout.contains(text), "{help:#?}");
+    }
+}
+
+#[test]
+fn the_help_of_a_command_is_one_line_and_examples_that_name_its_flags() {
+    let folder = Folder::new(&[]);
+    let list = folder.run(&["--help"]).code(0).stdout;
+    for command in ["review", "normalize", "lint", "audit", "explain", "completion", "version"] {
+        let about = list.lines().find_map(|line| line.trim().strip_prefix(command)).unwrap().trim();
+        assert!(about.starts_with(char::is_uppercase) && !about.ends_with('.'), "{command}: {about}");
+        let help = folder.run(&[command, "--help"]).code(0).stdout;
+        let (options, examples) = help.split_once("\nExamples:\n").unwrap_or_else(|| panic!("no examples: {help}"));
+        assert!(examples.lines().all(|line| line.contains(&format!("kube-unions {command}"))), "{examples}");
+        let flags = examples.split_whitespace().filter(|word| word.starts_with("--") && word.len() > 2);
+        for flag in flags {
+            assert!(options.contains(flag), "{command} has no flag {flag}");
+        }
     }
 }
 

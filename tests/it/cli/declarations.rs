@@ -167,7 +167,7 @@ fn a_crd_of_somebody_else_is_a_target() {
     folder.run(&["explain", "--from", "."]).code(0).prints(
         "Widget example.com/v1\n└── spec (2019 form, no discriminator, from declaration widget)\n    ├── git\n    └── oci\n",
     );
-    folder.run(&["explain", "--from", "crd.yaml"]).code(1).says(&["no kind here has unions"]);
+    folder.run(&["explain", "--from", "crd.yaml"]).code(1).says(&["no kind has unions"]);
 }
 
 #[test]
