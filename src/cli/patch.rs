@@ -1,8 +1,10 @@
-//! `patch`: strategic merge patches, made and applied from files, and sent to a cluster.
+//! `patch`: creates and applies strategic merge patches, from files or on a cluster.
+//!
+//! `offline` has `patch create` and `patch apply`, `live` has `patch live`. The engine is the crate `strategic-merge-patch`.
 
 mod difference;
+mod input;
 mod live;
-mod object;
 mod offline;
 mod schema;
 
@@ -18,11 +20,11 @@ pub(super) struct PatchArgs {
 
 #[derive(Debug, Subcommand)]
 enum PatchCommand {
-    /// Make the patch that turns one object into another: two-way, or three-way with --current
+    /// Create the patch that turns one object into another
     Create(offline::CreateArgs),
-    /// Print an object with a patch applied to it
+    /// Apply a patch to an object in a file, and print the result
     Apply(offline::ApplyArgs),
-    /// Patch an object of a cluster, custom resources included, which API servers refuse
+    /// Patch an object in a cluster, including custom resources
     Live(live::LiveArgs),
 }
 

@@ -1,8 +1,8 @@
-//! What strategic merge patches cost: text in, text out, next to the time that `serde_json` needs to decode the same documents,
-//! and next to Go's `strategicpatch` on the same documents where Go is at hand (`KUBE_UNIONS_DIFFERENTIAL=skip` leaves it out).
+//! Measures creating and applying patches, from text to text. It prints the time next to the time that `serde_json` needs to
+//! decode the same documents, and next to Go's `strategicpatch` if Go is installed (`KUBE_UNIONS_DIFFERENTIAL=skip` leaves Go out).
 //!
-//! Times mean nothing on a shared machine; ratios do. Each workload is run with 1,000 and with 10,000 items: what grows in
-//! proportion takes about ten times as long.
+//! Each workload has 1,000 and then 10,000 items. A growth of about 10 means linear cost. Compare ratios, not times: other load on
+//! the machine changes the times. The bench fails only if a patch gives a wrong result.
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::panic, clippy::indexing_slicing, reason = "a bench")]
 
 use serde_json::{Value, json};
@@ -12,9 +12,6 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use strategic_merge_patch::Patcher;
-
-/// Most that ten times the items may cost.
-const GROWTH: f64 = 13.0;
 
 struct Workload {
     name: &'static str,
@@ -32,7 +29,6 @@ fn main() {
         "{:<28} {:>7}  {:>10} {:>8} {:>8} {:>10}   {:>10} {:>8} {:>8} {:>10}",
         "workload", "items", "create", "decode×", "growth", "Go", "apply", "decode×", "growth", "Go"
     );
-    let mut slow = Vec::new();
     for make in WORKLOADS {
         let mut before: Option<[Duration; 2]> = None;
         for items in [1_000, 10_000] {
@@ -41,7 +37,7 @@ fn main() {
             let patch = patcher.create_two_way(&*work.original, &*work.modified).unwrap();
             let applied = patcher.apply(&*work.original, &*patch).unwrap();
             let decoded = |text: &str| serde_json::from_str::<Value>(text).ok();
-            // What is too deep to be decoded says the same in the same words.
+            // `serde_json` does not decode the deep workload, so compare its text.
             match decoded(&work.modified) {
                 Some(modified) => assert_eq!(decoded(&applied), Some(modified), "{}", work.name),
                 None => assert_eq!(applied, work.modified, "{}", work.name),
@@ -57,15 +53,9 @@ fn main() {
                 [(create, decode(&work.modified)), (apply, decode(&patch))].into_iter().enumerate()
             {
                 let growth = before.map(|before| time.as_secs_f64() / before[at].as_secs_f64());
-                if growth.is_some_and(|growth| growth > GROWTH) {
-                    slow.push(format!("{}: ten times the items cost {:.1} times as much", work.name, growth.unwrap()));
-                }
                 let op = [("two-way", "modified", work.modified.as_str()), ("apply", "patch", patch.as_str())][at];
                 let ratio =
                     go.as_mut().and_then(|go| go.time(&work, op)).map(|go| go.as_secs_f64() / time.as_secs_f64());
-                if ratio.is_some_and(|ratio| ratio < 1.0) {
-                    slow.push(format!("{}: slower than Go's package to {}", work.name, op.0));
-                }
                 cells.push(format!(
                     "{time:>10.1?} {:>8} {:>8} {:>10}",
                     floor.map_or("-".to_owned(), |floor| format!("{:.2}", time.as_secs_f64() / floor.as_secs_f64())),
@@ -77,11 +67,12 @@ fn main() {
             before = Some([create, apply]);
         }
     }
-    println!("Go: how many times as long Go's package takes for the same");
-    assert!(slow.is_empty(), "\n{}", slow.join("\n"));
+    println!("decode×: the time divided by the time to decode the documents");
+    println!("growth: the time for 10,000 items divided by the time for 1,000");
+    println!("Go: the time of Go's package divided by the time here");
 }
 
-/// The best of some rounds: whatever else the machine does only makes one slower.
+/// Returns the shortest of several rounds, since other load can only make a round slower.
 fn best<T>(mut work: impl FnMut() -> T) -> Duration {
     let start = Instant::now();
     let mut best = Duration::MAX;
@@ -96,30 +87,30 @@ fn best<T>(mut work: impl FnMut() -> T) -> Duration {
     best
 }
 
-/// Go's package in a process of its own.
+/// A process that runs Go's package.
 struct Go(Child);
 
 impl Go {
     fn start() -> Option<Self> {
         if std::env::var("KUBE_UNIONS_DIFFERENTIAL").as_deref() == Ok("skip") {
-            println!("Go's package is left out, since KUBE_UNIONS_DIFFERENTIAL=skip");
+            println!("skipping Go's package: KUBE_UNIONS_DIFFERENTIAL=skip");
             return None;
         }
         let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("differential-bench");
         let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/differential");
         let built = Command::new("go").arg("build").arg("-o").arg(&program).arg(".").current_dir(module).status();
         if !built.is_ok_and(|status| status.success()) {
-            println!("Go's package is left out: there is no Go that builds tests/differential");
+            println!("skipping Go's package: cannot build tests/differential with `go build`");
             return None;
         }
         Some(Self(Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()))
     }
 
-    /// `None` if it fails on them.
+    /// Returns the time of one operation, or `None` if Go's package fails.
     fn time(&mut self, work: &Workload, (op, name, document): (&str, &str, &str)) -> Option<Duration> {
         let stdin = self.0.stdin.as_mut().unwrap();
         writeln!(stdin, "{}", json!({"op": "schema", "schema": work.schema})).unwrap();
-        // The quadratic ones take many seconds; the others are over soon.
+        // Go's package is quadratic and takes many seconds for large documents.
         let rounds = if work.original.len() > 200_000 { 1 } else { 5 };
         writeln!(stdin, r#"{{"op":"{op}","rounds":{rounds},"original":{},"{name}":{document}}}"#, work.original)
             .unwrap();
@@ -218,7 +209,7 @@ fn map(count: usize) -> Workload {
     }
 }
 
-/// Levels of nesting, a hundred and a thousand; `serde_json` decodes no more than 128.
+/// Documents with 100 and 1,000 levels. `serde_json` decodes up to 128 levels.
 fn deep(count: usize) -> Workload {
     let depth = count / 10;
     let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});

@@ -1,19 +1,19 @@
-//! What makes one JSON text of another, as a JSON Patch (RFC 6902).
+//! Compares two JSON texts and returns the difference as a JSON Patch (RFC 6902).
 //!
-//! Values go into the patch as they are written: no number is read to be written again.
+//! The patch contains values as they were written, because parsing a number could change it.
 
 use kube_unions_core::field_path::push_token;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
-/// Levels that are compared one by one; deeper values are replaced as a whole.
+/// Number of levels to compare. Deeper values are replaced as a whole.
 const DEEPEST: usize = 64;
 
 /// One operation of a JSON Patch.
 #[derive(Debug, Serialize)]
-pub(super) struct Operation<'t> {
-    op: Op,
+pub(super) struct JsonPatchOperation<'t> {
+    op: OperationName,
     path: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<&'t RawValue>,
@@ -21,29 +21,29 @@ pub(super) struct Operation<'t> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Op {
+enum OperationName {
     Test,
     Add,
     Remove,
     Replace,
 }
 
-impl<'t> Operation<'t> {
-    /// Makes the patch fail as a whole where the value is another.
+impl<'t> JsonPatchOperation<'t> {
+    /// Returns an operation that makes the whole patch fail unless the value at `path` is `value`.
     pub(super) fn test(path: &str, value: &'t RawValue) -> Self {
-        Self { op: Op::Test, path: path.to_owned(), value: Some(value) }
+        Self { op: OperationName::Test, path: path.to_owned(), value: Some(value) }
     }
 
-    /// Where it works.
+    /// Returns the JSON Pointer of the operation.
     pub(super) fn path(&self) -> &str {
         &self.path
     }
 }
 
-/// The operations that make `after` of `before`, to be done in this order.
-pub(super) fn difference<'t>(before: &'t str, after: &'t str) -> serde_json::Result<Vec<Operation<'t>>> {
+/// Returns the operations that turn `before` into `after`, in order.
+pub(super) fn difference<'t>(before: &'t str, after: &'t str) -> serde_json::Result<Vec<JsonPatchOperation<'t>>> {
     let mut operations = Vec::new();
-    // Pairs that stand in different places of different values: none moves another.
+    // The pairs are at different paths, so the operations of one do not move another.
     let mut pairs = vec![(String::new(), 0, serde_json::from_str(before)?, serde_json::from_str(after)?)];
     while let Some((path, depth, before, after)) = pairs.pop() {
         let (before, after): (&RawValue, &RawValue) = (before, after);
@@ -55,12 +55,18 @@ pub(super) fn difference<'t>(before: &'t str, after: &'t str) -> serde_json::Res
                 let before: BTreeMap<String, &RawValue> = serde_json::from_str(before.get())?;
                 let after: BTreeMap<String, &RawValue> = serde_json::from_str(after.get())?;
                 let gone = before.keys().filter(|name| !after.contains_key(*name));
-                operations.extend(gone.map(|name| Operation { op: Op::Remove, path: below(&path, name), value: None }));
+                operations.extend(gone.map(|name| JsonPatchOperation {
+                    op: OperationName::Remove,
+                    path: below(&path, name),
+                    value: None,
+                }));
                 for (name, value) in after {
                     let path = below(&path, &name);
                     match before.get(&name) {
                         Some(before) => pairs.push((path, depth + 1, *before, value)),
-                        None => operations.push(Operation { op: Op::Add, path, value: Some(value) }),
+                        None => {
+                            operations.push(JsonPatchOperation { op: OperationName::Add, path, value: Some(value) });
+                        }
                     }
                 }
             }
@@ -72,19 +78,19 @@ pub(super) fn difference<'t>(before: &'t str, after: &'t str) -> serde_json::Res
                 });
             }
             (Some(b'"'), Some(b'"')) if text(before)? == text(after)? => {}
-            _ => operations.push(Operation { op: Op::Replace, path, value: Some(after) }),
+            _ => operations.push(JsonPatchOperation { op: OperationName::Replace, path, value: Some(after) }),
         }
     }
     Ok(operations)
 }
 
-/// Items at both ends that are equal stay. Those between are compared in pairs, and only behind the pairs, where no index of
-/// theirs changes, items come or go.
+/// Keeps the equal items at both ends and compares the others in pairs. Items are added or removed after the last pair, where
+/// they do not change the index of a pair.
 fn list<'t>(
     path: &str,
     before: &[&'t RawValue],
     after: &[&'t RawValue],
-    operations: &mut Vec<Operation<'t>>,
+    operations: &mut Vec<JsonPatchOperation<'t>>,
     mut pair: impl FnMut(String, &'t RawValue, &'t RawValue),
 ) {
     let same = |(one, other): &(&&RawValue, &&RawValue)| one.get() == other.get();
@@ -99,11 +105,11 @@ fn list<'t>(
     let pairs = before.len().min(after.len());
     for position in (pairs..before.len()).rev() {
         let path = below(path, &(start + position).to_string());
-        operations.push(Operation { op: Op::Remove, path, value: None });
+        operations.push(JsonPatchOperation { op: OperationName::Remove, path, value: None });
     }
     for (position, value) in after.iter().enumerate().skip(pairs) {
         let path = below(path, &(start + position).to_string());
-        operations.push(Operation { op: Op::Add, path, value: Some(value) });
+        operations.push(JsonPatchOperation { op: OperationName::Add, path, value: Some(value) });
     }
 }
 
@@ -129,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_changed_is_named() {
+    fn the_patch_contains_only_changes() {
         let before = r#"{"a": {"b/c~": [1, 2, 3], "x": 1}, "gone": null, "s": "\u003c"}"#;
         let after = r#"{"s": "<", "a": {"b/c~": [1, 3], "x": 1, "n": 18446744073709551617}}"#;
         let mut operations = difference(before, after).unwrap();
@@ -142,11 +148,13 @@ mod tests {
     }
 
     #[test]
-    fn nesting_is_no_danger() {
+    fn a_deep_difference_replaces_a_value_at_the_depth_limit() {
         let deep = |inner: &str| format!("{}{inner}{}", "[".repeat(9000), "]".repeat(9000));
         let (before, after) = (deep("1"), deep("2"));
         let operations = difference(&before, &after).unwrap();
-        let [Operation { op: Op::Replace, path, .. }] = operations.as_slice() else { panic!("{operations:?}") };
+        let [JsonPatchOperation { op: OperationName::Replace, path, .. }] = operations.as_slice() else {
+            panic!("{operations:?}")
+        };
         assert_eq!(path.len(), 2 * DEEPEST);
     }
 
@@ -162,7 +170,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_operations_make_the_one_of_the_other(before in value(), after in value()) {
+        fn applying_the_operations_gives_the_other_text(before in value(), after in value()) {
             let patch: json_patch::Patch = serde_json::from_value(patch(&before.to_string(), &after.to_string())).unwrap();
             let mut patched = before;
             json_patch::patch(&mut patched, &patch).unwrap();

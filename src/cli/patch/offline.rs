@@ -1,6 +1,6 @@
-//! `patch create` and `patch apply`: patches made and applied without a cluster.
+//! `patch create` and `patch apply`: create and apply patches without a cluster.
 
-use super::object::{self, Given, Object};
+use super::input::{self, GivenInput, PatchInput};
 use super::schema::SchemaArgs;
 use crate::cli::Verdict;
 use crate::cli::manifest::{self, Document, Format};
@@ -12,52 +12,76 @@ use strategic_merge_patch::{Conflicts, DocumentRole, PatchError, ThreeWay};
 
 /// Arguments of `patch create`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+With --current the patch is three-way: it makes the changes from the original to the modified object, and keeps the changes that \
+others made to the current one.
+
+Examples:
+  # Create the patch that turns old.yaml into new.yaml
+  kube-unions patch create --schema crd.yaml --original old.yaml --modified new.yaml
+
+  # Keep what others changed in the cluster, and fail on conflicts
+  kubectl get widget demo -o yaml | kube-unions patch create --schema crd.yaml \\
+    --original applied.yaml --modified new.yaml --current - --overwrite=false
+
+Exit codes:
+  0  the patch is on standard output
+  1  a conflict, or the patch would change the apiVersion, the kind or the name
+  2  usage, or an input could not be read")]
 pub(super) struct CreateArgs {
     #[command(flatten)]
     schema: SchemaArgs,
-    /// The object as it was, `-` is standard input; with --current as it was applied last
+    /// The object as it was, or with --current as you applied it last; `-` reads standard input
     #[arg(long, value_name = "FILE")]
     original: PathBuf,
-    /// The object as it is wanted
+    /// The object as you want it
     #[arg(long, value_name = "FILE")]
     modified: PathBuf,
-    /// The object as it is in the cluster: makes the patch three-way, so that changes of others stay
+    /// The object as it is in the cluster; makes the patch three-way
     #[arg(long, value_name = "FILE")]
     current: Option<PathBuf>,
-    /// Whether a field that others changed differently is overwritten; `false` makes that a conflict and exit code 1
+    /// Overwrite fields that others changed differently; `false` makes them a conflict with exit code 1
     #[arg(
         long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = true,
         default_missing_value = "true", action = ArgAction::Set, requires = "current"
     )]
     overwrite: bool,
-    /// Output format [default: that of the modified object]
+    /// Output format [default: the format of the modified object]
     #[arg(short, long, value_enum)]
     output: Option<ObjectFormat>,
 }
 
 /// Arguments of `patch apply`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  # Apply patch.yaml to widget.yaml
+  kube-unions patch apply --schema crd.yaml --original widget.yaml --patch patch.yaml
+
+  # Patch a Deployment with the schema of the cluster
+  kubectl get --raw /openapi/v3/apis/apps/v1 > apps-v1.json
+  kube-unions patch apply --schema apps-v1.json --original deployment.yaml --patch patch.yaml")]
 pub(super) struct ApplyArgs {
     #[command(flatten)]
     schema: SchemaArgs,
-    /// The object, `-` is standard input
+    /// The object; `-` reads standard input
     #[arg(long, value_name = "FILE")]
     original: PathBuf,
     /// The patch
     #[arg(long, value_name = "FILE")]
     patch: PathBuf,
-    /// Output format [default: that of the object]
+    /// Output format [default: the format of the object]
     #[arg(short, long, value_enum)]
     output: Option<ObjectFormat>,
 }
 
-/// Makes a patch. Conflicts, and another `apiVersion`, `kind` or name, are rejected.
+/// Creates a patch. Rejects conflicts, and a change of `apiVersion`, `kind` or `metadata.name`.
 pub(super) fn create(arguments: &CreateArgs) -> anyhow::Result<Verdict> {
     let CreateArgs { schema, original, modified, current, overwrite, output } = arguments;
-    object::only_one_is_piped(schema.files().iter().chain([original, modified]).chain(current))?;
-    let (original, modified) = (Object::read(original)?, Object::read(modified)?);
-    let current = current.as_deref().map(Object::read).transpose()?;
-    let mut given: Vec<Given<'_>> = vec![(DocumentRole::Original, &original)];
+    input::only_one_is_piped(schema.files().iter().chain([original, modified]).chain(current))?;
+    let (original, modified) = (PatchInput::read(original)?, PatchInput::read(modified)?);
+    let current = current.as_deref().map(PatchInput::read).transpose()?;
+    let mut given: Vec<GivenInput<'_>> = vec![(DocumentRole::Original, &original)];
     given.extend(current.iter().map(|current| (DocumentRole::Current, current)));
     given.push((DocumentRole::Modified, &modified));
     let patcher = schema.patcher(given.iter().rev().filter_map(|(_, object)| object.document()))?;
@@ -71,29 +95,29 @@ pub(super) fn create(arguments: &CreateArgs) -> anyhow::Result<Verdict> {
         }),
     };
     match made {
-        Ok(patch) => print(&patch, *output, [&modified, &original].into_iter().find_map(Object::document)),
+        Ok(patch) => print(&patch, *output, [&modified, &original].into_iter().find_map(PatchInput::document)),
         Err(error @ (PatchError::Conflict { .. } | PatchError::Precondition { .. })) => {
             output::note(format_args!("{} {error}", Paint::of(&std::io::stderr()).error("error:")));
             Ok(Verdict::Rejected)
         }
-        Err(error) => Err(object::faulty(&error, &given)),
+        Err(error) => Err(input::faulty(&error, &given)),
     }
 }
 
 /// Applies a patch.
 pub(super) fn apply(arguments: &ApplyArgs) -> anyhow::Result<Verdict> {
     let ApplyArgs { schema, original, patch, output } = arguments;
-    object::only_one_is_piped(schema.files().iter().chain([original, patch]))?;
-    let (original, patch) = (Object::read(original)?, Object::read(patch)?);
+    input::only_one_is_piped(schema.files().iter().chain([original, patch]))?;
+    let (original, patch) = (PatchInput::read(original)?, PatchInput::read(patch)?);
     patch.present("patch")?;
     let given = [(DocumentRole::Original, &original), (DocumentRole::Patch, &patch)];
     let documents = || given.iter().filter_map(|(_, object)| object.document());
     let patcher = schema.patcher(documents())?;
-    let result = patcher.apply(original.text(), patch.text()).map_err(|error| object::faulty(&error, &given))?;
+    let result = patcher.apply(original.text(), patch.text()).map_err(|error| input::faulty(&error, &given))?;
     print(&result, *output, documents().next())
 }
 
-/// Prints JSON text in a format, which is that of a document if none is asked for.
+/// Prints JSON text in the wanted format, or else in the format of the document `like`.
 fn print(json: &str, wanted: Option<ObjectFormat>, like: Option<&Document>) -> anyhow::Result<Verdict> {
     let format = wanted.map(Format::from).or(like.map(|document| document.section.format));
     let text = match format.unwrap_or(Format::Json) {

@@ -1,4 +1,4 @@
-//! `--schema`: what describes the objects of a kind, found among CRDs, OpenAPI documents and JSON schemas.
+//! `--schema`: finds the schema of the objects in CRDs, OpenAPI documents and JSON schemas.
 
 use crate::causes::with_causes;
 use crate::cli::kinds::{self, KindSchemas};
@@ -13,35 +13,35 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use strategic_merge_patch::{Patcher, PatcherError};
 
-/// Kinds that an error names at most.
+/// Largest number of kinds that an error lists.
 const NAMED: usize = 10;
 
-/// Which schema says how objects are merged.
+/// Arguments that select the schema of the objects.
 #[derive(Debug, Args)]
 pub(super) struct SchemaArgs {
-    /// Files and folders with what describes the objects, `-` is standard input
+    /// Files and folders with the schema of the objects; `-` reads standard input
     ///
-    /// A `CustomResourceDefinition`, with the `UnionDeclarations` about it; an OpenAPI document, as saved by `kubectl get --raw
-    /// /openapi/v3/apis/apps/v1`; or a JSON schema with `x-kubernetes-patch-*` or `x-kubernetes-list-*`.
+    /// Give a `CustomResourceDefinition` and its `UnionDeclarations`, an OpenAPI document as saved by `kubectl get --raw
+    /// /openapi/v3/apis/apps/v1`, or a JSON schema with `x-kubernetes-patch-*` or `x-kubernetes-list-*`.
     #[arg(long, required = true, num_args = 1.., value_name = "PATH")]
     schema: Vec<PathBuf>,
-    /// The kind, as KIND, KIND.GROUP or KIND.VERSION.GROUP [default: that of the objects]
+    /// The kind, as KIND, KIND.GROUP or KIND.VERSION.GROUP [default: the kind of the objects]
     #[arg(long, value_name = "KIND")]
     kind: Option<String>,
-    /// The version of the kind [default: that of the objects, or the only one]
+    /// The version of the kind [default: the version of the objects, or the only one]
     #[arg(long, value_name = "VERSION")]
     version: Option<String>,
 }
 
-/// A kind that is described, and by what.
-enum Candidate<'s> {
+/// The schema of one kind at one version, and its document.
+enum SchemaCandidate<'s> {
     OfDefinition(&'s Document, &'s Definition, &'s DefinitionVersion),
     OfOpenApi(&'s Document, &'s OpenApi, &'s GroupVersionKind),
 }
 
-/// What is known of the kind that is wanted.
+/// The kind of the objects, as far as it is known.
 #[derive(Debug, Default)]
-struct Wanted<'w> {
+struct WantedKind<'w> {
     kind: Option<&'w str>,
     group: Option<&'w str>,
     version: Option<&'w str>,
@@ -52,8 +52,7 @@ impl SchemaArgs {
         &self.schema
     }
 
-    /// How the objects are patched that the schema describes. Where no kind was given, it is that of the first object that has
-    /// one.
+    /// Returns the patcher of the objects. Without `--kind`, the kind is that of the first object that has one.
     pub(super) fn patcher<'d>(&self, objects: impl IntoIterator<Item = &'d Document>) -> anyhow::Result<Patcher> {
         let object = objects.into_iter().find(|object| object.kind.is_some());
         let (plain, others): (Vec<_>, Vec<_>) = manifest::read(&self.schema)?.into_iter().partition(is_plain);
@@ -63,12 +62,12 @@ impl SchemaArgs {
         if candidates.is_empty() {
             return self.of_plain(&plain, object);
         }
-        let asked = self.kind.as_deref().map(Wanted::parse);
-        let own = object.map(Wanted::of).unwrap_or_default();
-        let wanted = asked.unwrap_or(Wanted { kind: own.kind, ..Wanted::default() });
-        let wanted = Wanted { version: self.version.as_deref().or(wanted.version), ..wanted };
+        let asked = self.kind.as_deref().map(WantedKind::parse);
+        let own = object.map(WantedKind::of).unwrap_or_default();
+        let wanted = asked.unwrap_or(WantedKind { kind: own.kind, ..WantedKind::default() });
+        let wanted = WantedKind { version: self.version.as_deref().or(wanted.version), ..wanted };
         let fit: Vec<_> = candidates.iter().filter(|it| wanted.is_met_by(&it.kind())).collect();
-        // What an object says of itself counts where it decides between several.
+        // The group and version of the object decide between several kinds with the same name.
         let closer: Vec<_> = fit.iter().copied().filter(|it| own.is_met_by(&it.kind())).collect();
         match (fit.as_slice(), closer.as_slice()) {
             ([only], _) | (_, [only]) => only.patcher(),
@@ -78,7 +77,7 @@ impl SchemaArgs {
                 names(&candidates.iter().collect::<Vec<_>>())
             ),
             (several, _) => bail!(
-                "{} describes more than one kind that fits: give --kind or --version for one of {}",
+                "{} describes more than one matching kind: select one with --kind or --version: {}",
                 manifest::list(&self.schema),
                 names(several)
             ),
@@ -98,7 +97,7 @@ impl SchemaArgs {
     }
 }
 
-impl Candidate<'_> {
+impl SchemaCandidate<'_> {
     fn kind(&self) -> GroupVersionKind {
         match self {
             Self::OfDefinition(_, definition, version) => GroupVersionKind {
@@ -115,7 +114,7 @@ impl Candidate<'_> {
             Self::OfDefinition(document, definition, version) => {
                 let paint = Paint::of(&std::io::stderr());
                 for fault in definition.faults() {
-                    // A declaration is another document.
+                    // The pointer of a fault in a declaration is about another document.
                     let pointer = if fault.declaration.is_none() { fault.pointer.as_str() } else { "" };
                     let problem = Problem::of_document(document, pointer, fault.message.clone());
                     output::note(format_args!("{} {problem}", paint.warning("Warning:")));
@@ -131,8 +130,8 @@ impl Candidate<'_> {
     }
 }
 
-impl<'w> Wanted<'w> {
-    /// From `KIND`, `KIND.GROUP` or `KIND.VERSION.GROUP`.
+impl<'w> WantedKind<'w> {
+    /// Parses `KIND`, `KIND.GROUP` or `KIND.VERSION.GROUP`.
     fn parse(asked: &'w str) -> Self {
         let Some((kind, rest)) = asked.split_once('.') else {
             return Self { kind: Some(asked), ..Self::default() };
@@ -157,7 +156,7 @@ impl<'w> Wanted<'w> {
     }
 }
 
-impl std::fmt::Display for Wanted<'_> {
+impl std::fmt::Display for WantedKind<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.kind {
             Some(kind) => write!(f, "the kind `{kind}`")?,
@@ -170,30 +169,30 @@ impl std::fmt::Display for Wanted<'_> {
     }
 }
 
-/// Whether a name is a version as Kubernetes has them: `v1`, `v2beta1`.
+/// Returns true for the name of a Kubernetes version: `v1`, `v2beta1`.
 fn is_version(name: &str) -> bool {
     name.strip_prefix('v').is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
 }
 
-/// Whether a document can only be a JSON schema: it does not say what it is.
+/// Returns true for a JSON schema, which has neither `kind` nor `apiVersion`.
 fn is_plain(document: &Document) -> bool {
     document.kind.is_none() && document.api_version.is_none() && !document.is_openapi()
 }
 
-fn candidates(described: &KindSchemas) -> Vec<Candidate<'_>> {
+fn candidates(described: &KindSchemas) -> Vec<SchemaCandidate<'_>> {
     let mut candidates = Vec::new();
     for (document, definition) in &described.definitions {
         let versions = definition.versions().iter();
-        candidates.extend(versions.map(|version| Candidate::OfDefinition(document, definition, version)));
+        candidates.extend(versions.map(|version| SchemaCandidate::OfDefinition(document, definition, version)));
     }
     for (document, openapi) in &described.openapi {
-        candidates.extend(openapi.kinds().map(|kind| Candidate::OfOpenApi(document, openapi, kind)));
+        candidates.extend(openapi.kinds().map(|kind| SchemaCandidate::OfOpenApi(document, openapi, kind)));
     }
     candidates
 }
 
-/// Kinds as they can be given to `--kind`.
-fn names(candidates: &[&Candidate<'_>]) -> String {
+/// Lists kinds in the form that `--kind` accepts.
+fn names(candidates: &[&SchemaCandidate<'_>]) -> String {
     let name = |GroupVersionKind { group, version, kind }: GroupVersionKind| match &*group {
         "" => format!("`{kind}.{version}`"),
         group => format!("`{kind}.{version}.{group}`"),
@@ -207,11 +206,11 @@ fn names(candidates: &[&Candidate<'_>]) -> String {
     names.join(", ")
 }
 
-/// What is wrong with a schema, and where.
+/// Returns an error about a schema with its position.
 fn unfit(document: &Document, root: &str, error: &PatcherError) -> anyhow::Error {
     let place = if let PatcherError::Schema(error) = error { error.place().clone() } else { Place::root() };
     let message = with_causes(error);
-    // It is known in the file, where the text may be another.
+    // The line is of the converted text. The problem has the line of the file.
     let message = message.split(" at line ").next().unwrap_or_default().to_owned();
     Problem::of_document(document, &format!("{root}{}", place.to_pointer()), message).into()
 }

@@ -1,4 +1,4 @@
-//! `patch create` and `patch apply`: what comes out, and what is said of bad input.
+//! `patch create` and `patch apply`: their results, and their errors for bad input.
 
 use super::{Folder, Run, yaml};
 use fixtures::files::{files, parse};
@@ -7,26 +7,26 @@ use serde_json::{Value, json};
 
 const GATEWAYS: &str = include_str!("../../../manifests/samples/gateway/crd.yaml");
 
-/// One run of a command: the files that it reads, and what becomes of them.
+/// One run of a command, its files, and the expected result.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Row {
     name: String,
-    /// What stands between `kube-unions patch` and the end.
+    /// The arguments after `kube-unions patch`.
     run: String,
-    /// Files beside the ones of the suite.
+    /// Files in addition to those of the suite.
     #[serde(default)]
     files: std::collections::BTreeMap<String, String>,
     #[serde(default)]
     code: i32,
-    /// The value on standard output.
+    /// The expected value on standard output.
     want: Option<Value>,
-    /// What stands on standard error.
+    /// The expected parts of standard error.
     #[serde(default)]
     says: Vec<String>,
 }
 
-/// Files that all rows share.
+/// Rows and the files that they share.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Suite {
@@ -35,7 +35,7 @@ struct Suite {
 }
 
 #[test]
-fn every_row_of_the_commands_comes_to_what_it_says() {
+fn every_row_has_the_expected_output_and_exit_code() {
     let (mut rows, mut faults) = (0, Vec::new());
     for (path, text) in files("tests/it/cli/patch", "yaml") {
         let suite: Suite = parse(&path, &text);
@@ -58,7 +58,7 @@ fn every_row_of_the_commands_comes_to_what_it_says() {
     assert!(faults.is_empty(), "{} of {rows} rows do not hold:\n{}", faults.len(), faults.join("\n"));
 }
 
-/// A JSON schema with the list `items`, by `name`, and the open rest.
+/// A JSON schema with the list `items`, which merges by `name`, and the open object `free`.
 const LIST: &str = r#"{"type": "object", "properties": {"items": {"type": "array", "x-kubernetes-patch-strategy": "merge",
     "x-kubernetes-patch-merge-key": "name", "items": {"type": "object", "properties": {"name": {"type": "string"}, "v": {}}}},
     "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}"#;
@@ -70,7 +70,7 @@ fn apply(folder: &Folder, original: &str, patch: &str) -> Run {
 }
 
 #[test]
-fn numbers_of_json_are_kept_as_they_are_written() {
+fn numbers_in_json_stay_as_they_were_written() {
     let folder = Folder::new(&[("s.json", LIST)]);
     let numbers = r#"{"a":18446744073709551617,"b":0.10000000000000000555,"c":1E400,"d":-0}"#;
     let run = apply(&folder, &format!(r#"{{"free":{numbers}}}"#), r#"{"free":{"e":1.50}}"#).code(0);
@@ -79,7 +79,7 @@ fn numbers_of_json_are_kept_as_they_are_written() {
 }
 
 #[test]
-fn nesting_of_5000_levels_is_patched() {
+fn patches_an_object_with_5000_levels() {
     let folder = Folder::new(&[("s.json", LIST)]);
     let deep = |inner: &str| format!(r#"{{"free":{}{inner}{}}}"#, r#"{"a":"#.repeat(5000), "}".repeat(5000));
     let run = apply(&folder, &deep("1"), &deep(r#"{"b":2}"#)).code(0);
@@ -87,7 +87,7 @@ fn nesting_of_5000_levels_is_patched() {
 }
 
 #[test]
-fn a_million_items_are_patched() {
+fn patches_a_list_of_a_million_items() {
     let folder = Folder::new(&[("s.json", LIST)]);
     let item = |position: usize| format!(r#"{{"name":"n{position}","v":1}}"#);
     let items: Vec<String> = (0..1_000_000).map(item).collect();
@@ -102,7 +102,7 @@ fn a_million_items_are_patched() {
 }
 
 #[test]
-fn a_patch_that_was_created_makes_the_one_object_of_the_other() {
+fn applying_a_created_patch_gives_the_modified_object() {
     let folder = Folder::new(&[("crd.yaml", GATEWAYS)]);
     let sample =
         |name: &str| files("manifests/samples/gateway", "yaml").into_iter().find(|file| file.0 == name).unwrap().1;
@@ -122,7 +122,7 @@ fn a_patch_that_was_created_makes_the_one_object_of_the_other() {
 }
 
 #[test]
-fn live_says_what_is_missing_before_it_asks_a_cluster() {
+fn live_reports_missing_arguments_before_it_connects_to_a_cluster() {
     let folder = Folder::new(&[("null.yaml", "null\n"), ("bad.yaml", "a: [\n")]);
     let live =
         |arguments: &[&str]| folder.run(&[&["patch", "live", "--kubeconfig", "none.yaml"], arguments].concat()).code(2);

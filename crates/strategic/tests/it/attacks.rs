@@ -1,10 +1,10 @@
-//! Documents that are made to cost much: each size here is one at which a cost that grows with its square never ends, or takes
-//! more memory than there is.
+//! Documents that make a careless implementation expensive. With a quadratic cost, each of these sizes would run for hours or
+//! exhaust the memory.
 
 use std::fmt::Write as _;
 use strategic_merge_patch::Patcher;
 
-/// Enough items that moving or copying all of them for each of them never ends.
+/// Enough items that moving or copying all of them once for each would never end.
 const MANY: usize = 100_000;
 
 fn patcher() -> Patcher {
@@ -17,15 +17,15 @@ fn patcher() -> Patcher {
     Patcher::from_json_schema("Thing", schema).unwrap()
 }
 
-/// A list of so many items.
+/// A list of [`MANY`] items.
 fn list(field: &str, item: impl Fn(usize) -> String) -> String {
     let items: Vec<String> = (0..MANY).map(item).collect();
     format!(r#"{{"{field}":[{}]}}"#, items.join(","))
 }
 
 #[test]
-fn many_patch_items_of_one_key_are_each_merged_once() {
-    // Moving what is there takes little for each, so there are more of them.
+fn each_of_many_patch_items_with_one_key_is_merged_once() {
+    // Moving a small item is cheap, so this test needs more items.
     let items = r#"{"k":"a","v":1},"#.repeat(1_000_000);
     let patch = format!(r#"{{"one":[{items}{{"k":"a","v":2}}]}}"#);
     let patched = patcher().apply(r#"{"one":[{"k":"a","v":0,"w":1}]}"#, &*patch).unwrap();
@@ -33,7 +33,7 @@ fn many_patch_items_of_one_key_are_each_merged_once() {
 }
 
 #[test]
-fn many_patch_items_of_one_key_that_each_add_a_field_do_not_copy_the_item_each_time() {
+fn many_patch_items_that_each_add_a_field_do_not_copy_the_item_each_time() {
     let fields = (0..MANY).fold(String::new(), |mut all, number| {
         write!(all, r#","f{number}":1"#).unwrap();
         all
@@ -42,7 +42,7 @@ fn many_patch_items_of_one_key_that_each_add_a_field_do_not_copy_the_item_each_t
     let patch = list("one", |number| format!(r#"{{"k":"a","f{number}":1}}"#));
     let patched = patcher().apply(live, &*patch).unwrap();
     assert!(patched == format!(r#"{{"one":[{{"k":"a"{fields}}}]}}"#), "every field is there, in order");
-    // The same one level further down.
+    // The same, one level deeper.
     let live = r#"{"one":[{"k":"a","in":{"f":1}}]}"#;
     let patch = list("one", |number| format!(r#"{{"k":"a","in":{{"f{number}":1}}}}"#));
     let patched = patcher().apply(live, &*patch).unwrap();
@@ -50,7 +50,7 @@ fn many_patch_items_of_one_key_that_each_add_a_field_do_not_copy_the_item_each_t
 }
 
 #[test]
-fn many_patch_items_that_retain_or_clear_all_that_was_there_cost_what_they_take_away() {
+fn many_patch_items_that_clear_fields_cost_only_the_fields_that_they_clear() {
     let patch = list("one", |number| format!(r#"{{"$retainKeys":["k","f{number}"],"k":"a","f{number}":1}}"#));
     let patched = patcher().apply(r#"{"one":[{"k":"a","v":0}]}"#, &*patch).unwrap();
     assert_eq!(patched, format!(r#"{{"one":[{{"k":"a","f{}":1}}]}}"#, MANY - 1));
@@ -60,7 +60,7 @@ fn many_patch_items_that_retain_or_clear_all_that_was_there_cost_what_they_take_
 }
 
 #[test]
-fn many_items_of_one_key_are_deleted_once_and_then_made_anew_once() {
+fn many_items_with_one_key_are_deleted_once_and_created_anew_once() {
     let live = list("one", |number| format!(r#"{{"k":"a","v":{number}}}"#));
     let delete = list("one", |_| r#"{"k":"a","$patch":"delete"}"#.to_owned());
     assert_eq!(patcher().apply(&*live, &*delete).unwrap(), r#"{"one":[]}"#);
@@ -71,12 +71,12 @@ fn many_items_of_one_key_are_deleted_once_and_then_made_anew_once() {
 }
 
 #[test]
-fn items_of_one_key_that_differ_in_another_are_searched_once() {
-    // Only the last one has what every item of the patch takes away.
+fn items_that_share_the_default_key_are_searched_once() {
+    // Only the last item has the key that every patch item removes.
     let last = MANY - 1;
     let live = list("two", |number| if number == last { r#"{"k":"a","n":1}"# } else { r#"{"k":"a"}"# }.to_owned());
     let patch = list("two", |number| format!(r#"{{"$patchMergeKey":["k","n"],"k":"a","n":null,"f{number}":1}}"#));
-    // What they have in common in the end is refused; what counts here is that there is an answer.
+    // The result has duplicates and is refused. This test only needs an answer in time.
     let error = patcher().apply(&*live, &*patch).unwrap_err();
     assert!(error.to_string().contains("two"), "{error}");
     let patch = list("two", |_| r#"{"$patchMergeKey":["k"],"k":"b"}"#.to_owned());

@@ -1,4 +1,4 @@
-//! Documents and schemas that make no sense: an error that says where and why, whatever their depth and size.
+//! Invalid documents and schemas give an error with the path and the rule, whatever their depth and size.
 
 use serde_json::json;
 use std::error::Error;
@@ -16,8 +16,8 @@ fn patcher() -> Patcher {
     Patcher::from_json_schema("Thing", &schema.to_string()).unwrap()
 }
 
-/// An error with all that it says.
-fn said(error: &dyn Error) -> String {
+/// Returns the message of an error with its causes.
+fn message(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
@@ -28,7 +28,7 @@ fn said(error: &dyn Error) -> String {
 }
 
 #[test]
-fn a_patch_that_makes_no_sense_is_refused_with_path_and_rule() {
+fn refuses_an_invalid_patch_with_the_path_and_the_rule() {
     let live = r#"{"spec": {"ports": [{"port": 1}], "set": ["a"], "unkeyed": [{"a": 1}], "text": {"a": {}}, "more": {"a": {}},
         "map": {"k": {"a": {"x": {}}, "b": {"x": {}}}}}}"#;
     for (patch, wanted) in [
@@ -98,14 +98,16 @@ fn a_patch_that_makes_no_sense_is_refused_with_path_and_rule() {
         (r#"{"spec": {"ports": [{"port": 1, "more": [1]}]}}"#, ""),
     ] {
         match patcher().apply(live, patch) {
-            Err(error) => assert!(said(&error).contains(wanted) && !wanted.is_empty(), "{patch}: {}", said(&error)),
+            Err(error) => {
+                assert!(message(&error).contains(wanted) && !wanted.is_empty(), "{patch}: {}", message(&error));
+            }
             Ok(result) => assert!(wanted.is_empty(), "{patch} gives {result}"),
         }
     }
 }
 
 #[test]
-fn a_schema_that_makes_no_sense_is_refused_with_its_place() {
+fn refuses_an_invalid_schema_with_the_place() {
     for (schema, wanted) in [
         ("7", "cannot read the schema"),
         (
@@ -129,7 +131,7 @@ fn a_schema_that_makes_no_sense_is_refused_with_its_place() {
         ),
     ] {
         let error = Patcher::from_json_schema("Thing", schema).unwrap_err();
-        assert!(said(&error).contains(wanted), "{schema}: {}", said(&error));
+        assert!(message(&error).contains(wanted), "{schema}: {}", message(&error));
     }
     let (document, kind) = (r#"{"components": {"schemas": {}}}"#, r#"{"group": "", "version": "v1", "kind": "Pod"}"#);
     let document = kube_unions_core::schema::OpenApi::parse(document).unwrap();
@@ -139,7 +141,7 @@ fn a_schema_that_makes_no_sense_is_refused_with_its_place() {
 
 #[test]
 fn depth_costs_no_stack() {
-    // As deep as the API server reads, on a stack of no great size.
+    // The depth limit of the API server, on a small stack.
     const DEPTH: usize = 9_990;
     let work = || {
         let types = r##"{"$ref": "#/definitions/T", "definitions": {"T": {"type": "object", "properties": {
@@ -167,8 +169,8 @@ fn depth_costs_no_stack() {
         }
         let deeper = format!("{}1{}", r#"{"m":"#.repeat(10_001), "}".repeat(10_001));
         let error = patcher.apply(&*deeper, "{}").unwrap_err();
-        assert!(said(&error).contains("nested deeper than 10000 levels"), "{}", said(&error));
-        // A reference is followed only as far as documents go.
+        assert!(message(&error).contains("nested deeper than 10000 levels"), "{}", message(&error));
+        // A type that refers to itself is as deep as the documents.
         let error = patcher.apply(&*maps("[1]"), &*maps("{\"$patch\": 1}")).unwrap_err();
         assert!(matches!(&error, PatchError::Refused { path, .. } if path.segments().len() == DEPTH), "{error}");
     };
@@ -176,7 +178,7 @@ fn depth_costs_no_stack() {
 }
 
 #[test]
-fn a_million_items_are_no_trouble() {
+fn patches_a_million_items() {
     let items = |value: usize| {
         let all: Vec<String> = (0..1_000_000).map(|number| format!(r#"{{"port":{number},"to":"{value}"}}"#)).collect();
         format!(r#"{{"spec":{{"ports":[{}]}}}}"#, all.join(","))

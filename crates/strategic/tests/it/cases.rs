@@ -1,4 +1,4 @@
-//! The format's rules as rows of data, and the answers of Go's `strategicpatch` beside ours.
+//! The rules of the format as rows of data, each with the answer of Go's `strategicpatch` and ours.
 
 use crate::differential::explain::is_rule;
 use fixtures::files::files;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use strategic_merge_patch::{Conflicts, PatchError, Patcher, ThreeWay};
 
-/// Schemas and what becomes of documents under them.
+/// Schemas and the rows that use them.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Suite {
@@ -33,11 +33,11 @@ struct Row {
     current: Value,
     #[serde(default)]
     overwrite: bool,
-    /// What Go's package says.
+    /// The answer of Go's package.
     reference: Option<ExpectedAnswer>,
-    /// What we say, where that is another thing or Go's package does not know the rule.
+    /// Our answer, if it differs or if Go's package does not know the rule.
     want: Option<ExpectedAnswer>,
-    /// Why it is another thing: the name of a `Difference`.
+    /// The name of the `Difference` that explains why our answer differs.
     rule: Option<String>,
 }
 
@@ -57,7 +57,7 @@ enum ExpectedAnswer {
     Error(String),
     /// Go's package panics.
     Panics,
-    /// It is now this, now that.
+    /// The answer of Go's package depends on the order of a map.
     Chance,
 }
 
@@ -88,7 +88,7 @@ impl Row {
                 _ => false,
             };
             if !fits {
-                return Some(format!("is {shown}, and {want:?} is wanted"));
+                return Some(format!("is {shown}, but {want:?} is expected"));
             }
         }
         let agrees = match (self.reference.as_ref(), &ours) {
@@ -98,17 +98,17 @@ impl Row {
             _ => false,
         };
         match (agrees, &self.rule) {
-            (true, Some(rule)) => Some(format!("agrees with the reference, and `{rule}` says that it does not")),
-            (false, None) => Some(format!("is {shown}, not {:?}, and no rule says why", self.reference)),
-            (false, Some(_)) if self.want.is_none() => Some(format!("is {shown}: say what is wanted")),
-            (false, Some(rule)) => (!is_rule(rule)).then(|| format!("`{rule}` is no rule")),
+            (true, Some(rule)) => Some(format!("agrees with the reference, although `{rule}` says that it differs")),
+            (false, None) => Some(format!("is {shown}, not {:?}, and no rule explains it", self.reference)),
+            (false, Some(_)) if self.want.is_none() => Some(format!("is {shown}, but the row has no `want`")),
+            (false, Some(rule)) => (!is_rule(rule)).then(|| format!("`{rule}` is not a rule")),
             (true, None) => None,
         }
     }
 }
 
 #[test]
-fn every_row_is_as_the_reference_has_it_or_says_by_which_rule_it_is_not() {
+fn every_row_agrees_with_the_reference_or_names_the_rule_by_which_it_differs() {
     let mut faults = Vec::new();
     let mut rows = 0;
     for (path, text) in files("tests/cases/strategic", "json") {
@@ -126,5 +126,5 @@ fn every_row_is_as_the_reference_has_it_or_says_by_which_rule_it_is_not() {
         }
     }
     assert!(rows > 150, "only {rows} rows were found");
-    assert!(faults.is_empty(), "{} of {rows} rows do not hold:\n  {}", faults.len(), faults.join("\n  "));
+    assert!(faults.is_empty(), "{} of {rows} rows fail:\n  {}", faults.len(), faults.join("\n  "));
 }

@@ -1,9 +1,9 @@
-//! Our engine against Go's `strategicpatch`, on random schemas, objects and patches.
+//! Compares the engine with Go's `strategicpatch` on random schemas, objects and patches.
 //!
-//! Where the two differ, one of the rules by which they are meant to must be the cause: once what the rule is about is taken out
-//! of the documents, both agree.
+//! A `Difference` must explain each different answer: after the test removes the subject of that difference from the documents,
+//! both engines must agree.
 
-#![allow(clippy::print_stdout, reason = "how much was held against each other is the point")]
+#![allow(clippy::print_stdout, reason = "the counts show how much the test compared")]
 
 pub(crate) mod explain;
 
@@ -18,14 +18,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use strategic_merge_patch::{Conflicts, PatchError, Patcher, ThreeWay};
 
-/// How many cases must agree in a run with the fixed seed.
+/// Number of cases that must agree in a run with the fixed seed.
 const CASES: usize = 120_000;
 
-/// In how many runs of Go's package a case is asked for what can come of it, when it first differs.
+/// Number of runs of Go's package that look for another possible answer when a case first differs.
 const FEW: usize = 20;
 
-/// The same for a case that nothing has explained yet. A map of up to eight fields is gone through in one of eight orders, so
-/// that an outcome for which three maps must each be gone through in one order is missed by one case in 17,000.
+/// Number of runs for a case that nothing explained yet. Go visits a map of up to eight fields in one of eight orders. An answer
+/// that needs one order of each of three maps is missed in one of 17,000 cases.
 const MANY: usize = 5_000;
 
 /// Documents for one operation.
@@ -47,7 +47,7 @@ enum PatchOperation {
     ThreeWay,
 }
 
-/// What became of a case.
+/// The answer of an engine to a case.
 #[derive(Debug, PartialEq)]
 enum EngineAnswer {
     Result(Value),
@@ -114,8 +114,8 @@ impl Case {
         answer.map_or_else(|error| EngineAnswer::Error(error.to_string()), EngineAnswer::Result)
     }
 
-    /// Whether Go's package deletes from a set and adds to it in an order that it tosses for: what is deleted may be all that
-    /// the list had of another type.
+    /// Returns true if Go's package may delete from a set before or after it adds to the set. The order of a map decides, and the
+    /// deleted items may be the only ones of another type.
     fn depends_on_chance(&self) -> bool {
         self.op == PatchOperation::Apply && self.patch.to_string().contains("$deleteFromPrimitiveList/")
     }
@@ -127,20 +127,20 @@ impl Case {
     }
 }
 
-/// Go's package, in a process of its own.
+/// A process that runs Go's package.
 pub(super) struct Reference {
     child: Child,
     requests: BufWriter<ChildStdin>,
     answers: BufReader<ChildStdout>,
-    /// That it goes by.
+    /// The schema that the process uses.
     schema: Value,
 }
 
 impl Reference {
-    /// Builds and starts it. `None`, with a word about it, where it is to be left out.
+    /// Builds and starts the process. Prints a note and returns `None` if the environment skips it.
     pub(super) fn start() -> Option<Self> {
         if std::env::var("KUBE_UNIONS_DIFFERENTIAL").as_deref() == Ok("skip") {
-            println!("left out, since KUBE_UNIONS_DIFFERENTIAL=skip");
+            println!("skipped: KUBE_UNIONS_DIFFERENTIAL=skip");
             return None;
         }
         let program = build();
@@ -150,12 +150,12 @@ impl Reference {
         Some(Self { child, requests, answers, schema: Value::Null })
     }
 
-    /// What it makes of each case.
+    /// Returns the answer to each case.
     fn ask(&mut self, schema: &Value, cases: &[Case]) -> Vec<EngineAnswer> {
         self.outcomes(schema, cases, 1).into_iter().map(|mut outcomes| outcomes.remove(0)).collect()
     }
 
-    /// Whatever came of each case in so many runs: it goes through Go's maps in an order that is left to chance.
+    /// Returns the distinct answers to each case in several runs, since Go visits maps in random order.
     fn outcomes(&mut self, schema: &Value, cases: &[Case], runs: usize) -> Vec<Vec<EngineAnswer>> {
         let Self { requests, answers, schema: known, .. } = self;
         std::thread::scope(|scope| {
@@ -203,13 +203,11 @@ fn build() -> PathBuf {
     match built {
         Ok(status) if status.success() => program,
         Ok(status) => panic!("tests/differential does not build ({status})"),
-        Err(error) => panic!(
-            "Go is needed to hold patches against its package ({error}); KUBE_UNIONS_DIFFERENTIAL=skip leaves this out"
-        ),
+        Err(error) => panic!("this test needs Go ({error}): install it, or set KUBE_UNIONS_DIFFERENTIAL=skip"),
     }
 }
 
-/// The rules by which a case differs, none if that was by chance.
+/// Returns the rules by which a case differs: none if the order of a map explains it, `None` if nothing does.
 fn explain(case: &Case, patcher: &Patcher, reference: &mut Reference) -> Option<Vec<Difference>> {
     let by_chance =
         |reference: &mut Reference, runs| case.depends_on_chance() && agrees(case, patcher, reference, runs);
@@ -221,14 +219,14 @@ fn explain(case: &Case, patcher: &Patcher, reference: &mut Reference) -> Option<
         .or_else(|| by_rules(case, patcher, reference, MANY))
 }
 
-/// Whether ours is what came of a case in one of so many runs.
+/// Returns true if our answer is one of the answers of Go's package in several runs.
 fn agrees(case: &Case, patcher: &Patcher, reference: &mut Reference, runs: usize) -> bool {
     let theirs = reference.outcomes(&case.schema, std::slice::from_ref(case), runs).remove(0);
     let ours = case.ours(patcher);
     theirs.iter().any(|theirs| ours.agrees(theirs))
 }
 
-/// The rule whose matter, or the ones whose matters, taken out leave nothing to differ in.
+/// Returns the rule, or the rules, whose subject explains a different answer.
 fn by_rules(case: &Case, patcher: &Patcher, reference: &mut Reference, runs: usize) -> Option<Vec<Difference>> {
     for (rule, take_out) in explain::RULES {
         let mut without = case.clone();
@@ -237,10 +235,10 @@ fn by_rules(case: &Case, patcher: &Patcher, reference: &mut Reference, runs: usi
             return Some(vec![rule]);
         }
     }
-    // Several rules at once, and of these only those that it takes.
+    // Several rules together, reduced to those that are necessary.
     let without = |left_in: &[Difference]| {
         let mut without = case.clone();
-        // One of them may uncover what another is about.
+        // One rule may uncover the subject of another.
         for (rule, take_out) in explain::RULES.iter().chain(&explain::RULES) {
             if !left_in.contains(rule) {
                 take_out(&mut without);
@@ -262,7 +260,7 @@ fn by_rules(case: &Case, patcher: &Patcher, reference: &mut Reference, runs: usi
 }
 
 #[test]
-fn patches_are_those_of_the_reference_but_where_a_rule_says_otherwise() {
+fn agrees_with_the_reference_except_where_a_rule_explains_the_difference() {
     let Some(mut reference) = Reference::start() else { return };
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
     let seed = number("KUBE_UNIONS_DIFFERENTIAL_SEED").unwrap_or(1);
@@ -300,6 +298,9 @@ fn patches_are_those_of_the_reference_but_where_a_rule_says_otherwise() {
         }
     }
     println!("seed {seed}: {} cases agree: {agreed:?}", agreed.values().sum::<usize>());
-    println!("{} differ, by rule, none of which is chance: {differed:?}", differed.values().sum::<usize>());
-    assert!(faults.is_empty(), "{} cases differ and no rule says why:\n{}", faults.len(), faults.join("\n\n"));
+    println!(
+        "{} differ, by rule (an empty list is the order of a map): {differed:?}",
+        differed.values().sum::<usize>()
+    );
+    assert!(faults.is_empty(), "{} cases differ and no rule explains it:\n{}", faults.len(), faults.join("\n\n"));
 }

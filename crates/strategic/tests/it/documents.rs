@@ -1,4 +1,4 @@
-//! Documents keep what was written: numbers, the order of keys.
+//! Documents keep their numbers and the order of their keys.
 
 use proptest::prelude::*;
 use serde_json::Value;
@@ -19,7 +19,7 @@ fn numbers_and_the_order_of_keys_stay_as_they_were_written() {
 }
 
 #[test]
-fn numbers_beyond_64_bits_are_told_apart() {
+fn compares_numbers_beyond_64_bits_exactly() {
     let patch = open()
         .create_two_way(r#"{"a":18446744073709551616,"b":1.10}"#, r#"{"a":18446744073709551617,"b":1.1}"#)
         .unwrap();
@@ -55,7 +55,7 @@ proptest! {
     }
 
     #[test]
-    fn what_serde_json_refuses_is_refused(value in json(), at: prop::sample::Index, with in "[\\[\\]{}:,\"\\\\u0-9a-z.eE+ \u{0}-]{0,2}") {
+    fn refuses_the_text_that_serde_json_refuses(value in json(), at: prop::sample::Index, with in "[\\[\\]{}:,\"\\\\u0-9a-z.eE+ \u{0}-]{0,2}") {
         let mut text = serde_json::json!({ "value": value }).to_string();
         let mut from = at.index(text.len());
         while !text.is_char_boundary(from) {
@@ -64,7 +64,7 @@ proptest! {
         let to = from + text[from..].chars().next().map_or(0, char::len_utf8);
         text.replace_range(from..to, &with);
         let theirs = serde_json::from_str::<Value>(&text);
-        // Numbers that no machine holds are none of our business.
+        // serde_json refuses numbers out of its range. The engine keeps them as text.
         prop_assume!(!theirs.as_ref().is_err_and(|error| error.to_string().contains("out of range")));
         match (theirs, open().apply(&*text, "{}")) {
             (Ok(Value::Object(theirs)), Ok(ours)) => {

@@ -1,8 +1,8 @@
-//! Random schemas, objects and patches.
+//! Random schemas, objects and patches for the tests.
 
 use serde_json::{Map, Value, json};
 
-/// Random numbers (`SplitMix64`), so that a case is told by one number.
+/// A generator of random numbers (`SplitMix64`). One seed reproduces a case.
 pub(super) struct Dice(pub(super) u64);
 
 impl Dice {
@@ -17,7 +17,7 @@ impl Dice {
         usize::try_from(self.next() % bound as u64).unwrap()
     }
 
-    /// So many times of a thousand.
+    /// Returns true with a probability of `of_a_thousand` / 1000.
     pub(super) fn odds(&mut self, of_a_thousand: u64) -> bool {
         self.next() % 1000 < of_a_thousand
     }
@@ -48,13 +48,13 @@ pub(super) fn key(schema: &Value) -> Option<&str> {
     schema["x-kubernetes-patch-merge-key"].as_str()
 }
 
-/// The schema of a field: that of the property, or of the map's values; an empty one if nothing is known.
+/// Returns the schema of a property or of a map's values, or null if the schema has neither.
 pub(super) fn field<'s>(schema: &'s Value, name: &str) -> &'s Value {
     let property = &schema["properties"][name];
     if property.is_null() { &schema["additionalProperties"] } else { property }
 }
 
-/// An object with some fields.
+/// Returns the schema of an object with several fields.
 pub(super) fn schema(dice: &mut Dice, depth: usize) -> Value {
     let mut properties = Map::new();
     for name in FIELDS.iter().take(3 + dice.below(5)) {
@@ -110,7 +110,7 @@ fn scalar(dice: &mut Dice, schema: &Value) -> Value {
     }
 }
 
-/// A value of a schema; rarely of another type, or null.
+/// Returns a value of a schema, and rarely null or a value of another type.
 pub(super) fn value(dice: &mut Dice, schema: &Value) -> Value {
     if dice.odds(12) {
         return match dice.below(4) {
@@ -156,14 +156,14 @@ fn list(dice: &mut Dice, schema: &Value) -> Value {
     if !dice.odds(30) && merges(schema) {
         distinct(&mut items, key(schema));
     }
-    // Sets that are not sorted as Go sorts come out differently so often that little else would be seen.
+    // Go's package sorts sets, so unsorted ones would hide most other differences.
     if merges(schema) && schema["items"]["type"] != "object" && !dice.odds(60) {
         items.sort_by_key(text);
     }
     Value::Array(items)
 }
 
-/// The text that Go sorts by.
+/// Returns the text by which Go sorts a value.
 pub(super) fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
@@ -181,7 +181,7 @@ pub(super) fn item(dice: &mut Dice, schema: &Value) -> Value {
     item
 }
 
-/// Keeps the first of items with one key, or that are equal.
+/// Keeps the first of the items with the same key, or of equal items.
 pub(super) fn distinct(items: &mut Vec<Value>, key: Option<&str>) {
     let mut seen = Vec::new();
     items.retain(|item| {
@@ -192,7 +192,7 @@ pub(super) fn distinct(items: &mut Vec<Value>, key: Option<&str>) {
     });
 }
 
-/// The same object after some changes.
+/// Returns the object after some changes.
 pub(super) fn changed(dice: &mut Dice, schema: &Value, before: &Value) -> Value {
     let mut after = before.clone();
     let Some(fields) = after.as_object_mut() else { return after };
@@ -248,7 +248,7 @@ fn changed_list(dice: &mut Dice, schema: &Value, before: &[Value]) -> Value {
     Value::Array(items)
 }
 
-/// A patch for an object, with directives.
+/// Returns a patch for an object, with directives.
 pub(super) fn patch(dice: &mut Dice, schema: &Value, live: &Value) -> Value {
     let mut fields = Map::new();
     if dice.odds(12) {

@@ -1,10 +1,10 @@
-//! Lists whose items are told apart by several keys.
+//! Lists whose items have several merge keys.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use strategic_merge_patch::Patcher;
 
-/// Ports by `port`, and by `protocol` and `zone` where these are needed.
+/// A list of ports with the keys `port`, `protocol` and `zone`. With `default`, the protocol defaults to TCP.
 fn ports(default: bool) -> Patcher {
     let protocol = if default { json!({"type": "string", "default": "TCP"}) } else { json!({"type": "string"}) };
     let schema = json!({"type": "object", "properties": {"ports": {"type": "array",
@@ -34,7 +34,7 @@ fn changing_one_of_two_ports_that_differ_by_protocol_leaves_the_other() {
 }
 
 #[test]
-fn a_key_that_the_schema_fills_in_is_the_same_whether_it_is_there_or_not() {
+fn an_absent_key_equals_its_default() {
     let live = list(&json!([{"port": 80, "protocol": "TCP", "to": 1}, {"port": 80, "protocol": "UDP", "to": 1}]));
     let wanted = list(&json!([{"port": 80, "to": 2}, {"port": 80, "protocol": "UDP", "to": 1}]));
     let patch = ports(true).create_two_way(&live, &wanted).unwrap();
@@ -44,7 +44,7 @@ fn a_key_that_the_schema_fills_in_is_the_same_whether_it_is_there_or_not() {
 }
 
 #[test]
-fn directives_that_make_no_sense_are_refused() {
+fn refuses_invalid_directives() {
     let live = list(&json!([{"port": 1}, {"port": 1, "protocol": "UDP"}, {"port": 1, "protocol": "UDP", "zone": "a"}]));
     for (items, wanted) in [
         (json!([{"$patchMergeKey": [], "port": 1}]), "must be a non-empty list of distinct strings"),
@@ -80,7 +80,7 @@ fn directives_that_make_no_sense_are_refused() {
 }
 
 #[test]
-fn of_several_items_that_fit_a_key_is_taken_from_the_first_unless_that_is_too_loose() {
+fn a_key_is_removed_from_the_first_matching_item_and_strict_refuses_several_matches() {
     let live = list(&json!([{"port": 1, "protocol": "A"}, {"port": 1, "protocol": "B"}]));
     let patch = list(&json!([{"$patchMergeKey": ["port", "protocol"], "port": 1, "protocol": null}]));
     let result = ports(false).apply(&live, &patch).unwrap();
@@ -90,7 +90,7 @@ fn of_several_items_that_fit_a_key_is_taken_from_the_first_unless_that_is_too_lo
 }
 
 #[test]
-fn an_order_with_the_default_key_alone_stands_for_every_item_that_has_it() {
+fn an_order_entry_with_only_the_default_key_orders_every_item_with_this_key() {
     let live = list(&json!([{"port": 1}, {"port": 2, "protocol": "A"}, {"port": 2, "protocol": "B"}]));
     let patch = json!({"$setElementOrder/ports": [{"port": 2}, {"port": 1}]});
     let result = ports(false).apply(&live, &patch).unwrap();
@@ -130,6 +130,6 @@ proptest! {
         let result = ports(false).apply(&before, &patch).map_err(|error| TestCaseError::fail(format!("{error}: {patch}")))?;
         prop_assert_eq!(result, after, "{} by {}", before, patch);
         let strict = ports(false).strict().apply(&before, &patch);
-        prop_assert!(strict.is_ok(), "what is created leaves nothing to chance: {patch}");
+        prop_assert!(strict.is_ok(), "a created patch must be unambiguous: {patch}");
     }
 }

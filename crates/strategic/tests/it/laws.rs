@@ -1,4 +1,4 @@
-//! What holds for every schema, object and patch.
+//! Laws that hold for every schema, object and patch.
 
 #![allow(clippy::wildcard_enum_match_arm, reason = "JSON has no further kinds of values")]
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use strategic_merge_patch::{Conflicts, PatchError, Patcher, ThreeWay};
 
-/// Without what no patch can say: nulls, which delete, and items that nothing tells apart.
+/// Removes the values that no patch can express: nulls, which delete, and items with the same keys.
 fn plain(schema: &Value, value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -83,13 +83,13 @@ proptest! {
         let patch = world.patcher.create_two_way(&before, &after).unwrap();
         prop_assert_eq!(&world.patcher.apply(&before, &patch).unwrap(), &after, "{} by {}", before, patch);
         prop_assert_eq!(world.patcher.create_two_way(&after, &after).unwrap(), json!({}));
-        // As text it is the same, and two patches are as far as numbers go.
+        // Text gives the same result.
         let text = world.patcher.apply(&*before.to_string(), &*patch.to_string()).unwrap();
         prop_assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), after);
     }
 
     #[test]
-    fn where_nobody_else_changed_anything_three_ways_are_two(seed: u64, refuse: bool) {
+    fn a_three_way_patch_without_other_changes_equals_the_two_way_patch(seed: u64, refuse: bool) {
         let mut world = World::new(seed);
         let before = world.object();
         let after = generate::changed(&mut world.dice, &world.schema, &before);
@@ -104,7 +104,7 @@ proptest! {
     }
 
     #[test]
-    fn three_ways_keep_what_others_added_and_make_the_users_changes(seed: u64) {
+    fn creating_and_applying_a_three_way_patch_again_changes_nothing(seed: u64) {
         let mut world = World::new(seed);
         let original = world.object();
         let modified = world.changed(&original);
@@ -119,7 +119,7 @@ proptest! {
     }
 
     #[test]
-    fn patch_items_of_one_key_do_together_what_they_do_one_after_the_other(seed: u64) {
+    fn patch_items_with_one_key_have_the_same_result_together_and_one_by_one(seed: u64) {
         let mut dice = Dice(seed);
         let mut items = generate::schema(&mut dice, 2);
         items["properties"]["name"] = json!({"type": "string"});
@@ -140,7 +140,7 @@ proptest! {
         for _ in 0..4 {
             let mut patch = generate::patch(&mut dice, &items, &live["list"][0]);
             if patches.len() < 2 {
-                // Further patches in a row that have many fields in common.
+                // Patches that have many fields in common.
                 patch = generate::patch(&mut dice, &items, &patch);
             }
             patches.push(named(patch));
@@ -155,7 +155,7 @@ proptest! {
     }
 
     #[test]
-    fn any_patch_gives_a_result_without_directives_or_an_error(seed: u64) {
+    fn any_patch_gives_an_error_or_a_result_without_directives(seed: u64) {
         let mut dice = Dice(seed);
         let schema = generate::schema(&mut dice, 2);
         let patcher = Patcher::from_json_schema("Kind", &schema.to_string()).unwrap();

@@ -1,11 +1,11 @@
-//! Strategic merge patch.
+//! Tests of strategic merge patch.
 
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,
-    reason = "a test that meets what it did not expect is meant to stop there"
+    reason = "a test fails by panicking"
 )]
 
 mod attacks;

@@ -1,4 +1,4 @@
-//! Takes out of a case what one of the rules is about, so that nothing else is left to differ in.
+//! Removes the subject of a rule from a case, so that both engines must agree on the rest.
 
 #![allow(clippy::wildcard_enum_match_arm, reason = "JSON has no further kinds of values")]
 
@@ -21,10 +21,10 @@ pub(super) enum Difference {
     ConflictsOnlyLook,
 }
 
-/// Takes out of documents what a rule is about.
+/// Removes the subject of a rule from the documents of a case.
 type TakeOut = fn(&mut Case);
 
-/// For each rule a change of the documents after which the rule has nothing to say of them.
+/// The rules, each with the change that removes its subject.
 pub(super) const RULES: [(Difference, TakeOut); 10] = [
     (Difference::NoLeaks, |case| no_leaks(&case.schema.clone(), Some(&case.original), &mut case.patch)),
     (Difference::NoPanics, |case| case.each(&mut sane)),
@@ -62,7 +62,7 @@ pub(crate) fn is_rule(name: &str) -> bool {
 }
 
 impl Case {
-    /// Changes every object of every document, outermost first.
+    /// Changes every object of every document, the outermost first.
     fn each(&mut self, change: &mut dyn FnMut(&Value, &mut Map<String, Value>)) {
         let schema = self.schema.clone();
         for document in [&mut self.original, &mut self.patch, &mut self.modified, &mut self.current] {
@@ -82,7 +82,7 @@ fn walk(schema: &Value, value: &mut Value, change: &mut dyn FnMut(&Value, &mut M
     }
 }
 
-/// The fields of an object that are lists, with the schema of each.
+/// Returns the lists of an object, each with its schema.
 fn lists<'v>(
     schema: &'v Value,
     fields: &'v mut Map<String, Value>,
@@ -94,7 +94,7 @@ fn lists<'v>(
     fields.iter_mut().filter_map(list)
 }
 
-/// Odd directives, null items, keys that are no scalars and orders without items go.
+/// Removes invalid directives, null items, keys that are not scalars, and orders without items.
 fn sane(schema: &Value, fields: &mut Map<String, Value>) {
     let known = |name: &str| !schema["properties"].is_object() || !field(schema, name).is_null();
     fields.retain(|name, value| match name.as_str() {
@@ -127,7 +127,7 @@ fn sane(schema: &Value, fields: &mut Map<String, Value>) {
     for name in &empty {
         fields.shift_remove(name);
     }
-    // Go's package takes an order for a list of objects without a key by their address, so to say.
+    // For a list of objects without a key, the order that Go's package gives is meaningless.
     let unkeyed: Vec<String> = fields
         .iter()
         .filter_map(|(name, value)| {
@@ -175,7 +175,7 @@ fn once(schema: &Value, fields: &mut Map<String, Value>) {
     }
 }
 
-/// Lists of scalars that are replaced are as Go's package leaves them when it looks for conflicts.
+/// Sorts lists of scalars that are replaced, as Go's package does when it looks for conflicts.
 fn sorted(schema: &Value, fields: &mut Map<String, Value>) {
     for (schema, items) in lists(schema, fields) {
         if !merges(schema) && items.iter().all(|item| !item.is_object() && !item.is_array()) {
@@ -185,7 +185,7 @@ fn sorted(schema: &Value, fields: &mut Map<String, Value>) {
     }
 }
 
-/// From sets nobody but the user deletes.
+/// Restores the items that only the current object lost from a set.
 fn nothing_deleted(schema: &Value, original: &Value, current: &mut Value) {
     let (Value::Object(before), Value::Object(fields)) = (original, current) else { return };
     for (name, now) in fields {
@@ -221,7 +221,7 @@ fn integers(value: &mut Value) {
     }
 }
 
-/// What the patch deletes from keyed lists is gone before.
+/// Removes from the live object the items that the patch deletes from keyed lists.
 fn deleted_before(schema: &Value, live: &mut Value, patch: &Value) {
     let (Value::Object(fields), Value::Object(said)) = (live, patch) else { return };
     for (name, live) in fields {
@@ -245,7 +245,7 @@ fn deleted_before(schema: &Value, live: &mut Value, patch: &Value) {
     }
 }
 
-/// Maps that are replaced and are already as they are wanted go from the live side, so that they are additions to both.
+/// Removes unchanged maps with the strategy `replace` from the live object, so that both engines add them.
 fn unchanged_replaced(schema: &Value, live: &mut Value, wanted: &Value) {
     let (Value::Object(fields), Value::Object(wanted)) = (live, wanted) else { return };
     fields.retain(|name, value| {
@@ -269,7 +269,7 @@ fn unchanged_replaced(schema: &Value, live: &mut Value, wanted: &Value) {
     }
 }
 
-/// What is stored as it is has no directives.
+/// Removes directives from the parts of a patch that are stored as they are.
 fn no_leaks(schema: &Value, live: Option<&Value>, patch: &mut Value) {
     let Some(said) = patch.as_object_mut() else { return };
     if let Some(whole) = said.get("$patch").cloned() {
@@ -342,12 +342,12 @@ fn is_directive(name: &str) -> bool {
         || name.starts_with("$deleteFromPrimitiveList/")
 }
 
-/// What marks a value that a directive takes away.
+/// Returns true for the mark of a value that a directive deletes.
 fn gone(value: &Value) -> bool {
     value.as_object().is_some_and(|fields| fields.contains_key("\u{0}gone"))
 }
 
-/// Follows the directives in a value, and takes them out.
+/// Follows the directives in a value and removes them.
 fn settle(value: &mut Value, fresh: bool) {
     match value {
         Value::Object(fields) => {

@@ -1,4 +1,4 @@
-//! The documents that a patch is about: one a file, which may be absent, and what is said of them when they are at fault.
+//! Reads the objects and patches of the `patch` commands, and locates errors in their files.
 
 use crate::causes::with_causes;
 use crate::cli::manifest::{self, Document, Problem};
@@ -7,28 +7,32 @@ use kube_unions_core::field_path::FieldPath;
 use std::path::{Path, PathBuf};
 use strategic_merge_patch::{BrokenRule, DocumentRole, PatchError, PatchSide};
 
-/// What there is of an absent document.
+/// The text of an absent document.
 const ABSENT: &str = "null";
 
-/// A document that was read, or found to be absent.
+/// A file with one document, or none.
 #[derive(Debug)]
-pub(super) struct Object {
+pub(super) struct PatchInput {
     file: PathBuf,
     document: Option<Document>,
 }
 
-impl Object {
-    /// Reads what a file holds, standard input for `-`. Null and nothing at all are an absent object.
+impl PatchInput {
+    /// Reads a file, or standard input for `-`. A null document and an empty file are an absent object.
     pub(super) fn read(file: &Path) -> anyhow::Result<Self> {
         Self::of(file, manifest::bytes(file)?)
     }
 
-    /// From text that stands in for a file.
+    /// Reads text. `file` is the name for error messages.
     pub(super) fn of(file: &Path, bytes: Vec<u8>) -> anyhow::Result<Self> {
         let mut documents = manifest::parse(file, bytes)?.into_iter();
         let document = documents.next();
         if let Some(second) = documents.next() {
-            bail!(Problem::of_document(&second, "", "more than one document; give one object a file".to_owned()));
+            bail!(Problem::of_document(
+                &second,
+                "",
+                "more than one document: put each object into a file of its own".to_owned()
+            ));
         }
         Ok(Self { file: file.to_owned(), document })
     }
@@ -37,12 +41,12 @@ impl Object {
         self.document.as_ref()
     }
 
-    /// JSON text.
+    /// Returns the document as JSON text.
     pub(super) fn text(&self) -> &str {
         self.document.as_ref().map_or(ABSENT, |document| &document.text)
     }
 
-    /// The same, of an object that has to be there.
+    /// Returns the document, which must not be absent.
     pub(super) fn present(&self, what: &str) -> anyhow::Result<&Document> {
         match &self.document {
             Some(document) => Ok(document),
@@ -51,26 +55,26 @@ impl Object {
     }
 }
 
-/// Fails where two inputs are to be read from standard input, which can be read once.
+/// Fails if more than one file is standard input, which can be read only once.
 pub(super) fn only_one_is_piped<'p>(files: impl IntoIterator<Item = &'p PathBuf>) -> anyhow::Result<()> {
     if files.into_iter().filter(|file| file.as_os_str() == "-").count() > 1 {
-        bail!("only one of the files can be `-`: standard input can be read once");
+        bail!("only one file can be `-`: standard input can be read only once");
     }
     Ok(())
 }
 
-/// A document and what it was given as.
-pub(super) type Given<'d> = (DocumentRole, &'d Object);
+/// An input and its part in the operation.
+pub(super) type GivenInput<'d> = (DocumentRole, &'d PatchInput);
 
-/// What the engine objects to, with the file and the place in it.
-pub(super) fn faulty(error: &PatchError, given: &[Given<'_>]) -> anyhow::Error {
+/// Returns an error of the engine with the file and the position that it is about.
+pub(super) fn faulty(error: &PatchError, given: &[GivenInput<'_>]) -> anyhow::Error {
     let (role, path) = match error {
         PatchError::Unreadable { document, .. } | PatchError::NotAnObject { document, .. } => (Some(*document), None),
         PatchError::Refused { path, rule } => (at_fault(rule), Some(path)),
         PatchError::Conflict { .. } | PatchError::Precondition { .. } => (None, None),
     };
-    let of_role = |object: &Given<'_>| role.is_none_or(|role| role == object.0);
-    // Where it does not tell, the last one given is the change.
+    let of_role = |object: &GivenInput<'_>| role.is_none_or(|role| role == object.0);
+    // If the error does not name a document, it is about the last one, which contains the change.
     let found = given.iter().rev().filter(|it| of_role(it)).chain(given.iter().rev()).find_map(|it| it.1.document());
     match found {
         Some(document) => {
@@ -81,7 +85,7 @@ pub(super) fn faulty(error: &PatchError, given: &[Given<'_>]) -> anyhow::Error {
     }
 }
 
-/// The document in which a rule is broken, if it is not the change itself.
+/// Returns the document that breaks the rule, unless it is the change.
 fn at_fault(rule: &BrokenRule) -> Option<DocumentRole> {
     let in_the_object = matches!(
         rule,
