@@ -18,7 +18,7 @@ use crate::field_path::cut;
 use crate::meter::{Buffer, Exhausted, Meter, Unmetered};
 use crate::union::Changes;
 use base64::prelude::BASE64_STANDARD;
-use base64::write::EncoderWriter;
+use base64::write::{EncoderStringWriter, StrConsumer};
 use serde::{Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt::{self, Display};
@@ -122,9 +122,23 @@ impl Serialize for Patch<'_> {
 
 impl Display for Patch<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut encoder = EncoderWriter::new(Characters { f, failed: false }, &BASE64_STANDARD);
-        let written = serde_json::to_writer(&mut encoder, &Operations(self.0));
-        written.map_err(|_| fmt::Error).and_then(|()| encoder.finish().map(drop).map_err(|_| fmt::Error))
+        let mut encoder = EncoderStringWriter::from_consumer(PatchText { f, result: Ok(()) }, &BASE64_STANDARD);
+        serde_json::to_writer(&mut encoder, &Operations(self.0)).map_err(|_| fmt::Error)?;
+        encoder.into_inner().result
+    }
+}
+
+/// The output of the encoder. Nothing more is written after an error.
+struct PatchText<'f, 'b> {
+    f: &'f mut fmt::Formatter<'b>,
+    result: fmt::Result,
+}
+
+impl StrConsumer for PatchText<'_, '_> {
+    fn consume(&mut self, text: &str) {
+        if self.result.is_ok() {
+            self.result = self.f.write_str(text);
+        }
     }
 }
 
@@ -133,28 +147,6 @@ struct Operations<'a>(&'a Changes);
 impl Serialize for Operations<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.0.iter().map(|change| change.operation()))
-    }
-}
-
-/// An `io::Write` for the ASCII output of the encoder.
-struct Characters<'f, 'b> {
-    f: &'f mut fmt::Formatter<'b>,
-    /// True after a failed write. The encoder writes again when it is dropped, and must not reach the JSON writer then.
-    failed: bool,
-}
-
-impl io::Write for Characters<'_, '_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.failed {
-            return Err(io::Error::other(fmt::Error));
-        }
-        let text = str::from_utf8(bytes).map_err(io::Error::other)?;
-        self.f.write_str(text).inspect_err(|_| self.failed = true).map_err(io::Error::other)?;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
 

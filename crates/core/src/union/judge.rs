@@ -4,15 +4,18 @@
 //! the JSON, and the first of many violations are always the same. This module must not know JSON or admission. `normalize`
 //! and `validate` have the rules for one union.
 
-use super::breach::{Blame, Breaches, DiscriminatorBreach};
+mod judged;
+
+use self::judged::{Event, EventKind, JudgedUnion};
+use super::breach::Breaches;
 use super::change::{Changes, Here, Inwards, ReasonCode, Recorder};
 use super::correlate::{Old, Pair, Pairs, Witnesses};
-use super::normalize::{ClearingCause, Normalized, normalize};
+use super::normalize::{ClearingCause, normalize};
 use super::plan::{ListNode, Node, NodeId, ObjectNode, Part, Plan, Role};
 use super::projection::Projection;
-use super::shape::{Object, Scalar, Shape, UnionState};
+use super::shape::{Object, Shape, UnionState};
 use super::validate::validate;
-use super::violation::{Capped, Violation, ViolationKind, shown};
+use super::violation::{Capped, Violation};
 use super::{MemberSet, Union};
 use crate::meter::{Buffer, Exhausted, Meter};
 use crate::schema::Action;
@@ -82,40 +85,6 @@ struct Walk<'w> {
     changes: Recorder<'w>,
     violations: Capped<Violation>,
     let_through: Capped<(Violation, LetThrough)>,
-}
-
-/// The judgement of one union that changes or has violations.
-struct JudgedUnion<'f> {
-    union: &'f Union,
-    /// The position of the union in its object.
-    position: u8,
-    ordinal: u32,
-    /// The union as it is judged, normalised if the rules ask for it.
-    state: UnionState<'f>,
-    clear: MemberSet,
-    cause: Option<ClearingCause>,
-    deduced: Option<u8>,
-    faults: Breaches,
-    let_through: Option<LetThrough>,
-    /// The names of the members that are set, shared by all violations.
-    set: Option<Arc<[Arc<str>]>>,
-}
-
-/// A change or violation of one field.
-struct Event<'f> {
-    field: &'f str,
-    /// The position among the judged unions of the object.
-    finding: usize,
-    what: EventKind,
-}
-
-#[derive(Clone, Copy)]
-enum EventKind {
-    Clear(u8),
-    Deduce(u8),
-    Blame(u8),
-    Missing,
-    Discriminator(DiscriminatorBreach),
 }
 
 impl<'w> Walk<'w> {
@@ -353,55 +322,5 @@ fn is_cleared(role: Role, findings: &[JudgedUnion<'_>]) -> bool {
             found.and_then(|at| findings.get(at)).is_some_and(|finding| finding.clear.contains(index))
         }
         Role::Bystander | Role::Discriminator { .. } => false,
-    }
-}
-
-impl JudgedUnion<'_> {
-    /// Builds a violation. Its names are shared with the plan.
-    fn violation(&mut self, what: EventKind, meter: &dyn Meter) -> Result<ViolationKind, Exhausted> {
-        let union = self.union;
-        let name = |index| union.member(index).map(|member| Arc::clone(&member.name)).unwrap_or_default();
-        let discriminator = || union.discriminator.clone().unwrap_or_default();
-        Ok(match (what, self.faults.blame) {
-            (EventKind::Blame(index), Blame::NotSelected { unchanged }) => {
-                let values = union.member(index).map(|member| Arc::clone(&member.values)).unwrap_or_default();
-                ViolationKind::NotSelected { discriminator: discriminator(), values, unchanged }
-            }
-            (EventKind::Missing, _) => {
-                ViolationKind::MemberRequired { discriminator: discriminator(), value: self.state.value().into() }
-            }
-            (EventKind::Discriminator(DiscriminatorBreach::Unknown), _) => {
-                let value = shown(self.state.value()).into();
-                ViolationKind::UnknownValue { value, supported: Arc::clone(&union.supported) }
-            }
-            (EventKind::Discriminator(DiscriminatorBreach::Required(index)), _) => {
-                ViolationKind::DiscriminatorRequired { member: name(index) }
-            }
-            (EventKind::Blame(_) | EventKind::Clear(_) | EventKind::Deduce(_), _) => {
-                ViolationKind::TooMany { set: self.set(meter)? }
-            }
-        })
-    }
-
-    /// Returns the names of the members that are set, as one list for all violations of the union.
-    fn set(&mut self, meter: &dyn Meter) -> Result<Arc<[Arc<str>]>, Exhausted> {
-        if let Some(set) = &self.set {
-            return Ok(Arc::clone(set));
-        }
-        let members = self.state.members;
-        // The names are collected first and then moved into the `Arc`.
-        meter.charge(usize::try_from(members.len()).unwrap_or_default().saturating_mul(4 * size_of::<Arc<str>>()))?;
-        let names = members.iter().filter_map(|index| self.union.member(index)).map(|member| Arc::clone(&member.name));
-        let set: Arc<[_]> = names.collect();
-        self.set = Some(Arc::clone(&set));
-        Ok(set)
-    }
-}
-
-impl Normalized {
-    fn applied_to<'s>(&self, union: &'s Union, state: UnionState<'s>) -> UnionState<'s> {
-        let value = self.deduce.and_then(|index| union.values_of(index).first());
-        let discriminator = value.map_or(state.discriminator, |value| Scalar::Text(value));
-        UnionState { discriminator, members: state.members.less(self.clear) }
     }
 }

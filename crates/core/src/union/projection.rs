@@ -6,6 +6,18 @@
 //!
 //! This module must not judge. `node` reads values, `reader` stores objects, [`shape`](super::shape) is the arena.
 
+/// The methods of a visitor that reads every scalar except null as the same value.
+macro_rules! ignore_scalars {
+    ($value:expr) => {
+        ignore_scalars!($value, visit_bool(bool), visit_i64(i64), visit_u64(u64), visit_f64(f64), visit_str(&str));
+    };
+    ($value:expr, $($visit:ident($scalar:ty)),*) => {
+        $(fn $visit<E>(self, _: $scalar) -> Result<Self::Value, E> {
+            Ok($value)
+        })*
+    };
+}
+
 mod metadata;
 mod names;
 mod node;

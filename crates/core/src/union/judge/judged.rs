@@ -1,0 +1,94 @@
+//! The judgement of one union, and the words of its violations.
+
+use super::LetThrough;
+use crate::meter::{Exhausted, Meter};
+use crate::union::breach::{Blame, Breaches, DiscriminatorBreach};
+use crate::union::normalize::{ClearingCause, Normalized};
+use crate::union::shape::{Scalar, UnionState};
+use crate::union::violation::{ViolationKind, shown};
+use crate::union::{MemberSet, Union};
+use std::sync::Arc;
+
+/// The judgement of one union that changes or has violations.
+pub(super) struct JudgedUnion<'f> {
+    pub(super) union: &'f Union,
+    /// The position of the union in its object.
+    pub(super) position: u8,
+    pub(super) ordinal: u32,
+    /// The union as it is judged, normalised if the rules ask for it.
+    pub(super) state: UnionState<'f>,
+    pub(super) clear: MemberSet,
+    pub(super) cause: Option<ClearingCause>,
+    pub(super) deduced: Option<u8>,
+    pub(super) faults: Breaches,
+    pub(super) let_through: Option<LetThrough>,
+    /// The names of the members that are set, shared by all violations.
+    pub(super) set: Option<Arc<[Arc<str>]>>,
+}
+
+/// A change or violation of one field.
+pub(super) struct Event<'f> {
+    pub(super) field: &'f str,
+    /// The position among the judged unions of the object.
+    pub(super) finding: usize,
+    pub(super) what: EventKind,
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum EventKind {
+    Clear(u8),
+    Deduce(u8),
+    Blame(u8),
+    Missing,
+    Discriminator(DiscriminatorBreach),
+}
+
+impl JudgedUnion<'_> {
+    /// Builds a violation. Its names are shared with the plan.
+    pub(super) fn violation(&mut self, what: EventKind, meter: &dyn Meter) -> Result<ViolationKind, Exhausted> {
+        let union = self.union;
+        let name = |index| union.member(index).map(|member| Arc::clone(&member.name)).unwrap_or_default();
+        let discriminator = || union.discriminator.clone().unwrap_or_default();
+        Ok(match (what, self.faults.blame) {
+            (EventKind::Blame(index), Blame::NotSelected { unchanged }) => {
+                let values = union.member(index).map(|member| Arc::clone(&member.values)).unwrap_or_default();
+                ViolationKind::NotSelected { discriminator: discriminator(), values, unchanged }
+            }
+            (EventKind::Missing, _) => {
+                ViolationKind::MemberRequired { discriminator: discriminator(), value: self.state.value().into() }
+            }
+            (EventKind::Discriminator(DiscriminatorBreach::Unknown), _) => {
+                let value = shown(self.state.value()).into();
+                ViolationKind::UnknownValue { value, supported: Arc::clone(&union.supported) }
+            }
+            (EventKind::Discriminator(DiscriminatorBreach::Required(index)), _) => {
+                ViolationKind::DiscriminatorRequired { member: name(index) }
+            }
+            (EventKind::Blame(_) | EventKind::Clear(_) | EventKind::Deduce(_), _) => {
+                ViolationKind::TooMany { set: self.set(meter)? }
+            }
+        })
+    }
+
+    /// Returns the names of the members that are set, as one list for all violations of the union.
+    fn set(&mut self, meter: &dyn Meter) -> Result<Arc<[Arc<str>]>, Exhausted> {
+        if let Some(set) = &self.set {
+            return Ok(Arc::clone(set));
+        }
+        let members = self.state.members;
+        // The names are collected first and then moved into the `Arc`.
+        meter.charge(usize::try_from(members.len()).unwrap_or_default().saturating_mul(4 * size_of::<Arc<str>>()))?;
+        let names = members.iter().filter_map(|index| self.union.member(index)).map(|member| Arc::clone(&member.name));
+        let set: Arc<[_]> = names.collect();
+        self.set = Some(Arc::clone(&set));
+        Ok(set)
+    }
+}
+
+impl Normalized {
+    pub(super) fn applied_to<'s>(&self, union: &'s Union, state: UnionState<'s>) -> UnionState<'s> {
+        let value = self.deduce.and_then(|index| union.values_of(index).first());
+        let discriminator = value.map_or(state.discriminator, |value| Scalar::Text(value));
+        UnionState { discriminator, members: state.members.less(self.clear) }
+    }
+}
