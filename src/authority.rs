@@ -115,13 +115,6 @@ impl CertificateAuthority {
     }
 }
 
-impl fmt::Debug for CertificateAuthority {
-    /// Omits the private key.
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("CertificateAuthority").field("certificate", &self.certificate).finish_non_exhaustive()
-    }
-}
-
 /// A serving certificate and its private key, both PEM.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CertificatePair {

@@ -35,7 +35,6 @@ use prometheus_client::metrics::gauge::Gauge;
 use secret::{SecretError, SharedSecret};
 use state::{CertificateState, Lifetimes, Seconds};
 use std::collections::BTreeMap;
-use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -72,13 +71,6 @@ impl Default for Timing {
             retry: Duration::from_secs(1),
             clock: Arc::new(SystemTime::now),
         }
-    }
-}
-
-impl fmt::Debug for Timing {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { check, settle, retry, clock: _ } = self;
-        out.debug_struct("Timing").field("check", check).field("settle", settle).field("retry", retry).finish()
     }
 }
 
@@ -266,12 +258,5 @@ impl Agreement {
             (*since, *count) = (now, 1);
         }
         if *count > MOST_WRITES { Err(SecretError::Contended(self.secret.to_string())) } else { Ok(()) }
-    }
-}
-
-impl fmt::Debug for Agreement {
-    /// Omits the private key.
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Agreement").field("secret", &self.secret.to_string()).finish_non_exhaustive()
     }
 }

@@ -50,7 +50,6 @@ use registrar::Registrar;
 use rules::RegistrationRules;
 use rustls::crypto::ring::default_provider;
 use serde_json::Value;
-use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
@@ -129,12 +128,6 @@ pub struct Signals {
     pub ready: Box<dyn Fn() -> bool + Send + Sync>,
     /// Metrics of the registration.
     pub metrics: RegistrationMetrics,
-}
-
-impl fmt::Debug for Signals {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Signals").finish_non_exhaustive()
-    }
 }
 
 /// Keeps the configurations in sync until the sender of catalogs is dropped.

@@ -8,7 +8,6 @@ use hyper::Method;
 use kube::Client;
 use kube_unions_core::declaration::ANNOTATION;
 use serde_json::{Value, json};
-use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time::{Instant, sleep};
@@ -200,12 +199,6 @@ impl Trial {
             }
             Err(refused) => unserved(refused),
         }
-    }
-}
-
-impl fmt::Debug for Trial {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Trial").field("prefix", &self.prefix).finish_non_exhaustive()
     }
 }
 

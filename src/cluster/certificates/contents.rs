@@ -18,7 +18,6 @@ use rustls::pki_types::pem::{Error as PemError, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::sign::CertifiedKey;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use x509_parser::certificate::X509Certificate;
@@ -54,14 +53,6 @@ pub(super) struct Contents {
     names: Vec<String>,
     /// Names the unusable data.
     pub(super) faults: Vec<&'static str>,
-}
-
-impl fmt::Debug for Contents {
-    /// Omits the private keys.
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { state, faults, .. } = self;
-        out.debug_struct("Contents").field("state", state).field("faults", faults).finish_non_exhaustive()
-    }
 }
 
 impl Contents {

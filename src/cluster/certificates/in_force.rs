@@ -2,7 +2,7 @@
 //!
 //! It knows neither the network nor a clock. [`super::plan`] decides what to write.
 
-use super::state::{Certificate, CertificateState, Seconds, StoredAuthority, StoredLeaf, find};
+use super::state::{Certificate, CertificateState, Seconds, StoredAuthority, find};
 
 /// Returns true if the stored leaf replaces the served one.
 ///
@@ -30,16 +30,8 @@ pub(super) fn trusted(stored: &CertificateState, in_force: &CertificateState, no
         state.authorities.iter().filter(|it| now < it.not_after).cloned().collect::<Vec<_>>()
     };
     let stored = unexpired(stored);
-    let authorities = if stored.is_empty() { unexpired(in_force) } else { stored };
-    with_issuer(authorities, in_force, in_force.usable_leaf(now))
-}
-
-fn with_issuer(
-    mut authorities: Vec<StoredAuthority>,
-    in_force: &CertificateState,
-    served: Option<&StoredLeaf>,
-) -> Vec<StoredAuthority> {
-    let issuer = served.and_then(|leaf| find(&in_force.authorities, &leaf.issuer));
+    let mut authorities = if stored.is_empty() { unexpired(in_force) } else { stored };
+    let issuer = in_force.usable_leaf(now).and_then(|leaf| find(&in_force.authorities, &leaf.issuer));
     authorities.extend(issuer.filter(|it| find(&authorities, &it.certificate).is_none()).cloned());
     authorities
 }

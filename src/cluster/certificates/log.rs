@@ -35,8 +35,9 @@ impl Log {
         let reason: Arc<str> = reason.into();
         let secret = &self.secret;
         if self.failure.as_ref() == Some(&reason) {
-            tracing::debug!(secret, %reason, "the certificate's Secret still cannot be read or written; retrying");
-        } else if serving {
+            return reason;
+        }
+        if serving {
             tracing::warn!(
                 secret,
                 %reason,
@@ -63,10 +64,8 @@ impl Log {
 
     pub(super) fn not_watching(&mut self, error: &watcher::Error) {
         let reason = reason(error);
-        if self.failure.is_some() {
-            // Most likely the same failure.
-            tracing::debug!(secret = self.secret, reason, "the certificate's Secret cannot be watched");
-        } else if self.watch_failure.as_ref() != Some(&reason) {
+        // With a failure to read, the watch most likely fails for the same reason.
+        if self.failure.is_none() && self.watch_failure.as_ref() != Some(&reason) {
             tracing::warn!(
                 secret = self.secret,
                 reason,

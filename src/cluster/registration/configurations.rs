@@ -3,12 +3,13 @@
 //! It knows nothing of their content; see [`super::desired`].
 
 use super::wanted::{NAME, Phase};
+use crate::cluster::call::APPLY;
 use crate::cluster::schemas::is_not_found;
 use crate::cluster::watch::persistent;
 use futures::StreamExt;
 use futures::stream::{BoxStream, select};
-use hyper::Request;
 use hyper::header::CONTENT_TYPE;
+use hyper::{Method, Request};
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::core::PartialObjectMeta;
@@ -115,18 +116,24 @@ impl Configurations {
     /// An apply names the object, so the right to create it by name is enough. Conflicts are not forced: another replica may
     /// have been faster.
     pub(super) async fn create(&self, phase: Phase, object: &Value) -> Result<Value, ConfigurationError> {
-        let request = Request::patch(format!("{}?fieldManager={MANAGER}", path(phase)));
-        let request = request.header(CONTENT_TYPE, "application/apply-patch+yaml");
-        let response = self.send(request.body(object.to_string().into_bytes())).await?;
-        response.map_err(|error| ConfigurationError::Write(phase, error))
+        self.write(phase, Method::PATCH, APPLY, object).await
     }
 
     /// Replaces a configuration whose `resourceVersion` is still that of `object`, and returns the stored object.
     pub(super) async fn replace(&self, phase: Phase, object: &Value) -> Result<Value, ConfigurationError> {
-        let request = Request::put(format!("{}?fieldManager={MANAGER}", path(phase)));
-        let request = request.header(CONTENT_TYPE, "application/json");
-        let response = self.send(request.body(object.to_string().into_bytes())).await?;
-        response.map_err(|error| ConfigurationError::Write(phase, error))
+        self.write(phase, Method::PUT, "application/json", object).await
+    }
+
+    async fn write(
+        &self,
+        phase: Phase,
+        method: Method,
+        content_type: &str,
+        object: &Value,
+    ) -> Result<Value, ConfigurationError> {
+        let request = Request::builder().method(method).uri(format!("{}?fieldManager={MANAGER}", path(phase)));
+        let request = request.header(CONTENT_TYPE, content_type).body(object.to_string().into_bytes());
+        self.send(request).await?.map_err(|error| ConfigurationError::Write(phase, error))
     }
 
     /// Returns the UID of a `ClusterRole`, `None` if it does not exist.
@@ -152,12 +159,8 @@ impl Configurations {
         &self,
         request: Result<Request<Vec<u8>>, hyper::http::Error>,
     ) -> Result<kube::Result<Value>, ConfigurationError> {
-        let request = match request {
-            Ok(request) => request,
-            Err(error) => return Ok(Err(kube::Error::HttpError(error))),
-        };
-        let response = tokio::time::timeout(TIMEOUT, self.client.request::<Value>(request));
-        response.await.map_err(|_| ConfigurationError::TimedOut)
+        let response = async { self.client.request(request.map_err(kube::Error::HttpError)?).await };
+        tokio::time::timeout(TIMEOUT, response).await.map_err(|_| ConfigurationError::TimedOut)
     }
 
     /// Yields an event for each change of either configuration, and an error when the watch fails.

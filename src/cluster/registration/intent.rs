@@ -69,23 +69,21 @@ impl IntentSource {
     /// `namespace_ends`: the Service's namespace is being deleted, so no object is to be sent to it.
     pub(super) async fn current(&mut self, namespace_ends: bool) -> Result<Option<Intent>, ConfigurationError> {
         let Some(trust) = self.trust.borrow().clone() else { return Ok(None) };
-        let catalog = self.catalogs.borrow().clone();
-        let (rules, inspections) = (Arc::default(), Inspections { declarations: false, definitions: false });
+        let mut intent = Intent { rules: Arc::default(), inspections: Inspections::default(), trust, owner: None };
         if self.registering == Registering::Bundles {
-            return Ok(Some(Intent { rules, inspections, trust, owner: None }));
+            return Ok(Some(intent));
         }
-        let Some(catalog) = catalog else { return Ok(None) };
-        let owner = self.read_owner().await?;
-        if namespace_ends {
-            return Ok(Some(Intent { rules, inspections, trust, owner }));
+        let Some(catalog) = self.catalogs.borrow().clone() else { return Ok(None) };
+        intent.owner = self.read_owner().await?;
+        if !namespace_ends {
+            let definitions = match self.keeps_conditions {
+                Some(known) => known,
+                None => *self.keeps_conditions.insert(self.configurations.keeps_conditions().await?),
+            };
+            intent.inspections = Inspections { declarations: *self.declarable.borrow(), definitions };
+            intent.rules = self.rules_of(catalog);
         }
-        let definitions = if let Some(known) = self.keeps_conditions {
-            known
-        } else {
-            *self.keeps_conditions.insert(self.configurations.keeps_conditions().await?)
-        };
-        let inspections = Inspections { declarations: *self.declarable.borrow(), definitions };
-        Ok(Some(Intent { rules: self.rules_of(catalog), inspections, trust, owner }))
+        Ok(Some(intent))
     }
 
     /// Returns the name of the `ClusterRole` that is to own the configurations.

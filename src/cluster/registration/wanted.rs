@@ -96,7 +96,7 @@ pub(super) enum BundleSource {
 }
 
 /// Inspections to register.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Inspections {
     /// Inspect `UnionDeclaration`s.
     pub(super) declarations: bool,

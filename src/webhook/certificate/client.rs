@@ -22,16 +22,10 @@ impl NamedClients {
 
     fn has_accepted_name(&self, certificate: &X509Certificate<'_>) -> bool {
         let wanted = |name: &str| self.names.iter().any(|it| it == name);
-        let common = certificate.subject().iter_common_name().filter_map(|it| it.as_str().ok()).any(wanted);
-        common
-            || certificate.subject_alternative_name().ok().flatten().is_some_and(|alternatives| {
-                alternatives.value.general_names.iter().any(|name| {
-                    if let GeneralName::DNSName(it) | GeneralName::RFC822Name(it) | GeneralName::URI(it) = name {
-                        wanted(it)
-                    } else {
-                        false
-                    }
-                })
+        let alternatives = certificate.subject_alternative_name().ok().flatten();
+        certificate.subject().iter_common_name().filter_map(|it| it.as_str().ok()).any(wanted)
+            || alternatives.iter().flat_map(|it| &it.value.general_names).any(|name| {
+                matches!(name, GeneralName::DNSName(it) | GeneralName::RFC822Name(it) | GeneralName::URI(it) if wanted(it))
             })
     }
 }
