@@ -295,7 +295,7 @@ fn without_rights_on_the_secret_it_waits_and_says_which_it_needs() {
             "[-]certificate failed: none yet: cannot ".to_owned(),
             format!("cannot {verb} resource \"secrets\""),
             format!("in the namespace \"{}\"", namespace.name),
-            "its Role has to grant get, list, watch and update on this Secret, and create on secrets".to_owned(),
+            "its Role must grant get, list, watch and update on this Secret, and create on secrets".to_owned(),
         ];
         eventually(Duration::from_secs(35), || words.iter().all(|it| report(replica).contains(it)))
     };

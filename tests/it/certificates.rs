@@ -1,4 +1,5 @@
-//! The replicas' agreement on a Secret, on an API server that keeps one Secret and refuses what a real one refuses.
+//! Replicas that share a Secret with a CA and a serving certificate. The API server is a fake that keeps one Secret and
+//! refuses the writes that a real one refuses.
 
 mod store;
 
@@ -41,7 +42,7 @@ impl Clock {
     }
 }
 
-/// One that takes part, and the ends of its channels.
+/// A replica, and the test's ends of its channels.
 struct Replica {
     number: usize,
     offers: watch::Receiver<Offer>,
@@ -76,22 +77,22 @@ impl Replica {
         Self { number, offers, trust, held, expiry, agreement }
     }
 
-    /// Is gone, and done with what it was at.
+    /// Stops the replica and waits until it has finished.
     async fn end(self) {
         let Self { offers, trust, held, agreement, .. } = self;
         drop((offers, trust, held));
-        tokio::time::timeout(SOON, agreement).await.expect("it ends").unwrap();
+        tokio::time::timeout(SOON, agreement).await.expect("the replica stops").unwrap();
     }
 
     async fn pair(&mut self) -> Arc<CertificatePair> {
         let offered = tokio::time::timeout(SOON, self.offers.wait_for(Result::is_ok)).await;
-        Arc::clone(offered.expect("a pair comes").unwrap().as_ref().unwrap())
+        Arc::clone(offered.expect("the replica offers a pair").unwrap().as_ref().unwrap())
     }
 
     async fn reason(&mut self, part: &str) -> String {
         let holds = |it: &Offer| it.as_ref().is_err_and(|it| it.contains(part));
         let offered = tokio::time::timeout(SOON, self.offers.wait_for(holds)).await;
-        let offered = offered.unwrap_or_else(|_| panic!("`{part}` is never said")).unwrap();
+        let offered = offered.unwrap_or_else(|_| panic!("no offer fails with `{part}`")).unwrap();
         offered.as_ref().unwrap_err().to_string()
     }
 
@@ -107,11 +108,11 @@ impl Replica {
     }
 }
 
-/// Every replica has looked at the Secret, and had time to do something about it and to look again.
-async fn looked(store: &Store, replicas: &[&Replica]) {
+/// Waits until every replica has read the Secret, acted on it and read it again.
+async fn reconciled(store: &Store, replicas: &[&Replica]) {
     for replica in replicas {
         let before = store.reads(replica.number);
-        until("a replica looks", async || store.reads(replica.number) > before + 3).await;
+        until("the replica reads the Secret", async || store.reads(replica.number) > before + 3).await;
     }
 }
 
@@ -119,7 +120,7 @@ fn certificates(pem: &str) -> Vec<CertificateDer<'static>> {
     CertificateDer::pem_slice_iter(pem.as_bytes()).map(Result::unwrap).collect()
 }
 
-/// As the API server would.
+/// Verifies a pair as the API server does.
 fn accepts(bundle: &str, pair: &CertificatePair, now: SystemTime) -> Result<(), rustls::Error> {
     let mut roots = rustls::RootCertStore::empty();
     for authority in certificates(bundle) {
@@ -142,7 +143,7 @@ fn value(secret: &Value, key: &str) -> String {
     String::from_utf8(STANDARD.decode(encoded).unwrap()).unwrap()
 }
 
-/// A Secret with these keys.
+/// Returns a Secret with this data.
 fn secret(data: &[(&str, &str)]) -> Value {
     let data: serde_json::Map<_, _> =
         data.iter().map(|(key, text)| ((*key).to_owned(), json!(STANDARD.encode(text)))).collect();
@@ -150,14 +151,14 @@ fn secret(data: &[(&str, &str)]) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ten_that_start_at_once_with_no_secret_come_to_one_ca() {
+async fn ten_replicas_that_start_at_once_agree_on_one_ca() {
     let (store, clock) = (Store::new(), Clock::new());
     let mut replicas: Vec<_> = (0..10).map(|_| Replica::start(&store, &clock)).collect();
     let mut pairs = Vec::new();
     for replica in &mut replicas {
         pairs.push(replica.pair().await);
     }
-    looked(&store, &replicas.iter().collect::<Vec<_>>()).await;
+    reconciled(&store, &replicas.iter().collect::<Vec<_>>()).await;
     let stored = store.secret().unwrap();
     let bundle = value(&stored, "ca.crt");
     assert_eq!(certificates(&bundle).len(), 1);
@@ -168,17 +169,17 @@ async fn ten_that_start_at_once_with_no_secret_come_to_one_ca() {
         let year = i64::try_from(365 * DAY).unwrap();
         assert_eq!(replica.expiry.certificate_authority_expiry.get(), 1_800_000_000 + year);
     }
-    assert_eq!(store.versions(), 1, "nothing is written twice");
+    assert_eq!(store.versions(), 1, "the Secret is written once");
     assert_eq!(stored["type"], "kubernetes.io/tls");
     assert_eq!(stored["metadata"]["labels"], json!({"app.kubernetes.io/name": "kube-unions"}));
     assert_eq!(value(&stored, "ca.key"), rcgen::KeyPair::from_pem(&value(&stored, "ca.key")).unwrap().serialize_pem());
 }
 
-/// What is there: the leaf, the bundle, the CA's key. Then whether the CA stays, and whether the leaf does.
-type Spoilt<'a> = (&'a str, Option<&'a CertificatePair>, &'a str, &'a str, bool, bool);
+/// A stored Secret: its description, leaf, bundle and CA key; true if the CA stays; true if the leaf stays.
+type DamagedSecret<'a> = (&'a str, Option<&'a CertificatePair>, &'a str, &'a str, bool, bool);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_stands_in_the_secret_is_mended() {
+async fn unusable_data_in_the_secret_is_replaced() {
     let clock = Clock::new();
     let validity = Validity::new(clock.now(), Duration::from_secs(50 * DAY));
     let authority = |name| CertificateAuthority::new(name, validity).unwrap();
@@ -192,7 +193,7 @@ async fn whatever_stands_in_the_secret_is_mended() {
     let rubbish = CertificatePair { chain: "rubbish".to_owned(), key: "rubbish".to_owned() };
     let (ca, ca_key) = (one.certificate(), one.key());
     let spoilt = format!("rubbish\n{ca}-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
-    let rows: [Spoilt; 13] = [
+    let rows: [DamagedSecret; 13] = [
         ("nothing", None, "", "", false, false),
         ("blanks", None, "\n", " ", false, false),
         ("rubbish", Some(&rubbish), "rubbish", "rubbish", false, false),
@@ -218,7 +219,7 @@ async fn whatever_stands_in_the_secret_is_mended() {
         store.put(before);
         let mut replica = Replica::start(&store, &clock);
         replica.pair().await;
-        looked(&store, &[&replica]).await;
+        reconciled(&store, &[&replica]).await;
         let stored = store.secret().unwrap();
         let pair = replica.pair().await;
         assert_eq!(*pair, pair_of(&stored), "{what}");
@@ -235,13 +236,13 @@ async fn whatever_stands_in_the_secret_is_mended() {
         );
         assert_eq!(value(&stored, "another"), "kept", "{what}");
         assert_eq!(stored["metadata"]["labels"]["team"], "x", "{what}");
-        assert_eq!(stored["type"], "Opaque", "{what}: it cannot be changed");
+        assert_eq!(stored["type"], "Opaque", "{what}: the type is immutable");
         assert!(store.versions() <= 3, "{what}: {} versions", store.versions());
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn through_years_of_renewals_what_is_served_is_trusted_by_whoever_lags_behind() {
+async fn clients_with_an_old_bundle_accept_every_certificate_for_years() {
     let (store, clock) = (Store::new(), Clock::new());
     let mut replicas = [Replica::start(&store, &clock), Replica::start(&store, &clock)];
     let (mut authorities, mut leaves) = (BTreeSet::new(), BTreeSet::new());
@@ -250,7 +251,7 @@ async fn through_years_of_renewals_what_is_served_is_trusted_by_whoever_lags_beh
         for replica in &mut replicas {
             let pair = replica.pair().await;
             if round > 0 {
-                // By what the configurations held before this round, and by what they hold now.
+                // Clients may have the bundle of the last round or the current one.
                 accepts(&held, &pair, clock.now()).unwrap_or_else(|error| panic!("round {round}, before: {error}"));
             }
             accepts(&replica.trusted(), &pair, clock.now()).unwrap_or_else(|error| panic!("round {round}: {error}"));
@@ -264,17 +265,17 @@ async fn through_years_of_renewals_what_is_served_is_trusted_by_whoever_lags_beh
         for replica in &replicas {
             replica.hold(&held);
         }
-        looked(&store, &replicas.each_ref()).await;
+        reconciled(&store, &replicas.each_ref()).await;
         clock.pass(15 * DAY);
-        looked(&store, &replicas.each_ref()).await;
+        reconciled(&store, &replicas.each_ref()).await;
     }
-    // Two thirds of a year, and of ninety days, rounded up to the steps of this test.
+    // A CA is replaced after two thirds of a year, a leaf after two thirds of ninety days, in steps of fifteen days.
     assert!((4..=6).contains(&authorities.len()), "{} CAs", authorities.len());
     assert!((16..=24).contains(&leaves.len()), "{} certificates", leaves.len());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deleted_secret_comes_back_with_a_new_ca_beside_the_old_one() {
+async fn a_deleted_secret_is_recreated_with_a_new_ca_beside_the_old_one() {
     let (store, clock) = (Store::new(), Clock::new());
     let mut replicas = [Replica::start(&store, &clock), Replica::start(&store, &clock)];
     let first = replicas[0].pair().await;
@@ -284,34 +285,36 @@ async fn a_deleted_secret_comes_back_with_a_new_ca_beside_the_old_one() {
         replica.hold(&old);
     }
     store.delete();
-    until("there is a Secret again", async || store.secret().is_some()).await;
-    looked(&store, &replicas.each_ref()).await;
+    until("the Secret is recreated", async || store.secret().is_some()).await;
+    reconciled(&store, &replicas.each_ref()).await;
     let stored = store.secret().unwrap();
     let bundle = certificates(&value(&stored, "ca.crt"));
     assert_eq!(bundle.len(), 2);
     assert_eq!(bundle[1], certificates(&old)[0], "the newest comes first");
     for replica in &mut replicas {
-        assert_eq!(replica.pair().await, first, "nobody trusts another yet");
+        assert_eq!(replica.pair().await, first, "no client trusts the new CA yet");
         assert_eq!(certificates(&replica.trusted()), bundle);
     }
 
-    // One replica knows that the configurations hold it: that is enough.
+    // It is enough that one replica knows that the configurations hold the new CA.
     let both = replicas[0].trusted();
     replicas[0].hold(&both);
     until("the new CA signs", async || pair_of(&store.secret().unwrap()) != *first).await;
     let second = pair_of(&store.secret().unwrap());
     accepts(&both, &second, clock.now()).unwrap();
     assert!(accepts(&old, &second, clock.now()).is_err());
-    looked(&store, &replicas.each_ref()).await;
+    reconciled(&store, &replicas.each_ref()).await;
     assert_eq!(*replicas[0].pair().await, second);
-    assert_eq!(replicas[1].pair().await, first, "the other one has not heard of it");
+    assert_eq!(replicas[1].pair().await, first, "the other replica does not know that the new CA is held");
     replicas[1].held.send_replace(Held::Nothing);
-    until("the other one serves it too", async || replicas[1].offers.borrow().as_ref().is_ok_and(|it| **it == second))
-        .await;
+    until("the other replica serves it too", async || {
+        replicas[1].offers.borrow().as_ref().is_ok_and(|it| **it == second)
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_the_rights_it_says_which_and_goes_on_when_it_has_them() {
+async fn missing_rights_are_named_and_the_replica_recovers() {
     let clock = Clock::new();
     for verb in ["get", "create", "update"] {
         let store = Store::new();
@@ -325,31 +328,31 @@ async fn without_the_rights_it_says_which_and_goes_on_when_it_has_them() {
         store.forbid("");
         replica.pair().await;
     }
-    // It does not depend on a watch.
+    // The right to watch is not needed.
     let store = Store::new();
     store.forbid("watch");
     let mut replica = Replica::start(&store, &clock);
     let first = replica.pair().await;
     store.put(secret(&[]));
-    until("the Secret is mended", async || store.secret().is_some_and(|it| it["data"]["tls.crt"].is_string())).await;
+    until("the Secret is restored", async || store.secret().is_some_and(|it| it["data"]["tls.crt"].is_string())).await;
     assert_eq!(pair_of(&store.secret().unwrap()), *first);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_api_server_that_is_away_is_waited_for_and_what_is_there_is_served() {
+async fn while_the_api_server_is_unreachable_the_certificate_in_force_is_served() {
     let (store, clock) = (Store::new(), Clock::new());
-    store.be_away(true);
+    store.set_unreachable(true);
     let mut replica = Replica::start(&store, &clock);
     replica.reason("connection refused").await;
-    store.be_away(false);
+    store.set_unreachable(false);
     let first = replica.pair().await;
 
-    store.be_away(true);
+    store.set_unreachable(true);
     store.put(secret(&[]));
-    looked(&store, &[&replica]).await;
+    reconciled(&store, &[&replica]).await;
     assert_eq!(replica.pair().await, first);
-    store.be_away(false);
-    until("the Secret is mended", async || pair_of_any(&store) == Some((*first).clone())).await;
+    store.set_unreachable(false);
+    until("the Secret is restored", async || pair_of_any(&store) == Some((*first).clone())).await;
 }
 
 fn pair_of_any(store: &Store) -> Option<CertificatePair> {
@@ -357,15 +360,17 @@ fn pair_of_any(store: &Store) -> Option<CertificatePair> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn replicas_of_a_service_under_two_names_do_not_dispute() {
+async fn replicas_of_a_renamed_service_agree_on_one_certificate() {
     let (store, clock) = (Store::new(), Clock::new());
     let mut old = Replica::of("team/old", &store, &clock);
     old.pair().await;
     let mut new = Replica::start(&store, &clock);
     new.pair().await;
-    until("there is one for both", async || old.offers.borrow().as_ref().ok() == new.offers.borrow().as_ref().ok())
-        .await;
-    looked(&store, &[&old, &new]).await;
+    until("both serve one certificate", async || {
+        old.offers.borrow().as_ref().ok() == new.offers.borrow().as_ref().ok()
+    })
+    .await;
+    reconciled(&store, &[&old, &new]).await;
     let pair = new.pair().await;
     accepts(&new.trusted(), &pair, clock.now()).unwrap();
     let names = |pair: &CertificatePair| {
@@ -379,19 +384,19 @@ async fn replicas_of_a_service_under_two_names_do_not_dispute() {
 
     old.end().await;
     clock.pass(61 * DAY);
-    until("it is renewed", async || pair_of(&store.secret().unwrap()) != *pair).await;
+    until("the certificate is renewed", async || pair_of(&store.secret().unwrap()) != *pair).await;
     let renewed: BTreeSet<String> = names(&pair_of(&store.secret().unwrap()));
     assert_eq!(renewed.len(), 4, "{renewed:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn somebody_else_who_keeps_the_secret_otherwise_is_not_argued_with_for_ever() {
+async fn another_writer_that_reverts_every_write_is_answered_six_times_a_minute() {
     let (store, clock) = (Store::new(), Clock::new());
     store.overwrite_each_write_with(secret(&[("tls.crt", "mine")]));
     let mut replica = Replica::start(&store, &clock);
     replica.pair().await;
-    until("it has given in", async || store.versions() == 12).await;
+    until("the replica stops writing", async || store.versions() == 12).await;
     let before = store.reads(replica.number);
-    until("it looks again", async || store.reads(replica.number) > before + 6).await;
-    assert_eq!(store.versions(), 12, "six writes a minute, and as many of the other");
+    until("the replica reads again", async || store.reads(replica.number) > before + 6).await;
+    assert_eq!(store.versions(), 12, "six writes in a minute, and as many of the other writer");
 }

@@ -83,6 +83,11 @@ impl Registration {
             let mut entries = self.stored(plural)?["webhooks"].as_array().cloned().unwrap_or_default();
             for entry in &mut entries {
                 entry["clientConfig"]["caBundle"] = json!(ours.is_subset(&bundle_of(entry)));
+                // After a deletion, the replica that writes first sets a fresh token.
+                let path = &mut entry["clientConfig"]["service"]["path"];
+                if path.as_str().is_some_and(|it| it.starts_with("/validate/inspect/")) {
+                    *path = json!("/validate/inspect/token");
+                }
             }
             entries.sort_by_key(|entry| entry["name"].to_string());
             Some(Value::from(entries))

@@ -1,4 +1,4 @@
-//! An API server that keeps one Secret: `team/cert`.
+//! A fake API server that keeps one Secret, `team/cert`.
 
 use fixtures::api_server::{Call, in_process};
 use hyper::Method;
@@ -11,10 +11,10 @@ const SECRETS: &str = "/api/v1/namespaces/team/secrets";
 const SECRET: &str = "/api/v1/namespaces/team/secrets/cert";
 
 #[derive(Clone, Default)]
-pub(super) struct Store(Arc<Mutex<State>>);
+pub(super) struct Store(Arc<Mutex<StoredSecret>>);
 
 #[derive(Default)]
-struct State {
+struct StoredSecret {
     secret: Option<Value>,
     versions: u64,
     reads: HashMap<usize, u64>,
@@ -29,7 +29,7 @@ impl Store {
         Self::default()
     }
 
-    /// Of one replica, and its number.
+    /// Returns a client for one replica, and the replica's number.
     pub(super) fn client(&self) -> (usize, Client) {
         let number = {
             let mut state = self.state();
@@ -48,17 +48,17 @@ impl Store {
         self.state().secret.clone()
     }
 
-    /// How often something was written.
+    /// Returns the number of writes.
     pub(super) fn versions(&self) -> u64 {
         self.state().versions
     }
 
-    /// How often a replica has tried to read.
+    /// Returns how often a replica has tried to read the Secret.
     pub(super) fn reads(&self, number: usize) -> u64 {
         self.state().reads.get(&number).copied().unwrap_or_default()
     }
 
-    /// As somebody else would, with all rights.
+    /// Writes the Secret as another user with all rights.
     pub(super) fn put(&self, secret: Value) {
         self.state().write(secret);
     }
@@ -67,12 +67,12 @@ impl Store {
         self.state().secret = None;
     }
 
-    /// One verb, or none.
+    /// Forbids a verb. An empty one forbids nothing.
     pub(super) fn forbid(&self, verb: &'static str) {
         self.state().forbidden = verb;
     }
 
-    pub(super) fn be_away(&self, away: bool) {
+    pub(super) fn set_unreachable(&self, away: bool) {
         self.state().away = away;
     }
 
@@ -80,7 +80,7 @@ impl Store {
         self.state().overwriting = Some(secret);
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, StoredSecret> {
         self.0.lock().unwrap()
     }
 
@@ -133,8 +133,8 @@ impl Store {
     }
 }
 
-impl State {
-    /// Returns what a writer is told.
+impl StoredSecret {
+    /// Writes the Secret and returns the object for the writer.
     fn write(&mut self, mut secret: Value) -> Value {
         self.versions += 1;
         secret["metadata"]["resourceVersion"] = json!(self.versions.to_string());

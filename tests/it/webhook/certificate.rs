@@ -1,74 +1,55 @@
-//! Certificates: their reload, their expiry, and those of clients.
+//! The serving certificate: its reload, its expiry, and the verification of clients.
 
 use super::wire::{Request, Running, Wire, config, review, trusting, until};
+use fixtures::certificates::TestAuthority;
 use futures::FutureExt;
 use kube_unions::authority::{CertificatePair, Offer};
 use kube_unions::telemetry::Metrics;
 use kube_unions::webhook::{Announcer, CertificateSource, ClientPolicy, Config, Server};
 use kube_unions_core::admission;
-use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
+use rcgen::{DnType, ExtendedKeyUsagePurpose};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::{mpsc, oneshot, watch};
 
-/// A CA that signs what a test needs.
-struct Authority {
-    pem: String,
-    issuer: Issuer<'static, KeyPair>,
+fn authority() -> TestAuthority {
+    TestAuthority::new("test CA")
 }
 
-impl Authority {
-    fn new() -> Self {
-        let mut params = CertificateParams::default();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.distinguished_name.push(DnType::CommonName, "test CA");
-        let key = KeyPair::generate().unwrap();
-        let pem = params.self_signed(&key).unwrap().pem();
-        Self { pem, issuer: Issuer::new(params, key) }
-    }
+/// Signs a serving certificate that expires `seconds` after the current whole second.
+fn serving(authority: &TestAuthority, seconds: i64) -> (String, String) {
+    authority.sign(&["localhost"], |params| {
+        params.not_before = (SystemTime::now() - Duration::from_hours(48)).into();
+        let expires = i64::try_from(now()).unwrap() + seconds;
+        params.not_after = (UNIX_EPOCH + Duration::from_secs(u64::try_from(expires).unwrap())).into();
+    })
+}
 
-    fn sign(&self, change: impl FnOnce(&mut CertificateParams)) -> (String, String) {
-        let mut params = CertificateParams::new(["localhost".to_owned()]).unwrap();
-        change(&mut params);
-        let key = KeyPair::generate().unwrap();
-        (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())
-    }
-
-    /// A serving certificate that ends so many seconds from now, less what is below a second.
-    fn serving(&self, seconds: i64) -> (String, String) {
-        self.sign(|params| {
-            params.not_before = (SystemTime::now() - Duration::from_hours(48)).into();
-            let ends = i64::try_from(now()).unwrap() + seconds;
-            params.not_after = (UNIX_EPOCH + Duration::from_secs(u64::try_from(ends).unwrap())).into();
-        })
-    }
-
-    fn client(&self, name: &str, alternative: &str) -> (String, String) {
-        self.sign(|params| {
-            *params = CertificateParams::new([alternative.to_owned()]).unwrap();
-            params.distinguished_name.push(DnType::CommonName, name);
-            params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-        })
-    }
+/// Signs a client certificate with a common name and an alternative name.
+fn client(authority: &TestAuthority, name: &str, alternative: &str) -> (String, String) {
+    authority.sign(&[alternative], |params| {
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    })
 }
 
 fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
 }
 
-/// A folder as a Secret is mounted, and the CA beside it.
+/// A directory with a serving certificate, and the file of its CA.
 struct Mounted {
     directory: tempfile::TempDir,
     ca_file: PathBuf,
 }
 
 impl Mounted {
-    fn new(authority: &Authority, pair: &(String, String)) -> Self {
+    fn new(authority: &TestAuthority, pair: &(String, String)) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let ca_file = directory.path().join("test-ca.crt");
-        fs::write(&ca_file, &authority.pem).unwrap();
+        fs::write(&ca_file, &authority.pem()).unwrap();
         let this = Self { directory, ca_file };
         this.write(pair);
         this
@@ -101,7 +82,7 @@ impl Mounted {
 
 const EXPIRY: &str = "kube_unions_certificate_expiry_timestamp_seconds";
 
-/// Waits for a look at the files that began after this.
+/// Waits for a failed reload that began after this call.
 async fn failed_to_reload(server: &Running) {
     let failures = "kube_unions_certificate_reload_failures_total";
     let before = server.metric(failures).await.unwrap();
@@ -110,8 +91,8 @@ async fn failed_to_reload(server: &Running) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_new_pair_is_served_without_a_restart_and_a_broken_one_is_not() {
-    let authority = Authority::new();
-    let (first, second) = (authority.serving(5_000), authority.serving(6_000));
+    let authority = authority();
+    let (first, second) = (serving(&authority, 5_000), serving(&authority, 6_000));
     let mounted = Mounted::new(&authority, &first);
     let server = mounted.serve().await;
     server.until_ready().await;
@@ -119,7 +100,7 @@ async fn a_new_pair_is_served_without_a_restart_and_a_broken_one_is_not() {
     let mut kept = server.connect().await;
 
     let broken = [
-        // The key of the pair before: what is written first stands beside what was there.
+        // The previous pair's key: writers replace one file after the other.
         ("no PEM", ("nonsense".to_owned(), first.1.clone())),
         ("a key that is not the chain's", (second.0.clone(), first.1.clone())),
         ("half a key", (second.0.clone(), second.1[..80].to_owned())),
@@ -142,19 +123,19 @@ async fn a_new_pair_is_served_without_a_restart_and_a_broken_one_is_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_is_not_ready_with_a_certificate_that_has_expired() {
-    let authority = Authority::new();
-    let mounted = Mounted::new(&authority, &authority.serving(-60));
+async fn an_expired_certificate_makes_the_webhook_unready() {
+    let authority = authority();
+    let mounted = Mounted::new(&authority, &serving(&authority, -60));
     let server = mounted.serve().await;
     until(async || server.ops("/readyz").await.body.contains("[-]certificate failed: expired\n")).await;
-    mounted.write(&authority.serving(60));
+    mounted.write(&serving(&authority, 60));
     server.until_ready().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_certificate_that_cannot_be_read_is_named_at_the_start() {
-    let authority = Authority::new();
-    let mounted = Mounted::new(&authority, &authority.serving(60));
+async fn an_unreadable_certificate_fails_the_start_with_its_path() {
+    let authority = authority();
+    let mounted = Mounted::new(&authority, &serving(&authority, 60));
     let start = || async {
         let config = config(CertificateSource::Directory(mounted.path().to_owned()));
         let error: Box<dyn std::error::Error> = Server::bind(config, Metrics::new()).await.unwrap_err().into();
@@ -163,7 +144,7 @@ async fn a_certificate_that_cannot_be_read_is_named_at_the_start() {
     let path = |name| mounted.path().join(name).display().to_string();
     fs::write(mounted.path().join("tls.crt"), "").unwrap();
     assert!(start().await.starts_with(&format!("`{}` holds no certificate", path("tls.crt"))));
-    fs::write(mounted.path().join("tls.crt"), authority.serving(60).0).unwrap();
+    fs::write(mounted.path().join("tls.crt"), serving(&authority, 60).0).unwrap();
     let hint = "tls.key must belong to the first certificate in tls.crt";
     assert_eq!(start().await, format!("the certificate and its key cannot be used together: {hint}"));
     fs::write(mounted.path().join("tls.key"), "nonsense").unwrap();
@@ -173,15 +154,16 @@ async fn a_certificate_that_cannot_be_read_is_named_at_the_start() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_that_is_not_valid_does_not_take_the_place_of_one_that_is() {
-    let authority = Authority::new();
-    let good = authority.serving(5_000);
+async fn an_invalid_certificate_does_not_replace_a_valid_one() {
+    let authority = authority();
+    let good = serving(&authority, 5_000);
     let mounted = Mounted::new(&authority, &good);
     let server = mounted.serve().await;
     server.until_ready().await;
     let ends = server.metric(EXPIRY).await;
-    let not_yet = authority.sign(|params| params.not_before = (SystemTime::now() + Duration::from_hours(1)).into());
-    for pair in [authority.serving(-60), not_yet] {
+    let not_yet = authority
+        .sign(&["localhost"], |params| params.not_before = (SystemTime::now() + Duration::from_hours(1)).into());
+    for pair in [serving(&authority, -60), not_yet] {
         mounted.write(&pair);
         failed_to_reload(&server).await;
         assert_eq!(server.metric(EXPIRY).await, ends);
@@ -189,7 +171,7 @@ async fn one_that_is_not_valid_does_not_take_the_place_of_one_that_is() {
     }
 }
 
-/// A folder as a kubelet lays it out: the files are links through `..data`, which is swapped.
+/// A directory as a kubelet mounts a Secret: the files are links through `..data`, a link that an update replaces.
 struct Projected {
     folder: tempfile::TempDir,
 }
@@ -217,10 +199,10 @@ impl Projected {
 
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_swapped_link_is_noticed_without_looking_again_and_again() {
-    let authority = Authority::new();
+async fn a_replaced_link_is_noticed_without_polling() {
+    let authority = authority();
     let files = |(chain, key): &(String, String)| [("tls.crt", chain.clone()), ("tls.key", key.clone())];
-    let (first, second, third) = (authority.serving(5_000), authority.serving(6_000), authority.serving(7_000));
+    let (first, second, third) = (serving(&authority, 5_000), serving(&authority, 6_000), serving(&authority, 7_000));
     let swap = |projected: &Projected, version: &str, pair| {
         let files = files(pair);
         projected.swap(version, &files.each_ref().map(|(name, text)| (*name, text.as_str())));
@@ -228,7 +210,7 @@ async fn a_swapped_link_is_noticed_without_looking_again_and_again() {
     let start = files(&first);
     let projected = Projected::new(&start.each_ref().map(|(name, text)| (*name, text.as_str())));
     let mounted = Mounted { directory: tempfile::tempdir().unwrap(), ca_file: projected.folder.path().join("test-ca") };
-    fs::write(&mounted.ca_file, &authority.pem).unwrap();
+    fs::write(&mounted.ca_file, &authority.pem()).unwrap();
     let server = Running::new(
         |config| {
             config.certificate = CertificateSource::Directory(projected.folder.path().to_owned());
@@ -241,13 +223,13 @@ async fn a_swapped_link_is_noticed_without_looking_again_and_again() {
     let ends = server.metric(EXPIRY).await.unwrap();
     swap(&projected, "second", &second);
     until(async || server.metric(EXPIRY).await.is_some_and(|it| it > ends + 900.0)).await;
-    // A second time: a watch on what was behind the link would be deaf by now.
+    // A second time: a watch on the link's first target would report nothing now.
     fs::remove_dir_all(projected.folder.path().join("first")).unwrap();
     swap(&projected, "third", &third);
     until(async || server.metric(EXPIRY).await.is_some_and(|it| it > ends + 1900.0)).await;
 }
 
-/// An announcer that tells the test, and resolves when the test says so.
+/// Returns an announcer and its calls. A call resolves when the test sends to it.
 fn announcer() -> (Announcer, mpsc::UnboundedReceiver<(String, oneshot::Sender<()>)>) {
     let (sender, calls) = mpsc::unbounded_channel();
     let announcer: Announcer = Arc::new(move |authorities| {
@@ -260,10 +242,10 @@ fn announcer() -> (Announcer, mpsc::UnboundedReceiver<(String, oneshot::Sender<(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_new_ca_is_announced_before_its_certificate_is_served() {
-    let (old, new) = (Authority::new(), Authority::new());
-    let (first, second) = (old.serving(5_000), new.serving(6_000));
-    let files = |authority: &Authority, (chain, key): &(String, String)| {
-        [("tls.crt", chain.clone()), ("tls.key", key.clone()), ("ca.crt", authority.pem.clone())]
+    let (old, new) = (authority(), authority());
+    let (first, second) = (serving(&old, 5_000), serving(&new, 6_000));
+    let files = |authority: &TestAuthority, (chain, key): &(String, String)| {
+        [("tls.crt", chain.clone()), ("tls.key", key.clone()), ("ca.crt", authority.pem().to_owned())]
     };
     let start = files(&old, &first);
     let projected = Projected::new(&start.each_ref().map(|(name, text)| (*name, text.as_str())));
@@ -278,40 +260,40 @@ async fn a_new_ca_is_announced_before_its_certificate_is_served() {
     )
     .await;
     server.catalogs.send_replace(Some(Arc::default()));
-    // The first is served at once, and announced as well.
+    // The first certificate is served at once and announced.
     server.until_ready().await;
     let ends = server.metric(EXPIRY).await.unwrap();
     let (authorities, held) = calls.recv().await.unwrap();
-    assert_eq!(authorities, old.pem);
+    assert_eq!(authorities, old.pem());
     held.send(()).unwrap();
 
     let next = files(&new, &second);
     projected.swap("second", &next.each_ref().map(|(name, text)| (*name, text.as_str())));
     let (authorities, held) = calls.recv().await.unwrap();
-    assert_eq!(authorities, new.pem);
+    assert_eq!(authorities, new.pem());
     let ca_files = tempfile::tempdir().unwrap();
-    let trusting_only = |authority: &Authority, name: &str| {
+    let trusting_only = |authority: &TestAuthority, name: &str| {
         let path = ca_files.path().join(name);
-        fs::write(&path, &authority.pem).unwrap();
+        fs::write(&path, &authority.pem()).unwrap();
         trusting(&path, None)
     };
     server.tls = trusting_only(&old, "old.crt");
     for _ in 0..20 {
         assert_eq!(server.send(&Request::post("/mutate", review("u"))).await.code, 200);
     }
-    assert_eq!(server.metric(EXPIRY).await, Some(ends), "it waits");
+    assert_eq!(server.metric(EXPIRY).await, Some(ends), "the new certificate waits");
     held.send(()).unwrap();
     until(async || server.metric(EXPIRY).await.is_some_and(|it| it > ends + 900.0)).await;
     server.tls = trusting_only(&new, "new.crt");
     assert_eq!(server.send(&Request::post("/mutate", review("u"))).await.code, 200);
 
-    // The next of the same CA needs no announcement.
-    let third = files(&new, &new.serving(7_000));
+    // A certificate of the same CA needs no announcement.
+    let third = files(&new, &serving(&new, 7_000));
     projected.swap("third", &third.each_ref().map(|(name, text)| (*name, text.as_str())));
     until(async || server.metric(EXPIRY).await.is_some_and(|it| it > ends + 1900.0)).await;
     assert!(calls.try_recv().is_err());
 
-    // CAs that are none are no reason to announce anything, nor to serve what came with them.
+    // An unusable `ca.crt` is not announced, and its pair is not served.
     let fourth = [("tls.crt", second.0.as_str()), ("tls.key", second.1.as_str()), ("ca.crt", "rubbish")];
     projected.swap("fourth", &fourth);
     failed_to_reload(&server).await;
@@ -320,23 +302,23 @@ async fn a_new_ca_is_announced_before_its_certificate_is_served() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_certificate_that_ends_while_another_waits_is_not_served_on() {
-    let (old, new) = (Authority::new(), Authority::new());
-    let mounted = Mounted::new(&old, &old.serving(3));
-    fs::write(mounted.path().join("ca.crt"), &old.pem).unwrap();
+async fn when_the_certificate_in_force_expires_the_waiting_one_is_served() {
+    let (old, new) = (authority(), authority());
+    let mounted = Mounted::new(&old, &serving(&old, 3));
+    fs::write(mounted.path().join("ca.crt"), &old.pem()).unwrap();
     let (announcer, mut calls) = announcer();
     let server = mounted.serve_with(Duration::from_millis(5), |it| it.announcing_with(announcer)).await;
     let (_, _never) = calls.recv().await.unwrap();
-    fs::write(mounted.path().join("ca.crt"), &new.pem).unwrap();
-    mounted.write(&new.serving(5_000));
+    fs::write(mounted.path().join("ca.crt"), &new.pem()).unwrap();
+    mounted.write(&serving(&new, 5_000));
     let (_, _nor_this) = calls.recv().await.unwrap();
     let soon = f64::from(u32::try_from(now()).unwrap()) + 4_000.0;
     until(async || server.metric(EXPIRY).await.is_some_and(|it| it > soon)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn until_a_certificate_is_offered_nobody_is_served_and_it_says_why() {
-    let authority = Authority::new();
+async fn without_an_offer_connections_are_refused_and_readiness_has_the_reason() {
+    let authority = authority();
     let (offers, offered) = watch::channel::<Offer>(Err("nobody has one".into()));
     let change = |config: &mut Config| config.certificate = CertificateSource::Offered(offered);
     let mut ready = None;
@@ -360,17 +342,17 @@ async fn until_a_certificate_is_offered_nobody_is_served_and_it_says_why() {
         |(chain, key): &(String, String)| Ok(Arc::new(CertificatePair { chain: chain.clone(), key: key.clone() }));
     let ca = tempfile::tempdir().unwrap();
     let path = ca.path().join("ca.crt");
-    fs::write(&path, &authority.pem).unwrap();
-    offers.send_modify(|it| *it = offer(&authority.serving(5_000)));
+    fs::write(&path, &authority.pem()).unwrap();
+    offers.send_modify(|it| *it = offer(&serving(&authority, 5_000)));
     until(async || server.metric(EXPIRY).await.is_some_and(|it| it > 0.0)).await;
     let ends = server.metric(EXPIRY).await;
     assert!(ready());
     server.tls = trusting(&path, None);
     assert_eq!(server.send(&Request::post("/mutate", review("u"))).await.code, 200);
 
-    // What cannot be served with changes nothing, nor does a source that has dried up.
+    // Neither an unusable pair nor a closed channel changes the certificate in force.
     let failures = "kube_unions_certificate_reload_failures_total";
-    let mismatched = (authority.serving(6_000).0, authority.serving(6_000).1);
+    let mismatched = (serving(&authority, 6_000).0, serving(&authority, 6_000).1);
     offers.send_modify(|it| *it = offer(&mismatched));
     until(async || server.metric(failures).await == Some(1.0)).await;
     offers.send_modify(|it| *it = Err("gone".into()));
@@ -380,7 +362,7 @@ async fn until_a_certificate_is_offered_nobody_is_served_and_it_says_why() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_speaks_http_1_1_and_nothing_else() {
+async fn http_1_1_is_the_only_protocol() {
     let server = Running::start().await;
     let offering = |protocols: &[&str]| {
         let mut tls = rustls::ClientConfig::clone(&server.tls);
@@ -393,11 +375,11 @@ async fn it_speaks_http_1_1_and_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_are_let_in_by_authority_and_name() {
-    let (authority, other) = (Authority::new(), Authority::new());
+async fn clients_are_accepted_by_ca_and_name() {
+    let (authority, other) = (authority(), authority());
     let directory = tempfile::tempdir().unwrap();
     let (ca_file, serving_ca) = (directory.path().join("clients.crt"), directory.path().join("ca.crt"));
-    fs::write(&ca_file, &authority.pem).unwrap();
+    fs::write(&ca_file, &authority.pem()).unwrap();
     let clients = |names: &[&str]| {
         let policy = ClientPolicy { ca_file: ca_file.clone(), names: names.iter().map(|&it| it.to_owned()).collect() };
         let certificate = CertificateSource::SelfSigned { ca_file: serving_ca.clone() };
@@ -406,10 +388,10 @@ async fn clients_are_let_in_by_authority_and_name() {
             config.certificate = certificate;
         }
     };
-    let by_name = authority.client("kube-apiserver", "somewhere.example");
-    let by_alternative = authority.client("front-proxy", "kube-apiserver");
-    let by_neither = authority.client("somebody", "somewhere.example");
-    let by_another = other.client("kube-apiserver", "kube-apiserver");
+    let by_name = client(&authority, "kube-apiserver", "somewhere.example");
+    let by_alternative = client(&authority, "front-proxy", "kube-apiserver");
+    let by_neither = client(&authority, "somebody", "somewhere.example");
+    let by_another = client(&other, "kube-apiserver", "kube-apiserver");
     let rows = [
         (&["kube-apiserver"][..], Some(&by_name), true),
         (&["else", "kube-apiserver"], Some(&by_alternative), true),
