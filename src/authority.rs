@@ -14,7 +14,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// How long before it is made a certificate becomes valid, in case another machine's clock is behind.
+/// Time between the beginning of a validity and the making of the certificate, in case another clock is behind.
 pub const BACKDATED: Duration = Duration::from_hours(1);
 
 /// Names of a server on this machine.

@@ -54,7 +54,7 @@ const MOST_WRITES: u32 = 6;
 pub struct Timing {
     /// Time between two reads of the Secret if no change is reported.
     pub check: Duration,
-    /// How long the webhook configurations must hold a new CA before it signs. It must be longer than `check`: a replica
+    /// Time for which the webhook configurations must hold a new CA before it signs. It must be longer than `check`: a replica
     /// with a stale view of the Secret could take the new CA out of them once more.
     pub settle: Duration,
     /// First wait after a failure. It doubles up to half a minute.

@@ -76,7 +76,7 @@ pub struct Registration {
     pub excluded_namespaces: Vec<String>,
     /// False registers no entry for objects, only those for inspections.
     pub enforcing: bool,
-    /// How long this replica must have been ready before it registers for the first time.
+    /// Time for which this replica must have been ready before it registers for the first time.
     pub delay: Duration,
 }
 

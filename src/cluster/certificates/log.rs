@@ -9,7 +9,7 @@ use kube::runtime::watcher;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long a new CA may be missing from the configurations before a warning. They follow the Secret within seconds.
+/// Time for which a new CA may be missing from the configurations without a warning. They follow the Secret within seconds.
 const LONG: Duration = Duration::from_mins(10);
 
 pub(super) struct Log {

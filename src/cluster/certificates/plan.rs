@@ -40,7 +40,7 @@ pub(super) struct CertificatePlan {
     /// CAs that stay in the bundle.
     pub(super) keep: Vec<StoredAuthority>,
     pub(super) leaf: LeafAction,
-    /// When to decide again if nothing changes before.
+    /// Time of the next decision if nothing changes before.
     pub(super) next_check: Seconds,
 }
 

@@ -19,7 +19,7 @@ const TLS: &str = "kubernetes.io/tls";
 const NAME_LABEL: &str = "app.kubernetes.io/name";
 const NAME: &str = "kube-unions";
 
-/// How long a watch lasts before it is started again, in seconds.
+/// Duration of a watch before it is started again, in seconds.
 const WATCH_SECONDS: u32 = 120;
 
 /// Timeout of one request.

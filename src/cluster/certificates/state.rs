@@ -16,12 +16,12 @@ pub(super) type Seconds = i64;
 /// on for this long before they expire.
 pub(super) const SKEW: Seconds = 3600;
 
-/// How long certificates are valid, and how long a new CA waits before it signs.
+/// Lifetimes of certificates, and the wait before a new CA signs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Lifetimes {
     pub(super) authority: Seconds,
     pub(super) leaf: Seconds,
-    /// How long the webhook configurations must hold a new CA before it signs.
+    /// Time for which the webhook configurations must hold a new CA before it signs.
     pub(super) settle: Seconds,
 }
 

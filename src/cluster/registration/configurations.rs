@@ -26,7 +26,7 @@ const MANAGER: &str = "kube-unions";
 /// First Kubernetes 1 minor version with `matchConditions` enabled by default.
 const FIRST_WITH_CONDITIONS: u32 = 28;
 
-/// How long a watch lasts before it is started again, in seconds.
+/// Duration of a watch before it is started again, in seconds.
 const WATCH_SECONDS: u32 = 120;
 
 /// Timeout of one request.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use x509_parser::parse_x509_certificate;
 
-/// How long a foreign CA stays. By then every replica has the new mounted Secret.
+/// Time for which a foreign CA stays. By then every replica has the new mounted Secret.
 const STAYS: Duration = Duration::from_mins(10);
 
 /// The foreign CAs, DER, each with the time at which it was first seen.

@@ -26,10 +26,10 @@ pub(super) const RESYNC: Duration = Duration::from_secs(5);
 /// Time between two resyncs after the watch has failed.
 const RESYNC_UNWATCHED: Duration = Duration::from_secs(2);
 
-/// How long a failure of the watch counts. A watch that keeps failing reports it again before that.
+/// Time for which a failure of the watch counts. A watch that keeps failing reports it again before that.
 const UNWATCHED: Duration = Duration::from_secs(15);
 
-/// How long changes are collected before a reconciliation.
+/// Time for which changes are collected before a reconciliation.
 pub(super) const DEBOUNCE: Duration = Duration::from_millis(100);
 
 /// Time between two checks of readiness while the replica is unready.

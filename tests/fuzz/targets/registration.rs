@@ -1,12 +1,11 @@
-//! Any text as a stored webhook configuration: one write makes it right, a second one has nothing to do, and what is not ours
-//! stays as it was.
+//! Any JSON as a stored webhook configuration: one write completes it, a second one changes nothing, and foreign entries stay.
 #![no_main]
 
-use kube_unions::admission::InspectionToken;
 use kube_unions::authority::{CertificateAuthority, Validity};
-use kube_unions::catalog::{Builder, Catalog};
 use kube_unions::cluster::{EntryOptions, Registering, Registration};
-use kube_unions::declaration::Definition;
+use kube_unions_core::admission::InspectionToken;
+use kube_unions_core::catalog::{Builder, Catalog};
+use kube_unions_core::declaration::Definition;
 use serde_json::Value;
 use std::sync::LazyLock;
 use std::time::{Duration, SystemTime};
@@ -41,16 +40,16 @@ libfuzzer_sys::fuzz_target!(|text: &str| {
     for (phase, written) in write(&stored).into_iter().enumerate() {
         let Some(written) = written else { continue };
         let again = write(&written)[phase].take();
-        assert!(again.is_none(), "a second write has nothing to do: {written} {again:?}");
-        assert_eq!(strangers(&written), strangers(&stored), "entries of others stay");
-        let owners = written["metadata"]["ownerReferences"].as_array().expect("it has owners");
+        assert!(again.is_none(), "a second write changes nothing: {written} {again:?}");
+        assert_eq!(foreign_entries(&written), foreign_entries(&stored), "foreign entries stay");
+        let owners = written["metadata"]["ownerReferences"].as_array().expect("the configuration has owners");
         assert!(owners.iter().any(|owner| owner["uid"] == OWNER));
         assert_eq!(written["metadata"]["resourceVersion"], stored["metadata"]["resourceVersion"]);
     }
 });
 
-/// The entries that are neither named as ours are nor call our Service.
-fn strangers(configuration: &Value) -> Vec<&Value> {
+/// Returns the entries that neither have our names nor call our Service.
+fn foreign_entries(configuration: &Value) -> Vec<&Value> {
     let entries = configuration.get("webhooks").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let is_ours = |entry: &&Value| {
         let service = &entry["clientConfig"]["service"];

@@ -1,5 +1,5 @@
-//! Any texts, a NUL between them, as the certificate, key, CAs and CA key of the Secret that replicas agree on: they agree on a
-//! certificate within a few writes, and then write no more.
+//! Texts, separated by NUL, as the certificate, key, CAs and CA key of the Secret that replicas share. Replicas agree on a
+//! certificate within a few writes and then stop writing.
 //!
 //! `@1`, `@2`: two CAs. `@leaf1`, `@leaf2`: their certificates. `@key…` before any of these: the private key.
 #![no_main]
@@ -12,12 +12,12 @@ use std::sync::LazyLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const NAME: &str = "kube-unions.kube-unions.svc";
-/// Replicas give up after so many writes.
+/// Writes after which a replica pauses.
 const MOST_WRITES: usize = 8;
 
 static NOW: LazyLock<SystemTime> = LazyLock::new(|| UNIX_EPOCH + Duration::from_secs(1_767_225_600));
 
-/// What the words of a text stand for.
+/// Words of a text, each with the PEM that replaces it.
 static WORDS: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
     let validity = Validity::new(*NOW, Duration::from_secs(30 * 24 * 3600));
     let words = ["1", "2"].iter().flat_map(|number| {

@@ -216,7 +216,7 @@ proptest! {
         prop_assert!(simulation.authorities >= 5, "{} CAs", simulation.authorities);
         let most = simulation.secret.iter().map(|(_, state)| state.authorities.len()).max();
         prop_assert!(most.is_some_and(|it| it < 12), "{most:?} CAs at a time");
-        // Of the CAs older than a leaf's lifetime only the last two stay.
+        // Only the last two of the CAs older than a leaf lifetime stay.
         for (at, state) in &simulation.secret {
             let is_old = |it: &&StoredAuthority| it.made_at() + LIFETIMES.leaf + SKEW <= *at;
             let old = state.authorities.iter().filter(is_old).count();
