@@ -251,7 +251,7 @@ mod tests {
         }
     }
 
-    /// Rows: a change, and what is said to differ. Whatever it is, one write puts it right.
+    /// Rows: a change, and the beginning of a reported difference. One write reverts every change.
     #[test]
     fn every_change_of_what_is_ours_is_put_right_by_one_write() {
         let stored = stored_of(&wanted());
@@ -313,8 +313,8 @@ mod tests {
             };
             let changed = patched(stored.clone(), patch.clone());
             let written = desired(Some(&changed), &wanted()).unwrap_or_else(|| panic!("no write: {patch}"));
-            let said = differences(&changed, &written);
-            assert!(said.iter().any(|said| said.starts_with(&want)), "{patch}: {said:?}");
+            let found = differences(&changed, &written);
+            assert!(found.iter().any(|found| found.starts_with(&want)), "{patch}: {found:?}");
             assert_eq!(desired(Some(&written), &wanted()), None, "{patch}");
             assert_eq!(written["metadata"]["resourceVersion"], "7", "bound to the version that was read");
             let ours: Vec<_> = ours(&written).map(|(_, entry)| entry).collect();
@@ -437,7 +437,7 @@ mod tests {
                 [path(&written, 1), path(&written, 2)],
                 [token(kept).path(), token(kept).path()].map(Value::from)
             );
-            assert!(differences(&stored, &written).iter().all(|said| !said.contains("inspect/")));
+            assert!(differences(&stored, &written).iter().all(|found| !found.contains("inspect/")));
         }
     }
 

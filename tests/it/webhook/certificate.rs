@@ -319,7 +319,7 @@ async fn when_the_certificate_in_force_expires_the_waiting_one_is_served() {
 #[tokio::test(flavor = "multi_thread")]
 async fn without_an_offer_connections_are_refused_and_readiness_has_the_reason() {
     let authority = authority();
-    let (offers, offered) = watch::channel::<Offer>(Err("nobody has one".into()));
+    let (offers, offered) = watch::channel::<Offer>(Err("no pair yet".into()));
     let change = |config: &mut Config| config.certificate = CertificateSource::Offered(offered);
     let mut ready = None;
     let mut server = Running::new(change, Arc::new(admission::review_within), |it| {
@@ -331,12 +331,12 @@ async fn without_an_offer_connections_are_refused_and_readiness_has_the_reason()
     server.catalogs.send_replace(Some(Arc::default()));
     let says = async |line: &str| server.ops("/readyz?verbose").await.body.contains(line);
     until(async || says("[+]catalog ok\n").await).await;
-    assert!(says("[-]certificate failed: none yet: nobody has one\n").await);
+    assert!(says("[-]certificate failed: none yet: no pair yet\n").await);
     assert!(!ready());
     assert_eq!(server.metric(EXPIRY).await, Some(0.0));
     assert!(Wire::tls(server.addresses.webhook, Arc::clone(&server.tls)).await.is_err());
-    offers.send_modify(|it| *it = Err("still nobody".into()));
-    assert!(says("[-]certificate failed: none yet: still nobody\n").await);
+    offers.send_modify(|it| *it = Err("still no pair".into()));
+    assert!(says("[-]certificate failed: none yet: still no pair\n").await);
 
     let offer =
         |(chain, key): &(String, String)| Ok(Arc::new(CertificatePair { chain: chain.clone(), key: key.clone() }));
