@@ -253,7 +253,7 @@ mod tests {
 
     /// Rows: a change, and the beginning of a reported difference. One write reverts every change.
     #[test]
-    fn every_change_of_what_is_ours_is_put_right_by_one_write() {
+    fn every_change_of_our_parts_is_reverted_by_one_write() {
         let stored = stored_of(&wanted());
         let entry = stored["webhooks"][0].as_object().unwrap();
         let mut rows = Vec::new();
