@@ -13,6 +13,7 @@ mod cli;
 mod cluster;
 mod crates;
 mod custom_resource;
+mod documentation;
 mod presets;
 mod reference;
 mod samples;

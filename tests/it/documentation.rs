@@ -1,0 +1,101 @@
+//! The repository's Markdown files: every link leads to a file, and to a heading of it.
+
+use fixtures::files::{files, root};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+/// The folders that are searched, beside the root itself.
+const FOLDERS: [&str; 5] = ["certs", "charts", "crates", "docs", "manifests"];
+
+#[test]
+fn every_link_leads_to_a_file_and_a_heading() {
+    let pages = pages();
+    let mut checked = 0;
+    let mut broken = Vec::new();
+    for (path, text) in &pages {
+        for link in links(text).iter().filter(|link| !link.contains("://") && !link.contains("::")) {
+            checked += 1;
+            let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+            let target = if file.is_empty() { path.clone() } else { resolved(path, file) };
+            let leads_on =
+                heading.is_empty() || pages.get(&target).is_some_and(|it| headings(it).contains(&heading.to_owned()));
+            if !root().join(&target).exists() || !leads_on {
+                broken.push(format!("{}: {link}", path.display()));
+            }
+        }
+    }
+    assert!(checked > 50, "only {checked} links were found");
+    assert!(broken.is_empty(), "{broken:#?}");
+}
+
+/// docs.rs has no files beside a page, so `links.md` overrides each link of the guide. A link that it lacks would be dead there.
+#[test]
+fn docs_rs_has_every_link_of_the_guide() {
+    let text = fs::read_to_string(root().join("src/guide/links.md")).unwrap();
+    let overrides: BTreeMap<&str, &str> = definitions(&text).collect();
+    let heading = |link: &str| link.split_once('#').map(|(_, heading)| heading.to_owned());
+    for (path, text) in pages().iter().filter(|(path, _)| path.starts_with("docs/guide")) {
+        for (label, target) in definitions(text) {
+            let place = format!("[{label}] of {}", path.display());
+            let there = overrides.get(label).unwrap_or_else(|| panic!("src/guide/links.md has no {place}"));
+            assert_eq!(heading(there), heading(target), "{place}");
+        }
+    }
+}
+
+/// Every page, by its path in the repository.
+fn pages() -> BTreeMap<PathBuf, String> {
+    let within = FOLDERS.into_iter().flat_map(|folder| {
+        files(folder, "md").into_iter().map(move |(path, text)| (Path::new(folder).join(path), text))
+    });
+    let at_root = fs::read_dir(root()).unwrap().map(|entry| entry.unwrap().path());
+    let at_root = at_root.filter(|path| path.extension().is_some_and(|it| it == "md"));
+    let at_root = at_root.map(|path| (PathBuf::from(path.file_name().unwrap()), fs::read_to_string(&path).unwrap()));
+    within.chain(at_root).collect()
+}
+
+/// The lines of a page that are not code.
+fn prose(text: &str) -> impl Iterator<Item = &str> {
+    let mut in_code = false;
+    text.lines().filter(move |line| {
+        let is_fence = line.trim_start().starts_with("```");
+        in_code ^= is_fence;
+        !in_code && !is_fence
+    })
+}
+
+/// The targets of all links, inline ones and definitions.
+fn links(text: &str) -> Vec<&str> {
+    let inline = prose(text).flat_map(|line| line.split("](").skip(1)).filter_map(|rest| Some(rest.split_once(')')?.0));
+    inline.chain(definitions(text).map(|(_, target)| target)).collect()
+}
+
+/// The link definitions, `[label]: target`.
+fn definitions(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    prose(text).filter_map(|line| line.strip_prefix('[')?.split_once("]: "))
+}
+
+/// The anchors of the headings, as GitHub and rustdoc make them.
+fn headings(text: &str) -> Vec<String> {
+    let titles = prose(text).filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim());
+    let anchor = |it: char| match it {
+        ' ' => Some('-'),
+        '-' | '_' => Some(it),
+        _ => it.is_alphanumeric().then(|| it.to_ascii_lowercase()),
+    };
+    titles.map(|title| title.chars().filter_map(anchor).collect()).collect()
+}
+
+/// A relative link, as a path in the repository.
+fn resolved(page: &Path, link: &str) -> PathBuf {
+    let mut path = page.parent().unwrap_or(Path::new("")).to_owned();
+    for part in Path::new(link).components() {
+        match part {
+            Component::ParentDir => assert!(path.pop(), "{}: {link} leaves the repository", page.display()),
+            Component::Normal(name) => path.push(name),
+            Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
+        }
+    }
+    path
+}
