@@ -20,7 +20,10 @@
 //! When the byte budget runs out (`budget`), slow transfers are evicted in the same order. This module must not know HTTP or
 //! TLS: `accept`, `pace` and `body` report what a connection does.
 
+mod activity;
+
 use crate::telemetry::ConnectionsEvicted;
+use activity::{Activity, Progress, REASONS};
 use prometheus_client::metrics::counter::Counter;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -38,50 +41,6 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Bytes per second that keep a transfer from being slow. The largest body has ten seconds, which is three times as fast, and
 /// API servers are a thousand times as fast.
 const RATE: u64 = 256 * 1024;
-
-/// The present activity of a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Activity {
-    /// Its first request has not arrived: it is in the handshake, is silent, or has sent a part of a header.
-    HalfOpen,
-    /// It is between two requests.
-    Idle,
-    /// The header of a later request is arriving.
-    Header,
-    /// A body is arriving.
-    Body,
-    /// The server is preparing an answer, or has no memory for more of the body.
-    Busy,
-    /// The client is reading an answer.
-    Response,
-    /// It was evicted, and has not closed yet.
-    Evicted,
-}
-
-/// The label `reason` of evictions, by activity.
-const REASONS: [(Activity, &str); 5] = [
-    (Activity::HalfOpen, "half_open"),
-    (Activity::Idle, "idle"),
-    (Activity::Header, "slow_header"),
-    (Activity::Body, "slow_body"),
-    (Activity::Response, "slow_answer"),
-];
-
-impl Activity {
-    fn is_transfer(self) -> bool {
-        matches!(self, Self::Header | Self::Body | Self::Response)
-    }
-}
-
-/// Everything about a connection that changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Progress {
-    activity: Activity,
-    /// The earliest time of an eviction.
-    evictable_from: Instant,
-    /// A request was answered with status 200.
-    proven: bool,
-}
 
 /// The entry of one connection in the table.
 #[derive(Debug)]

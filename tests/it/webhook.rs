@@ -1,4 +1,4 @@
-//! The server as a client sees it: over loopback, byte by byte where it matters.
+//! The server from the client's side, over loopback, byte by byte if necessary.
 
 mod certificate;
 mod declarations;
@@ -43,7 +43,7 @@ async fn a_review_is_answered_on_a_connection_that_stays() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tls_1_2_is_spoken_as_well_as_1_3() {
+async fn the_server_speaks_tls_1_2_and_1_3() {
     let directory = tempfile::tempdir().unwrap();
     let ca_file = directory.path().join("ca.crt");
     let source = CertificateSource::SelfSigned { ca_file: ca_file.clone() };
@@ -55,7 +55,7 @@ async fn tls_1_2_is_spoken_as_well_as_1_3() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_review_is_answered_with_a_status_that_says_why() {
+async fn a_request_that_is_not_a_review_is_refused_with_a_status() {
     let server = Running::start().await;
     let json = "application/json";
     let rows: [(&str, Request, u16, &str, &str); 12] = [
@@ -102,7 +102,7 @@ async fn a_body_of_seven_mebibytes_is_reviewed_and_one_byte_more_is_not() {
     let server = Running::start().await;
     assert_eq!(server.send(&Request::post("/mutate", padded_review("u", 7 * MIB))).await.code, 200);
     assert_eq!(server.send(&Request::post("/mutate", padded_review("u", 7 * MIB + 1))).await.code, 413);
-    // A length that is not told beforehand is counted on the way.
+    // Without Content-Length, the server counts the bytes as they arrive.
     let mut wire = server.connect().await;
     wire.write(
         b"POST /mutate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n",
@@ -117,7 +117,7 @@ async fn a_body_of_seven_mebibytes_is_reviewed_and_one_byte_more_is_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_that_asks_before_it_sends_too_much_is_told_not_to() {
+async fn expect_100_continue_refuses_a_long_body_before_it_is_sent() {
     let server = Running::start().await;
     let mut wire = server.connect().await;
     wire.write(
@@ -129,7 +129,7 @@ async fn one_that_asks_before_it_sends_too_much_is_told_not_to() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_is_ready_when_the_first_catalog_is_there_and_not_before() {
+async fn the_server_is_ready_after_the_first_catalog() {
     let server = Running::without_catalog(|_| {}, Arc::new(admission::review_within)).await;
     until(async || server.ops("/readyz?verbose").await.body.contains("[+]listening ok\n")).await;
     let unready = server.ops("/readyz").await;
@@ -137,7 +137,7 @@ async fn it_is_ready_when_the_first_catalog_is_there_and_not_before() {
     assert!(unready.body.contains("[+]certificate ok\n"), "{unready:?}");
     assert!(unready.body.contains("[-]catalog failed: "), "{unready:?}");
     assert_eq!(server.ops("/livez").await.code, 200);
-    // To let it pass would be to let everything pass.
+    // An allowed review here would allow every object.
     let answer = server.send(&Request::post("/mutate", review("u"))).await;
     assert_eq!((answer.code, answer.header("retry-after")), (503, Some("1")));
 
@@ -150,7 +150,7 @@ async fn it_is_ready_when_the_first_catalog_is_there_and_not_before() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_ops_port_has_health_and_metrics_and_nothing_else() {
+async fn the_ops_port_serves_only_health_and_metrics() {
     let server = Running::start().await;
     assert_eq!(server.ops("/mutate").await.code, 404);
     let mut wire = Wire::plain(server.addresses.ops).await;
@@ -187,7 +187,7 @@ async fn a_request_cannot_make_a_series_of_metrics() {
     assert_eq!(server.metric(&build).await, Some(1.0));
 }
 
-/// A catalog with the kind of [`review`], whose spec has so many unions.
+/// Returns a catalog with the kind of [`review`], with this number of unions in its spec.
 pub(crate) fn declared(unions: usize) -> Arc<Catalog> {
     let mut properties = serde_json::Map::new();
     let mut declarations = Vec::new();
@@ -220,7 +220,7 @@ pub(crate) fn declared(unions: usize) -> Arc<Catalog> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_counted_of_a_kind_outlives_the_catalog_and_goes_with_the_kind() {
+async fn the_counters_of_a_kind_survive_a_new_catalog_and_go_with_the_kind() {
     let server = Running::start().await;
     let series = "kube_unions_admission_reviews_total{group=\"nobody.example\",kind=\"Stranger\",\
                   operation=\"CREATE\",phase=\"validate\",outcome=\"allowed\"}";
@@ -237,11 +237,11 @@ async fn what_is_counted_of_a_kind_outlives_the_catalog_and_goes_with_the_kind()
     assert_eq!(server.metric(unions).await, None);
 }
 
-/// Panics once it is told to, and reviews otherwise.
+/// Returns a reviewer that panics while `armed` is true.
 fn panicking(armed: &Arc<AtomicBool>) -> Reviewer {
     let armed = Arc::clone(armed);
     Arc::new(move |catalog, phase, ratcheting, body, meter| {
-        assert!(!armed.load(Ordering::Relaxed), "told to");
+        assert!(!armed.load(Ordering::Relaxed), "armed");
         admission::review_within(catalog, phase, ratcheting, body, meter)
     })
 }
@@ -256,7 +256,7 @@ async fn a_panic_ends_one_request_and_nothing_else() {
         let answer = wire.exchange(&Request::post("/mutate", padded_review("u", size))).await;
         assert_eq!(answer.code, 500);
         assert_eq!(answer.json()["reason"], "InternalError");
-        assert!(!answer.body.contains("told to"), "{answer:?}");
+        assert!(!answer.body.contains("armed"), "{answer:?}");
         assert_eq!(server.metric("kube_unions_panics_total").await, Some(round));
         assert_eq!(server.metric("kube_unions_admission_in_flight").await, Some(0.0));
         armed.store(false, Ordering::Relaxed);
@@ -265,7 +265,7 @@ async fn a_panic_ends_one_request_and_nothing_else() {
     }
 }
 
-/// A reviewer that says when it has begun, and goes on when it is let.
+/// Returns a reviewer that waits for a gate. The channel receives the gate of each review that begins.
 fn gated() -> (Reviewer, mpsc::UnboundedReceiver<oneshot::Sender<()>>) {
     let (begun, begins) = mpsc::unbounded_channel();
     let reviewer: Reviewer = Arc::new(move |catalog, phase, ratcheting, body, meter| {
@@ -278,7 +278,7 @@ fn gated() -> (Reviewer, mpsc::UnboundedReceiver<oneshot::Sender<()>>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn large_reviews_take_turns_and_keep_no_small_one_waiting() {
+async fn large_reviews_take_turns_and_delay_no_small_one() {
     let (reviewer, mut begins) = gated();
     let large_only: Reviewer = Arc::new(move |catalog, phase, ratcheting, body, meter| {
         if body.len() < MIB {
@@ -370,7 +370,7 @@ async fn a_stopped_server_finishes_the_requests_in_flight() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_takes_too_long_to_finish_is_cut_off() {
+async fn a_request_that_does_not_finish_in_time_is_cut_off() {
     let mut server = Running::with(|config| config.timeouts.finish = Duration::from_millis(50)).await;
     let mut slow = server.connect().await;
     slow.begin(&Request::post("/mutate", review("u"))).await;
@@ -380,11 +380,11 @@ async fn what_takes_too_long_to_finish_is_cut_off() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slow_client_is_let_go_and_an_idle_one_is_kept() {
+async fn each_wait_for_a_client_has_a_timeout_of_its_own() {
     let short = Duration::from_millis(50);
     let request = Request::post("/mutate", review("u"));
 
-    // It counts on the ops port as well, where nobody asks here.
+    // The handshake timeout also applies to the ops port, so this server gets no probes.
     let reviewer = Arc::new(admission::review_within);
     let server = Running::without_catalog(|config| config.timeouts.handshake = short, reviewer).await;
     Wire::plain(server.addresses.webhook).await.closed().await;
@@ -409,7 +409,7 @@ async fn a_slow_client_is_let_go_and_an_idle_one_is_kept() {
     assert_eq!(wire.exchange(&request).await.code, 200);
     wire.closed().await;
 
-    // None of the short waits counts between two requests.
+    // None of the short timeouts applies between two requests.
     let short = Duration::from_secs(2);
     let short = Timeouts { first_byte: short, header: short, body: short, write: short, ..Timeouts::default() };
     let server = Running::with(|config| config.timeouts = short).await;
@@ -418,13 +418,13 @@ async fn a_slow_client_is_let_go_and_an_idle_one_is_kept() {
         assert_eq!(wire.exchange(&request).await.code, 200);
         tokio::time::sleep(short.first_byte * 5 / 4).await;
     }
-    // The API server keeps a connection for 90 seconds, one that it never used included.
+    // The API server keeps a connection for 90 seconds, even one that it never used.
     let Timeouts { first_byte, idle, .. } = Timeouts::default();
     assert!(first_byte.min(idle) >= Duration::from_mins(2));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_address_that_is_taken_is_named() {
+async fn an_error_names_the_address_that_is_in_use() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = listener.local_addr().unwrap();
     let directory = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Reviews of declarations themselves, judged by a stand-in for the cluster.
+//! Reviews of `UnionDeclaration`s, with an inspector that needs no cluster.
 
 use super::wire::{Answer, Request, Running, token, until};
 use kube_unions::webhook::Inspector;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 
-/// Finds these in every declaration, besides what is wrong with its spec, and counts how often it was asked.
+/// Returns an inspector that adds `found` to the faults of each spec, and the number of its calls.
 fn finding(found: Vec<Fault>) -> (Inspector, Arc<AtomicUsize>) {
     let asked = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked);
@@ -51,7 +51,7 @@ fn review(operation: &str, object: &Value, old: &Value) -> Value {
     }})
 }
 
-/// The answer at the path that only the API server knows.
+/// Sends a review to the path of the token.
 async fn inspect(server: &Running, review: &Value) -> Value {
     ask(server, &token().path(), review).await
 }
@@ -66,7 +66,7 @@ async fn ask(server: &Running, path: &str, review: &Value) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_declaration_that_could_not_be_in_force_is_denied_in_the_words_of_the_api_server() {
+async fn a_faulty_declaration_is_denied_in_the_words_of_the_api_server() {
     let message = "the schema has no such place";
     let (inspector, _) = finding(vec![
         fault(Severity::Error, "v1", "/spec/unions/0", "spec.strategy", message),
@@ -83,7 +83,7 @@ async fn a_declaration_that_could_not_be_in_force_is_denied_in_the_words_of_the_
     assert_eq!(details["name"], "deployment");
     assert_eq!((&details["group"], &details["kind"]), (&json!("kube-unions.dev"), &json!("UnionDeclaration")));
     let causes = details["causes"].as_array().unwrap();
-    assert_eq!(causes.len(), 2, "the versions of a kind say it once: {causes:#?}");
+    assert_eq!(causes.len(), 2, "the same fault of two versions is listed once: {causes:#?}");
     assert!(causes.iter().all(|cause| cause["field"] == "spec.unions[0]" && cause["reason"] == "FieldValueInvalid"));
     assert!(causes[0]["message"].as_str().unwrap().starts_with("Invalid value: \"spec[\": `spec[` is not a path"));
     assert_eq!(causes[1]["message"], format!("Invalid value: \"spec.strategy\": {message}"));
@@ -97,7 +97,7 @@ async fn a_declaration_that_could_not_be_in_force_is_denied_in_the_words_of_the_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_may_surprise_is_a_warning_and_so_is_an_old_fault() {
+async fn surprises_and_old_faults_are_warnings() {
     let (inspector, _) = finding(vec![
         fault(Severity::Warning, "v1", "/spec/unions/0", "spec.strategy", "may surprise"),
         fault(Severity::Warning, "v1", "/spec/target", "", &"é".repeat(400)),
@@ -133,7 +133,7 @@ async fn an_inspector_that_fails_denies_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_inspector_that_does_not_answer_in_time_denies_nothing() {
+async fn an_inspector_that_times_out_denies_nothing() {
     let inspector: Inspector = Arc::new(|_| Box::pin(std::future::pending()));
     let server = Running::inspecting(inspector).await;
     let response = inspect(&server, &review("CREATE", &object("spec"), &Value::Null)).await;
@@ -165,18 +165,18 @@ async fn only_reviews_of_declarations_are_inspected() {
     assert_eq!(asked.load(Ordering::Relaxed), 1);
 }
 
-/// Everything of an answer that a client can see.
+/// Returns everything that a client can see of an answer.
 fn seen(answer: &Answer) -> (u16, &str, Vec<(&str, &str)>) {
     let headers = answer.headers.iter().map(|(name, value)| (&**name, &**value)).filter(|(name, _)| *name != "date");
     (answer.code, &answer.body, headers.collect())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_forged_review_of_a_declaration_asks_nobody_and_tells_nothing() {
+async fn a_forged_review_of_a_declaration_is_not_inspected() {
     let (inspector, asked) = finding(vec![fault(Severity::Error, "v1", "/spec/unions/0", "spec", "no such place")]);
     let server = Running::inspecting(inspector).await;
     let mut answers = Vec::new();
-    // One that names a place that is there, one that can't be read, one of a kind that nobody knows.
+    // An existing path, an invalid path, and an unknown kind.
     for (path, kind) in [("spec.strategy", "Deployment"), ("spec[", "Deployment"), ("spec.strategy", "Nothing")] {
         let mut object = object(path);
         object["spec"]["target"]["kind"] = kind.into();
@@ -191,7 +191,7 @@ async fn a_forged_review_of_a_declaration_asks_nobody_and_tells_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wrong_token_is_answered_as_any_path_is_at_which_nothing_is() {
+async fn a_wrong_token_is_answered_like_any_unknown_path() {
     let (inspector, asked) = finding(Vec::new());
     let server = Running::inspecting(inspector).await;
     let body = review("CREATE", &object("spec"), &Value::Null).to_string();
@@ -211,17 +211,17 @@ async fn a_wrong_token_is_answered_as_any_path_is_at_which_nothing_is() {
         let answer = server.send(&Request::post(path, &*body)).await;
         assert_eq!(seen(&answer), seen(&elsewhere), "{path}");
         let answer = server.send(&Request::get(path)).await;
-        assert_eq!(answer.code, 404, "{path}: not even which methods are allowed there is told");
+        assert_eq!(answer.code, 404, "{path}: the answer does not show the allowed methods");
     }
     assert_eq!(server.send(&Request::get(&right)).await.code, 405);
     assert_eq!(asked.load(Ordering::Relaxed), 0);
-    // With a query, as the API server sends its timeout.
+    // The API server sends its timeout as a query.
     assert_eq!(server.send(&Request::post(&format!("{right}?timeout=5s"), &*body)).await.code, 200);
     assert_eq!(asked.load(Ordering::Relaxed), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn there_is_no_path_while_there_is_no_token_and_the_token_may_change() {
+async fn the_path_follows_the_token() {
     let (inspector, asked) = finding(Vec::new());
     let tokens = watch::Sender::new(None);
     let server = Running::inspecting_at(tokens.subscribe(), inspector).await;
@@ -240,7 +240,7 @@ async fn there_is_no_path_while_there_is_no_token_and_the_token_may_change() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_asked_at_the_path_of_the_token_is_a_review_or_a_bad_request() {
+async fn a_body_that_is_not_a_review_is_a_bad_request_at_the_path_of_the_token() {
     let (inspector, asked) = finding(Vec::new());
     let server = Running::inspecting(inspector).await;
     let whole = review("CREATE", &object("spec"), &Value::Null);
@@ -272,7 +272,7 @@ async fn what_is_asked_at_the_path_of_the_token_is_a_review_or_a_bad_request() {
     assert_eq!(asked.load(Ordering::Relaxed), 0);
 }
 
-/// Counts what runs, and the most that ran at a time, for as long as it lives.
+/// One running inspection. The counts are the inspections that run now, and the most that ran at the same time.
 struct Runs(Arc<Mutex<(usize, usize)>>);
 
 impl Runs {
@@ -291,7 +291,7 @@ impl Drop for Runs {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn more_inspections_than_there_are_seats_are_told_to_come_again() {
+async fn inspections_without_seats_are_refused_with_429() {
     let counts = Arc::<Mutex<(usize, usize)>>::default();
     let counted = Arc::clone(&counts);
     let inspector: Inspector = Arc::new(move |_| {
@@ -303,7 +303,7 @@ async fn more_inspections_than_there_are_seats_are_told_to_come_again() {
     });
     let server = Arc::new(Running::inspecting(inspector).await);
     let request = || Request::post(&token().path(), review("CREATE", &object("spec"), &Value::Null).to_string());
-    // Reviews of objects go on meanwhile.
+    // Reviews of other objects continue.
     let honest = Request::post("/validate", super::wire::review("u-2"));
     let refused = AtomicUsize::new(0);
     until(async || {
@@ -319,7 +319,7 @@ async fn more_inspections_than_there_are_seats_are_told_to_come_again() {
     })
     .await;
     let (running, most) = *counts.lock().unwrap();
-    assert_eq!(running, 0, "of what was given up nothing goes on");
+    assert_eq!(running, 0, "no inspection continues after its timeout");
     assert!(most <= 64, "{most} at a time");
     let metric = server.metric("kube_unions_inspections_total{kind=\"other\",outcome=\"busy\"}").await;
     assert_eq!(metric.map(|it| it.to_string()), Some(refused.load(Ordering::Relaxed).to_string()));

@@ -1,4 +1,4 @@
-//! Reviews of CRDs that carry the annotation: what is wrong with it is said when it is applied.
+//! Reviews of CRDs with the annotation.
 
 use super::wire::{Request, Running, token};
 use kube_unions::webhook::Inspector;
@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The field at fault, as the API server writes it.
+/// The path of the annotation, as the API server writes it.
 const FIELD: &str = "metadata.annotations[kube-unions.dev/unions]";
 
-/// A server, and how often it has asked what only a cluster knows.
+/// Returns a server, and the number of calls of its inspector.
 async fn server() -> (Running, Arc<AtomicUsize>) {
     let asked = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked);
@@ -30,7 +30,7 @@ fn schema() -> Value {
     }}}})
 }
 
-/// A CRD with this in its annotation; text is taken as it is.
+/// Returns a CRD with this value, or this text, in its annotation.
 fn crd(annotation: &Value) -> Value {
     let text = annotation.as_str().map_or_else(|| annotation.to_string(), str::to_owned);
     json!({
@@ -68,7 +68,7 @@ async fn inspect(server: &Running, old: Option<&Value>, new: &Value) -> Value {
     json["response"].clone()
 }
 
-/// The causes of a denial, which reads as the API server's own.
+/// Returns the causes of a denial, and asserts its form.
 fn causes(response: &Value) -> Vec<(String, String)> {
     assert_eq!(response["allowed"], false, "{response}");
     let status = &response["status"];
@@ -94,7 +94,7 @@ fn causes(response: &Value) -> Vec<(String, String)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_kind_of_fault_is_denied_with_its_place_and_its_reason() {
+async fn each_kind_of_fault_is_denied_with_its_path_and_its_reason() {
     let (server, asked) = server().await;
     let list = |fields: Value| json!({"v1": {"/properties/spec": [{"fields-to-discriminateBy": fields}]}});
     let rows: [(Value, &str, &str); 14] = [
@@ -130,7 +130,7 @@ async fn each_kind_of_fault_is_denied_with_its_place_and_its_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_fault_is_told_at_once_and_a_good_one_beside_it_changes_nothing() {
+async fn a_denial_lists_every_fault_beside_a_valid_declaration() {
     let (server, _) = server().await;
     let mut annotation = good();
     annotation["v1"]["/properties/nowhere"] = json!([]);
@@ -144,7 +144,7 @@ async fn every_fault_is_told_at_once_and_a_good_one_beside_it_changes_nothing() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_may_surprise_is_a_warning() {
+async fn a_surprising_declaration_is_a_warning() {
     let (server, _) = server().await;
     let rows = [
         (
@@ -177,17 +177,17 @@ async fn a_last_applied_configuration_denies_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_fault_of_before_denies_no_update_and_a_new_one_does() {
+async fn an_old_fault_denies_no_update_and_a_new_one_does() {
     let (server, _) = server().await;
     let bad = json!({"v1": {"/properties/spec": [{"fields-to-discriminateBy": {"git": "Git", "ocl": "Oci"}}]}});
     let old = crd(&bad);
-    // Nothing that is inspected has changed: neither a label nor a status is ever in the way.
+    // A change of labels or status is always allowed.
     let mut labelled = old.clone();
     labelled["metadata"]["labels"] = json!({"a": "b"});
     labelled["metadata"]["annotations"]["example.com/note"] = "x".into();
     assert_eq!(inspect(&server, Some(&old), &labelled).await, json!({"uid": "u-1", "allowed": true}));
 
-    // The schema has changed beside the fault.
+    // The schema changes, and the fault stays.
     let mut extended = old.clone();
     let properties = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties";
     extended.pointer_mut(properties).unwrap()["more"] = json!({"type": "string"});
@@ -196,11 +196,11 @@ async fn a_fault_of_before_denies_no_update_and_a_new_one_does() {
     assert!(response["warnings"][0].as_str().unwrap().contains("`ocl`"), "{response}");
     assert_eq!(response["auditAnnotations"]["warned"], format!("{FIELD} (the fault is an old one)"));
 
-    // A fault is gone, another stays.
+    // One fault goes, another stays.
     let mut two = bad.clone();
     two["v1"]["/properties/nowhere"] = json!([]);
     assert_eq!(inspect(&server, Some(&crd(&two)), &old).await["allowed"], true);
-    // A second one is new; so is the same one in a version that is new.
+    // A second fault is new. So is the same fault in a new version.
     let found = causes(&inspect(&server, Some(&old), &crd(&two)).await);
     assert!(found.len() == 1 && found[0].1.contains("nowhere"), "{found:#?}");
     let mut both = bad.clone();
@@ -212,18 +212,18 @@ async fn a_fault_of_before_denies_no_update_and_a_new_one_does() {
     let found = causes(&inspect(&server, Some(&old), &second).await);
     assert!(found.len() == 1 && found[0].1.contains("\"v2 spec\""), "{found:#?}");
 
-    // A schema that takes from a good declaration what it names makes it faulty.
+    // A new schema can make a valid declaration faulty.
     let mut without = crd(&good());
     without.pointer_mut(properties).unwrap().as_object_mut().unwrap().remove("oci");
     causes(&inspect(&server, Some(&crd(&good())), &without).await);
-    // The annotation is gone, and so is everything that could be wrong with it.
+    // Without the annotation there is no fault.
     let mut bare = old.clone();
     bare["metadata"]["annotations"] = Value::Null;
     assert_eq!(inspect(&server, Some(&old), &bare).await, json!({"uid": "u-1", "allowed": true}));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn garbage_gets_a_clear_answer_within_bounds() {
+async fn garbage_gets_a_clear_and_bounded_answer() {
     let (server, _) = server().await;
     let long = "x".repeat(ANNOTATIONS_LIMIT - 1024);
     let many: serde_json::Map<String, Value> =
@@ -251,7 +251,7 @@ async fn garbage_gets_a_clear_answer_within_bounds() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn names_that_are_no_names_are_told_and_nothing_else_happens() {
+async fn invalid_names_are_denied() {
     let (server, asked) = server().await;
     for name in ["../../etc", "a/b.c", "", "\u{7}"] {
         let mut crd = crd(&good());
@@ -265,7 +265,7 @@ async fn names_that_are_no_names_are_told_and_nothing_else_happens() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_crd_that_cannot_be_read_is_denied_and_one_without_the_annotation_is_none_of_it() {
+async fn an_unreadable_crd_is_denied_and_a_crd_without_the_annotation_is_not_inspected() {
     let (server, _) = server().await;
     let mut odd = crd(&good());
     odd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"] = json!(7);
@@ -277,7 +277,7 @@ async fn a_crd_that_cannot_be_read_is_denied_and_one_without_the_annotation_is_n
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_large_crd_is_judged_and_one_above_the_limit_of_a_body_is_refused_unread() {
+async fn a_large_crd_is_inspected_and_a_body_above_the_limit_is_refused() {
     let (server, _) = server().await;
     let mut large = crd(&json!({"v1": {"/properties/spce": []}}));
     let properties: serde_json::Map<String, Value> =
@@ -292,10 +292,10 @@ async fn a_large_crd_is_judged_and_one_above_the_limit_of_a_body_is_refused_unre
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_crd_that_would_take_too_much_memory_to_compile_is_let_through_unchecked() {
+async fn a_crd_that_needs_too_much_memory_is_allowed_unchecked() {
     let (server, _) = server().await;
     let mut hostile = crd(&json!({"v1": {"/properties/spce": []}}));
-    // A megabyte of them would take a hundred.
+    // One megabyte of these needs a hundred to compile.
     hostile["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["allOf"] = json!(vec![json!({}); 300_000]);
     let response = inspect(&server, None, &hostile).await;
     assert_eq!(response["allowed"], true);

@@ -1,4 +1,4 @@
-//! Traces as a collector gets them, and collectors that are not there.
+//! Traces that a collector receives, and collectors that fail.
 
 use super::process::Process;
 use super::wire::{Nobody, Request, review};
@@ -14,10 +14,10 @@ use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 
-/// What a collector was sent: headers and body of each request.
+/// Headers and body of each request to a collector.
 type Received = Arc<Mutex<Vec<(HeaderMap, ExportTraceServiceRequest)>>>;
 
-/// A collector on loopback, and where it is.
+/// Starts a collector on loopback. Returns its requests and its URL.
 async fn collector() -> (Received, String) {
     let received = Received::default();
     let sent = Arc::clone(&received);
@@ -46,11 +46,11 @@ fn from(parent: &str, path: &str, body: &str) -> Request {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_review_is_a_span_with_labels_of_the_catalog_below_the_one_of_the_request() {
+async fn each_review_is_a_span_with_labels_of_the_catalog_and_the_parent_of_the_request() {
     const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
     let (received, endpoint) = collector().await;
     let arguments = ["--otlp-endpoint", &endpoint, "--shutdown-delay", "0"];
-    // Later than the test takes: the end sends what there is.
+    // Longer than the test: the spans are sent when the process stops.
     let variables = [
         ("OTEL_BSP_SCHEDULE_DELAY", "600000"),
         ("OTEL_EXPORTER_OTLP_HEADERS", "x-tenant=a"),
@@ -66,7 +66,7 @@ async fn each_review_is_a_span_with_labels_of_the_catalog_below_the_one_of_the_r
         (Request::post("/mutate", unknown.as_str()), 200),
         (Request::post("/mutate", "nonsense"), 400),
         (from("rubbish", "/mutate", &review("u-rubbish")), 200),
-        // The API server does not want to know of this one.
+        // The API server does not sample this one.
         (from(&format!("00-{TRACE}-00f067aa0ba902b8-00"), "/mutate", &review("u-unsampled")), 200),
     ] {
         assert_eq!(process.send(&request).await.code, code);
@@ -124,8 +124,8 @@ async fn each_review_is_a_span_with_labels_of_the_catalog_below_the_one_of_the_r
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_collector_that_is_away_holds_up_neither_reviews_nor_the_end() {
-    // One that takes connections and never answers, and one that is not there.
+async fn a_collector_that_is_down_delays_neither_reviews_nor_the_shutdown() {
+    // One collector accepts connections and never answers. The other does not listen.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let gone = Nobody::new();
     for (collector, is_gone) in [(silent.local_addr().unwrap(), false), (gone.address(), true)] {
@@ -157,8 +157,8 @@ async fn a_collector_that_is_away_holds_up_neither_reviews_nor_the_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_certificate_of_a_collector_is_checked_by_the_roots_of_the_machine() {
-    // No collector, but something that speaks TLS and answers.
+async fn the_certificate_of_a_collector_is_verified_by_the_system_roots() {
+    // Any server that speaks TLS and answers will do.
     let other = Process::start(&[]);
     let endpoint = format!("https://localhost:{}", other.webhook.port());
     let roots = other.ca_file.display().to_string();
@@ -175,7 +175,7 @@ async fn the_certificate_of_a_collector_is_checked_by_the_roots_of_the_machine()
 }
 
 #[test]
-fn what_is_no_collector_is_refused_at_the_start() {
+fn an_invalid_collector_url_is_refused_at_the_start() {
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_kube-unions"))
         .args(["serve", "--tls-self-signed", "--otlp-endpoint", "collector:4318"])
         .output()

@@ -1,4 +1,4 @@
-//! More than is taken on at a time: connections, bytes, and clients that are in no hurry.
+//! The limits of connections and bytes, under slow clients.
 
 use super::wire::{Request, Running, SOON, Wire, padded_review, review, until};
 use super::{MIB, gated};
@@ -11,13 +11,13 @@ use tokio::net::TcpSocket;
 
 const HELD: &str = "kube_unions_admission_in_flight_bytes";
 
-/// Connections told to end for this reason.
+/// Returns the number of connections evicted for this reason.
 async fn evicted(server: &Running, port: &str, reason: &str) -> Option<f64> {
     let series = format!("kube_unions_connections_evicted_total{{port=\"{port}\",reason=\"{reason}\"}}");
     server.metric(&series).await
 }
 
-/// Waits until requests hold so many bytes, or more, or less. To ask by a request would take from them what they need.
+/// Waits until the bytes that requests hold compare so with `bytes`. A review instead of the metric would need bytes itself.
 async fn until_held(server: &Running, compare: fn(&f64, &f64) -> bool, bytes: usize) {
     let bytes = f64::from(u32::try_from(bytes).unwrap());
     until(async || server.metric(HELD).await.is_some_and(|held| compare(&held, &bytes))).await;
@@ -28,7 +28,7 @@ fn wait_for_memory(config: &mut Config) {
     config.timeouts.memory = SOON;
 }
 
-/// A request that announces more than it sends, of which so much is sent.
+/// Sends the first `sent` bytes of a request that announces more.
 async fn half_sent(server: &Running, announced: usize, sent: usize) -> Wire {
     let mut wire = server.connect().await;
     let request = Request::post("/mutate", padded_review("slow", announced));
@@ -38,7 +38,7 @@ async fn half_sent(server: &Running, announced: usize, sent: usize) -> Wire {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_announced_and_never_sent_keeps_nobody_out() {
+async fn bodies_that_are_only_announced_use_no_budget() {
     let limits = Limits { body: MIB, in_flight: 2 * MIB, ..Limits::default() };
     let server = Running::with(|config| config.limits = limits).await;
     let mut slow = Vec::new();
@@ -52,14 +52,14 @@ async fn what_was_announced_and_never_sent_keeps_nobody_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn large_bodies_that_stop_half_way_take_no_room_from_small_reviews() {
+async fn large_bodies_that_stall_leave_room_for_small_reviews() {
     let limits = Limits { body: MIB, in_flight: 3 * MIB, ..Limits::default() };
     let server = Running::with(|config| config.limits = limits).await;
     let mut slow = Vec::new();
     for _ in 0..2 {
         slow.push(half_sent(&server, MIB, MIB - 1).await);
     }
-    // Two thirds of the budget are for what bodies have beyond their first bytes.
+    // Large bodies may use two thirds of the budget.
     until_held(&server, f64::eq, 2 * MIB).await;
     for _ in 0..3 {
         let answer = server.send(&Request::post("/mutate", padded_review("u", 16 * 1024))).await;
@@ -73,11 +73,11 @@ async fn large_bodies_that_stop_half_way_take_no_room_from_small_reviews() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_slowest_body_gives_way_when_bytes_run_out_and_is_told_to_come_again() {
-    // Two thirds of it are for what bodies have beyond their first bytes: one of MiB, one of half, and what is built.
+async fn the_slowest_body_is_evicted_with_429_when_bytes_run_out() {
+    // Large bodies may use two thirds of it: one body of 1 MiB, one of half, and the memory of the review.
     let limits = Limits { body: MIB, in_flight: 11 * MIB / 4, ..Limits::default() };
     let server = Running::with(|config| config.limits = limits).await;
-    // What is held is at most what is announced: were more to come, it would depend on the pieces in which the half arrives.
+    // A body holds at most its announced length. With a longer one, the sum would depend on the pieces in which it arrives.
     let mut slowest = half_sent(&server, MIB / 2 + 1024, MIB / 2).await;
     until_held(&server, f64::ge, MIB / 2).await;
     let mut slow = half_sent(&server, MIB / 2 + 1024, MIB / 2).await;
@@ -89,19 +89,19 @@ async fn the_slowest_body_gives_way_when_bytes_run_out_and_is_told_to_come_again
     assert_eq!((answer.code, answer.header("retry-after")), (429, Some("1")));
     assert_eq!(answer.header("connection"), Some("close"));
     slowest.closed().await;
-    assert_eq!(evicted(&server, "webhook", "slow_body").await, Some(1.0), "no more than had to");
+    assert_eq!(evicted(&server, "webhook", "slow_body").await, Some(1.0), "only one body was evicted");
     slow.write(" ".repeat(1024).as_bytes()).await;
     assert_eq!(slow.answer().await.code, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ninety_two_bodies_that_stall_forty_three_mebibytes_cost_no_honest_review() {
+async fn ninety_two_stalled_bodies_of_43_mebibytes_cost_no_honest_review() {
     let server = Running::with(wait_for_memory).await;
     let mut stalled = Vec::new();
     for _ in 0..92 {
         stalled.push(half_sent(&server, 7 * MIB, 43 * MIB / 92).await);
     }
-    // As much as bodies may have beyond their first bytes, but for one step of one of them.
+    // Almost all that large bodies may hold.
     until_held(&server, f64::ge, 42 * MIB).await;
     let honest = Request::post("/mutate", padded_review("u", 200 * 1024));
     let reviews = (0..60).map(|_| async { server.send(&honest).await });
@@ -112,9 +112,9 @@ async fn ninety_two_bodies_that_stall_forty_three_mebibytes_cost_no_honest_revie
     assert_eq!(evicted(&server, "webhook", "idle").await, Some(0.0), "connections were not short");
 }
 
-/// The body fits into what is kept for the beginning of each request, and what is built for its review does not.
+/// The body is small, and the memory of its review is not.
 #[tokio::test(flavor = "multi_thread")]
-async fn bodies_that_stall_cost_no_small_review_of_which_much_is_built() {
+async fn stalled_bodies_cost_no_small_review_that_needs_much_memory() {
     let reviewer: Reviewer = Arc::new(|catalog, phase, ratcheting, body, meter| {
         meter.charge(MIB).map_err(ReviewError::Exhausted)?;
         let review = review_within(catalog, phase, ratcheting, body, meter);
@@ -136,7 +136,7 @@ async fn bodies_that_stall_cost_no_small_review_of_which_much_is_built() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_nobody_is_slow_a_review_without_room_is_told_to_come_again() {
+async fn a_review_without_room_is_refused_with_429_if_no_client_is_slow() {
     let (reviewer, mut begins) = gated();
     let limits = Limits { body: MIB, in_flight: MIB + ANSWER, ..Limits::default() };
     let server = Running::reviewing(|config| config.limits = limits, reviewer).await;
@@ -148,15 +148,19 @@ async fn where_nobody_is_slow_a_review_without_room_is_told_to_come_again() {
 
     let mut refused = server.connect().await;
     let answer = refused.exchange(&large).await;
-    assert_eq!((answer.code, answer.header("retry-after")), (429, Some("1")), "nobody waits for a review");
+    assert_eq!(
+        (answer.code, answer.header("retry-after")),
+        (429, Some("1")),
+        "the server does not wait for another review"
+    );
     assert_eq!(answer.json()["reason"], "TooManyRequests");
     gate.send(()).unwrap();
     assert_eq!(first.answer().await.code, 200);
-    // An answer counts until it is sent, for longer than until it is here.
+    // An answer holds its bytes until it is sent, a moment longer than until it arrives.
     until_held(&server, f64::eq, 0).await;
     let opens = tokio::spawn(async move { while begins.recv().await.is_some_and(|gate| gate.send(()).is_ok()) {} });
     for wire in [&mut refused, &mut first] {
-        assert_eq!(wire.exchange(&large).await.code, 200, "on the connection that was refused, too");
+        assert_eq!(wire.exchange(&large).await.code, 200, "the refused connection still works");
         until_held(&server, f64::eq, 0).await;
     }
     drop(server);
@@ -164,7 +168,7 @@ async fn where_nobody_is_slow_a_review_without_room_is_told_to_come_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_review_whose_client_has_gone_counts_until_it_is_made() {
+async fn a_review_without_a_client_holds_its_bytes_until_it_is_done() {
     let (reviewer, mut begins) = gated();
     let limits = Limits { body: MIB, in_flight: MIB + ANSWER, ..Limits::default() };
     let server = Running::reviewing(|config| config.limits = limits, reviewer).await;
@@ -174,8 +178,7 @@ async fn a_review_whose_client_has_gone_counts_until_it_is_made() {
     gone.write(&large.body).await;
     let gate = begins.recv().await.unwrap();
     drop(gone);
-    // It needs as much as another of its size would. That the server has seen it go is not to be seen from here: it has
-    // had the time of these.
+    // No other review of this size fits. The server has these requests' time to notice that the client is gone.
     for _ in 0..20 {
         assert_eq!(server.send(&large).await.code, 429);
     }
@@ -186,33 +189,33 @@ async fn a_review_whose_client_has_gone_counts_until_it_is_made() {
     again.abort();
 }
 
-/// More than the answer to a review of this module takes beside its body.
+/// More than the memory of an answer in this module.
 const ANSWER: usize = 64 * 1024;
 
-/// Connects with little room for answers.
+/// Connects with a small receive buffer.
 async fn narrow(server: &Running) -> Wire {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(64 * 1024).unwrap();
     Wire::over(socket.connect(server.addresses.webhook).await.unwrap(), Arc::clone(&server.tls)).await.unwrap()
 }
 
-/// A request whose answer is as long as itself: it has to repeat the uid.
+/// Returns a request with a long uid, which the answer repeats.
 fn echoed(bytes: usize) -> Request {
     Request::post("/mutate", review(&"u".repeat(bytes)))
 }
 
-/// An answer of 12 MiB, more than the system buffers by itself, that waits for its client.
+/// Returns a connection with an unread answer of 12 MiB, which is more than the system buffers.
 async fn answered(server: &Running) -> Wire {
     let mut wire = narrow(server).await;
     let large = echoed(12 * MIB);
     wire.write(large.head.as_bytes()).await;
     wire.write(&large.body).await;
-    assert!(wire.trickle().await > 0, "it is being sent");
+    assert!(wire.trickle().await > 0, "the server sends the answer");
     wire
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_counts_until_it_is_taken_and_gives_way_when_it_is_not() {
+async fn an_unread_answer_holds_its_bytes_and_is_evicted() {
     let limits = Limits { body: 40 * MIB, in_flight: 40 * MIB, ..Limits::default() };
     let server = Running::with(|config| config.limits = limits).await;
     let mut slow = answered(&server).await;
@@ -227,7 +230,7 @@ async fn an_answer_counts_until_it_is_taken_and_gives_way_when_it_is_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reader_that_takes_a_little_now_and_then_is_let_go() {
+async fn a_reader_that_reads_a_little_now_and_then_is_cut_off() {
     let limits = Limits { body: 40 * MIB, in_flight: 40 * MIB, ..Limits::default() };
     let timeouts = Timeouts { write: Duration::from_secs(1), ..Timeouts::default() };
     let server = Running::with(|config| (config.limits, config.timeouts) = (limits, timeouts)).await;
@@ -247,11 +250,11 @@ async fn a_reader_that_takes_a_little_now_and_then_is_let_go() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn idle_strangers_give_way_first_then_idle_clients_of_old_then_slow_ones_and_never_a_review() {
+async fn evictions_take_unproven_idle_connections_first_then_proven_ones_then_slow_ones() {
     let (reviewer, mut begins) = gated();
     let limits = Limits { connections: 5, ..Limits::default() };
     let server = Running::reviewing(|config| config.limits = limits, reviewer).await;
-    // So large that it is answered on a thread of its own, which waits at the gate.
+    // A body of this size is reviewed on a blocking thread, which waits for its gate.
     let large = Request::post("/mutate", padded_review("u", MIB));
     let mut answered = server.connect().await;
     answered.write(large.head.as_bytes()).await;
@@ -268,7 +271,7 @@ async fn idle_strangers_give_way_first_then_idle_clients_of_old_then_slow_ones_a
     let mut stranger = server.connect().await;
     assert_eq!(stranger.exchange(&Request::get("/nothing")).await.code, 404);
 
-    // All places are taken. Whoever comes from now on stays, and is busy.
+    // The table is full. Each new connection stays busy.
     let [first, second] = &mut proven;
     let mut stay = Vec::new();
     for (leaves, evictions) in [(&mut stranger, [1.0, 0.0]), (first, [2.0, 0.0]), (second, [3.0, 0.0])] {
@@ -287,13 +290,13 @@ async fn idle_strangers_give_way_first_then_idle_clients_of_old_then_slow_ones_a
     body.closed().await;
     assert_eq!(evicted(&server, "webhook", "slow_body").await, Some(1.0));
     gate.send(()).unwrap();
-    assert_eq!(answered.answer().await.code, 200, "a review is answered under whatever pressure");
+    assert_eq!(answered.answer().await.code, 200, "a review in flight is never evicted");
     drop(server);
     opens.abort();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_api_server_keeps_outlives_a_crowd_of_half_open_connections() {
+async fn proven_connections_survive_a_flood_of_half_open_ones() {
     let limits = Limits { connections: 20, ..Limits::default() };
     let server = Running::with(|config| config.limits = limits).await;
     let request = Request::post("/mutate", review("u"));
@@ -303,7 +306,7 @@ async fn what_the_api_server_keeps_outlives_a_crowd_of_half_open_connections() {
         assert_eq!(wire.exchange(&request).await.code, 200);
         kept.push(wire);
     }
-    // Silent, in the midst of a handshake, and of a header.
+    // Silent ones, and ones with half a handshake or half a header.
     let mut strangers = Vec::new();
     for number in 0..60 {
         let mut wire = match number % 3 {
@@ -326,7 +329,7 @@ async fn what_the_api_server_keeps_outlives_a_crowd_of_half_open_connections() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn places_full_of_connections_that_stay_after_a_404_keep_no_review_out() {
+async fn a_table_full_of_connections_with_a_404_keeps_no_review_out() {
     let limits = Limits { connections: 64, ..Limits::default() };
     let server = Running::with(|config| config.limits = limits).await;
     let mut idle = Vec::new();
@@ -349,7 +352,7 @@ async fn places_full_of_connections_that_stay_after_a_404_keep_no_review_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_address_has_no_more_connections_than_it_may() {
+async fn an_address_cannot_exceed_its_limit_of_connections() {
     let limits = Limits { connections_per_source: 2, ..Limits::default() };
     let server = Running::with(|config| config.limits = limits).await;
     let [crowded, other] = [2, 3].map(|last| Ipv4Addr::new(127, 0, 0, last));
@@ -363,11 +366,11 @@ async fn one_address_has_no_more_connections_than_it_may() {
     assert!(server.connect_from(crowded).await.is_err(), "both of its connections are in use");
     assert_eq!(server.metric("kube_unions_connections_refused_total").await, Some(1.0));
     let mut wire = server.connect_from(other).await.unwrap();
-    assert_eq!(wire.exchange(&small).await.code, 200, "another address is not concerned");
+    assert_eq!(wire.exchange(&small).await.code, 200, "another address is not affected");
 }
 
-/// Strangers on the ops port, all of whom stay: some say nothing, some have asked for something.
-async fn strangers_on_the_ops_port(server: &Running, count: usize) -> Vec<Wire> {
+/// Opens connections to the ops port that stay: some are silent, some have sent a request.
+async fn idle_connections_to_the_ops_port(server: &Running, count: usize) -> Vec<Wire> {
     let mut strangers = Vec::new();
     for number in 0..count {
         let mut wire = Wire::plain(server.addresses.ops).await;
@@ -382,9 +385,9 @@ async fn strangers_on_the_ops_port(server: &Running, count: usize) -> Vec<Wire> 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_health_port_answers_however_many_strangers_stay_on_it() {
+async fn the_ops_port_answers_beside_hundreds_of_idle_connections() {
     let server = Running::start().await;
-    let strangers = strangers_on_the_ops_port(&server, 300).await;
+    let strangers = idle_connections_to_the_ops_port(&server, 300).await;
     for _ in 0..100 {
         for path in ["/readyz", "/livez"] {
             let answer = server.ops(path).await;
@@ -396,7 +399,7 @@ async fn the_health_port_answers_however_many_strangers_stay_on_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sixty_four_connections_that_stay_on_the_health_port_keep_no_probe_out() {
+async fn sixty_four_idle_connections_to_the_ops_port_keep_no_probe_out() {
     let server = Running::start().await;
     let mut idle = Vec::new();
     for _ in 0..64 {
@@ -407,13 +410,13 @@ async fn sixty_four_connections_that_stay_on_the_health_port_keep_no_probe_out()
     for path in ["/readyz", "/livez"] {
         assert_eq!(server.ops(path).await.code, 200, "{path}");
     }
-    // Those that had been idle for longest have made room, and the others are still there.
+    // The connections with the longest idle time were evicted. The others are still open.
     assert!(evicted(&server, "ops", "idle").await > Some(0.0));
     assert_eq!(idle[63].exchange(&Request::get("/livez")).await.code, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_header_that_never_ends_is_refused() {
+async fn a_header_that_is_too_long_is_refused() {
     let server = Running::start().await;
     let mut wire = server.connect().await;
     let header = Request::get(&format!("/mutate?{}", "x".repeat(20_000)));

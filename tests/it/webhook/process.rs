@@ -1,4 +1,4 @@
-//! `kube-unions serve` as a process: what it logs, how signals end it, and what it says where it cannot start.
+//! `kube-unions serve` as a process: its log, its signals, and its errors at the start.
 
 use super::wire::{Answer, Nobody, Request, Wire, review, trusting};
 use serde_json::Value;
@@ -10,7 +10,7 @@ use std::sync::mpsc;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_kube-unions");
 
-/// A folder with one definition, whose union is declared in the schema.
+/// Returns a directory with one CRD that declares a union in its schema.
 fn definitions() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     let text = "\
@@ -57,10 +57,10 @@ fn command(directory: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// A webhook that runs. Dropped, it is killed.
+/// A running webhook. It is killed when dropped.
 pub(super) struct Process {
     child: Child,
-    /// Read as it is written, since nobody who logs more than a pipe holds goes on before it is read.
+    /// A thread reads the log all the time, because a full pipe would block the webhook.
     log: mpsc::IntoIter<String>,
     pub(super) webhook: SocketAddr,
     ops: SocketAddr,
@@ -73,7 +73,7 @@ impl Process {
         Self::start_with(arguments, &[])
     }
 
-    /// The same with variables in its environment.
+    /// Starts it with these environment variables.
     pub(super) fn start_with(arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         let directory = definitions();
         let from = directory.path().to_str().unwrap();
@@ -94,13 +94,13 @@ impl Process {
         this
     }
 
-    /// The next line with this message.
+    /// Waits for the next line with this message.
     pub(super) fn logged(&mut self, message: &str) -> Value {
         self.log
             .by_ref()
             .map(|line| serde_json::from_str::<Value>(&line).unwrap())
             .find(|line| line["message"] == message)
-            .unwrap_or_else(|| panic!("`{message}` is never logged"))
+            .unwrap_or_else(|| panic!("`{message}` is not logged"))
     }
 
     pub(super) async fn connect(&self) -> Wire {
@@ -120,7 +120,7 @@ impl Process {
         self.ended_saying().0
     }
 
-    /// Waits for its end, which closes the log; with what is left of that.
+    /// Waits for the exit. Returns the status and the rest of the log.
     pub(super) fn ended_saying(mut self) -> (ExitStatus, String) {
         let rest: Vec<String> = self.log.by_ref().collect();
         (self.child.wait().unwrap(), rest.join("\n"))
@@ -135,7 +135,7 @@ impl Drop for Process {
 }
 
 #[tokio::test]
-async fn it_serves_what_files_declare_and_logs_a_denial_without_values() {
+async fn it_serves_the_unions_of_files_and_logs_a_denial_without_values() {
     let mut process = Process::start(&[]);
     let ready = Wire::plain(process.ops).await.exchange(&Request::get("/readyz")).await;
     assert_eq!(ready.code, 200, "{ready:?}");
@@ -160,7 +160,7 @@ async fn it_serves_what_files_declare_and_logs_a_denial_without_values() {
 }
 
 #[tokio::test]
-async fn asked_once_it_ends_in_order() {
+async fn the_first_signal_stops_it_gracefully() {
     for signal in ["-TERM", "-INT"] {
         let mut process = Process::start(&["--shutdown-delay", "0"]);
         assert_eq!(process.send(&Request::post("/mutate", review("u"))).await.code, 200);
@@ -171,7 +171,7 @@ async fn asked_once_it_ends_in_order() {
 }
 
 #[tokio::test]
-async fn asked_twice_it_ends_at_once() {
+async fn the_second_signal_stops_it_at_once() {
     let mut process = Process::start(&["--shutdown-delay", "10m"]);
     process.signal("-TERM");
     process.logged("stopping");
@@ -182,14 +182,14 @@ async fn asked_twice_it_ends_at_once() {
 }
 
 #[test]
-fn where_it_cannot_start_it_says_why() {
+fn an_error_at_the_start_says_why() {
     let directory = definitions();
     let from = directory.path().to_str().unwrap();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let missing = directory.path().join("missing").display().to_string();
     let signed = "--tls-self-signed";
-    // Two pairs, the first with the other's key, and one whose key is no file.
+    // Two key pairs, the first with the other's key, and one whose key is a directory.
     let pairs = directory.path().join("pairs");
     let pairs = pairs.to_str().unwrap();
     let [one, two, three] = ["one", "two", "three"].map(|name| format!("{pairs}/{name}"));
@@ -248,11 +248,11 @@ fn where_it_cannot_start_it_says_why() {
         assert!(first.starts_with("error: "), "{arguments:?}: {stderr}");
         let reasons: Vec<&str> = first.split(": ").collect();
         let twice = (1..reasons.len()).find(|&at| reasons[..at].contains(&reasons[at]));
-        assert_eq!(twice, None, "each reason is said once: {first}");
+        assert_eq!(twice, None, "no cause is repeated: {first}");
     }
 }
 
-/// A kubeconfig whose cluster is at `server`.
+/// Writes a kubeconfig with a cluster at `server`.
 fn unreachable_cluster(directory: &Path, name: &str, server: &str) -> String {
     let path = directory.join(name);
     let text = format!(
@@ -269,9 +269,9 @@ current-context: c
     path.display().to_string()
 }
 
-/// Starting makes sense: a cluster may come up after its webhook.
+/// A cluster may come up after its webhook.
 #[test]
-fn an_api_server_that_is_away_at_the_start_is_waited_for() {
+fn it_waits_for_an_api_server_that_is_down_at_the_start() {
     let directory = tempfile::tempdir().unwrap();
     let nobody = Nobody::new();
     let kubeconfig = unreachable_cluster(directory.path(), "kubeconfig", &format!("https://{}", nobody.address()));
@@ -285,7 +285,7 @@ fn an_api_server_that_is_away_at_the_start_is_waited_for() {
     ];
     while !missing.is_empty() {
         let line: Value =
-            serde_json::from_str(&lines.next().unwrap_or_else(|| panic!("never said: {missing:?}"))).unwrap();
+            serde_json::from_str(&lines.next().unwrap_or_else(|| panic!("not logged: {missing:?}"))).unwrap();
         let message = line["message"].as_str().unwrap();
         if missing.contains(&message) {
             assert_eq!(line["level"], "WARN");
@@ -293,12 +293,12 @@ fn an_api_server_that_is_away_at_the_start_is_waited_for() {
         }
         missing.retain(|missing| *missing != message);
     }
-    assert!(child.try_wait().unwrap().is_none(), "it goes on");
+    assert!(child.try_wait().unwrap().is_none(), "it keeps running");
     let done = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
     assert!(done.success());
     for line in lines {
         let line: Value = serde_json::from_str(&line).unwrap();
-        assert!(!line["message"].as_str().unwrap().contains("retrying"), "each reason is said once: {line}");
+        assert!(!line["message"].as_str().unwrap().contains("retrying"), "each reason is logged once: {line}");
     }
     assert!(child.wait().unwrap().success());
 }
@@ -344,7 +344,7 @@ async fn no_value_of_an_object_is_logged_at_any_level() {
         assert_eq!(status.code(), Some(0));
         let leak = log.lines().find(|line| line.contains(SECRET));
         assert_eq!(leak, None, "at {level}");
-        // Only what is denied is worth a line. Two members that contradict each other: in either phase.
+        // Only a denial is logged. Two members without a discriminator are denied in both phases.
         assert_eq!(log.matches(r#""message":"denied""#).count(), 2, "{log}");
     }
 }

@@ -1,11 +1,10 @@
-//! What `/metrics` shows: names, types and labels that users write into dashboards and alerts, and no more series than the
-//! catalog has kinds.
+//! The names, types and labels at `/metrics`, on which dashboards and alerts depend, and the number of series.
 
 use super::declared;
 use super::wire::{Request, Running, review, until};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Every metric, its type, and its labels.
+/// Every metric with its type and labels.
 const METRICS: [(&str, &str, &[&str]); 24] = [
     ("kube_unions_admission_in_flight", "gauge", &[]),
     ("kube_unions_admission_in_flight_bytes", "gauge", &[]),
@@ -33,7 +32,7 @@ const METRICS: [(&str, &str, &[&str]); 24] = [
     ("kube_unions_watch_connected", "gauge", &[]),
 ];
 
-/// The metrics of a text: type and labels by name.
+/// Returns the type and the labels of each metric in a text.
 pub(crate) fn described(text: &str) -> BTreeMap<String, (String, BTreeSet<String>)> {
     let mut found = BTreeMap::new();
     let mut current = String::new();
@@ -53,7 +52,7 @@ pub(crate) fn described(text: &str) -> BTreeMap<String, (String, BTreeSet<String
                 "info" => &["_info"],
                 _ => &[""],
             };
-            let suffix = name.strip_prefix(&current).unwrap_or_else(|| panic!("{line} stands below {current}"));
+            let suffix = name.strip_prefix(&current).unwrap_or_else(|| panic!("{line} follows {current}"));
             assert!(suffixes.contains(&suffix), "{line}");
             let labels = labels.trim_end_matches('}').split(',').filter(|label| !label.is_empty());
             seen.extend(labels.map(|label| label.split('=').next().unwrap().to_owned()));
@@ -67,7 +66,7 @@ async fn metrics(server: &Running) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_metrics_have_the_names_types_and_labels_that_are_promised() {
+async fn the_metrics_keep_their_names_types_and_labels() {
     let server = Running::start().await;
     server.catalogs.send_replace(Some(declared(1)));
     until(async || server.metric("kube_unions_catalog_unions{source=\"schema\"}").await == Some(1.0)).await;
@@ -83,7 +82,7 @@ async fn the_metrics_have_the_names_types_and_labels_that_are_promised() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_flood_of_kinds_makes_no_series_and_its_strings_are_nowhere() {
+async fn a_flood_of_kinds_creates_no_series_and_no_labels() {
     let server = Running::start().await;
     let series = |text: &str| text.lines().filter(|line| !line.starts_with('#')).count();
     let mut wire = server.connect().await;

@@ -1,4 +1,4 @@
-//! A server in this process, and a client that sends exactly the bytes it is told to.
+//! A server in this process, and a client that sends exact bytes.
 
 use kube_unions::telemetry::Metrics;
 use kube_unions::webhook::{Addresses, CertificateSource, Config, Inspector, Reviewer, Server};
@@ -17,10 +17,10 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 
-/// What is waited for comes at once; only a test that fails waits so long.
+/// Longest wait for something that happens at once. Only a failing test waits this long.
 pub(crate) const SOON: Duration = Duration::from_secs(20);
 
-/// A server that runs, with the ends of what it is connected to.
+/// A running server with its channels.
 pub(crate) struct Running {
     pub(crate) addresses: Addresses,
     pub(crate) catalogs: watch::Sender<Option<Arc<Catalog>>>,
@@ -31,7 +31,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// With an empty catalog in force.
+    /// Starts a server with an empty catalog.
     pub(crate) async fn start() -> Self {
         Self::with(|_| {}).await
     }
@@ -47,7 +47,7 @@ impl Running {
         running
     }
 
-    /// With an empty catalog in force, and somebody to judge declarations at the path of [`token`].
+    /// Starts a server with an empty catalog, which inspects at the path of [`token`].
     pub(crate) async fn inspecting(inspector: Inspector) -> Self {
         Self::inspecting_at(watch::Sender::new(Some(token())).subscribe(), inspector).await
     }
@@ -74,7 +74,7 @@ impl Running {
         let mut config = config(CertificateSource::SelfSigned { ca_file: ca_file.clone() });
         change(&mut config);
         let server = prepare(Server::with_reviewer(config, Metrics::new(), reviewer).await.unwrap());
-        // Absent where the test brings a certificate of its own.
+        // There is none if the test has its own certificate.
         let tls = if ca_file.exists() { trusting(&ca_file, None) } else { trusting_none() };
         let addresses = server.addresses();
         let (catalogs, receiver) = watch::channel(None);
@@ -89,24 +89,24 @@ impl Running {
         Wire::tls(self.addresses.webhook, Arc::clone(&self.tls)).await.unwrap()
     }
 
-    /// One request on a connection of its own.
+    /// Sends one request on a new connection.
     pub(crate) async fn send(&self, request: &Request) -> Answer {
         self.connect().await.exchange(request).await
     }
 
-    /// The same, from this address of loopback.
+    /// Connects from this loopback address.
     pub(crate) async fn connect_from(&self, address: Ipv4Addr) -> std::io::Result<Wire> {
         let socket = TcpSocket::new_v4()?;
         socket.bind((address, 0).into())?;
         Wire::over(socket.connect(self.addresses.webhook).await?, Arc::clone(&self.tls)).await
     }
 
-    /// GET on the ops port.
+    /// Sends GET to the ops port.
     pub(crate) async fn ops(&self, path: &str) -> Answer {
         Wire::plain(self.addresses.ops).await.exchange(&Request::get(path)).await
     }
 
-    /// The value of a series of `/metrics`, named with its labels; `None` where it is not shown.
+    /// Returns the value of a series with its labels; `None` if `/metrics` does not show it.
     pub(crate) async fn metric(&self, series: &str) -> Option<f64> {
         let text = self.ops("/metrics").await.body;
         text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok())
@@ -116,12 +116,12 @@ impl Running {
         until(async || self.ops("/readyz").await.code == 200).await;
     }
 
-    /// Asks it to stop.
+    /// Stops the server.
     pub(crate) fn stop(&mut self) {
         self.stop.take().unwrap().send(()).unwrap();
     }
 
-    /// Waits until it has ended by itself.
+    /// Waits for the end of the server.
     pub(crate) async fn ended(self) {
         tokio::time::timeout(SOON, self.end).await.expect("the server ends").unwrap();
     }
@@ -132,7 +132,7 @@ pub(crate) fn token() -> InspectionToken {
     InspectionToken::from_random(*b"that of a server")
 }
 
-/// An address on loopback where connections are refused, and nobody else comes to listen.
+/// A reserved loopback address that refuses connections.
 pub(crate) struct Nobody(TcpSocket);
 
 impl Nobody {
@@ -147,7 +147,7 @@ impl Nobody {
     }
 }
 
-/// On loopback, on ports that are free.
+/// Returns a configuration with free ports on loopback.
 pub(crate) fn config(certificate: CertificateSource) -> Config {
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     Config { webhook: any, ops: any, shutdown_delay: Duration::ZERO, ..Config::new(certificate) }
@@ -163,7 +163,7 @@ pub(crate) async fn until(holds: impl AsyncFn() -> bool) {
     tokio::time::timeout(SOON, asked).await.expect("what is waited for happens");
 }
 
-/// A TLS client that trusts the CA in a file, and shows a certificate (chain and key, PEM) where it has one.
+/// Returns a TLS client that trusts the CA in a file, with an optional certificate (chain and key, PEM).
 pub(crate) fn trusting(ca_file: &Path, identity: Option<(&str, &str)>) -> Arc<ClientConfig> {
     let builder = builder().with_root_certificates(roots(ca_file));
     Arc::new(match identity {
@@ -175,7 +175,7 @@ pub(crate) fn trusting(ca_file: &Path, identity: Option<(&str, &str)>) -> Arc<Cl
     })
 }
 
-/// A TLS client that trusts the CA in a file and speaks one version.
+/// Returns a TLS client that trusts the CA in a file and speaks one version.
 pub(crate) fn speaking(ca_file: &Path, version: &'static rustls::SupportedProtocolVersion) -> Arc<ClientConfig> {
     let builder = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()));
     let builder = builder.with_protocol_versions(&[version]).unwrap();
@@ -200,7 +200,7 @@ fn builder() -> rustls::ConfigBuilder<ClientConfig, rustls::WantsVerifier> {
         .unwrap()
 }
 
-/// A request as text.
+/// A request in bytes.
 #[derive(Clone)]
 pub(crate) struct Request {
     pub(crate) head: String,
@@ -212,7 +212,7 @@ impl Request {
         Self { head: format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n"), body: Vec::new() }
     }
 
-    /// A POST of JSON.
+    /// Returns a POST of JSON.
     pub(crate) fn post(path: &str, body: impl Into<Vec<u8>>) -> Self {
         Self::typed(path, "application/json", body)
     }
@@ -227,7 +227,7 @@ impl Request {
     }
 }
 
-/// An answer as text.
+/// An answer.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) code: u16,
@@ -259,9 +259,9 @@ impl Wire {
         Self::over(TcpStream::connect(address).await?, config).await
     }
 
-    /// TLS over a connection that is there.
+    /// Starts TLS on an open connection.
     pub(crate) async fn over(stream: TcpStream, config: Arc<ClientConfig>) -> std::io::Result<Self> {
-        // Head and body are written apart; the one would wait for the other side to acknowledge the other.
+        // Without this, the body would wait until the server acknowledges the head.
         stream.set_nodelay(true)?;
         let name = ServerName::try_from("localhost").unwrap();
         let stream = TlsConnector::from(config).connect(name, stream).await?;
@@ -284,7 +284,7 @@ impl Wire {
         self.answer().await
     }
 
-    /// `None`: the connection was cut off.
+    /// Returns `None` if the connection closes.
     pub(crate) async fn try_exchange(&mut self, request: &Request) -> Option<Answer> {
         self.stream.write_all(request.head.as_bytes()).await.ok()?;
         self.stream.write_all(&request.body).await.ok()?;
@@ -296,7 +296,7 @@ impl Wire {
         tokio::time::timeout(SOON, self.try_answer()).await.expect("an answer comes").expect("the connection stands")
     }
 
-    /// Sends all but the end of a request, and returns when the server reads its body. What is left is to be written.
+    /// Sends the first half of a request and returns the rest, once the server reads the body.
     pub(crate) async fn begin<'a>(&mut self, request: &'a Request) -> &'a [u8] {
         let head = request.head.replace("\r\n\r\n", "\r\nExpect: 100-continue\r\n\r\n");
         self.write(head.as_bytes()).await;
@@ -306,7 +306,7 @@ impl Wire {
         end
     }
 
-    /// `None`: the connection has ended without an answer.
+    /// Returns `None` if the connection closes without an answer.
     pub(crate) async fn try_answer(&mut self) -> Option<Answer> {
         let end = loop {
             if let Some(at) = self.buffer.windows(4).position(|it| it == b"\r\n\r\n") {
@@ -321,7 +321,7 @@ impl Wire {
             .map(|line| line.split_once(": ").unwrap())
             .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
             .collect();
-        // None with `100 Continue`.
+        // `100 Continue` has none.
         let length = headers.iter().find(|(name, _)| name == "content-length").map_or(0, |it| it.1.parse().unwrap());
         while self.buffer.len() < length {
             self.more().await?;
@@ -330,13 +330,13 @@ impl Wire {
         Some(Answer { code, headers, body })
     }
 
-    /// Waits for the other side to close.
+    /// Waits until the server closes.
     pub(crate) async fn closed(&mut self) {
         let closed = async { while self.more().await.is_some() {} };
         tokio::time::timeout(SOON, closed).await.expect("the server closes");
     }
 
-    /// Takes a little of an answer: how many bytes, 0 when the connection has ended.
+    /// Reads a little of an answer. Returns the number of bytes, 0 at the end of the connection.
     pub(crate) async fn trickle(&mut self) -> usize {
         self.stream.read(&mut [0; 8 * 1024]).await.unwrap_or_default()
     }
@@ -346,7 +346,7 @@ impl Wire {
     }
 }
 
-/// A review of an object of a kind that nobody declared.
+/// Returns a review of an object of a kind without unions.
 pub(crate) fn review(uid: &str) -> String {
     serde_json::json!({
         "apiVersion": "admission.k8s.io/v1",
@@ -370,7 +370,7 @@ pub(crate) fn review(uid: &str) -> String {
     .to_string()
 }
 
-/// The same, so many bytes long.
+/// Returns a review of this length.
 pub(crate) fn padded_review(uid: &str, bytes: usize) -> String {
     let short = review(uid);
     short.clone() + &" ".repeat(bytes - short.len())
