@@ -15,7 +15,8 @@ use crate::schema::{FieldSchema, NodeId, Strategy};
 use crate::settle::{SettleMode, settle};
 use crate::value::{FieldLookup, MapEntry, Value, ValueKind};
 use crate::walk::{Level, Next, Step, walk};
-use lists::{ComparedLists, KeyedLevel, ListSides};
+use lists::{ComparedLists, KeyedLevel};
+use pairs::ListSides;
 
 /// The objects from which a patch is created.
 #[derive(Debug, Clone, Copy)]

@@ -39,7 +39,7 @@ enum SchemaCandidate<'s> {
     OfOpenApi(&'s Document, &'s OpenApi, &'s GroupVersionKind),
 }
 
-/// The kind of the objects, as far as it is known.
+/// The known parts of a kind.
 #[derive(Debug, Default)]
 struct WantedKind<'w> {
     kind: Option<&'w str>,
@@ -52,7 +52,7 @@ impl SchemaArgs {
         &self.schema
     }
 
-    /// Returns the patcher of the objects. Without `--kind`, the kind is that of the first object that has one.
+    /// Returns the patcher of the objects. Without `--kind` it uses the kind of the first object that has one.
     pub(super) fn patcher<'d>(&self, objects: impl IntoIterator<Item = &'d Document>) -> anyhow::Result<Patcher> {
         let object = objects.into_iter().find(|object| object.kind.is_some());
         let (plain, others): (Vec<_>, Vec<_>) = manifest::read(&self.schema)?.into_iter().partition(is_plain);

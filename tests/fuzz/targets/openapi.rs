@@ -4,7 +4,7 @@
 use kube_unions::catalog::Builder;
 use kube_unions::declaration::Definition;
 use kube_unions::schema::OpenApi;
-use kube_unions::strategic::Patcher;
+use strategic_merge_patch::Patcher;
 
 /// More kinds than a run has time for.
 const MOST: usize = 16;

@@ -1,6 +1,6 @@
 //! Compares lists that merge: sets of scalars, and lists of objects item by item.
 
-use super::pairs::{ItemPair, ItemPairs};
+use super::pairs::{ItemPair, ItemPairs, ListSides};
 use super::{CompareLevel, Contribution, CreateOptions, item_level};
 use crate::context::Context;
 use crate::directive::{PATCH, PATCH_MERGE_KEY};
@@ -11,15 +11,6 @@ use crate::value::{MapEntry, Scalar, Value};
 use crate::walk::{Next, Step};
 use hashbrown::{HashMap, HashSet};
 use kube_unions_core::field_path::Segment;
-
-/// The lists of one field.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct ListSides<'a> {
-    pub(super) original: Option<&'a [Value<'a>]>,
-    /// `None` if the current object has no such list, so that the patch adds everything.
-    pub(super) current: Option<&'a [Value<'a>]>,
-    pub(super) modified: &'a [Value<'a>],
-}
 
 /// The result of comparing lists.
 pub(super) enum ComparedLists<'a> {

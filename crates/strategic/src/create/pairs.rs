@@ -1,6 +1,5 @@
 //! Pairs the items of the modified list with the items of the original and of the current list.
 
-use super::lists::ListSides;
 use crate::context::Context;
 use crate::error::{BrokenAt, BrokenRule, PatchSide};
 use crate::keys::{DEFAULT_KEY, KeyIndex, KeySet, KeyTuple};
@@ -8,6 +7,15 @@ use crate::schema::MergeKeys;
 use crate::value::Value;
 use kube_unions_core::field_path::Segment;
 use std::ops::ControlFlow;
+
+/// The lists of one field.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ListSides<'a> {
+    pub(super) original: Option<&'a [Value<'a>]>,
+    /// `None` if the current object has no such list, so that the patch adds everything.
+    pub(super) current: Option<&'a [Value<'a>]>,
+    pub(super) modified: &'a [Value<'a>],
+}
 
 /// The positions of a modified item in the original and in the current list.
 #[derive(Debug, Clone, Copy, Default)]
@@ -73,7 +81,7 @@ impl<'a> ItemPairs<'a> {
                 *pair = ItemPair::default();
             }
         }
-        // So is an item whose current keys are deleted.
+        // An item whose current keys are deleted is created anew, too.
         if in_original.is_some() {
             for pair in &mut pairs.of {
                 if let Some(tuple) = pair.current.and_then(|at| in_current.tuples.get(at))
@@ -145,73 +153,73 @@ impl<'a> MatchedList<'a> {
             Self { items, tuples, of: vec![None; wanted.len()], deleted: Vec::new(), recreated: Vec::new() };
         let mut index = KeyIndex::new(*context, keys, found.tuples.len());
         found.tuples.iter().for_each(|tuple| index.push(tuple));
-        let mut ahead = KeyIndex::new(*context, keys, wanted.len());
+        let mut wanted_index = KeyIndex::new(*context, keys, wanted.len());
         for tuple in wanted {
-            ahead.push(tuple);
+            wanted_index.push(tuple);
         }
         let every = keys.every();
-        let mut taken = vec![false; items.len()];
+        let mut paired = vec![false; items.len()];
         for (position, tuple) in wanted.iter().enumerate() {
-            let first = ahead.first(every, tuple, |_| true).unwrap_or(position);
+            let first = wanted_index.first(every, tuple, |_| true).unwrap_or(position);
             if first != position {
                 // The first item with these keys paired all of them.
                 continue;
             }
-            let twice_wanted = ahead.first(every, tuple, |at| at != position).is_some();
-            let mut here = Vec::new();
-            index.all(every, tuple, |at| here.push(at));
-            if here.is_empty() {
-                if twice_wanted && merges {
+            let is_repeated = wanted_index.first(every, tuple, |at| at != position).is_some();
+            let mut matches = Vec::new();
+            index.all(every, tuple, |at| matches.push(at));
+            if matches.is_empty() {
+                if is_repeated && merges {
                     return Err(BrokenRule::Duplicate.at(Segment::Index(position)));
                 }
                 continue;
             }
-            for at in &here {
-                if let Some(taken) = taken.get_mut(*at) {
-                    *taken = true;
+            for at in &matches {
+                if let Some(paired) = paired.get_mut(*at) {
+                    *paired = true;
                 }
             }
-            if twice_wanted {
-                found.pair_equals(&mut ahead, tuple, &here, modified, every, position)?;
-            } else if let [only] = here[..] {
+            if is_repeated {
+                found.pair_equals(&mut wanted_index, tuple, &matches, modified, every, position)?;
+            } else if let [only] = matches[..] {
                 if let Some(place) = found.of.get_mut(position) {
                     *place = Some(only);
                 }
             } else {
                 found.recreated.push(position);
-                found.deleted.extend(here.first());
+                found.deleted.extend(matches.first());
             }
         }
         if !keys.is_single() {
-            found.pair_by_changed_keys(context, keys, &mut index, wanted, &mut taken);
+            found.pair_by_changed_keys(context, keys, &mut index, wanted, &mut paired);
         }
-        found.deleted.extend(taken.iter().enumerate().filter(|(_, taken)| !**taken).map(|(position, _)| position));
+        found.deleted.extend(paired.iter().enumerate().filter(|(_, paired)| !**paired).map(|(position, _)| position));
         Ok(found)
     }
 
     /// Pairs several items with the same keys. Fails if any of them changes, since a patch could not tell them apart.
     fn pair_equals(
         &mut self,
-        ahead: &mut KeyIndex<'a>,
+        wanted_index: &mut KeyIndex<'a>,
         tuple: KeyTuple<'a>,
-        here: &[usize],
+        matches: &[usize],
         modified: &'a [Value<'a>],
         every: KeySet,
         position: usize,
     ) -> Result<(), BrokenAt> {
-        let mut there = Vec::new();
-        ahead.all(every, tuple, |at| there.push(at));
-        let same = here.len() == there.len()
-            && here.iter().zip(&there).all(|(here, there)| match (self.items.get(*here), modified.get(*there)) {
+        let mut repeats = Vec::new();
+        wanted_index.all(every, tuple, |at| repeats.push(at));
+        let same = matches.len() == repeats.len()
+            && matches.iter().zip(&repeats).all(|(at, repeat)| match (self.items.get(*at), modified.get(*repeat)) {
                 (Some(left), Some(right)) => left.same(*right),
                 _ => false,
             });
         if !same {
             return Err(BrokenRule::Duplicate.at(Segment::Index(position)));
         }
-        for (here, there) in here.iter().zip(there) {
-            if let Some(place) = self.of.get_mut(there) {
-                *place = Some(*here);
+        for (at, repeat) in matches.iter().zip(repeats) {
+            if let Some(place) = self.of.get_mut(repeat) {
+                *place = Some(*at);
             }
         }
         Ok(())
@@ -224,52 +232,56 @@ impl<'a> MatchedList<'a> {
         keys: &'a MergeKeys,
         index: &mut KeyIndex<'a>,
         wanted: &[KeyTuple<'a>],
-        taken: &mut [bool],
+        paired: &mut [bool],
     ) {
-        let left: Vec<usize> = self
+        let unpaired: Vec<usize> = self
             .of
             .iter()
             .enumerate()
             .filter(|(at, found)| found.is_none() && self.recreated.binary_search(at).is_err())
             .map(|(at, _)| at)
             .collect();
-        let mut left_index = KeyIndex::new(*context, keys, left.len());
-        left.iter().filter_map(|at| wanted.get(*at)).for_each(|tuple| left_index.push(tuple));
-        let near = |one: KeyTuple<'a>, other: KeyTuple<'a>| {
+        let mut unpaired_index = KeyIndex::new(*context, keys, unpaired.len());
+        unpaired.iter().filter_map(|at| wanted.get(*at)).for_each(|tuple| unpaired_index.push(tuple));
+        let differs_in_absent_keys = |one: KeyTuple<'a>, other: KeyTuple<'a>| {
             one.iter().zip(other).all(|(one, other)| one == other || one.is_none() || other.is_none())
         };
-        for at in &left {
+        for at in &unpaired {
             let Some(tuple) = wanted.get(*at) else { continue };
-            let mut here = Vec::new();
+            let mut candidates = Vec::new();
             index.while_wanted(DEFAULT_KEY, tuple, |position| {
-                if taken.get(position).is_some_and(|taken| !taken) {
-                    here.push(position);
+                if paired.get(position).is_some_and(|paired| !paired) {
+                    candidates.push(position);
                 }
-                up_to(MOST_UNPAIRED, here.len())
+                up_to(MOST_UNPAIRED, candidates.len())
             });
-            here.retain(|position| self.tuples.get(*position).is_some_and(|other| near(tuple, other)));
-            let ([only], Some(was)) = (&here[..], here.first().and_then(|position| self.tuples.get(*position))) else {
+            candidates.retain(|position| {
+                self.tuples.get(*position).is_some_and(|other| differs_in_absent_keys(tuple, other))
+            });
+            let ([only], Some(was)) =
+                (&candidates[..], candidates.first().and_then(|position| self.tuples.get(*position)))
+            else {
                 continue;
             };
-            let mut rivals = 0;
-            left_index.while_wanted(DEFAULT_KEY, was, |rival| {
-                let rival = left.get(rival).and_then(|rival| wanted.get(*rival));
-                rivals += usize::from(rival.is_some_and(|rival| near(rival, was)));
-                up_to(2, rivals)
+            let mut rival_count = 0;
+            unpaired_index.while_wanted(DEFAULT_KEY, was, |rival| {
+                let rival = unpaired.get(rival).and_then(|rival| wanted.get(*rival));
+                rival_count += usize::from(rival.is_some_and(|rival| differs_in_absent_keys(rival, was)));
+                up_to(2, rival_count)
             });
             let changed = was.iter().zip(*tuple).enumerate().filter(|(_, (was, is))| was != is);
             let changed = changed.fold(0, |all, (bit, _)| all | 1 << bit);
-            let mut fits = 0;
+            let mut fit_count = 0;
             index.while_wanted(keys.every() & !changed, was, |_| {
-                fits += 1;
-                up_to(2, fits)
+                fit_count += 1;
+                up_to(2, fit_count)
             });
-            if rivals == 1 && fits == 1 {
+            if rival_count == 1 && fit_count == 1 {
                 if let Some(place) = self.of.get_mut(*at) {
                     *place = Some(*only);
                 }
-                if let Some(taken) = taken.get_mut(*only) {
-                    *taken = true;
+                if let Some(paired) = paired.get_mut(*only) {
+                    *paired = true;
                 }
             }
         }
