@@ -49,7 +49,7 @@ impl Mounted {
     fn new(authority: &TestAuthority, pair: &(String, String)) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let ca_file = directory.path().join("test-ca.crt");
-        fs::write(&ca_file, &authority.pem()).unwrap();
+        fs::write(&ca_file, authority.pem()).unwrap();
         let this = Self { directory, ca_file };
         this.write(pair);
         this
@@ -210,7 +210,7 @@ async fn a_replaced_link_is_noticed_without_polling() {
     let start = files(&first);
     let projected = Projected::new(&start.each_ref().map(|(name, text)| (*name, text.as_str())));
     let mounted = Mounted { directory: tempfile::tempdir().unwrap(), ca_file: projected.folder.path().join("test-ca") };
-    fs::write(&mounted.ca_file, &authority.pem()).unwrap();
+    fs::write(&mounted.ca_file, authority.pem()).unwrap();
     let server = Running::new(
         |config| {
             config.certificate = CertificateSource::Directory(projected.folder.path().to_owned());
@@ -274,7 +274,7 @@ async fn a_new_ca_is_announced_before_its_certificate_is_served() {
     let ca_files = tempfile::tempdir().unwrap();
     let trusting_only = |authority: &TestAuthority, name: &str| {
         let path = ca_files.path().join(name);
-        fs::write(&path, &authority.pem()).unwrap();
+        fs::write(&path, authority.pem()).unwrap();
         trusting(&path, None)
     };
     server.tls = trusting_only(&old, "old.crt");
@@ -305,11 +305,11 @@ async fn a_new_ca_is_announced_before_its_certificate_is_served() {
 async fn when_the_certificate_in_force_expires_the_waiting_one_is_served() {
     let (old, new) = (authority(), authority());
     let mounted = Mounted::new(&old, &serving(&old, 3));
-    fs::write(mounted.path().join("ca.crt"), &old.pem()).unwrap();
+    fs::write(mounted.path().join("ca.crt"), old.pem()).unwrap();
     let (announcer, mut calls) = announcer();
     let server = mounted.serve_with(Duration::from_millis(5), |it| it.announcing_with(announcer)).await;
     let (_, _never) = calls.recv().await.unwrap();
-    fs::write(mounted.path().join("ca.crt"), &new.pem()).unwrap();
+    fs::write(mounted.path().join("ca.crt"), new.pem()).unwrap();
     mounted.write(&serving(&new, 5_000));
     let (_, _nor_this) = calls.recv().await.unwrap();
     let soon = f64::from(u32::try_from(now()).unwrap()) + 4_000.0;
@@ -342,7 +342,7 @@ async fn without_an_offer_connections_are_refused_and_readiness_has_the_reason()
         |(chain, key): &(String, String)| Ok(Arc::new(CertificatePair { chain: chain.clone(), key: key.clone() }));
     let ca = tempfile::tempdir().unwrap();
     let path = ca.path().join("ca.crt");
-    fs::write(&path, &authority.pem()).unwrap();
+    fs::write(&path, authority.pem()).unwrap();
     offers.send_modify(|it| *it = offer(&serving(&authority, 5_000)));
     until(async || server.metric(EXPIRY).await.is_some_and(|it| it > 0.0)).await;
     let ends = server.metric(EXPIRY).await;
@@ -379,7 +379,7 @@ async fn clients_are_accepted_by_ca_and_name() {
     let (authority, other) = (authority(), authority());
     let directory = tempfile::tempdir().unwrap();
     let (ca_file, serving_ca) = (directory.path().join("clients.crt"), directory.path().join("ca.crt"));
-    fs::write(&ca_file, &authority.pem()).unwrap();
+    fs::write(&ca_file, authority.pem()).unwrap();
     let clients = |names: &[&str]| {
         let policy = ClientPolicy { ca_file: ca_file.clone(), names: names.iter().map(|&it| it.to_owned()).collect() };
         let certificate = CertificateSource::SelfSigned { ca_file: serving_ca.clone() };
