@@ -1,4 +1,4 @@
-//! Acceptance of a CRD: does the API server serve its kind, and by which names?
+//! Acceptance of a CRD by the API server, which decides if the CRD defines its kind and by which names.
 //!
 //! Anyone who may create CRDs may write any names into them. The API server decides which names it accepts, and records
 //! that in the status of the CRD. The accepted names of another CRD must never be taken for those of this one.
@@ -129,7 +129,7 @@ mod tests {
         json!({"conditions": conditions, "acceptedNames": accepted, "storedVersions": ["v1"]}).to_string()
     }
 
-    fn standing(group: &str, status: Option<&str>, own: &BuiltinGroups) -> Acceptance {
+    fn acceptance_of(group: &str, status: Option<&str>, own: &BuiltinGroups) -> Acceptance {
         let spec =
             json!({"group": group, "scope": "Cluster", "names": {"kind": "Thing", "plural": "things"}, "versions": 7});
         Acceptance::read(&spec.to_string(), status, own).unwrap()
@@ -141,7 +141,9 @@ mod tests {
         let names = json!({"kind": "Thing", "plural": "things", "singular": "thing", "shortNames": ["th"]});
         let (yes, no) = ("True", "False");
         let both = [("Established", yes), ("NamesAccepted", yes)];
-        let Acceptance::Accepted(claim) = standing("g.example", Some(&status(&both, &names)), &none) else { panic!() };
+        let Acceptance::Accepted(claim) = acceptance_of("g.example", Some(&status(&both, &names)), &none) else {
+            panic!()
+        };
         assert_eq!((claim.kind, &*claim.resource.plural), (GroupKind::new("g.example", "Thing"), "things"));
         assert_eq!(
             (&*claim.resource.singular, claim.resource.short_names.as_slice()),
@@ -151,7 +153,9 @@ mod tests {
 
         // The names differ from those in the spec: the API server still uses the old ones.
         let old = json!({"kind": "Old", "plural": "olds"});
-        let Acceptance::Accepted(claim) = standing("g.example", Some(&status(&both, &old)), &none) else { panic!() };
+        let Acceptance::Accepted(claim) = acceptance_of("g.example", Some(&status(&both, &old)), &none) else {
+            panic!()
+        };
         assert_eq!((&*claim.kind.kind, &*claim.resource.plural), ("Old", "olds"));
 
         for pending in [
@@ -163,7 +167,7 @@ mod tests {
             Some(status(&[("Established", yes)], &names)),
             Some(status(&both, &json!({"kind": "", "plural": "things"}))),
         ] {
-            assert_eq!(standing("g.example", pending.as_deref(), &none), Acceptance::Pending, "{pending:?}");
+            assert_eq!(acceptance_of("g.example", pending.as_deref(), &none), Acceptance::Pending, "{pending:?}");
         }
     }
 
@@ -171,8 +175,8 @@ mod tests {
     fn a_crd_whose_names_are_not_accepted_does_not_count_whatever_else_its_status_says() {
         let names = json!({"kind": "Thing", "plural": "things"});
         let status = status(&[("Established", "True"), ("NamesAccepted", "False")], &names);
-        let standing = standing("g.example", Some(&status), &BuiltinGroups::Listed(BTreeSet::new()));
-        let Acceptance::Ignored(claim, why) = standing else { panic!("{standing:?}") };
+        let acceptance = acceptance_of("g.example", Some(&status), &BuiltinGroups::Listed(BTreeSet::new()));
+        let Acceptance::Ignored(claim, why) = acceptance else { panic!("{acceptance:?}") };
         assert_eq!(&*claim.kind, "Thing");
         assert!(["NamesAccepted", "KindConflict", "taken"].iter().all(|word| why.contains(word)), "{why}");
     }
@@ -184,7 +188,7 @@ mod tests {
             &[("Established", "True"), ("NamesAccepted", "True")],
             &json!({"kind": "Thing", "plural": "things"}),
         );
-        let read = |group, own| standing(group, Some(&established), own);
+        let read = |group, own| acceptance_of(group, Some(&established), own);
         assert!(matches!(read("networking.k8s.io", &own), Acceptance::Ignored(..)));
         assert!(matches!(read("gateway.networking.k8s.io", &own), Acceptance::Accepted(_)));
         let Acceptance::Ignored(_, why) = read("gateway.networking.k8s.io", &BuiltinGroups::Guessed) else { panic!() };

@@ -122,7 +122,7 @@ impl Definition {
             let (kind, resource) = spec.names.into_parts(spec.scope.as_deref());
             (GroupKind { group: spec.group, kind }, resource)
         };
-        let versions = spec.versions.into_iter().enumerate().filter_map(wire::Version::into_version).collect();
+        let versions = spec.versions.into_iter().enumerate().filter_map(wire::WireVersion::into_version).collect();
         let mut definition = Self::of_versions(name.to_owned(), kind, resource, versions);
         if definition.versions.is_empty() {
             return Err(DefinitionError::NoSchema(definition.name));

@@ -25,7 +25,7 @@ pub(super) fn graft(definition: &mut Definition, text: &str) {
             return definition.report(None, &Place::root(), Source::LastApplied, Severity::Warning, message);
         }
     };
-    let applied = spec.versions.into_iter().enumerate().filter_map(wire::Version::into_version);
+    let applied = spec.versions.into_iter().enumerate().filter_map(wire::WireVersion::into_version);
     for applied in applied {
         let Some(version) = definition.version_named(&applied.name) else { continue };
         let declarations = applied.declarations();

@@ -34,7 +34,7 @@ pub(super) struct Spec {
     pub(super) names: Names,
     #[serde(default)]
     pub(super) scope: Option<Box<str>>,
-    pub(super) versions: Vec<Version>,
+    pub(super) versions: Vec<WireVersion>,
 }
 
 /// The spec of a CRD without its versions.
@@ -76,7 +76,7 @@ impl Names {
 
 #[derive(Deserialize)]
 #[serde(expecting = "a version of a CustomResourceDefinition")]
-pub(super) struct Version {
+pub(super) struct WireVersion {
     name: Box<str>,
     /// Always present in a stored CRD.
     #[serde(default)]
@@ -101,7 +101,7 @@ struct Subresources {
     status: Option<IgnoredAny>,
 }
 
-impl Version {
+impl WireVersion {
     /// Returns the version with its position, `None` if it has no schema.
     pub(super) fn into_version((position, version): (usize, Self)) -> Option<super::DefinitionVersion> {
         Some(super::DefinitionVersion {

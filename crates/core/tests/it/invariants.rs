@@ -151,8 +151,8 @@ impl Fields {
     }
 
     fn value(&self) -> BoxedStrategy<Value> {
-        type Entry = (String, Option<Value>);
-        let mut entries: Vec<BoxedStrategy<Entry>> = Vec::new();
+        type NamedValue = (String, Option<Value>);
+        let mut entries: Vec<BoxedStrategy<NamedValue>> = Vec::new();
         for (name, node) in self.named() {
             // Few members at a time. With all of them set, nearly every write would be denied.
             let often = if name.starts_with('f') { 0.8 } else { 0.35 };
@@ -168,7 +168,7 @@ impl Fields {
             entries.push(option::of(value).prop_map(move |value| (name.to_owned(), value)).boxed());
         }
         let object =
-            |entries: Vec<Entry>| entries.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+            |entries: Vec<NamedValue>| entries.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
         entries.prop_map(move |entries| Value::Object(object(entries))).boxed()
     }
 }

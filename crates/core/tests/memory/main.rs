@@ -41,15 +41,15 @@ impl Meter for Counting {
 
 /// A union and its place.
 #[derive(Debug, Clone)]
-struct Kind {
+struct MeteredKind {
     members: usize,
     map_form: bool,
     discriminated: bool,
-    place: Place,
+    place: UnionPlace,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Place {
+enum UnionPlace {
     List,
     KeyedList,
     Map,
@@ -71,11 +71,11 @@ enum Item {
     Contradiction(u8),
 }
 
-fn kinds() -> impl Strategy<Value = Kind> {
-    use Place::{KeyedList, List, ListInKeyedList, ListInMap, Map};
+fn kinds() -> impl Strategy<Value = MeteredKind> {
+    use UnionPlace::{KeyedList, List, ListInKeyedList, ListInMap, Map};
     let places = prop::sample::select(vec![List, KeyedList, Map, ListInMap, ListInKeyedList]);
     (prop_oneof![1..8_usize, 100..=128_usize], any::<bool>(), any::<bool>(), places)
-        .prop_map(|(members, map_form, discriminated, place)| Kind { members, map_form, discriminated, place })
+        .prop_map(|(members, map_form, discriminated, place)| MeteredKind { members, map_form, discriminated, place })
 }
 
 fn items() -> impl Strategy<Value = Vec<Item>> {
@@ -93,7 +93,7 @@ fn items() -> impl Strategy<Value = Vec<Item>> {
     prop::collection::vec(item, 1..6)
 }
 
-impl Kind {
+impl MeteredKind {
     fn catalog(&self) -> Catalog {
         let mut properties: Map<String, Value> = (0..self.members).map(|at| (format!("m{at}"), json!({}))).collect();
         let mut union = json!({"type": "object"});
@@ -121,11 +121,11 @@ impl Kind {
         };
         let map = |values: Value| json!({"type": "object", "additionalProperties": values});
         let place = match self.place {
-            Place::List => list(union),
-            Place::KeyedList => keyed(union),
-            Place::Map => map(union),
-            Place::ListInMap => map(list(union)),
-            Place::ListInKeyedList => {
+            UnionPlace::List => list(union),
+            UnionPlace::KeyedList => keyed(union),
+            UnionPlace::Map => map(union),
+            UnionPlace::ListInMap => map(list(union)),
+            UnionPlace::ListInKeyedList => {
                 keyed(json!({"type": "object", "properties": {"k": {"type": "string"}, "inner": list(union)}}))
             }
         };
@@ -147,10 +147,12 @@ impl Kind {
             format!("{open}{}{close}", (0..count).map(each).collect::<Vec<_>>().join(","))
         };
         let place = match self.place {
-            Place::List | Place::KeyedList => join("[", "]", &text),
-            Place::Map => join("{", "}", &|at| format!(r#""{at}":{}"#, text(at))),
-            Place::ListInMap => join("{", "}", &|at| format!(r#""\u0041{}":[{},{}]"#, at / 2, text(at), text(at + 1))),
-            Place::ListInKeyedList => {
+            UnionPlace::List | UnionPlace::KeyedList => join("[", "]", &text),
+            UnionPlace::Map => join("{", "}", &|at| format!(r#""{at}":{}"#, text(at))),
+            UnionPlace::ListInMap => {
+                join("{", "}", &|at| format!(r#""\u0041{}":[{},{}]"#, at / 2, text(at), text(at + 1)))
+            }
+            UnionPlace::ListInKeyedList => {
                 join("[", "]", &|at| format!(r#"{{"k":"{at}","inner":[{},{}]}}"#, text(at), text(at + 1)))
             }
         };
@@ -159,7 +161,7 @@ impl Kind {
 
     fn item(&self, at: usize, item: Item) -> String {
         let mut fields = Vec::new();
-        if matches!(self.place, Place::KeyedList) {
+        if matches!(self.place, UnionPlace::KeyedList) {
             fields.push(format!(r#""k":"{at}""#));
         }
         let member = |index: u8| format!(r#""m{}":1"#, usize::from(index) % self.members);
