@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_a_block_mapping_come_and_go() {
+    fn adds_replaces_and_removes_lines_of_a_block_mapping() {
         let before = "# head\na: # of a\n  x: 1 # one\n  y:\n  - 2 # two\n  # of z\n  z: |\n    text\n\n# tail\nb: 3\n";
         keeps(Format::Yaml, before, &[remove("/a/y")], &before.replace("  y:\n  - 2 # two\n", ""));
         keeps(Format::Yaml, before, &[remove("/a/z")], &before.replace("  z: |\n    text\n", ""));
@@ -190,14 +190,14 @@ mod tests {
     }
 
     #[test]
-    fn a_list_item_keeps_its_dash() {
+    fn keeps_the_dash_of_a_list_item() {
         keeps(Format::Yaml, "l:\n- a: 1\n  b: 2\n- c: 3\n", &[remove("/l/0/a")], "l:\n- b: 2\n- c: 3\n");
         keeps(Format::Yaml, "l:\n- a: 1\n- c: 3\n", &[remove("/l/0/a")], "l:\n- {}\n- c: 3\n");
         keeps(Format::Yaml, "l:\n- a: 1\n", &[remove("/l/0/a"), set("/l/0/b", "x")], "l:\n- b: x\n");
     }
 
     #[test]
-    fn braces_keep_their_style() {
+    fn keeps_the_style_of_flow_mappings() {
         keeps(Format::Yaml, "a: {x: 1, y: [2], z: 3} # c\n", &[remove("/a/y")], "a: {x: 1, z: 3} # c\n");
         keeps(Format::Yaml, "a: {x: 1, y: [2], z: 3}\n", &[remove("/a/y"), remove("/a/z")], "a: {x: 1}\n");
         keeps(Format::Yaml, "a: {x: 1}\n", &[remove("/a/x")], "a: {}\n");
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_of_lines_and_of_the_text_are_kept() {
+    fn keeps_line_endings_and_the_end_of_the_text() {
         keeps(Format::Yaml, "a: 1\r\nb: 2\r\n", &[remove("/a"), set("/c", "x")], "b: 2\r\nc: x\r\n");
         keeps(Format::Yaml, "a: 1\nb: 2", &[set("/c", "x")], "a: 1\nb: 2\nc: x");
         keeps(Format::Yaml, "a:\n", &[set("/a", json!({"b": "c"}))], "a:\n  b: c\n");
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_anchors_reach_is_edited_once_or_written_anew() {
+    fn edits_an_anchor_once_or_rewrites_the_document() {
         let shared = "a: &a\n  x: 1 # one\n  y: 2\nb: *a\n";
         keeps(Format::Yaml, shared, &[remove("/a/x"), remove("/b/x")], &shared.replace("  x: 1 # one\n", ""));
         let (text, rewritten) = edited(shared, Format::Yaml, &[remove("/b/x")]);

@@ -1,35 +1,35 @@
-//! The shape of a YAML or JSON text: which value stands where.
+//! The syntax tree of a YAML or JSON text, with the position of every value.
 //!
-//! Values have no meaning here, only places: for positions in messages, and for edits that leave the rest of a text as its
-//! author wrote it. JSON is read as the flow style of YAML.
+//! It serves positions in messages and edits that keep the rest of the text. It does not interpret values; that is the task of
+//! [`yaml`](super::yaml). JSON is parsed as YAML in flow style.
 
 use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, StructureStyle};
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Nesting of flow collections, and so of JSON, past which a text has no positions.
+/// Deepest nesting of flow collections, and so of JSON. A deeper text has no positions.
 const DEEPEST_FLOW: usize = 20_000;
 
-/// A position in [`Tree::nodes`].
+/// An index into [`Tree::nodes`].
 pub(super) type NodeId = usize;
 
 const ROOT: NodeId = 0;
 
-/// The nodes of one document, as an arena: its nesting costs no stack, not even to drop.
+/// The nodes of one document. They are in an arena, so that deep nesting needs no stack, not even to drop the tree.
 #[derive(Debug)]
 pub(super) struct Tree {
-    // INVARIANT: never empty; the first is the root.
+    // INVARIANT: never empty; the first node is the root.
     nodes: Vec<Node>,
 }
 
-/// A value and where it stands in the text.
+/// A value in the text.
 #[derive(Debug)]
 pub(super) struct Node {
-    /// Bytes, from its first character to past its last, comments and blank lines after it excepted.
+    /// Byte range, without comments and blank lines after the value.
     pub(super) span: Range<usize>,
-    /// Counted from 1.
+    /// Line, counted from 1.
     pub(super) line: usize,
-    /// Counted from 1, in characters.
+    /// Column in characters, counted from 1.
     pub(super) column: usize,
     pub(super) shape: Shape,
 }
@@ -40,7 +40,7 @@ pub(super) enum Shape {
         text: String,
         block: bool,
     },
-    /// Stands for the node that has the anchor.
+    /// An alias, with the node that has the anchor.
     Alias(Option<NodeId>),
     Sequence(Vec<NodeId>),
     Mapping {
@@ -56,7 +56,8 @@ pub(super) struct MappingEntry {
     pub(super) value: NodeId,
 }
 
-/// The bytes of every document of a YAML text, from the end of the one before: `---` and comments above are included.
+/// Returns the byte range of each document in a YAML text. A range begins at the end of the previous document, so it includes
+/// `---` and the comments above.
 pub(super) fn documents(text: &str) -> Result<Vec<Range<usize>>, ScanError> {
     let mut documents = Vec::new();
     let mut start = 0;
@@ -72,7 +73,7 @@ pub(super) fn documents(text: &str) -> Result<Vec<Range<usize>>, ScanError> {
 }
 
 impl Tree {
-    /// Reads the first document of a text. `None` where it has none, or is no YAML.
+    /// Parses the first document of a text. Returns `None` if there is none or the text is not YAML.
     pub(super) fn read(text: &str) -> Option<Self> {
         let mut builder = Builder { text, nodes: Vec::new(), open: Vec::new(), anchors: HashMap::new() };
         for next in parser(text) {
@@ -89,8 +90,8 @@ impl Tree {
         self.nodes.get(id)
     }
 
-    /// The node at a path, and how many of its tokens led there: all of them, or as far as there was something. With
-    /// `through_aliases`, what an anchor names counts as standing at its aliases.
+    /// Returns the nearest existing node on a path, and the number of tokens that lead there. With `through_aliases`, follows
+    /// aliases to their anchors.
     pub(super) fn nearest(&self, path: &[String], through_aliases: bool) -> (NodeId, usize) {
         let mut at = ROOT;
         for (depth, token) in path.iter().enumerate() {
@@ -105,7 +106,7 @@ impl Tree {
         (at, path.len())
     }
 
-    /// The node at a path, aliases not followed.
+    /// Returns the node at a path, without following aliases.
     pub(super) fn find(&self, path: &[String]) -> Option<NodeId> {
         let (id, depth) = self.nearest(path, false);
         (depth == path.len()).then_some(id)
@@ -115,7 +116,7 @@ impl Tree {
         matches!(self.node(id), Some(Node { shape: Shape::Mapping { .. }, .. }))
     }
 
-    /// The member of a mapping.
+    /// Returns the index and the entry of a member.
     pub(super) fn entry(&self, mapping: NodeId, name: &str) -> Option<(usize, MappingEntry)> {
         let Shape::Mapping { entries, .. } = &self.node(mapping)?.shape else { return None };
         let named = |entry: &MappingEntry| matches!(self.node(entry.key), Some(Node { shape: Shape::Scalar { text, .. }, .. }) if text == name);
@@ -131,7 +132,7 @@ impl Tree {
         }
     }
 
-    /// Anchors stand before their aliases, so this ends.
+    /// Follows aliases. This ends, because an anchor precedes its aliases.
     fn target(&self, id: NodeId) -> NodeId {
         let mut at = id;
         while let Some(Node { shape: Shape::Alias(Some(target)), .. }) = self.node(at) {
@@ -153,25 +154,25 @@ struct Builder<'t> {
     anchors: HashMap<usize, NodeId>,
 }
 
-/// A collection whose end was not seen yet.
+/// A collection that is still being parsed.
 struct Open {
     id: NodeId,
     flow: bool,
-    /// Where the last of its content ends.
+    /// End of its last child.
     end: usize,
-    /// The key that waits for its value.
+    /// A key whose value follows.
     key: Option<NodeId>,
 }
 
 impl Builder<'_> {
-    #[expect(clippy::wildcard_enum_match_arm, reason = "starts and ends of documents, and what was not asked for")]
+    #[expect(clippy::wildcard_enum_match_arm, reason = "starts and ends of documents have no node")]
     fn take(&mut self, event: Event<'_>, span: Span) -> Option<()> {
         match event {
             Event::Scalar(text, style, anchor, _) => {
                 let block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
                 let id = self.add(&span, Shape::Scalar { text: text.into_owned(), block }, anchor)?;
                 let node = self.nodes.get(id)?;
-                // A missing value stands nowhere in particular.
+                // A missing value does not extend its collection.
                 let end = if node.span.is_empty() { 0 } else { node.span.end };
                 self.attach(id, end)
             }
@@ -201,7 +202,7 @@ impl Builder<'_> {
     fn add(&mut self, span: &Span, shape: Shape, anchor: usize) -> Option<NodeId> {
         let range = span.byte_range()?;
         let blank = |character: char| character.is_whitespace();
-        // The parser ends a block scalar where the next token starts.
+        // The parser ends a block scalar at the start of the next token.
         let length = self.text.get(range.clone())?.trim_end_matches(blank).len();
         let (line, column) = (span.start.line(), span.start.col() + 1);
         let id = self.nodes.len();
@@ -219,7 +220,7 @@ impl Builder<'_> {
         Some(())
     }
 
-    /// Hands a finished node to the collection it stands in.
+    /// Adds a finished node to its collection.
     fn attach(&mut self, id: NodeId, end: usize) -> Option<()> {
         let Some(parent) = self.open.last_mut() else { return Some(()) };
         parent.end = parent.end.max(end);

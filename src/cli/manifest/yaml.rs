@@ -1,41 +1,44 @@
-//! YAML to JSON text, with kubectl's reading of it: YAML 1.1 booleans and octal numbers, so that a manifest means here what
-//! it means there.
+//! Converts YAML to JSON text as kubectl reads it, with the booleans and octal numbers of YAML 1.1.
 //!
-//! Values are written as they are read: nothing is built in between, and member order is kept.
+//! The JSON is written while the YAML is read, without a tree in between. Members keep their order, and keys their spelling.
+//! Depth and size are bounded. [`syntax`](super::syntax) has the positions of the values.
 
 use serde::Deserializer;
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use std::fmt::{self, Write};
 
-/// Nesting past which YAML is refused. CRDs of deep objects have some eighty levels.
+/// Deepest nesting of YAML. CRDs with deep objects have about 80 levels.
 const DEEPEST: usize = 250;
 
-/// What a level may take of the stack; without optimisation it is some 20 KiB.
+/// Stack per level of nesting, in bytes. A debug build uses about 20 KiB.
 const STACK_PER_LEVEL: usize = 64 << 10;
 
-/// JSON text is at most this many times longer than its YAML, and [`SMALLEST_BOUND`] is always allowed: only aliases of
-/// aliases ("billion laughs") go past it.
+/// Most bytes of JSON per byte of YAML. Only aliases of aliases ("billion laughs") need more.
 const LARGEST_GROWTH: usize = 16;
+/// Bytes of JSON that are always allowed.
 const SMALLEST_BOUND: usize = 16 << 20;
 
 const TOO_LARGE: &str = "too large once its aliases are expanded";
 
-/// Why a text is not YAML that has a JSON reading. Lines and columns count from 1.
+/// A text that is not YAML or has no equivalent in JSON.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub(super) struct YamlError {
     pub(super) message: String,
+    /// Line and column, counted from 1.
     pub(super) position: Option<(usize, usize)>,
 }
 
-/// The JSON of a text that holds one YAML document.
+/// Returns the JSON of a text with one YAML document.
 pub(super) fn to_json(yaml: &str) -> Result<String, YamlError> {
-    // On a stack of its own: how deep a text may nest must not depend on who asks.
+    // A thread of its own has a known stack, so that the depth limit does not depend on the caller.
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(DEEPEST * STACK_PER_LEVEL);
         match thread.spawn_scoped(scope, || transcode(yaml)) {
             Ok(running) => running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-            Err(error) => Err(YamlError { message: format!("no thread to read it with: {error}"), position: None }),
+            Err(error) => {
+                Err(YamlError { message: format!("cannot start a thread to read it: {error}"), position: None })
+            }
         }
     })
 }
@@ -50,12 +53,12 @@ fn transcode(yaml: &str) -> Result<String, YamlError> {
     Ok(json)
 }
 
-/// The YAML of a JSON value.
+/// Returns the YAML of a JSON value.
 pub(super) fn from_value(value: &serde_json::Value) -> Result<String, serde_saphyr::ser::Error> {
     serde_saphyr::to_string(value)
 }
 
-/// Bounds for files that a person points at: size is theirs to choose, what a file expands to is not.
+/// Limits for files that a user names: generous for the size of a file, strict for its expansion.
 fn options() -> serde_saphyr::Options {
     serde_saphyr::options! {
         budget: serde_saphyr::budget! {
@@ -66,9 +69,8 @@ fn options() -> serde_saphyr::Options {
             max_total_scalar_bytes: 256 << 20,
         },
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 250_000 },
-        // A repeated key is a mistake whichever of the two is meant.
         duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::Error,
-        // `defaultMode: 0644` is octal in every manifest ever written.
+        // `defaultMode: 0644` is octal for kubectl.
         legacy_octal_numbers: true,
         emit_comments: false,
         with_snippet: false,
@@ -85,11 +87,11 @@ fn describe(error: &serde_saphyr::Error) -> YamlError {
     while let Error::AliasError { error, .. } = cause {
         cause = error;
     }
-    #[expect(clippy::wildcard_enum_match_arm, reason = "most of the library's errors read well as they are")]
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the texts of most errors are clear")]
     let message = match cause {
         Error::DuplicateMappingKey { key: Some(key), .. } => format!("duplicate key `{key}`"),
         Error::DuplicateMappingKey { .. } => "duplicate key".to_owned(),
-        Error::NullIntoString { .. } => "a key is null; quote it if it is meant to be text".to_owned(),
+        Error::NullIntoString { .. } => "the key is null: quote it to use it as text".to_owned(),
         Error::Budget { breach, .. } => describe_breach(breach),
         Error::AliasReplayLimitExceeded { .. }
         | Error::AliasExpansionLimitExceeded { .. }
@@ -102,20 +104,20 @@ fn describe(error: &serde_saphyr::Error) -> YamlError {
 
 fn describe_breach(breach: &serde_saphyr::budget::BudgetBreach) -> String {
     use serde_saphyr::budget::BudgetBreach;
-    #[expect(clippy::wildcard_enum_match_arm, reason = "the rest are bounds on size, which read alike")]
+    #[expect(clippy::wildcard_enum_match_arm, reason = "all others are limits on size")]
     match breach {
         BudgetBreach::Depth { .. } => format!("nested deeper than {DEEPEST} levels"),
         _ => TOO_LARGE.to_owned(),
     }
 }
 
-/// The library's text repeats where it was: the position is ours to print, in front.
+/// Removes the position that the library appends. The caller prints it in front.
 fn without_position(message: &str) -> String {
     let message = message.split(" at line ").next().unwrap_or(message);
     message.replace("recursion limit exceeded", "nested too deeply")
 }
 
-/// Writes the value that a deserializer yields as JSON.
+/// Writes the value of a deserializer as JSON.
 struct Transcode<'j> {
     json: &'j mut String,
     bound: usize,
@@ -156,19 +158,11 @@ impl<'de> Visitor<'de> for Transcode<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value that JSON has")
+        f.write_str("a value that JSON can express")
     }
 
     fn visit_unit<E: serde::de::Error>(mut self) -> Result<(), E> {
         self.put("null")
-    }
-
-    fn visit_none<E: serde::de::Error>(self) -> Result<(), E> {
-        self.visit_unit()
-    }
-
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        self.deserialize(deserializer)
     }
 
     fn visit_bool<E: serde::de::Error>(mut self, value: bool) -> Result<(), E> {
@@ -183,16 +177,9 @@ impl<'de> Visitor<'de> for Transcode<'_> {
         self.put(value)
     }
 
-    fn visit_i128<E: serde::de::Error>(mut self, value: i128) -> Result<(), E> {
-        self.put(value)
-    }
-
-    fn visit_u128<E: serde::de::Error>(mut self, value: u128) -> Result<(), E> {
-        self.put(value)
-    }
-
     fn visit_f64<E: serde::de::Error>(mut self, value: f64) -> Result<(), E> {
-        let number = serde_json::Number::from_f64(value).ok_or_else(|| E::custom("JSON has no such number"))?;
+        let number = serde_json::Number::from_f64(value)
+            .ok_or_else(|| E::custom("JSON cannot express this number: use a string or another value"))?;
         self.put(number)
     }
 
@@ -220,7 +207,7 @@ impl<'de> Visitor<'de> for Transcode<'_> {
     fn visit_map<A: MapAccess<'de>>(mut self, mut entries: A) -> Result<(), A::Error> {
         self.json.push('{');
         let mut first = true;
-        // Keys that are not text in YAML (`1: …`, `true: …`) are so in JSON, spelled as they were.
+        // Keys of other types (`1: …`, `true: …`) become strings with their spelling in YAML.
         while let Some(key) = entries.next_key::<String>()? {
             if !first {
                 self.json.push(',');
@@ -245,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn scalars_mean_what_they_mean_to_kubectl() {
+    fn reads_scalars_as_kubectl_does() {
         for (yaml, json) in [
             ("yes", "true"),
             ("off", "false"),
@@ -270,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn order_is_kept_keys_become_text_and_aliases_and_merges_are_expanded() {
+    fn keeps_order_and_spelling_of_keys_and_expands_aliases_and_merges() {
         let yaml = "z: 1\n1: [a, {}, []]\ntrue: &t {x: 1}\nm: {<<: *t, y: 2}\n";
         let value: serde_json::Value = serde_json::from_str(&to_json(yaml).unwrap()).unwrap();
         let expected = r#"{"z":1,"1":["a",{},[]],"true":{"x":1},"m":{"y":2,"x":1}}"#;
@@ -278,14 +265,14 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_where_and_what() {
+    fn errors_have_a_position_and_a_message() {
         fails("a: 1\nb: 2\na: 3\n", "duplicate key `a`", (3, 1));
         fails("a:\n\t- b\n", "tabs disallowed within this context (block indentation)", (2, 2));
-        fails("a: 1\n~: 2\n", "a key is null; quote it if it is meant to be text", (2, 1));
+        fails("a: 1\n~: 2\n", "the key is null: quote it to use it as text", (2, 1));
     }
 
     #[test]
-    fn nesting_and_expansion_are_bounded() {
+    fn limits_nesting_and_expansion() {
         let deep: String = (0..400).fold(String::new(), |deep, level| deep + &" ".repeat(level) + "a:\n");
         assert!(to_json(&deep).unwrap_err().message.contains("nested"));
         assert!(to_json(&"[".repeat(5000)).unwrap_err().message.contains("nested"));
