@@ -1,10 +1,8 @@
 //! `generate`: from Go sources and their CRDs to CRDs with unions.
 
 mod broken;
-mod property;
 mod rows;
 mod scale;
-mod shapes;
 mod standing;
 
 use super::{Folder, Run, binary, run};

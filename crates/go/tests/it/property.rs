@@ -1,13 +1,14 @@
-//! Ordinary fields are never members, whatever they look like and wherever they stand: clearing one would lose a user's data.
+//! Properties: an ordinary field is never a member, because clearing it would delete a user's data.
 
-use super::super::Folder;
-use super::{Form, Report};
+use super::{derive, packages};
+use kube_unions_core::union::Form;
+use kube_unions_go::FindingReason;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// How the author says which fields are members.
+/// The markers of the members.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Marking {
     /// `+union` alone.
@@ -20,7 +21,7 @@ enum Marking {
     Deprecated,
 }
 
-/// What a field is in Go, and in the schema.
+/// The type of a field, in Go and in the schema.
 #[derive(Debug, Clone, Copy)]
 enum Type {
     Text,
@@ -43,7 +44,7 @@ enum Field {
     Ordinary { name: String, kind: Type, comment: Comment },
 }
 
-/// What stands before an ordinary field.
+/// The comment of an ordinary field.
 #[derive(Debug, Clone, Copy)]
 enum Comment {
     None,
@@ -54,11 +55,11 @@ enum Comment {
     EndOfLine,
 }
 
-/// The values; each may have a member.
+/// Values, each of which may have a member.
 const VALUES: [&str; 5] = ["Alpha", "HttpGet", "Gamma", "DELTA", "Epsilon"];
-/// The names of their Go fields.
+/// Go names of the members.
 const NAMES: [&str; 5] = ["Alpha", "HTTPGet", "Gamma", "Delta", "Epsilon"];
-/// The names of ordinary fields, some of them all but those of members.
+/// Names of ordinary fields, some of which are similar to those of members.
 const ORDINARY: [&str; 10] =
     ["Alphas", "AlphaRef", "Http", "Get", "NoGamma", "Delta2", "Timeout", "DisplayName", "Members", "Union"];
 
@@ -89,7 +90,7 @@ fn comment() -> impl Strategy<Value = Comment> {
     ]
 }
 
-/// A struct with one union, its fields in any order.
+/// A struct with one union and its fields in any order.
 fn structs() -> impl Strategy<Value = (Marking, Vec<Field>)> {
     let marking = prop_oneof![
         Just(Marking::Implicit),
@@ -107,7 +108,7 @@ fn structs() -> impl Strategy<Value = (Marking, Vec<Field>)> {
             };
             let mut fields: Vec<Field> = members.into_iter().zip(pointers).map(member).collect();
             fields.extend(ordinary.into_iter().zip(kinds).map(|(name, (kind, comment))| {
-                // Left over beside members that nothing marks, such a field is a doubt; that has a test of its own.
+                // Beside unmarked members, such a field is ambiguous; the other property tests that.
                 let doubtful = marking == Marking::Implicit && matches!(kind, Type::StructPointer);
                 let kind = if doubtful { Type::Struct } else { kind };
                 Field::Ordinary { name: name.to_owned(), kind, comment }
@@ -239,13 +240,11 @@ proptest! {
     #[test]
     fn ordinary_fields_are_never_members((marking, fields) in structs()) {
         let (go, crd) = sources(marking, &fields);
-        let folder = Folder::new(&[("go/setting.go", &go), ("crd.yaml", &crd)]);
-        let run = folder.run(&["generate", "--go", "go", "--check", "-o", "json", "crd.yaml"]);
-        prop_assert_eq!(run.code, 1, "{}\n{:#?}", go, run);
-        let report = Report::parse(&run.stdout);
-        let unions: Vec<_> = report.unions().map(|(_, union)| union).collect();
-        prop_assert_eq!(unions.len(), 1, "{}\n{:#?}", go, report);
-        let found: BTreeSet<&str> = unions[0].members.iter().map(String::as_str).collect();
+        let packages = packages(&[("v1/setting.go", &go)]);
+        let derivation = derive(&packages, &crd);
+        prop_assert_eq!(derivation.unions.len(), 1, "{}\n{:#?}", go, derivation);
+        let union = &derivation.unions[0];
+        let found: BTreeSet<&str> = union.members().into_iter().collect();
         let is_member = |field: &Field| match field {
             Field::Member { value, .. } => Some(NAMES[*value].to_lowercase()),
             Field::Discriminator | Field::Ordinary { .. } => None,
@@ -254,22 +253,21 @@ proptest! {
         let wanted: BTreeSet<&str> = members.iter().map(String::as_str).collect();
         prop_assert_eq!(&found, &wanted, "{}", go);
 
-        let is_deprecated = marking == Marking::Deprecated;
-        prop_assert_eq!(unions[0].form, if is_deprecated { Form::List } else { Form::Map });
-        // Each value by the spelling of the enum; those without a field are empty, where the form has that.
-        for choice in &unions[0].choices {
-            let position = VALUES.iter().position(|value| *value == choice.value);
-            prop_assert!(position.is_some(), "{}: {:?}", go, choice);
+        prop_assert_eq!(union.form, if marking == Marking::Deprecated { Form::List } else { Form::Map });
+        // Each value has the spelling of the enum. In the 2022 form, values without a field are empty members.
+        for (value, selected) in &union.choices {
+            let position = VALUES.iter().position(|known| **known == **value);
+            prop_assert!(position.is_some(), "{}: {:?}", go, value);
             let member = position.map(|at| NAMES[at].to_lowercase()).filter(|name| wanted.contains(&**name));
-            prop_assert_eq!(&choice.member, &member, "{}", go);
+            prop_assert_eq!(selected.as_ref().map(|selected| selected.name.to_string()), member, "{}", go);
         }
-        // A marker that has no effect where it stands is worth a word.
+        // A marker without effect is reported.
         let is_odd = |field: &Field| matches!(field, Field::Ordinary { comment: Comment::Block | Comment::EndOfLine, .. });
-        let generated = folder.run(&["generate", "--go", "go", "crd.yaml"]);
-        prop_assert_eq!(generated.code == 0, !fields.iter().any(is_odd), "{}\n{:#?}", go, generated);
+        let misplaced = packages.misplaced_markers(Some(&[&derivation]));
+        prop_assert_eq!(!misplaced.is_empty(), fields.iter().any(is_odd), "{}\n{:#?}", go, misplaced);
     }
 
-    /// A pointer to a struct that no value names is a doubt, wherever it stands, and then there is no union at all.
+    /// A pointer to a struct that has no value's name is ambiguous, so there is no union.
     #[test]
     fn a_field_that_is_left_over_makes_no_union(
         (_, fields) in structs(),
@@ -290,17 +288,14 @@ proptest! {
         let left = Field::Ordinary { name: name.to_owned(), kind: Type::StructPointer, comment: Comment::Words };
         fields.insert(at.index(fields.len() + 1), left);
         let (go, crd) = sources(Marking::Implicit, &fields);
-        let folder = Folder::new(&[("go/setting.go", &go), ("crd.yaml", &crd)]);
-        let run = folder.run(&["generate", "--go", "go", "--check", "-o", "json", "crd.yaml"]);
-        prop_assert_eq!(run.code, 1, "{}", go);
-        let report = Report::parse(&run.stdout);
-        prop_assert_eq!(report.unions().count(), 0, "{}\n{:#?}", go, report);
+        let derivation = derive(&packages(&[("v1/setting.go", &go)]), &crd);
+        prop_assert!(derivation.unions.is_empty() && derivation.declarations().is_empty(), "{}\n{:#?}", go, derivation);
         let line = 1 + go.lines().position(|line| line.trim_start().starts_with(&format!("{name} *Detail"))).unwrap();
-        let said = report.findings.iter().any(|finding| {
-            finding.reason == "ambiguous" && finding.message.to_lowercase().contains(&name.to_lowercase())
+        let is_reported = derivation.findings.iter().any(|finding| {
+            finding.reason == FindingReason::Ambiguous
+                && finding.position.line == line
+                && finding.message.contains(&name.to_lowercase())
         });
-        prop_assert!(said, "{} at {}\n{:#?}", go, line, report);
-        let allowing = folder.run(&["generate", "--go", "go", "--allow-ambiguous", "crd.yaml"]);
-        prop_assert_eq!((allowing.code, &*allowing.stdout), (0, &*crd), "{:?}", allowing.stderr);
+        prop_assert!(is_reported, "{} at {}\n{:#?}", go, line, derivation.findings);
     }
 }

@@ -1,4 +1,4 @@
-//! Sources that are broken, odd or not those of the CRD: each ends with a message and an exit code, and never otherwise.
+//! Sources that are invalid, unusual or not those of the CRD: each run ends with a message and an exit code.
 
 use super::super::{Folder, Run, binary, run};
 use super::{Report, generate};
@@ -8,64 +8,10 @@ use std::process::Command;
 
 pub(super) const MODULE: &str = "module example.com/kilns\n\ngo 1.26\n";
 
-/// A kind with one union; what a test breaks is in it.
-pub(super) const GO: &str = r#"// +groupName=kilns.example.com
-package v1
+/// A kind with one union, which the tests break in many ways.
+pub(super) const GO: &str = include_str!("../../../cases/go/kiln/kiln.go");
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-// +kubebuilder:object:root=true
-type Kiln struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
-
-	Spec KilnSpec `json:"spec,omitempty"`
-}
-
-// +kubebuilder:validation:Enum=Cold;Glaze;Bisque
-type FiringType string
-
-type KilnSpec struct {
-	// +unionDiscriminator
-	// +required
-	Firing FiringType `json:"firing"`
-	// +unionMember
-	// +optional
-	Glaze *Program `json:"glaze,omitempty"`
-	// +unionMember
-	// +optional
-	Bisque *Program `json:"bisque,omitempty"`
-}
-
-type Program struct {
-	Degrees int32 `json:"degrees"`
-}
-"#;
-
-pub(super) const CRD: &str = r"apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata:
-  name: kilns.kilns.example.com
-spec:
-  group: kilns.example.com
-  names: {kind: Kiln, listKind: KilnList, plural: kilns, singular: kiln}
-  scope: Namespaced
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec:
-            type: object
-            required: [firing]
-            properties:
-              firing: {type: string, enum: [Cold, Glaze, Bisque]}
-              glaze: {type: object, properties: {degrees: {type: integer}}}
-              bisque: {type: object, properties: {degrees: {type: integer}}}
-";
+pub(super) const CRD: &str = include_str!("../../../cases/go/kiln/crd.yaml");
 
 /// The module with this in `v1/kiln.go`, and the CRD.
 pub(super) fn kilns(go: impl AsRef<[u8]>) -> Folder {

@@ -1,0 +1,64 @@
+//! Tests of the public API, with sources and schemas as text.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a failing test panics"
+)]
+
+mod parsing;
+mod property;
+mod shapes;
+mod unused;
+
+use fixtures::files::parse;
+use kube_unions_core::declaration::Definition;
+use kube_unions_go::{Derivation, GoFile, GoParser, KindVersion, Packages};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// A kind with one union in `spec`: the discriminator `firing` and the members `glaze` and `bisque`.
+const GO: &str = include_str!("../../../../tests/cases/go/kiln/kiln.go");
+const CRD: &str = include_str!("../../../../tests/cases/go/kiln/crd.yaml");
+
+#[track_caller]
+fn parsed(path: &str, text: &str) -> GoFile {
+    let mut parser = GoParser::new().unwrap();
+    parser.parse(&Path::new(path).into(), text.as_bytes()).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// Returns the packages of the module `example.com/kilns` with these files.
+#[track_caller]
+fn packages(files: &[(&str, &str)]) -> Packages {
+    let mut folders: BTreeMap<PathBuf, Vec<GoFile>> = BTreeMap::new();
+    for (path, text) in files {
+        folders.entry(Path::new(path).parent().unwrap().to_owned()).or_default().push(parsed(path, text));
+    }
+    let mut packages = Packages::default();
+    for (folder, files) in folders {
+        let import_path = format!("example.com/kilns/{}", folder.display());
+        packages.add(&folder, Some(&import_path), files);
+    }
+    packages
+}
+
+/// Derives the unions of the only version of a CRD.
+fn derive(packages: &Packages, crd: &str) -> Derivation {
+    let mut definition = Definition::from_json(&parse::<Value>("crd.yaml", crd).to_string()).unwrap();
+    let [version] = <[_; 1]>::try_from(definition.take_versions()).expect("one version");
+    let name = version.name.clone();
+    let kind = KindVersion { group: definition.group(), kind: definition.kind(), version: &name, versions: &[&name] };
+    packages.unions(kind, version)
+}
+
+/// Returns path and sorted members of each union.
+fn found(derivation: &Derivation) -> Vec<(String, Vec<String>)> {
+    let members = |union: &kube_unions_go::MarkedUnion| {
+        let mut members: Vec<String> = union.members().into_iter().map(str::to_owned).collect();
+        members.sort();
+        members
+    };
+    derivation.unions.iter().map(|union| (union.place.to_string(), members(union))).collect()
+}
