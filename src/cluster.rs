@@ -1,11 +1,12 @@
-//! All talk to the API server.
+//! Everything that talks to the API server.
 //!
-//! What is learnt of a cluster leaves this module as a [`Catalog`] through a channel. It knows nothing of who serves it.
+//! It watches CRDs, `UnionDeclaration`s and `APIService`s, and reads the OpenAPI documents of built-in types that a declaration
+//! targets. It publishes a [`Catalog`] of unions through a channel. It writes the status of `UnionDeclaration`s, the two
+//! webhook configurations, and the Secret with the certificate that the replicas share. [`live`] reads, lists and patches
+//! objects for the command line.
 //!
-//! Four things are read: CRDs, `UnionDeclaration`s and `APIService`s, which are watched, and the OpenAPI documents of built-in
-//! types, which are read when a declaration is about one. Written are the status of `UnionDeclaration`s, the
-//! two webhook configurations, and the Secret with the certificate that the replicas agree on. Apart from that stands
-//! [`live`], which reads and patches one object, or lists all of a kind, when a user asks for it.
+//! Knows nothing of the webhook that serves the catalog. Start with `watch` for the unions, with `registration` for the webhook
+//! configurations, and with `certificates` for the Secret.
 
 mod backoff;
 mod bundle;
@@ -59,7 +60,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 use tokio::sync::watch as channel;
 
-/// A cluster and what is known of it.
+/// A cluster: a client, and the inputs that were read from it.
 #[derive(Clone)]
 pub struct Cluster {
     client: Client,
@@ -67,24 +68,24 @@ pub struct Cluster {
     inputs: Arc<Mutex<Inputs>>,
     requests: Arc<inspect::Requests>,
     builtin_unions: BuiltinUnions,
-    /// Whether there is the CRD of `UnionDeclaration`.
+    /// True if the CRD of `UnionDeclaration` is installed.
     declarable: channel::Sender<bool>,
-    /// 1 while it is known which groups the API server serves from its own code.
+    /// 1 while the groups that the API server serves from its own code are known.
     own_groups_known: Gauge,
 }
 
-/// Whether unions count that the server's own OpenAPI documents declare.
+/// Unions that the API server's own OpenAPI documents declare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BuiltinUnions {
-    /// They do not: some of them are wrong.
+    /// They do not count, since some of them are wrong.
     #[default]
     Ignored,
-    /// They do, where their values can be checked and are right.
+    /// They count if their values can be checked and are right.
     OpenApi,
 }
 
 impl Cluster {
-    /// Nothing is known yet.
+    /// Returns a cluster of which nothing has been read.
     pub fn new(client: Client, builtin_unions: BuiltinUnions) -> Self {
         let schemas = Arc::new(Schemas::new(client.clone()));
         Self {
@@ -98,7 +99,7 @@ impl Cluster {
         }
     }
 
-    /// Has `gauge` tell whether it is known which groups the API server serves from its own code.
+    /// Sets `gauge` to 1 while the groups that the API server serves from its own code are known, else to 0.
     #[must_use]
     pub fn telling(self, gauge: Gauge) -> Self {
         Self { own_groups_known: gauge, ..self }
@@ -109,13 +110,13 @@ impl Cluster {
         watch::follow(self, link, catalogs).await;
     }
 
-    /// Keeps the webhook configurations true to the catalogs that come through `signals`. Ends when they do.
+    /// Reconciles the webhook configurations with the catalogs that come through `signals`, until the channel closes.
     pub async fn register(&self, registration: Registration, signals: Signals) {
         registration::follow(self, registration, signals).await;
     }
 
-    /// Everything that would be wrong with a `UnionDeclaration`, given as the JSON text of the whole object, if it were
-    /// applied now. A target that the cluster does not have is a warning: it may come.
+    /// Returns the faults that a `UnionDeclaration`, given as the JSON text of the whole object, would have if it were applied
+    /// now. A target that the cluster does not have is a warning, since it may be installed later.
     pub async fn inspect(&self, object: &str) -> Result<Vec<Fault>, InspectError> {
         let published = self.builtin_unions == BuiltinUnions::OpenApi;
         inspect::inspect(&self.requests, &self.schemas, &self.inputs, published, object).await

@@ -1,4 +1,6 @@
-//! One request to the API server at a time, for commands that run once: what came back, or in one word why nothing did.
+//! Single requests to the API server, for commands that run once.
+//!
+//! Knows nothing of watches and retries.
 
 use crate::causes::with_causes;
 use hyper::header::CONTENT_TYPE;
@@ -9,24 +11,24 @@ use serde_json::Value;
 use std::fmt;
 use std::time::Duration;
 
-/// An API server that takes longer is as good as away. Longer than the longest call of a webhook that it may wait for.
+/// Timeout of a request. It exceeds the longest webhook call that the API server may wait for.
 pub(super) const LIMIT: Duration = Duration::from_secs(35);
 
-/// How a patch is to be read.
+/// Media types of patches.
 pub(super) const APPLY: &str = "application/apply-patch+yaml";
 pub(super) const MERGE: &str = "application/merge-patch+json";
 
-/// What the API server did not do.
+/// The reason why the API server did not carry out a request.
 #[derive(Debug, Clone)]
 pub(super) enum Refused {
-    /// It answered, with an error.
+    /// It answered with an error.
     Status(Box<Status>),
-    /// It did not answer, or with something that is no answer.
+    /// It did not answer, or the answer is malformed.
     Unanswered(String),
 }
 
 impl Refused {
-    /// The HTTP status, if there was an answer.
+    /// Returns the HTTP status of the answer.
     pub(super) fn code(&self) -> Option<u16> {
         match self {
             Self::Status(status) => Some(status.code),
@@ -38,7 +40,7 @@ impl Refused {
         self.code() == Some(404)
     }
 
-    /// Whether rights are missing, which may just have been granted.
+    /// Returns true if rights are missing. They may have just been granted.
     pub(super) fn is_forbidden(&self) -> bool {
         matches!(self.code(), Some(401 | 403))
     }
@@ -54,12 +56,12 @@ impl fmt::Display for Refused {
     }
 }
 
-/// Without a body.
+/// Sends a request without a body.
 pub(super) async fn send(client: &Client, method: Method, path: &str) -> Result<Value, Refused> {
     request(client, Request::builder().method(method).uri(path).body(Vec::new())).await
 }
 
-/// With a body of the given media type.
+/// Sends a request with a body of this media type.
 pub(super) async fn write(
     client: &Client,
     method: Method,

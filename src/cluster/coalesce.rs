@@ -1,15 +1,15 @@
-//! Coalesces readings: of all who ask for the same thing at once, one reads it for the others.
+//! Coalesces concurrent reads: one task reads, and the others share its result.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Instant;
 
-/// Readings by name. A name is kept only while somebody asks for it.
+/// Reads in progress, by name. A name is kept while a task waits for it.
 pub(super) struct Coalesced<T> {
     readings: Mutex<HashMap<String, Weak<Reading<T>>>>,
 }
 
-/// The last reading of one thing, and the moment at which it began.
+/// The last read of one name, and the time at which it began.
 type Reading<T> = tokio::sync::Mutex<Option<(Instant, T)>>;
 
 impl<T> Default for Coalesced<T> {
@@ -19,8 +19,8 @@ impl<T> Default for Coalesced<T> {
 }
 
 impl<T: Clone> Coalesced<T> {
-    /// Returns a value whose reading began after this was called: nobody gets an older one than by reading alone. Among those
-    /// who ask for a name one reads at a time.
+    /// Returns a value whose read began after this call, so that it is no older than the result of a read alone. One task reads
+    /// a name at a time.
     pub(super) async fn read(&self, name: &str, read: impl Future<Output = T>) -> T {
         let asked = Instant::now();
         let reading = self.reading(name);
@@ -55,7 +55,7 @@ mod tests {
     use tokio::sync::Notify;
 
     #[tokio::test]
-    async fn those_who_ask_while_one_reads_share_the_next_reading() {
+    async fn callers_that_arrive_during_a_read_share_the_next_one() {
         let (coalesced, read, go) = (Coalesced::default(), AtomicUsize::new(0), Notify::new());
         let ask = |name: &'static str| {
             let (coalesced, read, go) = (&coalesced, &read, &go);
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reader_that_gives_up_leaves_the_reading_to_the_next() {
+    async fn a_cancelled_read_is_taken_over_by_the_next_caller() {
         let coalesced = Coalesced::default();
         let mut given_up = Box::pin(coalesced.read("a", std::future::pending()));
         assert!(futures::poll!(&mut given_up).is_pending());

@@ -1,4 +1,4 @@
-//! The client, and whether the watch that runs through it stands.
+//! The client, and the health of the watch of CRDs that runs through it.
 
 use crate::cluster::reason::reason;
 use futures::future::BoxFuture;
@@ -14,38 +14,38 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use tower::{Layer, Service};
 
-/// What the watch is of.
+/// The path of the watched resource.
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// Why there is no client.
+/// An error of [`connect`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
     /// Neither a kubeconfig nor a pod's service account.
     #[error("no cluster: give --from, or a kubeconfig")]
     NoCluster(#[source] kube::config::InferConfigError),
-    /// The same, where files would be no help.
+    /// Neither, for a command that has no `--from`.
     #[error("no cluster: give --kubeconfig, or set KUBECONFIG")]
     NoKubeconfig(#[source] kube::config::InferConfigError),
-    /// The context that was asked for is of no use.
+    /// The requested context cannot be used.
     #[error("cannot use this context of the kubeconfig")]
     NoContext(#[source] KubeconfigError),
-    /// The kubeconfig that was asked for is of no use.
+    /// The requested kubeconfig cannot be used.
     #[error("cannot use the kubeconfig `{path}`")]
     Kubeconfig {
-        /// As given.
+        /// The path as given.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error.
         source: KubeconfigError,
     },
-    /// The configuration was read, and names something a client cannot be built from.
+    /// A client cannot be built from the configuration.
     #[error("cannot build a client for the cluster")]
     Client(#[source] kube::Error),
 }
 
-/// A client for the cluster of `kubeconfig`; without one, of `KUBECONFIG` or `~/.kube/config`; else of this pod.
+/// Returns a client for the cluster of `kubeconfig`, else of `KUBECONFIG` or `~/.kube/config`, else of this pod.
 ///
-/// Nothing is sent yet: a cluster that is down is no error here.
+/// Sends nothing, so that a cluster that is down is not an error here.
 pub async fn connect(kubeconfig: Option<&Path>, link: &Link) -> Result<Client, ConnectError> {
     let config = match kubeconfig {
         Some(path) => from_file(path, &KubeConfigOptions::default()).await?,
@@ -55,7 +55,7 @@ pub async fn connect(kubeconfig: Option<&Path>, link: &Link) -> Result<Client, C
     Ok(builder.with_layer(link).build())
 }
 
-/// The same for one request of a user, who may name a context, and has no watch.
+/// Returns a client for a command that may name a context and does not watch.
 pub(super) async fn client(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<Client, ConnectError> {
     let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
     let config = match (kubeconfig, context) {
@@ -66,8 +66,8 @@ pub(super) async fn client(kubeconfig: Option<&Path>, context: Option<&str>) -> 
     Client::try_from(without_needless_proxy(config)).map_err(ConnectError::Client)
 }
 
-/// As kubectl has it: a proxy of the environment is neither for what is on this machine nor for what `NO_PROXY` names, and one of
-/// the kubeconfig is for its cluster wherever that is. kube compares `NO_PROXY` with the proxy itself.
+/// Drops a proxy of the environment if the cluster is on this machine or `NO_PROXY` names it, as kubectl does. A proxy of the
+/// kubeconfig always counts. kube compares `NO_PROXY` with the address of the proxy instead.
 fn without_needless_proxy(mut config: Config) -> Config {
     let variable = |names: [&str; 2]| {
         let mut values = names.into_iter().filter_map(|name| std::env::var(name).ok());
@@ -95,10 +95,10 @@ async fn from_file(path: &Path, options: &KubeConfigOptions) -> Result<Config, C
     Config::from_custom_kubeconfig(file, options).await.map_err(fail)
 }
 
-/// Whether the watch stands: a gauge and, at each change, a line in the log.
+/// The health of the watch of CRDs: a gauge, and a log line at each change.
 ///
-/// As a layer of a client it sees a watch begin. The stream of events alone does not tell: after a broken watch has
-/// been taken up again, nothing arrives until some definition changes, which may be days.
+/// As a layer of a client it sees a watch begin. The stream of events alone does not tell: after a watch is resumed, no event
+/// arrives until a CRD changes, which may take days.
 #[derive(Debug, Clone)]
 pub struct Link {
     gauge: Gauge,
@@ -110,19 +110,19 @@ enum LinkState {
     New,
     Up,
     Down {
-        /// What was logged last.
+        /// The last logged reason.
         reason: String,
     },
 }
 
 impl Link {
-    /// Down at first; `gauge` follows.
+    /// Returns a link that is down. `gauge` is 1 while it is up.
     pub fn new(gauge: Gauge) -> Self {
         gauge.set(0);
         Self { gauge, state: Arc::new(Mutex::new(LinkState::New)) }
     }
 
-    /// Whether it stands.
+    /// Returns true while the watch is up.
     pub fn is_up(&self) -> bool {
         matches!(*self.state(), LinkState::Up)
     }
@@ -136,7 +136,7 @@ impl Link {
         }
     }
 
-    /// Says each reason once, not at each attempt.
+    /// Logs a reason once, not at each attempt.
     pub(super) fn down(&self, error: &(dyn std::error::Error + 'static)) {
         self.gauge.set(0);
         let reason = reason(error);
@@ -163,7 +163,7 @@ impl<S> Layer<S> for Link {
     }
 }
 
-/// A client's service, seen by a [`Link`].
+/// The service of a client, observed by a [`Link`].
 #[derive(Debug, Clone)]
 pub struct Observed<S> {
     inner: S,

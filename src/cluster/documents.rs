@@ -6,8 +6,10 @@
 //!
 //! Knows nothing of compiling: the answers go to the table of [`inputs`](super::inputs).
 
+use super::backoff::doubling;
 use super::inputs::{Inputs, KindDocuments};
 use super::schemas::{DocumentIndex, SchemaError, Schemas};
+use kube::runtime::watcher::ExponentialBackoff;
 use kube_unions_core::names::GroupKind;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -78,7 +80,6 @@ impl KindFetch {
 }
 
 /// Decides which documents to fetch, and when.
-#[derive(Debug)]
 pub(super) struct DocumentSchedule {
     /// The kinds to fetch next. `true`: even if the URLs are unchanged, since the declarations changed.
     due: BTreeMap<GroupKind, bool>,
@@ -91,10 +92,9 @@ pub(super) struct DocumentSchedule {
     published_unions: bool,
 }
 
-#[derive(Debug)]
 struct FailedFetch {
     retry_at: Instant,
-    failures: u32,
+    backoff: ExponentialBackoff,
     logged: String,
 }
 
@@ -184,11 +184,12 @@ impl DocumentSchedule {
 
     /// Backs off. Returns true if the reason differs from the last one logged.
     pub(super) fn fail(&mut self, kind: &GroupKind, reason: &str) -> bool {
-        let before = self.failed.remove(kind);
-        let failures = before.as_ref().map_or(0, |before| before.failures.saturating_add(1));
-        let wait = FIRST_WAIT.saturating_mul(2_u32.saturating_pow(failures)).min(LONGEST_WAIT);
-        let failed = FailedFetch { retry_at: Instant::now() + wait, failures, logged: reason.to_owned() };
-        self.failed.insert(kind.clone(), failed);
-        before.is_none_or(|before| before.logged != reason)
+        let (mut backoff, logged) = match self.failed.remove(kind) {
+            Some(failed) => (failed.backoff, Some(failed.logged)),
+            None => (doubling(FIRST_WAIT, LONGEST_WAIT), None),
+        };
+        let retry_at = Instant::now() + backoff.next().unwrap_or(LONGEST_WAIT);
+        self.failed.insert(kind.clone(), FailedFetch { retry_at, backoff, logged: reason.to_owned() });
+        logged.is_none_or(|logged| logged != reason)
     }
 }

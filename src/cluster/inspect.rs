@@ -1,4 +1,7 @@
-//! What would become of a `UnionDeclaration`, asked before it is stored.
+//! Inspects a `UnionDeclaration` before it is stored: compiles it with the schema of its target.
+//!
+//! Reads the schema from the API server at each inspection, so that a CRD applied a moment before counts. Concurrent
+//! inspections share their requests.
 
 use super::coalesce::Coalesced;
 use super::inputs::{Inputs, KindDocuments, versions};
@@ -11,32 +14,32 @@ use kube_unions_core::declaration::{Acceptance, Declaration, Definition, Definit
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
 
-/// Why there is no answer.
+/// An error of [`Cluster::inspect`](super::Cluster::inspect).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InspectError {
-    /// The schema of the target could not be had.
+    /// The schema of the target cannot be read.
     #[error(transparent)]
     Schema(#[from] SchemaError),
     /// The schema of the target cannot be used.
     #[error("the schema of the target cannot be used")]
     Target(#[from] DefinitionError),
-    /// The CRD of the target is of a size that nobody means.
-    #[error("the definition `{0}` has too many entries to be compiled for this")]
+    /// The CRD of the target takes too much memory to compile.
+    #[error("the CRD `{0}` takes more than 32 MiB of memory to compile: make its schemas smaller")]
     TooLarge(String),
-    /// Compiling was cut off.
-    #[error("compiling ended badly")]
+    /// The thread panicked, or the program is stopping.
+    #[error("compiling was interrupted: try again")]
     CutOff,
 }
 
-/// Requests that inspections share, so that many at once cost the API server no more than a few.
+/// Requests that concurrent inspections share, so that the API server gets few.
 pub(super) struct Requests {
     /// By name.
     definitions: Coalesced<Result<Option<Arc<RawDefinition>>, SchemaError>>,
     index: Coalesced<Result<DocumentIndex, SchemaError>>,
     /// By group and versions.
     editions: Coalesced<Result<KindDocuments, SchemaError>>,
-    /// Held while a schema is compiled: compiling goes on when nobody waits for it any more.
+    /// Held while a schema is compiled. Compiling goes on after the inspection is cancelled.
     compiling: Arc<Semaphore>,
 }
 
@@ -52,10 +55,10 @@ impl Default for Requests {
     }
 }
 
-/// Number of schemas that are compiled for inspections at a time.
+/// Concurrent compilations.
 const COMPILING: usize = 1;
 
-/// Everything wrong with a declaration, given as the JSON text of the whole object, if it were applied now.
+/// Returns the faults that a declaration, given as the JSON text of the whole object, would have if it were applied now.
 pub(super) async fn inspect(
     requests: &Requests,
     schemas: &Schemas,
@@ -88,7 +91,7 @@ pub(super) async fn inspect(
         None => None,
     };
     let definition = if let Some(raw) = raw {
-        // One that does not count, or cannot be read, is reported as such; the declaration is not at fault.
+        // A CRD that does not count has a fault of its own; the declaration is not at fault.
         let Ok(parts) = raw.parts() else { return Ok(faults) };
         let Ok(Acceptance::Accepted(claim)) = raw.acceptance(&own) else { return Ok(faults) };
         let annotations = parts.annotations.values().map(String::len).sum();
@@ -115,7 +118,7 @@ pub(super) async fn inspect(
         return Ok(faults);
     };
     let seat = Arc::clone(&requests.compiling).acquire_owned().await.map_err(|_| InspectError::CutOff)?;
-    // On a thread of its own: a large schema takes some milliseconds.
+    // A large schema takes milliseconds to compile.
     let compiled = tokio::task::spawn_blocking(move || {
         let _seat = seat;
         for declaration in &declarations {

@@ -1,5 +1,7 @@
-//! What a user asks of a cluster: one object, read and patched, or all objects of a kind, read page by page. Which resource
-//! is meant, what describes it, and the API server's answers in kubectl's words.
+//! Requests of the command line: finds a resource and its schema, reads and patches one object, and lists all objects page by
+//! page. Errors of the API server are printed as kubectl prints them.
+//!
+//! Knows nothing of watches. `learn` reads the unions of a cluster once, with the code that the webhook uses.
 
 mod discovery;
 mod learn;
@@ -32,46 +34,46 @@ use std::sync::Arc;
 /// Every character but the unreserved ones (RFC 3986, section 2.3).
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// Where `UnionDeclaration`s are.
+/// The path of `UnionDeclaration`s.
 const DECLARATIONS: &str = "/apis/kube-unions.dev/v1alpha1/uniondeclarations";
 
-/// Why there is no answer.
+/// An error of a request.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LiveError {
-    /// The API server says no.
+    /// The API server refused the request.
     #[error("{0}")]
     Refused(Box<Refusal>),
-    /// The API server was not reached, or what it sent is no answer.
+    /// The API server was not reached, or its answer is not HTTP.
     #[error("cannot talk to the API server")]
     Transport(#[source] Box<kube::Error>),
-    /// The API server sent something else than what was asked for.
-    #[error("the API server's answer can't be read")]
+    /// The answer is malformed.
+    #[error("the API server sent a malformed answer")]
     Malformed(#[from] serde_json::Error),
-    /// It takes too long.
+    /// The API server did not answer in time; the timeout is in seconds.
     #[error("the API server does not answer within {0} s")]
     Slow(u64),
-    /// A list could not be read to its end.
+    /// A list expired several times in a row; the name of the last object read.
     #[error("the list expires faster than it can be read; the objects behind `{0}` were not seen")]
     Expired(Box<str>),
-    /// Nothing of this name.
+    /// No resource has this name.
     #[error("the server doesn't have a resource type `{0}`")]
     NoResource(Box<str>),
-    /// Something else than the name of an object.
-    #[error("`{0}` can't be the name of an object")]
+    /// Not a name of an object or a namespace.
+    #[error("invalid name `{0}`: it must not be empty, `.` or `..`, or contain `/` or `%`")]
     Name(Box<str>),
-    /// The schema could not be had.
+    /// The schema cannot be read.
     #[error(transparent)]
     Schema(#[from] SchemaError),
-    /// The CRD can't be read.
-    #[error("the definition `{name}` can't be used: {message}")]
+    /// The CRD, or the OpenAPI document, is malformed.
+    #[error("cannot use the definition `{name}`: {message}")]
     Definition {
-        /// Its name.
+        /// The name of the CRD or the kind.
         name: Box<str>,
-        /// What is wrong with it.
+        /// The error.
         message: String,
     },
-    /// The kind is described nowhere.
+    /// Neither a CRD nor a document describes the kind.
     #[error("the server does not describe {0}: neither by a CustomResourceDefinition nor in its OpenAPI documents")]
     NotDescribed(Box<Resource>),
 }
@@ -86,31 +88,31 @@ impl From<kube::Error> for LiveError {
     }
 }
 
-/// What describes a kind.
+/// The schema of a kind.
 #[derive(Debug)]
-pub enum Described {
-    /// Its CRD, with the unions of `UnionDeclaration`s.
+pub enum KindDescription {
+    /// From its CRD, with the unions of `UnionDeclaration`s.
     Custom(Definition),
-    /// The API server's own document, and the same with the unions of `UnionDeclaration`s.
+    /// From the API server's own document: the document, and the definition with the unions of `UnionDeclaration`s.
     BuiltIn(Arc<OpenApi>, Definition),
 }
 
-/// Where an object is.
+/// The path of an object on the API server.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct ObjectPath {
     path: String,
 }
 
-/// What the API server sent.
+/// The answer to a patch.
 #[derive(Debug)]
-pub struct Answer {
-    /// JSON text.
+pub struct PatchResponse {
+    /// The object, as JSON text.
     pub text: String,
-    /// What it warns of.
+    /// The API server's warnings, each once.
     pub warnings: Vec<String>,
 }
 
-/// A cluster, asked about single objects.
+/// A client of a cluster for the command line.
 #[derive(Clone)]
 pub struct Live {
     client: Client,
@@ -123,40 +125,40 @@ impl fmt::Debug for Live {
 }
 
 impl Live {
-    /// The cluster of a context of a kubeconfig. Nothing is sent yet.
+    /// Returns a client for a context of a kubeconfig. Sends nothing.
     pub async fn connect(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<Self, ConnectError> {
         Ok(Self { client: connection::client(kubeconfig, context).await? })
     }
 
-    /// The namespace of the context, `default` if it has none.
+    /// Returns the namespace of the context, `default` if it has none.
     pub fn default_namespace(&self) -> &str {
         self.client.default_namespace()
     }
 
-    /// The resource that is meant by a plural, singular, short name or kind, alone or with `.group` or `.version.group`.
+    /// Finds a resource by plural, singular, short name or kind, alone or with `.group` or `.version.group`.
     pub async fn resource(&self, asked: &str) -> Result<Resource, LiveError> {
         let all = discovery::resources(&self.client).await?;
         find(&all, asked).cloned().ok_or_else(|| LiveError::NoResource(asked.into()))
     }
 
-    /// All resources, those of preferred versions first.
+    /// Returns all resources, preferred versions first.
     pub async fn resources(&self) -> Result<Vec<Resource>, LiveError> {
         discovery::resources(&self.client).await
     }
 
-    /// The unions that the webhook would know here. Tells of each definition that it is read.
+    /// Returns the unions that the webhook would enforce on this cluster. Calls `read` for each CRD.
     pub async fn learn(&self, unions: BuiltinUnions, read: impl Fn()) -> Result<Learnt, LiveError> {
         learn::learn(&self.client, unions, read).await
     }
 
-    /// The objects of a resource as they are stored, of one namespace or of all; the namespace counts only where the resource
-    /// has some. Nothing is sent yet.
+    /// Returns the objects of a resource as they are stored, in one namespace or in all. The namespace of a cluster-scoped
+    /// resource is ignored. Sends nothing.
     pub fn list(&self, resource: &Resource, namespace: Option<&str>) -> Result<Pages, LiveError> {
         Ok(Pages::new(self.client.clone(), collection(resource, namespace)?))
     }
 
-    /// What describes a resource: its CRD, or the OpenAPI document of a built-in type.
-    pub async fn described(&self, resource: &Resource) -> Result<Described, LiveError> {
+    /// Returns the schema of a resource, from its CRD or from the OpenAPI document of a built-in type.
+    pub async fn described(&self, resource: &Resource) -> Result<KindDescription, LiveError> {
         let schemas = Schemas::new(self.client.clone());
         let declarations = self.declarations().await?;
         let declare = |mut definition: Definition| {
@@ -179,7 +181,7 @@ impl Live {
             let parts = raw.parts().map_err(|message| fail(message.to_owned()))?;
             let definition = Definition::from_parts(raw.name(), &parts.annotations, parts.spec.get())
                 .map_err(|error| fail(error.to_string()))?;
-            return Ok(Described::Custom(declare(definition)));
+            return Ok(KindDescription::Custom(declare(definition)));
         }
         let kind = GroupKind { group: resource.group.clone(), kind: resource.kind.clone() };
         let version = BTreeSet::from([resource.version.to_string()]);
@@ -187,25 +189,25 @@ impl Live {
         let not_described = || LiveError::NotDescribed(Box::new(resource.clone()));
         let document = edition.documents.into_iter().next().ok_or_else(not_described)?;
         match Definition::from_openapi([&*document], &kind.group, &kind.kind, false) {
-            Ok(definition) => Ok(Described::BuiltIn(document, declare(definition))),
+            Ok(definition) => Ok(KindDescription::BuiltIn(document, declare(definition))),
             Err(DefinitionError::NotDescribed(_)) => Err(not_described()),
             Err(error) => Err(LiveError::Definition { name: kind.to_string().into(), message: error.to_string() }),
         }
     }
 
-    /// An object as it is stored now, as JSON text.
-    pub async fn read(&self, place: &Place) -> Result<String, LiveError> {
+    /// Returns an object as it is stored now, as JSON text.
+    pub async fn read(&self, place: &ObjectPath) -> Result<String, LiveError> {
         Ok(self.client.request_text(request("GET", &place.path, None)?).await?)
     }
 
-    /// Sends a JSON Patch. A dry run answers what would be stored, and stores nothing.
+    /// Sends a JSON Patch. A dry run returns the object that would be stored, and stores nothing.
     pub async fn patch(
         &self,
-        place: &Place,
+        place: &ObjectPath,
         patch: String,
         field_manager: &str,
         dry_run: bool,
-    ) -> Result<Answer, LiveError> {
+    ) -> Result<PatchResponse, LiveError> {
         let mut uri = format!("{}?fieldManager={}", place.path, utf8_percent_encode(field_manager, RESERVED));
         if dry_run {
             uri.push_str("&dryRun=All");
@@ -214,10 +216,10 @@ impl Live {
         let answer = self.client.send(request.map(Body::from)).await?;
         let warnings = warnings(answer.headers());
         let text = text(answer).await?;
-        Ok(Answer { text, warnings })
+        Ok(PatchResponse { text, warnings })
     }
 
-    /// All `UnionDeclaration`s, in the order of their names. None where the cluster has no such kind, or does not show them.
+    /// Returns all `UnionDeclaration`s, ordered by name; none if the cluster lacks their CRD, or the user may not list them.
     async fn declarations(&self) -> Result<Vec<Declaration>, LiveError> {
         #[derive(Deserialize)]
         struct List {
@@ -228,7 +230,7 @@ impl Live {
             Err(kube::Error::Api(status)) if status.is_not_found() || status.is_forbidden() => return Ok(Vec::new()),
             Err(error) => return Err(error.into()),
         };
-        // One that can't be read is nobody's union; its status says why.
+        // A malformed declaration declares nothing; its status has the reason.
         let read = list.items.iter().filter_map(|item| Declaration::from_json(item.get()).ok());
         let mut declarations: Vec<_> = read.map(|(declaration, _)| declaration).collect();
         declarations.sort_by(|one, other| one.name().cmp(other.name()));
@@ -236,8 +238,8 @@ impl Live {
     }
 }
 
-impl Place {
-    /// Where an object of a resource is; the namespace counts only where the resource has some.
+impl ObjectPath {
+    /// Returns the path of an object. The namespace of a cluster-scoped resource is ignored.
     pub fn new(resource: &Resource, namespace: &str, name: &str) -> Result<Self, LiveError> {
         let mut path = collection(resource, Some(namespace))?;
         let _ = write!(path, "/{}", checked(name)?);
@@ -245,7 +247,7 @@ impl Place {
     }
 }
 
-/// The path of all objects of a resource, in one namespace or in all.
+/// Returns the path of all objects of a resource, in one namespace or in all.
 fn collection(resource: &Resource, namespace: Option<&str>) -> Result<String, LiveError> {
     let mut path = match &*resource.group {
         "" => format!("/api/{}", resource.version),
@@ -258,7 +260,7 @@ fn collection(resource: &Resource, namespace: Option<&str>) -> Result<String, Li
     Ok(path)
 }
 
-/// A name as a part of a path. What can be no name would lead to another path.
+/// Returns a name as a segment of a path. Rejects names that would lead to another path.
 fn checked(name: &str) -> Result<String, LiveError> {
     if matches!(name, "" | "." | "..") || name.contains(['/', '%']) {
         return Err(LiveError::Name(name.into()));
@@ -266,7 +268,7 @@ fn checked(name: &str) -> Result<String, LiveError> {
     Ok(utf8_percent_encode(name, RESERVED).to_string())
 }
 
-/// A request, with a JSON Patch as its body if there is one.
+/// Returns a request whose body is the JSON Patch, if any.
 fn request(method: &str, uri: &str, patch: Option<String>) -> Result<Request<Vec<u8>>, LiveError> {
     let mut request = Request::builder().method(method).uri(uri).header(ACCEPT, "application/json");
     if patch.is_some() {
@@ -276,7 +278,7 @@ fn request(method: &str, uri: &str, patch: Option<String>) -> Result<Request<Vec
     request.body(body).map_err(|error| kube::Error::HttpError(error).into())
 }
 
-/// The text of a good answer.
+/// Returns the text of a successful answer.
 async fn text(answer: Response<Body>) -> Result<String, LiveError> {
     let code = answer.status();
     let bytes = answer.into_body().collect().await?.to_bytes();
@@ -284,7 +286,7 @@ async fn text(answer: Response<Body>) -> Result<String, LiveError> {
     if code.is_success() { Ok(text) } else { Err(LiveError::Refused(Box::new(Refusal::read(code.as_u16(), &text)))) }
 }
 
-/// The API server's warnings, each once: `299 - "text"` (RFC 7234, section 5.5).
+/// Returns the API server's warnings, each once: `299 - "text"` (RFC 7234, section 5.5).
 fn warnings(headers: &HeaderMap) -> Vec<String> {
     let mut warnings = Vec::new();
     for value in headers.get_all("warning").iter().filter_map(|value| std::str::from_utf8(value.as_bytes()).ok()) {
@@ -310,7 +312,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn warnings_are_unquoted_and_said_once() {
+    fn warnings_are_unquoted_and_listed_once() {
         let mut headers = HeaderMap::new();
         for value in [r#"299 - "unknown field \"spec.x\"""#, r#"299 - "b""#, r#"299 - "b""#, "299"] {
             headers.append("warning", value.parse().unwrap());
@@ -321,7 +323,7 @@ mod tests {
     #[test]
     fn a_name_never_leads_to_another_path() {
         let resource = Resource { namespaced: true, ..Resource::named("example.com", "v1", "Widget", "widgets") };
-        let place = |namespace: &str, name: &str| Place::new(&resource, namespace, name).map(|place| place.path);
+        let place = |namespace: &str, name: &str| ObjectPath::new(&resource, namespace, name).map(|place| place.path);
         assert_eq!(place("a", "b c?d").unwrap(), "/apis/example.com/v1/namespaces/a/widgets/b%20c%3Fd");
         for name in ["", ".", "..", "a/b", "a%2Fb"] {
             assert!(matches!(place("a", name), Err(LiveError::Name(_))), "{name}");

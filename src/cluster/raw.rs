@@ -1,9 +1,9 @@
-//! A watched object as it comes over the wire: nothing but its name, its annotations and the texts of its `spec` and its
-//! `status`.
+//! A watched object: its name, its annotations, and the JSON texts of its `spec` and `status`.
 //!
-//! Typed forms will not do: that of `k8s_openapi` drops `x-kubernetes-unions`, and an object that cannot be read would
-//! fail the whole page or event it stands in. Reading this type succeeds for every JSON value; what is missing shows
-//! later, as a fault of that one object.
+//! The types of `k8s_openapi` drop `x-kubernetes-unions`, and one malformed object would fail its whole page or event. Reading
+//! this type succeeds for every JSON value; a malformed object is reported later, as a fault of that object.
+//!
+//! Knows nothing of schemas: [`inputs`](super::inputs) stores the objects.
 
 use crate::causes::with_causes;
 use kube::Resource;
@@ -17,12 +17,12 @@ use std::fmt::Debug;
 use std::marker::PhantomData;
 
 /// A `CustomResourceDefinition`.
-pub(super) type RawDefinition = Raw<Definitions>;
+pub(super) type RawDefinition = Raw<CustomResourceDefinitions>;
 
 /// A `UnionDeclaration`.
-pub(super) type RawDeclaration = Raw<Declarations>;
+pub(super) type RawDeclaration = Raw<UnionDeclarations>;
 
-/// What one object says, unread but for its metadata.
+/// An object of which only the metadata is parsed.
 #[derive(Debug, Clone)]
 pub(super) struct Raw<K> {
     /// `name`, `resourceVersion` and `generation` only.
@@ -31,7 +31,7 @@ pub(super) struct Raw<K> {
     resource: PhantomData<K>,
 }
 
-/// What an object is made of.
+/// The parts of an object.
 #[derive(Debug, Clone)]
 pub(super) struct Parts {
     pub(super) annotations: BTreeMap<String, String>,
@@ -41,40 +41,40 @@ pub(super) struct Parts {
     pub(super) status: Option<Box<RawValue>>,
 }
 
-/// A resource that is read raw.
+/// A resource whose objects are read as [`Raw`].
 pub(super) trait RawResource: Debug + Clone + 'static {
     const GROUP: &'static str;
     const VERSION: &'static str;
     const KIND: &'static str;
     const PLURAL: &'static str;
 
-    /// The path of all objects.
+    /// Returns the path of all objects.
     fn collection() -> String {
         format!("/apis/{}/{}/{}", Self::GROUP, Self::VERSION, Self::PLURAL)
     }
 
-    /// The path of one object.
+    /// Returns the path of one object.
     fn path(name: &str) -> String {
         format!("{}/{name}", Self::collection())
     }
 }
 
-/// Definitions of custom resources.
+/// The resource of CRDs.
 #[derive(Debug, Clone)]
-pub(super) struct Definitions;
+pub(super) struct CustomResourceDefinitions;
 
-impl RawResource for Definitions {
+impl RawResource for CustomResourceDefinitions {
     const GROUP: &'static str = "apiextensions.k8s.io";
     const VERSION: &'static str = "v1";
     const KIND: &'static str = "CustomResourceDefinition";
     const PLURAL: &'static str = "customresourcedefinitions";
 }
 
-/// Declarations of unions.
+/// The resource of `UnionDeclaration`s.
 #[derive(Debug, Clone)]
-pub(super) struct Declarations;
+pub(super) struct UnionDeclarations;
 
-impl RawResource for Declarations {
+impl RawResource for UnionDeclarations {
     const GROUP: &'static str = "kube-unions.dev";
     const VERSION: &'static str = "v1alpha1";
     const KIND: &'static str = "UnionDeclaration";
@@ -82,22 +82,25 @@ impl RawResource for Declarations {
 }
 
 impl<K: RawResource> Raw<K> {
-    /// Its name; empty where it has none.
+    /// Returns the name, empty if it is missing.
     pub(super) fn name(&self) -> &str {
         self.metadata.name.as_deref().unwrap_or_default()
     }
 
-    /// How often its `spec` has changed.
+    /// Returns `metadata.generation`, which counts the changes of `spec`.
     pub(super) fn generation(&self) -> Option<i64> {
         self.metadata.generation
     }
 
-    /// Its parts, or why it has none.
+    /// Returns the parts.
+    ///
+    /// # Errors
+    /// The reason why the object is malformed.
     pub(super) fn parts(&self) -> Result<&Parts, &str> {
         self.parts.as_ref().map_err(String::as_str)
     }
 
-    /// From its JSON text.
+    /// Reads an object from its JSON text.
     pub(super) fn read(text: &str) -> Self {
         let nameless = |message| Self { metadata: ObjectMeta::default(), parts: Err(message), resource: PhantomData };
         let envelope = match serde_json::from_str::<Envelope<'_>>(text) {
@@ -120,7 +123,7 @@ impl<K: RawResource> Raw<K> {
     }
 }
 
-impl Raw<Definitions> {
+impl Raw<CustomResourceDefinitions> {
     /// Returns whether a CRD defines its kind, where no CRD counts in the groups of the API server.
     ///
     /// # Errors
@@ -133,8 +136,8 @@ impl Raw<Definitions> {
 }
 
 impl<'de, K: RawResource> serde::Deserialize<'de> for Raw<K> {
-    /// Never fails on well-formed JSON. It has to come straight from the text: an API server writes `type` before
-    /// `object` in a watch event, so that nothing is buffered on the way.
+    /// Never fails on well-formed JSON. The deserializer must read from text: the API server writes `type` before `object` in a
+    /// watch event, so that serde buffers nothing.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Box::<RawValue>::deserialize(deserializer)?;
         Ok(Self::read(text.get()))
@@ -170,7 +173,7 @@ impl<K: RawResource> Resource for Raw<K> {
     }
 }
 
-/// Every field is raw, so that one of an odd type costs none of the others.
+/// Every field is raw, so that a field of a wrong type does not fail the others.
 #[derive(serde::Deserialize)]
 struct Envelope<'a> {
     #[serde(borrow)]

@@ -1,18 +1,18 @@
-//! An error of the API server's, in one line.
+//! Formats an error of the API server as one line.
 
 use crate::causes::append_cause;
 use std::error::Error;
 use std::sync::Arc;
 
-/// The error with its causes, each said once. Of a refusal it has the API server's own sentence, which names who, what and
-/// where; the client's error says the same three times over.
+/// Returns an error with its causes, each once. A refusal is reduced to the API server's own sentence, which names the user, the
+/// verb and the resource; the client's error repeats it.
 pub(super) fn reason(error: &(dyn Error + 'static)) -> String {
     let mut text = String::new();
     let mut next = Some(error);
     while let Some(error) = next {
         let said = error.to_string();
         if let Some(sentence) = refusal(error) {
-            // Many an error's message repeats its source.
+            // Some messages repeat their source.
             if text.contains(&said) {
                 return text.replace(&said, sentence);
             }
@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_said_in_the_api_servers_words_and_once() {
+    fn a_refusal_is_formatted_once_in_the_api_servers_words() {
         assert_eq!(reason(&forbidden()), "foos is forbidden: User \"u\" cannot list");
         let watched = reason(&watcher::Error::InitialListFailed(forbidden()));
         assert!(watched.ends_with(": foos is forbidden: User \"u\" cannot list"), "{watched}");

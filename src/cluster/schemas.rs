@@ -1,10 +1,12 @@
-//! Where the schema of a kind comes from: its CRD, or the OpenAPI documents of its group.
+//! Reads schemas from the API server: CRDs, and the OpenAPI documents of a group.
 //!
-//! The index of documents gives each a URL that changes with its content. A document is read once a URL and kept while
-//! somebody needs it: the core group's has a megabyte and a half.
+//! The index of documents gives each a URL that changes with its content. A document is read once per URL and cached while a
+//! kind of its group needs it: the core group's document is 1.5 MB.
+//!
+//! Knows nothing of declarations: [`documents`](super::documents) decides what to read, and when.
 
 use super::inputs::KindDocuments;
-use super::raw::{Definitions, RawDefinition, RawResource};
+use super::raw::{CustomResourceDefinitions, RawDefinition, RawResource};
 use super::services::{self, FromDefinitions};
 use hyper::Request;
 use kube::Client;
@@ -14,67 +16,67 @@ use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The extension, as it stands in a document's text.
+/// The extension in the text of a document.
 const EXTENSION: &str = "\"x-kubernetes-unions\"";
 
-/// Why a schema could not be had.
+/// An error of reading a schema.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum SchemaError {
-    /// The CRD was not sent.
-    #[error("cannot read the definition `{name}`")]
+    /// The CRD cannot be read.
+    #[error("cannot read the CRD `{name}`")]
     Definition {
-        /// Its name.
+        /// The name of the CRD.
         name: Box<str>,
-        /// What the client says.
+        /// The error of the client.
         source: Arc<kube::Error>,
     },
-    /// The index of OpenAPI documents was not sent.
+    /// The index of OpenAPI documents cannot be read.
     #[error("cannot read the index of OpenAPI documents")]
     Index(#[source] Arc<kube::Error>),
-    /// The index is none.
+    /// The index is malformed.
     #[error("the index of OpenAPI documents is malformed")]
     MalformedIndex(#[source] Arc<serde_json::Error>),
-    /// A document was not sent.
+    /// A document cannot be read.
     #[error("cannot read the OpenAPI document of `{path}`")]
     Document {
-        /// Its path in the index.
+        /// The path in the index.
         path: String,
-        /// What the client says.
+        /// The error of the client.
         source: Arc<kube::Error>,
     },
-    /// A document is none.
-    #[error("the OpenAPI document of `{path}` is of no use")]
+    /// A document is malformed.
+    #[error("the OpenAPI document of `{path}` is malformed")]
     Malformed {
-        /// Its path in the index.
+        /// The path in the index.
         path: String,
-        /// What is wrong with it.
+        /// The error.
         source: Arc<DefinitionError>,
     },
-    /// A document says nothing but what CRDs say. Where somebody has made a CRD in a group of the API server's own, it sends
-    /// now its own document and now that of the CRDs, so that the next may be the right one.
+    /// A document describes nothing but CRDs. If a group of the API server has a CRD, the server sends its own document and that
+    /// of the CRDs in turn, so that the next attempt may succeed.
     #[error("the OpenAPI document of `{path}` describes nothing but CRDs")]
     Foreign {
-        /// Its path in the index.
+        /// The path in the index.
         path: String,
     },
-    /// Reading was cut off.
-    #[error("reading an OpenAPI document ended badly")]
+    /// The thread panicked, or the program is stopping.
+    #[error("reading an OpenAPI document was interrupted: try again")]
     CutOff,
 }
 
-/// Reads schemas from a cluster.
+/// Reads schemas, and caches OpenAPI documents.
 pub(super) struct Schemas {
     client: Client,
     /// By path in the index.
-    documents: Mutex<HashMap<String, Document>>,
-    /// By path in the index: the kinds that publish unions.
+    documents: Mutex<HashMap<String, CachedDocument>>,
+    /// URL and kinds that publish unions, by path in the index.
     publishing: Mutex<HashMap<String, (String, Vec<GroupKind>)>>,
-    /// Groups and versions whose documents repeat what CRDs say.
+    /// Groups and versions whose documents repeat the schemas of CRDs.
     from_definitions: Mutex<FromDefinitions>,
 }
 
-struct Document {
+struct CachedDocument {
     url: String,
     document: Arc<OpenApi>,
 }
@@ -100,8 +102,8 @@ impl Schemas {
         Self { client, documents: Mutex::default(), publishing: Mutex::default(), from_definitions: Mutex::default() }
     }
 
-    /// Takes note of which documents repeat what CRDs say. They are passed over: only a CRD that counts speaks for its kind.
-    /// Tells whether they are others than before.
+    /// Ignores the documents of these groups and versions from now on: only an accepted CRD defines its kind. Returns true if they
+    /// differ from before.
     pub(super) fn set_from_definitions(&self, from_definitions: FromDefinitions) -> bool {
         let mut known = lock(&self.from_definitions);
         let changed = *known != from_definitions;
@@ -109,23 +111,23 @@ impl Schemas {
         changed
     }
 
-    /// A CRD as it is now, `None` if it is gone.
+    /// Reads a CRD, `None` if the cluster does not have it.
     pub(super) async fn definition(&self, name: &str) -> Result<Option<RawDefinition>, SchemaError> {
-        match self.text(&Definitions::path(name)).await {
+        match self.text(&CustomResourceDefinitions::path(name)).await {
             Ok(text) => Ok(Some(RawDefinition::read(&text))),
             Err(error) if is_not_found(&error) => Ok(None),
             Err(source) => Err(SchemaError::Definition { name: name.into(), source: Arc::new(source) }),
         }
     }
 
-    /// True if the API server says that it serves a group and version from its own code, so that no CRD describes it.
+    /// Returns true if the API server serves a group and version from its own code, so that no CRD describes it.
     pub(super) async fn is_own(&self, group: &str, version: &str) -> bool {
         let service = self.text(&format!("{}/{version}.{group}", services::PATH)).await;
         let service = service.ok().and_then(|text| serde_json::from_str(&text).ok());
         service.is_some_and(|service| services::is_own(&service))
     }
 
-    /// The index as it is now.
+    /// Reads the index.
     pub(super) async fn index(&self) -> Result<DocumentIndex, SchemaError> {
         let text = self.text("/openapi/v3").await.map_err(|error| SchemaError::Index(Arc::new(error)))?;
         let index: WireIndex =
@@ -137,7 +139,7 @@ impl Schemas {
         Ok(DocumentIndex(paths.map(|(path, entry)| (path, entry.url)).collect()))
     }
 
-    /// The documents of the kind's group that are of these versions, of all if none are named.
+    /// Returns the documents of the kind's group for these versions, `None` for all.
     pub(super) async fn documents(
         &self,
         index: &DocumentIndex,
@@ -152,7 +154,7 @@ impl Schemas {
         Ok(found)
     }
 
-    /// The kinds of which the server's own documents declare unions.
+    /// Returns the kinds whose documents publish unions.
     pub(super) async fn publishing(&self, index: &DocumentIndex) -> Result<BTreeSet<GroupKind>, SchemaError> {
         let mut kinds = BTreeSet::new();
         let mut seen = HashMap::new();
@@ -169,7 +171,7 @@ impl Schemas {
         Ok(kinds)
     }
 
-    /// Forgets the documents of groups that nobody needs.
+    /// Evicts the cached documents of other groups.
     pub(super) fn retain(&self, needed: impl Fn(&str) -> bool) {
         lock(&self.documents).retain(|path, _| group_version(path).is_some_and(|(group, _)| needed(group)));
     }
@@ -180,14 +182,14 @@ impl Schemas {
         }
         let text = self.document_text(path, url).await?;
         let mut document = parse(path, text).await?;
-        // Only a CRD that counts speaks for its kind.
+        // Only an accepted CRD defines its kind.
         let described = document.kinds().next().is_some();
         document.drop_custom_kinds();
         if described && document.kinds().next().is_none() {
             return Err(SchemaError::Foreign { path: path.to_owned() });
         }
         let document = Arc::new(document);
-        let held = Document { url: url.to_owned(), document: Arc::clone(&document) };
+        let held = CachedDocument { url: url.to_owned(), document: Arc::clone(&document) };
         lock(&self.documents).insert(path.to_owned(), held);
         Ok(document)
     }
@@ -213,7 +215,7 @@ impl Schemas {
 }
 
 impl DocumentIndex {
-    /// The documents of a group, of these versions or of all: path and URL.
+    /// Returns path and URL of the documents of a group for these versions, `None` for all.
     fn of<'i>(
         &'i self,
         group: &'i str,
@@ -226,13 +228,13 @@ impl DocumentIndex {
         })
     }
 
-    /// What would tell an edition of these documents from another.
+    /// Returns the URLs of these documents, which change with their content.
     pub(super) fn urls(&self, kind: &GroupKind, versions: Option<&BTreeSet<String>>) -> Vec<String> {
         self.of(&kind.group, versions).map(|(_, url)| url.to_owned()).collect()
     }
 }
 
-/// `api/v1` and `apis/apps/v1`; nothing else in the index describes kinds.
+/// Returns group and version of `api/v1` and `apis/apps/v1`. No other path in the index describes kinds.
 fn group_version(path: &str) -> Option<(&str, &str)> {
     match path.split_once('/')? {
         ("api", version) => Some(("", version)),
@@ -251,7 +253,7 @@ fn publishing_kinds(document: &OpenApi) -> Vec<GroupKind> {
     kinds.iter().filter(publishes).cloned().collect()
 }
 
-/// On a thread of its own: a large document takes some milliseconds.
+/// Parses on a thread of its own, since a large document takes milliseconds.
 async fn parse(path: &str, text: String) -> Result<OpenApi, SchemaError> {
     let fail = |error| {
         let source = Arc::new(DefinitionError::OpenApi(error));

@@ -1,8 +1,9 @@
-//! Services: which groups the API server serves from its own code, and which versions of groups come from CRDs, as its
-//! `APIService` objects say.
+//! `APIService` objects: they tell which groups the API server serves from its own code, and which versions come from CRDs.
 //!
-//! The API server labels the object of each group and version that it serves. Of a group that it serves from its own code it
-//! serves no CRD, whatever the version: every path below `/apis/GROUP/` is answered by its own code.
+//! The API server labels the object of each group and version that it serves. In a group of its own it serves no CRD, whatever
+//! the version: its own code answers every path below `/apis/GROUP/`.
+//!
+//! Knows nothing of CRDs; [`state`](super::state) applies the groups to them.
 
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube_unions_core::declaration::BuiltinGroups;
@@ -11,13 +12,13 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The path of the objects.
 pub(super) const PATH: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
 
-/// The label that tells who keeps the object.
+/// The label of objects that the API server maintains.
 const MANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 
-/// Its value for groups and versions that come from CRDs; `onstart` is for those of the server's own code.
+/// The value of the label for versions that come from CRDs. It is `onstart` for those of the API server's own code.
 const FROM_DEFINITIONS: &str = "true";
 
-/// Who serves a group and version.
+/// The server of a group and version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Server {
     /// The API server, from its own code.
@@ -31,39 +32,39 @@ enum Server {
 /// Group, version and server of one object.
 type Served = (Box<str>, Box<str>, Server);
 
-/// What the `APIService` objects say.
+/// The `APIService` objects of a cluster.
 #[derive(Debug, Default)]
 pub(super) struct Services {
-    /// By the object's name; `None` until they have been listed once.
+    /// By the object's name. `None` until the first list is complete.
     known: Option<BTreeMap<String, Served>>,
     listing: Option<BTreeMap<String, Served>>,
 }
 
-/// The groups and versions that come from CRDs: OpenAPI documents describe them too, in words of the CRDs' authors.
+/// The groups and versions that come from CRDs. Their OpenAPI documents repeat the schemas of the CRDs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct FromDefinitions(BTreeSet<(Box<str>, Box<str>)>);
 
 impl FromDefinitions {
-    /// True if a group and version is one of them.
+    /// Returns true if a group and version comes from CRDs.
     pub(super) fn has(&self, group: &str, version: &str) -> bool {
         self.0.contains(&(group.into(), version.into()))
     }
 }
 
 impl Services {
-    /// A list begins.
+    /// Begins a list.
     pub(super) fn list(&mut self) {
         self.listing = Some(BTreeMap::new());
     }
 
-    /// It is complete.
+    /// Ends a list: it replaces the objects known before.
     pub(super) fn listed(&mut self) {
         if let Some(listed) = self.listing.take() {
             self.known = Some(listed);
         }
     }
 
-    /// An object is new or has changed.
+    /// Stores an object that is new or has changed.
     pub(super) fn apply(&mut self, service: &APIService) {
         let Some((name, served)) = read(service) else { return };
         self.targets().for_each(|all| {
@@ -71,7 +72,7 @@ impl Services {
         });
     }
 
-    /// An object is gone.
+    /// Forgets an object.
     pub(super) fn remove(&mut self, service: &APIService) {
         let Some((name, _)) = read(service) else { return };
         self.targets().for_each(|all| {
@@ -79,31 +80,31 @@ impl Services {
         });
     }
 
-    /// True if they have been listed.
+    /// Returns true if the first list is complete.
     pub(super) fn are_known(&self) -> bool {
         self.known.is_some()
     }
 
-    /// True if a list is under way, so that nothing changes before it is complete.
+    /// Returns true during a list. Nothing changes before its end.
     pub(super) fn are_listed_now(&self) -> bool {
         self.listing.is_some()
     }
 
-    /// The groups that no CRD speaks for.
+    /// Returns the groups that the API server serves from its own code.
     pub(super) fn builtin_groups(&self) -> BuiltinGroups {
         let Some(known) = &self.known else { return BuiltinGroups::Guessed };
         let own = known.values().filter(|(_, _, server)| *server == Server::Own);
         BuiltinGroups::Listed(own.map(|(group, _, _)| group.clone()).collect())
     }
 
-    /// The groups and versions that come from CRDs.
+    /// Returns the groups and versions that come from CRDs.
     pub(super) fn defined(&self) -> FromDefinitions {
         let known = self.known.iter().flat_map(BTreeMap::values);
         let from_definitions = known.filter(|(_, _, server)| *server == Server::Definitions);
         FromDefinitions(from_definitions.map(|(group, version, _)| (group.clone(), version.clone())).collect())
     }
 
-    /// What an event changes: the list that is under way, or what is known.
+    /// Returns the map that an event changes: the list in progress, else the known objects.
     fn targets(&mut self) -> impl Iterator<Item = &mut BTreeMap<String, Served>> {
         match &mut self.listing {
             Some(listing) => Some(listing),
@@ -113,7 +114,7 @@ impl Services {
     }
 }
 
-/// True if an object says that the API server serves its group and version from its own code.
+/// Returns true if the API server serves the group and version of an object from its own code.
 pub(super) fn is_own(service: &APIService) -> bool {
     read(service).is_some_and(|(_, (_, _, server))| server == Server::Own)
 }
@@ -125,7 +126,7 @@ fn read(service: &APIService) -> Option<(String, Served)> {
     let server = match (&spec.service, label.map(String::as_str)) {
         (Some(_), _) => Server::Aggregated,
         (None, Some(FROM_DEFINITIONS)) => Server::Definitions,
-        // One without the label was made by hand, and says that the server itself serves the group.
+        // Without the label it was made by hand, and tells that the API server serves the group.
         (None, _) => Server::Own,
     };
     let group = spec.group.as_deref().unwrap_or_default().into();

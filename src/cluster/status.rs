@@ -6,7 +6,7 @@
 //!
 //! Knows nothing of schemas and unions; [`verdict`](super::verdict) has the content of a condition.
 
-use super::raw::{Declarations, RawResource};
+use super::raw::{RawResource, UnionDeclarations};
 use super::reason::reason;
 use super::schemas::is_not_found;
 use super::verdict::{CONDITION, DeclarationVerdict, StoredCondition};
@@ -147,12 +147,12 @@ async fn write(client: Client, name: Box<str>, due: DueCondition) -> WrittenCond
         condition.insert("observedGeneration".to_owned(), generation.into());
     }
     let body = json!({
-        "apiVersion": format!("{}/{}", Declarations::GROUP, Declarations::VERSION),
-        "kind": Declarations::KIND,
+        "apiVersion": format!("{}/{}", UnionDeclarations::GROUP, UnionDeclarations::VERSION),
+        "kind": UnionDeclarations::KIND,
         "metadata": {"name": name},
         "status": {"conditions": [condition]},
     });
-    let path = Declarations::path(&name);
+    let path = UnionDeclarations::path(&name);
     let request = Request::patch(format!("{path}/status?fieldManager={FIELD_MANAGER}&force=true"))
         .header(CONTENT_TYPE, "application/apply-patch+yaml")
         .body(body.to_string().into_bytes());

@@ -10,7 +10,7 @@ use crate::cli::manifest::{self, Document, Edit};
 use crate::cli::output::{self, Paint};
 use crate::cli::request::admission_review;
 use crate::cli::{Verdict, normalize};
-use crate::cluster::live::{Answer, Described, Live, LiveError, Place, Resource};
+use crate::cluster::live::{KindDescription, Live, LiveError, ObjectPath, PatchResponse, Resource};
 use anyhow::{Context, anyhow, bail};
 use clap::{ArgGroup, Args, ValueEnum};
 use kube_unions_core::admission::{self, Phase, Ratcheting};
@@ -117,7 +117,7 @@ async fn patch_object(arguments: &LiveArgs, patch: &PatchInput) -> anyhow::Resul
     let live = arguments.cluster.connect().await?;
     let resource = live.resource(resource).await?;
     let namespace = arguments.namespace.as_deref().unwrap_or_else(|| live.default_namespace());
-    let place = Place::new(&resource, namespace, name)?;
+    let place = ObjectPath::new(&resource, namespace, name)?;
     let task = LivePatch {
         rules: KindPatcher::read(live.described(&resource).await?, &resource)?,
         live,
@@ -173,14 +173,14 @@ struct KindPatcher {
 }
 
 impl KindPatcher {
-    fn read(described: Described, resource: &Resource) -> anyhow::Result<Self> {
+    fn read(described: KindDescription, resource: &Resource) -> anyhow::Result<Self> {
         let (patcher, definition) = match described {
-            Described::Custom(definition) => {
+            KindDescription::Custom(definition) => {
                 let version = definition.versions().iter().find(|version| version.name == resource.version);
                 let version = version.with_context(|| format!("{resource} has no schema"))?;
                 (Patcher::for_resource(&resource.kind, &version.schema)?, definition)
             }
-            Described::BuiltIn(document, definition) => {
+            KindDescription::BuiltIn(document, definition) => {
                 let Resource { group, version, kind, .. } = resource.clone();
                 (Patcher::from_openapi(&document, &GroupVersionKind { group, version, kind })?, definition)
             }
@@ -219,7 +219,7 @@ impl KindPatcher {
 struct LivePatch<'t> {
     live: Live,
     rules: KindPatcher,
-    place: Place,
+    place: ObjectPath,
     patch: &'t PatchInput,
     field_manager: &'t str,
     dry_run: DryRun,
@@ -253,7 +253,7 @@ impl LivePatch<'_> {
                 .collect();
             let sent = serde_json::to_string(&guarded)?;
             match self.live.patch(&self.place, sent, self.field_manager, self.dry_run == DryRun::Server).await {
-                Ok(Answer { text, warnings: more }) => {
+                Ok(PatchResponse { text, warnings: more }) => {
                     warnings.extend(more);
                     let changed = is_another(&before, &text)?;
                     return Ok(LivePatchResult { object: text, changed, warnings });

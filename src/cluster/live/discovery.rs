@@ -1,4 +1,4 @@
-//! Which resources an API server has, and which one a user means.
+//! Discovery: lists the resources of an API server, and finds one by name.
 
 use super::LiveError;
 use kube::Client;
@@ -15,25 +15,25 @@ pub struct Resource {
     pub version: Box<str>,
     /// The kind of its objects.
     pub kind: Box<str>,
-    /// As it stands in paths.
+    /// The name in paths.
     pub plural: Box<str>,
-    /// For one object; may be empty.
+    /// The name for one object; may be empty.
     pub singular: Box<str>,
     /// Other names.
     pub short_names: Vec<String>,
-    /// Whether its objects are in namespaces.
+    /// True if its objects are in namespaces.
     pub namespaced: bool,
 }
 
 impl fmt::Display for Resource {
-    /// `widgets.v1.example.com`, as kubectl takes it.
+    /// Writes `widgets.v1.example.com`, which kubectl accepts.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "`{}.{}.{}`", self.plural, self.version, self.group)
     }
 }
 
 impl Resource {
-    /// `widget.example.com/name`, as kubectl prints it.
+    /// Returns `widget.example.com/name`, as kubectl prints it.
     pub fn title(&self, name: &str) -> String {
         let dot = if self.group.is_empty() { "" } else { "." };
         format!("{}{dot}{}/{name}", self.kind.to_lowercase(), self.group)
@@ -63,23 +63,23 @@ impl Resource {
         }
     }
 
-    /// Whether it was asked for with its version.
+    /// Returns true if the request names the version.
     pub fn is_versioned_in(&self, asked: &str) -> bool {
         self.names().is_versioned_in(asked)
     }
 }
 
-/// The resource that is meant; of several the server's first, which is of its preferred group and version.
+/// Finds a resource by name; among several, the first in the server's order, which has the preferred group and version.
 pub fn find<'r>(all: &'r [Resource], asked: &str) -> Option<&'r Resource> {
     let names: Vec<KindNames<'_>> = all.iter().map(Resource::names).collect();
     all.get(KindNames::find(&names, asked)?)
 }
 
-/// All resources, in the server's order.
+/// Returns all resources, in the server's order.
 pub(super) async fn resources(client: &Client) -> Result<Vec<Resource>, LiveError> {
     let (core, groups) =
         (client.list_core_api_versions_aggregated().await?, client.list_api_groups_aggregated().await?);
-    // An API server from before 1.26 answers with lists of other kinds, which have no items.
+    // API servers before 1.26 answer with lists of other kinds, which have no items.
     if core.items.is_empty() || groups.items.is_empty() {
         return one_by_one(client).await;
     }
@@ -106,7 +106,7 @@ fn aggregated(group: &str, version: &str, resource: &APIResourceDiscovery) -> Op
     })
 }
 
-/// The same from a server that knows no list of everything.
+/// Returns all resources of a server without aggregated discovery.
 async fn one_by_one(client: &Client) -> Result<Vec<Resource>, LiveError> {
     let mut lists = Vec::new();
     for version in client.list_core_api_versions().await?.versions {
@@ -119,7 +119,7 @@ async fn one_by_one(client: &Client) -> Result<Vec<Resource>, LiveError> {
         for version in versions {
             match client.list_api_group_resources(&version).await {
                 Ok(list) => lists.push(list),
-                // An aggregated API whose server is down takes nothing else with it.
+                // An aggregated API whose server is down does not fail the others.
                 Err(kube::Error::Api(_)) => {}
                 Err(error) => return Err(error.into()),
             }

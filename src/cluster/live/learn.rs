@@ -1,7 +1,6 @@
-//! The unions of a cluster, learnt once as the webhook learns them while it watches: by the same working set, from the same
-//! CRDs, declarations and documents.
+//! Reads the unions of a cluster once, with the [`state`](super::super::state) that the webhook uses while it watches.
 
-use super::super::raw::{Declarations, Definitions, RawDeclaration, RawDefinition, RawResource};
+use super::super::raw::{CustomResourceDefinitions, RawDeclaration, RawDefinition, RawResource, UnionDeclarations};
 use super::super::services;
 use super::super::state::ClusterState;
 use super::super::{BuiltinUnions, Cluster};
@@ -14,12 +13,12 @@ use kube_unions_core::declaration::BuiltinGroups;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What was learnt, and what was not.
+/// The unions of a cluster, and the gaps.
 #[derive(Debug)]
 pub struct Learnt {
     /// The unions in force.
     pub catalog: Catalog,
-    /// What may have unions that are not known, and why.
+    /// Objects that could not be read and may declare unions, with the reason.
     pub lacking: BTreeMap<String, String>,
 }
 
@@ -28,10 +27,10 @@ pub(super) async fn learn(client: &Client, unions: BuiltinUnions, read: impl Fn(
     let mut state = ClusterState::new(&cluster);
     let mut lacking = BTreeMap::new();
 
-    // The declarations first, so that each definition is compiled once, and dropped.
+    // Read the declarations first, so that each CRD is compiled once.
     state.list_declarations();
     let declared =
-        each(client, Declarations::collection(), |text| state.put_declaration(&RawDeclaration::read(text))).await;
+        each(client, UnionDeclarations::collection(), |text| state.put_declaration(&RawDeclaration::read(text))).await;
     match declared {
         Ok(()) => state.declarations_listed(),
         Err(LiveError::Refused(refusal)) if refusal.code() == 404 => state.declarations_unavailable(true),
@@ -42,7 +41,7 @@ pub(super) async fn learn(client: &Client, unions: BuiltinUnions, read: impl Fn(
         Err(error) => return Err(error),
     }
 
-    // Which CRDs count. Without it, those of some groups do not.
+    // The services tell which CRDs count. Without them, CRDs of some groups do not.
     state.services().list();
     let served = each(client, services::PATH.to_owned(), |text| {
         if let Ok(service) = serde_json::from_str(text) {
@@ -60,11 +59,11 @@ pub(super) async fn learn(client: &Client, unions: BuiltinUnions, read: impl Fn(
     state.services_changed();
 
     state.list_definitions();
-    let mut pages = Pages::new(client.clone(), Definitions::collection());
+    let mut pages = Pages::new(client.clone(), CustomResourceDefinitions::collection());
     while let Some(page) = pages.next().await? {
         for object in page.objects() {
             let definition = RawDefinition::read(object.text);
-            // A CRD is called `plural.group`. Nothing is lacking where no CRD is in such a group.
+            // The name of a CRD is `plural.group`. Report the gap if a CRD is in such a group.
             let group = definition.name().split_once('.').map_or("", |(_, group)| group);
             if BuiltinGroups::Guessed.has(group)
                 && let Some(why) = refused.take()
@@ -74,7 +73,6 @@ pub(super) async fn learn(client: &Client, unions: BuiltinUnions, read: impl Fn(
             state.put_definition(&definition);
             read();
         }
-        // A page is held whole, compiled and dropped.
         compile(&mut state).await;
     }
     state.definitions_listed();
@@ -97,7 +95,7 @@ pub(super) async fn learn(client: &Client, unions: BuiltinUnions, read: impl Fn(
     Ok(Learnt { catalog: state.catalog(), lacking })
 }
 
-/// Compiles what waits for it.
+/// Rebuilds every subject whose inputs changed.
 async fn compile(state: &mut ClusterState) {
     while let Some(job) = state.next_rebuild() {
         let finished = job.run().await;
@@ -105,7 +103,7 @@ async fn compile(state: &mut ClusterState) {
     }
 }
 
-/// Has each object of a collection seen.
+/// Calls `see` with each object of a collection.
 async fn each(client: &Client, path: String, mut see: impl FnMut(&str)) -> Result<(), LiveError> {
     let mut pages = Pages::new(client.clone(), path);
     while let Some(page) = pages.next().await? {

@@ -1,8 +1,7 @@
-//! All objects of a resource, as they are stored: page by page and as text, so that what is held does not grow with what
-//! is there.
+//! Lists all objects of a resource page by page, as text, so that memory does not grow with their number.
 //!
-//! The size of a page follows from that of the objects seen so far. A list that expires while it is read goes on behind the
-//! last object seen, and no object comes twice.
+//! The page size adapts to the size of the objects read so far. A list that expires while it is read continues behind the last
+//! object, so that no object comes twice.
 
 use super::super::call::LIMIT;
 use super::super::watch::Retry;
@@ -18,26 +17,25 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
-/// Objects in the first page, when nobody knows how large they are.
+/// Objects in the first page, whose size is unknown.
 const FIRST: u32 = 16;
 
-/// Objects in a page at most.
+/// Maximum number of objects in a page.
 const MOST: u32 = 5000;
 
-/// A page grows no faster.
+/// Maximum factor by which a page has more objects than the one before.
 const GROWTH: u32 = 4;
 
-/// What a page is to weigh, in bytes.
+/// Target size of a page, in bytes.
 const WEIGHT: usize = 1 << 20;
 
-/// What is read of a page before it is asked for again with fewer objects: a few small ones may stand before many large ones.
+/// Maximum size of a page, in bytes, before it is requested again with fewer objects: large objects may follow small ones.
 const HEAVIEST: usize = 8 << 20;
 
-/// How often a page is asked for while the server can't give it, or the connection breaks. The client itself waits and tries
-/// again on 429, 503 and 504.
+/// Attempts at a page if the server fails or the connection breaks. The client itself also retries 429, 503 and 504.
 const TRIES: u32 = 5;
 
-/// How often a list may expire without bringing any object.
+/// Maximum number of expiries of a list between two objects.
 const EXPIRIES: u32 = 3;
 
 /// All objects of a resource.
@@ -47,13 +45,13 @@ pub struct Pages {
     limit: u32,
     /// The token of the next page, empty for the first; `None` at the end.
     next: Option<String>,
-    /// The last object seen.
+    /// The last object read.
     last: Option<Key>,
-    /// Whether they have come in the order of their keys, as all do that are stored in etcd.
+    /// True while the objects come ordered by key, as all objects from etcd do.
     ordered: bool,
-    /// The list has begun again; what stands up to here was seen.
+    /// The list began again; objects up to this key were read before.
     seen: Option<Key>,
-    /// Expiries since an object was seen.
+    /// Expiries since the last object.
     expiries: u32,
 }
 
@@ -75,20 +73,20 @@ pub struct Page {
 /// One object of a list.
 #[derive(Debug, Clone, Copy)]
 pub struct Object<'p> {
-    /// As the API server wrote it.
+    /// JSON text, as the API server wrote it.
     pub text: &'p str,
-    /// Empty where it is in none.
+    /// The namespace, empty for a cluster-scoped object.
     pub namespace: &'p str,
-    /// Its name.
+    /// The name.
     pub name: &'p str,
 }
 
-/// `namespace/name`, or `name`: what the order of a list goes by.
+/// `namespace/name`, or `name`: the order of a list.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Key(Box<str>);
 
 impl Page {
-    /// The objects, in the order of the list.
+    /// Returns the objects, in the order of the list.
     pub fn objects(&self) -> impl ExactSizeIterator<Item = Object<'_>> {
         self.objects.iter().map(|(range, key)| {
             let (namespace, name) = key.0.rsplit_once('/').unwrap_or(("", &key.0));
@@ -96,14 +94,14 @@ impl Page {
         })
     }
 
-    /// How many objects come after these, where the server tells.
+    /// Returns the number of objects after this page, if the server tells.
     pub fn remaining(&self) -> Option<u64> {
         if self.last { Some(0) } else { self.remaining }
     }
 }
 
-/// What came of a request.
-enum Fetched {
+/// The result of a request for a page.
+enum FetchedPage {
     Page(String),
     TooHeavy,
     Expired(Box<Refusal>),
@@ -115,13 +113,13 @@ impl Pages {
         Self { client, path, limit: FIRST, next, last: None, ordered: true, seen: None, expiries: 0 }
     }
 
-    /// The next page that has objects; `None` when all were seen. An error is for good.
+    /// Returns the next page that has objects, `None` at the end. Do not continue after an error.
     pub async fn next(&mut self) -> Result<Option<Page>, LiveError> {
         while let Some(token) = &self.next {
             match self.fetch(token).await? {
-                Fetched::TooHeavy => self.limit = (self.limit / 8).max(1),
-                Fetched::Expired(refusal) => self.next = Some(self.after_expiry(&refusal)?),
-                Fetched::Page(text) => {
+                FetchedPage::TooHeavy => self.limit = (self.limit / 8).max(1),
+                FetchedPage::Expired(refusal) => self.next = Some(self.after_expiry(&refusal)?),
+                FetchedPage::Page(text) => {
                     let page = self.read(text)?;
                     if !page.objects.is_empty() {
                         return Ok(Some(page));
@@ -132,27 +130,27 @@ impl Pages {
         Ok(None)
     }
 
-    /// Asks for a page, more than once if need be.
-    async fn fetch(&self, token: &str) -> Result<Fetched, LiveError> {
+    /// Requests a page, with retries.
+    async fn fetch(&self, token: &str) -> Result<FetchedPage, LiveError> {
         let mut waits = Retry::default();
         for _ in 1..TRIES {
             let fetched = self.fetch_once(token).await;
             match (fetched, waits.next()) {
-                (Err(error), Some(wait)) if may_pass(&error) => tokio::time::sleep(wait).await,
+                (Err(error), Some(wait)) if is_transient(&error) => tokio::time::sleep(wait).await,
                 (fetched, _) => return fetched,
             }
         }
         self.fetch_once(token).await
     }
 
-    async fn fetch_once(&self, token: &str) -> Result<Fetched, LiveError> {
+    async fn fetch_once(&self, token: &str) -> Result<FetchedPage, LiveError> {
         match tokio::time::timeout(LIMIT, self.exchange(token)).await {
             Ok(fetched) => fetched,
             Err(_) => Err(LiveError::Slow(LIMIT.as_secs())),
         }
     }
 
-    async fn exchange(&self, token: &str) -> Result<Fetched, LiveError> {
+    async fn exchange(&self, token: &str) -> Result<FetchedPage, LiveError> {
         let mut uri = format!("{}?limit={}", self.path, self.limit);
         if !token.is_empty() {
             uri.push_str("&continue=");
@@ -161,21 +159,21 @@ impl Pages {
         let answer = self.client.send(request("GET", &uri, None)?.map(Body::from)).await?;
         let code = answer.status();
         let heaviest = if self.limit > 1 { HEAVIEST } else { usize::MAX };
-        let Some(text) = text_of(answer.into_body(), heaviest).await? else { return Ok(Fetched::TooHeavy) };
+        let Some(text) = text_of(answer.into_body(), heaviest).await? else { return Ok(FetchedPage::TooHeavy) };
         if code.is_success() {
-            return Ok(Fetched::Page(text));
+            return Ok(FetchedPage::Page(text));
         }
         let refusal = Box::new(Refusal::read(code.as_u16(), &text));
-        // Of the first page there is nothing to go on with.
+        // The first page has no token to continue from.
         let expired = code == StatusCode::GONE && !token.is_empty();
-        if expired { Ok(Fetched::Expired(refusal)) } else { Err(LiveError::Refused(refusal)) }
+        if expired { Ok(FetchedPage::Expired(refusal)) } else { Err(LiveError::Refused(refusal)) }
     }
 
-    /// The token to go on with: the one that the server offers, or none, and all of the list once more.
+    /// Returns the token to continue with: the one that the server offers, or none to begin again.
     fn after_expiry(&mut self, refusal: &Refusal) -> Result<String, LiveError> {
         self.expiries = self.expiries.saturating_add(1);
         let offered = refusal.continuation();
-        // Without an order nobody knows which objects were seen.
+        // Without an order it is unknown which objects were read.
         if self.expiries > EXPIRIES || (offered.is_none() && !self.ordered) {
             let last = self.last.as_ref().map_or("", |key| &key.0);
             return Err(LiveError::Expired(last.into()));
@@ -206,7 +204,7 @@ impl Pages {
         Ok(Page { text, objects, remaining, last: self.next.is_none() })
     }
 
-    /// Learns from a page how many objects the next one may have.
+    /// Adapts the size of the next page to this one.
     fn measure(&mut self, objects: usize, bytes: usize) {
         if objects > 0 {
             let fitting = WEIGHT.saturating_mul(objects) / bytes.max(1);
@@ -224,8 +222,8 @@ impl Key {
     }
 }
 
-/// Whether a failure may be over in a moment.
-fn may_pass(error: &LiveError) -> bool {
+/// Returns true if a retry may succeed.
+fn is_transient(error: &LiveError) -> bool {
     match error {
         LiveError::Refused(refusal) => matches!(refusal.code(), 429 | 500..=599),
         LiveError::Transport(_) => true,
@@ -240,7 +238,7 @@ fn may_pass(error: &LiveError) -> bool {
     }
 }
 
-/// The text of a body; `None` as soon as there is more of it than that.
+/// Returns the text of a body, `None` if it exceeds the maximum.
 async fn text_of(mut body: Body, heaviest: usize) -> Result<Option<String>, LiveError> {
     let mut bytes = Vec::new();
     while let Some(frame) = body.frame().await {

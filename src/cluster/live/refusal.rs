@@ -1,12 +1,12 @@
-//! What the API server says when it says no, as kubectl prints it.
+//! Errors of the API server, as kubectl prints them.
 
 use kube::core::Status;
 use std::fmt;
 
-/// The cause that a `Status` has when a request failed for what is in its body, and not for what the object would become.
+/// The cause in a `Status` if the request itself failed, rather than the resulting object.
 const UNEXPECTED: &str = "UnexpectedServerResponse";
 
-/// The API server's answer to a request that it does not carry out.
+/// The `Status` with which the API server refused a request.
 #[derive(Debug, Clone)]
 pub struct Refusal {
     status: Status,
@@ -17,7 +17,7 @@ impl Refusal {
         Self { status }
     }
 
-    /// From the body of an answer, which is a `Status` if it comes from an API server.
+    /// Reads the body of an answer. It is not a `Status` if a proxy answered.
     pub(super) fn read(code: u16, body: &str) -> Self {
         match serde_json::from_str::<Status>(body) {
             Ok(status) if status.is_failure() => Self::new(status),
@@ -25,26 +25,25 @@ impl Refusal {
         }
     }
 
-    /// The HTTP status.
+    /// Returns the HTTP status.
     pub fn code(&self) -> u16 {
         self.status.code
     }
 
-    /// Where a list that has expired can be taken up again all the same, on newer data.
+    /// Returns the token with which an expired list continues on newer data.
     pub(super) fn continuation(&self) -> Option<&str> {
         let token = self.status.metadata.as_ref()?.continue_.as_deref()?;
         Some(token).filter(|token| !token.is_empty())
     }
 
-    /// Whether the object may have been changed between reading and patching it: a conflict, or a JSON Patch whose `test`
-    /// failed. The API server answers that with 422 and nothing that tells it from other faults of a patch; what is wrong
-    /// with an object has a cause.
+    /// Returns true if the object may have changed between reading and patching it: a conflict, or a JSON Patch whose `test`
+    /// failed. The API server answers the latter with 422 like other errors of a patch, but an invalid object has causes.
     pub fn may_be_stale(&self) -> bool {
         let mut causes = self.status.details.iter().flat_map(|details| &details.causes);
         self.status.code == 409 || (self.status.code == 422 && causes.all(|cause| cause.reason == UNEXPECTED))
     }
 
-    /// Whether the request was understood and is refused, and not lost on the way.
+    /// Returns true if retrying the request is useless.
     pub fn is_final(&self) -> bool {
         (400..500).contains(&self.status.code) && self.status.code != 429
     }
@@ -62,7 +61,7 @@ impl Refusal {
 }
 
 impl fmt::Display for Refusal {
-    /// As `kubectl` has it in `cmd/util.checkErr`.
+    /// Formats like `cmd/util.checkErr` of kubectl.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Status { message, reason, details, .. } = &self.status;
         if reason != "Invalid" {
@@ -122,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_another_writer_can_cause_may_be_stale() {
+    fn only_errors_that_another_writer_can_cause_may_be_stale() {
         let read = |code: u16, reason: &str| {
             let causes = json!([{"reason": reason, "message": "m", "field": "f"}]);
             let body = json!({"status": "Failure", "code": code, "details": {"causes": causes}});

@@ -280,7 +280,7 @@ fn it_waits_for_an_api_server_that_is_down_at_the_start() {
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(|line| line.unwrap());
     let mut missing = vec![
         "the cluster cannot be watched yet; retrying",
-        "declarations cannot be watched; those known stay in force, retrying",
+        "cannot watch UnionDeclarations; those known stay in force, retrying",
         "no serving certificate yet; retrying",
     ];
     while !missing.is_empty() {

@@ -402,7 +402,7 @@ fn the_namespace_is_that_of_the_context_unless_another_is_asked_for() {
     server.audit(&["-n", "c"]).code(1);
     assert_eq!(server.parameters(&of("c"), "limit").len(), 1);
     server.audit(&["-n", "c", "-A"]).code(2).prints("").says(&["cannot be used with"]);
-    server.audit(&["-n", "../../x"]).code(2).says(&["`../../x` can't be the name of an object"]);
+    server.audit(&["-n", "../../x"]).code(2).says(&["invalid name `../../x`"]);
     server.audit(&["--from", "."]).code(2).says(&["files are audited without a cluster"]);
 }
 
