@@ -1,8 +1,8 @@
 //! Any text as a `UnionDeclaration`, of a kind with every sort of field.
 #![no_main]
 
-use kube_unions::catalog::Builder;
-use kube_unions::declaration::{Declaration, Definition};
+use kube_unions_core::catalog::Builder;
+use kube_unions_core::declaration::{Declaration, Definition};
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
     let Ok((declaration, faults)) = Declaration::from_json(text) else { return };

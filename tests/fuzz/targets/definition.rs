@@ -1,8 +1,8 @@
 //! Any text as a CRD, twice: read, compiled, and compiled again over what was good.
 #![no_main]
 
-use kube_unions::catalog::Builder;
-use kube_unions::declaration::Definition;
+use kube_unions_core::catalog::Builder;
+use kube_unions_core::declaration::Definition;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
     let mut builder = Builder::new();

@@ -1,9 +1,9 @@
 //! Any text as an OpenAPI document: every kind that it describes is compiled and patched, whatever its references lead to.
 #![no_main]
 
-use kube_unions::catalog::Builder;
-use kube_unions::declaration::Definition;
-use kube_unions::schema::OpenApi;
+use kube_unions_core::catalog::Builder;
+use kube_unions_core::declaration::Definition;
+use kube_unions_core::schema::OpenApi;
 use strategic_merge_patch::Patcher;
 
 /// More kinds than a run has time for.

@@ -1,9 +1,9 @@
 //! Any bytes as a review of a kind with every sort of union.
 #![no_main]
 
-use kube_unions::admission::{Phase, Ratcheting, review};
-use kube_unions::catalog::{Builder, Catalog};
-use kube_unions::declaration::Definition;
+use kube_unions_core::admission::{Phase, Ratcheting, review};
+use kube_unions_core::catalog::{Builder, Catalog};
+use kube_unions_core::declaration::Definition;
 use std::sync::LazyLock;
 
 static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
