@@ -1,4 +1,4 @@
-//! What a CRD's document declares, in its schema and in its annotation, and the edits that change either.
+//! Reads the unions of a CRD from its schema and its annotation, and makes the edits that change them.
 
 mod moves;
 
@@ -9,20 +9,24 @@ use kube_unions_core::field_path::{pointer_tokens, push_token};
 use kube_unions_core::schema::EXTENSION;
 use serde_json::{Map, Value};
 
-/// Schema keywords below which a schema stands, and those below which a map or list of schemas does.
+/// Keywords whose value is a schema.
 const SCHEMAS: [&str; 4] = ["items", "additionalProperties", "additionalItems", "not"];
+
+/// Keywords whose value is a map of schemas.
 const MAPS_OF_SCHEMAS: [&str; 4] = ["properties", "patternProperties", "definitions", "dependencies"];
+
+/// Keywords whose value is a list of schemas.
 const LISTS_OF_SCHEMAS: [&str; 4] = ["allOf", "anyOf", "oneOf", "items"];
 
-/// A CRD, as far as it declares something.
+/// A CRD whose unions can be edited.
 #[derive(Debug)]
 pub(super) struct EditableCrd {
     crd: Value,
-    /// Where the CRD is in its document.
+    /// The path of the CRD in its document.
     base: Vec<String>,
-    /// The extensions of every version's schema, in the order of the text.
+    /// The extensions in the schemas of all versions, in the order of the text.
     pub(super) extensions: Vec<SchemaExtension>,
-    /// What the annotation says; an error where it can't be read.
+    /// The content of the annotation, or an error if it is unreadable.
     pub(super) annotation: Result<AnnotationContent, String>,
 }
 
@@ -30,7 +34,7 @@ pub(super) struct EditableCrd {
 #[derive(Debug)]
 pub(super) struct SchemaExtension {
     pub(super) version: String,
-    /// Where it stands, as a JSON Pointer into the schema.
+    /// The JSON Pointer of its parent in the schema.
     pub(super) pointer: String,
     pub(super) value: Value,
 }
@@ -53,22 +57,22 @@ impl EditableCrd {
         let annotation = annotations(&crd).and_then(|annotations| annotations.get(ANNOTATION)).and_then(Value::as_str);
         let annotation = annotation.map(serde_json::from_str).transpose();
         let annotation = annotation.map(Option::unwrap_or_default).map_err(|error| {
-            format!("left as it is: the annotation `{ANNOTATION}` cannot be merged with ({error}); remove it first")
+            format!("not changed: the annotation `{ANNOTATION}` is unreadable ({error}); remove it first")
         });
         Ok(Self { crd, base, extensions: found, annotation })
     }
 
-    /// Takes an extension out of a version's schema.
+    /// Returns the edit that removes an extension from the schema of a version.
     pub(super) fn remove_extension(&self, version: &str, pointer: &str) -> Option<Edit> {
         Some(Edit::Remove(self.place(version, pointer)?))
     }
 
-    /// Puts an extension into a version's schema.
+    /// Returns the edit that sets an extension in the schema of a version.
     pub(super) fn set_extension(&self, version: &str, pointer: &str, value: Value) -> Option<Edit> {
         Some(Edit::Set(self.place(version, pointer)?, value))
     }
 
-    /// Has the annotation say this. Nothing to say takes it away.
+    /// Returns the edit that sets the annotation, or removes it if there is nothing to declare.
     pub(super) fn set_annotation(&self, declarations: &AnnotationContent) -> anyhow::Result<Edit> {
         let path = |tokens: &[&str]| -> Vec<String> {
             self.base.iter().cloned().chain(tokens.iter().map(|&token| token.to_owned())).collect()
@@ -91,7 +95,7 @@ impl EditableCrd {
         })
     }
 
-    /// What is wrong if the annotation says this: Kubernetes has a limit for all annotations together.
+    /// Returns an error message if this annotation would exceed Kubernetes' limit for the annotations of an object.
     pub(super) fn annotation_overflow(&self, declarations: &AnnotationContent) -> anyhow::Result<Option<String>> {
         let others = annotations(&self.crd).into_iter().flatten().filter(|(name, _)| *name != ANNOTATION);
         let others: usize = others.map(|(name, value)| name.len() + value.as_str().map_or(0, str::len)).sum();
@@ -117,7 +121,7 @@ fn annotations(crd: &Value) -> Option<&Map<String, Value>> {
     crd.pointer("/metadata/annotations").and_then(Value::as_object)
 }
 
-/// The versions with a schema: position, name, schema.
+/// Returns position, name and schema of each version with a schema.
 fn schemas(crd: &Value) -> impl Iterator<Item = (usize, &str, &Value)> {
     let versions = crd.pointer("/spec/versions").and_then(Value::as_array);
     versions.into_iter().flatten().enumerate().filter_map(|(index, version)| {
@@ -134,8 +138,8 @@ fn pointer(path: &[String]) -> String {
     })
 }
 
-/// Every extension of a schema with the path of the node where it stands, in the order of the text. A property may well
-/// have the extension's name: only schemas are looked at.
+/// Returns every extension of a schema with the path of its parent, in the order of the text. A property that has the name of
+/// the extension is not one.
 fn extensions(schema: &Value) -> Vec<(Vec<String>, &Value)> {
     let (mut found, mut waiting) = (Vec::new(), vec![(Vec::new(), schema)]);
     while let Some((path, node)) = waiting.pop() {

@@ -1,4 +1,4 @@
-//! What is wrong with a declaration or a file, and where: one line for people, one object for programs.
+//! A fault of a declaration or a problem of a file, as a line for people and as JSON.
 
 use super::kinds::Assembly;
 use super::manifest::Problem;
@@ -7,19 +7,19 @@ use kube_unions_core::declaration::{Fault, Severity};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// A fault, placed in a file.
+/// A fault or problem, with its place in a file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(super) struct Diagnostic {
     file: PathBuf,
-    /// Counted from 1, like the column; absent where a whole file is meant.
+    /// Counted from 1, as is the column. `None` for the whole file.
     line: Option<usize>,
     column: Option<usize>,
-    /// The CRD's name; of a built-in type kind and group.
+    /// The name of the CRD, or kind and group of a built-in type.
     definition: Option<String>,
-    /// The name of the `UnionDeclaration` at fault, if it is one.
+    /// The name of the faulty `UnionDeclaration`.
     declaration: Option<String>,
     version: Option<String>,
-    /// The place in the schema; empty for the whole.
+    /// The path in the schema, empty for the whole schema.
     path: String,
     severity: &'static str,
     source: Option<String>,
@@ -45,7 +45,7 @@ impl Diagnostic {
         }
     }
 
-    /// A file or a document that could not be read.
+    /// Describes a file or document that could not be read.
     pub(super) fn of_problem(problem: &Problem) -> Self {
         Self {
             file: problem.file.clone(),
@@ -65,7 +65,7 @@ impl Diagnostic {
         self.severity == "error"
     }
 
-    /// `file:line:column: path: message`, as compilers write it, so that editors find the place.
+    /// Returns `file:line:column: path: message`, the format of compilers that editors understand.
     pub(super) fn line(&self, paint: Paint) -> String {
         let position = [self.line, self.column].into_iter().flatten().map(|number| number.to_string());
         let place = [self.file.display().to_string()].into_iter().chain(position).collect::<Vec<_>>().join(":");
@@ -77,7 +77,7 @@ impl Diagnostic {
     }
 }
 
-/// Everything that was found wrong with what some documents declare, in the order of the files.
+/// Returns the faults and problems of documents, sorted by file.
 pub(super) fn diagnose(assembly: &Assembly) -> Vec<Diagnostic> {
     let faults = assembly.catalog.faults().iter().filter_map(|fault| {
         let (file, position) = assembly.place_of(fault)?;

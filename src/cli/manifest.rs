@@ -1,7 +1,10 @@
-//! Manifests: YAML and JSON, several documents a file, files and folders, standard input.
+//! Reads manifests, and edits them in place: YAML and JSON, from files, folders and standard input.
 //!
-//! A JSON document keeps its own text, to the byte; YAML becomes JSON text. A document that is `null` or empty is absent,
-//! and the items of a list are documents of their own.
+//! A JSON document keeps its text byte for byte; YAML is converted to JSON text. A document that is `null` or empty is absent.
+//! Each item of a list is a document. Knows nothing of unions.
+//!
+//! [`folder`] finds files, [`file`] splits them, [`document`] finds the objects in them, [`edit`] changes them, and [`stream`]
+//! joins the results.
 
 mod document;
 mod edit;
@@ -24,11 +27,13 @@ use std::fmt;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-/// How standard input is asked for, and what it is called in messages.
+/// The argument for standard input.
 const STDIN: &str = "-";
+
+/// The name of standard input in messages.
 const STDIN_NAME: &str = "<stdin>";
 
-/// What is wrong with a file, and where.
+/// A problem with a file, and its position.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) struct Problem {
     pub(crate) file: PathBuf,
@@ -37,7 +42,7 @@ pub(crate) struct Problem {
     pub(crate) message: String,
 }
 
-/// What was read, and what could not be: one does not hide the other.
+/// The files that were read, and the problems with the others.
 #[derive(Debug, Default)]
 pub(crate) struct ManifestFiles {
     pub(crate) files: Vec<ManifestFile>,
@@ -77,7 +82,7 @@ impl Problem {
     }
 }
 
-/// Reads files and folders, standard input for `-`. A folder without manifests is a problem, an empty file is none.
+/// Reads files and folders, and standard input for `-`. A folder without manifests is a problem, an empty file is not.
 pub(crate) fn files(paths: &[PathBuf]) -> ManifestFiles {
     let mut read = ManifestFiles::default();
     for path in paths {
@@ -98,24 +103,24 @@ pub(crate) fn files(paths: &[PathBuf]) -> ManifestFiles {
     read
 }
 
-/// The documents of files and folders. Fails with everything that could not be read.
+/// Returns the documents of files and folders. Fails with the problems of all files.
 pub(crate) fn read(paths: &[PathBuf]) -> anyhow::Result<Vec<Document>> {
     let ManifestFiles { files, problems } = files(paths);
     fail_on(&problems)?;
     Ok(files.iter().flat_map(ManifestFile::documents).collect())
 }
 
-/// Reads a text as a file holds it, or standard input.
+/// Parses the content of a file or of standard input.
 pub(crate) fn file(file: &Path, bytes: Vec<u8>) -> Result<ManifestFile, Problem> {
     ManifestFile::read(named(file), bytes)
 }
 
-/// The documents of a text that was read from a file, or from standard input.
+/// Returns the documents in the content of a file or of standard input.
 pub(crate) fn parse(file: &Path, bytes: Vec<u8>) -> Result<Vec<Document>, Problem> {
     Ok(self::file(file, bytes)?.documents())
 }
 
-/// What a file holds, or standard input for `-`.
+/// Reads a file, or standard input for `-`.
 pub(crate) fn bytes(file: &Path) -> Result<Vec<u8>, Problem> {
     let mut bytes = Vec::new();
     let read = if file == Path::new(STDIN) {
@@ -126,19 +131,19 @@ pub(crate) fn bytes(file: &Path) -> Result<Vec<u8>, Problem> {
     read.map_err(|error| Problem::of_reading(&named(file), &error))
 }
 
-/// Fails with all problems, one a line.
+/// Fails if there are problems, with a line for each.
 pub(crate) fn fail_on(problems: &[Problem]) -> anyhow::Result<()> {
     let lines: Vec<String> = problems.iter().map(Problem::to_string).collect();
     if lines.is_empty() { Ok(()) } else { bail!("{}", lines.join("\n")) }
 }
 
-/// Paths as they stand in a message.
+/// Returns paths as a message names them.
 pub(crate) fn list(paths: &[PathBuf]) -> String {
     let paths: Vec<String> = paths.iter().map(|path| format!("`{}`", path.display())).collect();
     paths.join(", ")
 }
 
-/// YAML of a JSON text.
+/// Converts JSON text to YAML.
 pub(crate) fn to_yaml(json: &str) -> anyhow::Result<String> {
     Ok(yaml::from_value(&serde_json::from_str(json)?)?)
 }

@@ -55,20 +55,20 @@ async fn audit(arguments: &AuditArgs, stop: &Stop) -> anyhow::Result<Verdict> {
     };
     for (position, kind) in kinds.iter().enumerate() {
         auditor.tally.kinds += 1;
-        let mut listing = Listing { kind, done: 0, total: None, progress: None };
+        let mut listing = KindListing { kind, done: 0, total: None, progress: None };
         let listed = match live.list(kind.resource, namespace) {
             Ok(pages) => listing.audit(pages, &mut auditor, stop, signalled.as_mut()).await?,
-            Err(error) => Listed::Failed(error),
+            Err(error) => ListingEnd::Failed(error),
         };
         match listed {
-            Listed::All => {}
-            Listed::Interrupted => {
+            ListingEnd::All => {}
+            ListingEnd::Interrupted => {
                 let rest = kinds.get(position + 1..).unwrap_or_default();
                 return auditor.finish(Some(listing.position(rest)));
             }
             // Kinds that only answer requests, for example SubjectAccessReview, have no stored objects.
-            Listed::Failed(LiveError::Refused(refusal)) if refusal.code() == 405 => auditor.tally.kinds -= 1,
-            Listed::Failed(error) => auditor.problem(listing.problem(&error), listing.progress.as_ref()),
+            ListingEnd::Failed(LiveError::Refused(refusal)) if refusal.code() == 405 => auditor.tally.kinds -= 1,
+            ListingEnd::Failed(error) => auditor.problem(listing.problem(&error), listing.progress.as_ref()),
         }
     }
     auditor.finish(None)
@@ -93,14 +93,14 @@ struct AuditedKind<'c> {
 }
 
 /// The result of listing a kind.
-enum Listed {
+enum ListingEnd {
     All,
     Interrupted,
     Failed(LiveError),
 }
 
 /// The audit of the objects of one kind.
-struct Listing<'k> {
+struct KindListing<'k> {
     kind: &'k AuditedKind<'k>,
     /// The number of objects that were audited.
     done: u64,
@@ -109,7 +109,7 @@ struct Listing<'k> {
     progress: Option<Progress>,
 }
 
-impl Listing<'_> {
+impl KindListing<'_> {
     /// Audits all pages, or the pages before a signal.
     async fn audit(
         &mut self,
@@ -117,18 +117,18 @@ impl Listing<'_> {
         auditor: &mut Auditor,
         stop: &Stop,
         mut signalled: Pin<&mut impl Future<Output = ()>>,
-    ) -> anyhow::Result<Listed> {
+    ) -> anyhow::Result<ListingEnd> {
         loop {
             let page = tokio::select! {
                 biased;
-                () = &mut signalled => return Ok(Listed::Interrupted),
+                () = &mut signalled => return Ok(ListingEnd::Interrupted),
                 page = pages.next() => page,
             };
             match page {
                 Ok(Some(page)) if self.audit_page(&page, auditor, stop)? => {}
-                Ok(Some(_)) => return Ok(Listed::Interrupted),
-                Ok(None) => return Ok(Listed::All),
-                Err(error) => return Ok(Listed::Failed(error)),
+                Ok(Some(_)) => return Ok(ListingEnd::Interrupted),
+                Ok(None) => return Ok(ListingEnd::All),
+                Err(error) => return Ok(ListingEnd::Failed(error)),
             }
         }
     }

@@ -1,7 +1,7 @@
-//! How the parts of kinds are put together, and what comes of it.
+//! Applies declarations to definitions, and compiles the catalog.
 
 use super::BuiltinUnionsArg;
-use super::parts::Parts;
+use super::parts::KindParts;
 use crate::causes::with_causes;
 use crate::cli::manifest::{self, Document, Problem};
 use kube_unions_core::catalog::{Builder, Catalog};
@@ -13,7 +13,7 @@ use kube_unions_core::schema::EXTENSION;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// What documents come to: the unions in force, and where everything that is wrong stands.
+/// A catalog, and the places of its faults.
 #[derive(Debug, Default)]
 pub(in crate::cli) struct Assembly {
     pub(in crate::cli) catalog: Catalog,
@@ -27,8 +27,8 @@ pub(in crate::cli) struct Assembly {
     builtin: BuiltinUnionsArg,
 }
 
-impl Parts {
-    /// Compiles everything, each declaration grafted onto its target.
+impl KindParts {
+    /// Applies each declaration to its target, and compiles everything.
     pub(super) fn assemble(mut self, builtin: BuiltinUnionsArg) -> Assembly {
         let mut builder = Builder::new();
         let mut described: BTreeSet<GroupKind> = BTreeSet::new();
@@ -57,7 +57,7 @@ impl Parts {
             }
         }
 
-        // Without a schema of anything, or with one that can't be read, a missing target is nothing to report.
+        // If a schema is unreadable or none was given, it may be the missing target.
         let complete = self.problems.is_empty() && !(definitions.is_empty() && self.openapi.is_empty());
         let mut declarations = BTreeMap::new();
         for (name, (document, (declaration, mut faults))) in self.declarations {
@@ -80,7 +80,7 @@ impl Parts {
         }
     }
 
-    /// In the order of their names, which decides between two that contradict each other.
+    /// Returns the declarations, sorted by name. The first of two contradicting ones is in force.
     fn declarations(&self) -> impl Iterator<Item = &Declaration> {
         self.declarations.values().map(|(_, (declaration, _))| declaration)
     }
@@ -92,13 +92,13 @@ impl Parts {
         definition
     }
 
-    /// The kinds whose schemas have unions of their own.
+    /// Returns the kinds whose OpenAPI schemas publish unions.
     fn publishing(&self) -> BTreeSet<GroupKind> {
         let mut publishing = BTreeSet::new();
-        // Following every reference of every kind takes its time, the word is found at once.
+        // Resolving the references of every kind is slow, a text search is not.
         for (_, openapi) in self.openapi.iter().filter(|(document, _)| document.text.contains(EXTENSION)) {
             let kinds: BTreeSet<GroupKind> = openapi.kinds().map(GroupVersionKind::group_kind).collect();
-            // One that can't be read may have some: whoever reads it next says what is wrong with it.
+            // An unreadable schema may have unions. The next reader reports its problem.
             let publishes = |kind: &GroupKind| {
                 Definition::from_openapi([openapi], &kind.group, &kind.kind, true).map_or(true, |it| has_unions(&it))
             };
@@ -107,7 +107,7 @@ impl Parts {
         publishing
     }
 
-    /// What is wrong with the document that should describe a kind.
+    /// Returns the problem of a document whose schema of a kind is unreadable.
     fn undescribed(&self, group: &str, kind: &str, error: &DefinitionError) -> Problem {
         let describes = |openapi: &OpenApi| openapi.kinds().any(|it| (&*it.group, &*it.kind) == (group, kind));
         let document = self.openapi.iter().find(|(_, openapi)| describes(openapi));
@@ -117,7 +117,7 @@ impl Parts {
 }
 
 impl Assembly {
-    /// The file, and line and column in it, of what is at fault.
+    /// Returns the file of a fault, and its line and column.
     pub(in crate::cli) fn place_of(&self, fault: &Fault) -> Option<(&Path, Option<(usize, usize)>)> {
         let document = match &fault.declaration {
             Some(name) => self.declarations.get(name),
@@ -126,7 +126,7 @@ impl Assembly {
         if let Some(document) = document {
             return Some((&document.file, document.position(&fault.pointer)));
         }
-        // What an OpenAPI document publishes stands in as many places as refer to it.
+        // Several places of an OpenAPI document may refer to one union, so the fault has no position.
         let describes = |kind: &GroupVersionKind| {
             fault.version.as_deref().is_none_or(|version| *version == *kind.version)
                 && display(&kind.group, &kind.kind) == fault.definition
@@ -135,7 +135,7 @@ impl Assembly {
         Some((file, None))
     }
 
-    /// What is not there and would have to be, for there to be any unions; none if there may be some.
+    /// Returns a message if the documents cannot declare a union. It names the missing documents.
     pub(in crate::cli) fn lack(&self, paths: &[PathBuf]) -> Option<String> {
         let paths = manifest::list(paths);
         if !self.definitions.is_empty() {
@@ -173,7 +173,7 @@ fn target_missing(declaration: &Declaration) -> Fault {
     }
 }
 
-/// What would describe a kind.
+/// Names the documents that would describe a kind.
 fn description_of(Target { group, versions, .. }: &Target) -> String {
     let version = versions.first().map_or("v1", String::as_str);
     let path = if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") };

@@ -1,22 +1,22 @@
-//! What kinds are made of, read from documents.
+//! Reads CRDs, `UnionDeclaration`s and OpenAPI documents.
 
 use crate::cli::manifest::{Document, Problem};
 use kube_unions_core::declaration::{Declaration, DeclarationError, Definition, DefinitionError, Fault, OpenApi};
 use kube_unions_core::field_path::push_token;
 use std::collections::BTreeMap;
 
-/// What was read, each thing with the document that it was read from.
+/// The definitions and declarations of some documents, each with its document.
 #[derive(Debug, Default)]
-pub(super) struct Parts {
+pub(super) struct KindParts {
     /// By the CRD's name.
     pub(super) definitions: BTreeMap<String, (Document, Definition)>,
-    /// By the declaration's name, with what is wrong in itself.
+    /// By the declaration's name, with the faults that it has without its target.
     pub(super) declarations: BTreeMap<String, (Document, (Declaration, Vec<Fault>))>,
     pub(super) openapi: Vec<(Document, OpenApi)>,
     pub(super) problems: Vec<Problem>,
 }
 
-impl Parts {
+impl KindParts {
     pub(super) fn read(documents: Vec<Document>) -> Self {
         let mut parts = Self::default();
         for document in documents {
@@ -73,7 +73,7 @@ impl Parts {
     }
 }
 
-/// Keeps the first of a name, and says where it is when there is another.
+/// Adds a part under its name. Returns a problem if the name is taken; the first part stays.
 fn add<T>(
     known: &mut BTreeMap<String, (Document, T)>,
     sort: &str,
@@ -92,13 +92,13 @@ fn add<T>(
 fn malformed(document: &Document, sort: &str, path: &str, message: &str) -> Problem {
     let path = path.trim_end_matches('.');
     let place = if path.is_empty() { String::new() } else { format!("`{path}`: ") };
-    // It is known in the file, where the text may be another.
+    // The position in the JSON text is not the position in the file.
     let message = message.split(" at line ").next().unwrap_or_default();
     let message = format!("`{}` is not a readable {sort}: {place}{message}", name_of(document));
     Problem::of_document(document, &pointer(path), message)
 }
 
-/// A JSON Pointer of a path such as `spec.unions[0].path`. Names with dots in them are cut, which leads to what is above.
+/// Returns the JSON Pointer of a path, for example `spec.unions[0].path`. A name with a dot yields the pointer of a parent.
 fn pointer(path: &str) -> String {
     let mut pointer = String::new();
     for name in path.split(['.', '[', ']']).filter(|name| !name.is_empty()) {

@@ -1,4 +1,4 @@
-//! One object of a manifest: what it says it is, and where it stands.
+//! One object of a manifest: its type, its name and its place in the file.
 
 use super::file::{ManifestFile, Section};
 use serde_json::value::RawValue;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// An object of a manifest.
 #[derive(Debug, Clone)]
 pub(crate) struct Document {
-    /// Where it was read, `<stdin>` for standard input.
+    /// The file, `<stdin>` for standard input.
     pub(crate) file: PathBuf,
     /// The object as JSON.
     pub(crate) text: String,
@@ -18,29 +18,29 @@ pub(crate) struct Document {
     pub(crate) name: Option<String>,
     pub(crate) namespace: Option<String>,
     pub(crate) section: Arc<Section>,
-    /// Where it stands in its section: the empty pointer, or an item of a list.
+    /// Its JSON Pointer in the section: empty, or that of an item of a list.
     pub(crate) pointer: String,
     openapi: bool,
 }
 
 impl Document {
-    /// Line and column, counted from 1, of what a JSON Pointer into the object names, or of the nearest above it that is
-    /// there. `None` only where the text is beyond telling: nested past all measure.
+    /// Returns line and column, counted from 1, of a value in the object, or of its nearest existing parent. `None` if the text is
+    /// nested too deeply to be parsed.
     pub(crate) fn position(&self, pointer: &str) -> Option<(usize, usize)> {
         self.section.position(&format!("{}{pointer}", self.pointer))
     }
 
-    /// Whether it is a `CustomResourceDefinition`, of whichever version.
+    /// Returns true for a `CustomResourceDefinition` of any version.
     pub(crate) fn is_definition(&self) -> bool {
         self.is("apiextensions.k8s.io", "CustomResourceDefinition")
     }
 
-    /// Whether it is a `UnionDeclaration`, of whichever version.
+    /// Returns true for a `UnionDeclaration` of any version.
     pub(crate) fn is_declaration(&self) -> bool {
         self.is("kube-unions.dev", "UnionDeclaration")
     }
 
-    /// Whether it is an OpenAPI document with schemas, of version 2 or 3.
+    /// Returns true for an OpenAPI document with schemas, of version 2 or 3.
     pub(crate) fn is_openapi(&self) -> bool {
         self.openapi
     }
@@ -55,20 +55,20 @@ impl Document {
         self.kind.as_deref() == Some(kind) && own == Some(group)
     }
 
-    /// Group and version, as `apiVersion` has them; empty where that is missing.
+    /// Returns group and version of `apiVersion`, empty if it is missing.
     pub(crate) fn group_version(&self) -> (&str, &str) {
         let api_version = self.api_version.as_deref().unwrap_or_default();
         api_version.split_once('/').unwrap_or(("", api_version))
     }
 
-    /// What to call it in a message: `Rollout/web`.
+    /// Returns its name in messages, for example `Rollout/web`.
     pub(crate) fn title(&self) -> String {
         format!("{}/{}", self.kind.as_deref().unwrap_or("?"), self.name.as_deref().unwrap_or("?"))
     }
 }
 
 impl ManifestFile {
-    /// The documents of the file, lists flattened.
+    /// Returns the documents of the file, with the items of lists.
     pub(crate) fn documents(&self) -> Vec<Document> {
         let mut documents = Vec::new();
         for section in &self.sections {
@@ -77,7 +77,7 @@ impl ManifestFile {
         documents
     }
 
-    /// The documents of one of its sections.
+    /// Returns the documents of one section.
     pub(crate) fn documents_of(&self, section: &Arc<Section>) -> Vec<Document> {
         let mut documents = Vec::new();
         self.flatten(section, &mut documents);
@@ -85,13 +85,13 @@ impl ManifestFile {
     }
 
     fn flatten(&self, section: &Arc<Section>, documents: &mut Vec<Document>) {
-        // A list may hold lists: a stack of what is still to be read, the next on top.
-        let mut waiting = vec![(section.json(), String::new(), None::<Head>)];
+        // A list may contain lists. The stack has the values that are not read yet.
+        let mut waiting = vec![(section.json(), String::new(), None::<ObjectHead>)];
         while let Some((text, pointer, list)) = waiting.pop() {
             if text == "null" {
                 continue;
             }
-            let mut head = Head::read(text);
+            let mut head = ObjectHead::read(text);
             if let Some(items) = head.items.take() {
                 let below = |index: usize| format!("{pointer}/items/{index}");
                 let items = items.into_iter().enumerate().rev();
@@ -114,19 +114,19 @@ impl ManifestFile {
     }
 }
 
-/// What tells one object from another, as far as it is there and of the right type.
+/// The fields that identify an object. A missing field, or one of a wrong type, is `None`.
 #[derive(Debug, Default)]
-struct Head<'t> {
+struct ObjectHead<'t> {
     kind: Option<String>,
     api_version: Option<String>,
     name: Option<String>,
     namespace: Option<String>,
     openapi: bool,
-    /// Of a list only.
+    /// The items of a list, `None` for other objects.
     items: Option<Vec<&'t RawValue>>,
 }
 
-impl<'t> Head<'t> {
+impl<'t> ObjectHead<'t> {
     fn read(text: &'t str) -> Self {
         let Some(object) = members(text) else { return Self::default() };
         let metadata = object.get("metadata").and_then(|metadata| members(metadata.get())).unwrap_or_default();
@@ -142,12 +142,12 @@ impl<'t> Head<'t> {
         }
     }
 
-    fn clone_type(&self) -> Head<'t> {
+    fn clone_type(&self) -> ObjectHead<'t> {
         Self { kind: self.kind.clone(), api_version: self.api_version.clone(), ..Self::default() }
     }
 
-    /// Items of a typed list, as the API server answers it, leave to the list to say what they are. Gives what was taken.
-    fn take_type(&mut self, list: Option<Head<'_>>) -> Option<ListType> {
+    /// Takes the type of an item from its list, if only the list has one, as in lists from the API server. Returns that type.
+    fn take_type(&mut self, list: Option<ObjectHead<'_>>) -> Option<ListType> {
         let list = list.filter(|_| self.kind.is_none() && self.api_version.is_none())?;
         let kind = list.kind?.strip_suffix("List").filter(|kind| !kind.is_empty())?.to_owned();
         let taken = ListType { kind, api_version: list.api_version? };
@@ -157,14 +157,14 @@ impl<'t> Head<'t> {
     }
 }
 
-/// What the items of a typed list are.
+/// The type of the items of a list.
 struct ListType {
     kind: String,
     api_version: String,
 }
 
 impl ListType {
-    /// An item that says itself what it is.
+    /// Adds the type to the text of an item.
     fn with_type(&self, item: &str) -> String {
         let kind = serde_json::json!({"apiVersion": self.api_version, "kind": self.kind}).to_string();
         match (kind.strip_suffix('}'), item.trim_start().strip_prefix('{')) {
@@ -175,7 +175,7 @@ impl ListType {
     }
 }
 
-/// Whether it says that it is an OpenAPI document, and has schemas where its version has them.
+/// Returns true for an OpenAPI document with schemas at the place of its version.
 fn is_openapi(object: &BTreeMap<String, &RawValue>) -> bool {
     let within = |name: &str| object.get(name).and_then(|value| members(value.get()));
     (object.contains_key("openapi") && within("components").is_some_and(|inner| inner.contains_key("schemas")))

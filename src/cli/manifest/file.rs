@@ -1,4 +1,4 @@
-//! Files of manifests, cut into documents, with all of their text kept: what is not changed can be printed as it was read.
+//! Splits files into documents and keeps their text, so that unchanged documents are printed byte for byte.
 
 use super::syntax::{self, Tree};
 use super::{Problem, yaml};
@@ -8,30 +8,30 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-/// A file, read.
+/// A manifest file.
 #[derive(Debug)]
 pub(crate) struct ManifestFile {
-    /// As given, or as found in a folder.
+    /// The path of the argument, or of a file in its folder.
     pub(crate) path: PathBuf,
     pub(crate) sections: Vec<Arc<Section>>,
-    /// What follows the last document: comments, blank lines.
+    /// The text after the last document: comments and blank lines.
     pub(crate) tail: String,
 }
 
-/// One document of a file. The texts of all, and the tail, are the file.
+/// One document of a file. The texts of all sections and the tail make up the file.
 #[derive(Debug)]
 pub(crate) struct Section {
     pub(crate) text: String,
     pub(crate) format: Format,
-    /// The JSON of a YAML text; a JSON text is its own.
+    /// The JSON of a YAML text, `None` for JSON.
     json: Option<String>,
-    /// Where the text starts in its file, counted from 1.
+    /// The position of the text in its file, counted from 1.
     line: usize,
     column: usize,
     tree: OnceLock<Option<Tree>>,
 }
 
-/// How a document is written.
+/// The format of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
     Json,
@@ -39,7 +39,7 @@ pub(crate) enum Format {
 }
 
 impl ManifestFile {
-    /// Reads what a file or standard input held.
+    /// Parses the content of a file or of standard input.
     pub(super) fn read(path: PathBuf, bytes: Vec<u8>) -> Result<Self, Problem> {
         let text = String::from_utf8(bytes).map_err(|error| {
             let before = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
@@ -51,7 +51,7 @@ impl ManifestFile {
 
     fn parse(path: PathBuf, text: &str) -> Result<Self, Problem> {
         let ranges = if text.trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n']).starts_with(['{', '[']) {
-            // Flow style YAML starts so too.
+            // YAML in flow style starts like JSON.
             match json_documents(text) {
                 Ok(ranges) => Ok((Format::Json, ranges)),
                 Err(error) => match yaml_documents(text) {
@@ -94,21 +94,21 @@ impl Section {
         Ok(Self { text: text.to_owned(), format, json, line, column, tree: OnceLock::new() })
     }
 
-    /// The document as JSON text.
+    /// Returns the document as JSON text.
     pub(crate) fn json(&self) -> &str {
         self.json.as_deref().unwrap_or_else(|| self.text.trim_start_matches('\u{feff}').trim())
     }
 
-    /// The shape of the text; `None` where it cannot be told.
+    /// Returns the syntax tree of the text, `None` if it cannot be parsed.
     pub(super) fn tree(&self) -> Option<&Tree> {
         self.tree.get_or_init(|| Tree::read(&self.text)).as_ref()
     }
 
-    /// Line and column in the file of what a JSON Pointer names, or of the nearest above it that is there.
+    /// Returns line and column in the file of a value, or of its nearest existing parent.
     pub(super) fn position(&self, pointer: &str) -> Option<(usize, usize)> {
         let (tree, path) = (self.tree()?, pointer_tokens(pointer)?);
         let (id, depth) = tree.nearest(&path, true);
-        // A member is where its key is.
+        // The position of a member is the position of its key.
         let above = path.get(..depth.saturating_sub(1)).unwrap_or_default();
         let (parent, _) = tree.nearest(above, true);
         let key = path.get(depth.wrapping_sub(1)).and_then(|name| tree.entry(parent, name)).map(|(_, entry)| entry);
@@ -117,7 +117,7 @@ impl Section {
     }
 }
 
-/// A message and where it belongs.
+/// A message and its position.
 type Located = ((usize, usize), String);
 
 fn is_json(path: &Path) -> bool {
@@ -148,12 +148,12 @@ fn json_documents(text: &str) -> Result<Vec<Range<usize>>, Located> {
     Ok(documents)
 }
 
-/// A position within a text, as one in the file where the text starts at `start`.
+/// Converts a position in a text to a position in the file. The text starts at `start`.
 fn shift((line, column): (usize, usize), start: (usize, usize)) -> (usize, usize) {
     if line <= 1 { (start.0, start.1 + column - 1) } else { (start.0 + line - 1, column) }
 }
 
-/// The position behind a text that starts at `start`.
+/// Returns the position after a text that starts at `start`.
 fn position_after(text: &str, start: (usize, usize)) -> (usize, usize) {
     match text.rsplit_once('\n') {
         None => (start.0, start.1 + text.chars().count()),

@@ -1,14 +1,14 @@
-//! Which files a path stands for.
+//! Finds the manifest files of a path.
 
 use super::{Problem, STDIN};
 use std::path::{Path, PathBuf};
 
-/// The manifests below a folder, sorted; a file is itself, whatever its name.
+/// Returns the manifests in a folder and its subfolders, sorted. A file is returned whatever its name.
 pub(super) fn manifests(path: &Path) -> Result<Vec<PathBuf>, Problem> {
     if path == Path::new(STDIN) {
         return Ok(vec![path.to_owned()]);
     }
-    // A mounted ConfigMap keeps its files a second time, in hidden folders.
+    // A mounted ConfigMap has its files twice, the second time in hidden folders.
     let found = below(path, |name| !name.starts_with('.'), is_manifest)?;
     if found.is_empty() {
         let message = "no manifests in this folder (looked for .yaml, .yml and .json)";
@@ -17,8 +17,8 @@ pub(super) fn manifests(path: &Path) -> Result<Vec<PathBuf>, Problem> {
     Ok(found)
 }
 
-/// The files below a folder that are wanted, sorted; a file is itself, wanted or not. Names that do not `count` are passed over,
-/// of files and of folders.
+/// Returns the wanted files in a folder and its subfolders, sorted. A file is returned even if it is not wanted. Skips files and
+/// folders whose names do not `count`.
 pub(crate) fn below(
     path: &Path,
     counts: impl Fn(&str) -> bool,
@@ -35,7 +35,7 @@ pub(crate) fn below(
                 continue;
             }
             let path = entry.path();
-            // A link to a folder is not followed: it may lead back up.
+            // Do not follow a link to a folder: it may form a cycle.
             if entry.file_type().map_err(|error| Problem::of_reading(&path, &error))?.is_dir() {
                 folders.push(path);
             } else if wanted(&path) {

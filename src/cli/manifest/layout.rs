@@ -1,6 +1,6 @@
-//! JSON laid out for people, without reading its values: numbers keep every digit.
+//! Indents JSON without parsing its values, so that numbers keep every digit.
 
-/// The text with a member or item a line, indented by two.
+/// Returns JSON with each member and item on its own line, indented by two.
 pub(crate) fn pretty(json: &str) -> String {
     let mut layout = Layout { text: String::with_capacity(json.len() * 2), depth: 0 };
     let mut characters =
@@ -9,7 +9,7 @@ pub(crate) fn pretty(json: &str) -> String {
         match character {
             '"' => {
                 layout.text.push('"');
-                // Line breaks cannot stand in a JSON string: nothing of it was filtered out.
+                // A JSON string has no line breaks, so the filter removed nothing from it.
                 while let Some(inside) = characters.next() {
                     layout.text.push(inside);
                     match inside {

@@ -1,8 +1,8 @@
-//! Several texts as one stream of documents, each as it is.
+//! Joins texts of documents into one stream and keeps their bytes.
 
 use super::file::Format;
 
-/// Texts, joined so that each is read again as it was.
+/// A stream of documents. Reading it yields the documents of all texts.
 #[derive(Debug, Default)]
 pub(crate) struct Stream {
     text: String,
@@ -17,7 +17,7 @@ impl Stream {
         }
         if let Some(last) = self.last {
             self.end_line();
-            // JSON values follow one another as they are.
+            // JSON values need no separator.
             if (last, format) != (Format::Json, Format::Json) {
                 if text.trim_start().starts_with('%') {
                     self.text.push_str("...\n");
@@ -41,7 +41,7 @@ impl Stream {
     }
 }
 
-/// Whether a YAML text starts with `---`, comments and directives aside.
+/// Returns true if a YAML text starts with `---`, after comments and directives.
 pub(super) fn starts_explicitly(text: &str) -> bool {
     let mut lines = text.trim_start_matches('\u{feff}').lines();
     let first = lines.find(|line| !line.trim().is_empty() && !line.starts_with(['#', '%']));

@@ -128,7 +128,7 @@ fn what_the_annotation_holds_already_is_merged_and_the_schema_wins() {
     assert_eq!(declarations(&yaml(&run.stdout)), wanted);
 
     let broken = with(&json!("nonsense"));
-    folder.pipe(&["annotate"], &broken).code(1).prints(&broken).says(&["cannot be merged with"]);
+    folder.pipe(&["annotate"], &broken).code(1).prints(&broken).says(&["is unreadable"]);
 }
 
 #[test]
