@@ -226,5 +226,5 @@ fn commands_for_a_cluster_say_so_where_there_is_none() {
     run(&mut audit, b"").code(2).says(&["no cluster: give --kubeconfig, or set KUBECONFIG"]);
     folder.run(&["audit", "--kubeconfig=broken"]).code(2).says(&["cannot use the kubeconfig `broken`"]);
     let named = folder.run(&["unregister", "--registration-binding=a/b"]).code(2);
-    named.says(&["`a/b` is no name of a ClusterRoleBinding"]);
+    named.says(&["invalid ClusterRoleBinding name `a/b`"]);
 }
