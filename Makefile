@@ -98,8 +98,6 @@ crates: ## Draw the crates of the workspace into the README
 PACKAGES := kube-unions-core strategic-merge-patch kube-unions-go kube-unions-author kube-unions
 # The crates that also run in a browser.
 WASM := kube-unions-core strategic-merge-patch
-# The Kubernetes version of k8s-openapi, which a user's crate chooses. The same as in Cargo.toml.
-packages packages-quick: export K8S_OPENAPI_ENABLED_VERSION ?= 1.37
 
 .PHONY: packages
 packages: packages-quick ## Build and package each crate alone, from its own files

@@ -1,4 +1,5 @@
 //! The guide for users, included from `docs/` so that docs.rs shows it and its Rust examples are compiled.
+#![allow(clippy::doc_markdown, reason = "the guide is prose")]
 
 /// A module that is one page. In a checkout, the links of a page lead to other files; here, `links.md` defines them first.
 macro_rules! page {

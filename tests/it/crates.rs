@@ -64,7 +64,7 @@ fn diagram() -> String {
     let mut text = String::from("```mermaid\nflowchart TD\n");
     for (name, package) in &all {
         for used in package.uses(&all) {
-            text += &format!("  {name} --> {used}\n");
+            text.extend(["  ", name, " --> ", used, "\n"]);
         }
     }
     text += "```\n";
