@@ -7,6 +7,7 @@
 use super::union::{AtMostOne, Union};
 use kube_unions_core::schema::EXTENSION;
 use schemars::Schema;
+use schemars::transform::Transform;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -32,10 +33,22 @@ impl Mark {
         keyword == EXTENSION || keyword.starts_with(KEYWORD)
     }
 
-    pub(super) fn put_on(&self, schema: &mut Schema) {
+    fn put_on(&self, schema: &mut Schema) {
         // Strings, lists and options always serialize.
         if let Ok(text) = serde_json::to_string(self) {
             schema.insert(format!("{KEYWORD}{text}"), Value::Bool(true));
         }
+    }
+}
+
+impl Transform for Union {
+    fn transform(&mut self, schema: &mut Schema) {
+        Mark::Union(self.clone()).put_on(schema);
+    }
+}
+
+impl Transform for AtMostOne {
+    fn transform(&mut self, schema: &mut Schema) {
+        Mark::AtMostOne(self.clone()).put_on(schema);
     }
 }

@@ -1,8 +1,5 @@
-//! The transforms that put unions on types.
+//! The unions that an author puts on types.
 
-use super::mark::Mark;
-use schemars::Schema;
-use schemars::transform::Transform;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -162,17 +159,5 @@ impl AtMostOne {
         }
         union.insert("fields-to-discriminateBy".to_owned(), fields.into());
         (union.into(), twice)
-    }
-}
-
-impl Transform for Union {
-    fn transform(&mut self, schema: &mut Schema) {
-        Mark::Union(self.clone()).put_on(schema);
-    }
-}
-
-impl Transform for AtMostOne {
-    fn transform(&mut self, schema: &mut Schema) {
-        Mark::AtMostOne(self.clone()).put_on(schema);
     }
 }
