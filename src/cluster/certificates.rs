@@ -20,7 +20,6 @@ mod state;
 use super::ServiceReference;
 use super::backoff::doubling;
 use super::trust::{Held, Trust};
-use super::watch::persistent;
 use super::watch_channel::{changed, publish};
 use crate::authority::{AuthorityError, CertificatePair, Offer};
 use contents::{Contents, since_1970};
@@ -28,6 +27,7 @@ use futures::StreamExt;
 use in_force::Settling;
 use k8s_openapi::ByteString;
 use kube::Client;
+use kube::runtime::WatchStreamExt;
 use kube::runtime::utils::Backoff;
 use kube::runtime::watcher;
 use log::Log;
@@ -156,7 +156,7 @@ impl Agreement {
         mut held: watch::Receiver<Held>,
         expiry: Gauge,
     ) {
-        let mut changes = pin!(persistent(self.secret.watch()));
+        let mut changes = pin!(self.secret.watch().default_backoff());
         let outlets = Outlets { offers: &offers, trust: &trust, expiry: &expiry };
         let mut retry = doubling(self.timing.retry, LONGEST_RETRY);
         loop {

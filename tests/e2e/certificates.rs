@@ -313,7 +313,9 @@ fn without_rights_on_the_secret_it_waits_and_says_which_it_needs() {
     // Rights that are taken away later take nothing from what is served.
     namespace.kubectl.run(&["delete", "role", "kube-unions", "-n", &namespace.name]).accepted();
     let served = namespace.secret().unwrap();
-    let out_of_reach = || replica.log().contains("the certificate's Secret is out of reach");
+    let out_of_reach = || {
+        replica.log().contains("the certificate's Secret cannot be read or written; the certificate in force is served")
+    };
     assert!(eventually(Duration::from_secs(45), out_of_reach), "{}", replica.log());
     assert_eq!(namespace.served(&replica, &served.text("ca.crt")), Ok(served.leaf()));
     assert_eq!(replica.ops().get("/readyz").unwrap().status, 200);

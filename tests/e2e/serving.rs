@@ -80,7 +80,7 @@ fn what_http_does_not_allow_here_is_refused_with_its_own_status() {
         assert_refused(&answer, status, word, case);
         assert_unharmed(&mut webhook);
     };
-    refused("8 MiB", "POST", "/mutate", "application/json", &large, 413, "larger");
+    refused("8 MiB", "POST", "/mutate", "application/json", &large, 413, "longer");
     refused("another content type", "POST", "/mutate", "text/plain", &good, 415, "application/json");
     refused("no content type", "POST", "/validate", "", &good, 415, "application/json");
     refused("GET", "GET", "/mutate", "", b"", 405, "POST");
