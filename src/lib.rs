@@ -6,10 +6,11 @@
 //! | module | does | uses |
 //! |---|---|---|
 //! | [`cli`] | parses arguments and runs commands, one file for each | all modules |
-//! | [`webhook`] | serves admission reviews: listeners, limits, certificates, drain | `authority`, `telemetry`, `causes` |
+//! | [`webhook`] | serves admission reviews: listeners, limits, certificates, drain | `authority`, `telemetry`, `files`, `causes` |
 //! | [`cluster`] | talks to the API server: watches, status, registration, shared certificates | `authority`, `telemetry`, `causes` |
 //! | [`telemetry`] | metrics, logs and traces | `causes` |
 //! | [`authority`] | issues certificates | |
+//! | `files` | replaces files as a whole | |
 //! | `causes` | formats an error with its causes | |
 //! | [`guide`] | the guide for users, as documentation | |
 //!
@@ -34,11 +35,12 @@ mod tests {
     const USES: &[(&str, &[&str])] = &[
         ("authority", &[]),
         ("causes", &[]),
-        ("cli", &["authority", "causes", "cluster", "guide", "telemetry", "webhook"]),
+        ("cli", &["authority", "causes", "cluster", "files", "guide", "telemetry", "webhook"]),
         ("cluster", &["authority", "causes", "telemetry"]),
+        ("files", &[]),
         ("guide", &[]),
         ("telemetry", &["causes"]),
-        ("webhook", &["authority", "causes", "telemetry"]),
+        ("webhook", &["authority", "causes", "files", "telemetry"]),
     ];
 
     #[test]
