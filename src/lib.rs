@@ -17,6 +17,8 @@
 //! [`webhook`] and [`cluster`] never name each other. `cli/serve` creates both and connects them by channels. A test holds the
 //! table.
 
+#![allow(missing_docs, reason = "a program: only its own binary and tests use the library")]
+
 pub mod authority;
 mod causes;
 pub mod cli;

@@ -69,9 +69,7 @@ pub enum ServerError {
     /// The system does not let the server listen on an address.
     #[error("cannot listen on `{address}`: {source}; give another address with --bind or --ops-bind")]
     Bind {
-        /// The configured address.
         address: SocketAddr,
-        /// The system's error.
         source: io::Error,
     },
     /// The certificate cannot be loaded.

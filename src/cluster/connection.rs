@@ -33,9 +33,7 @@ pub enum ConnectError {
     /// The requested kubeconfig cannot be used.
     #[error("cannot use the kubeconfig `{path}`")]
     Kubeconfig {
-        /// The path as given.
         path: PathBuf,
-        /// The error.
         source: KubeconfigError,
     },
     /// A client cannot be built from the configuration.

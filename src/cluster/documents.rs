@@ -49,7 +49,6 @@ pub(super) struct FetchedDocuments {
 }
 
 impl DocumentFetch {
-    /// Fetches the documents.
     pub(super) async fn run(self, schemas: Arc<Schemas>) -> FetchedDocuments {
         let index = schemas.index().await;
         let publishing = match (self.publishing, &index) {

@@ -113,7 +113,6 @@ impl Inputs {
         self.documents.remove(kind);
     }
 
-    /// Returns the kinds that have documents.
     pub(super) fn documented(&self) -> impl Iterator<Item = &GroupKind> {
         self.documents.keys()
     }

@@ -70,7 +70,6 @@ pub enum LiveError {
     Definition {
         /// The name of the CRD or the kind.
         name: Box<str>,
-        /// The error.
         message: String,
     },
     /// Neither a CRD nor a document describes the kind.

@@ -7,7 +7,6 @@ use super::inputs::{Inputs, Subject, SubjectInputs};
 use super::rebuild::{RebuiltSubject, rebuild};
 use std::collections::{HashMap, VecDeque};
 
-/// Concurrent rebuilds.
 pub(super) const CONCURRENT_REBUILDS: usize = 4;
 
 /// A rebuild to run.

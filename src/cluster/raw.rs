@@ -16,10 +16,8 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::marker::PhantomData;
 
-/// A `CustomResourceDefinition`.
 pub(super) type RawDefinition = Raw<CustomResourceDefinitions>;
 
-/// A `UnionDeclaration`.
 pub(super) type RawDeclaration = Raw<UnionDeclarations>;
 
 /// An object of which only the metadata is parsed.

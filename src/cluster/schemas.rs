@@ -50,7 +50,6 @@ pub enum SchemaError {
     Malformed {
         /// The path in the index.
         path: String,
-        /// The error.
         source: Arc<DefinitionError>,
     },
     /// A document describes nothing but CRDs. If a group of the API server has a CRD, the server sends its own document and that

@@ -23,7 +23,6 @@ use std::time::{Duration, Instant};
 
 const FIELD_MANAGER: &str = "kube-unions";
 
-/// Concurrent writes.
 const CONCURRENT_WRITES: usize = 4;
 
 /// Wait after a failed write.

@@ -43,19 +43,14 @@ pub enum UnregisterError {
         resource = object.resource
     )]
     Forbidden {
-        /// The object.
         object: Registered,
-        /// The API server's message.
         reason: String,
     },
     /// The API server refused every attempt until the timeout.
     #[error("cannot delete {object} within {within:?}: {reason}")]
     Refused {
-        /// The object.
         object: Registered,
-        /// The timeout.
         within: Duration,
-        /// The last reason.
         reason: String,
     },
     /// An object was recreated after each deletion.
@@ -63,7 +58,6 @@ pub enum UnregisterError {
         "{object} is recreated after each deletion by a writer other than the webhook: find the writer by its `managedFields`"
     )]
     ComesBack {
-        /// The object.
         object: Registered,
     },
 }

@@ -61,33 +61,25 @@ pub enum CertificateError {
     /// A file cannot be read.
     #[error("cannot read `{path}`")]
     Read {
-        /// Path of the file.
         path: PathBuf,
-        /// The system's error.
         source: std::io::Error,
     },
     /// A file cannot be written.
     #[error("cannot write `{path}`")]
     Write {
-        /// Path of the file.
         path: PathBuf,
-        /// The system's error.
         source: std::io::Error,
     },
     /// A file is not the expected PEM.
     #[error("`{path}` holds no usable PEM {what}")]
     Pem {
-        /// Path of the file.
         path: PathBuf,
-        /// The expected contents.
         what: &'static str,
-        /// The parser's error.
         source: pem::Error,
     },
     /// A file holds no certificate.
     #[error("`{path}` holds no certificate: use PEM, the serving certificate first")]
     Empty {
-        /// Path of the file.
         path: PathBuf,
     },
     /// Chain and key cannot be used together.

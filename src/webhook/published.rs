@@ -45,7 +45,6 @@ impl PublishedCatalog {
         Self { catalog, by_ordinal: by_ordinal.into(), kinds, unions_by_source }
     }
 
-    /// Returns the catalog.
     pub(super) fn catalog(&self) -> &Catalog {
         &self.catalog
     }

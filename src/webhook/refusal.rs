@@ -40,7 +40,6 @@ pub(super) enum Refusal {
 }
 
 impl Refusal {
-    /// Returns the status code.
     fn code(&self) -> StatusCode {
         match self {
             Self::BadRequest(_) => StatusCode::BAD_REQUEST,

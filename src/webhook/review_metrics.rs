@@ -80,12 +80,10 @@ impl KindCounters {
         Self { group: group.into(), kind: kind.into(), cells: Default::default() }
     }
 
-    /// Returns the group and the kind.
     pub(super) fn group_kind(&self) -> (&str, &str) {
         (&self.group, &self.kind)
     }
 
-    /// Counts one review.
     pub(super) fn count(&self, ReviewLabels { operation, phase, outcome }: ReviewLabels) {
         let cell = self.cells.get(operation).and_then(|it| it.get(phase)).and_then(|it| it.get(outcome));
         if let Some(cell) = cell {

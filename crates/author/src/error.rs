@@ -8,6 +8,7 @@ use std::fmt::{self, Write};
 ///
 /// `Debug` prints the same text as `Display`, because a `main` that returns the error prints it with `Debug`.
 #[derive(thiserror::Error)]
+#[allow(missing_docs, reason = "the messages name the fields")]
 #[non_exhaustive]
 pub enum CrdError {
     /// A union has a fault. Displays one line for each fault.
@@ -24,25 +25,19 @@ pub enum CrdError {
          `Unions::version_of` and the CRD to `Unions::annotate`"
     )]
     OtherSchema {
-        /// Name of the CRD.
         definition: String,
-        /// Version.
         version: String,
     },
     /// The schema is invalid for a CRD.
     #[error("invalid schema of version `{version}` for a CRD: {source}")]
     Schema {
-        /// Version.
         version: String,
-        /// Cause.
         source: serde_json::Error,
     },
     /// The CRD already has an invalid annotation.
     #[error("invalid annotation `kube-unions.dev/unions` of `{definition}`: {source}; remove it")]
     Annotation {
-        /// Name of the CRD.
         definition: String,
-        /// Cause.
         source: serde_json::Error,
     },
     /// The annotations are larger than Kubernetes allows.

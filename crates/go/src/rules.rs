@@ -33,7 +33,6 @@ pub(super) struct UnionDraft {
     pub(super) choices: Choices,
     /// Position of the discriminator, or of the first member.
     pub(super) at: Position,
-    /// Position of each member.
     pub(super) members: BTreeMap<Box<str>, Position>,
 }
 

@@ -29,14 +29,13 @@ pub struct GoParser {
 
 /// A file that is not Go. Displays without its position.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages name the fields")]
 #[non_exhaustive]
 pub enum GoSyntaxError {
     /// The file has a syntax error.
     #[error("invalid Go: {message}; the file is left out")]
     InvalidGo {
-        /// Position of the error.
         position: Position,
-        /// Description of the error.
         message: String,
     },
     /// The file is not UTF-8.

@@ -21,11 +21,11 @@ pub enum DocumentRole {
 
 /// An operation that has no result.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages name the fields")]
 pub enum PatchError {
     /// A document is not JSON.
     #[error("cannot read the {document} as JSON")]
     Unreadable {
-        /// The document.
         document: DocumentRole,
         /// The syntax error and its position.
         source: SyntaxError,
@@ -33,7 +33,6 @@ pub enum PatchError {
     /// A document is not an object.
     #[error("the {document} is {found}; it must be an object")]
     NotAnObject {
-        /// The document.
         document: DocumentRole,
         /// The type of the document.
         found: ValueKind,
@@ -43,7 +42,6 @@ pub enum PatchError {
     Refused {
         /// The place, in the object that is patched.
         path: FieldPath,
-        /// The rule.
         rule: BrokenRule,
     },
     /// The user and somebody else changed a field differently.
@@ -53,9 +51,7 @@ pub enum PatchError {
         Prefix(path)
     )]
     Conflict {
-        /// The field.
         path: FieldPath,
-        /// The user's change.
         ours: ConflictEffect,
         /// The change in the cluster.
         theirs: ConflictEffect,
@@ -63,7 +59,6 @@ pub enum PatchError {
     /// The patch would change a field that identifies the object.
     #[error("a patch cannot change `{field}`: it identifies the object")]
     Precondition {
-        /// The field.
         field: &'static str,
     },
 }
@@ -82,12 +77,12 @@ pub enum ConflictEffect {
 
 /// A rule of the format or of the schema that a document breaks.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages name the fields")]
 #[non_exhaustive]
 pub enum BrokenRule {
     /// The schema does not have the field.
     #[error("unable to find api field `{field}` in `{kind}`")]
     UnknownField {
-        /// The field.
         field: Box<str>,
         /// The type that lacks the field.
         kind: Box<str>,
@@ -112,7 +107,6 @@ pub enum BrokenRule {
     /// A directive has a value of the wrong type.
     #[error("`{directive}` is {found}; it must be {wanted}")]
     DirectiveType {
-        /// The directive.
         directive: Box<str>,
         /// The type of its value.
         found: ValueKind,
@@ -122,7 +116,6 @@ pub enum BrokenRule {
     /// A directive for a list is beside a value that is not a list.
     #[error("`{directive}` needs a list, but {side} has {found} here")]
     DirectiveTarget {
-        /// The directive.
         directive: Box<str>,
         /// The document with the value.
         side: PatchSide,
@@ -140,7 +133,6 @@ pub enum BrokenRule {
     NoMergeKey {
         /// The document with the item.
         side: PatchSide,
-        /// The key.
         key: Box<str>,
     },
     /// A merge key is null, a list or an object.
@@ -148,7 +140,6 @@ pub enum BrokenRule {
     KeyType {
         /// The document with the item.
         side: PatchSide,
-        /// The key.
         key: Box<str>,
         /// The type of its value.
         found: ValueKind,

@@ -17,7 +17,6 @@ pub(crate) type KeySet = u64;
 pub(crate) const DEFAULT_KEY: KeySet = 1;
 
 impl MergeKeys {
-    /// Returns the set of all keys.
     pub(crate) fn every(&self) -> KeySet {
         KeySet::MAX >> (Self::MOST - self.all().len())
     }

@@ -41,11 +41,6 @@ impl Patcher {
         Self::new(kind, RootKind::Resource, schema, &Definitions::default())
     }
 
-    /// Returns the patcher of exactly what a schema describes. The schema must not contain references.
-    pub fn for_schema(name: &str, schema: &Schema) -> Result<Self, SchemaError> {
-        Self::new(name, RootKind::Plain, schema, &Definitions::default())
-    }
-
     /// Returns the patcher of a kind in an OpenAPI document. Types may refer to themselves.
     pub fn from_openapi(document: &OpenApi, kind: &GroupVersionKind) -> Result<Self, PatcherError> {
         let written = document.unresolved_schema(kind).map_err(PatcherError::Unreadable)?;

@@ -180,7 +180,6 @@ pub(super) fn bundle(authorities: &[StoredAuthority]) -> Arc<str> {
     authorities.iter().map(|it| certificate_to_pem(&it.certificate)).collect::<String>().into()
 }
 
-/// Returns a time in seconds since 1970.
 pub(super) fn since_1970(time: SystemTime) -> Seconds {
     time.duration_since(UNIX_EPOCH).map_or(0, |it| Seconds::try_from(it.as_secs()).unwrap_or(Seconds::MAX))
 }

@@ -77,7 +77,6 @@ impl Inputs {
         DeclarationChange { has_faults: !stored.faults.is_empty(), kinds: stored.target.into_iter().collect() }
     }
 
-    /// Returns a declaration by name.
     pub(in crate::cluster) fn declaration(&self, name: &str) -> Option<&StoredDeclaration> {
         self.declarations.get(name)
     }

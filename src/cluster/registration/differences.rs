@@ -7,7 +7,6 @@ use super::{StoredPair, Writes};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
-/// Logs a write.
 pub(super) fn log_write(divergence: Divergence, rules: &RegistrationRules, differences: &[String]) {
     let (custom, builtin) = (rules.custom.len(), rules.builtin.len());
     let differences = shortened(differences);

@@ -31,7 +31,6 @@ pub(super) fn ours(stored: &Value) -> impl Iterator<Item = (&str, &Value)> {
     named.filter(|(name, _)| is_ours(name))
 }
 
-/// Returns all entries.
 pub(super) fn entries(stored: &Value) -> &[Value] {
     stored.get("webhooks").and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
@@ -51,7 +50,6 @@ pub(super) fn name_of(entry: &Value) -> Option<&str> {
     entry.get("name")?.as_str()
 }
 
-/// Returns true if an entry calls this Service.
 pub(super) fn calls(entry: &Value, service: &ServiceReference) -> bool {
     service_of(entry).is_some_and(|called| called == format!("{}/{}", service.namespace, service.name))
 }

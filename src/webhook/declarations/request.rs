@@ -108,7 +108,6 @@ struct WireMetadata<'a> {
 }
 
 impl InspectionRequest {
-    /// Reads a body.
     pub(super) fn read(body: &[u8]) -> Result<Self, ReviewError> {
         let shorten = |text: &str| bounded(text, LONGEST_REASON);
         let WireReview { kind, api_version, request } =
@@ -176,7 +175,6 @@ impl WireMetadata<'_> {
 }
 
 impl SubjectKind {
-    /// Returns the group and the kind.
     pub(super) fn group_kind(self) -> (&'static str, &'static str) {
         match self {
             Self::Declaration => ("kube-unions.dev", "UnionDeclaration"),

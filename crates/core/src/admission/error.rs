@@ -5,6 +5,7 @@ use crate::union::LONGEST_TEXT;
 
 /// A body is not an `AdmissionReview` that can be answered.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages name the fields")]
 #[non_exhaustive]
 pub enum ReviewError {
     /// The body is empty.
@@ -19,9 +20,7 @@ pub enum ReviewError {
     /// The body is an object of another kind or version.
     #[error("unsupported kind `{kind}` of apiVersion `{api_version}`: send an AdmissionReview of admission.k8s.io/v1")]
     Unsupported {
-        /// Its kind.
         kind: String,
-        /// Its `apiVersion`.
         api_version: String,
     },
     /// The review has no `request`.

@@ -122,6 +122,7 @@ pub struct DeclaredMember {
 
 /// A document is not a `UnionDeclaration`.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages name the fields")]
 #[non_exhaustive]
 pub enum DeclarationError {
     /// The document is not JSON, or does not have the shape of a `UnionDeclaration`.
@@ -129,15 +130,12 @@ pub enum DeclarationError {
     Malformed {
         /// The path of the error.
         path: String,
-        /// The error.
         message: String,
     },
     /// The document is of another kind or version.
     #[error("not a UnionDeclaration of kube-unions.dev/v1alpha1: apiVersion is `{api_version}`, kind is `{kind}`")]
     NotADeclaration {
-        /// Its `apiVersion`.
         api_version: String,
-        /// Its kind.
         kind: String,
     },
 }

@@ -52,6 +52,7 @@ pub struct DefinitionVersion {
 
 /// A document does not define a kind.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages name the fields")]
 #[non_exhaustive]
 pub enum DefinitionError {
     /// The document is not JSON, or does not have the shape of a CRD.
@@ -59,7 +60,6 @@ pub enum DefinitionError {
     Malformed {
         /// The path of the error.
         path: String,
-        /// The error.
         message: String,
     },
     /// The document is of another kind or version.
@@ -67,9 +67,7 @@ pub enum DefinitionError {
         "not a CustomResourceDefinition of apiextensions.k8s.io/v1: apiVersion is `{api_version}`, kind is `{kind}`"
     )]
     NotADefinition {
-        /// Its `apiVersion`.
         api_version: String,
-        /// Its kind.
         kind: String,
     },
     /// An OpenAPI document is malformed.

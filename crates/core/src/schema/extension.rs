@@ -47,6 +47,7 @@ pub struct MemberField {
 
 /// A value is not a valid `x-kubernetes-unions`.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages name the fields")]
 #[non_exhaustive]
 pub enum ExtensionError {
     /// The value has neither form.
@@ -57,7 +58,6 @@ pub enum ExtensionError {
     Malformed {
         /// The path of the error, below the extension.
         path: String,
-        /// The error.
         message: String,
     },
 }

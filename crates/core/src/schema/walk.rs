@@ -23,6 +23,7 @@ pub enum PlaceStep {
 
 /// A text is not a place in a schema.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages name the fields")]
 #[non_exhaustive]
 pub enum PlaceError {
     /// The text is not a JSON Pointer (RFC 6901).
@@ -33,7 +34,6 @@ pub enum PlaceError {
         "`{path}` is not a path, from `{rest}` on: write `spec.field`, `[*]` for the items of a list, `.*` for the values of a map"
     )]
     NotAPath {
-        /// The path.
         path: String,
         /// The part of the path from the first error.
         rest: String,
@@ -43,7 +43,6 @@ pub enum PlaceError {
         "`{pointer}` does not lead to a schema: `{token}` stands where `properties/NAME`, `items` or `additionalProperties` is due"
     )]
     NotASchema {
-        /// The pointer.
         pointer: String,
         /// The first token that leads out of the schema.
         token: String,

@@ -136,7 +136,6 @@ impl Changes {
         self.records.iter().map(|record| !matches!(record.reason, ReasonCode::Deduced))
     }
 
-    /// Returns the change at a position.
     pub(crate) fn get(&self, position: usize) -> Option<Change> {
         self.records.get(position).map(|record| self.change(*record))
     }

@@ -25,7 +25,6 @@ impl Omission {
         Self::error(at, FindingReason::Fault, message)
     }
 
-    /// A marker is invalid.
     pub(super) fn invalid_marker(at: &Position, message: String) -> Self {
         Self::error(at, FindingReason::Marker, message)
     }

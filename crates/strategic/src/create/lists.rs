@@ -210,7 +210,6 @@ impl<'a> KeyedLevel<'a> {
     }
 }
 
-/// Returns the merge keys that an item has.
 fn present_keys<'a>(keys: &'a MergeKeys, item: Value<'a>) -> impl Iterator<Item = MapEntry<'a>> {
     let value = move |name: &'a str| Some((name, item.get(name).filter(|value| !matches!(value, Value::Null))?));
     keys.all().iter().filter_map(move |key| value(&key.name))

@@ -9,6 +9,7 @@ use std::rc::Rc;
 
 /// A schema that does not define how its fields merge.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages name the fields")]
 #[non_exhaustive]
 pub enum SchemaError {
     /// A reference does not resolve.
@@ -16,7 +17,6 @@ pub enum SchemaError {
     Dangling {
         /// The place in the schema.
         place: Place,
-        /// The reference.
         reference: Box<str>,
     },
     /// References form a cycle without a schema in it.
@@ -24,7 +24,6 @@ pub enum SchemaError {
     Circular {
         /// The place in the schema.
         place: Place,
-        /// The reference.
         reference: Box<str>,
     },
     /// The patch strategy is unknown.
@@ -35,7 +34,6 @@ pub enum SchemaError {
     Strategy {
         /// The place in the schema.
         place: Place,
-        /// The strategy.
         strategy: Box<str>,
     },
     /// The merge keys contradict each other.
@@ -46,9 +44,7 @@ pub enum SchemaError {
     MergeKeys {
         /// The place in the schema.
         place: Place,
-        /// The recommended keys.
         recommended: Box<str>,
-        /// The merge key.
         key: Box<str>,
     },
 }

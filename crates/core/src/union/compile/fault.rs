@@ -18,6 +18,7 @@ pub struct PlaceFault {
 
 /// The kinds of fault.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages name the fields")]
 #[non_exhaustive]
 pub enum PlaceFaultKind {
     /// The extension cannot be parsed.
@@ -32,9 +33,7 @@ pub enum PlaceFaultKind {
     /// The discriminator is not a string.
     #[error("the discriminator `{name}` must be of type string, it is {found}")]
     DiscriminatorNotString {
-        /// The discriminator.
         name: Box<str>,
-        /// Its type.
         found: String,
     },
     /// The discriminator is not a property of the object.
@@ -60,11 +59,8 @@ pub enum PlaceFaultKind {
     /// Two members of the 2019 form have the same value.
     #[error("the members `{one}` and `{other}` have the same value `{value}`; each needs its own")]
     SameValue {
-        /// A member.
         one: Box<str>,
-        /// Another member.
         other: Box<str>,
-        /// Their value.
         value: Box<str>,
     },
     /// A member of the 2019 form has an empty value.
@@ -73,9 +69,7 @@ pub enum PlaceFaultKind {
     /// A declared value is not in the enum of the discriminator.
     #[error("the value `{value}` is not in the enum of `{discriminator}`; add it there or correct it")]
     ValueNotInEnum {
-        /// The discriminator.
         discriminator: Box<str>,
-        /// The declared value.
         value: Box<str>,
     },
     /// An enum value is not declared in the 2022 form.
@@ -83,7 +77,6 @@ pub enum PlaceFaultKind {
         "the enum of `{discriminator}` has `{value}`, which is not in `fieldMembers`; add it, as an empty member if it selects no field"
     )]
     EnumValueNotDeclared {
-        /// The discriminator.
         discriminator: Box<str>,
         /// The value in the enum.
         value: Box<str>,
@@ -91,9 +84,7 @@ pub enum PlaceFaultKind {
     /// No enum confirms the values of a published union.
     #[error("the published values {} are not used because `{discriminator}` has no enum that confirms them; declare the union by a UnionDeclaration", quoted(.values))]
     ValuesUnconfirmed {
-        /// The discriminator.
         discriminator: Box<str>,
-        /// The published values.
         values: Vec<Box<str>>,
     },
     /// The union has no members.
