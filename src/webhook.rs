@@ -68,10 +68,7 @@ use tokio::sync::{Semaphore, watch};
 pub enum ServerError {
     /// The system does not let the server listen on an address.
     #[error("cannot listen on `{address}`: {source}; give another address with --bind or --ops-bind")]
-    Bind {
-        address: SocketAddr,
-        source: io::Error,
-    },
+    Bind { address: SocketAddr, source: io::Error },
     /// The certificate cannot be loaded.
     #[error("no serving certificate")]
     Certificate(#[from] CertificateError),

@@ -32,10 +32,7 @@ pub enum ConnectError {
     NoContext(#[source] KubeconfigError),
     /// The requested kubeconfig cannot be used.
     #[error("cannot use the kubeconfig `{path}`")]
-    Kubeconfig {
-        path: PathBuf,
-        source: KubeconfigError,
-    },
+    Kubeconfig { path: PathBuf, source: KubeconfigError },
     /// A client cannot be built from the configuration.
     #[error("cannot build a client for the cluster")]
     Client(#[source] kube::Error),

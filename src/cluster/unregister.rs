@@ -42,24 +42,15 @@ pub enum UnregisterError {
         "cannot delete {object}: {reason}; grant `delete` on `{resource}` with this name",
         resource = object.resource
     )]
-    Forbidden {
-        object: Registered,
-        reason: String,
-    },
+    Forbidden { object: Registered, reason: String },
     /// The API server refused every attempt until the timeout.
     #[error("cannot delete {object} within {within:?}: {reason}")]
-    Refused {
-        object: Registered,
-        within: Duration,
-        reason: String,
-    },
+    Refused { object: Registered, within: Duration, reason: String },
     /// An object was recreated after each deletion.
     #[error(
         "{object} is recreated after each deletion by a writer other than the webhook: find the writer by its `managedFields`"
     )]
-    ComesBack {
-        object: Registered,
-    },
+    ComesBack { object: Registered },
 }
 
 impl Registered {

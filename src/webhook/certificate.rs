@@ -60,28 +60,16 @@ pub struct ClientPolicy {
 pub enum CertificateError {
     /// A file cannot be read.
     #[error("cannot read `{path}`")]
-    Read {
-        path: PathBuf,
-        source: std::io::Error,
-    },
+    Read { path: PathBuf, source: std::io::Error },
     /// A file cannot be written.
     #[error("cannot write `{path}`")]
-    Write {
-        path: PathBuf,
-        source: std::io::Error,
-    },
+    Write { path: PathBuf, source: std::io::Error },
     /// A file is not the expected PEM.
     #[error("`{path}` holds no usable PEM {what}")]
-    Pem {
-        path: PathBuf,
-        what: &'static str,
-        source: pem::Error,
-    },
+    Pem { path: PathBuf, what: &'static str, source: pem::Error },
     /// A file holds no certificate.
     #[error("`{path}` holds no certificate: use PEM, the serving certificate first")]
-    Empty {
-        path: PathBuf,
-    },
+    Empty { path: PathBuf },
     /// Chain and key cannot be used together.
     #[error(
         "the certificate and its key cannot be used together: tls.key must belong to the first certificate in tls.crt"

@@ -24,22 +24,13 @@ pub enum CrdError {
         "the schema of `{definition}` {version} is not the one that kube derives from its type: pass the schema to \
          `Unions::version_of` and the CRD to `Unions::annotate`"
     )]
-    OtherSchema {
-        definition: String,
-        version: String,
-    },
+    OtherSchema { definition: String, version: String },
     /// The schema is invalid for a CRD.
     #[error("invalid schema of version `{version}` for a CRD: {source}")]
-    Schema {
-        version: String,
-        source: serde_json::Error,
-    },
+    Schema { version: String, source: serde_json::Error },
     /// The CRD already has an invalid annotation.
     #[error("invalid annotation `kube-unions.dev/unions` of `{definition}`: {source}; remove it")]
-    Annotation {
-        definition: String,
-        source: serde_json::Error,
-    },
+    Annotation { definition: String, source: serde_json::Error },
     /// The annotations are larger than Kubernetes allows.
     #[error(
         "{} would have {bytes} bytes, more than the {ANNOTATIONS_LIMIT} that Kubernetes allows: declare the unions in fewer \

@@ -34,10 +34,7 @@ pub struct GoParser {
 pub enum GoSyntaxError {
     /// The file has a syntax error.
     #[error("invalid Go: {message}; the file is left out")]
-    InvalidGo {
-        position: Position,
-        message: String,
-    },
+    InvalidGo { position: Position, message: String },
     /// The file is not UTF-8.
     #[error("invalid UTF-8; the file is left out")]
     InvalidUtf8 {

@@ -58,9 +58,7 @@ pub enum PatchError {
     },
     /// The patch would change a field that identifies the object.
     #[error("a patch cannot change `{field}`: it identifies the object")]
-    Precondition {
-        field: &'static str,
-    },
+    Precondition { field: &'static str },
 }
 
 /// The effect of one side's change on a field in conflict.

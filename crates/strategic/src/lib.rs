@@ -18,6 +18,8 @@ mod write;
 
 pub use document::JsonDocument;
 pub use error::{BrokenRule, ConflictEffect, DocumentRole, PatchError, PatchMergeKeyFault, PatchSide, SchemaShape};
+// Types of this crate's signatures, so that a user needs no other dependency.
+pub use kube_unions_core::{field_path::FieldPath, names::GroupVersionKind, schema::OpenApi, schema::Schema};
 pub use patcher::{Conflicts, Patcher, PatcherError, ThreeWay};
 pub use read::{SyntaxError, SyntaxFault};
 pub use schema::SchemaError;

@@ -19,10 +19,7 @@ pub enum ReviewError {
     Malformed(String),
     /// The body is an object of another kind or version.
     #[error("unsupported kind `{kind}` of apiVersion `{api_version}`: send an AdmissionReview of admission.k8s.io/v1")]
-    Unsupported {
-        kind: String,
-        api_version: String,
-    },
+    Unsupported { kind: String, api_version: String },
     /// The review has no `request`.
     #[error("`request` is missing: send an AdmissionReview with a request")]
     NoRequest,

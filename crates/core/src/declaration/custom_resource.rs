@@ -134,10 +134,7 @@ pub enum DeclarationError {
     },
     /// The document is of another kind or version.
     #[error("not a UnionDeclaration of kube-unions.dev/v1alpha1: apiVersion is `{api_version}`, kind is `{kind}`")]
-    NotADeclaration {
-        api_version: String,
-        kind: String,
-    },
+    NotADeclaration { api_version: String, kind: String },
 }
 
 /// A checked `UnionDeclaration`. It leaves out unions that are invalid in themselves.

@@ -66,10 +66,7 @@ pub enum DefinitionError {
     #[error(
         "not a CustomResourceDefinition of apiextensions.k8s.io/v1: apiVersion is `{api_version}`, kind is `{kind}`"
     )]
-    NotADefinition {
-        api_version: String,
-        kind: String,
-    },
+    NotADefinition { api_version: String, kind: String },
     /// An OpenAPI document is malformed.
     #[error(transparent)]
     OpenApi(#[from] OpenApiError),

@@ -32,10 +32,7 @@ pub enum PlaceFaultKind {
     NotAProperty,
     /// The discriminator is not a string.
     #[error("the discriminator `{name}` must be of type string, it is {found}")]
-    DiscriminatorNotString {
-        name: Box<str>,
-        found: String,
-    },
+    DiscriminatorNotString { name: Box<str>, found: String },
     /// The discriminator is not a property of the object.
     #[error("the discriminator `{0}` is not a property of this object; declare it or correct the name")]
     NoSuchDiscriminator(Box<str>),
@@ -58,20 +55,13 @@ pub enum PlaceFaultKind {
     FieldTaken(Box<str>),
     /// Two members of the 2019 form have the same value.
     #[error("the members `{one}` and `{other}` have the same value `{value}`; each needs its own")]
-    SameValue {
-        one: Box<str>,
-        other: Box<str>,
-        value: Box<str>,
-    },
+    SameValue { one: Box<str>, other: Box<str>, value: Box<str> },
     /// A member of the 2019 form has an empty value.
     #[error("the value of the member `{0}` is empty, which means no choice; give it a value")]
     EmptyValue(Box<str>),
     /// A declared value is not in the enum of the discriminator.
     #[error("the value `{value}` is not in the enum of `{discriminator}`; add it there or correct it")]
-    ValueNotInEnum {
-        discriminator: Box<str>,
-        value: Box<str>,
-    },
+    ValueNotInEnum { discriminator: Box<str>, value: Box<str> },
     /// An enum value is not declared in the 2022 form.
     #[error(
         "the enum of `{discriminator}` has `{value}`, which is not in `fieldMembers`; add it, as an empty member if it selects no field"
@@ -83,10 +73,7 @@ pub enum PlaceFaultKind {
     },
     /// No enum confirms the values of a published union.
     #[error("the published values {} are not used because `{discriminator}` has no enum that confirms them; declare the union by a UnionDeclaration", quoted(.values))]
-    ValuesUnconfirmed {
-        discriminator: Box<str>,
-        values: Vec<Box<str>>,
-    },
+    ValuesUnconfirmed { discriminator: Box<str>, values: Vec<Box<str>> },
     /// The union has no members.
     #[error("no member is declared; name at least one or remove the declaration")]
     NoMembers,
