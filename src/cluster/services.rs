@@ -169,7 +169,7 @@ mod tests {
 
         services.remove(&service("by-hand.example", "v1", None, &Value::Null));
         assert!(!services.builtin_groups().has("by-hand.example"));
-        // What a list does not bring is gone once it is complete, and not before.
+        // Objects that a list does not have are removed once the list is complete.
         services.list();
         services.apply(&service("", "v1", Some("onstart"), &Value::Null));
         assert!(services.builtin_groups().has("networking.k8s.io"));

@@ -4,7 +4,7 @@
 //! watch, documents ─▶ inputs ─▶ queue ─▶ rebuild ─▶ catalog builder ─▶ catalog, conditions
 //! ```
 //!
-//! What is published follows from what the cluster stores and from nothing else, so that replicas agree. The exception is a
+//! The published catalog depends only on the objects that the cluster stores, so that replicas agree. The exception is a
 //! document that cannot be fetched: until it can, the unions of its kinds stay in force as they are.
 //!
 //! Sends no requests: [`watch`](super::watch) feeds it, and runs the jobs that it hands out.
@@ -37,7 +37,7 @@ const REST: u32 = 4;
 /// The CRD of `UnionDeclaration`.
 pub(super) const OWN_DEFINITION: &str = "uniondeclarations.kube-unions.dev";
 
-/// Nobody receives catalogs any more.
+/// The receiver of catalogs is gone.
 pub(super) struct NoReceiver;
 
 /// The inputs of a cluster, the unions that follow from them, and the work that is left to do.

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::http::Client;
 use crate::kubectl::{self, Kubectl};
 
-/// How to reach an API server with all rights.
+/// Access to an API server with all rights.
 #[derive(Clone)]
 pub(crate) struct Access {
     client: Client,
@@ -49,7 +49,7 @@ impl Access {
         Ok(Self::new(client, kubectl, kubeconfig.to_owned(), caches))
     }
 
-    /// Where kubectl is.
+    /// Returns the path of kubectl.
     pub(crate) fn kubectl_binary(&self) -> &Path {
         &self.kubectl
     }

@@ -27,7 +27,7 @@ const SETTLED: Duration = Duration::from_secs(20);
 
 const ROLLOUTS: usize = 5000;
 const INVALID: usize = 37;
-/// Of the Rollouts, those in the namespace `few`.
+/// The Rollouts in the namespace `few`.
 const FEW: usize = 500;
 const BACKUPS: usize = 40;
 const SOURCES: usize = 2000;
@@ -49,7 +49,7 @@ struct Stored {
 }
 
 impl Stored {
-    /// Those that the tests of this process share, which only read.
+    /// Returns the objects that the tests of this process share and only read.
     fn shared() -> Option<&'static Self> {
         static STORED: OnceLock<Option<Stored>> = OnceLock::new();
         STORED.get_or_init(Self::create).as_ref()
@@ -146,7 +146,7 @@ impl Stored {
         command
     }
 
-    /// How a kind is asked for, so that no other test's is meant.
+    /// Returns the full name of a kind, which no other test shares.
     fn of(short: &str, group: &str) -> String {
         format!("{short}.{group}")
     }

@@ -62,7 +62,7 @@ impl Rollouts {
         assert!(enforced, "the unions of {GROUP} were not enforced within {SETTLED:?}");
     }
 
-    /// Whether an object that only its union makes invalid is rejected.
+    /// Returns true if an object is rejected that only its union makes invalid.
     fn is_enforced(&self) -> bool {
         let object = object("probe", &json!({"strategy": {"type": "Recreate", "canary": {"weight": 5}}}));
         let answer = self.cluster.client().post(&format!("{COLLECTION}?dryRun=All"), &object);
@@ -95,7 +95,7 @@ fn object(name: &str, spec: &Value) -> Value {
     })
 }
 
-/// What the sample prints. Cargo puts examples beside the folder of the tests.
+/// Returns the sample's output. Cargo puts examples beside the folder of the tests.
 fn printed() -> String {
     let tests = env::current_exe().expect("a test has a binary");
     let example: PathBuf =
@@ -150,7 +150,7 @@ fn the_command_line_has_nothing_to_object_to_in_the_crd_of_the_sample() {
     }
     let lint = kube_unions(&["lint", "--strict", "-"], &printed()).accepted();
     assert_eq!((lint.stdout.as_str(), lint.stderr.as_str()), ("", ""));
-    // What stands in the annotation and nowhere else needs no moving.
+    // Declarations that are only in the annotation need no moving.
     kube_unions(&["annotate", "--check", "-"], &printed()).accepted();
     let unions = kube_unions(&["explain", "--from", "-", "Rollout"], &printed()).accepted();
     assert!(unions.stdout.contains("strategy") && unions.stdout.contains("source"), "{}", unions.stdout);

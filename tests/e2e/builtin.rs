@@ -52,7 +52,7 @@ pub(crate) struct BuiltIn {
     pub(crate) kubectl: Kubectl,
 }
 
-/// What a `UnionDeclaration`'s condition `Accepted` says about its present generation.
+/// The condition `Accepted` of a `UnionDeclaration` for its present generation.
 #[derive(Debug, Clone)]
 pub(crate) struct Accepted {
     pub(crate) status: String,
@@ -156,7 +156,7 @@ impl BuiltIn {
     }
 }
 
-/// What the condition says about the present generation, if it says anything.
+/// Returns the condition for the present generation. `None`: there is none yet.
 pub(crate) fn verdict(kubectl: &Kubectl, declaration: &str) -> Option<Accepted> {
     let declaration = kubectl.run(&["get", "uniondeclaration", declaration, "-o", "json"]).accepted().json();
     let conditions = declaration["status"]["conditions"].as_array()?;

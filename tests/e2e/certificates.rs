@@ -82,7 +82,7 @@ impl<'a> Namespace<'a> {
         Self { name: name.to_owned(), kubectl, kubeconfig, control_plane, _workspace: workspace }
     }
 
-    /// What the chart grants.
+    /// Returns the rights that the chart grants.
     fn with_rights(self) -> Self {
         self.grant(&["get", "list", "watch", "update"]);
         self
@@ -128,7 +128,7 @@ impl<'a> Namespace<'a> {
         (answer.status == 200).then_some(Secret(answer.body))
     }
 
-    /// What a client sees that calls the Service and trusts what the Secret says.
+    /// Returns the view of a client that calls the Service and trusts the Secret's CAs.
     fn served(&self, replica: &Webhook, bundle: &str) -> Result<CertificateDer<'static>, String> {
         tls::served(replica.port(), &format!("kube-unions.{}.svc", self.name), bundle)
     }

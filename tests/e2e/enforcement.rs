@@ -1,5 +1,4 @@
-//! Whether a kind's unions are enforced, as anybody can see who may write objects of that kind: by what becomes of
-//! them.
+//! Detects that a kind's unions are enforced, through writes of objects of that kind.
 
 use std::time::{Duration, Instant};
 
@@ -49,7 +48,7 @@ struct Probe<'k> {
     case: &'static str,
     /// The old object, where the case has one, as it is stored.
     old: Option<Value>,
-    /// What came of it last, for the message of a test that fails.
+    /// The last outcome, for the message of a failing test.
     last: String,
 }
 
@@ -84,7 +83,7 @@ impl<'k> Probe<'k> {
         let as_said = if self.case.starts_with("rejected-") {
             answer.status == 422
         } else {
-            // What is wanted is asked for as well, and gets the schema's defaults, too.
+            // The expected object is sent as well, so that it gets the schema's defaults, too.
             let mut want = self.object("want");
             want["metadata"]["name"] = json!(format!("{}-want", self.name()));
             answer.is_success() && answer.body["spec"] == self.kind.post_dry(&want)?.body["spec"]

@@ -1,5 +1,5 @@
-//! What the image holds, run as the container of a pod: it finds its cluster by what is mounted into it, and watches it
-//! by the rights of its account.
+//! The contents of the image, run as the container of a pod: it finds its cluster through mounted files, and watches it
+//! with the rights of its account.
 //!
 //! `make image-root` makes the folder and sets `KUBE_UNIONS_IMAGE_ROOT`; without it these tests are left out.
 
@@ -45,7 +45,7 @@ fn a_name_that_only_dns_knows_is_found() {
     enforces(API_SERVER, "127.0.0.1 localhost", NameServer::KnowsTheApiServer("127.73.0.54"));
 }
 
-/// What the resolver of the pod is told to ask; on which address of loopback it listens.
+/// The resolver of the pod, and its address on loopback.
 #[derive(Clone, Copy)]
 enum NameServer {
     None,

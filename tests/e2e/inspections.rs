@@ -9,7 +9,7 @@ use crate::kind::{Kind, annotate, parse};
 use crate::registration::with_rights;
 use fixtures::wait::eventually;
 
-/// What registration may take; far more than it takes.
+/// The deadline of a registration, far above the usual time.
 const SETTLED: Duration = Duration::from_secs(30);
 
 const ANNOTATION: &str = "/metadata/annotations/kube-unions.dev~1unions";
@@ -24,7 +24,7 @@ fn with_a_typo(annotated: &str) -> Value {
     crd
 }
 
-/// How many inspections the webhook counts, and how many reviews of any kind.
+/// Returns the webhook's counts of inspections and of all reviews.
 fn counted(cluster: &Cluster) -> [u64; 2] {
     let metrics = cluster.webhook.ops().get("/metrics").expect("the webhook has metrics");
     let sum = |name: &str| {
@@ -69,7 +69,7 @@ fn a_typo_in_the_annotation_fails_at_apply_with_path_and_reason_and_passes_while
     assert!(counted(&cluster)[0] > before[0]);
     kubectl.apply(&bad.to_string()).refused("`cnaary`");
 
-    // Nobody to ask: it is stored, and what is wrong with it is told otherwise.
+    // While the webhook is down, the declaration is stored, and its condition reports the fault later.
     cluster.webhook.stop();
     kubectl.apply(&bad.to_string()).accepted().warned(&[]);
     cluster.webhook.resume().unwrap();

@@ -7,7 +7,7 @@ use std::thread;
 
 use serde_json::Value;
 
-/// How to call kubectl.
+/// A kubectl and its settings.
 pub(crate) struct Kubectl {
     binary: PathBuf,
     kubeconfig: PathBuf,

@@ -27,7 +27,7 @@ use registration::Registration;
 const CHANGES: u64 = 40;
 /// The deadline of background work, far above the usual time.
 const SETTLED: Duration = Duration::from_secs(30);
-/// How many writes there are before and after what happens, and beside it where that takes no time of its own.
+/// The number of writes before and after an event, and during it if the event takes no time.
 const AROUND: u64 = 500;
 const BESIDE: u64 = 2_500;
 /// The deadline of writes after a repair.

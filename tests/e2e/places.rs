@@ -1,4 +1,4 @@
-//! Where unions live: keyed lists, maps, atomic lists, `status`, and several unions in one object.
+//! Unions in keyed lists, maps, atomic lists and `status`, and several unions in one object.
 
 use serde_json::{Value, json};
 

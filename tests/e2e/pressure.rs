@@ -25,7 +25,7 @@ const OPEN_FILES: u64 = 13_000;
 /// Reviews of each kind that are answered while the pressure stands.
 const REVIEWS: usize = 500;
 
-/// How long the webhook waits for what is in flight at its end.
+/// The time that a stopping webhook grants to requests in flight.
 const FINISH: Duration = Duration::from_secs(10);
 
 /// For all slow clients to have connected once, those included that were turned away before.
@@ -47,7 +47,7 @@ fn half_open_connections_and_slow_clients_keep_nobody_waiting_and_memory_bounded
     allow_open_files();
     let mut webhook = serve(&[]);
     let body = review("the-uid");
-    // What the API server keeps open between two reviews.
+    // A connection that the API server keeps open between two reviews.
     let mut kept = Connection::open(&webhook);
     kept.post("/validate", &body);
     assert_eq!(kept.answer().unwrap().status, 200);
@@ -312,12 +312,12 @@ impl Reviews {
     }
 }
 
-/// What became of reviews.
+/// The outcomes of reviews.
 #[derive(Default)]
 struct Answers {
     /// Sorted.
     took: Vec<Duration>,
-    /// What was no review.
+    /// Answers other than 200, and errors.
     others: Vec<String>,
 }
 
@@ -338,7 +338,7 @@ impl std::fmt::Display for Answers {
     }
 }
 
-/// How many slow clients of each kind.
+/// The number of slow clients of each kind.
 struct Slow {
     /// Connect, and say nothing.
     half_open: usize,
@@ -415,7 +415,7 @@ impl Crowd {
         crowd
     }
 
-    /// So many connections that send `byte` now and then once they are open.
+    /// Opens connections that send `byte` now and then.
     fn tease(
         &mut self,
         count: usize,

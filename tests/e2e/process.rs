@@ -81,7 +81,7 @@ impl Process {
         self.pid
     }
 
-    /// What it printed so far.
+    /// Returns its output so far.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
     }

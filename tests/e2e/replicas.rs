@@ -142,7 +142,7 @@ fn replicas_agree_once_changes_stop_and_write_no_registration_any_more() {
 
     for _ in 0..STEPS {
         match dice.roll(12) {
-            // What is wrong is stored while the replica that is asked is away.
+            // The faulty object is stored while that replica is away.
             0 | 1 => {
                 cluster.webhook.stop();
                 for _ in 0..=dice.roll(4) {

@@ -56,7 +56,7 @@ impl<'k> Case<'k> {
 
     fn is_normalized(&self, name: &str) {
         self.write(name).accepted();
-        // What is wanted is stored as well, and gets the schema's defaults, too.
+        // The expected object is stored as well, so that it gets the schema's defaults, too.
         let want = format!("{}-want", self.name);
         self.create(&self.object(&format!("{name}.want.yaml"), &want)).accepted().warned(&[]);
         assert_eq!(self.kind.spec(&self.name), self.kind.spec(&want), "{}/{name}", self.sample);

@@ -22,7 +22,7 @@ fn declaration(name: &str, target: &Value, unions: &Value) -> Value {
     })
 }
 
-/// What the sample `source` declares.
+/// Returns the declarations of the sample `source`.
 fn sources() -> Value {
     json!([{"path": "spec", "fieldsToDiscriminateBy": {"git": "Git", "bucket": "Bucket", "oci": "OCI"}}])
 }

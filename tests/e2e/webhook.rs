@@ -28,11 +28,11 @@ pub(crate) struct Webhook {
     port: u16,
     ops_port: u16,
     workspace: Workspace,
-    /// What `ulimit` is told for it, nothing where that is empty.
+    /// The arguments of `ulimit`. Empty: no limit.
     open_files: &'static str,
 }
 
-/// Where the API server finds a webhook: the same for as long as that is started again and again.
+/// The address and certificates of a webhook, which stay the same over restarts.
 pub(crate) struct Endpoint {
     port: u16,
     ca: String,
@@ -169,7 +169,7 @@ impl Webhook {
         self.process.as_mut().expect("the webhook runs")
     }
 
-    /// What it has logged, all of its runs together.
+    /// Returns the log of all its runs.
     pub(crate) fn log(&self) -> String {
         self.process.as_ref().map(Process::log).unwrap_or_default()
     }
@@ -207,7 +207,7 @@ impl Webhook {
         value.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("no metric `{name}`:\n{}", metrics.text()))
     }
 
-    /// How many reviews of kinds of `group` were answered in `phase`, by its own metrics. An unknown kind counts nowhere.
+    /// Returns the number of reviews of `group` in `phase`, from its metrics. Unknown kinds do not count.
     pub(crate) fn reviews(&self, group: &str, phase: &str) -> u64 {
         let metrics = self.ops().get("/metrics").expect("the webhook has metrics");
         metrics
@@ -219,7 +219,7 @@ impl Webhook {
             .sum()
     }
 
-    /// How many reviews came to each outcome, by its own metrics.
+    /// Returns the number of reviews for each outcome, from its metrics.
     pub(crate) fn outcomes(&self) -> BTreeMap<String, u64> {
         let metrics = self.ops().get("/metrics").expect("the webhook has metrics");
         let mut outcomes = BTreeMap::new();
@@ -233,7 +233,7 @@ impl Webhook {
         outcomes
     }
 
-    /// Where the API server finds it.
+    /// Returns the client configuration for the API server.
     pub(crate) fn endpoint(&self) -> Endpoint {
         Endpoint::new(self.port, self.authority.pem())
     }
@@ -305,7 +305,7 @@ pub(crate) fn registration(port: u16, authorities: &str, name: &str, rules: &[Va
     ]})
 }
 
-/// Where the release binary is.
+/// Returns the path of the release binary.
 pub(crate) fn binary() -> Result<PathBuf, String> {
     let path = env::var_os("KUBE_UNIONS_BIN").map_or_else(
         || {

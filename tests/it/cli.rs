@@ -20,7 +20,7 @@ use std::process::{Command, Stdio};
 /// A CRD in both forms, with everything that an edit of the text has to leave alone.
 const CRD: &str = include_str!("cli/widgets.yaml");
 
-/// What a run left behind.
+/// The result of a run.
 #[derive(Debug)]
 struct Run {
     code: i32,

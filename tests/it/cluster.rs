@@ -198,7 +198,7 @@ async fn a_definition_counts_once_it_is_established_by_the_names_that_were_accep
     let mut status = established(&names("Pear"));
     status["conditions"][1]["status"] = "False".into();
     stream.event("ADDED", &with_status(101, status.clone()));
-    // Of another CRD, so that the first is known to have been seen.
+    // An event of another CRD: once it is seen, the first one was seen, too.
     stream.event("ADDED", &definition("Cherry", 102));
     until_kinds(&mut followed, &["Apple", "Cherry"]).await;
     assert!(faulty(&followed.catalogs.borrow().clone().unwrap()).is_empty(), "it is only not established yet");

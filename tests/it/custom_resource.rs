@@ -12,7 +12,7 @@ const UPDATE: &str = "KUBE_UNIONS_UPDATE";
 
 const HEADER: &str = "# Made from the code by `make manifests`.\n";
 
-/// Where it is checked in: for an installation by hand, and where Helm looks for the CRDs of a chart.
+/// The checked-in files: for an installation without Helm, and in the chart's folder for CRDs.
 const FILES: [&str; 2] = ["manifests/webhook/crd.yaml", "charts/kube-unions/crds/uniondeclarations.yaml"];
 
 #[test]
@@ -26,7 +26,7 @@ fn the_checked_in_crd_is_the_one_of_the_code() {
         let found = fs::read_to_string(&path).unwrap();
         assert!(found == text, "{} is not in step with the code; run `make manifests`", path.display());
     }
-    // What is written is read back as the same, so that no string became something else.
+    // The text reads back as the same value, so no string became another type.
     assert_eq!(serde_saphyr::from_str::<Value>(&text).unwrap(), crd);
 }
 

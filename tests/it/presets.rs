@@ -8,7 +8,7 @@ use std::fs;
 
 const FOLDER: &str = "manifests/presets";
 
-/// Where the pod's spec is in each kind that has one.
+/// The path of the pod's spec in each kind that has one.
 const POD_SPECS: [(&str, &str); 9] = [
     ("CronJob", "spec.jobTemplate.spec.template.spec"),
     ("DaemonSet", "spec.template.spec"),

@@ -72,7 +72,7 @@ impl Sample {
     }
 }
 
-/// What the samples declare between them, which may earn warnings and nothing worse.
+/// Returns the catalog of all samples, which may have warnings and no errors.
 fn catalog<'s>(samples: impl IntoIterator<Item = &'s Sample>) -> Catalog {
     let mut builder = Builder::new();
     for sample in samples {

@@ -19,7 +19,7 @@ pub struct Derivation {
     pub source: Option<Position>,
     /// Unions that the schema allows.
     pub unions: Vec<MarkedUnion>,
-    /// What was left out, and what may surprise; sorted.
+    /// Omissions and warnings, sorted.
     pub findings: Vec<GoFinding>,
     /// Declared types that the kind uses.
     pub(super) reached: BTreeSet<TypeId>,

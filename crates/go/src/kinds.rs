@@ -54,7 +54,7 @@ pub(super) fn find(packages: &Packages, kind: KindVersion<'_>) -> Result<Option<
     }
 }
 
-/// How well a struct fits a kind. The most important criterion comes first; greater is better.
+/// The fit of a struct for a kind. The most important criterion comes first; greater is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Fit {
     /// The struct has the marks of a kind. A nested type may have the name of a kind.

@@ -14,9 +14,7 @@ pub(crate) const DELETE_FROM_PRIMITIVE_LIST: &str = "$deleteFromPrimitiveList";
 /// A directive that may be in any object. `$patchMergeKey` is not one: it has a meaning only in list items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Directive<'k> {
-    /// `$patch`
     Patch,
-    /// `$retainKeys`
     RetainKeys,
     /// `$setElementOrder/FIELD`
     Order(&'k str),

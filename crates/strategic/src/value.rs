@@ -64,16 +64,12 @@ impl fmt::Display for ValueKind {
 /// A scalar in a form that keys and sets can compare. Numbers compare by value, but an integer never equals a decimal number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Scalar<'a> {
-    /// `null`.
     Null,
-    /// `true` or `false`.
     Bool(bool),
-    /// An integer.
     Integer(&'a str),
     /// A number with a fraction or an exponent: its sign, its digits without surrounding zeros, and the exponent of the first
     /// digit.
     Decimal(bool, &'a str, i64),
-    /// A string.
     String(&'a str),
 }
 

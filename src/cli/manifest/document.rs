@@ -77,7 +77,6 @@ impl ManifestFile {
         documents
     }
 
-    /// Returns the documents of one section.
     pub(crate) fn documents_of(&self, section: &Arc<Section>) -> Vec<Document> {
         let mut documents = Vec::new();
         self.flatten(section, &mut documents);

@@ -153,7 +153,6 @@ fn shift((line, column): (usize, usize), start: (usize, usize)) -> (usize, usize
     if line <= 1 { (start.0, start.1 + column - 1) } else { (start.0 + line - 1, column) }
 }
 
-/// Returns the position after a text that starts at `start`.
 fn position_after(text: &str, start: (usize, usize)) -> (usize, usize) {
     match text.rsplit_once('\n') {
         None => (start.0, start.1 + text.chars().count()),

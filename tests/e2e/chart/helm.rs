@@ -16,7 +16,7 @@ use crate::process::Workspace;
 /// The Kubernetes version for which charts are rendered without a cluster.
 const KUBERNETES: &str = "--kube-version=1.36.0";
 
-/// How to call helm.
+/// A helm and its settings.
 pub(super) struct Helm {
     binary: &'static Path,
     home: Workspace,

@@ -50,7 +50,7 @@ impl Churn {
         Self { began, changes, changing }
     }
 
-    /// How many changes there were so far.
+    /// Returns the number of changes so far.
     pub(crate) fn changes(&self) -> u64 {
         self.changes.load(Ordering::Relaxed)
     }

@@ -170,7 +170,7 @@ impl Installation {
         );
     }
 
-    /// What signs mounted certificates, and the Secret that a replica has mounted.
+    /// Returns the CA of mounted certificates, and a replica's mounted Secret.
     pub(super) fn mounted(&mut self, replica: usize) -> (&TestAuthority, &mut Volume) {
         (&self.authority, self.replicas[replica].volume.as_mut().expect("a Secret is mounted"))
     }
@@ -180,12 +180,12 @@ impl Installation {
         self.replicas[replica].webhook.port()
     }
 
-    /// What the replicas have logged.
+    /// Returns the logs of the replicas.
     pub(crate) fn log(&self) -> String {
         self.replicas.iter().map(|replica| replica.webhook.log()).collect::<Vec<_>>().join("---\n")
     }
 
-    /// What is registered, by what it is to be.
+    /// Returns the registration, compared with the expected CAs.
     pub(crate) fn registered(&self) -> Registered {
         self.registration.registered(self.authority.pem())
     }
@@ -207,7 +207,7 @@ pub(crate) fn backups_of(group: &str) -> String {
     annotate(&crd).replace(SAMPLES_GROUP, group)
 }
 
-/// How many reviews a replica has answered.
+/// Returns the number of reviews that a replica has answered.
 fn reviews(webhook: &Webhook) -> u64 {
     ["mutate", "validate"].map(|phase| webhook.reviews(SAMPLES_GROUP, phase)).iter().sum()
 }

@@ -28,7 +28,7 @@ impl Volume {
         volume
     }
 
-    /// What a replica is told to read.
+    /// Returns the folder that a replica reads.
     pub(crate) fn path(&self) -> &Path {
         self.workspace.path()
     }

@@ -127,7 +127,7 @@ fn json_has_the_kinds_the_findings_and_the_summary() {
     assert_eq!((&none["findings"], &none["summary"]["objects"]), (&json!([]), &json!(0)));
 }
 
-/// What the SARIF specification (OASIS, version 2.1.0) asks of a log, as far as we write one.
+/// Asserts the rules of the SARIF specification (OASIS, version 2.1.0) for the parts of a log that we write.
 fn hold_to_the_specification(log: &Value) {
     assert_eq!(log["version"], "2.1.0");
     assert!(log["$schema"].as_str().unwrap().contains("sarif-2.1.0"));
@@ -337,7 +337,7 @@ fn an_interrupt_closes_the_output_and_says_how_far_it_came() {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut stdout = child.stdout.take().unwrap();
-        // What is found is far more than the pipe holds, so it can't be done when the first byte is there.
+        // The findings are far more than the pipe holds, so the audit cannot be done at the first byte.
         let mut printed = vec![0];
         stdout.read_exact(&mut printed).unwrap();
         kill_process(Pid::from_child(&child), Signal::INT).unwrap();

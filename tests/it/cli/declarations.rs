@@ -55,7 +55,7 @@ fn foreign() -> (String, String) {
     (crd + "\n", declaration.to_owned())
 }
 
-/// What stands on either stream.
+/// Returns the text of both streams.
 fn said(run: &Run) -> String {
     assert!(!run.stderr.contains("panicked"), "{run:#?}");
     format!("{}{}", run.stdout, run.stderr)
@@ -330,7 +330,7 @@ fn a_target_that_nothing_describes_is_a_fault_that_says_what_to_give() {
         .run(&["explain", "--from", "deployment.yaml", "--from", "stateful.yaml", "--from", "v3.json"])
         .code(0)
         .prints(TREE);
-    // What could not be read may be what describes it.
+    // The unreadable document may be the one that describes the kind.
     folder.write("broken.json", V3.replace("\"schemas\": {", "\"schemas\": [], \"x\": {"));
     let run = folder.run(&["lint", "stateful.yaml", "broken.json"]).code(2);
     assert!(run.stdout.contains("broken.json") && !run.stdout.contains("StatefulSet"), "{run:#?}");
@@ -346,7 +346,7 @@ fn declarations_alone_ask_for_a_schema() {
             "`kubectl get --raw /openapi/v3/apis/apps/v1`",
         ]);
     }
-    // What is wrong in itself is found all the same.
+    // A faulty document is reported all the same.
     let run = folder.run(&["lint", "odd.yaml"]).code(2);
     assert!(run.stdout.starts_with("odd.yaml:9:5: []: error: "), "{run:#?}");
 }
@@ -368,7 +368,7 @@ fn documents_that_lead_nowhere_are_named() {
             assert!(said.contains(&format!("{file}: ")) && said.contains(says), "{run:#?}");
         }
     }
-    // Nobody asks for the kind: what is wrong with it is nobody's business.
+    // Nobody asks for the kind, so its faults are not reported.
     let (crd, declaration) = foreign();
     folder.write("crd.yaml", crd);
     folder.write("widget.yaml", declaration);

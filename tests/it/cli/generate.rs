@@ -93,7 +93,7 @@ impl Report {
         found.next().map(|(_, union)| union)
     }
 
-    /// What is told of one kind, sorted.
+    /// The report about one kind, sorted.
     fn told(&self, group: &str, kind: &str) -> Vec<Told> {
         let unions = self.unions().filter(|(found, _)| found.group == group && found.kind == kind);
         let mut told: Vec<Told> = unions
@@ -115,7 +115,7 @@ impl Report {
 }
 
 impl FindingReport {
-    /// Whether it is this one.
+    /// Returns true if it is this finding.
     fn is(&self, wanted: &Finding) -> bool {
         let message = self.message.to_lowercase();
         let is_whole = self.column > 0 && (self.version.is_none() || self.definition.is_some());
@@ -130,7 +130,7 @@ impl FindingReport {
 }
 
 impl Sample {
-    /// What is wanted, sorted.
+    /// The expected unions, sorted.
     fn told(&self) -> Vec<Told> {
         let mut told: Vec<Told> = self
             .unions
@@ -326,7 +326,7 @@ fn the_other_commands_read_what_was_generated() {
     failures.end();
 }
 
-/// What `explain -o json` tells.
+/// The output of `explain -o json`.
 fn explained_unions(explained: &Value) -> Vec<Told> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let mut told = Vec::new();

@@ -1,4 +1,4 @@
-//! What is there on a terminal, and nowhere else: the progress of long work.
+//! The progress of long work, which only a terminal shows.
 
 use super::{Folder, binary};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};

@@ -24,7 +24,7 @@ struct Inner {
     definitions: BTreeMap<String, String>,
     /// By path in the index: hash and document.
     documents: BTreeMap<String, (String, Value)>,
-    /// What starts with one of these is answered with 503.
+    /// Path prefixes that are answered with 503.
     broken: Vec<&'static str>,
     streams: Vec<(&'static str, Stream)>,
     /// `GET /openapi/v3`, `PATCH widget`, …
@@ -52,7 +52,7 @@ impl Server {
         Followed::served_by(move |call| server.0.lock().unwrap().answer(call))
     }
 
-    /// How often something was asked.
+    /// Returns the number of requests that start with `what`.
     fn asked(&self, what: &str) -> usize {
         self.0.lock().unwrap().log.iter().filter(|line| line.starts_with(what)).count()
     }

@@ -20,16 +20,16 @@ const WIDGETS: &str = "/apis/example.com/v1/widgets";
 /// Nearly what a pipe holds while nobody reads: a few bytes of each part of it may stay empty.
 const PIPE: u64 = 60 << 10;
 
-/// What is asked for.
+/// A request.
 #[derive(Debug, Clone)]
 struct Asked {
     path: String,
     parameters: BTreeMap<String, String>,
-    /// How often the same was asked for before.
+    /// The number of equal requests before.
     before: usize,
 }
 
-/// What is answered: a status and a body.
+/// An answer: status and body.
 type Answer = (u16, Value);
 
 /// The status of what is never answered.
@@ -108,7 +108,7 @@ impl Asked {
     }
 }
 
-/// What a cluster with the kind `Widget` answers.
+/// Returns the answer of a cluster with the kind `Widget`.
 fn common(path: &str) -> (u16, Value) {
     match path {
         DEFINITIONS => (200, list(&[definition()], "", 0)),
@@ -179,7 +179,7 @@ fn invalid(run: &Run) -> Vec<String> {
     findings.iter().map(|finding| finding["name"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Those of so many Widgets.
+/// Returns the invalid ones of `total` Widgets.
 fn every_fifth(total: usize) -> Vec<String> {
     (0..total).step_by(5).map(|number| format!("w{number:03}")).collect()
 }

@@ -164,7 +164,7 @@ fn types_that_go_round_in_circles_end() {
     for embedded in ["KilnSpec `json:\",inline\"`", "*KilnSpec `json:\",inline\"`", "Twin `json:\",inline\"`"] {
         let go = GO
             .replace(spec, &format!("type Twin struct {{\n\tKilnSpec `json:\",inline\"`\n}}\n\n{spec}\n\t{embedded}"));
-        // What the compiler would refuse may be refused here, too.
+        // Input that the Go compiler refuses may be refused here, too.
         kilns(go).run(&["generate", "--go", ".", "crd.yaml"]).says(&[]);
     }
 }

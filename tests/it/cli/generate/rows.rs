@@ -24,7 +24,7 @@ pub(super) struct Sample {
     #[serde(skip)]
     pub(super) file: String,
     pub(super) description: String,
-    /// What `--go` gets.
+    /// The values of `--go`.
     pub(super) sources: Vec<String>,
     pub(super) definitions: Vec<String>,
     #[serde(default)]
@@ -43,7 +43,7 @@ pub(super) struct Sample {
 #[serde(deny_unknown_fields)]
 pub(super) struct Union {
     pub(super) version: String,
-    /// Of the object that has the members.
+    /// The path of the object with the members.
     pub(super) path: String,
     pub(super) form: Form,
     pub(super) discriminator: Option<String>,
@@ -120,7 +120,7 @@ pub(super) struct Doubt {
     pub(super) description: String,
     #[serde(default = "sources_of_doubts")]
     pub(super) sources: Vec<String>,
-    /// Whether --allow-ambiguous goes on without it.
+    /// True if --allow-ambiguous continues without it.
     #[serde(default)]
     pub(super) allowed: bool,
     pub(super) findings: Vec<Finding>,
@@ -148,7 +148,7 @@ impl Sample {
         fs::read_to_string(samples().join(definition)).unwrap()
     }
 
-    /// What the rows say, as the annotation would.
+    /// Returns the expected unions in the form of the annotation.
     fn declared(&self) -> Value {
         let mut declared: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
         for union in &self.unions {
@@ -311,7 +311,7 @@ fn sources_of_doubts() -> Vec<String> {
     vec!["doubtful/api".to_owned()]
 }
 
-/// What the API server does with the defaults of a schema.
+/// Applies the defaults of a schema, as the API server does.
 fn fill_in_defaults(schema: &Value, value: &mut Value) {
     if let Some(fields) = value.as_object_mut() {
         for (name, property) in schema["properties"].as_object().into_iter().flatten() {

@@ -1,10 +1,10 @@
-//! What a CRD has already, and what stands beside it: kept, unless the markers say otherwise.
+//! Declarations that a CRD has already are kept, unless the markers contradict them.
 
 use super::broken::{CRD, GO, kilns};
 use crate::cli::{Folder, yaml};
 use serde_json::{Value, json};
 
-/// What the markers come to.
+/// The unions of the markers.
 fn marked() -> Value {
     json!({"fieldMembers": {"Bisque": {"name": "bisque"}, "Cold": null, "Glaze": {"name": "glaze"}}})
 }
@@ -68,7 +68,7 @@ fn what_the_markers_said_before_gives_way_to_what_they_say_now() {
     let before = json!({"v1": {PLACE: {"fieldMembers": {"Bisque": null, "Cold": null, "Glaze": {"name": "glaze", "optional": true}}}}});
     let (_, text) = generated(&crd(Some(&before), ""), &[]);
     assert_eq!(annotation(&text), json!({"v1": {PLACE: marked()}}));
-    // Whoever had both has one in the end.
+    // A CRD with both declarations has one in the end.
     let stale = CRD
         .replace("firing: {type: string,", "firing: {x-kubernetes-unions: {fieldMembers: {Cold: null}}, type: string,");
     let (_, text) = generated(&stale, &[]);

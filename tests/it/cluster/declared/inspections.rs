@@ -1,4 +1,4 @@
-//! What inspections of declarations cost the API server, and who can have it pay.
+//! The cost of inspections of declarations to the API server, which no forged review can cause.
 
 use super::{Inner, Server, document, of_apple, rolling};
 use crate::webhook::wire::{Request, Running, token};
