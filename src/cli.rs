@@ -1,8 +1,8 @@
 //! The command line. One file for each command, and the files that commands share:
 //!
-//! - [`manifest`] reads and edits YAML and JSON; [`kinds`] builds a catalog from files; [`crd`] edits the unions of a CRD;
-//! - [`connection`] connects to a cluster; [`request`] builds an `AdmissionReview`;
-//! - [`diagnostic`], [`tree`], [`progress`] and [`output`] print; [`exit`] has the exit codes.
+//! - `manifest` reads and edits YAML and JSON; `kinds` builds a catalog from files; `crd` edits the unions of a CRD;
+//! - `connection` connects to a cluster; `request` builds an `AdmissionReview`;
+//! - `diagnostic`, `tree`, `progress` and `output` print; `exit` has the exit codes.
 //!
 //! Data goes to standard output, everything else to standard error. Users script against both, and against the exit codes.
 
