@@ -1,5 +1,6 @@
 //! Objects that declare unions are judged when they are applied, by a webhook that registers itself.
 
+use fixtures::reviews;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -95,10 +96,7 @@ fn a_review_that_any_pod_can_send_tells_nothing_about_declarations() {
             "spec": {"target": {"group": "apps", "kind": "Deployment"},
                      "unions": [{"path": path, "fieldsToDiscriminateBy": {"type": "Type", "rollingUpdate": "RollingUpdate"}}]},
         });
-        json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
-            "uid": "1", "operation": "CREATE", "name": "forged", "object": object,
-            "kind": {"group": "kube-unions.dev", "version": "v1alpha1", "kind": "UnionDeclaration"},
-        }})
+        reviews::review("1", "CREATE", Some(&object), None)
     };
     let client = cluster.webhook.client();
     for path in ["spec.strategy", "spec.nowhere", "spec["] {

@@ -1,5 +1,7 @@
 //! The webhook under a hard limit on its memory, against bodies that are made to cost as much as they can.
 
+use fixtures::crds;
+use fixtures::reviews::review_text;
 use std::fmt::Write as _;
 use std::fs;
 use std::sync::Arc;
@@ -126,18 +128,8 @@ fn definition() -> Value {
         "named": {"type": "object", "additionalProperties": map_form},
         "deep": list(list(list(union(2, true)))),
     }});
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "things.memory.example.com"},
-        "spec": {
-            "group": "memory.example.com",
-            "scope": "Namespaced",
-            "names": {"kind": "Thing", "plural": "things"},
-            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema":
-                {"type": "object", "properties": {"spec": spec}}}}],
-        },
-    })
+    let schema = json!({"type": "object", "properties": {"spec": spec}});
+    crds::crd("memory.example.com", "Thing", &[crds::version("v1", &schema)])
 }
 
 /// The item of a list at a position.
@@ -208,8 +200,7 @@ fn attacks() -> Vec<(String, String)> {
 }
 
 fn review(operation: &str, new: &str, old: &str) -> String {
-    let old = if old == "null" { old.to_owned() } else { format!(r#"{{"metadata":{{"name":"x"}},"spec":{old}}}"#) };
-    format!(
-        r#"{{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{{"uid":"u","kind":{{"group":"memory.example.com","version":"v1","kind":"Thing"}},"name":"x","namespace":"default","operation":"{operation}","object":{{"metadata":{{"name":"x"}},"spec":{new}}},"oldObject":{old}}}}}"#
-    )
+    let object = |spec: &str| format!(r#"{{"metadata":{{"name":"x"}},"spec":{spec}}}"#);
+    let old = if old == "null" { old.to_owned() } else { object(old) };
+    review_text(["memory.example.com", "v1", "Thing"], operation, &object(new), &old)
 }

@@ -1,5 +1,6 @@
 //! The webhook as a process under thousands of connections that do nothing, or little: what they cost others, and memory.
 
+use fixtures::reviews;
 use std::collections::VecDeque;
 use std::fs;
 use std::io::{self, Read as _, Write as _};
@@ -215,30 +216,11 @@ fn allow_open_files() {
 }
 
 fn review(uid: &str) -> String {
-    let strategy = json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}});
-    json!({
-        "apiVersion": "admission.k8s.io/v1",
-        "kind": "AdmissionReview",
-        "request": {
-            "uid": uid,
-            "kind": {"group": "samples.kube-unions.dev", "version": "v1", "kind": "Rollout"},
-            "resource": {"group": "samples.kube-unions.dev", "version": "v1", "resource": "rollouts"},
-            "name": "x",
-            "namespace": "default",
-            "operation": "CREATE",
-            "userInfo": {"username": "admin"},
-            "object": {
-                "apiVersion": "samples.kube-unions.dev/v1",
-                "kind": "Rollout",
-                "metadata": {"name": "x", "namespace": "default"},
-                "spec": {"strategy": strategy},
-            },
-            "oldObject": null,
-            "dryRun": false,
-            "options": null,
-        },
-    })
-    .to_string()
+    let object = json!({
+        "apiVersion": "samples.kube-unions.dev/v1", "kind": "Rollout", "metadata": {"name": "x", "namespace": "default"},
+        "spec": {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}},
+    });
+    reviews::review(uid, "CREATE", Some(&object), None).to_string()
 }
 
 fn tcp(port: u16) -> io::Result<TcpStream> {

@@ -1,5 +1,6 @@
 //! Replicas come to the same catalog whatever each of them has seen on the way.
 
+use fixtures::crds;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
@@ -60,17 +61,8 @@ fn definition(kind: usize, annotation: usize) -> Value {
     };
     let field = json!({"type": "string"});
     let object = json!({"type": "object", "properties": {"a": field, "b": field, "c": field}});
-    let (plural, group) = (format!("kind{kind}s"), "replicas.example");
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{plural}.{group}"), "annotations": {"kube-unions.dev/unions": text}},
-        "spec": {
-            "group": group, "scope": "Namespaced",
-            "names": {"kind": format!("Kind{kind}"), "plural": plural, "singular": format!("kind{kind}")},
-            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema":
-                {"type": "object", "properties": {"one": object, "two": object, "three": object}}}}],
-        },
-    })
+    let schema = json!({"type": "object", "properties": {"one": object, "two": object, "three": object}});
+    crds::annotated("replicas.example", &format!("Kind{kind}"), &[crds::version("v1", &schema)], &text)
 }
 
 /// A declaration of the kind of that number, or of a built-in type, right or wrong.

@@ -1,5 +1,6 @@
 //! The webhook as a process, with the samples and without a cluster: what it makes of bad input, slow clients and SIGTERM.
 
+use fixtures::reviews;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::thread;
 use std::time::Duration;
@@ -356,12 +357,9 @@ fn review(operation: &str, object: &Value, old: &Value) -> Value {
     serde_json::from_str(&review_text(operation, "Rollout", &object.to_string(), &old.to_string())).unwrap()
 }
 
-/// A review as text, since JSON values cannot hold everything that text can.
+/// Returns a review of a sample's kind as text.
 fn review_text(operation: &str, kind: &str, object: &str, old: &str) -> String {
-    let resource = format!("{}s", kind.to_lowercase());
-    format!(
-        r#"{{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{{"uid":"the-uid","kind":{{"group":"samples.kube-unions.dev","version":"v1","kind":"{kind}"}},"resource":{{"group":"samples.kube-unions.dev","version":"v1","resource":"{resource}"}},"name":"x","namespace":"default","operation":"{operation}","userInfo":{{"username":"admin"}},"object":{object},"oldObject":{old},"dryRun":false,"options":null}}}}"#
-    )
+    reviews::review_text(["samples.kube-unions.dev", "v1", kind], operation, object, old)
 }
 
 /// The patch that `/mutate` answers with, null where there is none; fails unless the review is answered and allowed.

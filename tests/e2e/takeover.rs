@@ -1,5 +1,6 @@
 //! An account that may create CRDs and nothing else cannot change how other kinds are checked.
 
+use fixtures::crds;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -63,17 +64,11 @@ fn crd(group: &str, plural: &str, kind: &str, versions: &[(&str, bool)], place: 
             json!({"name": name, "served": served, "storage": number == 0, "schema": {"openAPIV3Schema": schema}})
         })
         .collect();
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{plural}.{group}"), "annotations": {
-            "api-approved.kubernetes.io": "unapproved, testing",
-            "kube-unions.dev/unions": json!(by_version).to_string(),
-        }},
-        "spec": {
-            "group": group, "scope": "Namespaced", "versions": versions,
-            "names": {"kind": kind, "listKind": format!("{kind}List"), "plural": plural, "singular": kind.to_lowercase()},
-        },
-    })
+    let mut crd = crds::annotated(group, kind, &versions, &json!(by_version).to_string());
+    crd["metadata"]["name"] = format!("{plural}.{group}").into();
+    crd["metadata"]["annotations"]["api-approved.kubernetes.io"] = "unapproved, testing".into();
+    crd["spec"]["names"]["plural"] = plural.into();
+    crd
 }
 
 #[track_caller]

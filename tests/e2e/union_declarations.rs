@@ -1,5 +1,6 @@
 //! `UnionDeclaration`s of custom resources that somebody else owns: conditions, bad ones among good ones, many at once.
 
+use fixtures::reviews;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -191,10 +192,7 @@ fn what_built_in_types_publish_counts_only_where_an_enum_confirms_its_values() {
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x", "namespace": "default"},
         "spec": {"securityContext": {"seccompProfile": profile}, "containers": [{"name": "c", "image": "i"}]},
     });
-    let review = json!({
-        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
-        "request": {"uid": "1", "operation": "CREATE", "kind": {"group": "", "version": "v1", "kind": "Pod"}, "object": pod},
-    });
+    let review = reviews::review("1", "CREATE", Some(&pod), None);
     for phase in ["/mutate", "/validate"] {
         let answer = webhook.client().post(phase, &review).unwrap().body;
         assert_eq!(answer["response"], json!({"uid": "1", "allowed": true}), "{phase}");

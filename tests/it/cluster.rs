@@ -5,7 +5,8 @@
 mod declared;
 mod services;
 
-use fixtures::api_server::{Call, DECLARATIONS, DEFINITIONS, SERVICES, Stream, established, in_process};
+use fixtures::api_server::{Call, DECLARATIONS, DEFINITIONS, SERVICES, Stream, in_process};
+use fixtures::crds::{self, established, names};
 use fixtures::wait::{SOON, until};
 use kube::Client;
 use kube_unions::cluster::{BuiltinUnions, Cluster, Link};
@@ -80,34 +81,17 @@ impl Followed {
     }
 }
 
-/// A definition with one union.
+/// Returns a CRD with one union.
 fn definition(kind: &str, version: u32) -> String {
-    let plural = format!("{}s", kind.to_lowercase());
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{plural}.watch.example"), "resourceVersion": version.to_string()},
-        "spec": {
-            "group": "watch.example",
-            "names": {"kind": kind, "plural": plural},
-            "scope": "Namespaced",
-            "versions": [{
-                "name": "v1", "served": true, "storage": true,
-                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {
-                    "type": "object",
-                    "properties": {"a": {"type": "string"}, "b": {"type": "string"}},
-                    "x-kubernetes-unions": [{"fields-to-discriminateBy": {"a": "A", "b": "B"}}],
-                }}}},
-            }],
-        },
-        "status": established(&names(kind)),
-    })
-    .to_string()
-}
-
-/// Returns the names of a kind.
-fn names(kind: &str) -> Value {
-    json!({"kind": kind, "plural": format!("{}s", kind.to_lowercase())})
+    let schema = json!({"type": "object", "properties": {"spec": {
+        "type": "object",
+        "properties": {"a": {"type": "string"}, "b": {"type": "string"}},
+        "x-kubernetes-unions": [{"fields-to-discriminateBy": {"a": "A", "b": "B"}}],
+    }}});
+    let mut definition = crds::crd("watch.example", kind, &[crds::version("v1", &schema)]);
+    definition["metadata"]["resourceVersion"] = version.to_string().into();
+    definition["status"] = established(&names(kind));
+    definition.to_string()
 }
 
 /// One that nothing can be made of.

@@ -10,6 +10,7 @@ mod process;
 pub(crate) mod telemetry;
 pub(crate) mod wire;
 
+use fixtures::crds;
 use kube_unions::telemetry::Metrics;
 use kube_unions::webhook::{CertificateSource, Reviewer, Server, Timeouts};
 use kube_unions_core::admission;
@@ -196,24 +197,10 @@ pub(crate) fn declared(unions: usize) -> Arc<Catalog> {
         declarations.push(json!({"fields-to-discriminateBy": {a.as_str(): "A", b.as_str(): "B"}}));
         properties.extend([a, b].map(|it| (it, json!({"type": "string"}))));
     }
-    let definition = json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "strangers.nobody.example"},
-        "spec": {
-            "group": "nobody.example",
-            "names": {"kind": "Stranger", "plural": "strangers"},
-            "scope": "Namespaced",
-            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
-                "type": "object",
-                "properties": {"spec": {
-                    "type": "object",
-                    "properties": properties,
-                    "x-kubernetes-unions": declarations,
-                }},
-            }}}],
-        },
-    });
+    let schema = json!({"type": "object", "properties": {
+        "spec": {"type": "object", "properties": properties, "x-kubernetes-unions": declarations},
+    }});
+    let definition = crds::crd("nobody.example", "Stranger", &[crds::version("v1", &schema)]);
     let mut builder = Builder::new();
     builder.apply(Definition::from_json(&definition.to_string()).unwrap());
     Arc::new(builder.build())

@@ -1,5 +1,6 @@
 //! CRDs that change all the time, beside the one that is written.
 
+use fixtures::crds;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -102,16 +103,7 @@ fn fewer_unions(template: &Value) -> String {
 }
 
 fn without_unions() -> Value {
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("plains.{GROUP}")},
-        "spec": {
-            "group": GROUP, "scope": "Namespaced", "names": {"kind": "Plain", "plural": "plains"},
-            "versions": [
-                {"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}},
-            ],
-        },
-    })
+    crds::crd(GROUP, "Plain", &[crds::version("v1", &json!({"type": "object"}))])
 }
 
 fn annotate(client: &Client, path: &str, annotation: &str, value: &str) -> Result<Answer, String> {

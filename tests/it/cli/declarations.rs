@@ -1,6 +1,7 @@
 //! `UnionDeclaration`s and OpenAPI documents, wherever the command line takes CRDs.
 
 use super::{CRD, Folder, Run, yaml};
+use fixtures::reviews;
 use serde_json::{Value, json};
 
 /// A `UnionDeclaration` for the kind that both documents describe.
@@ -135,18 +136,7 @@ fn a_declaration_that_only_warns_lets_everything_through() {
 
 #[test]
 fn reviews_of_builtin_kinds_are_answered() {
-    let review = |object: &str| {
-        json!({
-            "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
-            "request": {
-                "uid": "1-2-3", "operation": "CREATE", "name": "a", "namespace": "default",
-                "kind": {"group": "apps", "version": "v1", "kind": "Deployment"},
-                "resource": {"group": "apps", "version": "v1", "resource": "deployments"},
-                "object": yaml(object), "oldObject": null,
-            },
-        })
-        .to_string()
-    };
+    let review = |object: &str| reviews::review("1-2-3", "CREATE", Some(&yaml(object)), None).to_string();
     let folder = folder(&[]);
     for document in ["v3.json", "v2.json"] {
         let arguments = ["review", "--from", "deployment.yaml", document];

@@ -2,6 +2,7 @@
 
 use super::{Folder, yaml};
 use base64::Engine;
+use fixtures::reviews;
 use serde_json::{Value, json};
 
 const OLD: &str = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: a}\nspec:\n  strategy:\n    type: Rolling\n    rolling: {surge: 1}\n";
@@ -10,17 +11,8 @@ const SWITCHED: &str = "# mine\napiVersion: example.com/v1\nkind: Widget\nmetada
 const TWO: &str = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: two}\nspec: {git: {}, oci: {}, strategy: {type: Bogus}}\n";
 
 fn review(operation: &str, old: &Value, new: &str) -> String {
-    json!({
-        "apiVersion": "admission.k8s.io/v1",
-        "kind": "AdmissionReview",
-        "request": {
-            "uid": "1-2-3",
-            "kind": {"group": "example.com", "version": "v1", "kind": "Widget"},
-            "resource": {"group": "example.com", "version": "v1", "resource": "widgets"},
-            "name": "a", "namespace": "default", "operation": operation, "object": yaml(new), "oldObject": old,
-        },
-    })
-    .to_string()
+    let old = Some(old).filter(|it| !it.is_null());
+    reviews::review("1-2-3", operation, Some(&yaml(new)), old).to_string()
 }
 
 #[test]

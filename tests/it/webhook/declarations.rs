@@ -1,6 +1,7 @@
 //! Reviews of `UnionDeclaration`s, with an inspector that needs no cluster.
 
 use super::wire::{Answer, Request, Running, token, until};
+use fixtures::reviews;
 use kube_unions::webhook::Inspector;
 use kube_unions_core::admission::InspectionToken;
 use kube_unions_core::declaration::{Declaration, Fault, Severity};
@@ -44,11 +45,8 @@ fn object(path: &str) -> Value {
 }
 
 fn review(operation: &str, object: &Value, old: &Value) -> Value {
-    json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
-        "uid": "u-1", "operation": operation, "name": "deployment",
-        "kind": {"group": "kube-unions.dev", "version": "v1alpha1", "kind": "UnionDeclaration"},
-        "object": object, "oldObject": old,
-    }})
+    let [new, old] = [object, old].map(|it| Some(it).filter(|it| !it.is_null()));
+    reviews::review("u-1", operation, new, old)
 }
 
 /// Sends a review to the path of the token.

@@ -1,8 +1,9 @@
 //! Reviews of CRDs with the annotation.
 
 use super::wire::{Request, Running, token};
+use fixtures::{crds, reviews};
 use kube_unions::webhook::Inspector;
-use kube_unions_core::declaration::{ANNOTATION, ANNOTATIONS_LIMIT, LAST_APPLIED};
+use kube_unions_core::declaration::{ANNOTATIONS_LIMIT, LAST_APPLIED};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -33,15 +34,7 @@ fn schema() -> Value {
 /// Returns a CRD with this value, or this text, in its annotation.
 fn crd(annotation: &Value) -> Value {
     let text = annotation.as_str().map_or_else(|| annotation.to_string(), str::to_owned);
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "sources.g.example", "annotations": {ANNOTATION: text}},
-        "spec": {
-            "group": "g.example", "scope": "Namespaced",
-            "names": {"kind": "Source", "plural": "sources", "singular": "source", "listKind": "SourceList"},
-            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema()}}],
-        },
-    })
+    crds::annotated("g.example", "Source", &[crds::version("v1", &schema())], &text)
 }
 
 fn good() -> Value {
@@ -53,11 +46,7 @@ fn of_2022(members: &Value) -> Value {
 }
 
 fn review(old: Option<&Value>, new: &Value) -> Value {
-    json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
-        "uid": "u-1", "operation": if old.is_some() { "UPDATE" } else { "CREATE" }, "name": new["metadata"]["name"],
-        "kind": {"group": "apiextensions.k8s.io", "version": "v1", "kind": "CustomResourceDefinition"},
-        "object": new, "oldObject": old,
-    }})
+    reviews::review("u-1", if old.is_some() { "UPDATE" } else { "CREATE" }, Some(new), old)
 }
 
 async fn inspect(server: &Running, old: Option<&Value>, new: &Value) -> Value {

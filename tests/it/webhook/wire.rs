@@ -1,5 +1,6 @@
 //! A server in this process, and a client that sends exact bytes.
 
+use fixtures::reviews;
 use kube_unions::telemetry::Metrics;
 use kube_unions::webhook::{Addresses, CertificateSource, Config, Inspector, Reviewer, Server};
 use kube_unions_core::admission::{self, InspectionToken};
@@ -7,6 +8,7 @@ use kube_unions_core::catalog::Catalog;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
+use serde_json::json;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
@@ -348,26 +350,8 @@ impl Wire {
 
 /// Returns a review of an object of a kind without unions.
 pub(crate) fn review(uid: &str) -> String {
-    serde_json::json!({
-        "apiVersion": "admission.k8s.io/v1",
-        "kind": "AdmissionReview",
-        "request": {
-            "uid": uid,
-            "kind": {"group": "nobody.example", "version": "v1", "kind": "Stranger"},
-            "resource": {"group": "nobody.example", "version": "v1", "resource": "strangers"},
-            "requestKind": {"group": "nobody.example", "version": "v1", "kind": "Stranger"},
-            "requestResource": {"group": "nobody.example", "version": "v1", "resource": "strangers"},
-            "name": "x",
-            "namespace": "default",
-            "operation": "CREATE",
-            "userInfo": {"username": "somebody"},
-            "object": {"apiVersion": "nobody.example/v1", "kind": "Stranger", "metadata": {"name": "x"}},
-            "oldObject": null,
-            "dryRun": false,
-            "options": null
-        }
-    })
-    .to_string()
+    let object = json!({"apiVersion": "nobody.example/v1", "kind": "Stranger", "metadata": {"name": "x"}});
+    reviews::review(uid, "CREATE", Some(&object), None).to_string()
 }
 
 /// Returns a review of this length.

@@ -1,5 +1,6 @@
 //! CRDs and documents that are written to do harm. Each has few and short faults, and no effect on others.
 
+use fixtures::crds;
 use kube_unions_core::catalog::{Builder, Catalog, definition_faults};
 use kube_unions_core::declaration::{Definition, Fault, OpenApi, Severity};
 use serde_json::{Map, Value, json};
@@ -12,15 +13,11 @@ const LINE: usize = 4096;
 const MOST: usize = 129;
 
 fn crd(kind: &str, annotation: Option<&str>, schema: &Value) -> Value {
-    let plural = format!("{}s", kind.to_lowercase());
-    let mut annotations = Map::new();
-    annotations.extend(annotation.map(|text| ("kube-unions.dev/unions".to_owned(), json!(text))));
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{plural}.hostile.example"), "annotations": annotations},
-        "spec": {"group": "hostile.example", "names": {"kind": kind, "plural": plural}, "scope": "Namespaced",
-                 "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}]},
-    })
+    let versions = [crds::version("v1", schema)];
+    match annotation {
+        Some(text) => crds::annotated("hostile.example", kind, &versions, text),
+        None => crds::crd("hostile.example", kind, &versions),
+    }
 }
 
 fn union(one: &str, other: &str) -> Value {

@@ -4,7 +4,8 @@ mod memory;
 mod proxy;
 
 use super::super::{CRD, Folder, Run, binary, run, yaml};
-use fixtures::api_server::{DECLARATIONS, DEFINITIONS, Loopback, established, status};
+use fixtures::api_server::{DECLARATIONS, DEFINITIONS, Loopback, status};
+use fixtures::crds::established;
 use fixtures::wait::SOON;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};

@@ -3,6 +3,7 @@
 use super::{Inner, Server, document, of_apple, rolling};
 use crate::webhook::wire::{Request, Running, token};
 use fixtures::api_server::DEFINITIONS;
+use fixtures::reviews;
 use hyper::Method;
 use kube_unions::webhook::Inspector;
 use serde_json::{Value, json};
@@ -28,12 +29,8 @@ fn server() -> Server {
 }
 
 fn review(spec: &Value) -> String {
-    json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
-        "uid": "1", "operation": "CREATE", "name": "x",
-        "kind": {"group": "kube-unions.dev", "version": "v1alpha1", "kind": "UnionDeclaration"},
-        "object": {"apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "metadata": {"name": "x"}, "spec": spec},
-    }})
-    .to_string()
+    let object = json!({"apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "metadata": {"name": "x"}, "spec": spec});
+    reviews::review("1", "CREATE", Some(&object), None).to_string()
 }
 
 /// The requests that have been made for what a declaration is about.
