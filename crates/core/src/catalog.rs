@@ -49,6 +49,7 @@ pub struct CatalogEntry {
     gvk: GroupVersionKind,
     ordinal: usize,
     plan: Arc<Plan>,
+    storage: bool,
     resource: Option<Arc<Resource>>,
     /// Digest of the plan, see [`Catalog::digest`].
     digest: u64,
@@ -112,6 +113,11 @@ impl CatalogEntry {
     /// Returns the plan of the kind.
     pub fn plan(&self) -> &Arc<Plan> {
         &self.plan
+    }
+
+    /// Returns true if objects are stored at this version. False for built-in types, whose documents do not tell.
+    pub fn is_storage_version(&self) -> bool {
+        self.storage
     }
 
     /// Returns the resource of the kind, `None` if it is not known.

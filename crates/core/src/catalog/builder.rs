@@ -48,6 +48,7 @@ enum DefinitionState {
 struct CompiledVersion {
     name: Box<str>,
     plan: Arc<Plan>,
+    storage: bool,
     digest: u64,
 }
 
@@ -196,6 +197,7 @@ impl KeptDefinition {
             gvk: GroupVersionKind { group: kind.group.clone(), version: version.name.clone(), kind: kind.kind.clone() },
             ordinal: 0,
             plan: Arc::clone(&version.plan),
+            storage: version.storage,
             resource: resource.cloned(),
             digest: version.digest,
         })
@@ -204,7 +206,12 @@ impl KeptDefinition {
 
 impl CompiledVersion {
     fn new(version: DefinitionVersion, plan: Plan) -> Self {
-        Self { name: version.name, digest: digest(&plan), plan: Arc::new(plan) }
+        Self {
+            name: version.name,
+            storage: version.storage,
+            digest: digest(&(&plan, version.storage)),
+            plan: Arc::new(plan),
+        }
     }
 }
 

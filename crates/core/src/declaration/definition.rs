@@ -44,6 +44,8 @@ pub struct DefinitionVersion {
     pub position: usize,
     /// True if the API server serves the version. Unions of other versions are not in force.
     pub served: bool,
+    /// True if objects are stored at this version. False for built-in types, since OpenAPI documents do not tell.
+    pub storage: bool,
     /// True if `status` is a subresource.
     pub status_subresource: bool,
     /// The schema with all declarations.
@@ -177,6 +179,7 @@ impl Definition {
                     name: described.version.clone(),
                     position: versions.len(),
                     served: true,
+                    storage: false,
                     status_subresource: document.has_status_subresource(described),
                     schema,
                 });

@@ -82,6 +82,8 @@ pub(super) struct WireVersion {
     #[serde(default)]
     served: Option<bool>,
     #[serde(default)]
+    storage: Option<bool>,
+    #[serde(default)]
     schema: Option<Validation>,
     #[serde(default)]
     subresources: Option<Subresources>,
@@ -108,6 +110,7 @@ impl WireVersion {
             name: version.name,
             position,
             served: version.served.unwrap_or(true),
+            storage: version.storage.unwrap_or(false),
             status_subresource: version.subresources.is_some_and(|all| all.status.is_some()),
             schema: version.schema?.schema?,
         })

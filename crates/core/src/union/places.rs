@@ -1,0 +1,112 @@
+//! The places of a plan, as data for compilers to other languages.
+
+use super::Union;
+use super::plan::{Node, NodeId, ObjectNode, Part, Plan};
+
+/// An object in a kind that has unions, with the steps from the root to it.
+#[derive(Debug, Clone)]
+pub struct UnionPlace<'p> {
+    /// The steps from the root of the object, outermost first. Empty for the root itself.
+    pub steps: Vec<UnionStep<'p>>,
+    /// The unions of the object, in the order of declaration. Never empty.
+    pub unions: &'p [Union],
+}
+
+/// One step of a [`UnionPlace`].
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum UnionStep<'p> {
+    /// A named field of an object.
+    Field(&'p str),
+    /// The items of a list. Items with the same values of `keys` are the same item; without keys, items have no identity.
+    Items {
+        /// The fields that identify an item together, in the order of the schema.
+        keys: Vec<&'p str>,
+    },
+    /// The values of a map.
+    Values,
+}
+
+impl Plan {
+    /// Returns every place of a part that has unions, in the order of paths.
+    pub fn places(&self, part: Part) -> Vec<UnionPlace<'_>> {
+        let mut found = Vec::new();
+        if let Some(root) = self.root(part) {
+            self.collect(root, &mut Vec::new(), &mut found);
+        }
+        found
+    }
+
+    fn collect<'p>(&'p self, node: NodeId, steps: &mut Vec<UnionStep<'p>>, found: &mut Vec<UnionPlace<'p>>) {
+        match self.node(node) {
+            Some(Node::Object(object)) => {
+                let unions = self.unions_of(object);
+                if !unions.is_empty() {
+                    found.push(UnionPlace { steps: steps.clone(), unions });
+                }
+                for field in &object.fields {
+                    if let Some(child) = field.child {
+                        steps.push(UnionStep::Field(&field.name));
+                        self.collect(child, steps, found);
+                        steps.pop();
+                    }
+                }
+            }
+            Some(Node::List(list)) => {
+                let keys = match self.node(list.items) {
+                    Some(Node::Object(item)) if list.keyed => item.keys(),
+                    _ => Vec::new(),
+                };
+                steps.push(UnionStep::Items { keys });
+                self.collect(list.items, steps, found);
+                steps.pop();
+            }
+            Some(Node::Map(values)) => {
+                steps.push(UnionStep::Values);
+                self.collect(*values, steps, found);
+                steps.pop();
+            }
+            None => {}
+        }
+    }
+}
+
+impl ObjectNode {
+    /// Returns the fields that identify the object in its list, in the order of the schema.
+    fn keys(&self) -> Vec<&str> {
+        let mut keys: Vec<_> = self.fields.iter().filter_map(|field| Some((field.key?, &*field.name))).collect();
+        keys.sort_unstable();
+        keys.into_iter().map(|(_, name)| name).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::Schema;
+    use serde_json::json;
+
+    #[test]
+    fn places_are_listed_by_path_with_the_keys_of_their_lists() {
+        let union = json!({"type": "object", "properties": {"k": {"type": "string"}, "j": {"type": "string"},
+            "a": {"type": "object"}, "b": {"type": "object"}}, "x-kubernetes-unions": [{"fields-to-discriminateBy": {"a": "A", "b": "B"}}]});
+        let schema: Schema = serde_json::from_value(json!({"type": "object", "properties": {
+            "keyed": {"type": "array", "items": union, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k", "j"]},
+            "atomic": {"type": "array", "items": union},
+            "values": {"type": "object", "additionalProperties": union},
+            "status": {"type": "object", "properties": {"s": union}}}}))
+        .unwrap();
+        let plan = crate::union::compile(&schema, true).plan;
+        let steps = |part| plan.places(part).into_iter().map(|place| place.steps).collect::<Vec<_>>();
+        use UnionStep::{Field, Items, Values};
+        assert_eq!(
+            steps(Part::Main),
+            [
+                vec![Field("atomic"), Items { keys: vec![] }],
+                vec![Field("keyed"), Items { keys: vec!["k", "j"] }],
+                vec![Field("values"), Values],
+            ]
+        );
+        assert_eq!(steps(Part::Status), [vec![Field("status"), Field("s")]]);
+        assert_eq!(plan.places(Part::Status)[0].unions.len(), 1);
+    }
+}

@@ -1,0 +1,41 @@
+//! The options of compiling.
+
+use crate::version::KubernetesVersion;
+use kube_unions_core::schema::Action;
+use std::collections::BTreeMap;
+
+/// Options of [`compile`](crate::compile()).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolicyOptions {
+    /// The API server that the policies are for.
+    pub server: KubernetesVersion,
+    /// Compile a `MutatingAdmissionPolicy`, which normalises.
+    pub mutate: bool,
+    /// Compile `ValidatingAdmissionPolicies`, which reject and warn.
+    pub validate: bool,
+    /// Let a violation through if the request did not change the choice of the union.
+    pub ratchet: bool,
+    /// The treatment of an object that violates a union, instead of the action of its declaration.
+    pub action: Option<Action>,
+    /// Namespaces whose objects are left alone.
+    pub excluded_namespaces: Vec<String>,
+    /// The beginning of the name of every object.
+    pub name_prefix: String,
+    /// Labels of every object.
+    pub labels: BTreeMap<String, String>,
+}
+
+impl Default for PolicyOptions {
+    fn default() -> Self {
+        Self {
+            server: KubernetesVersion::DEFAULT,
+            mutate: true,
+            validate: true,
+            ratchet: true,
+            action: None,
+            excluded_namespaces: Vec::new(),
+            name_prefix: "unions-".to_owned(),
+            labels: BTreeMap::new(),
+        }
+    }
+}
