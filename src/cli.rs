@@ -9,6 +9,7 @@
 mod annotate;
 mod audit;
 mod certs;
+mod compile;
 mod completion;
 mod connection;
 mod crd;
@@ -74,6 +75,8 @@ enum Command {
     Annotate(annotate::AnnotateArgs),
     /// Declare unions on CRDs from the markers of their Go types
     Generate(generate::GenerateArgs),
+    /// Compile unions to admission policies and rules in CRDs, which need no webhook
+    Compile(Box<compile::CompileArgs>),
     /// Show the unions of a kind as a tree
     Explain(explain::ExplainArgs),
     /// Create, apply and send strategic merge patches, also for custom resources
@@ -113,6 +116,7 @@ impl Cli {
             Command::Audit(arguments) => audit::run(&arguments)?,
             Command::Annotate(arguments) => annotate::run(&arguments)?,
             Command::Generate(arguments) => generate::run(&arguments)?,
+            Command::Compile(arguments) => compile::run(&arguments)?,
             Command::Explain(arguments) => explain::run(&arguments)?,
             Command::Patch(arguments) => patch::run(&arguments)?,
             Command::Certs(arguments) => certs::run(&arguments)?,

@@ -9,7 +9,7 @@ mod certificate;
 mod values;
 
 pub(super) use arguments::ServeArgs;
-pub(super) use values::duration;
+pub(super) use values::{duration, namespace};
 
 use super::kinds;
 use crate::cluster::{self, Cluster, Held, Link};

@@ -134,6 +134,11 @@ impl Live {
         self.client.default_namespace()
     }
 
+    /// Returns the version of the API server, for example `v1.36.4`.
+    pub async fn version(&self) -> Result<String, LiveError> {
+        Ok(self.client.apiserver_version().await?.git_version)
+    }
+
     /// Finds a resource by plural, singular, short name or kind, alone or with `.group` or `.version.group`.
     pub async fn resource(&self, asked: &str) -> Result<Resource, LiveError> {
         let all = discovery::resources(&self.client).await?;

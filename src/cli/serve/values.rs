@@ -1,4 +1,4 @@
-//! Parsers for the values of `serve`'s flags. Other commands share [`duration`].
+//! Parsers for the values of `serve`'s flags. Other commands share [`duration`] and [`namespace`].
 
 use crate::webhook::Limits;
 use kube_unions_core::names::{is_dns_label, is_dns_subdomain};
@@ -35,7 +35,7 @@ pub(super) fn budget(text: &str) -> Result<usize, String> {
 }
 
 /// Parses the name of a namespace. The API server refuses a whole selector for one invalid name.
-pub(super) fn namespace(text: &str) -> Result<String, String> {
+pub(in crate::cli) fn namespace(text: &str) -> Result<String, String> {
     accept(text, is_dns_label(text), "namespace", "use one name of lower-case letters, digits and `-`")
 }
 

@@ -1,0 +1,214 @@
+//! `compile`: turns unions into objects that the API server runs itself, so that no webhook is needed.
+//!
+//! [`source`] learns the unions, from files or a cluster. [`policies`] compiles and prints them. [`check`] compares the result
+//! with files or with the cluster.
+
+mod check;
+mod policies;
+mod source;
+
+use self::policies::CompiledKinds;
+use self::source::CompileSource;
+use super::connection::ContextArgs;
+use super::kinds::BuiltinUnionsArg;
+use super::output::{self, Paint};
+use super::serve::namespace;
+use super::{RatchetingArg, Verdict};
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+use kube_unions_core::names::is_dns_subdomain;
+use kube_unions_core::schema::Action;
+use kube_unions_policies::{KubernetesVersion, PolicyOptions};
+use std::path::PathBuf;
+
+/// The greatest length of the prefix of names, so that the rest of a name fits into a DNS label.
+const LONGEST_PREFIX: usize = 40;
+
+/// Arguments of `compile`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The API server runs admission policies itself: there is no webhook to deploy, and none that can be down. A \
+MutatingAdmissionPolicy clears the members that are not chosen. ValidatingAdmissionPolicies reject objects that violate a union. \
+Every policy comes with its binding, so the output can be applied as it is. The same unions always give the same output.
+
+Standard error names every union that cannot be expressed, with the reason and with what to use instead.
+
+Exit codes:
+  0  every union was compiled (with --check: and everything is up to date)
+  1  a union was left out, a declaration has an error, or nothing has unions; --allow-partial turns the first two into 0
+     (with --check also: something is missing, differs or is stale)
+  2  wrong usage, or input that cannot be read
+
+Examples:
+  # Apply the policies for the unions of the CRDs and UnionDeclarations of a cluster
+  kube-unions compile --to policies | kubectl apply -f -
+
+  # Compile the unions of files, for a cluster that only validates
+  kube-unions compile --to vap --kubernetes-version 1.35 --from crds/ > policies.yaml
+
+  # Fail in CI if the policies of a folder are not those of its CRDs
+  kube-unions compile --to policies --from crds/ --check policies/
+
+  # Fail if the policies of a cluster are not those of its unions
+  kube-unions compile --to policies --check")]
+pub(super) struct CompileArgs {
+    /// What to compile to
+    #[arg(long, value_enum, value_name = "FORM")]
+    to: CompileForm,
+    /// Files and folders with CRDs, `UnionDeclarations` and saved OpenAPI documents, `-` is standard input
+    /// [default: the cluster]
+    ///
+    /// Folders are searched for .yaml, .yml and .json files, except in hidden folders. Documents of other kinds are skipped.
+    /// For built-in types, save the OpenAPI document of their group: `kubectl get --raw /openapi/v3/apis/apps/v1`.
+    #[arg(long, num_args = 1.., value_name = "PATH")]
+    from: Vec<PathBuf>,
+    /// Compile for this version of Kubernetes [default: the version of the cluster; 1.36 if none is asked]
+    #[arg(long, value_name = "VERSION")]
+    kubernetes_version: Option<KubernetesVersion>,
+    /// Allow or deny a write that leaves an invalid union unchanged
+    #[arg(long, value_enum, default_value_t)]
+    ratcheting: RatchetingArg,
+    /// Deny, or only warn about, an object that violates a union [default: as each union declares]
+    #[arg(long, value_enum)]
+    action: Option<ActionArg>,
+    /// Leave the objects of these namespaces alone
+    #[arg(long, num_args = 1.., value_name = "NAME", value_parser = namespace)]
+    exclude_namespace: Vec<String>,
+    /// Begin the name of every policy with this
+    #[arg(long, value_name = "PREFIX", default_value = "unions-", value_parser = name_prefix)]
+    name_prefix: String,
+    /// Exit with 0 even if a union was left out or a declaration has an error
+    #[arg(long)]
+    allow_partial: bool,
+    /// Print no policies; compare them with the file or folder PATH, `-` for standard input [default: with the cluster]
+    ///
+    /// Exits with 1 if a policy is missing, differs, or is stale: it has the prefix of --name-prefix, but no union needs it.
+    #[arg(long, num_args = 0..=1, value_name = "PATH")]
+    #[expect(clippy::option_option, reason = "clap's type of a flag with an optional value")]
+    check: Option<Option<PathBuf>>,
+    /// Use or ignore the unions that OpenAPI documents declare for built-in types
+    #[arg(long, value_enum, default_value_t)]
+    builtin_unions: BuiltinUnionsArg,
+    #[command(flatten)]
+    cluster: ContextArgs,
+}
+
+/// What unions are compiled to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum CompileForm {
+    /// CRDs with validation rules in their schemas (`x-kubernetes-validations`)
+    Cel,
+    /// `ValidatingAdmissionPolicies`, which reject
+    Vap,
+    /// `MutatingAdmissionPolicies`, which clear members and deduce discriminators
+    Map,
+    /// Both kinds of policies
+    Policies,
+}
+
+/// The treatment of an object that violates a union.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ActionArg {
+    /// Deny the write
+    Deny,
+    /// Allow the write, with a warning
+    Warn,
+}
+
+impl From<ActionArg> for Action {
+    fn from(action: ActionArg) -> Self {
+        match action {
+            ActionArg::Deny => Self::Deny,
+            ActionArg::Warn => Self::Warn,
+        }
+    }
+}
+
+pub(super) fn run(arguments: &CompileArgs) -> anyhow::Result<Verdict> {
+    if arguments.to == CompileForm::Cel {
+        bail!("--to cel is not available yet: use --to vap");
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?;
+    runtime.block_on(compile(arguments))
+}
+
+async fn compile(arguments: &CompileArgs) -> anyhow::Result<Verdict> {
+    let source = CompileSource::read(arguments).await?;
+    source.print_faults();
+    if source.catalog.entries().is_empty() {
+        output::note("no kind has unions; `kube-unions lint` reports faults in declarations");
+        return Ok(Verdict::Rejected);
+    }
+    let options = arguments.options(source.version);
+    print_beta_note(&options);
+
+    let compiled = CompiledKinds::of(&source.catalog, &options);
+    compiled.print_refusals();
+    let verdict = match &arguments.check {
+        None => {
+            output::print(compiled.to_yaml()?)?;
+            Verdict::Accepted
+        }
+        Some(path) => check::run(&compiled, &options, path.as_deref(), source.live.as_ref()).await?,
+    };
+    let partial = compiled.is_partial() || source.has_errors();
+    Ok(Verdict::rejected_if(verdict == Verdict::Rejected || (partial && !arguments.allow_partial)))
+}
+
+impl CompileArgs {
+    /// Returns true if the command reads the unions or the policies of a cluster.
+    fn needs_cluster(&self) -> bool {
+        self.from.is_empty() || self.check == Some(None)
+    }
+
+    fn options(&self, of_cluster: Option<KubernetesVersion>) -> PolicyOptions {
+        PolicyOptions {
+            server: self.kubernetes_version.or(of_cluster).unwrap_or(KubernetesVersion::DEFAULT),
+            mutate: matches!(self.to, CompileForm::Map | CompileForm::Policies),
+            validate: matches!(self.to, CompileForm::Vap | CompileForm::Policies),
+            ratchet: self.ratcheting == RatchetingArg::Enabled,
+            action: self.action.map(Action::from),
+            excluded_namespaces: self.exclude_namespace.clone(),
+            name_prefix: self.name_prefix.clone(),
+            ..PolicyOptions::default()
+        }
+    }
+}
+
+/// Says that the policies use an API that clusters do not have unless an administrator enables it.
+fn print_beta_note(options: &PolicyOptions) {
+    if options.mutate && options.server.mutating_policies_are_beta() {
+        let note = Paint::of(&std::io::stderr()).faint("Note:");
+        output::note(format_args!(
+            "{note} MutatingAdmissionPolicy is beta in Kubernetes {}: enable the feature gate MutatingAdmissionPolicy and the \
+             API admissionregistration.k8s.io/v1beta1 in the API server",
+            options.server
+        ));
+    }
+}
+
+/// Parses the prefix of names: the beginning of a DNS subdomain (RFC 1123).
+fn name_prefix(text: &str) -> Result<String, String> {
+    if text.len() <= LONGEST_PREFIX && is_dns_subdomain(&format!("{text}x")) {
+        return Ok(text.to_owned());
+    }
+    Err(format!(
+        "invalid prefix {text:?}: use at most {LONGEST_PREFIX} lower-case letters, digits, `-` and `.`, for example unions-"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_is_the_beginning_of_a_name_of_an_object() {
+        for text in ["", "unions-", "team.example.com-", "u", "a."] {
+            assert_eq!(name_prefix(text), Ok(text.to_owned()));
+        }
+        for text in ["-", "A", "a..", ".", "a_", "a b", "é", &"a".repeat(LONGEST_PREFIX + 1)] {
+            let error = name_prefix(text).unwrap_err();
+            assert!(error.contains(&format!("{text:?}: use ")), "{error}");
+        }
+    }
+}
