@@ -1,15 +1,22 @@
 #![doc = include_str!("../README.md")]
 
+mod cel;
+mod members;
+mod mutation;
+mod names;
 mod object;
 mod options;
+mod places;
 mod policy;
 mod refusal;
 mod target;
+mod validation;
+mod variables;
 mod version;
 
 pub use object::PolicyObject;
 pub use options::PolicyOptions;
-pub use policy::{CompiledPolicies, compile};
+pub use policy::{CompiledPolicies, EXEMPT_LABEL, compile};
 pub use refusal::{Refusal, RefusalReason};
 pub use target::PolicyTarget;
 pub use version::{KubernetesVersion, KubernetesVersionError};

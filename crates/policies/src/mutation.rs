@@ -1,0 +1,122 @@
+//! Normalisation as a JSON Patch: the expression of a `MutatingAdmissionPolicy`.
+//!
+//! It follows [`normalize`](kube_unions_core::union) rule by rule.
+
+use crate::cel::pointer;
+use crate::cel::text;
+use crate::members::{Algorithm, Members, name_of};
+use crate::places::{Places, Purpose, may_have_changed};
+use crate::variables::Variables;
+use kube_unions_core::union::{UnionPlace, UnionStep};
+
+/// A mutating policy, without its frame.
+#[derive(Debug)]
+pub(crate) struct Mutation {
+    pub(crate) variables: Variables,
+    /// The JSON Patch.
+    pub(crate) expression: String,
+    /// True if the creation of an object may change it.
+    pub(crate) on_create: bool,
+    /// False for a request that changes nothing. `None` if every request may.
+    pub(crate) condition: Option<String>,
+}
+
+/// Compiles the normalisation of places. Returns `None` if nothing can be cleared or deduced.
+pub(crate) fn compile(places: &[UnionPlace<'_>]) -> Option<Mutation> {
+    let mut variables = Variables::default();
+    let mut entries = Places::new(Purpose::Mutation, true);
+    let (mut cleared, mut deduced, mut conditions) = (Vec::new(), Vec::new(), Vec::new());
+    let mut deepest_first: Vec<&UnionPlace<'_>> = places.iter().collect();
+    deepest_first.sort_by_key(|place| std::cmp::Reverse(place.steps.len()));
+    for place in deepest_first {
+        let has_identity = !place.steps.contains(&UnionStep::Items { keys: Vec::new() });
+        for union in place.unions {
+            let algorithm = Algorithm::of(union);
+            // In a list without keys nothing is known to be changed, so nothing is cleared.
+            if !has_identity && !matches!(algorithm, Algorithm::Discriminated(_)) {
+                continue;
+            }
+            let place_variable = entries.variable(&place.steps, &mut variables);
+            let name = name_of(&place_variable, union);
+            let members = Members::new(union, &name, &mut variables);
+            let clears = match algorithm {
+                Algorithm::Map(discriminator) => {
+                    push_distinct(&mut conditions, may_have_changed(&place.steps, Some(discriminator)));
+                    cleared_by_change(&place_variable, &members)
+                }
+                Algorithm::Undiscriminated => {
+                    push_distinct(&mut conditions, may_have_changed(&place.steps, None));
+                    cleared_by_addition(&place_variable, &members)
+                }
+                Algorithm::Discriminated(discriminator) => {
+                    let chosen = chosen(&place_variable, &members);
+                    let chosen = variables.add(&format!("{name}_chosen"), chosen);
+                    let path = text(&pointer(discriminator));
+                    let sets = format!(
+                        "{chosen}.filter(u, u.value != u.now).map(u, {{\"path\": dyn(u.path + {path}), \"value\": dyn(u.value)}})"
+                    );
+                    deduced.push(variables.add(&format!("{name}_deduced"), sets));
+                    if !has_identity {
+                        continue;
+                    }
+                    let (value, pointer) = (&members.value, members.pointer());
+                    format!(
+                        "{chosen}.map(u, u.set.filter(m, {value}[m] != u.value).map(m, u.path + {pointer})).flatten()"
+                    )
+                }
+            };
+            cleared.push(variables.add(&format!("{name}_cleared"), clears));
+        }
+    }
+    let mut parts = Vec::new();
+    if !deduced.is_empty() {
+        parts.push(format!("({}).map(s, JSONPatch{{op: \"add\", path: s.path, value: s.value}})", deduced.join(" + ")));
+    }
+    if !cleared.is_empty() {
+        parts.push(format!("({}).map(c, JSONPatch{{op: \"remove\", path: c}})", cleared.join(" + ")));
+    }
+    let on_create = !deduced.is_empty();
+    // A missing discriminator is deduced whatever the request changes.
+    let condition = (!on_create && !conditions.is_empty()).then(|| conditions.join(" || "));
+    (!parts.is_empty()).then(|| Mutation { variables, expression: parts.join(" + "), on_create, condition })
+}
+
+/// Returns the pointers that are cleared in the 2022 form: a change of the discriminator wins.
+fn cleared_by_change(place: &str, members: &Members<'_>) -> String {
+    let (now, was) = (members.discriminator_in("p.new"), members.discriminator_in("p.old[0]"));
+    let Members { selects, .. } = members;
+    let (set, pointer) = (members.set_in("p.new"), members.pointer());
+    format!(
+        "{place}.map(p, size(p.old) == 1 && {now} != {was} && {now} in {selects}, \
+         {set}.filter(m, m != {selects}[{now}]).map(m, p.path + {pointer})).flatten()"
+    )
+}
+
+/// Returns the pointers that are cleared in the 2019 form without a discriminator: the one member that was added wins.
+fn cleared_by_addition(place: &str, members: &Members<'_>) -> String {
+    let (set, added, pointer) = (members.set_in("p.new"), members.added(), members.pointer());
+    format!(
+        "{place}.map(p, size(p.old) == 1, {{\"path\": dyn(p.path), \"set\": dyn({set}), \"added\": dyn({added})}})\
+         .map(u, size(u.set) > 1 && size(u.added) == 1, u.set.filter(m, m != u.added[0]).map(m, u.path + {pointer})).flatten()"
+    )
+}
+
+/// Returns the unions of the 2019 form with a discriminator whose request tells the choice, with the value of the choice.
+fn chosen(place: &str, members: &Members<'_>) -> String {
+    let (now, changed) = (members.discriminator_in("p.new"), members.changed());
+    let (set, added, wrong) = (members.set_in("p.new"), members.added(), members.is_wrong_type());
+    let value = &members.value;
+    format!(
+        "{place}.map(p, !({wrong}), {{\"path\": dyn(p.path), \"now\": dyn({now}), \"changed\": dyn({changed}), \
+         \"set\": dyn({set}), \"added\": dyn({added})}})\
+         .map(u, u.changed ? u.added.all(m, {value}[m] == u.now) : size(u.set) == 1 || size(u.set) > 1 && size(u.added) == 1, \
+         {{\"path\": dyn(u.path), \"now\": dyn(u.now), \"set\": dyn(u.set), \
+         \"value\": dyn(u.changed ? u.now : {value}[(size(u.set) == 1 ? u.set : u.added)[0]])}})"
+    )
+}
+
+pub(crate) fn push_distinct(all: &mut Vec<String>, one: String) {
+    if !all.contains(&one) {
+        all.push(one);
+    }
+}
