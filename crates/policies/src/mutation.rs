@@ -4,8 +4,9 @@
 
 use crate::cel::pointer;
 use crate::cel::text;
+use crate::condition::Watched;
 use crate::members::{Algorithm, Members, name_of};
-use crate::places::{Places, Purpose, may_have_changed};
+use crate::places::{Places, Purpose};
 use crate::variables::Variables;
 use kube_unions_core::union::{UnionPlace, UnionStep};
 
@@ -25,7 +26,7 @@ pub(crate) struct Mutation {
 pub(crate) fn compile(places: &[UnionPlace<'_>]) -> Option<Mutation> {
     let mut variables = Variables::default();
     let mut entries = Places::new(Purpose::Mutation, true);
-    let (mut cleared, mut deduced, mut conditions) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut cleared, mut deduced, mut watched) = (Vec::new(), Vec::new(), Watched::default());
     let mut deepest_first: Vec<&UnionPlace<'_>> = places.iter().collect();
     deepest_first.sort_by_key(|place| std::cmp::Reverse(place.steps.len()));
     for place in deepest_first {
@@ -41,11 +42,11 @@ pub(crate) fn compile(places: &[UnionPlace<'_>]) -> Option<Mutation> {
             let members = Members::new(union, &name, &mut variables);
             let clears = match algorithm {
                 Algorithm::Map(discriminator) => {
-                    push_distinct(&mut conditions, may_have_changed(&place.steps, Some(discriminator)));
+                    watched.add(&place.steps, Some(discriminator));
                     cleared_by_change(&place_variable, &members)
                 }
                 Algorithm::Undiscriminated => {
-                    push_distinct(&mut conditions, may_have_changed(&place.steps, None));
+                    watched.add(&place.steps, None);
                     cleared_by_addition(&place_variable, &members)
                 }
                 Algorithm::Discriminated(discriminator) => {
@@ -77,7 +78,7 @@ pub(crate) fn compile(places: &[UnionPlace<'_>]) -> Option<Mutation> {
     }
     let on_create = !deduced.is_empty();
     // A missing discriminator is deduced whatever the request changes.
-    let condition = (!on_create && !conditions.is_empty()).then(|| conditions.join(" || "));
+    let condition = (!on_create).then(|| watched.into_expression());
     (!parts.is_empty()).then(|| Mutation { variables, expression: parts.join(" + "), on_create, condition })
 }
 
@@ -113,10 +114,4 @@ fn chosen(place: &str, members: &Members<'_>) -> String {
          {{\"path\": dyn(u.path), \"now\": dyn(u.now), \"set\": dyn(u.set), \
          \"value\": dyn(u.changed ? u.now : {value}[(size(u.set) == 1 ? u.set : u.added)[0]])}})"
     )
-}
-
-pub(crate) fn push_distinct(all: &mut Vec<String>, one: String) {
-    if !all.contains(&one) {
-        all.push(one);
-    }
 }

@@ -12,7 +12,7 @@
 //! Old objects are found as in the webhook: by field, by map key, and by the keys of list items if these occur once in both
 //! lists. Lists are indexed once, because a search for each item exceeds the cost that an API server allows.
 
-use crate::cel::{field, fields, lists, maps, pointer, printable, text};
+use crate::cel::{fields, lists, maps, pointer, printable, text};
 use crate::variables::Variables;
 use kube_unions_core::union::UnionStep;
 use std::collections::HashMap;
@@ -346,33 +346,4 @@ fn name_of(steps: &[UnionStep<'_>]) -> String {
         })
         .collect();
     if words.is_empty() { "root".to_owned() } else { words.join("_") }
-}
-
-/// Returns an expression that is true if a place may have changed, for a match condition. `fields` are the fields of the
-/// objects there that matter; empty if all do.
-pub(crate) fn may_have_changed(steps: &[UnionStep<'_>], last: Option<&str>) -> String {
-    let first = steps.iter().position(|step| !matches!(step, UnionStep::Field(_))).unwrap_or(steps.len());
-    let (outer, rest) = steps.split_at(first);
-    let outer = names(outer);
-    let side = |object: &str| {
-        let found = fields(&format!("[{object}]"), &outer);
-        match rest.split_first() {
-            None => last.map_or(found.clone(), |last| field(&found, last)),
-            Some((UnionStep::Items { keys }, inner)) => {
-                let run: Vec<_> =
-                    inner.iter().take_while(|step| matches!(step, UnionStep::Field(_))).cloned().collect();
-                let mut within = fields("[i]", &names(&run));
-                if let Some(last) = last.filter(|_| run.len() == inner.len()) {
-                    within = field(&within, last);
-                } else if run.is_empty() {
-                    return found;
-                }
-                let keys = keys.iter().map(|key| field("[i]", key));
-                let parts: Vec<String> = keys.chain([within]).collect();
-                format!("{}.map(l, l.map(i, [{}]))", lists(&found), parts.join(", "))
-            }
-            Some(_) => found,
-        }
-    };
-    format!("{} != {}", side("object"), side("oldObject"))
 }

@@ -4,9 +4,9 @@
 //! A policy tells only the first of its validations that fails, so each policy has one validation, which joins all faults.
 
 use crate::cel::{is_set, printable, text};
+use crate::condition::Watched;
 use crate::members::{Algorithm, Members, backticked, name_of, words};
-use crate::mutation::push_distinct;
-use crate::places::{Places, Purpose, SEPARATOR, may_have_changed};
+use crate::places::{Places, Purpose, SEPARATOR};
 use crate::variables::Variables;
 use kube_unions_core::schema::Action;
 use kube_unions_core::union::UnionPlace;
@@ -56,7 +56,7 @@ const WARN_ONLY: &str = "; let through because its declaration only warns";
 pub(crate) fn compile(places: &[UnionPlace<'_>], told: Told, treatment: Treatment) -> Option<Validation> {
     let mut variables = Variables::default();
     let mut entries = Places::new(Purpose::Validation, treatment.list_functions);
-    let (mut faults, mut conditions) = (Vec::new(), Vec::new());
+    let (mut faults, mut watched) = (Vec::new(), Watched::default());
     for place in places {
         for union in place.unions {
             let warns = treatment.action.unwrap_or(union.action()) == Action::Warn;
@@ -67,7 +67,7 @@ pub(crate) fn compile(places: &[UnionPlace<'_>], told: Told, treatment: Treatmen
                 (Told::LetThrough, false, true) => ("f.known", UNCHANGED),
                 (Told::Denied, true, _) | (Told::LetThrough, false, false) => continue,
             };
-            push_distinct(&mut conditions, may_have_changed(&place.steps, None));
+            watched.add(&place.steps, None);
             let entry = entries.variable(&place.steps, &mut variables);
             let name = name_of(&entry, union);
             let members = Members::new(union, &name, &mut variables);
@@ -96,7 +96,7 @@ pub(crate) fn compile(places: &[UnionPlace<'_>], told: Told, treatment: Treatmen
     );
     // A fault of a union that the request left as it was never denies.
     let condition = (told == Told::Denied && treatment.ratchet)
-        .then(|| format!("oldObject == null || {}", conditions.join(" || ")));
+        .then(|| format!("oldObject == null || {}", watched.into_expression()));
     Some(Validation { variables, expression: format!("size({all}) == 0"), message, condition })
 }
 
