@@ -5,6 +5,7 @@
 //! compares few things, rather than each union.
 
 use crate::cel::{self, fields, texts};
+use crate::places::MOST_FIELDS;
 use kube_unions_core::union::UnionStep;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,6 +27,11 @@ impl<'p> Watched<'p> {
         let first = steps.iter().position(|step| !matches!(step, UnionStep::Field(_))).unwrap_or(steps.len());
         let (outer, rest) = steps.split_at(first);
         let mut outer: Vec<&str> = outer.iter().filter_map(name).collect();
+        if outer.len() > MOST_FIELDS {
+            outer.truncate(MOST_FIELDS);
+            self.single.insert(outer);
+            return;
+        }
         let Some((UnionStep::Items { keys }, inner)) = rest.split_first() else {
             // The whole of a map is compared.
             outer.extend(discriminator.filter(|_| rest.is_empty()));

@@ -26,7 +26,7 @@ pub(crate) enum Purpose {
 
 /// Fields that are followed in one expression. More fields get a variable on the way, because an API server limits the
 /// depth of an expression.
-const MOST_FIELDS: usize = 12;
+pub(crate) const MOST_FIELDS: usize = 12;
 
 /// Precedes each step in the text by which entries are sorted. It sorts before every character of a name.
 pub(crate) const SEPARATOR: &str = "\\u0001";

@@ -1,0 +1,185 @@
+//! Compiling through the public interface of the crate. Tests of the program run the compiled policies on an API server.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test that meets an unexpected state stops"
+)]
+
+use fixtures::crds;
+use kube_unions_core::catalog::{Builder, Catalog};
+use kube_unions_core::declaration::Definition;
+use kube_unions_core::schema::Action;
+use kube_unions_policies::{
+    CompiledPolicies, KubernetesVersion, PolicyObject, PolicyOptions, PolicyTarget, RefusalReason, compile,
+};
+use serde_json::{Value, json};
+
+/// Returns an object with a union of the 2022 form, `type` over `a` and `b`.
+fn union() -> Value {
+    json!({"type": "object", "properties": {
+        "type": {"type": "string", "enum": ["A", "B", "None"],
+            "x-kubernetes-unions": {"fieldMembers": {"A": {"name": "a"}, "B": {"name": "b", "optional": true}, "None": null}}},
+        "a": {"type": "object"}, "b": {"type": "object"}}})
+}
+
+/// Returns a catalog with the kind `Thing`, whose `spec` has these properties.
+fn thing(properties: &Value) -> Catalog {
+    let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}});
+    catalog([crds::crd("example.com", "Thing", &[crds::version("v1", &schema)])])
+}
+
+fn catalog(crds: impl IntoIterator<Item = Value>) -> Catalog {
+    let mut builder = Builder::new();
+    crds.into_iter().for_each(|crd| builder.apply(Definition::from_json(&crd.to_string()).unwrap()));
+    builder.build()
+}
+
+fn compiled(catalog: &Catalog, options: &PolicyOptions) -> CompiledPolicies {
+    let [target] = &PolicyTarget::of_catalog(catalog)[..] else { panic!("one kind") };
+    compile(target, options)
+}
+
+fn for_version(minor: u32) -> PolicyOptions {
+    PolicyOptions { server: KubernetesVersion::new(1, minor), ..PolicyOptions::default() }
+}
+
+/// Returns kind, name and API version of each object.
+fn summary(compiled: &CompiledPolicies) -> Vec<String> {
+    let line = |object: &PolicyObject| {
+        let version = object.api_version().rsplit('/').next().unwrap();
+        format!("{} {} {version}", object.kind(), object.name())
+    };
+    compiled.objects.iter().map(line).collect()
+}
+
+#[test]
+fn a_kind_has_a_policy_and_a_binding_for_each_work() {
+    let compiled = compiled(&thing(&json!({"x": union()})), &PolicyOptions::default());
+    assert_eq!(compiled.refusals, []);
+    assert_eq!(
+        summary(&compiled),
+        [
+            "MutatingAdmissionPolicy unions-things.example.com-normalize v1",
+            "MutatingAdmissionPolicyBinding unions-things.example.com-normalize v1",
+            "ValidatingAdmissionPolicy unions-things.example.com-deny v1",
+            "ValidatingAdmissionPolicyBinding unions-things.example.com-deny v1",
+            "ValidatingAdmissionPolicy unions-things.example.com-warn v1",
+            "ValidatingAdmissionPolicyBinding unions-things.example.com-warn v1",
+        ]
+    );
+}
+
+#[test]
+fn the_same_input_gives_the_same_bytes() {
+    let bytes = || {
+        let properties = json!({"x": union(), "m": {"type": "object", "additionalProperties": union()}});
+        let all = compiled(&thing(&properties), &PolicyOptions::default()).objects;
+        all.iter().map(|object| object.to_json().to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(bytes(), bytes());
+}
+
+#[test]
+fn a_version_without_mutating_policies_is_told_of_and_keeps_validation() {
+    let catalog = thing(&json!({"x": union()}));
+    let old = compiled(&catalog, &for_version(33));
+    assert_eq!(old.refusals.len(), 1);
+    assert_eq!(old.refusals[0].reason, RefusalReason::NoMutation(KubernetesVersion::new(1, 33)));
+    assert!(summary(&old).iter().all(|line| line.starts_with("Validating")) && old.objects.len() == 4);
+    let text = serde_json::to_string(&old.objects.iter().map(PolicyObject::to_json).collect::<Vec<_>>()).unwrap();
+    assert!(!text.contains("flatten") && !text.contains("sortBy"), "{text}");
+    let beta = compiled(&catalog, &for_version(35));
+    assert!(summary(&beta)[0].ends_with("v1beta1") && beta.refusals.is_empty(), "{:?}", summary(&beta));
+    let ancient = compiled(&catalog, &for_version(29));
+    assert_eq!((ancient.objects.len(), ancient.refusals.len()), (0, 2));
+}
+
+#[test]
+fn places_in_lists_are_refused_for_versions_without_list_functions() {
+    let list = json!({"type": "array", "items": union()});
+    let compiled = compiled(&thing(&json!({"list": list, "x": union()})), &for_version(34));
+    let places: Vec<_> = compiled.refusals.iter().filter_map(|refusal| refusal.place.clone()).collect();
+    assert_eq!(places, ["spec.list[*]"]);
+    assert_eq!(
+        compiled.refusals[1].to_string(),
+        "example.com/v1, Kind=Thing: the union at spec.list[*]: policies of Kubernetes 1.34 cannot look into lists and maps; \
+         use 1.35 or newer, or the webhook"
+    );
+    assert_eq!(compiled.objects.len(), 4, "the other place has its policies");
+}
+
+#[test]
+fn kinds_that_repair_a_cluster_and_names_that_no_patch_can_carry_are_refused() {
+    let schema = json!({"type": "object", "properties": {"x": union()}});
+    let exempt = catalog([crds::crd("flowcontrol.apiserver.k8s.io", "Thing", &[crds::version("v1", &schema)])]);
+    let refused = compiled(&exempt, &PolicyOptions::default());
+    assert_eq!((refused.objects.len(), &refused.refusals[0].reason), (0, &RefusalReason::ExemptKind));
+    let hostile = compiled(&thing(&json!({"a\nb": union(), "x": union()})), &PolicyOptions::default());
+    assert_eq!(hostile.refusals[0].reason, RefusalReason::UnprintableName("a\nb".to_owned()));
+    assert_eq!(hostile.objects.len(), 6);
+}
+
+#[test]
+fn options_select_requests_and_treatment() {
+    let catalog = thing(&json!({"x": union()}));
+    let options = PolicyOptions {
+        action: Some(Action::Warn),
+        excluded_namespaces: vec!["b".to_owned(), "a".to_owned(), "b".to_owned()],
+        name_prefix: "p-".to_owned(),
+        labels: [("k".to_owned(), "v".to_owned())].into(),
+        ..PolicyOptions::default()
+    };
+    let compiled = compiled(&catalog, &options);
+    let names: Vec<_> = compiled.objects.iter().map(PolicyObject::name).collect();
+    assert_eq!(
+        names,
+        [
+            "p-things.example.com-normalize",
+            "p-things.example.com-normalize",
+            "p-things.example.com-warn",
+            "p-things.example.com-warn"
+        ]
+    );
+    for object in &compiled.objects {
+        assert_eq!(object.metadata().labels.as_ref().unwrap()["k"], "v");
+    }
+    let policy = compiled.objects[2].to_json();
+    let namespaces = &policy["spec"]["matchConstraints"]["namespaceSelector"]["matchExpressions"];
+    assert_eq!(
+        namespaces[0],
+        json!({"key": "kube-unions.dev/enforcement", "operator": "NotIn", "values": ["disabled"]})
+    );
+    assert_eq!(namespaces[1], json!({"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["a", "b"]}));
+    let strict = PolicyOptions { ratchet: false, mutate: false, ..PolicyOptions::default() };
+    let strict = compile(&PolicyTarget::of_catalog(&catalog)[0], &strict);
+    assert_eq!(summary(&strict).len(), 2, "without ratcheting nothing is let through with a warning");
+}
+
+#[test]
+fn one_version_stands_for_a_kind_and_status_has_policies_of_its_own() {
+    let schema = json!({"type": "object", "properties": {"status": union()}});
+    let mut old = crds::version("v2", &schema);
+    old["subresources"] = json!({"status": {}});
+    let mut stored = old.clone();
+    stored["name"] = "v1".into();
+    stored["storage"] = true.into();
+    let compiled = compiled(&catalog([crds::crd("example.com", "Thing", &[old, stored])]), &PolicyOptions::default());
+    let policy = compiled.objects[0].to_json();
+    let rule = &policy["spec"]["matchConstraints"]["resourceRules"][0];
+    assert_eq!(rule["apiVersions"], json!(["v1"]), "the storage version");
+    assert_eq!(rule["resources"], json!(["things/status"]));
+    assert_eq!(policy["metadata"]["name"], "unions-things.example.com-status-normalize");
+}
+
+#[test]
+fn an_expression_is_never_deeper_than_an_api_server_parses() {
+    let deep = (0..40).fold(union(), |inner, _| json!({"type": "object", "properties": {"field": inner}}));
+    let compiled = compiled(&thing(&json!({"x": deep})), &PolicyOptions::default());
+    let policy = compiled.objects[0].to_json();
+    let variables = policy["spec"]["variables"].as_array().unwrap();
+    let conditions = policy["spec"]["matchConditions"].as_array().unwrap();
+    let steps = |it: &Value| it["expression"].as_str().unwrap().matches(".map(").count();
+    assert!(variables.iter().chain(conditions).all(|it| steps(it) < 40), "a long path is followed in several steps");
+}
