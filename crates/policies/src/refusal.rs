@@ -46,6 +46,71 @@ pub enum RefusalReason {
     /// The expressions are too long.
     #[error("its expressions are longer than an API server accepts; use the webhook")]
     TooLong,
+    /// The API server has no rules with field paths and reasons.
+    #[error("Kubernetes {0} has no rules with a field path in CRDs; use 1.29 or newer, or the webhook")]
+    NoRules(KubernetesVersion),
+    /// The API server evaluates rules for unchanged parts of an object.
+    #[error(
+        "Kubernetes {0} applies rules to unchanged parts of an object as well, so an old violation blocks every update; use 1.33 or newer, policies, or --ratcheting=disabled"
+    )]
+    RulesDoNotRatchet(KubernetesVersion),
+    /// The API server lets violations in unchanged parts through, but every write must be valid.
+    #[error(
+        "Kubernetes {0} never applies rules to unchanged parts of an object, so --ratcheting=disabled has no effect on them; use policies"
+    )]
+    RulesRatchet(KubernetesVersion),
+    /// No CRD defines the kind.
+    #[error("no CRD among the inputs defines it, and rules stand in the schema of a CRD; use policies")]
+    NotACustomResource,
+    /// The declaration only warns.
+    #[error("it only warns, and rules in a CRD can only reject; use policies")]
+    RulesOnlyReject,
+    /// A schema on the way to the union has no type.
+    #[error(
+        "a schema that holds it has no `type`, and the API server evaluates no rules there; give it its type, or use policies"
+    )]
+    UntypedPlace,
+    /// A field of the union has no type.
+    #[error(
+        "the schema of the field {0:?} has no `type` that rules can read; give it and its items a type, or use policies"
+    )]
+    UntypedField(String),
+    /// A field of the union has a name that expressions cannot select.
+    #[error(
+        "rules cannot read the field {0:?}: such a name has ASCII letters, digits, `_`, `-`, `.` and `/` only, and does not begin with a digit; use policies"
+    )]
+    UnreadableName(String),
+    /// The discriminator is not a string in CEL.
+    #[error(
+        "rules do not read the discriminator {name:?} as a string because of its format `{format}`; remove it, or use policies"
+    )]
+    DiscriminatorFormat {
+        /// The name of the discriminator.
+        name: String,
+        /// Its format.
+        format: String,
+    },
+    /// The API server would refuse the rules because of their estimated cost.
+    #[error(
+        "the API server estimates the cost of its rules at {factor} times the limit{}; {} `{keyword}` of `{container}`, or use policies",
+        if *bounded { "" } else { ", because a list or map has no limit" },
+        if *bounded { "lower" } else { "set" }
+    )]
+    TooExpensive {
+        /// The estimate divided by the limit, rounded up.
+        factor: u64,
+        /// The list or map whose limit decides.
+        container: String,
+        /// The keyword of the limit.
+        keyword: &'static str,
+        /// True if the list or map has a limit.
+        bounded: bool,
+    },
+    /// All rules of a version together would exceed the limit of the estimated cost.
+    #[error(
+        "together with the other unions, its rules exceed the limit of the API server's cost estimate; set `maxItems` and `maxProperties` on lists and maps around it, or use policies"
+    )]
+    TooExpensiveTogether,
 }
 
 impl fmt::Display for Refusal {

@@ -1,0 +1,214 @@
+//! Rules in the schema of a CRD (`x-kubernetes-validations`, `enum`).
+//!
+//! [`compile_rules`] returns the changes that give the schema of one version the rules of its unions. The rules reject what
+//! the webhook rejects, with its field paths, reasons and words, as far as a rule can know them. There is one rule for each
+//! member and condition.
+//!
+//! Rules differ from the webhook in these points, of all unions alike:
+//! - They never change an object. An object that the webhook would normalise is rejected if it violates the union.
+//! - The API server lets a violation through if nothing of the object that holds the union changed. The webhook lets it through
+//!   if the choice of the union did not change.
+//! - They do not know which members a request added. Of several members without a discriminator, all but the first are wrong.
+//! - An enum refuses an empty discriminator, unless `fieldMembers` has the empty value.
+//!
+//! An enum that was written once belongs to the author: it cannot carry a mark, so it is neither changed nor removed.
+//!
+//! This module must not know files or clusters. `union` has the rules of one union, `schema` the estimate of the API server,
+//! `embed` the changes.
+
+mod embed;
+mod expression;
+mod name;
+mod schema;
+mod union;
+
+pub use embed::SchemaEdit;
+
+use crate::options::PolicyOptions;
+use crate::refusal::{Refusal, RefusalReason};
+use kube_unions_core::names::GroupVersionKind;
+use kube_unions_core::schema::Action;
+use kube_unions_core::union::{Part, Plan, Union};
+use schema::ObjectSchema;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use union::UnionRules;
+
+/// Highest estimated cost of one rule that an API server accepts.
+const MOST_FOR_A_RULE: u64 = 10_000_000;
+
+/// Highest estimated cost of all rules of a version that an API server accepts.
+const MOST_FOR_ALL: u64 = 100_000_000;
+
+/// Longest text of all rules of a version. etcd stores at most 1.5 MiB for a CRD.
+const LONGEST_TEXT: usize = 900 * 1024;
+
+/// One version of a kind that a CRD defines.
+#[derive(Debug, Clone, Copy)]
+pub struct RulesTarget<'p> {
+    /// The kind and the version.
+    pub gvk: &'p GroupVersionKind,
+    /// The unions of the version.
+    pub plan: &'p Plan,
+    /// `openAPIV3Schema` of the version, as it is in the CRD.
+    pub schema: &'p Value,
+}
+
+/// The rules of a version, and the unions that they leave out.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct CompiledRules {
+    /// The changes to the schema. Empty if it has the rules.
+    pub edits: Vec<SchemaEdit>,
+    /// Everything that is left out, with the reason.
+    pub refusals: Vec<Refusal>,
+}
+
+impl CompiledRules {
+    /// Makes the changes to a schema.
+    pub fn apply(&self, schema: &mut Value) {
+        self.edits.iter().for_each(|edit| edit.apply(schema));
+    }
+}
+
+/// Compiles the unions of a version to rules in its schema. Rules that this function made before are replaced, or removed if
+/// their union is gone. Other rules stay as they are.
+pub fn compile_rules(target: &RulesTarget<'_>, options: &PolicyOptions) -> CompiledRules {
+    let refusal =
+        |place: Option<&str>, reason| Refusal { gvk: target.gvk.clone(), place: place.map(str::to_owned), reason };
+    let places: Vec<_> = [Part::Main, Part::Status].into_iter().flat_map(|part| target.plan.places(part)).collect();
+    let mut refusals = Vec::new();
+    let mut candidates = Vec::new();
+    if !options.server.has_rules() && !places.is_empty() {
+        refusals.push(refusal(None, RefusalReason::NoRules(options.server)));
+    } else {
+        for place in &places {
+            let object = ObjectSchema::find(target.schema, &place.steps);
+            for union in place.unions {
+                match candidate(union, &object, options) {
+                    Ok(candidate) => candidates.push(candidate),
+                    Err(reason) => refusals.push(refusal(Some(union.path()), reason)),
+                }
+            }
+        }
+    }
+    let (accepted, too_much) = within_limits(candidates);
+    refusals.extend(too_much.into_iter().map(|(path, reason)| refusal(Some(path), reason)));
+    if !accepted.is_empty() && options.ratchet != options.server.ratchets_rules() {
+        let reason = if options.ratchet {
+            RefusalReason::RulesDoNotRatchet(options.server)
+        } else {
+            RefusalReason::RulesRatchet(options.server)
+        };
+        refusals.push(refusal(None, reason));
+    }
+    refusals.sort();
+    CompiledRules { edits: edits(target.schema, accepted), refusals }
+}
+
+/// A union that rules can express, before the limits of a version are checked.
+struct Candidate<'p> {
+    /// The path of the object.
+    path: &'p str,
+    discriminator: Option<&'p str>,
+    /// The keys that lead to the schema of the object.
+    keys: Vec<String>,
+    rules: UnionRules,
+    /// The rules as items of a list.
+    items: Vec<Value>,
+    /// The estimated cost of all its rules, wherever the object occurs.
+    cost: u64,
+    /// The length of the rules' text.
+    length: usize,
+}
+
+fn candidate<'p>(
+    union: &'p Union,
+    object: &Result<ObjectSchema<'_>, RefusalReason>,
+    options: &PolicyOptions,
+) -> Result<Candidate<'p>, RefusalReason> {
+    if options.action.unwrap_or(union.action()) == Action::Warn {
+        return Err(RefusalReason::RulesOnlyReject);
+    }
+    let object = object.as_ref().map_err(Clone::clone)?;
+    let rules = UnionRules::new(union, object)?;
+    let occurrence = &object.occurrence;
+    let cost_of = |cost: u64| cost.saturating_mul(occurrence.times);
+    let highest = rules.rules.iter().map(union::Rule::cost).max().map_or(0, cost_of);
+    let all: u64 = rules
+        .rules
+        .iter()
+        .fold(0, |sum: u64, rule| sum.saturating_add(cost_of(rule.cost())).saturating_add(rule.message_cost()));
+    if highest > MOST_FOR_A_RULE || all > MOST_FOR_ALL {
+        let (cost, most) = if all > MOST_FOR_ALL { (all, MOST_FOR_ALL) } else { (highest, MOST_FOR_A_RULE) };
+        let factor = cost.div_ceil(most);
+        return Err(match &occurrence.container {
+            Some((container, keyword)) => RefusalReason::TooExpensive {
+                factor,
+                container: container.clone(),
+                keyword,
+                bounded: occurrence.bounded,
+            },
+            None => RefusalReason::TooLong,
+        });
+    }
+    let items: Vec<_> = rules.rules.iter().map(union::Rule::to_json).collect();
+    let length = items.iter().map(|item| item.to_string().len()).sum();
+    Ok(Candidate {
+        path: union.path(),
+        discriminator: union.discriminator(),
+        keys: object.path.clone(),
+        rules,
+        items,
+        cost: all,
+        length,
+    })
+}
+
+type TooMuch<'p> = Vec<(&'p str, RefusalReason)>;
+
+/// Splits off the most expensive unions if all together exceed a limit of the API server.
+fn within_limits(mut candidates: Vec<Candidate<'_>>) -> (Vec<Candidate<'_>>, TooMuch<'_>) {
+    let mut by_cost: Vec<_> = candidates.iter().enumerate().map(|(at, it)| (it.cost, at, it.length)).collect();
+    by_cost.sort_unstable();
+    let (mut cost, mut length) = (0_u64, 0_usize);
+    let mut reasons = BTreeMap::new();
+    for (more, position, longer) in by_cost {
+        if cost.saturating_add(more) > MOST_FOR_ALL {
+            reasons.insert(position, RefusalReason::TooExpensiveTogether);
+        } else if length.saturating_add(longer) > LONGEST_TEXT {
+            reasons.insert(position, RefusalReason::TooLong);
+        } else {
+            cost = cost.saturating_add(more);
+            length = length.saturating_add(longer);
+        }
+    }
+    let mut position = 0;
+    let mut too_much = Vec::new();
+    candidates.retain(|candidate| {
+        let reason = reasons.remove(&position);
+        position += 1;
+        let keep = reason.is_none();
+        too_much.extend(reason.map(|reason| (candidate.path, reason)));
+        keep
+    });
+    (candidates, too_much)
+}
+
+fn edits(schema: &Value, accepted: Vec<Candidate<'_>>) -> Vec<SchemaEdit> {
+    let mut wanted: BTreeMap<Vec<String>, Vec<Value>> = BTreeMap::new();
+    let mut enums = Vec::new();
+    for Candidate { keys, rules, items, discriminator, .. } in accepted {
+        if let (Some(name), Some(added)) = (discriminator, rules.values) {
+            let path = keys.iter().cloned().chain(["properties", name, "enum"].map(str::to_owned)).collect();
+            enums.push(SchemaEdit { path, kept: Vec::new(), added });
+        }
+        wanted.entry(keys).or_default().extend(items);
+    }
+    let mut edits = embed::edits(schema, wanted);
+    edits.extend(enums);
+    edits.sort_by(|one, other| one.path.cmp(&other.path));
+    edits
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,253 @@
+//! The raw schema of a version: the objects with unions in it, and how often an API server assumes that each occurs.
+
+use super::name::escaped;
+use crate::refusal::RefusalReason;
+use kube_unions_core::union::UnionStep;
+use serde_json::Value;
+
+/// Largest request that an API server assumes, in bytes.
+const LARGEST_REQUEST: u64 = 3 * 1024 * 1024;
+
+/// Formats of strings that CEL does not read as strings.
+const NOT_STRINGS: [&str; 4] = ["byte", "date", "date-time", "duration"];
+
+/// The schema of an object with unions.
+#[derive(Debug)]
+pub(super) struct ObjectSchema<'s> {
+    node: &'s Value,
+    /// The keys that lead from the root of the schema to the object.
+    pub(super) path: Vec<String>,
+    pub(super) occurrence: Occurrence,
+}
+
+/// The number of times that an object can occur, as an API server estimates it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Occurrence {
+    pub(super) times: u64,
+    /// The outermost list or map around the object that has no limit, with the keyword that would set one. If all have limits,
+    /// the one with the largest. `None` outside lists and maps.
+    pub(super) container: Option<(String, &'static str)>,
+    /// True if all lists and maps have limits.
+    pub(super) bounded: bool,
+}
+
+/// The discriminator of a union, as rules read it.
+#[derive(Debug)]
+pub(super) struct DiscriminatorSchema {
+    pub(super) escaped: String,
+    /// Length of the longest value, without regard to an enum.
+    pub(super) longest: Option<u64>,
+    pub(super) values: Option<Vec<Value>>,
+    pub(super) nullable: bool,
+    pub(super) required: bool,
+}
+
+impl<'s> ObjectSchema<'s> {
+    /// Finds the object that steps lead to.
+    ///
+    /// An API server evaluates rules only if every schema around them has a type.
+    pub(super) fn find(root: &'s Value, steps: &[UnionStep<'_>]) -> Result<Self, RefusalReason> {
+        let (mut node, mut path, mut text) = (root, Vec::new(), String::new());
+        let (mut limits, mut unlimited) = (Vec::new(), None);
+        for step in steps {
+            let kind = node.get("type").and_then(Value::as_str);
+            let next = match (step, kind) {
+                (UnionStep::Field(name), Some("object")) => {
+                    path.extend(["properties".to_owned(), (*name).to_owned()]);
+                    let dot = if text.is_empty() { "" } else { "." };
+                    text = format!("{text}{dot}{name}");
+                    node.get("properties").and_then(|properties| properties.get(*name))
+                }
+                (UnionStep::Items { .. }, Some("array")) => {
+                    contain(node, "maxItems", &text, &mut limits, &mut unlimited);
+                    path.push("items".to_owned());
+                    text.push_str("[*]");
+                    node.get("items")
+                }
+                (UnionStep::Values, Some("object")) => {
+                    contain(node, "maxProperties", &text, &mut limits, &mut unlimited);
+                    path.push("additionalProperties".to_owned());
+                    text.push_str(".*");
+                    node.get("additionalProperties")
+                }
+                _ => None,
+            };
+            node = next.ok_or(RefusalReason::UntypedPlace)?;
+        }
+        if node.get("type").and_then(Value::as_str) != Some("object") {
+            return Err(RefusalReason::UntypedPlace);
+        }
+        let bounded = unlimited.is_none();
+        let occurrence = match unlimited {
+            Some(container) => Occurrence {
+                times: LARGEST_REQUEST / smallest_object(node).saturating_add(1),
+                container: Some(container),
+                bounded,
+            },
+            None => Occurrence {
+                times: limits.iter().fold(1, |times: u64, (limit, _)| times.saturating_mul(*limit)),
+                container: limits.into_iter().max_by_key(|(limit, _)| *limit).map(|(_, container)| container),
+                bounded,
+            },
+        };
+        Ok(Self { node, path, occurrence })
+    }
+
+    /// Returns the name by which an expression selects a field.
+    pub(super) fn readable(&self, name: &str) -> Result<String, RefusalReason> {
+        let escaped = escaped(name).ok_or_else(|| RefusalReason::UnreadableName(name.to_owned()))?;
+        let property = self.property(name).filter(|property| smallest(property).is_some());
+        property.map(|_| escaped).ok_or_else(|| RefusalReason::UntypedField(name.to_owned()))
+    }
+
+    /// Returns the discriminator.
+    pub(super) fn discriminator(&self, name: &str) -> Result<DiscriminatorSchema, RefusalReason> {
+        let escaped = self.readable(name)?;
+        let property = self.property(name).unwrap_or(&Value::Null);
+        let format = property.get("format").and_then(Value::as_str);
+        if let Some(format) = format.filter(|format| NOT_STRINGS.contains(format)) {
+            return Err(RefusalReason::DiscriminatorFormat { name: name.to_owned(), format: format.to_owned() });
+        }
+        let values = property.get("enum").and_then(Value::as_array).filter(|values| !values.is_empty());
+        Ok(DiscriminatorSchema {
+            escaped,
+            longest: property.get("maxLength").and_then(limit).map(|length| length.saturating_mul(4)),
+            values: values.cloned(),
+            nullable: property.get("nullable") == Some(&Value::Bool(true)),
+            required: required(self.node).any(|required| required == name),
+        })
+    }
+
+    fn property(&self, name: &str) -> Option<&'s Value> {
+        self.node.get("properties")?.get(name)
+    }
+}
+
+impl DiscriminatorSchema {
+    /// Returns the length of the longest value, if these are the values that the schema allows.
+    pub(super) fn size<'v>(&self, values: Option<impl IntoIterator<Item = &'v str>>) -> u64 {
+        let longest = |values: Option<_>| {
+            let values = Option::into_iter(values).flatten();
+            values.map(str::len).max().map(|length| u64::try_from(length).unwrap_or(u64::MAX))
+        };
+        self.longest.or_else(|| longest(values)).unwrap_or(LARGEST_REQUEST - 2)
+    }
+}
+
+/// Adds the limit of a list or map.
+fn contain(
+    node: &Value,
+    keyword: &'static str,
+    text: &str,
+    limits: &mut Vec<(u64, (String, &'static str))>,
+    unlimited: &mut Option<(String, &'static str)>,
+) {
+    let container = || (text.to_owned(), keyword);
+    match node.get(keyword).and_then(limit) {
+        Some(limit) => limits.push((limit, container())),
+        None if unlimited.is_none() => *unlimited = Some(container()),
+        None => {}
+    }
+}
+
+fn limit(value: &Value) -> Option<u64> {
+    value.as_u64().or_else(|| value.as_i64().map(|_| 0))
+}
+
+fn required(node: &Value) -> impl Iterator<Item = &str> {
+    node.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+}
+
+/// Returns the length of the shortest JSON text of a value, as an API server estimates it. Returns `None` if expressions cannot
+/// read the value, because it has no type.
+fn smallest(schema: &Value) -> Option<u64> {
+    if schema.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true)) {
+        return Some(1);
+    }
+    match schema.get("type").and_then(Value::as_str)? {
+        "array" => smallest(schema.get("items")?).map(|_| 2),
+        "object" => match schema.get("additionalProperties").filter(|values| values.is_object()) {
+            Some(values) => smallest(values).map(|_| 2),
+            None => Some(smallest_object(schema)),
+        },
+        "string" => Some(match schema.get("format").and_then(Value::as_str) {
+            Some("duration") => 3,
+            Some("date") => 12,
+            Some("date-time") => 21,
+            _ => 2,
+        }),
+        "boolean" => Some(4),
+        "number" | "integer" => Some(1),
+        _ => None,
+    }
+}
+
+/// Returns the length of the shortest JSON text of an object: that of its required fields without defaults.
+fn smallest_object(schema: &Value) -> u64 {
+    let is_resource = schema.get("x-kubernetes-embedded-resource") == Some(&Value::Bool(true));
+    required(schema).fold(2, |sum: u64, name| {
+        let property = schema.get("properties").and_then(|properties| properties.get(name));
+        let size = match property {
+            Some(property) if property.get("default").is_none_or(Value::is_null) => smallest(property),
+            None if is_resource && ["apiVersion", "kind", "metadata"].contains(&name) => Some(2),
+            _ => None,
+        };
+        let field = |size: u64| size.saturating_add(u64::try_from(name.len()).unwrap_or(u64::MAX)).saturating_add(4);
+        sum.saturating_add(size.map_or(0, field))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn occurrence(list: &Value) -> Occurrence {
+        let root = json!({"type": "object", "properties": {"l": list}});
+        let steps = [UnionStep::Field("l"), UnionStep::Items { keys: vec![] }];
+        ObjectSchema::find(&root, &steps).unwrap().occurrence
+    }
+
+    #[test]
+    fn an_item_without_a_limit_occurs_as_often_as_a_request_can_hold_it() {
+        let mut list = json!({"type": "array", "items": {"type": "object", "required": ["name", "n", "d"], "properties": {
+            "name": {"type": "string"}, "n": {"type": "integer"}, "d": {"type": "string", "default": "d"}}}});
+        let found = occurrence(&list);
+        assert_eq!(found.times, 3 * 1024 * 1024 / (2 + 10 + 6 + 1));
+        assert_eq!(found.container, Some(("l".to_owned(), "maxItems")));
+        assert!(!found.bounded);
+        list["maxItems"] = json!(7);
+        let found = occurrence(&list);
+        assert!(found.times == 7 && found.bounded && found.container.is_some());
+    }
+
+    #[test]
+    fn limits_around_an_object_multiply() {
+        let root = json!({"type": "object", "properties": {"m": {"type": "object", "maxProperties": 5, "additionalProperties": {
+            "type": "array", "maxItems": 100, "items": {"type": "object"}}}}});
+        let steps = [UnionStep::Field("m"), UnionStep::Values, UnionStep::Items { keys: vec![] }];
+        let found = ObjectSchema::find(&root, &steps).unwrap();
+        assert_eq!(found.occurrence.times, 500);
+        assert_eq!(found.occurrence.container, Some(("m.*".to_owned(), "maxItems")));
+        assert_eq!(found.path, ["properties", "m", "additionalProperties", "items"]);
+    }
+
+    #[test]
+    fn a_place_or_field_without_a_type_is_refused() {
+        let root = json!({"type": "object", "properties": {
+            "loose": {"x-kubernetes-preserve-unknown-fields": true, "properties": {"o": {"type": "object"}}},
+            "o": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {"a": {"type": "array", "items": {}}, "b": {
+                "type": "object"}, "i": {"x-kubernetes-int-or-string": true}, "u": {"x-kubernetes-preserve-unknown-fields": true}, "d": {"type": "string", "format": "date"}}}}});
+        let find = |steps: &[&str]| {
+            let steps: Vec<_> = steps.iter().map(|name| UnionStep::Field(name)).collect();
+            ObjectSchema::find(&root, &steps)
+        };
+        assert_eq!(find(&["loose", "o"]).unwrap_err(), RefusalReason::UntypedPlace);
+        let object = find(&["o"]).unwrap();
+        assert!(object.readable("b").is_ok() && object.readable("i").is_ok());
+        for name in ["a", "u", "gone"] {
+            assert_eq!(object.readable(name), Err(RefusalReason::UntypedField(name.to_owned())));
+        }
+        assert!(matches!(object.discriminator("d"), Err(RefusalReason::DiscriminatorFormat { .. })));
+    }
+}

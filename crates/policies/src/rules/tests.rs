@@ -1,0 +1,271 @@
+use super::*;
+use crate::version::KubernetesVersion;
+use kube_unions_core::schema::Schema;
+use serde_json::json;
+
+/// Compiles the unions of a schema.
+fn compiled(schema: &Value, options: &PolicyOptions) -> CompiledRules {
+    let parsed: Schema = serde_json::from_value(schema.clone()).unwrap();
+    let plan = kube_unions_core::union::compile(&parsed, true).plan;
+    assert!(!plan.unions().is_empty(), "no union is in force");
+    let gvk = GroupVersionKind { group: "g".into(), version: "v1".into(), kind: "K".into() };
+    compile_rules(&RulesTarget { gvk: &gvk, plan: &plan, schema }, options)
+}
+
+/// Returns the schema with its rules.
+fn embedded(schema: &Value) -> Value {
+    let mut after = schema.clone();
+    let compiled = compiled(schema, &PolicyOptions::default());
+    assert_eq!(compiled.refusals, []);
+    compiled.apply(&mut after);
+    after
+}
+
+fn reasons(schema: &Value, options: &PolicyOptions) -> Vec<RefusalReason> {
+    compiled(schema, options).refusals.into_iter().map(|refusal| refusal.reason).collect()
+}
+
+fn object(properties: impl Into<Value>) -> Value {
+    json!({"type": "object", "properties": properties.into()})
+}
+
+fn map_form() -> Value {
+    object(json!({"type": {"type": "string", "x-kubernetes-unions": {"fieldMembers": {
+            "A": {"name": "a"}, "B": {"name": "b", "optional": true}, "None": null}}},
+        "a": {"type": "object"}, "b": {"type": "string", "nullable": true}}))
+}
+
+fn list_form() -> Value {
+    let mut schema = object(json!({"git": {"type": "string"}, "oci": {"type": "string"}, "x-y": {"type": "string"}}));
+    schema["x-kubernetes-unions"] = json!([{"fields-to-discriminateBy": {"git": "Git", "oci": "OCI", "x-y": "X"}}]);
+    schema
+}
+
+fn in_list(item: &Value) -> Value {
+    object(json!({"l": {"type": "array", "items": item}}))
+}
+
+fn conditions(schema: &Value) -> Vec<&str> {
+    schema["x-kubernetes-validations"].as_array().unwrap().iter().map(|rule| rule["rule"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn the_2022_form_has_a_rule_for_each_member_and_condition() {
+    let after = embedded(&map_form());
+    assert_eq!(after["properties"]["type"]["enum"], json!(["A", "B", "None"]));
+    assert_eq!(
+        after["x-kubernetes-validations"],
+        json!([
+            {"fieldPath": ".type", "message": "must be specified when `a` or `b` is set",
+                "messageExpression": "\"must be specified when \" + (has(self.a) ? \"`a`\" : \"`b`\") + \" is set\"",
+                "reason": "FieldValueRequired", "rule": "has(self.type) || !(has(self.a) || has(self.b)) // kube-unions"},
+            {"fieldPath": ".a", "message": "may only be specified when `type` is \"A\"", "reason": "FieldValueForbidden",
+                "rule": "!(has(self.a) && has(self.type) && self.type != \"A\") // kube-unions"},
+            {"fieldPath": ".a", "message": "must be specified when `type` is \"A\"", "reason": "FieldValueRequired",
+                "rule": "has(self.a) || !has(self.type) || self.type != \"A\" // kube-unions"},
+            {"fieldPath": ".b", "message": "may only be specified when `type` is \"B\"", "reason": "FieldValueForbidden",
+                "rule": "!(has(self.b) && has(self.type) && self.type != \"B\") // kube-unions"},
+        ])
+    );
+    let keys: Vec<_> = after["x-kubernetes-validations"][0].as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["fieldPath", "message", "messageExpression", "reason", "rule"]);
+}
+
+#[test]
+fn an_empty_value_that_is_declared_is_a_choice() {
+    let mut schema = map_form();
+    schema["properties"]["type"]["x-kubernetes-unions"]["fieldMembers"] =
+        json!({"": {"name": "a"}, "A": {"name": "a"}, "B": {"name": "b", "optional": true}});
+    schema["properties"]["type"]["enum"] = json!(["", "A", "B"]);
+    assert_eq!(
+        conditions(&embedded(&schema)),
+        [
+            "!(has(self.a) && has(self.type) && self.type != \"\" && self.type != \"A\") // kube-unions",
+            "has(self.a) || !has(self.type) || self.type != \"A\" // kube-unions",
+            "has(self.a) || has(self.type) && self.type != \"\" || !has(self.b) // kube-unions",
+            "!has(self.b) || has(self.type) && self.type == \"B\" // kube-unions",
+        ]
+    );
+}
+
+#[test]
+fn a_required_discriminator_needs_no_rule_and_a_nullable_one_may_be_null() {
+    let mut schema = map_form();
+    schema["required"] = json!(["type"]);
+    assert_eq!(conditions(&embedded(&schema)).len(), 3);
+    schema["properties"]["type"]["nullable"] = json!(true);
+    let after = embedded(&schema);
+    assert_eq!(conditions(&after).len(), 4);
+    assert_eq!(after["properties"]["type"]["enum"], json!(["A", "B", "None", null]));
+}
+
+#[test]
+fn the_2019_form_blames_all_members_but_the_first() {
+    let after = embedded(&list_form());
+    assert_eq!(
+        conditions(&after),
+        [
+            "!(has(self.oci) && has(self.git)) // kube-unions",
+            "!(has(self.x__dash__y) && (has(self.git) || has(self.oci))) // kube-unions",
+        ]
+    );
+    let rule = &after["x-kubernetes-validations"][1];
+    assert_eq!(rule["fieldPath"], ".x-y");
+    assert_eq!(
+        rule["messageExpression"],
+        "\"at most one of\" + ((has(self.git) ? \", `git`\" : \"\") + (has(self.oci) ? \", `oci`\" : \"\") + \
+         (has(self.x__dash__y) ? \", `x-y`\" : \"\")).substring(1) + \" may be set\""
+    );
+}
+
+#[test]
+fn a_discriminator_of_the_2019_form_decides_and_its_enum_stays() {
+    let mut schema = list_form();
+    schema["properties"]["kind"] = json!({"type": "string"});
+    schema["x-kubernetes-unions"][0] =
+        json!({"discriminator": "kind", "fields-to-discriminateBy": {"git": "Git", "oci": "OCI"}});
+    let after = embedded(&schema);
+    assert_eq!(
+        conditions(&after),
+        [
+            "has(self.kind) && self.kind != \"\" || !(has(self.oci) && has(self.git)) // kube-unions",
+            "!(has(self.git) && has(self.kind) && self.kind != \"\" && self.kind != \"Git\") // kube-unions",
+            "!(has(self.oci) && has(self.kind) && self.kind != \"\" && self.kind != \"OCI\") // kube-unions",
+        ]
+    );
+    assert!(after["properties"]["kind"].get("enum").is_none(), "a value that selects no member is valid");
+}
+
+#[test]
+fn a_union_of_many_members_has_one_rule_that_counts() {
+    let names: Vec<String> = (0..64).map(|number| format!("m{number:02}")).collect();
+    let properties: serde_json::Map<_, _> =
+        names.iter().map(|name| (name.clone(), json!({"type": "string"}))).collect();
+    let members: serde_json::Map<_, _> = names.iter().map(|name| (name.clone(), name.clone().into())).collect();
+    let mut schema = object(properties);
+    schema["x-kubernetes-unions"] = json!([{"fields-to-discriminateBy": members}]);
+    let after = embedded(&schema);
+    assert_eq!(conditions(&after).len(), 1);
+    assert!(conditions(&after)[0].ends_with(" + (has(self.m63) ? 1 : 0) <= 1 // kube-unions"));
+}
+
+#[test]
+fn embedding_twice_changes_nothing() {
+    for schema in [map_form(), list_form(), in_list(&map_form()), object(json!({"status": map_form()}))] {
+        let after = embedded(&schema);
+        assert_eq!(compiled(&after, &PolicyOptions::default()), CompiledRules::default());
+    }
+}
+
+#[test]
+fn rules_of_the_author_stay_and_ours_follow_the_union() {
+    let of_author = |rule: &str| json!({"rule": rule, "message": "m"});
+    let mut schema = map_form();
+    schema["x-kubernetes-validations"] =
+        json!([of_author("self.a == self.b"), of_author("true // as kube-unions does")]);
+    let mut after = embedded(&schema);
+    assert_eq!(conditions(&after).len(), 6);
+    after["x-kubernetes-validations"].as_array_mut().unwrap().insert(3, of_author("has(self.a)"));
+
+    after["properties"]["type"]["x-kubernetes-unions"]["fieldMembers"]["A"]["optional"] = json!(true);
+    let changed = embedded(&after);
+    let authors: Vec<_> = conditions(&changed).into_iter().take(3).collect();
+    assert_eq!(authors, ["self.a == self.b", "true // as kube-unions does", "has(self.a)"]);
+    assert_eq!(conditions(&changed).len(), 6);
+    assert!(
+        conditions(&changed)[3..]
+            .iter()
+            .all(|rule| !rule.contains("self.type != \"A\" //") || rule.starts_with("!(has(self.a)"))
+    );
+}
+
+#[test]
+fn rules_of_a_union_that_is_gone_are_removed() {
+    let mut schema = embedded(&object(json!({"one": map_form(), "other": list_form()})));
+    schema["properties"]["other"].as_object_mut().unwrap().shift_remove("x-kubernetes-unions");
+    let after = embedded(&schema);
+    assert!(after["properties"]["other"].get("x-kubernetes-validations").is_none());
+    assert_eq!(conditions(&after["properties"]["one"]).len(), 4);
+}
+
+#[test]
+fn unions_that_rules_cannot_express_are_named_with_the_reason() {
+    let options = PolicyOptions::default();
+    let mut digit = map_form();
+    digit["properties"]["type"]["x-kubernetes-unions"]["fieldMembers"]["A"]["name"] = json!("1st");
+    digit["properties"]["1st"] = json!({"type": "string"});
+    assert_eq!(reasons(&digit, &options), [RefusalReason::UnreadableName("1st".to_owned())]);
+
+    let mut loose = map_form();
+    loose["properties"]["a"] = json!({"x-kubernetes-preserve-unknown-fields": true});
+    assert_eq!(reasons(&loose, &options), [RefusalReason::UntypedField("a".to_owned())]);
+
+    let around = json!({"type": "object", "properties": {"spec": {"x-kubernetes-preserve-unknown-fields": true, "properties": {
+        "u": map_form()}}}});
+    let refused = compiled(&around, &options);
+    assert_eq!(refused.refusals[0].reason, RefusalReason::UntypedPlace);
+    assert_eq!(refused.refusals[0].place.as_deref(), Some("spec.u"));
+    assert_eq!(refused.edits, []);
+
+    let warns = PolicyOptions { action: Some(Action::Warn), ..options.clone() };
+    assert_eq!(reasons(&map_form(), &warns), [RefusalReason::RulesOnlyReject]);
+    let old = PolicyOptions { server: KubernetesVersion::new(1, 28), ..options.clone() };
+    assert_eq!(reasons(&map_form(), &old), [RefusalReason::NoRules(old.server)]);
+    let older = PolicyOptions { server: KubernetesVersion::new(1, 32), ..options.clone() };
+    assert_eq!(reasons(&map_form(), &older), [RefusalReason::RulesDoNotRatchet(older.server)]);
+    let strict = PolicyOptions { ratchet: false, ..options };
+    assert_eq!(reasons(&map_form(), &strict), [RefusalReason::RulesRatchet(strict.server)]);
+}
+
+#[test]
+fn a_union_is_refused_if_the_estimate_of_its_cost_is_too_high() {
+    let options = PolicyOptions::default();
+    assert_eq!(reasons(&in_list(&map_form()), &options), []);
+    let mut values = serde_json::Map::new();
+    let mut properties = serde_json::Map::new();
+    for number in 0..9 {
+        values.insert(format!("V{number}"), json!({"name": format!("m{number}")}));
+        properties.insert(format!("m{number}"), json!({"type": "string"}));
+    }
+    properties.insert("type".to_owned(), json!({"type": "string", "x-kubernetes-unions": {"fieldMembers": values}}));
+    let mut schema = in_list(&object(properties));
+    let refused = compiled(&schema, &options).refusals.remove(0);
+    let reason = "the API server estimates the cost of its rules at 2 times the limit, because a list or map has no limit; set \
+                  `maxItems` of `l`, or use policies";
+    assert_eq!(refused.to_string(), format!("g/v1, Kind=K: the union at l[*]: {reason}"));
+    schema["properties"]["l"]["maxItems"] = json!(10_000);
+    assert_eq!(reasons(&schema, &options), []);
+    schema["properties"]["l"]["maxItems"] = json!(10_000_000);
+    let reason = reasons(&schema, &options).remove(0);
+    assert!(reason.to_string().contains("lower `maxItems` of `l`"), "{reason}");
+}
+
+#[test]
+fn of_unions_that_exceed_the_limit_together_the_most_expensive_are_left_out() {
+    let unlimited = json!({"type": "array", "items": list_form()});
+    let mut names = serde_json::Map::new();
+    for number in 0..30 {
+        names.insert(format!("l{number:02}"), unlimited.clone());
+    }
+    names.insert("small".to_owned(), map_form());
+    let found = compiled(&object(names), &PolicyOptions::default());
+    assert!(found.refusals.iter().all(|refusal| refusal.reason == RefusalReason::TooExpensiveTogether));
+    assert!(!found.refusals.is_empty() && found.edits.len() > 10);
+    assert!(found.edits.iter().any(|edit| edit.path[1] == "small"));
+}
+
+#[test]
+fn texts_of_users_cannot_leave_a_literal_or_a_line() {
+    let value = "\"\\`\n // kube-unions";
+    let mut schema = map_form();
+    schema["properties"]["type"]["x-kubernetes-unions"]["fieldMembers"] =
+        json!({value: {"name": "a"}, "B": {"name": "b"}});
+    let after = embedded(&schema);
+    let rules = after["x-kubernetes-validations"].as_array().unwrap();
+    assert!(
+        rules
+            .iter()
+            .all(|rule| !rule.to_string().contains("\\n\"") && !rule["message"].as_str().unwrap().contains('\n'))
+    );
+    assert!(conditions(&after)[1].contains(r#"self.type != "\"\\`\n // kube-unions""#), "{:?}", conditions(&after));
+}

@@ -1,0 +1,326 @@
+//! The rules of one union.
+//!
+//! Each rule is about one field, and fails if the webhook would report a violation of that field. Rules say less often `&&` and
+//! `||` of negations than they could: an API server estimates `!(a && b)` at a cost less than `!a || !b`.
+
+use super::expression::Expression;
+use super::name::{field_path, on_one_line};
+use super::schema::{DiscriminatorSchema, ObjectSchema};
+use crate::refusal::RefusalReason;
+use kube_unions_core::union::{Choice, Form, Union};
+use serde_json::Value;
+
+/// The end of the text of every rule that this crate makes. It is a comment in CEL.
+const MARK: &str = " // kube-unions";
+
+/// Most members of a union whose rules name all members that are set. Their text grows with the square of the number.
+const MOST_NAMED: usize = 16;
+
+/// Longest expression that an API server parses, in characters, with a margin.
+const LONGEST_EXPRESSION: usize = 90_000;
+
+/// Longest message, in bytes. An API server does not show a longer result of `messageExpression`.
+const LONGEST_MESSAGE: usize = 4096;
+
+/// The rules of one union.
+#[derive(Debug)]
+pub(super) struct UnionRules {
+    pub(super) rules: Vec<Rule>,
+    /// The values to allow for the discriminator, if its schema allows all. The API server itself words what is wrong then.
+    pub(super) values: Option<Vec<Value>>,
+}
+
+/// A rule of `x-kubernetes-validations`.
+#[derive(Debug)]
+pub(super) struct Rule {
+    condition: Expression,
+    /// The field that the rule is about, `None` for the object.
+    field: Option<String>,
+    reason: Reason,
+    message: String,
+    message_expression: Option<Expression>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Reason {
+    Forbidden,
+    Required,
+}
+
+/// A member of the union, as rules read it.
+struct Member<'u> {
+    name: &'u str,
+    has: Expression,
+}
+
+/// A union with its fields.
+struct Fields<'u> {
+    union: &'u Union,
+    members: Vec<Member<'u>>,
+    discriminator: Option<Discriminator<'u>>,
+}
+
+struct Discriminator<'u> {
+    name: &'u str,
+    has: Expression,
+    value: Expression,
+    /// True if the schema allows an empty text.
+    can_be_empty: bool,
+    /// True if the schema refuses an object without it.
+    always_set: bool,
+}
+
+impl UnionRules {
+    /// Compiles a union of an object.
+    pub(super) fn new(union: &Union, object: &ObjectSchema<'_>) -> Result<Self, RefusalReason> {
+        let schema = union.discriminator().map(|name| object.discriminator(name)).transpose()?;
+        let values = schema.as_ref().and_then(|schema| new_values(union, schema));
+        let discriminator = union.discriminator().zip(schema.as_ref()).map(|(name, schema)| {
+            let allowed = values.as_ref().or(schema.values.as_ref());
+            let texts = || allowed.map(|values| values.iter().filter_map(Value::as_str));
+            Discriminator {
+                name,
+                has: Expression::Has(schema.escaped.clone()),
+                value: Expression::Field(schema.escaped.clone(), schema.size(texts())),
+                can_be_empty: texts().is_none_or(|mut texts| texts.any(str::is_empty)),
+                always_set: schema.required && !schema.nullable,
+            }
+        });
+        let member = |name| Ok(Member { name, has: Expression::Has(object.readable(name)?) });
+        let members = union.members().map(member).collect::<Result<_, RefusalReason>>()?;
+        let fields = Fields { union, members, discriminator };
+        let rules = match (union.form(), &fields.discriminator) {
+            (Form::Map, Some(discriminator)) => fields.map_form(discriminator),
+            (Form::List, Some(discriminator)) => {
+                fields.at_most_one().chain(fields.discriminated(discriminator)).collect()
+            }
+            (Form::List | Form::Map, None) => fields.at_most_one().collect(),
+        };
+        let rules = Self { rules, values };
+        if rules.rules.iter().any(Rule::is_too_long) { Err(RefusalReason::TooLong) } else { Ok(rules) }
+    }
+}
+
+/// Returns the values that an enum of the discriminator must have, if it has no enum and none but the declared values are
+/// valid. In the 2019 form, a value that selects no member is valid.
+fn new_values(union: &Union, schema: &DiscriminatorSchema) -> Option<Vec<Value>> {
+    if union.form() == Form::List || schema.values.is_some() {
+        return None;
+    }
+    let values = union.choices().iter().map(|choice| choice.value().into());
+    Some(values.chain(schema.nullable.then_some(Value::Null)).collect())
+}
+
+impl Fields<'_> {
+    fn map_form(&self, discriminator: &Discriminator<'_>) -> Vec<Rule> {
+        let empty = self.union.choices().iter().find(|choice| choice.value().is_empty());
+        let mut rules = Vec::new();
+        if empty.is_none() && !discriminator.always_set {
+            rules.push(self.discriminator_required(discriminator));
+        }
+        for member in &self.members {
+            let selects = |choice: &&Choice| choice.member() == Some(member.name);
+            let choices = || self.union.choices().iter().filter(selects);
+            let values: Vec<_> = choices().map(Choice::value).collect();
+            rules.push(discriminator.forbids(member, &values, empty.is_none()));
+            let needed = || choices().filter(|choice| !choice.optional()).map(Choice::value);
+            let needing: Vec<_> = needed().filter(|value| !value.is_empty()).collect();
+            if !needing.is_empty() {
+                rules.push(discriminator.requires(member, &needing));
+            }
+            if needed().any(str::is_empty) {
+                rules.extend(self.required_without_value(discriminator, member));
+            }
+        }
+        rules
+    }
+
+    /// A member is set and the discriminator is not.
+    fn discriminator_required(&self, discriminator: &Discriminator<'_>) -> Rule {
+        let any = Expression::Or(self.members.iter().map(|member| member.has.clone()).collect());
+        let quoted = |member: &Member<'_>| Expression::text(format!("`{}`", on_one_line(member.name)));
+        let mut backwards = self.members.iter().rev();
+        let last = backwards.next().map_or_else(|| Expression::text(""), quoted);
+        let first = backwards.fold(last, |rest, member| member.has.clone().then(quoted(member), rest));
+        let names = self.named(" or ");
+        let expression = || {
+            let (before, after) = (Expression::text("must be specified when "), Expression::text(" is set"));
+            Expression::Sum(vec![before, first, after])
+        };
+        Rule {
+            condition: Expression::Or(vec![discriminator.has.clone(), any.not()]),
+            field: Some(discriminator.name.to_owned()),
+            reason: Reason::Required,
+            message: format!("must be specified when {names} is set"),
+            message_expression: (self.members.len() > 1).then(expression),
+        }
+    }
+
+    /// The empty value selects a member that is not set, and another member is set.
+    fn required_without_value(&self, discriminator: &Discriminator<'_>, member: &Member<'_>) -> Option<Rule> {
+        let others = self.members.iter().filter(|other| other.name != member.name);
+        let others: Vec<_> = others.map(|other| other.has.clone()).collect();
+        let any = (!others.is_empty()).then_some(Expression::Or(others))?;
+        Some(Rule {
+            condition: Expression::Or(vec![member.has.clone(), discriminator.is_set(), any.not()]),
+            field: Some(member.name.to_owned()),
+            reason: Reason::Required,
+            message: format!("must be specified when `{}` is \"\"", on_one_line(discriminator.name)),
+            message_expression: None,
+        })
+    }
+
+    /// Several members are set, and no discriminator tells which one counts: all but the first are wrong.
+    fn at_most_one(&self) -> Box<dyn Iterator<Item = Rule> + '_> {
+        let unless_chosen = |condition: Expression| match &self.discriminator {
+            Some(discriminator) => Expression::Or(vec![discriminator.is_set(), condition]),
+            None => condition,
+        };
+        let message = || format!("at most one of {} may be set", self.named(", "));
+        let is_set = |member: &Member<'_>| {
+            let name = Expression::text(format!(", `{}`", on_one_line(member.name)));
+            member.has.clone().then(name, Expression::text(""))
+        };
+        let expression = move || {
+            let set = Expression::Sum(self.members.iter().map(is_set).collect());
+            let (before, after) = (Expression::text("at most one of"), Expression::text(" may be set"));
+            Expression::Sum(vec![before, Expression::Tail(Box::new(set)), after])
+        };
+        if self.members.len() > MOST_NAMED {
+            let count = |member: &Member<'_>| member.has.clone().then(Expression::Number(1), Expression::Number(0));
+            let sum = Expression::Sum(self.members.iter().map(count).collect());
+            return Box::new(std::iter::once(Rule {
+                condition: unless_chosen(Expression::AtMostOne(Box::new(sum))),
+                field: None,
+                reason: Reason::Forbidden,
+                message: message(),
+                message_expression: Some(expression()),
+            }));
+        }
+        Box::new(self.members.iter().enumerate().skip(1).map(move |(position, member)| {
+            let before = self.members.iter().take(position).map(|member| member.has.clone());
+            let both = Expression::And(vec![member.has.clone(), Expression::Or(before.collect())]);
+            Rule {
+                condition: unless_chosen(both.not()),
+                field: Some(member.name.to_owned()),
+                reason: Reason::Forbidden,
+                message: message(),
+                message_expression: (self.members.len() > 2).then(expression),
+            }
+        }))
+    }
+
+    /// The discriminator of the 2019 form selects another member, or none.
+    fn discriminated(&self, discriminator: &Discriminator<'_>) -> impl Iterator<Item = Rule> {
+        self.members.iter().map(|member| {
+            let selects = |choice: &&Choice| choice.member() == Some(member.name);
+            let mut values: Vec<_> = self.union.choices().iter().filter(selects).map(Choice::value).collect();
+            let mut rule = discriminator.forbids(member, &values, true);
+            if discriminator.can_be_empty {
+                // An empty text is no choice, but no value either.
+                values.insert(0, "");
+                rule.condition = discriminator.forbids(member, &values, true).condition;
+            }
+            rule
+        })
+    }
+
+    /// Returns the names of all members.
+    fn named(&self, separator: &str) -> String {
+        let names: Vec<_> = self.members.iter().map(|member| format!("`{}`", on_one_line(member.name))).collect();
+        names.join(separator)
+    }
+}
+
+impl Discriminator<'_> {
+    /// The discriminator has a value other than the empty text.
+    fn is_set(&self) -> Expression {
+        let mut all = vec![self.has.clone()];
+        if self.can_be_empty {
+            all.push(self.value.clone().differs(""));
+        }
+        Expression::And(all)
+    }
+
+    /// The member is set, and the discriminator does not have one of these values. `absent_is_other` tells that another rule is
+    /// about an absent discriminator.
+    fn forbids(&self, member: &Member<'_>, values: &[&str], absent_is_other: bool) -> Rule {
+        let condition = if absent_is_other || values.contains(&"") {
+            let differ = values.iter().map(|value| self.value.clone().differs(value));
+            Expression::And([member.has.clone(), self.has.clone()].into_iter().chain(differ).collect()).not()
+        } else {
+            let one = Expression::Or(values.iter().map(|value| self.value.clone().equals(value)).collect());
+            Expression::Or(vec![member.has.clone().not(), Expression::And(vec![self.has.clone(), one])])
+        };
+        let message = format!("may only be specified when `{}` is {}", on_one_line(self.name), listed(values));
+        let field = Some(member.name.to_owned());
+        Rule { condition, field, reason: Reason::Forbidden, message, message_expression: None }
+    }
+
+    /// The discriminator has one of these values, and the member is not set.
+    fn requires(&self, member: &Member<'_>, values: &[&str]) -> Rule {
+        let others = Expression::And(values.iter().map(|value| self.value.clone().differs(value)).collect());
+        let beginning = format!("must be specified when `{}` is ", on_one_line(self.name));
+        let expression = || {
+            let before = Expression::text(format!("{beginning}\""));
+            Expression::Sum(vec![before, self.value.clone(), Expression::text("\"")])
+        };
+        Rule {
+            condition: Expression::Or(vec![member.has.clone(), self.has.clone().not(), others]),
+            field: Some(member.name.to_owned()),
+            reason: Reason::Required,
+            message: format!("{beginning}{}", listed(values)),
+            message_expression: (values.len() > 1).then(expression),
+        }
+    }
+}
+
+impl Rule {
+    /// Returns the estimated cost of an evaluation.
+    pub(super) fn cost(&self) -> u64 {
+        self.condition.cost()
+    }
+
+    /// Returns the estimated cost of the message, which is evaluated once.
+    pub(super) fn message_cost(&self) -> u64 {
+        self.message_expression.as_ref().map_or(0, Expression::cost)
+    }
+
+    /// Returns the rule as an item of `x-kubernetes-validations`.
+    pub(super) fn to_json(&self) -> Value {
+        let reason = match self.reason {
+            Reason::Forbidden => "FieldValueForbidden",
+            Reason::Required => "FieldValueRequired",
+        };
+        let mut message = self.message.clone();
+        if message.len() > LONGEST_MESSAGE {
+            let end = (0..=LONGEST_MESSAGE).rev().find(|at| message.is_char_boundary(*at)).unwrap_or_default();
+            message.truncate(end);
+            message.push('…');
+        }
+        // In the order in which an API server prints them.
+        let fields = [
+            ("fieldPath", self.field.as_deref().map(field_path)),
+            ("message", Some(message)),
+            ("messageExpression", self.message_expression.as_ref().map(Expression::to_string)),
+            ("reason", Some(reason.to_owned())),
+            ("rule", Some(format!("{}{MARK}", self.condition))),
+        ];
+        fields.into_iter().filter_map(|(name, text)| Some((name.to_owned(), Value::from(text?)))).collect()
+    }
+
+    fn is_too_long(&self) -> bool {
+        let expressions = [Some(&self.condition), self.message_expression.as_ref()];
+        expressions.into_iter().flatten().any(|expression| expression.to_string().len() > LONGEST_EXPRESSION)
+    }
+}
+
+/// Returns true if an item of `x-kubernetes-validations` was made by this crate.
+pub(super) fn is_ours(item: &Value) -> bool {
+    item.get("rule").and_then(Value::as_str).is_some_and(|rule| rule.trim_end().ends_with(MARK))
+}
+
+fn listed(values: &[&str]) -> String {
+    let values: Vec<_> = values.iter().map(|value| format!("\"{}\"", on_one_line(value))).collect();
+    values.join(" or ")
+}
