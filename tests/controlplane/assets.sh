@@ -4,6 +4,8 @@
 #   assets.sh                       prints the folder of the three binaries on stdout, and progress on stderr
 #   assets.sh helm                  also builds helm into the folder of built binaries
 #   assets.sh controller-manager    also builds kube-controller-manager; optional if KUBEBUILDER_ASSETS is set
+#   K8S_VERSION=1.33 assets.sh      prints a folder with an older kube-apiserver, built from the go.mod of the folder 1.33
+#   K8S_VERSION=1.33 assets.sh find does that too, but fails if the older kube-apiserver has not been built
 #
 # The first source that has the binaries is used:
 #   1. KUBEBUILDER_ASSETS, as other projects use it
@@ -15,13 +17,23 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 more=${1:-}
 case "$more" in
-  "" | helm | controller-manager) ;;
-  *) echo "assets.sh: unknown argument \`$more\`: use \`helm\` or \`controller-manager\`" >&2; exit 2 ;;
+  "" | helm | controller-manager | find) ;;
+  *) echo "assets.sh: unknown argument \`$more\`: use \`helm\`, \`controller-manager\` or \`find\`" >&2; exit 2 ;;
 esac
+if [ -n "${K8S_VERSION:-}" ] && [ ! -f "$here/$K8S_VERSION/go.mod" ]; then
+  echo "assets.sh: K8S_VERSION is \`$K8S_VERSION\`, and there is no \`$here/$K8S_VERSION/go.mod\`" >&2
+  exit 2
+fi
 
 log() { echo "assets: $*" >&2; }
 
-version_of() { awk -v module="$1" '$1 == module && $2 ~ /^v/ && NF >= 2 { print $2; exit }' "$here/go.mod"; }
+# The folder of the go.mod to build from.
+modules=$here
+
+version_of() {
+  awk -v module="$1" '$1 == "require" { sub(/^require /, "") } $1 == module && $2 ~ /^v/ { print $2; exit }' \
+    "$modules/go.mod"
+}
 
 kubernetes=$(version_of k8s.io/kubernetes)
 setup_envtest=v0.25.1
@@ -47,7 +59,7 @@ build() {
   [ -x "$cache/$name" ] && return 0
   need_go
   log "building $name $kubernetes from Go modules (the first time takes minutes)"
-  (cd "$here" && GOFLAGS="-mod=readonly ${GOFLAGS:-}" CGO_ENABLED=0 \
+  (cd "$modules" && GOFLAGS="-mod=readonly ${GOFLAGS:-}" CGO_ENABLED=0 \
     go build -trimpath -ldflags "-s -w $flags" -o "$cache/.$name.$$" "$package") >&2
   mv "$cache/.$name.$$" "$cache/$name"
   log "$name built in $((SECONDS - started)) s"
@@ -85,6 +97,23 @@ build_core() {
   build_kubernetes kubectl
   build_kubernetes kube-apiserver
 }
+
+# An older API server runs with the etcd and the kubectl of the newer one.
+if [ -n "${K8S_VERSION:-}" ]; then
+  newer=$(K8S_VERSION='' "$here/assets.sh")
+  modules=$here/$K8S_VERSION
+  kubernetes=$(version_of k8s.io/kubernetes)
+  cache="${XDG_CACHE_HOME:-$HOME/.cache}/kube-unions/$kubernetes"
+  if [ "$more" = find ] && [ ! -x "$cache/kube-apiserver" ]; then
+    log "no kube-apiserver $kubernetes has been built"
+    exit 1
+  fi
+  mkdir -p "$cache"
+  for binary in etcd kubectl; do ln -sf "$newer/$binary" "$cache/$binary"; done
+  build_kubernetes kube-apiserver
+  echo "$cache"
+  exit
+fi
 
 if [ -n "${KUBEBUILDER_ASSETS:-}" ]; then
   has_all "$KUBEBUILDER_ASSETS" || {

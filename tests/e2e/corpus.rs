@@ -57,7 +57,7 @@ fn write_all(cluster: &BuiltIn, corpus: &[Vec<Value>], round: &str) -> Vec<(Stri
             let label = json!({"metadata": {"labels": {"written": null}}});
             note("label removed", cluster.patch(&object, "application/strategic-merge-patch+json", &label));
             note("applied by another manager", cluster.apply(&object, "another"));
-            note("read", Answer { status: 200, body: cluster.stored(&object) });
+            note("read", Answer { status: 200, body: cluster.stored(&object), warnings: Vec::new() });
         }
     }
     answers

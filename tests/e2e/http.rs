@@ -23,6 +23,8 @@ pub(crate) struct Client {
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) body: Value,
+    /// The texts of the `Warning` headers.
+    pub(crate) warnings: Vec<String>,
 }
 
 impl Client {
@@ -73,8 +75,10 @@ impl Client {
         }
         .map_err(failed)?;
         let status = response.status().as_u16();
+        let headers = response.headers().get_all("warning").iter();
+        let warnings = headers.filter_map(|it| Some(warning_text(it.to_str().ok()?))).collect();
         let text = response.body_mut().read_to_string().map_err(failed)?;
-        Ok(Answer { status, body: serde_json::from_str(&text).unwrap_or(Value::String(text)) })
+        Ok(Answer { status, body: serde_json::from_str(&text).unwrap_or(Value::String(text)), warnings })
     }
 }
 
@@ -87,6 +91,17 @@ impl Answer {
     pub(crate) fn text(&self) -> &str {
         self.body.as_str().unwrap_or_default()
     }
+}
+
+/// Returns the text of a header such as `299 - "say \"when\""`.
+fn warning_text(header: &str) -> String {
+    let quoted = header.split_once('"').map_or(header, |(_, rest)| rest.strip_suffix('"').unwrap_or(rest));
+    let mut text = String::new();
+    let mut rest = quoted.chars();
+    while let Some(next) = rest.next() {
+        text.extend(if next == '\\' { rest.next() } else { Some(next) });
+    }
+    text
 }
 
 fn agent(ca: Option<&str>, identity: Option<ClientCert>) -> ureq::Agent {

@@ -268,7 +268,8 @@ pub(crate) fn documents(text: &str) -> Vec<Value> {
     documents.filter(|text| text.lines().any(|line| !line.is_empty() && !line.starts_with('#'))).map(parse).collect()
 }
 
-fn forget_unions(value: &mut Value) {
+/// Removes the extension everywhere.
+pub(crate) fn forget_unions(value: &mut Value) {
     if let Some(fields) = value.as_object_mut() {
         fields.remove("x-kubernetes-unions");
         fields.values_mut().for_each(forget_unions);

@@ -54,6 +54,7 @@ mod loss;
 mod map_form;
 mod matrix;
 mod memory;
+mod native;
 mod observability;
 mod outage;
 mod patch;

@@ -1,0 +1,122 @@
+//! Unions on an API server on which no webhook is registered: compiled policies do the work.
+//!
+//! [`player`] plays the rows of `tests/cases`. It is given an [`installer`](player::Installer), so that other ways to
+//! enforce unions without a webhook play the same rows.
+
+mod player;
+mod rows;
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::cluster::is_left_out;
+use crate::control_plane::ControlPlane;
+use crate::http::{Answer, Client};
+use fixtures::wait::eventually;
+
+/// The deadline of work that the API server does in the background, far above the usual time. The converter of mutating
+/// policies reads the schemas of new kinds every five seconds.
+pub(crate) const IN_FORCE: Duration = Duration::from_mins(1);
+
+/// An API server without a webhook.
+pub(crate) struct Native {
+    control_plane: ControlPlane,
+}
+
+impl Native {
+    /// Starts an API server for one test. `None`: these tests are skipped.
+    pub(crate) fn start() -> Option<Self> {
+        if is_left_out() {
+            return None;
+        }
+        let control_plane = ControlPlane::start_bare(&[]).unwrap_or_else(|message| panic!("{message}"));
+        Some(Self { control_plane })
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        self.control_plane.client()
+    }
+
+    /// Creates a CRD or a policy, or replaces it. Panics if the API server does not accept it.
+    pub(crate) fn apply(&self, object: &Value) {
+        let answer = self.try_apply(object);
+        assert!(answer.is_success(), "not accepted: {}\n{object:#}", answer.body);
+    }
+
+    /// Creates a CRD or a policy, or replaces it.
+    pub(crate) fn try_apply(&self, object: &Value) -> Answer {
+        let collection = collection(object);
+        let answer = self.send("POST", &collection, object);
+        if answer.status != 409 {
+            return answer;
+        }
+        let path = format!("{collection}/{}", name(object));
+        let mut next = object.clone();
+        next["metadata"]["resourceVersion"] = self.get(&path).body["metadata"]["resourceVersion"].clone();
+        self.send("PUT", &path, &next)
+    }
+
+    /// Sends a request with a JSON body. Tries again while the API server does not answer yet.
+    pub(crate) fn send(&self, method: &str, path: &str, body: &Value) -> Answer {
+        let body = body.to_string();
+        self.client().send(method, path, "application/json", body.as_bytes()).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Answer {
+        self.client().get(path).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Waits until the objects of a kind can be listed.
+    pub(crate) fn wait_until_served(&self, collection: &str) {
+        let served = eventually(IN_FORCE, || self.get(collection).is_success());
+        assert!(served, "the API server never served `{collection}`");
+    }
+}
+
+/// Returns the text of a denial by a validating policy.
+pub(crate) fn policy_message(answer: &Answer) -> Option<&str> {
+    let message = answer.body["message"].as_str()?;
+    message
+        .contains("ValidatingAdmissionPolicy")
+        .then(|| message.split_once(" denied request: ").map(|(_, rest)| rest))?
+}
+
+/// Returns the texts of the warnings of validating policies.
+pub(crate) fn policy_warnings(answer: &Answer) -> Vec<&str> {
+    let texts = answer.warnings.iter().filter(|text| text.contains("ValidatingAdmissionPolicy '"));
+    texts.map(|text| text.split_once("': ").map_or(&**text, |(_, rest)| rest)).collect()
+}
+
+/// Returns an object without nulls. An API server removes nulls where it prunes.
+pub(crate) fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let kept = fields.iter().filter(|(_, value)| !value.is_null());
+            Value::Object(kept.map(|(name, value)| (name.clone(), without_nulls(value))).collect())
+        }
+        Value::Array(items) => Value::Array(items.iter().map(without_nulls).collect()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
+    }
+}
+
+/// Returns the fields of an object that its kind defines.
+pub(crate) fn fields_of_kind(object: &Value) -> Value {
+    let mut fields = object.clone();
+    if let Some(fields) = fields.as_object_mut() {
+        fields.retain(|name, _| !["apiVersion", "kind", "metadata"].contains(&name.as_str()));
+    }
+    fields
+}
+
+fn name(object: &Value) -> &str {
+    object["metadata"]["name"].as_str().expect("an object has a name")
+}
+
+/// Returns the path of the collection of a CRD or policy.
+fn collection(object: &Value) -> String {
+    let (version, kind) = (object["apiVersion"].as_str(), object["kind"].as_str());
+    let (version, kind) = (version.expect("an API version"), kind.expect("a kind"));
+    let plural = kind.strip_suffix('y').map_or_else(|| format!("{kind}s"), |stem| format!("{stem}ies"));
+    format!("/apis/{version}/{}", plural.to_lowercase())
+}

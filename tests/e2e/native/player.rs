@@ -1,0 +1,369 @@
+//! Plays the rows of `tests/cases` on an API server without a webhook.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::{IN_FORCE, Native, fields_of_kind, policy_message, policy_warnings, without_nulls};
+use crate::cluster::say;
+use crate::http::Answer;
+use crate::kind::forget_unions;
+use fixtures::crds::{ANNOTATION, crd};
+use fixtures::files::{files, parse, root};
+use fixtures::reviews::{Cause, catalog, version};
+use fixtures::wait::eventually;
+use kube_unions_core::catalog::Catalog;
+
+/// A way to enforce unions without a webhook.
+pub(crate) trait Installer {
+    /// Returns the API group of the kinds that the rows are played on.
+    fn group(&self) -> &'static str;
+
+    /// Returns the CRD to install, and the policies beside it. Installing an error fails the rows of the suite with it.
+    fn compile(&self, played: &Played<'_>) -> Result<Installed, String>;
+
+    /// Returns true if faults that are let through are told in the words of the webhook.
+    fn tells_what_is_let_through(&self) -> bool;
+}
+
+/// The objects that enforce the unions of a kind.
+pub(crate) struct Installed {
+    /// The CRD.
+    pub(crate) definition: Value,
+    /// The policies, with their bindings.
+    pub(crate) policies: Vec<Value>,
+}
+
+/// The rows of a suite that are played on one kind.
+pub(crate) struct Played<'s> {
+    /// The suite.
+    pub(crate) suite: &'s Suite,
+    /// True if faults are let through that the request did not change.
+    pub(crate) ratchet: bool,
+    /// The unions of the kind.
+    pub(crate) catalog: Catalog,
+    /// The CRD as the API server stores it: without unions.
+    pub(crate) definition: Value,
+    path: &'s str,
+    group: &'s str,
+    kind: String,
+    rows: Vec<PlayedRow<'s>>,
+}
+
+struct PlayedRow<'s> {
+    row: &'s Row,
+    name: String,
+    /// The `resourceVersion` of the stored object.
+    stored: Option<Value>,
+}
+
+/// A schema and writes under it.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Suite {
+    pub(crate) schema: Value,
+    annotation: Option<Value>,
+    last_applied: Option<Value>,
+    #[serde(default)]
+    status_subresource: bool,
+    /// Runs only this phase.
+    pub(crate) phase: Option<Phase>,
+    rows: Vec<Row>,
+}
+
+#[derive(Deserialize, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Phase {
+    Mutate,
+    Validate,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Row {
+    description: String,
+    operation: Option<String>,
+    #[serde(default)]
+    subresource: String,
+    ratcheting: Option<String>,
+    old: Option<Value>,
+    #[serde(default)]
+    new: Value,
+    want: Option<Value>,
+    want_causes: Option<Vec<Cause>>,
+    #[serde(default)]
+    want_warnings: Vec<String>,
+}
+
+/// The rows that a way to enforce unions cannot hold, with a reason.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Exception {
+    reason: String,
+    /// The descriptions of rows, by file.
+    rows: BTreeMap<String, Vec<String>>,
+}
+
+/// A row: its file and its description.
+type RowName = (String, String);
+
+/// The query of every write that is compared.
+const QUERY: &str = "dryRun=All&fieldValidation=Ignore";
+
+/// Plays every row. Fails unless exactly the rows of the list do not hold.
+pub(crate) fn play(native: &Native, installer: &dyn Installer, list: &str) {
+    let exceptions = exceptions(list);
+    let suites = suites();
+    let (mut failed, mut kinds) = (BTreeMap::new(), Vec::new());
+    for played in played(installer, &suites) {
+        match installer.compile(&played) {
+            Ok(objects) => {
+                native.apply(&loose(&objects.definition));
+                kinds.push((played, objects));
+            }
+            Err(reason) => failed.extend(played.rows.iter().map(|row| (played.row_name(row), reason.clone()))),
+        }
+    }
+    for (played, _) in &mut kinds {
+        played.store_old_objects(native);
+    }
+    for (played, installed) in &kinds {
+        native.apply(&installed.definition);
+        for policy in &installed.policies {
+            native.apply(policy);
+        }
+        played.wait_for_schema(native);
+    }
+    let rows = || kinds.iter().flat_map(|(played, _)| played.rows.iter().map(move |row| (played, row)));
+    let mut telling: Vec<_> =
+        rows().filter(|(played, row)| row.row.tells() && !exceptions.contains_key(&played.row_name(row))).collect();
+    eventually(IN_FORCE, || {
+        telling.retain(|(played, row)| played.hold(native, installer, row).is_err());
+        telling.is_empty()
+    });
+    let mut held = 0;
+    for (played, row) in rows() {
+        match played.hold(native, installer, row) {
+            Ok(()) => held += 1,
+            Err(difference) => drop(failed.insert(played.row_name(row), difference)),
+        }
+    }
+    say(&format!("{held} rows hold, {} do not", failed.len()));
+    assert!(held > 150, "only {held} rows hold");
+    let mut wrong = Vec::new();
+    for ((path, row), difference) in &failed {
+        if !exceptions.contains_key(&(path.clone(), row.clone())) {
+            wrong.push(format!("does not hold: {path}: {row}\n    {difference}"));
+        }
+    }
+    for ((path, row), reason) in &exceptions {
+        if !failed.contains_key(&(path.clone(), row.clone())) {
+            wrong.push(format!("holds, or is gone: {path}: {row}\n    listed because: {reason}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{list} is wrong about {} rows:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Reads the list of the rows that do not hold, with their reasons.
+fn exceptions(list: &str) -> BTreeMap<RowName, String> {
+    let text = std::fs::read_to_string(root().join(list)).unwrap_or_else(|error| panic!("{list}: {error}"));
+    let groups: Vec<Exception> = parse(list, &text);
+    let mut all = BTreeMap::new();
+    for group in groups {
+        assert!(group.reason.ends_with('.') && !group.rows.is_empty(), "{list}: a reason is a sentence about rows");
+        for (path, rows) in group.rows {
+            for row in rows {
+                let again = all.insert((path.clone(), row.clone()), group.reason.clone());
+                assert!(again.is_none(), "{list}: {path}: {row}: listed twice");
+            }
+        }
+    }
+    all
+}
+
+fn suites() -> Vec<(String, Suite)> {
+    const ELSEWHERE: [&str; 4] = ["declarations/", "go/", "strategic/", "native/"];
+    let files = files("tests/cases", "yaml").into_iter();
+    let files = files.filter(|(path, _)| path != "matrix.yaml" && !ELSEWHERE.iter().any(|it| path.starts_with(it)));
+    files.map(|(path, text)| (path.clone(), parse(&path, &text))).collect()
+}
+
+/// Returns a kind for each suite and mode of ratcheting.
+fn played<'s>(installer: &dyn Installer, suites: &'s [(String, Suite)]) -> Vec<Played<'s>> {
+    let mut kinds = Vec::new();
+    for (path, suite) in suites {
+        for ratchet in [true, false] {
+            let of_mode = |row: &&Row| (row.ratcheting.as_deref() != Some("disabled")) == ratchet;
+            let rows: Vec<&Row> = suite.rows.iter().filter(of_mode).collect();
+            if rows.is_empty() {
+                continue;
+            }
+            let kind = format!("Thing{}", kinds.len());
+            let name = |number| format!("row{number}");
+            let rows = rows.into_iter().enumerate();
+            let rows = rows.map(|(number, row)| PlayedRow { row, name: name(number), stored: None }).collect();
+            let (group, catalog) = (installer.group(), suite.catalog(installer.group(), &kind));
+            let mut definition = suite.definition(group, &kind, &suite.schema);
+            forget_unions(&mut definition);
+            kinds.push(Played { suite, ratchet, catalog, definition, path, group, kind, rows });
+        }
+    }
+    kinds
+}
+
+/// Returns the CRD with a schema that takes every object.
+fn loose(definition: &Value) -> Value {
+    let mut loose = definition.clone();
+    loose["spec"]["versions"][0]["schema"]["openAPIV3Schema"] =
+        json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    loose
+}
+
+impl Suite {
+    fn definition(&self, group: &str, kind: &str, schema: &Value) -> Value {
+        crd(group, kind, &[version("v1", schema, self.status_subresource)])
+    }
+
+    fn catalog(&self, group: &str, kind: &str) -> Catalog {
+        let mut annotations = Map::new();
+        if let Some(declared) = &self.annotation {
+            annotations.insert(ANNOTATION.to_owned(), json!(json!({"v1": declared}).to_string()));
+        }
+        if let Some(schema) = &self.last_applied {
+            let applied = self.definition(group, kind, schema).to_string();
+            annotations.insert("kubectl.kubernetes.io/last-applied-configuration".to_owned(), json!(applied));
+        }
+        let mut definition = self.definition(group, kind, &self.schema);
+        definition["metadata"]["annotations"] = Value::Object(annotations);
+        catalog(&[&definition])
+    }
+}
+
+impl Row {
+    /// Returns true if the row cannot hold before the unions are enforced.
+    fn tells(&self) -> bool {
+        self.want.is_some() || self.want_causes.is_some() || !self.want_warnings.is_empty()
+    }
+}
+
+impl Played<'_> {
+    fn row_name(&self, row: &PlayedRow<'_>) -> RowName {
+        (self.path.to_owned(), row.row.description.clone())
+    }
+
+    fn url(&self, name: &str, subresource: &str) -> String {
+        let mut url = format!("/apis/{}/v1/namespaces/default/{}s", self.group, self.kind.to_lowercase());
+        for part in [name, subresource].iter().filter(|part| !part.is_empty()) {
+            url = format!("{url}/{part}");
+        }
+        url
+    }
+
+    fn object(&self, name: &str, fields: &Value) -> Value {
+        let mut object = fields.as_object().cloned().unwrap_or_default();
+        object.insert("apiVersion".to_owned(), json!(format!("{}/v1", self.group)));
+        object.insert("kind".to_owned(), json!(self.kind));
+        object.insert("metadata".to_owned(), json!({"name": name}));
+        Value::Object(object)
+    }
+
+    /// Stores the old object of every row, under a schema that takes every object.
+    fn store_old_objects(&mut self, native: &Native) {
+        native.wait_until_served(&self.url("", ""));
+        for number in 0..self.rows.len() {
+            let PlayedRow { row, name, .. } = &self.rows[number];
+            let Some(old) = &row.old else { continue };
+            let object = self.object(name, old);
+            let url = self.url("", "");
+            let mut answer = native.send("POST", &url, &object);
+            assert_eq!(answer.status, 201, "{}: {}: {}", self.path, row.description, answer.body);
+            if self.suite.status_subresource && !old["status"].is_null() {
+                answer.body["status"] = old["status"].clone();
+                answer = native.send("PUT", &self.url(name, "status"), &answer.body);
+                assert_eq!(answer.status, 200, "{}: {}: {}", self.path, row.description, answer.body);
+            }
+            self.rows[number].stored = Some(answer.body["metadata"]["resourceVersion"].clone());
+        }
+    }
+
+    /// Waits until the API server validates by the schema: it knows no field of this name.
+    fn wait_for_schema(&self, native: &Native) {
+        let probe = self.object("probe", &json!({"zzUnknown": 1}));
+        let url = format!("{}?dryRun=All&fieldValidation=Strict", self.url("", ""));
+        let in_force = eventually(IN_FORCE, || {
+            let answer = native.send("POST", &url, &probe);
+            answer.status == 400 && answer.body.to_string().contains("zzUnknown")
+        });
+        assert!(in_force, "{}: the schema was not in force", self.path);
+    }
+
+    /// Writes the object of a row without storing it, and compares the result.
+    fn hold(&self, native: &Native, installer: &dyn Installer, played: &PlayedRow<'_>) -> Result<(), String> {
+        let PlayedRow { row, name, stored } = played;
+        let answer = if row.operation.as_deref() == Some("DELETE") {
+            native.send("DELETE", &format!("{}?dryRun=All", self.url(name, "")), &json!({}))
+        } else if let Some(resource_version) = stored {
+            let mut object = self.object(name, &row.new);
+            object["metadata"]["resourceVersion"] = resource_version.clone();
+            native.send("PUT", &format!("{}?{QUERY}", self.url(name, &row.subresource)), &object)
+        } else {
+            native.send("POST", &format!("{}?{QUERY}", self.url("", "")), &self.object(name, &row.new))
+        };
+        match (&row.want_causes, answer.is_success()) {
+            (Some(causes), false) => same_causes(&answer, causes),
+            (Some(_), true) => Err(format!("let through as {}", fields_of_kind(&answer.body))),
+            (None, false) => Err(format!("{}: {}", answer.status, answer.body["message"])),
+            (None, true) if row.operation.as_deref() == Some("DELETE") => Ok(()),
+            (None, true) => self.same_object(row, &answer.body).and_then(|()| {
+                let compared = installer.tells_what_is_let_through() && self.suite.phase != Some(Phase::Mutate);
+                if compared { same_warnings(&answer, &row.want_warnings) } else { Ok(()) }
+            }),
+        }
+    }
+
+    fn same_object(&self, row: &Row, body: &Value) -> Result<(), String> {
+        let (mut got, mut want) =
+            (without_nulls(&fields_of_kind(body)), without_nulls(row.want.as_ref().unwrap_or(&row.new)));
+        // A write of one part leaves the other as it is stored.
+        if self.suite.status_subresource {
+            let part = |object: &mut Value| {
+                let fields = object.as_object_mut().expect("an object");
+                fields.retain(|name, _| (name == "status") == (row.subresource == "status"));
+            };
+            part(&mut got);
+            part(&mut want);
+        }
+        if got == want { Ok(()) } else { Err(format!("stored {got}\n      want {want}")) }
+    }
+}
+
+/// Compares the words of a denial. A policy joins its causes to one message. The schema's own validation may deny in the
+/// same words as a union.
+fn same_causes(answer: &Answer, wanted: &[Cause]) -> Result<(), String> {
+    if let Some(message) = policy_message(answer) {
+        let wanted: Vec<_> = wanted.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
+        let wanted = wanted.join("; ");
+        return if message == wanted { Ok(()) } else { Err(format!("denied {message}\n      want {wanted}")) };
+    }
+    let told = answer.body["details"]["causes"].as_array().map_or(&[][..], Vec::as_slice);
+    let cause = |field: &Value, reason: &Value, message: &Value| format!("{field} {reason} {message}");
+    // The API server says so of rules, beside the faults that it found by the schema.
+    let told = told.iter().filter(|it| !it["message"].as_str().unwrap_or_default().contains("were not checked"));
+    let told: BTreeSet<_> = told.map(|it| cause(&it["field"], &it["reason"], &it["message"])).collect();
+    let text = |text: &str| Value::String(text.to_owned());
+    let wanted: BTreeSet<_> =
+        wanted.iter().map(|it| cause(&text(&it.field), &text(&it.reason), &text(&it.message))).collect();
+    if told == wanted {
+        Ok(())
+    } else {
+        Err(format!("denied {} {}\n      want {wanted:?}", answer.status, answer.body["message"]))
+    }
+}
+
+/// Compares the faults that were let through. A policy joins them to one warning.
+fn same_warnings(answer: &Answer, wanted: &[String]) -> Result<(), String> {
+    let wanted: Vec<_> = wanted.iter().filter(|it| it.contains("let through")).map(String::as_str).collect();
+    let (told, wanted) = (policy_warnings(answer).join("; "), wanted.join("; "));
+    if told == wanted { Ok(()) } else { Err(format!("warned {told}\n      want {wanted}")) }
+}

@@ -1,0 +1,42 @@
+//! The rows of `tests/cases` through compiled policies.
+
+use super::Native;
+use super::player::{Installed, Installer, Phase, Played, play};
+use kube_unions_policies::{PolicyObject, PolicyOptions, PolicyTarget, compile};
+
+/// Mutating and validating policies.
+struct Policies;
+
+impl Installer for Policies {
+    fn group(&self) -> &'static str {
+        "policies.rows.example"
+    }
+
+    fn compile(&self, played: &Played<'_>) -> Result<Installed, String> {
+        let options = PolicyOptions {
+            mutate: played.suite.phase != Some(Phase::Validate),
+            validate: played.suite.phase != Some(Phase::Mutate),
+            ratchet: played.ratchet,
+            ..PolicyOptions::default()
+        };
+        let mut policies = Vec::new();
+        for target in PolicyTarget::of_catalog(&played.catalog) {
+            let compiled = compile(&target, &options);
+            if let Some(refusal) = compiled.refusals.first() {
+                return Err(refusal.to_string());
+            }
+            policies.extend(compiled.objects.iter().map(PolicyObject::to_json));
+        }
+        Ok(Installed { definition: played.definition.clone(), policies })
+    }
+
+    fn tells_what_is_let_through(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn the_rows_hold_through_policies_except_the_listed_ones() {
+    let Some(native) = Native::start() else { return };
+    play(&native, &Policies, "tests/cases/native/policies.yaml");
+}
