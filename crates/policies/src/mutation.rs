@@ -86,9 +86,9 @@ pub(crate) fn compile(places: &[UnionPlace<'_>]) -> Option<Mutation> {
 fn cleared_by_change(place: &str, members: &Members<'_>) -> String {
     let (now, was) = (members.discriminator_in("p.new"), members.discriminator_in("p.old[0]"));
     let Members { selects, .. } = members;
-    let (set, pointer) = (members.set_in("p.new"), members.pointer());
+    let (set, pointer, wrong) = (members.set_in("p.new"), members.pointer(), members.is_wrong_type());
     format!(
-        "{place}.map(p, size(p.old) == 1 && {now} != {was} && {now} in {selects}, \
+        "{place}.map(p, size(p.old) == 1 && !({wrong}) && {now} != {was} && {now} in {selects}, \
          {set}.filter(m, m != {selects}[{now}]).map(m, p.path + {pointer})).flatten()"
     )
 }

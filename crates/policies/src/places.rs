@@ -290,14 +290,14 @@ fn kind(hold_lists: bool) -> &'static str {
     if hold_lists { "list" } else { "map" }
 }
 
-/// Returns a text that is the same for items `o` with the same keys. Empty if the keys do not identify the item: if it has
+/// Returns a text that is the same for items `o` with the same keys. A number and its text are different keys. Empty if the keys do not identify the item: if it has
 /// none of them, or one is a list or map.
 fn key_text(keys: &[&str]) -> String {
     let keys: Vec<String> = keys.iter().map(|key| text(key)).collect();
     if let [key] = &keys[..] {
         let is = |name: &str| format!("type(o[{key}]) == {name}");
         return format!(
-            "type(o) == map && {key} in o ? ({} ? \"=\" + o[{key}] : {} || {} || {} ? \"=\" + string(o[{key}]) : \"\") : \"\"",
+            "type(o) == map && {key} in o ? ({} ? \":\" + o[{key}] : {} || {} || {} ? \"=\" + string(o[{key}]) : \"\") : \"\"",
             is("string"),
             is("int"),
             is("double"),
@@ -306,7 +306,9 @@ fn key_text(keys: &[&str]) -> String {
     }
     // Lengths keep the texts of different keys apart.
     let part = |key: &String| {
-        format!("({key} in o && o[{key}] != null ? string(size(string(o[{key}]))) + \":\" + string(o[{key}]) : \"-\")")
+        format!(
+            "({key} in o && o[{key}] != null ? string(size(string(o[{key}]))) + (type(o[{key}]) == string ? \":\" : \"=\") + string(o[{key}]) : \"-\")"
+        )
     };
     let parts: Vec<String> = keys.iter().map(part).collect();
     let all = format!("[{}]", keys.join(", "));
