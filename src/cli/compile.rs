@@ -189,11 +189,12 @@ fn print_beta_note(options: &PolicyOptions) {
 
 /// Parses the prefix of names: the beginning of a DNS subdomain (RFC 1123).
 fn name_prefix(text: &str) -> Result<String, String> {
-    if text.len() <= LONGEST_PREFIX && is_dns_subdomain(&format!("{text}x")) {
+    // With an empty prefix, --check would take every policy of a cluster for one of ours.
+    if (1..=LONGEST_PREFIX).contains(&text.len()) && is_dns_subdomain(&format!("{text}x")) {
         return Ok(text.to_owned());
     }
     Err(format!(
-        "invalid prefix {text:?}: use at most {LONGEST_PREFIX} lower-case letters, digits, `-` and `.`, for example unions-"
+        "invalid prefix {text:?}: use up to {LONGEST_PREFIX} lower-case letters, digits, `-` and `.`, for example unions-"
     ))
 }
 
@@ -203,10 +204,10 @@ mod tests {
 
     #[test]
     fn a_prefix_is_the_beginning_of_a_name_of_an_object() {
-        for text in ["", "unions-", "team.example.com-", "u", "a."] {
+        for text in ["unions-", "team.example.com-", "u", "a."] {
             assert_eq!(name_prefix(text), Ok(text.to_owned()));
         }
-        for text in ["-", "A", "a..", ".", "a_", "a b", "é", &"a".repeat(LONGEST_PREFIX + 1)] {
+        for text in ["", "-", "A", "a..", ".", "a_", "a b", "é", &"a".repeat(LONGEST_PREFIX + 1)] {
             let error = name_prefix(text).unwrap_err();
             assert!(error.contains(&format!("{text:?}: use ")), "{error}");
         }

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod cel;
+mod compare;
 mod condition;
 mod members;
 mod mutation;
