@@ -21,8 +21,8 @@ use kube_unions_core::schema::Action;
 use kube_unions_policies::{KubernetesVersion, PolicyOptions};
 use std::path::PathBuf;
 
-/// The greatest length of the prefix of names, so that the rest of a name fits into a DNS label.
-const LONGEST_PREFIX: usize = 40;
+/// The greatest length of the prefix of names. A long name is cut behind it, and ends in a hash.
+const LONGEST_PREFIX: usize = 28;
 
 /// Arguments of `compile`.
 #[derive(Debug, Args)]

@@ -9,6 +9,7 @@
 mod document;
 mod edit;
 mod file;
+mod folded;
 mod folder;
 mod layout;
 mod stream;
@@ -146,6 +147,11 @@ pub(crate) fn list(paths: &[PathBuf]) -> String {
 /// Converts JSON text to YAML.
 pub(crate) fn to_yaml(json: &str) -> anyhow::Result<String> {
     Ok(yaml::from_value(&serde_json::from_str(json)?)?)
+}
+
+/// Returns the YAML of a JSON value, with long texts folded over several lines.
+pub(crate) fn to_folded_yaml(value: &serde_json::Value) -> anyhow::Result<String> {
+    Ok(folded::from_value(value)?)
 }
 
 fn named(file: &Path) -> PathBuf {

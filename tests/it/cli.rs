@@ -3,6 +3,7 @@
 mod annotate;
 mod audit;
 mod commands;
+mod compile;
 mod declarations;
 mod generate;
 mod inputs;

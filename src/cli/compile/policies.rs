@@ -45,7 +45,7 @@ impl CompiledKinds {
     /// Returns the objects as a stream of YAML documents.
     pub(super) fn to_yaml(&self) -> anyhow::Result<String> {
         let documents: Result<Vec<String>, _> =
-            self.objects.iter().map(|object| manifest::to_yaml(&object.to_json().to_string())).collect();
+            self.objects.iter().map(|object| manifest::to_folded_yaml(&object.to_json())).collect();
         Ok(documents?.join("---\n"))
     }
 }

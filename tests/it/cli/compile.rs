@@ -1,0 +1,237 @@
+//! `compile`: what goes to which stream, the exit codes, and what `--check` finds.
+
+use super::{CRD, Folder, Run};
+use serde_json::Value;
+
+const ALL: [&str; 5] = ["compile", "--to=policies", "--from", "crd.yaml", "--name-prefix=u-"];
+
+/// A CRD without unions.
+const PLAIN: &str = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: plains.example.com}\n\
+    spec:\n  group: example.com\n  scope: Namespaced\n  names: {kind: Plain, plural: plains}\n  versions:\n  - {name: v1, \
+    served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}\n";
+
+fn compile(folder: &Folder, more: &[&str]) -> Run {
+    folder.run(&[&ALL, more].concat())
+}
+
+/// Returns `Kind/name` of every document, in order.
+fn titles(run: &Run) -> Vec<String> {
+    let title = |object: &Value| format!("{}/{}", text(object, "/kind"), text(object, "/metadata/name"));
+    documents(&run.stdout).iter().map(title).collect()
+}
+
+fn documents(stream: &str) -> Vec<Value> {
+    stream.split("---\n").filter(|text| !text.is_empty()).map(super::yaml).collect()
+}
+
+/// Returns the kinds of titles, each once.
+fn kinds_of(titles: &[String]) -> Vec<&str> {
+    let mut kinds: Vec<&str> = titles.iter().filter_map(|title| Some(title.split_once('/')?.0)).collect();
+    kinds.dedup();
+    kinds
+}
+
+fn text<'v>(object: &'v Value, pointer: &str) -> &'v str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_else(|| panic!("no {pointer} in {object}"))
+}
+
+/// A CRD whose declaration has an error, besides one that is sound.
+fn faulty() -> String {
+    CRD.replace("oci: OCI", "missing: Missing")
+}
+
+#[test]
+fn each_form_prints_its_policies_each_with_a_binding_and_nothing_else() {
+    let folder = Folder::with_crd(&[]);
+    let normalize = ["MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"]
+        .map(|kind| format!("{kind}/unions-widgets.example.com-normalize"));
+    let reject = ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"]
+        .into_iter()
+        .flat_map(|kind| ["deny", "warn"].map(|work| format!("{kind}/unions-widgets.example.com-{work}")));
+    let reject: Vec<String> = reject.collect();
+    for (form, expected) in
+        [("map", normalize.to_vec()), ("vap", reject.clone()), ("policies", [normalize.to_vec(), reject].concat())]
+    {
+        let run = folder.run(&["compile", "--to", form, "--from", "crd.yaml"]).code(0);
+        assert_eq!((titles(&run), &*run.stderr), (expected, ""), "{form}");
+    }
+}
+
+#[test]
+fn the_same_unions_print_the_same_bytes_in_any_order_of_files() {
+    let backup = include_str!("../../../manifests/samples/backup/crd.yaml");
+    let folder = Folder::with_crd(&[("backup.yaml", backup)]);
+    let print =
+        |files: &[&str]| folder.run(&[&["compile", "--to", "policies", "--from"], files].concat()).code(0).stdout;
+    let first = print(&["crd.yaml", "backup.yaml"]);
+    assert_eq!(first, print(&["backup.yaml", "crd.yaml"]));
+    assert_eq!(first, print(&["."]));
+    let piped = folder.pipe(&["compile", "--to", "policies", "--from", "-"], format!("{backup}---\n{CRD}"));
+    assert_eq!(piped.code(0).prints(&first).stderr, "");
+    let kinds: Vec<String> = documents(&first).iter().map(|it| text(it, "/kind").to_owned()).collect();
+    assert!(kinds.is_sorted(), "{kinds:?}");
+}
+
+#[test]
+fn expressions_are_folded_where_they_are_long_or_would_need_escapes() {
+    let folder = Folder::with_crd(&[]);
+    let printed = compile(&folder, &[]).code(0).stdout;
+    assert!(printed.contains("  - expression: >-\n"), "{printed}");
+    let escaped = |line: &&str| line.contains("xpression: \"") && line.contains("\\\"");
+    assert_eq!(printed.lines().find(escaped), None);
+}
+
+#[test]
+fn an_older_version_leaves_out_what_it_cannot_do_and_says_so() {
+    let folder = Folder::with_crd(&[]);
+    let old = compile(&folder, &["--kubernetes-version=1.33"]).code(1);
+    assert_eq!(kinds_of(&titles(&old)), ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"]);
+    let says = "example.com/v1, Kind=Widget: Kubernetes 1.33 has no usable MutatingAdmissionPolicy";
+    assert_eq!(old.says(&[says]).stderr.lines().count(), 1);
+    compile(&folder, &["--kubernetes-version=1.33", "--allow-partial"]).code(0).says(&[says]);
+
+    let beta = compile(&folder, &["--kubernetes-version=v1.35.2"]).code(0);
+    let beta = beta.says(&["Note: MutatingAdmissionPolicy is beta in Kubernetes 1.35: enable the feature gate"]);
+    let mutating = &documents(&beta.stdout)[0];
+    assert_eq!(text(mutating, "/apiVersion"), "admissionregistration.k8s.io/v1beta1");
+    // Nothing in this output is beta.
+    assert_eq!(folder.run(&["compile", "--to=vap", "--from=crd.yaml", "--kubernetes-version=1.35"]).code(0).stderr, "");
+
+    compile(&folder, &["--kubernetes-version=1.29"])
+        .code(1)
+        .prints("")
+        .says(&["1.29 has no ValidatingAdmissionPolicy"]);
+}
+
+#[test]
+fn a_wrong_flag_is_refused_with_what_to_write_instead() {
+    let folder = Folder::with_crd(&[]);
+    for (flag, says) in [
+        ("--kubernetes-version=latest", "`latest` is not a Kubernetes version: write it like 1.36"),
+        ("--exclude-namespace=Kube System", "invalid namespace \"Kube System\": use "),
+        ("--exclude-namespace=", "invalid namespace \"\": use "),
+        ("--name-prefix=Team_A", "invalid prefix \"Team_A\": use up to 28 lower-case letters"),
+        ("--name-prefix=", "invalid prefix \"\": use "),
+        ("--name-prefix=a-name-that-is-much-too-long-for-a-prefix-", "use up to 28"),
+        ("--action=refuse", "[possible values: deny, warn]"),
+        ("--ratcheting=on", "[possible values: enabled, disabled]"),
+        ("--to=rules", "[possible values: cel, vap, map, policies]"),
+        ("--context=x", "files are compiled without a cluster"),
+        ("--kubeconfig=x", "files are compiled without a cluster"),
+    ] {
+        let mut arguments: Vec<&str> =
+            ALL.into_iter().filter(|it| it.split('=').next() != flag.split('=').next()).collect();
+        arguments.push(flag);
+        folder.run(&arguments).code(2).prints("").says(&[says]);
+    }
+    folder.run(&["compile", "--from", "crd.yaml"]).code(2).prints("").says(&["--to <FORM>"]);
+    compile(&folder, &["--check", "nowhere"]).code(2).prints("").says(&["nowhere: no such file or folder"]);
+    folder.run(&["compile", "--to=vap", "--kubeconfig=missing"]).code(2).says(&["cannot use the kubeconfig `missing`"]);
+    compile(&folder, &["--check", "--kubeconfig=missing"]).code(2).says(&["cannot use the kubeconfig `missing`"]);
+}
+
+#[test]
+fn flags_change_what_they_name_and_nothing_else() {
+    let folder = Folder::with_crd(&[]);
+    let of = |more: &[&str]| documents(&compile(&folder, more).code(0).stdout);
+    let differing = |more: &[&str]| {
+        let (before, after) = (of(&[]), of(more));
+        let title = |it: &Value| format!("{}/{}", text(it, "/kind"), text(it, "/metadata/name"));
+        let gone = before.iter().filter(|it| !after.contains(it)).map(title).collect::<Vec<_>>();
+        (gone, after)
+    };
+    let policies = [
+        "MutatingAdmissionPolicy/u-widgets.example.com-normalize",
+        "ValidatingAdmissionPolicy/u-widgets.example.com-deny",
+        "ValidatingAdmissionPolicy/u-widgets.example.com-warn",
+    ];
+    let (changed, excluding) = differing(&["--exclude-namespace", "team-b", "team-a"]);
+    assert_eq!(changed, policies);
+    assert_eq!(
+        excluding[0].pointer("/spec/matchConstraints/namespaceSelector/matchExpressions/1/values").unwrap(),
+        &serde_json::json!(["team-a", "team-b"])
+    );
+    // There is nothing to let through.
+    let (changed, _) = differing(&["--ratcheting=disabled"]);
+    assert_eq!(kinds_of(&changed), ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"]);
+    let warning = titles(&compile(&folder, &["--action=warn"]).code(0));
+    assert!(!warning.iter().any(|it| it.ends_with("-deny")), "{warning:?}");
+}
+
+#[test]
+fn nothing_to_compile_is_an_error() {
+    let folder = Folder::new(&[("plain.yaml", PLAIN), ("other.yaml", "kind: ConfigMap\napiVersion: v1\n")]);
+    let none = folder.run(&["compile", "--to=vap", "--from=plain.yaml"]).code(1);
+    none.prints("").says(&["no kind has unions; `kube-unions lint` reports faults in declarations"]);
+    let other = folder.run(&["compile", "--to=vap", "--from=other.yaml"]).code(2);
+    other.prints("").says(&["no CustomResourceDefinition in `other.yaml`"]);
+    folder.run(&["compile", "--to=vap", "--from=missing.yaml"]).code(2).prints("").says(&["no such file or folder"]);
+}
+
+#[test]
+fn a_faulty_declaration_is_printed_as_lint_prints_it_and_the_others_are_compiled() {
+    let folder = Folder::new(&[("crd.yaml", &faulty())]);
+    let lint = folder.run(&["lint", "crd.yaml"]).code(1);
+    let run = compile(&folder, &[]).code(1);
+    assert!(!lint.stdout.is_empty());
+    assert_eq!(run.stderr, lint.stdout);
+    let printed = run.stdout;
+    assert!(printed.contains("rolling") && !printed.contains("git"), "{printed}");
+    compile(&folder, &["--allow-partial"]).code(0).prints(&printed);
+}
+
+#[test]
+fn check_names_everything_that_is_missing_differs_or_is_stale() {
+    let folder = Folder::with_crd(&[]);
+    let printed = compile(&folder, &[]).code(0).stdout;
+    let check = |text: &str| {
+        folder.write("policies/all.yaml", text);
+        compile(&folder, &["--check", "policies"])
+    };
+    let fine = "3 policies of 1 kind are up to date\n";
+    assert_eq!(check(&printed).code(0).prints(fine).stderr, "");
+    compile(&folder, &["--check", "policies/all.yaml"]).code(0).prints(fine);
+    let piped = folder.pipe(&[&ALL[..], &["--check", "-"]].concat(), &printed);
+    piped.code(0).prints(fine);
+
+    // Documents of other kinds and with other names do not matter.
+    let foreign = printed.split("---\n").next().unwrap().replace("name: u-widgets", "name: other-widgets");
+    check(&format!("{printed}---\n{foreign}---\nkind: ConfigMap\napiVersion: v1\n")).code(0).prints(fine);
+
+    let (first, rest) = printed.split_once("---\n").unwrap();
+    check(rest).code(1).prints("MutatingAdmissionPolicy/u-widgets.example.com-normalize: missing\n");
+    let edited = printed.replacen("failurePolicy: Fail", "failurePolicy: Ignore", 1);
+    check(&edited).code(1).prints(
+        "policies/all.yaml:1:1: MutatingAdmissionPolicy/u-widgets.example.com-normalize: differs at spec.failurePolicy\n",
+    );
+    let stale = first.replace("name: u-widgets", "name: u-gadgets");
+    let run = check(&format!("{stale}---\n{printed}")).code(1);
+    run.prints(
+        "policies/all.yaml:1:1: MutatingAdmissionPolicy/u-gadgets.example.com-normalize: stale, no union needs it\n",
+    );
+    let twice = check(&format!("{first}---\n{printed}")).code(1);
+    assert!(twice.stdout.ends_with("-normalize: defined more than once\n"), "{twice:?}");
+    let beta = printed.replacen("k8s.io/v1\n", "k8s.io/v1beta1\n", 1);
+    assert!(check(&beta).code(1).stdout.ends_with("differs at apiVersion\n"));
+
+    // Only the kinds of the form count.
+    check(rest);
+    folder.run(&["compile", "--to=vap", "--from=crd.yaml", "--name-prefix=u-", "--check", "policies"]).code(0);
+}
+
+#[test]
+fn check_notices_a_change_of_the_unions_and_of_each_flag() {
+    let folder = Folder::with_crd(&[]);
+    folder.write("policies.yaml", compile(&folder, &[]).code(0).stdout);
+    for flag in ["--ratcheting=disabled", "--action=warn", "--exclude-namespace=a", "--kubernetes-version=1.35"] {
+        compile(&folder, &["--check", "policies.yaml", flag]).code(1);
+    }
+    folder.write("crd.yaml", CRD.replace("Recreate", "Replace"));
+    let run = compile(&folder, &["--check", "policies.yaml"]).code(1);
+    assert!(run.stdout.lines().all(|line| line.contains(": differs at spec.")), "{run:?}");
+    // Faults and refusals count as without --check.
+    folder.write("crd.yaml", faulty());
+    folder.write("policies.yaml", compile(&folder, &[]).code(1).stdout);
+    compile(&folder, &["--check", "policies.yaml"]).code(1).prints("3 policies of 1 kind are up to date\n");
+    compile(&folder, &["--check", "policies.yaml", "--allow-partial"]).code(0);
+}
