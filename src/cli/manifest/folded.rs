@@ -32,7 +32,12 @@ fn block(text: &mut String, value: &Value, indentation: usize) -> Result<(), ser
                         indent(text, indentation);
                         block(text, value, indentation)?;
                     }
-                    value => {
+                    Value::Null
+                    | Value::Bool(_)
+                    | Value::Number(_)
+                    | Value::String(_)
+                    | Value::Array(_)
+                    | Value::Object(_) => {
                         text.push(' ');
                         block(text, value, indentation)?;
                     }
@@ -54,7 +59,7 @@ fn block(text: &mut String, value: &Value, indentation: usize) -> Result<(), ser
                 text.push('\n');
             }
         }
-        value => {
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
             text.push_str(&scalar(value)?);
             text.push('\n');
         }
@@ -80,7 +85,7 @@ fn scalar(value: &Value) -> Result<String, serde_saphyr::ser::Error> {
             // A JSON string is a double-quoted YAML scalar.
             Ok(value.to_string())
         }
-        value => {
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
             let options = serde_saphyr::ser_options! { prefer_block_scalars: false };
             Ok(serde_saphyr::to_string_with_options(value, options)?.trim_end().to_owned())
         }
