@@ -212,24 +212,16 @@ impl<'p> Places<'p> {
         // For each list the texts of the keys of its items, now and before.
         let texts = variables
             .add(&format!("{name}_keys"), format!("{lists}.map(l, [l.news.map(o, {key}), l.olds.map(o, {key})])"));
-        // The keys that occur twice, found among neighbours in the sorted list.
-        let twice = |side: u8| {
-            format!(
-                "[k[{side}].filter(x, x != \"\").sort()].map(s, s.transformList(i, x, i > 0 && x == s[i - 1], x))[0]"
-            )
-        };
-        let twice = variables.add(&format!("{name}_twice"), format!("{texts}.map(k, {} + {})", twice(0), twice(1)));
-        let index = variables.add(
-            &format!("{name}_before"),
-            format!(
-                "{lists}.transformList(a, l, {texts}[a][1].transformMapEntry(j, k, k != \"\" && !(k in {twice}[a]), {{k: l.olds[j]}}))"
-            ),
-        );
+        let positions = variables
+            .add(&format!("{name}_positions"), format!("{texts}.map(k, [{}, {}])", grouped("k[0]"), grouped("k[1]")));
         let key = format!("{texts}[a][0][i]");
+        let (now, before) = (format!("{positions}[a][0]"), format!("{positions}[a][1]"));
+        let is_one = format!("{key} in {now} && size({now}[{key}]) == 1");
+        let was_one = format!("size({before}[{key}]) == 1");
         let entry = self.entry(&Entry {
-            old: format!("({key} in {index}[a] ? [{index}[a][{key}]] : [])"),
+            old: format!("({is_one} && {key} in {before} && {was_one} ? [l.olds[int({before}[{key}][0])]] : [])"),
             lost: format!(
-                "l.lost.filter(o, type(o) == map) + ({key} == \"\" || {key} in {twice}[a] ? l.olds.filter(o, type(o) == map) : [])"
+                "l.lost.filter(o, type(o) == map) + ({is_one} && (!({key} in {before}) || {was_one}) ? [] : l.olds.filter(o, type(o) == map))"
             ),
             ..item()
         });
@@ -290,8 +282,8 @@ fn kind(hold_lists: bool) -> &'static str {
     if hold_lists { "list" } else { "map" }
 }
 
-/// Returns a text that is the same for items `o` with the same keys. A number and its text are different keys. Empty if the keys do not identify the item: if it has
-/// none of them, or one is a list or map.
+/// Returns a text that is the same for items `o` with the same keys; a number and its text are different keys. Empty if the
+/// keys do not identify the item: if it has none of them, or one is a list or map.
 fn key_text(keys: &[&str]) -> String {
     let keys: Vec<String> = keys.iter().map(|key| text(key)).collect();
     if let [key] = &keys[..] {
@@ -315,6 +307,22 @@ fn key_text(keys: &[&str]) -> String {
     format!(
         "type(o) == map && {all}.exists(k, k in o && o[k] != null) && {all}.all(k, !(k in o) || type(o[k]) != map && type(o[k]) != list) ? {} : \"\"",
         parts.join(" + ")
+    )
+}
+
+/// Returns a map from each text of a list to the positions where it stands. Leaves out empty texts, and texts with control
+/// characters.
+///
+/// A query string is the one thing from which CEL builds such a map. An index by `transformMapEntry` fails if a text occurs
+/// twice, and `sort` and `distinct` cost the square of the number of texts.
+fn grouped(texts: &str) -> String {
+    // The characters that mean something in a query string, the escape character first.
+    let escaped = ["%25", "&26", "=3D", "+2B", "#23", ";3B", " 20"].into_iter().fold("x".to_owned(), |text, pair| {
+        let (from, to) = pair.split_at(1);
+        format!("{text}.replace(\"{from}\", \"%{to}\")")
+    });
+    format!(
+        "url(\"https://keys/?\" + {texts}.transformList(i, x, x != \"\" && !x.matches(\"[[:cntrl:]]\"), {escaped} + \"=\" + string(i)).join(\"&\")).getQuery()"
     )
 }
 

@@ -46,6 +46,9 @@ pub(crate) struct Validation {
 /// The longest message, in bytes. The API server replaces longer ones by a fixed text.
 const LONGEST_MESSAGE: usize = 5000;
 
+/// Most faults that are sorted: an API server charges the square of their number. More do not fit into a message anyway.
+const MOST_SORTED: usize = 400;
+
 /// Characters that are kept of a longer message: each takes at most four bytes.
 const KEPT: usize = LONGEST_MESSAGE / 4 - 3;
 
@@ -88,8 +91,12 @@ pub(crate) fn compile(places: &[UnionPlace<'_>], told: Told, treatment: Treatmen
         return None;
     }
     let all = variables.add("faults", faults.join(" + "));
-    let sorted = if treatment.list_functions { ".sortBy(f, string(f.by))" } else { "" };
-    let told_text = format!("{all}{sorted}.map(f, string(f.text)).join(\"; \")");
+    let sorted = if treatment.list_functions {
+        format!("(size({all}) <= {MOST_SORTED} ? {all}.sortBy(f, string(f.by)) : {all})")
+    } else {
+        all.clone()
+    };
+    let told_text = format!("{sorted}.map(f, string(f.text)).join(\"; \")");
     let told_text = variables.add("told", told_text);
     let message = format!(
         "size(bytes({told_text})) <= {LONGEST_MESSAGE} ? {told_text} : {told_text}.substring(0, {KEPT}) + \"…\""
