@@ -125,9 +125,10 @@ fn the_compiled_policies_enforce_the_unions_of_a_cluster() {
     let printed = compile(&control_plane, &["--to=policies", "--exclude-namespace=left-alone"]).accepted().stdout;
     kind.kubectl().apply(&printed).accepted();
     let rolling = json!({"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}});
-    let two = json!({"strategy": {"type": "RollingUpdate", "rollingUpdate": {}, "canary": {}}});
+    let two = json!({"strategy": {"type": "RollingUpdate", "rollingUpdate": {}, "canary": {"weight": 1}}});
     let denied = || kind.post_dry(&kind.object("probe", &two)).is_ok_and(|answer| answer.status == 422);
     assert!(eventually(SETTLED, denied), "an invalid object is denied");
+    kind.apply("two", &two).refused("spec.strategy.canary: Forbidden: may only be specified when `type` is \"Canary\"");
 
     kind.apply("a", &rolling).accepted();
     let switched = || {
