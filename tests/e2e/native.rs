@@ -38,6 +38,10 @@ impl Native {
         Some(Self { control_plane })
     }
 
+    pub(crate) fn control_plane(&self) -> &ControlPlane {
+        &self.control_plane
+    }
+
     pub(crate) fn client(&self) -> &Client {
         self.control_plane.client()
     }
