@@ -42,6 +42,7 @@ mod author;
 mod builtin_types;
 mod certificates;
 mod chart;
+mod compile;
 mod corpus;
 mod declarations;
 mod generate;
