@@ -16,9 +16,11 @@ mod coalesce;
 mod compact;
 mod connection;
 mod documents;
+mod handover;
 mod inputs;
 mod inspect;
 pub mod live;
+mod policies;
 mod queue;
 mod raw;
 mod reason;
@@ -39,7 +41,9 @@ mod watch_channel;
 pub use bundle::CaBundle;
 pub use certificates::{Agreement, Timing, renewed};
 pub use connection::{ConnectError, Link, connect};
+pub use handover::{Coverage, RegisteredKinds};
 pub use inspect::InspectError;
+pub use policies::{PolicyDuty, PolicyEnforcement, PolicySignals};
 pub use registration::{
     EntryOptions, FailurePolicy, LabelSelector, MatchCondition, MatchConditions, OptionError, Registering,
     Registration, Signals,
@@ -47,7 +51,7 @@ pub use registration::{
 pub use schemas::SchemaError;
 pub use service_reference::{ServiceReference, ServiceReferenceError};
 pub use trust::{Held, Trust};
-pub use unregister::{Registered, UnregisterError, unregister};
+pub use unregister::{Registered, Removal, UnregisterError, Unregistered, unregister};
 pub use verify::{Step, Trial, VerifyError};
 
 use inputs::Inputs;
@@ -113,6 +117,11 @@ impl Cluster {
     /// Reconciles the webhook configurations with the catalogs that come through `signals`, until the channel closes.
     pub async fn register(&self, registration: Registration, signals: Signals) {
         registration::follow(self, registration, signals).await;
+    }
+
+    /// Keeps policies in line with the catalogs that come through `signals`, until the channel closes.
+    pub async fn enforce(&self, enforcement: PolicyEnforcement, signals: PolicySignals) {
+        policies::follow(self, enforcement, signals).await;
     }
 
     /// Returns the faults that a `UnionDeclaration`, given as the JSON text of the whole object, would have if it were applied

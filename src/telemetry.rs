@@ -99,6 +99,8 @@ pub struct Metrics {
     pub own_groups_known: Gauge,
     /// Metrics of the registration.
     pub registration: RegistrationMetrics,
+    /// Metrics of the admission policies.
+    pub policies: PolicyMetrics,
     /// Reviews of objects that declare unions.
     pub inspections: InspectionCounters,
     /// Reviews refused for lack of memory.
@@ -137,6 +139,42 @@ pub struct RegistrationMetrics {
     pub other_installation: Gauge,
     /// 1 if this replica keeps the webhook configurations.
     pub registering: Gauge,
+}
+
+/// Writes of admission policies and their bindings, by `outcome`: `applied`, `deleted` or `failed`.
+pub type PolicyWrites = Family<[(&'static str, &'static str); 1], Counter>;
+
+/// Metrics of the admission policies that this replica keeps.
+#[derive(Debug, Clone, Default)]
+pub struct PolicyMetrics {
+    /// Policies and bindings that should exist.
+    pub desired: Gauge,
+    /// Policies and bindings that exist as they should.
+    pub in_sync: Gauge,
+    /// Kinds that policies enforce.
+    pub kinds_covered: Gauge,
+    /// Kinds that policies cannot express as a whole.
+    pub kinds_refused: Gauge,
+    /// Writes of policies and bindings.
+    pub writes: PolicyWrites,
+}
+
+impl PolicyMetrics {
+    fn new(registry: &mut Registry) -> Self {
+        let desired =
+            add(registry, "policies_desired", "Admission policies and bindings that this replica wants in the cluster");
+        let in_sync =
+            add(registry, "policies_in_sync", "Admission policies and bindings that are as this replica wants them");
+        let kinds_covered =
+            add(registry, "policy_kinds_covered", "Kinds that admission policies enforce instead of the webhook");
+        let kinds_refused =
+            add(registry, "policy_kinds_refused", "Kinds with a union that admission policies cannot express");
+        let writes: PolicyWrites = add(registry, "policy_writes", "Writes of admission policies and bindings");
+        for outcome in ["applied", "deleted", "failed"] {
+            drop(writes.get_or_create(&[("outcome", outcome)]));
+        }
+        Self { desired, in_sync, kinds_covered, kinds_refused, writes }
+    }
 }
 
 impl RegistrationMetrics {
@@ -204,6 +242,7 @@ impl Metrics {
              .kubernetes.io are ignored because they are not known",
         );
         let registration = RegistrationMetrics::new(it);
+        let policies = PolicyMetrics::new(it);
         let inspections: InspectionCounters = add(
             it,
             "inspections",
@@ -241,6 +280,7 @@ impl Metrics {
             watch_connected,
             own_groups_known,
             registration,
+            policies,
             inspections,
             refused,
         }

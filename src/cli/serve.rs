@@ -12,7 +12,7 @@ pub(super) use arguments::ServeArgs;
 pub(super) use values::{duration, namespace};
 
 use super::kinds;
-use crate::cluster::{self, Cluster, Held, Link};
+use crate::cluster::{self, Cluster, Coverage, Held, Link, PolicyEnforcement, PolicySignals, RegisteredKinds};
 use crate::telemetry::{self, Metrics, Spans};
 use crate::webhook::{CertificateSource, Inspector, Server};
 use anyhow::{Context, bail};
@@ -35,6 +35,7 @@ const LAST_SPANS: Duration = Duration::from_secs(1);
 
 /// Serves until a signal stops it.
 pub(super) fn run(arguments: ServeArgs) -> anyhow::Result<ExitCode> {
+    let policies = arguments.policies()?;
     telemetry::init(arguments.log_format.into())?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         // At least two threads: compiling a large CRD must not delay reviews.
@@ -43,7 +44,7 @@ pub(super) fn run(arguments: ServeArgs) -> anyhow::Result<ExitCode> {
         .build()
         .context("cannot start")?;
     let spans = arguments.spans(runtime.handle())?;
-    let code = runtime.block_on(serve(arguments, spans.clone()));
+    let code = runtime.block_on(serve(arguments, policies, spans.clone()));
     let cut_off = code.as_ref().is_ok_and(|code| *code == ExitCode::from(CUT_OFF));
     if let Some(spans) = spans.filter(|_| !cut_off) {
         spans.finish(LAST_SPANS);
@@ -53,7 +54,11 @@ pub(super) fn run(arguments: ServeArgs) -> anyhow::Result<ExitCode> {
     code
 }
 
-async fn serve(arguments: ServeArgs, spans: Option<Arc<dyn Spans>>) -> anyhow::Result<ExitCode> {
+async fn serve(
+    arguments: ServeArgs,
+    policies: Option<PolicyEnforcement>,
+    spans: Option<Arc<dyn Spans>>,
+) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::new().context("cannot listen for signals")?;
     let metrics = Metrics::new();
     let link = Link::new(metrics.watch_connected.clone());
@@ -66,6 +71,7 @@ async fn serve(arguments: ServeArgs, spans: Option<Arc<dyn Spans>>) -> anyhow::R
         None
     };
     let registration_metrics = metrics.registration.clone();
+    let policy_metrics = metrics.policies.clone();
     let own_groups_known = metrics.own_groups_known.clone();
     let cluster = client.clone();
     let cluster = cluster.map(|client| Cluster::new(client, arguments.builtin_unions.into()).telling(own_groups_known));
@@ -74,6 +80,10 @@ async fn serve(arguments: ServeArgs, spans: Option<Arc<dyn Spans>>) -> anyhow::R
     let (report, held) = watch::channel(Held::default());
     // Registration sends the token of the inspection path to the server.
     let inspection = watch::Sender::new(None);
+    // Policies tell registration which kinds they enforce, and registration tells them which kinds the webhook reviews.
+    let coverage = policies.as_ref().map_or_else(Coverage::none, |policies| policies.duty.first_coverage());
+    let (cover, coverage) = watch::channel(coverage);
+    let (confirm, registered) = watch::channel(RegisteredKinds::default());
     let supply = Supply::new(&arguments, trust, held);
     let config = arguments.config(supply.source.clone());
     let authority_expiry = metrics.certificate_authority_expiry.clone();
@@ -102,6 +112,8 @@ async fn serve(arguments: ServeArgs, spans: Option<Arc<dyn Spans>>) -> anyhow::R
         let signals = cluster::Signals {
             catalogs: server.in_force(),
             trust: trusted,
+            coverage,
+            registered: confirm,
             held: report,
             inspection,
             ready: Box::new(server.readiness()),
@@ -109,6 +121,12 @@ async fn serve(arguments: ServeArgs, spans: Option<Arc<dyn Spans>>) -> anyhow::R
         };
         let cluster = cluster.clone();
         registering.spawn(async move { cluster.register(registration, signals).await });
+    }
+    if let (Some(cluster), Some(policies)) = (&cluster, policies) {
+        let signals =
+            PolicySignals { catalogs: server.in_force(), registered, coverage: cover, metrics: policy_metrics };
+        let cluster = cluster.clone();
+        registering.spawn(async move { cluster.enforce(policies, signals).await });
     }
     let mut following = pin!(async {
         match cluster {

@@ -1,4 +1,4 @@
-//! `unregister`: removes the webhook's registration from a cluster.
+//! `unregister`: removes the webhook's registration and the policies from a cluster.
 
 use super::connection::ClusterArgs;
 use super::{Verdict, output, serve};
@@ -10,8 +10,8 @@ use std::time::Duration;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Deletes the ClusterRoleBinding first, because a running webhook recreates its registration. Then deletes the \
-MutatingWebhookConfiguration and the ValidatingWebhookConfiguration `kube-unions` until all three have stayed away for some \
-seconds. Objects that do not exist are skipped. The chart runs this command before an uninstallation; in an emergency, run it \
+MutatingWebhookConfiguration and the ValidatingWebhookConfiguration `kube-unions`, and the admission policies that `serve` keeps \
+(label kube-unions.dev/maintained-by=serve), until all have stayed away for some seconds. Objects that do not exist are skipped. The chart runs this command before an uninstallation; in an emergency, run it \
 yourself. `helm upgrade`, or applying the manifests again, restores the binding, and the webhook restores the rest.
 
 Exit codes:
@@ -26,23 +26,35 @@ pub(super) struct UnregisterArgs {
     /// `ClusterRoleBinding` that grants the webhook the right to register itself
     #[arg(long, value_name = "NAME", default_value = "kube-unions-registration", value_parser = name)]
     registration_binding: String,
-    /// Keep webhook configurations unless they belong to the installation with this Service
+    /// Keep webhook configurations and policies unless they belong to the installation with this Service
     #[arg(long, value_name = "NAMESPACE/NAME")]
     installation: Option<cluster::ServiceReference>,
+    /// Keep admission policies
+    #[arg(long)]
+    keep_policies: bool,
     /// Time to repeat failed attempts
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = serve::duration)]
     timeout: Duration,
 }
 
 pub(super) fn run(arguments: &UnregisterArgs) -> anyhow::Result<Verdict> {
-    let UnregisterArgs { cluster, registration_binding, installation, timeout } = arguments;
+    let UnregisterArgs { cluster, registration_binding, installation, keep_policies, timeout } = arguments;
     cluster.run(async |client| {
         let mut anything = false;
         let deleted = |object: &cluster::Registered| {
             anything = true;
             output::note(format_args!("deleted {object}"));
         };
-        cluster::unregister(&client, registration_binding, installation.as_ref(), *timeout, deleted).await?;
+        let removal = cluster::Removal {
+            binding: registration_binding,
+            installation: installation.as_ref(),
+            policies: !keep_policies,
+            within: *timeout,
+        };
+        let ended = cluster::unregister(&client, removal, deleted).await?;
+        if let Some(reason) = ended.unlistable {
+            output::note(format_args!("admission policies were not looked for: {reason}"));
+        }
         output::note(if anything { "nothing is registered any more" } else { "nothing was registered" });
         Ok(Verdict::Accepted)
     })

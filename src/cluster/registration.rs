@@ -32,10 +32,13 @@ mod rules;
 mod stored;
 mod wanted;
 
+pub(super) use divergence::Divergence;
 pub use options::{EntryOptions, FailurePolicy, LabelSelector, MatchCondition, MatchConditions, OptionError};
+pub(super) use pace::Pace;
 pub(super) use stored::other_installation;
-pub(super) use wanted::NAME;
+pub(super) use wanted::{NAME, Owner};
 
+use super::handover::{Coverage, RegisteredKinds};
 use super::trust::{Held, Trust};
 use super::watch_channel::changed;
 use super::{Cluster, ServiceReference};
@@ -53,7 +56,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
-use wanted::{BundleSource, Frame, Inspections, Owner, Phase};
+use wanted::{BundleSource, Frame, Inspections, Phase};
 
 /// Both stored configurations, `None` for a missing one.
 type StoredPair = [(Phase, Option<Value>); 2];
@@ -120,6 +123,10 @@ pub struct Signals {
     pub catalogs: watch::Receiver<Option<Arc<Catalog>>>,
     /// CAs to register. Nothing is registered before they are known.
     pub trust: watch::Receiver<Option<Trust>>,
+    /// Kinds that policies enforce.
+    pub coverage: watch::Receiver<Coverage>,
+    /// Receives the kinds that are registered.
+    pub registered: watch::Sender<RegisteredKinds>,
     /// Receives the CAs that the configurations hold.
     pub held: watch::Sender<Held>,
     /// Receives the registered token of the path for inspections; `None` while no entry has a well-formed one.
@@ -133,6 +140,7 @@ pub struct Signals {
 /// Keeps the configurations in sync until the sender of catalogs is dropped.
 pub(super) async fn follow(cluster: &Cluster, registration: Registration, signals: Signals) {
     let (mut catalogs, mut trust) = (signals.catalogs.clone(), signals.trust.clone());
+    let mut coverage = signals.coverage.clone();
     let mut declarable = cluster.declarable.subscribe();
     let configurations = Configurations::new(cluster.client.clone());
     let everything = registration.registering == Registering::Everything;
@@ -163,6 +171,7 @@ pub(super) async fn follow(cluster: &Cluster, registration: Registration, signal
                 Err(_) => return,
             },
             () = changed(&mut trust) => next = registrar.soon(next),
+            () = changed(&mut coverage) => next = registrar.soon(next),
             () = changed(&mut declarable) => next = registrar.soon(next),
             Some(change) = changes.next() => {
                 registrar.heard(change);

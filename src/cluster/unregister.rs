@@ -1,13 +1,16 @@
-//! Removes the webhook's registration from a cluster.
+//! Removes the webhook's registration from a cluster, and the policies that `serve` keeps there.
 //!
-//! A running webhook recreates its configurations, so its right to write them is deleted first. A write in flight at that
-//! moment may still succeed, so the configurations are deleted until they stay away.
+//! A running webhook recreates its configurations and policies, so its right to write them is deleted first. A write in flight
+//! at that moment may still succeed, so the objects are deleted until they stay away.
+
+mod policies;
 
 use super::ServiceReference;
 use super::call::{self, Refused};
 use super::registration::{NAME, other_installation};
 use hyper::Method;
 use kube::Client;
+use policies::PolicyRemoval;
 use std::fmt;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -24,13 +27,20 @@ const QUIET_ATTEMPTS: usize = 3;
 /// Time in which an API server learns of rights that were just granted.
 const RIGHTS_SETTLE: Duration = Duration::from_secs(5);
 
-/// An object of the registration. Displays as its kind and name.
+/// An object of the registration, or a policy. Displays as its kind and name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Registered {
     kind: &'static str,
     resource: &'static str,
     group: &'static str,
     name: String,
+}
+
+/// The end of a removal that succeeded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unregistered {
+    /// The reason why policies could not be looked for.
+    pub unlistable: Option<String>,
 }
 
 /// An error of removing the registration.
@@ -89,20 +99,33 @@ impl fmt::Display for Registered {
     }
 }
 
-/// Deletes the `ClusterRoleBinding` named `binding`, then both webhook configurations, until they stay away.
+/// The objects to remove.
+#[derive(Debug, Clone, Copy)]
+pub struct Removal<'r> {
+    /// Name of the `ClusterRoleBinding` with the right to register.
+    pub binding: &'r str,
+    /// Service of an installation. Configurations and policies of other installations stay. `None`: all go.
+    pub installation: Option<&'r ServiceReference>,
+    /// Remove the policies too.
+    pub policies: bool,
+    /// Time in which failed attempts are repeated.
+    pub within: Duration,
+}
+
+/// Deletes the `ClusterRoleBinding`, then both webhook configurations and the policies that `serve` keeps, until they stay away.
 ///
-/// `deleted` is called once for each deleted object. With an `installation`, given by its Service, configurations of other
-/// installations stay. Failed attempts are repeated until `within` has passed.
+/// `deleted` is called once for each of the first three, and at each deletion of a policy. Without the right to list policies,
+/// they stay.
 pub async fn unregister(
     client: &Client,
-    binding: &str,
-    installation: Option<&ServiceReference>,
-    within: Duration,
+    removal: Removal<'_>,
     mut deleted: impl FnMut(&Registered),
-) -> Result<(), UnregisterError> {
+) -> Result<Unregistered, UnregisterError> {
+    let Removal { binding, installation, policies, within } = removal;
     let started = Instant::now();
     let mut reported = [false; 3];
     let mut quiet = 0;
+    let mut search = PolicyRemoval::default();
     loop {
         let mut failure = None;
         let mut found = None;
@@ -119,11 +142,17 @@ pub async fn unregister(
                 Err(refused) => failure = failure.or(Some((object, refused))),
             }
         }
+        let waited = started.elapsed();
+        if policies {
+            let are_settled = waited >= RIGHTS_SETTLE.min(within);
+            let attempt = search.attempt(client, installation, are_settled, &mut deleted).await;
+            found = found.or(attempt.found);
+            failure = failure.or(attempt.failure);
+        }
         quiet = if failure.is_none() && found.is_none() { quiet + 1 } else { 0 };
         if quiet == QUIET_ATTEMPTS {
-            return Ok(());
+            return Ok(Unregistered { unlistable: search.unlistable });
         }
-        let waited = started.elapsed();
         match (failure, found) {
             (Some((object, refused)), _) if refused.is_forbidden() && waited >= RIGHTS_SETTLE.min(within) => {
                 return Err(UnregisterError::Forbidden { object, reason: refused.to_string() });

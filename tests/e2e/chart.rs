@@ -10,7 +10,6 @@ mod lifecycle;
 mod manifests;
 mod monitoring;
 mod pods;
-mod policies;
 mod refusals;
 mod rendering;
 mod rights;

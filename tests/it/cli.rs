@@ -4,7 +4,6 @@ mod annotate;
 mod audit;
 mod commands;
 mod compile;
-mod compile_rules;
 mod declarations;
 mod generate;
 mod inputs;

@@ -1,5 +1,7 @@
 //! The arguments of `serve`, and the configurations that follow from them.
 
+mod policies;
+
 use super::values;
 use crate::cli::RatchetingArg;
 use crate::cli::kinds::BuiltinUnionsArg;
@@ -18,6 +20,9 @@ const EXAMPLES: &str = "\
 Examples:
   # Serve the unions of the current cluster, and register the webhook behind a Service
   kube-unions serve --service kube-unions/kube-unions --tls-secret kube-unions-tls
+
+  # Enforce unions by admission policies, without a webhook
+  kube-unions serve --enforcement=policies --webhook=never --tls-self-signed
 
   # Serve the unions that files declare, without a cluster
   kube-unions serve --from crds/ --tls-self-signed";
@@ -162,9 +167,25 @@ pub(in crate::cli) struct ServeArgs {
     #[arg(long, value_name = "JSON", requires = "service")]
     namespace_selector: Option<LabelSelector>,
 
-    /// Register rules or none: with `off`, the webhook runs and reviews no object
+    /// Enforce unions by the webhook, by admission policies, or not at all: with `off`, the webhook runs and reviews no object
     #[arg(long, value_enum, default_value_t)]
     pub(super) enforcement: Enforcement,
+
+    /// With --enforcement=policies, register the webhook for kinds that policies cannot express, or for no kind [default: rest]
+    #[arg(long, value_enum)]
+    webhook: Option<WebhookPart>,
+
+    /// With --enforcement=policies, begin the names of policies so [default: unions-]
+    #[arg(long, value_name = "PREFIX", value_parser = values::name_prefix)]
+    policy_name_prefix: Option<String>,
+
+    /// Without --enforcement=policies, delete the policies that it made, once the webhook is registered for their kinds
+    #[arg(long, conflicts_with = "from")]
+    remove_policies: bool,
+
+    /// Between policies and webhook, let both enforce a kind this long, so that every API server learns of the change
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = values::duration)]
+    handover_delay: Duration,
 
     /// Be ready this long before the first registration in a cluster, so that the Service can find this replica
     #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = values::duration)]
@@ -183,9 +204,22 @@ pub(in crate::cli) struct ServeArgs {
 pub(super) enum Enforcement {
     /// Review every resource that has unions
     #[default]
-    On,
+    #[value(alias = "on")]
+    Webhook,
+    /// Keep admission policies for every kind that they can express
+    Policies,
     /// Review nothing
     Off,
+}
+
+/// Choice of `--webhook`: the kinds that policies cannot express.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum WebhookPart {
+    /// Register the webhook for them
+    #[default]
+    Rest,
+    /// Report them in the log and in the metrics
+    Never,
 }
 
 /// Choice of `--failure-policy`: the result of a write when the API server cannot call the webhook.
@@ -281,19 +315,23 @@ impl ServeArgs {
         Some(Registration {
             registering,
             service,
-            entries: EntryOptions {
-                custom: self.failure_policy.into(),
-                builtin: self.builtin_failure_policy.into(),
-                timeout_seconds: self.timeout_seconds,
-                match_conditions: self.match_conditions.clone().unwrap_or_default().0,
-                object_selector: self.object_selector.clone().unwrap_or_default(),
-                namespace_selector: self.namespace_selector.clone().unwrap_or_default(),
-            },
+            entries: self.entries(),
             owner: self.owner_cluster_role.clone(),
             excluded_namespaces: self.exclude_namespace.clone(),
-            enforcing: self.enforcement == Enforcement::On,
+            enforcing: self.enforcement != Enforcement::Off,
             delay: self.registration_delay,
         })
+    }
+
+    fn entries(&self) -> EntryOptions {
+        EntryOptions {
+            custom: self.failure_policy.into(),
+            builtin: self.builtin_failure_policy.into(),
+            timeout_seconds: self.timeout_seconds,
+            match_conditions: self.match_conditions.clone().unwrap_or_default().0,
+            object_selector: self.object_selector.clone().unwrap_or_default(),
+            namespace_selector: self.namespace_selector.clone().unwrap_or_default(),
+        }
     }
 
     /// Returns the file for the self-signed CA. The default differs for each process.

@@ -39,6 +39,17 @@ pub(in crate::cli) fn namespace(text: &str) -> Result<String, String> {
     accept(text, is_dns_label(text), "namespace", "use one name of lower-case letters, digits and `-`")
 }
 
+/// Parses the beginning of the names of policies. A hash and a suffix follow it.
+pub(super) fn name_prefix(text: &str) -> Result<String, String> {
+    let valid = text.len() <= 40 && is_dns_subdomain(&format!("{text}a"));
+    accept(
+        text,
+        valid,
+        "prefix",
+        "use at most 40 lower-case letters, digits, `-` and `.`, beginning with a letter or digit",
+    )
+}
+
 /// Parses NAMESPACE/NAME.
 pub(super) fn certificate_name(text: &str) -> Result<String, String> {
     let parts = text.split_once('/');

@@ -52,8 +52,7 @@ fn complete(stored: &Value, wanted: &Wanted) -> Value {
     if let Some(owner) = &wanted.owner {
         let reference = owner.reference();
         let stored = metadata.get("ownerReferences").and_then(Value::as_array).cloned().unwrap_or_default();
-        let is_another = |it: &Value| ["kind", "name"].iter().any(|field| it.get(field) != reference.get(field));
-        let mut owners: Vec<Value> = stored.into_iter().filter(is_another).collect();
+        let mut owners: Vec<Value> = stored.into_iter().filter(|it| !owner.is_at(it)).collect();
         owners.push(reference);
         metadata.insert("ownerReferences".to_owned(), owners.into());
     }

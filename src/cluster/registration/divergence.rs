@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// Reason for a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Divergence {
+pub(in crate::cluster) enum Divergence {
     /// This replica's intent has changed.
     Intent,
     /// Another writer has changed the stored objects.

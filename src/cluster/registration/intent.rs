@@ -4,6 +4,7 @@ use super::configurations::{ConfigurationError, Configurations};
 use super::rules::RegistrationRules;
 use super::wanted::{Inspections, Owner};
 use super::{Registering, Registration, Signals};
+use crate::cluster::handover::Coverage;
 use crate::cluster::reason::reason;
 use crate::cluster::trust::Trust;
 use kube_unions_core::catalog::Catalog;
@@ -16,6 +17,8 @@ use tokio::sync::watch;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Intent {
     pub(super) rules: Arc<RegistrationRules>,
+    /// The stored rules stay as they are, because it is not known yet which kinds policies enforce.
+    pub(super) keeps_rules: bool,
     pub(super) inspections: Inspections,
     pub(super) trust: Trust,
     pub(super) owner: Option<Owner>,
@@ -25,6 +28,7 @@ pub(super) struct Intent {
 pub(super) struct IntentSource {
     catalogs: watch::Receiver<Option<Arc<Catalog>>>,
     trust: watch::Receiver<Option<Trust>>,
+    coverage: watch::Receiver<Coverage>,
     /// True while the cluster has the CRD of `UnionDeclaration`.
     declarable: watch::Receiver<bool>,
     configurations: Configurations,
@@ -34,8 +38,8 @@ pub(super) struct IntentSource {
     owner: Option<String>,
     /// The failure to read the owner that was logged last.
     owner_failure: Option<String>,
-    /// The rules of the catalog that was read last.
-    rules: Option<(Arc<Catalog>, Arc<RegistrationRules>)>,
+    /// The rules of the catalog and of the coverage that were read last.
+    rules: Option<(Arc<Catalog>, Coverage, Arc<RegistrationRules>)>,
     /// Kinds whose exclusion was logged.
     logged_kinds: BTreeSet<GroupVersionKind>,
     /// True if the API server keeps `matchConditions`; `None` until that is known.
@@ -52,6 +56,7 @@ impl IntentSource {
         Self {
             catalogs: signals.catalogs.clone(),
             trust: signals.trust.clone(),
+            coverage: signals.coverage.clone(),
             declarable,
             configurations,
             registering: registration.registering,
@@ -69,19 +74,27 @@ impl IntentSource {
     /// `namespace_ends`: the Service's namespace is being deleted, so no object is to be sent to it.
     pub(super) async fn current(&mut self, namespace_ends: bool) -> Result<Option<Intent>, ConfigurationError> {
         let Some(trust) = self.trust.borrow().clone() else { return Ok(None) };
-        let mut intent = Intent { rules: Arc::default(), inspections: Inspections::default(), trust, owner: None };
+        let mut intent = Intent {
+            rules: Arc::default(),
+            keeps_rules: false,
+            inspections: Inspections::default(),
+            trust,
+            owner: None,
+        };
         if self.registering == Registering::Bundles {
             return Ok(Some(intent));
         }
         let Some(catalog) = self.catalogs.borrow().clone() else { return Ok(None) };
         intent.owner = self.read_owner().await?;
-        if !namespace_ends {
+        let coverage = self.coverage.borrow().clone();
+        if !namespace_ends && coverage != Coverage::Everything {
+            intent.keeps_rules = coverage == Coverage::Unknown;
             let definitions = match self.keeps_conditions {
                 Some(known) => known,
                 None => *self.keeps_conditions.insert(self.configurations.keeps_conditions().await?),
             };
             intent.inspections = Inspections { declarations: *self.declarable.borrow(), definitions };
-            intent.rules = self.rules_of(catalog);
+            intent.rules = self.rules_of(catalog, coverage);
         }
         Ok(Some(intent))
     }
@@ -101,20 +114,26 @@ impl IntentSource {
         }
     }
 
-    fn rules_of(&mut self, catalog: Arc<Catalog>) -> Arc<RegistrationRules> {
-        if let Some((known, rules)) = &self.rules
+    fn rules_of(&mut self, catalog: Arc<Catalog>, coverage: Coverage) -> Arc<RegistrationRules> {
+        if let Some((known, covered, rules)) = &self.rules
             && Arc::ptr_eq(known, &catalog)
+            && *covered == coverage
         {
             return Arc::clone(rules);
         }
-        let rules = if self.enforcing { RegistrationRules::of(&catalog) } else { RegistrationRules::default() };
+        let rules = match &coverage {
+            _ if !self.enforcing => RegistrationRules::default(),
+            Coverage::Kinds(covered) => RegistrationRules::without(covered, &catalog),
+            Coverage::Unknown => RegistrationRules::of(&catalog),
+            Coverage::Everything => RegistrationRules::default(),
+        };
         for (kind, reason) in &rules.excluded {
             if self.logged_kinds.insert(kind.clone()) {
                 tracing::warn!(%kind, reason, "this kind has unions but is never registered");
             }
         }
         let rules = Arc::new(rules);
-        self.rules = Some((catalog, Arc::clone(&rules)));
+        self.rules = Some((catalog, coverage, Arc::clone(&rules)));
         rules
     }
 

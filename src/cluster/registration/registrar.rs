@@ -12,11 +12,13 @@ use super::stored::{bundle_of, inspection_token, other_installation, ours};
 use super::wanted::{BundleSource, Frame, NAME, Phase, Wanted};
 use super::{Registering, Registration, Signals, StoredPair, Writes};
 use crate::cluster::bundle::CaBundle;
+use crate::cluster::handover::RegisteredKinds;
 use crate::cluster::trust::{Held, Trust};
 use crate::cluster::watch_channel::publish;
 use kube::runtime::watcher;
 use kube_unions_core::admission::InspectionToken;
 use serde_json::Value;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
@@ -194,6 +196,7 @@ impl Registrar {
         });
         if writes.iter().all(Option::is_none) {
             self.signals.metrics.registered.set(1);
+            self.confirm(&intent);
             return Ok(Reconciled::InSync(self.in_sync(intent, now)));
         }
         self.signals.metrics.registered.set(0);
@@ -209,6 +212,9 @@ impl Registrar {
             }
         }
         let divergence = self.divergence(&intent, &stored, &writes);
+        if divergence == Divergence::Drift {
+            publish(&self.signals.registered, RegisteredKinds::default());
+        }
         let due = self.pace.due(divergence, now);
         if due > now {
             return Ok(Reconciled::Pending(due));
@@ -224,6 +230,7 @@ impl Registrar {
             self.settled = Some(intent.clone());
         }
         written?;
+        self.confirm(&intent);
         log_write(divergence, &intent.rules, &differences);
         self.signals.metrics.registered.set(1);
         Ok(Reconciled::InSync(self.next_resync(now)))
@@ -329,6 +336,7 @@ impl Registrar {
             return false;
         };
         self.signals.metrics.registered.set(0);
+        publish(&self.signals.registered, RegisteredKinds::default());
         // The API server calls the other installation, so no caller has to trust this one.
         self.publish(Held::Nothing, None);
         if self.other.as_ref() != Some(&other) {
@@ -353,10 +361,27 @@ impl Registrar {
             }
             Trust::InjectedFrom(certificate) => BundleSource::Injected(certificate.to_string()),
         };
+        let mut stored = stored.iter();
         Phase::BOTH.map(|phase| {
             let (ca, owner, fresh) = (ca.clone(), intent.owner.clone(), self.fresh.clone());
-            self.frame.wanted(phase, &intent.rules, intent.inspections, ca, owner, fresh)
+            let mut wanted = self.frame.wanted(phase, &intent.rules, intent.inspections, ca, owner, fresh);
+            let stored = stored.next().and_then(|(_, stored)| stored.as_ref());
+            if intent.keeps_rules {
+                wanted.keep_rules(stored);
+            }
+            wanted
         })
+    }
+
+    /// Publishes the kinds that are registered now.
+    fn confirm(&self, intent: &Intent) {
+        if intent.keeps_rules {
+            return;
+        }
+        let (now, before) = (Instant::now(), self.signals.registered.borrow().clone());
+        let since = |kind| before.get(kind).copied().unwrap_or(now);
+        let kinds = intent.rules.kinds.iter().map(|kind| (kind.clone(), since(kind))).collect();
+        publish(&self.signals.registered, Arc::new(kinds));
     }
 
     fn divergence(&self, intent: &Intent, stored: &StoredPair, writes: &Writes) -> Divergence {

@@ -2,7 +2,7 @@
 
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::declaration::is_exempt;
-use kube_unions_core::names::GroupVersionKind;
+use kube_unions_core::names::{GroupKind, GroupVersionKind};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,6 +15,8 @@ pub(super) struct RegistrationRules {
     pub(super) builtin: Vec<RegistrationRule>,
     /// Kinds that have unions and are never registered, sorted, each with the reason.
     pub(super) excluded: Vec<(GroupVersionKind, &'static str)>,
+    /// Kinds that the rules name.
+    pub(super) kinds: BTreeSet<GroupKind>,
 }
 
 /// A rule of an entry, with every field written out.
@@ -33,6 +35,11 @@ type Grouped<'c> = BTreeMap<(&'c str, Vec<&'c str>, &'static str), BTreeSet<Stri
 
 impl RegistrationRules {
     pub(super) fn of(catalog: &Catalog) -> Self {
+        Self::without(&BTreeSet::new(), catalog)
+    }
+
+    /// Returns the rules for all kinds of a catalog but `covered`.
+    pub(super) fn without(covered: &BTreeSet<GroupKind>, catalog: &Catalog) -> Self {
         let mut rules = Self::default();
         // Versions by resource: true for a custom one, its group, its path in a rule, its scope.
         let mut versions: BTreeMap<(bool, &str, String, &'static str), Vec<&str>> = BTreeMap::new();
@@ -47,6 +54,11 @@ impl RegistrationRules {
                 rules.excluded.push((gvk.clone(), "the cluster names no resource for this kind"));
                 continue;
             };
+            let kind = gvk.group_kind();
+            if covered.contains(&kind) {
+                continue;
+            }
+            rules.kinds.insert(kind);
             let scope = if resource.namespaced { "Namespaced" } else { "Cluster" };
             for path in entry.written_through() {
                 versions.entry((resource.custom, &gvk.group, path, scope)).or_default().push(&gvk.version);
@@ -179,6 +191,19 @@ mod tests {
             assert_eq!(short(&found.custom), want, "{versions:?}");
             assert!(found.builtin.is_empty() && found.excluded.is_empty());
         }
+    }
+
+    #[test]
+    fn kinds_that_policies_cover_have_no_rule() {
+        let v1: &[TestVersion<'_>] = &[("v1", &["spec"], true), ("v2", &["spec"], true)];
+        let mut builder = Builder::new();
+        for kind in ["Pear", "Plum"] {
+            builder.apply(crd("g", kind, "Namespaced", v1));
+        }
+        let covered = BTreeSet::from([GroupKind::new("g", "Pear"), GroupKind::new("h", "Plum")]);
+        let found = RegistrationRules::without(&covered, &builder.build());
+        assert_eq!(short(&found.custom), ["g v1,v2 plums Namespaced"]);
+        assert_eq!(found.kinds, BTreeSet::from([GroupKind::new("g", "Plum")]));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 use super::options::{EntryOptions, FailurePolicy, LabelSelector};
 use super::rules::{RegistrationRule, RegistrationRules};
+use super::stored::ours;
 use crate::cluster::ServiceReference;
 use kube_unions_core::admission::InspectionToken;
 use kube_unions_core::declaration::ANNOTATION;
@@ -72,9 +73,9 @@ pub(super) struct WantedEntry {
 
 /// The `ClusterRole` that owns the configurations.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Owner {
-    pub(super) name: String,
-    pub(super) uid: String,
+pub(in crate::cluster) struct Owner {
+    pub(in crate::cluster) name: String,
+    pub(in crate::cluster) uid: String,
 }
 
 /// Settings that all entries share.
@@ -122,6 +123,24 @@ impl Phase {
     }
 }
 
+impl Wanted {
+    /// Leaves the rules for objects as they are stored.
+    pub(super) fn keep_rules(&mut self, stored: Option<&Value>) {
+        self.entries.retain_mut(|entry| {
+            if entry.path.is_none() {
+                return true;
+            }
+            let entries = || stored.into_iter().flat_map(ours);
+            let rules = entries().find(|(name, _)| *name == entry.name).and_then(|(_, stored)| stored.get("rules"));
+            let Some(rules) = rules.filter(|rules| rules.as_array().is_some_and(|rules| !rules.is_empty())) else {
+                return false;
+            };
+            put(&mut entry.fields, "rules", rules.clone());
+            true
+        });
+    }
+}
+
 /// Returns true if `name` is a name of our entries.
 pub(super) fn is_ours(name: &str) -> bool {
     ENTRIES.contains(&name)
@@ -129,13 +148,19 @@ pub(super) fn is_ours(name: &str) -> bool {
 
 impl Owner {
     /// Returns the owner reference. It does not block the deletion of the owner.
-    pub(super) fn reference(&self) -> Value {
+    pub(in crate::cluster) fn reference(&self) -> Value {
         json!({
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "ClusterRole",
             "name": self.name,
             "uid": self.uid,
         })
+    }
+
+    /// Returns true for a reference to a role of this name, whatever its UID.
+    pub(in crate::cluster) fn is_at(&self, reference: &Value) -> bool {
+        let is = |field: &str, value: &str| reference.get(field).and_then(Value::as_str) == Some(value);
+        is("kind", "ClusterRole") && is("name", &self.name)
     }
 }
 

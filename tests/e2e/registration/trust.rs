@@ -63,6 +63,8 @@ impl Registrar {
         self.held = held.subscribe();
         let (ready, looks) = (Arc::clone(&self.ready), Arc::clone(&self.looks));
         let signals = Signals {
+            coverage: watch::channel(kube_unions::cluster::Coverage::none()).1,
+            registered: watch::channel(kube_unions::cluster::RegisteredKinds::default()).0,
             catalogs: in_force,
             trust: self.trust.subscribe(),
             held,

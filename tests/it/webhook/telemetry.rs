@@ -5,7 +5,7 @@ use super::wire::{Request, Running, review, until};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Every metric with its type and labels.
-const METRICS: [(&str, &str, &[&str]); 24] = [
+const METRICS: [(&str, &str, &[&str]); 29] = [
     ("kube_unions_admission_in_flight", "gauge", &[]),
     ("kube_unions_admission_in_flight_bytes", "gauge", &[]),
     ("kube_unions_admission_refused", "counter", &["reason"]),
@@ -25,6 +25,11 @@ const METRICS: [(&str, &str, &[&str]); 24] = [
     ("kube_unions_other_installation", "gauge", &[]),
     ("kube_unions_own_groups_known", "gauge", &[]),
     ("kube_unions_panics", "counter", &[]),
+    ("kube_unions_policies_desired", "gauge", &[]),
+    ("kube_unions_policies_in_sync", "gauge", &[]),
+    ("kube_unions_policy_kinds_covered", "gauge", &[]),
+    ("kube_unions_policy_kinds_refused", "gauge", &[]),
+    ("kube_unions_policy_writes", "counter", &["outcome"]),
     ("kube_unions_registered", "gauge", &[]),
     ("kube_unions_registering", "gauge", &[]),
     ("kube_unions_registration_corrections", "counter", &[]),

@@ -1,0 +1,99 @@
+//! Enforcement by policies: keeps the compiled policies of every kind true in the cluster, instead of a webhook.
+//!
+//! A controller without a write path: it compiles the catalog in force to policies and their bindings, and creates, replaces and
+//! deletes them. Every replica does so. Replicas compute the same objects from the same inputs, so the first write spares the
+//! others theirs. An object is created, or replaced under the `resourceVersion` that was read.
+//!
+//! It must not know how a union becomes a policy (`kube_unions_policies`) or how the webhook is registered. Start at [`ledger`]
+//! for the decisions, at [`desired`] for the objects, at [`keeper`] for the loop.
+//!
+//! # Invariants
+//!
+//! - Only objects with the label [`MAINTAINED_BY`] of this installation are replaced or deleted.
+//! - A kind is reported as covered only after its policies have been in the cluster for the handover time, and its policies are
+//!   deleted only after the webhook has been registered for it for that time. An API server learns of either within it.
+//! - A policy that normalises is written before the policy that rejects, so that no write is rejected for lack of the first.
+
+mod api;
+mod desired;
+mod keeper;
+mod ledger;
+mod log;
+mod stored;
+mod write;
+
+pub(in crate::cluster) use api::PolicyResource;
+pub(in crate::cluster) use stored::{INSTALLATION, SELECTOR};
+
+use super::Cluster;
+use super::handover::{Coverage, RegisteredKinds};
+use super::registration::EntryOptions;
+use crate::telemetry::PolicyMetrics;
+use keeper::Keeper;
+use kube_unions_core::catalog::Catalog;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// Settings of the enforcement by policies.
+#[derive(Debug, Clone)]
+pub struct PolicyEnforcement {
+    /// What is done with the policies.
+    pub duty: PolicyDuty,
+    /// The beginning of the name of every policy.
+    pub name_prefix: String,
+    /// Let a violation through if the request did not change the choice of the union.
+    pub ratchet: bool,
+    /// Namespaces that are exempt.
+    pub excluded_namespaces: Vec<String>,
+    /// The installation, by its Service. Policies of another installation are left alone.
+    pub installation: Option<String>,
+    /// Name of the `ClusterRole` that owns the policies. They are deleted with it.
+    pub owner: Option<String>,
+    /// Conditions and selectors of the objects to enforce.
+    pub entries: EntryOptions,
+    /// Time in which every API server learns of a change of policies or of webhook configurations.
+    pub handover: Duration,
+}
+
+/// What is done with the policies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PolicyDuty {
+    /// Policies enforce every kind that they can express, and the webhook the rest.
+    BesideWebhook,
+    /// Policies enforce what they can express, and the webhook nothing.
+    Alone,
+    /// Policies are deleted as soon as the webhook is registered for their kind.
+    RemoveOnceRegistered,
+    /// Policies are deleted.
+    Remove,
+}
+
+/// Inputs and outputs of the enforcement by policies.
+pub struct PolicySignals {
+    /// Catalog in force.
+    pub catalogs: watch::Receiver<Option<Arc<Catalog>>>,
+    /// Kinds that the webhook is registered for.
+    pub registered: watch::Receiver<RegisteredKinds>,
+    /// Receives the kinds that policies enforce.
+    pub coverage: watch::Sender<Coverage>,
+    /// Metrics of the policies.
+    pub metrics: PolicyMetrics,
+}
+
+impl PolicyDuty {
+    /// Returns true if policies are kept, false if they are deleted.
+    pub fn is_enforcing(self) -> bool {
+        matches!(self, Self::BesideWebhook | Self::Alone)
+    }
+
+    /// Returns the coverage before anything is known about the policies of the cluster.
+    pub fn first_coverage(self) -> Coverage {
+        if self.is_enforcing() { Coverage::Unknown } else { Coverage::none() }
+    }
+}
+
+/// Keeps the policies in sync until the sender of catalogs is dropped.
+pub(super) async fn follow(cluster: &Cluster, enforcement: PolicyEnforcement, signals: PolicySignals) {
+    Keeper::new(cluster.client.clone(), enforcement, signals).run().await;
+}

@@ -1,0 +1,193 @@
+//! The four resources of policies on the API server: which are served, read, written, and watched.
+//!
+//! It knows nothing of their content; see [`super::desired`] and [`super::stored`].
+
+use super::stored::SELECTOR;
+use crate::cluster::call::{self, Refused};
+use crate::cluster::watch::persistent;
+use futures::StreamExt;
+use futures::stream::{BoxStream, select_all};
+use hyper::Method;
+use kube::core::{ApiResource, DynamicObject};
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Api, Client};
+use kube_unions_policies::{KubernetesVersion, PolicyObject};
+use serde_json::{Value, json};
+use std::fmt;
+
+/// The API group of policies.
+const GROUP: &str = "admissionregistration.k8s.io";
+
+/// Field manager of every write.
+const MANAGER: &str = "kube-unions";
+
+/// Page size of a list. A policy may have a hundred kilobytes.
+const PAGE: u32 = 50;
+
+/// Duration of a watch before it is started again, in seconds.
+const WATCH_SECONDS: u32 = 120;
+
+/// One of the four resources, in the order in which the objects of a kind are created: a policy that normalises comes before
+/// the policy that rejects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(in crate::cluster) enum PolicyResource {
+    MutatingPolicy,
+    MutatingBinding,
+    ValidatingPolicy,
+    ValidatingBinding,
+}
+
+/// The name of an object of one of the resources. Displays as its kind and name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct PolicyKey {
+    pub(super) resource: PolicyResource,
+    pub(super) name: Box<str>,
+}
+
+/// What an API server offers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ServedPolicies {
+    pub(super) version: KubernetesVersion,
+    /// The version at which mutating policies are served, for example `v1beta1`.
+    pub(super) mutating: Option<&'static str>,
+    /// The version at which validating policies are served.
+    pub(super) validating: Option<&'static str>,
+}
+
+/// An event of one of the watches.
+pub(super) type PolicyEvent = (PolicyResource, watcher::Result<Event<DynamicObject>>);
+
+impl PolicyResource {
+    pub(in crate::cluster) const ALL: [Self; 4] =
+        [Self::MutatingPolicy, Self::MutatingBinding, Self::ValidatingPolicy, Self::ValidatingBinding];
+
+    pub(super) fn of(object: &PolicyObject) -> Self {
+        match object {
+            PolicyObject::MutatingPolicy(..) => Self::MutatingPolicy,
+            PolicyObject::MutatingBinding(..) => Self::MutatingBinding,
+            PolicyObject::ValidatingPolicy(_) => Self::ValidatingPolicy,
+            PolicyObject::ValidatingBinding(_) => Self::ValidatingBinding,
+        }
+    }
+
+    pub(in crate::cluster) fn kind(self) -> &'static str {
+        match self {
+            Self::MutatingPolicy => "MutatingAdmissionPolicy",
+            Self::MutatingBinding => "MutatingAdmissionPolicyBinding",
+            Self::ValidatingPolicy => "ValidatingAdmissionPolicy",
+            Self::ValidatingBinding => "ValidatingAdmissionPolicyBinding",
+        }
+    }
+
+    pub(in crate::cluster) fn plural(self) -> &'static str {
+        match self {
+            Self::MutatingPolicy => "mutatingadmissionpolicies",
+            Self::MutatingBinding => "mutatingadmissionpolicybindings",
+            Self::ValidatingPolicy => "validatingadmissionpolicies",
+            Self::ValidatingBinding => "validatingadmissionpolicybindings",
+        }
+    }
+
+    pub(super) fn is_binding(self) -> bool {
+        matches!(self, Self::MutatingBinding | Self::ValidatingBinding)
+    }
+
+    /// Returns the path of the collection at a version.
+    pub(in crate::cluster) fn path(self, version: &str) -> String {
+        format!("/apis/{GROUP}/{version}/{}", self.plural())
+    }
+}
+
+impl fmt::Display for PolicyKey {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} `{}`", self.resource.kind(), self.name)
+    }
+}
+
+impl ServedPolicies {
+    /// Asks an API server.
+    pub(super) async fn read(client: &Client) -> Result<Self, Refused> {
+        let version = call::send(client, Method::GET, "/version").await?;
+        let text = |field: &str| version.get(field).and_then(Value::as_str).unwrap_or_default();
+        let numbers = format!("{}.{}", text("major"), text("minor"));
+        let version = text("gitVersion").parse::<KubernetesVersion>().or_else(|_| numbers.parse());
+        let version = version.map_err(|error| Refused::Unanswered(error.to_string()))?;
+        let (mut mutating, mut validating) = (None, None);
+        for api in ["v1", "v1beta1"] {
+            let resources = match call::send(client, Method::GET, &format!("/apis/{GROUP}/{api}")).await {
+                Ok(resources) => resources,
+                Err(refused) if refused.is_not_found() => continue,
+                Err(refused) => return Err(refused),
+            };
+            let has = |resource: PolicyResource| {
+                let all = resources.get("resources").and_then(Value::as_array);
+                all.into_iter().flatten().any(|it| it.get("name").and_then(Value::as_str) == Some(resource.plural()))
+            };
+            mutating = mutating.or_else(|| has(PolicyResource::MutatingPolicy).then_some(api));
+            validating = validating.or_else(|| has(PolicyResource::ValidatingPolicy).then_some(api));
+        }
+        // The compiled expressions of validating policies need the stable version.
+        Ok(Self { version, mutating, validating: validating.filter(|api| *api == "v1") })
+    }
+
+    /// Returns the version at which a resource is served.
+    pub(super) fn version_of(&self, resource: PolicyResource) -> Option<&'static str> {
+        match resource {
+            PolicyResource::MutatingPolicy | PolicyResource::MutatingBinding => self.mutating,
+            PolicyResource::ValidatingPolicy | PolicyResource::ValidatingBinding => self.validating,
+        }
+    }
+
+    /// Yields the events of all objects that have our label.
+    pub(super) fn watch(&self, client: &Client) -> BoxStream<'static, PolicyEvent> {
+        let watches = PolicyResource::ALL.into_iter().filter_map(|resource| {
+            let version = self.version_of(resource)?;
+            let api = ApiResource {
+                group: GROUP.to_owned(),
+                version: version.to_owned(),
+                api_version: format!("{GROUP}/{version}"),
+                kind: resource.kind().to_owned(),
+                plural: resource.plural().to_owned(),
+            };
+            let config = watcher::Config::default().timeout(WATCH_SECONDS).page_size(PAGE).labels(SELECTOR);
+            let events = persistent(watcher(Api::<DynamicObject>::all_with(client.clone(), &api), config));
+            Some(events.map(move |event| (resource, event)).boxed())
+        });
+        select_all(watches).boxed()
+    }
+
+    /// Returns a stored object.
+    pub(super) async fn get(&self, client: &Client, key: &PolicyKey) -> Result<Value, Refused> {
+        call::send(client, Method::GET, &self.object(key)?).await
+    }
+
+    /// Creates an object and returns it as it is stored.
+    pub(super) async fn create(&self, client: &Client, key: &PolicyKey, body: &Value) -> Result<Value, Refused> {
+        let path = format!("{}?fieldManager={MANAGER}", self.collection(key)?);
+        call::write(client, Method::POST, &path, "application/json", body).await
+    }
+
+    /// Replaces an object whose `resourceVersion` is still that of `body`, and returns it as it is stored.
+    pub(super) async fn replace(&self, client: &Client, key: &PolicyKey, body: &Value) -> Result<Value, Refused> {
+        let path = format!("{}?fieldManager={MANAGER}", self.object(key)?);
+        call::write(client, Method::PUT, &path, "application/json", body).await
+    }
+
+    /// Deletes an object that still has this `resourceVersion`.
+    pub(super) async fn delete(&self, client: &Client, key: &PolicyKey, resource_version: &str) -> Result<(), Refused> {
+        let body = json!({
+            "apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"resourceVersion": resource_version},
+        });
+        call::write(client, Method::DELETE, &self.object(key)?, "application/json", &body).await.map(drop)
+    }
+
+    fn collection(&self, key: &PolicyKey) -> Result<String, Refused> {
+        let version = self.version_of(key.resource);
+        let version = version.ok_or_else(|| Refused::Unanswered(format!("{} is not served", key.resource.kind())))?;
+        Ok(key.resource.path(version))
+    }
+
+    fn object(&self, key: &PolicyKey) -> Result<String, Refused> {
+        Ok(format!("{}/{}", self.collection(key)?, key.name))
+    }
+}

@@ -1,0 +1,270 @@
+//! The objects that this replica wants in the cluster, compiled from the catalog in force.
+
+use super::api::{PolicyKey, PolicyResource, ServedPolicies};
+use super::stored::{PolicyFrame, labels};
+use super::{PolicyDuty, PolicyEnforcement};
+use crate::cluster::registration::LabelSelector;
+use kube_unions_core::catalog::Catalog;
+use kube_unions_core::names::GroupKind;
+use kube_unions_core::union::Plan;
+use kube_unions_policies::{CompiledPolicies, PolicyObject, PolicyOptions, PolicyTarget, compile};
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// The kinds of a catalog, each with its policies.
+pub(super) type DesiredPolicies = BTreeMap<GroupKind, Arc<DesiredKind>>;
+
+/// The policies of one kind.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct DesiredKind {
+    /// The objects, in the order in which they are written.
+    pub(super) objects: Vec<DesiredObject>,
+    /// What the policies leave out, with the reason.
+    pub(super) refusals: Vec<String>,
+    /// True if the webhook can be registered for the kind.
+    pub(super) is_registrable: bool,
+}
+
+/// A policy or a binding.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct DesiredObject {
+    pub(super) key: PolicyKey,
+    pub(super) body: Arc<Value>,
+    /// The digest of the object as it is stored, see [`PolicyFrame::digest`].
+    pub(super) digest: u64,
+}
+
+/// Compiles catalogs, and keeps the policies of kinds that have not changed.
+pub(super) struct Compiler {
+    enforcement: PolicyEnforcement,
+    served: ServedPolicies,
+    frame: PolicyFrame,
+    options: PolicyOptions,
+    cache: HashMap<GroupKind, CachedKind>,
+}
+
+/// The policies of a kind, with the inputs that they were compiled from.
+struct CachedKind {
+    plan: Arc<Plan>,
+    plural: Box<str>,
+    desired: Arc<DesiredKind>,
+}
+
+impl Compiler {
+    pub(super) fn new(enforcement: PolicyEnforcement, served: ServedPolicies, frame: PolicyFrame) -> Self {
+        let options = PolicyOptions {
+            server: served.version,
+            ratchet: enforcement.ratchet,
+            excluded_namespaces: enforcement.excluded_namespaces.clone(),
+            name_prefix: enforcement.name_prefix.clone(),
+            labels: labels(),
+            ..PolicyOptions::default()
+        };
+        Self { enforcement, served, frame, options, cache: HashMap::new() }
+    }
+
+    /// Returns the objects for a catalog.
+    pub(super) fn desired(&mut self, catalog: &Catalog) -> DesiredPolicies {
+        let mut before = std::mem::take(&mut self.cache);
+        let mut all = DesiredPolicies::new();
+        for target in PolicyTarget::of_catalog(catalog) {
+            let kind = target.gvk.group_kind();
+            let Some(entry) = catalog.lookup(&target.gvk.group, &target.gvk.version, &target.gvk.kind) else {
+                continue;
+            };
+            let plan = entry.plan();
+            let known = before.remove(&kind);
+            let known = known.filter(|known| Arc::ptr_eq(&known.plan, plan) && *known.plural == *target.plural);
+            let known = known.unwrap_or_else(|| CachedKind {
+                plan: Arc::clone(plan),
+                plural: target.plural.into(),
+                desired: Arc::new(self.compile(&target, &kind)),
+            });
+            all.insert(kind.clone(), Arc::clone(&known.desired));
+            self.cache.insert(kind, known);
+        }
+        all
+    }
+
+    fn compile(&self, target: &PolicyTarget<'_>, kind: &GroupKind) -> DesiredKind {
+        let compiled = if self.enforcement.duty.is_enforcing() {
+            compile(target, &self.options)
+        } else {
+            CompiledPolicies::default()
+        };
+        let desired = self.assembled(kind, &compiled);
+        DesiredKind { is_registrable: !target.plural.is_empty(), ..desired }
+    }
+
+    /// Returns the objects of a kind from what was compiled.
+    fn assembled(&self, kind: &GroupKind, compiled: &CompiledPolicies) -> DesiredKind {
+        let mut refusals: Vec<String> = compiled.refusals.iter().map(ToString::to_string).collect();
+        let mut objects = Vec::new();
+        for object in &compiled.objects {
+            let resource = PolicyResource::of(object);
+            let version = object.api_version().rsplit('/').next();
+            if self.served.version_of(resource).is_none() || self.served.version_of(resource) != version {
+                let refusal =
+                    format!("{kind}: the API server does not serve {} {}", object.api_version(), object.kind());
+                if !refusals.contains(&refusal) {
+                    refusals.push(refusal);
+                }
+                continue;
+            }
+            objects.push(self.object(kind, object));
+        }
+        if self.enforcement.duty.is_enforcing() && objects.is_empty() && refusals.is_empty() {
+            refusals.push(format!("{kind}: no policy expresses its unions"));
+        }
+        // The webhook enforces the whole kind.
+        if self.enforcement.duty == PolicyDuty::BesideWebhook && !refusals.is_empty() {
+            objects.clear();
+        }
+        objects.sort_by(|one, other| one.key.cmp(&other.key));
+        objects.dedup_by(|next, kept| next.key == kept.key);
+        DesiredKind { objects, refusals, is_registrable: true }
+    }
+
+    fn object(&self, kind: &GroupKind, object: &PolicyObject) -> DesiredObject {
+        let resource = PolicyResource::of(object);
+        let mut body = object.to_json();
+        self.frame.complete(&mut body, kind);
+        if let Some(spec) = body.get_mut("spec").and_then(Value::as_object_mut) {
+            self.restrict(spec, resource);
+        }
+        let digest = self.frame.digest(&body);
+        DesiredObject { key: PolicyKey { resource, name: object.name().into() }, body: Arc::new(body), digest }
+    }
+
+    /// Restricts a policy or a binding to the objects that the user selected.
+    fn restrict(&self, spec: &mut Map<String, Value>, resource: PolicyResource) {
+        let entries = &self.enforcement.entries;
+        if resource.is_binding() {
+            let selectors =
+                [("namespaceSelector", &entries.namespace_selector), ("objectSelector", &entries.object_selector)];
+            let selectors = selectors.into_iter().filter(|(_, selector)| **selector != LabelSelector::default());
+            let selectors: Map<_, _> = selectors.map(|(field, selector)| (field.to_owned(), json!(selector))).collect();
+            if !selectors.is_empty() {
+                spec.insert("matchResources".to_owned(), selectors.into());
+            }
+        } else if !entries.match_conditions.is_empty() {
+            let compiled = spec.get("matchConditions").and_then(Value::as_array).cloned();
+            let own = entries.match_conditions.iter().map(|condition| json!(condition));
+            let all: Vec<Value> = own.chain(compiled.unwrap_or_default()).collect();
+            spec.insert("matchConditions".to_owned(), all.into());
+        }
+    }
+}
+
+impl DesiredKind {
+    /// Returns true if the policies enforce all unions of the kind.
+    pub(super) fn is_expressible(&self) -> bool {
+        !self.objects.is_empty() && self.refusals.is_empty()
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::cluster::registration::EntryOptions;
+    use k8s_openapi::api::admissionregistration::v1::{
+        ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBindingSpec,
+        ValidatingAdmissionPolicySpec,
+    };
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+    use kube_unions_core::names::GroupVersionKind;
+    use kube_unions_policies::{KubernetesVersion, Refusal, RefusalReason};
+    use std::time::Duration;
+
+    pub(in crate::cluster::policies) fn enforcement(duty: PolicyDuty) -> PolicyEnforcement {
+        PolicyEnforcement {
+            duty,
+            name_prefix: "unions-".to_owned(),
+            ratchet: true,
+            excluded_namespaces: Vec::new(),
+            installation: Some("ns/name".to_owned()),
+            owner: None,
+            entries: EntryOptions::default(),
+            handover: Duration::from_secs(10),
+        }
+    }
+
+    fn served() -> ServedPolicies {
+        ServedPolicies { version: KubernetesVersion::DEFAULT, mutating: None, validating: Some("v1") }
+    }
+
+    fn compiler(enforcement: PolicyEnforcement, served: ServedPolicies) -> Compiler {
+        let frame = PolicyFrame { installation: enforcement.installation.clone(), owner: None };
+        Compiler::new(enforcement, served, frame)
+    }
+
+    fn metadata(name: &str) -> ObjectMeta {
+        ObjectMeta { name: Some(name.to_owned()), labels: Some(labels()), ..ObjectMeta::default() }
+    }
+
+    /// A policy and its binding, the binding first.
+    fn compiled() -> CompiledPolicies {
+        let policy = ValidatingAdmissionPolicy {
+            metadata: metadata("unions-a"),
+            spec: Some(ValidatingAdmissionPolicySpec::default()),
+            ..ValidatingAdmissionPolicy::default()
+        };
+        let binding = ValidatingAdmissionPolicyBinding {
+            metadata: metadata("unions-a"),
+            spec: ValidatingAdmissionPolicyBindingSpec::default(),
+        };
+        let objects =
+            vec![PolicyObject::ValidatingBinding(Box::new(binding)), PolicyObject::ValidatingPolicy(Box::new(policy))];
+        CompiledPolicies { objects, refusals: Vec::new() }
+    }
+
+    #[test]
+    fn a_policy_comes_before_its_binding_and_names_its_kind_and_installation() {
+        let compiler = compiler(enforcement(PolicyDuty::BesideWebhook), served());
+        let desired = compiler.assembled(&GroupKind::new("g", "Thing"), &compiled());
+        let kinds: Vec<_> = desired.objects.iter().map(|object| object.key.resource.kind()).collect();
+        assert_eq!(kinds, ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"]);
+        assert!(desired.is_expressible());
+        assert_eq!(
+            desired.objects[0].body["metadata"]["annotations"],
+            json!({"kube-unions.dev/kind": "g/Thing", "kube-unions.dev/installation": "ns/name"})
+        );
+    }
+
+    #[test]
+    fn a_resource_that_is_not_served_is_a_refusal() {
+        let served = ServedPolicies { validating: None, ..served() };
+        for duty in [PolicyDuty::BesideWebhook, PolicyDuty::Alone] {
+            let desired = compiler(enforcement(duty), served).assembled(&GroupKind::new("g", "Thing"), &compiled());
+            assert!(desired.objects.is_empty() && !desired.is_expressible());
+            assert_eq!(desired.refusals.len(), 2, "{:?}", desired.refusals);
+        }
+    }
+
+    #[test]
+    fn a_kind_with_a_refusal_is_left_to_the_webhook_as_a_whole_if_there_is_one() {
+        let partial = || {
+            let gvk = GroupVersionKind { group: "g".into(), version: "v1".into(), kind: "Thing".into() };
+            let reason = RefusalReason::NoMutation(KubernetesVersion::new(1, 34));
+            CompiledPolicies { refusals: vec![Refusal { gvk, place: None, reason }], ..compiled() }
+        };
+        let kind = GroupKind::new("g", "Thing");
+        let beside = compiler(enforcement(PolicyDuty::BesideWebhook), served()).assembled(&kind, &partial());
+        assert!(beside.objects.is_empty() && beside.refusals.len() == 1);
+        let alone = compiler(enforcement(PolicyDuty::Alone), served()).assembled(&kind, &partial());
+        assert!(alone.objects.len() == 2 && alone.refusals.len() == 1);
+    }
+
+    #[test]
+    fn the_users_conditions_and_selectors_restrict_policies_and_bindings() {
+        let mut enforcement = enforcement(PolicyDuty::Alone);
+        enforcement.entries.object_selector = r#"{"matchLabels": {"a": "b"}}"#.parse().unwrap();
+        enforcement.entries.match_conditions =
+            r#"[{"name": "mine", "expression": "true"}]"#.parse::<crate::cluster::MatchConditions>().unwrap().0;
+        let desired = compiler(enforcement, served()).assembled(&GroupKind::new("g", "Thing"), &compiled());
+        let [policy, binding] = [0, 1].map(|index: usize| &desired.objects[index].body["spec"]);
+        assert_eq!(policy["matchConditions"], json!([{"name": "mine", "expression": "true"}]));
+        assert_eq!(binding["matchResources"], json!({"objectSelector": {"matchLabels": {"a": "b"}}}));
+    }
+}

@@ -1,0 +1,671 @@
+//! The decisions: which objects to create, replace and delete, and which kinds policies enforce.
+//!
+//! Pure: it knows no clock and no API server. [`keeper`](super::keeper) tells it what is stored and passes the time in.
+
+use super::PolicyDuty;
+use super::api::PolicyKey;
+use super::desired::{DesiredKind, DesiredObject, DesiredPolicies};
+use super::stored::StoredPolicy;
+use crate::cluster::handover::Coverage;
+use crate::cluster::registration::{Divergence, Pace};
+use kube_unions_core::names::GroupKind;
+use serde_json::Value;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Most writes of one step. Events are handled between steps.
+const MOST_WRITES: usize = 64;
+
+/// First and longest wait before an object is written again that could not be written.
+const FIRST_WAIT: Duration = Duration::from_millis(500);
+const LONGEST_WAIT: Duration = Duration::from_mins(1);
+
+/// Objects and times.
+pub(super) struct Ledger {
+    duty: PolicyDuty,
+    handover: Duration,
+    /// `None` until a catalog is known.
+    desired: Option<Arc<DesiredPolicies>>,
+    /// The objects of `desired`, each with its digest.
+    wanted: HashMap<PolicyKey, u64>,
+    stored: HashMap<PolicyKey, StoredPolicy>,
+    /// The digests that were last in sync or written. An object that differs from its own has drifted.
+    settled: HashMap<PolicyKey, u64>,
+    attempts: HashMap<PolicyKey, FailedAttempts>,
+    progress: HashMap<GroupKind, KindProgress>,
+    pace: Pace,
+    /// The time at which all lists were complete for the first time.
+    listed: Option<Instant>,
+    /// The time since when lists are refused.
+    unlistable: Option<Instant>,
+    /// The coverage stays unknown, because policies may have been in force before this replica started.
+    is_holding: bool,
+    /// Policies enforced every kind once. After that the webhook stays unregistered.
+    was_complete: bool,
+}
+
+/// The failed writes of one object.
+#[derive(Debug, Clone, Copy)]
+struct FailedAttempts {
+    /// The digest of the object that could not be written; `None` if it could not be deleted.
+    digest: Option<u64>,
+    wait: Duration,
+    not_before: Instant,
+    /// True if the API server has refused the object.
+    is_refused: bool,
+}
+
+/// The progress of one kind.
+#[derive(Debug, Clone, Copy, Default)]
+struct KindProgress {
+    /// The time since when all objects are in sync.
+    synced: Option<Instant>,
+    /// Policies enforce the kind.
+    is_covered: bool,
+    /// The time at which `is_covered` became false.
+    uncovered: Option<Instant>,
+}
+
+/// A write that is due.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum PolicyWrite {
+    Create(PolicyKey, Arc<Value>),
+    Replace(PolicyKey, Arc<Value>),
+    /// Deletes the object if it still has this `resourceVersion`.
+    Delete(PolicyKey, Box<str>),
+}
+
+/// What is due now.
+#[derive(Debug, Default)]
+pub(super) struct LedgerStep {
+    pub(super) writes: Vec<PolicyWrite>,
+    /// The time of the next step if nothing happens before.
+    pub(super) wake: Option<Instant>,
+    /// The number of objects that are as wanted.
+    pub(super) in_sync: usize,
+    /// Objects that others have changed, if they are corrected now.
+    pub(super) corrected: Vec<PolicyKey>,
+}
+
+impl PolicyWrite {
+    pub(super) fn key(&self) -> &PolicyKey {
+        match self {
+            Self::Create(key, _) | Self::Replace(key, _) | Self::Delete(key, _) => key,
+        }
+    }
+}
+
+impl LedgerStep {
+    fn wake_at(&mut self, time: Instant) {
+        self.wake = Some(self.wake.map_or(time, |wake| wake.min(time)));
+    }
+}
+
+impl Ledger {
+    pub(super) fn new(duty: PolicyDuty, handover: Duration) -> Self {
+        Self {
+            duty,
+            handover,
+            desired: None,
+            wanted: HashMap::new(),
+            stored: HashMap::new(),
+            settled: HashMap::new(),
+            attempts: HashMap::new(),
+            progress: HashMap::new(),
+            pace: Pace::default(),
+            listed: None,
+            unlistable: None,
+            is_holding: false,
+            was_complete: false,
+        }
+    }
+
+    /// Notes the objects that are wanted from now on.
+    pub(super) fn want(&mut self, desired: DesiredPolicies) {
+        let objects = desired.values().flat_map(|kind| &kind.objects);
+        self.wanted = objects.map(|object| (object.key.clone(), object.digest)).collect();
+        self.settled.retain(|key, _| self.wanted.contains_key(key));
+        self.progress.retain(|kind, _| desired.contains_key(kind));
+        // A changed object deserves an attempt at once.
+        self.attempts.retain(|key, attempt| self.wanted.get(key).copied() == attempt.digest);
+        self.desired = Some(Arc::new(desired));
+    }
+
+    pub(super) fn put(&mut self, key: PolicyKey, stored: StoredPolicy) {
+        self.stored.insert(key, stored);
+    }
+
+    pub(super) fn remove(&mut self, key: &PolicyKey) {
+        self.stored.remove(key);
+    }
+
+    /// Keeps only stored objects for which `keep` returns true.
+    pub(super) fn retain(&mut self, mut keep: impl FnMut(&PolicyKey) -> bool) {
+        self.stored.retain(|key, _| keep(key));
+    }
+
+    /// Notes that every list is complete.
+    pub(super) fn listed(&mut self, now: Instant) {
+        self.unlistable = None;
+        if self.listed.is_none() {
+            self.listed = Some(now);
+            self.is_holding = !self.stored.is_empty();
+        }
+    }
+
+    /// Notes that the API server refuses a list.
+    pub(super) fn list_refused(&mut self, now: Instant) {
+        self.unlistable.get_or_insert(now);
+    }
+
+    /// Notes a write that succeeded.
+    pub(super) fn wrote(&mut self, key: &PolicyKey) {
+        self.attempts.remove(key);
+    }
+
+    /// Notes a write that failed. `is_refused`: the API server has answered.
+    pub(super) fn failed(&mut self, key: PolicyKey, is_refused: bool, now: Instant) {
+        let wait = self.attempts.get(&key).map_or(FIRST_WAIT, |last| (last.wait * 2).min(LONGEST_WAIT));
+        let digest = self.digest_of(&key);
+        self.attempts.insert(key, FailedAttempts { digest, wait, not_before: now + wait, is_refused });
+    }
+
+    /// Returns the digest that is wanted of an object.
+    pub(super) fn digest_of(&self, key: &PolicyKey) -> Option<u64> {
+        self.wanted.get(key).copied()
+    }
+
+    /// Returns the number of wanted objects, and the number of kinds that policies cannot express as a whole.
+    pub(super) fn sizes(&self) -> (usize, usize) {
+        let kinds = self.desired.iter().flat_map(|desired| desired.values());
+        (self.wanted.len(), kinds.filter(|kind| !kind.refusals.is_empty()).count())
+    }
+
+    /// Returns the number of kinds that policies enforce.
+    pub(super) fn covered(&self) -> usize {
+        self.progress.values().filter(|progress| progress.is_covered).count()
+    }
+
+    /// Returns the writes that are due. `registered`: the kinds that the webhook is registered for, each with the time since
+    /// when.
+    pub(super) fn step(&mut self, registered: &BTreeMap<GroupKind, Instant>, now: Instant) -> LedgerStep {
+        let mut step = LedgerStep::default();
+        let Some(desired) = self.desired.clone().filter(|_| self.listed.is_some()) else { return step };
+        let mut drifted = Vec::new();
+        for (kind, desired) in desired.iter() {
+            self.step_of_kind(kind, desired, &mut step, &mut drifted, now);
+        }
+        self.correct(&drifted, &mut step, now);
+        self.delete(&desired, registered, &mut step, now);
+        step.writes.truncate(MOST_WRITES);
+        step
+    }
+
+    fn step_of_kind(
+        &mut self,
+        kind: &GroupKind,
+        desired: &DesiredKind,
+        step: &mut LedgerStep,
+        drifted: &mut Vec<PolicyWrite>,
+        now: Instant,
+    ) {
+        let (mut is_blocked, mut is_refused) = (false, false);
+        for DesiredObject { key, body, digest } in &desired.objects {
+            let stored = self.stored.get(key);
+            if stored.is_some_and(|stored| stored.digest == *digest) {
+                step.in_sync += 1;
+                if self.settled.get(key) != Some(digest) {
+                    self.settled.insert(key.clone(), *digest);
+                }
+                continue;
+            }
+            let attempt = self.attempts.get(key);
+            is_refused |= attempt.is_some_and(|attempt| attempt.is_refused);
+            // The objects of a kind are written in order.
+            if std::mem::replace(&mut is_blocked, true) {
+                continue;
+            }
+            if let Some(attempt) = attempt.filter(|attempt| attempt.not_before > now) {
+                step.wake_at(attempt.not_before);
+                continue;
+            }
+            let write = match stored {
+                Some(_) => PolicyWrite::Replace(key.clone(), Arc::clone(body)),
+                None => PolicyWrite::Create(key.clone(), Arc::clone(body)),
+            };
+            let has_drifted = self.settled.get(key) == Some(digest);
+            if has_drifted { drifted.push(write) } else { step.writes.push(write) }
+        }
+        let handover = self.handover;
+        let progress = self.progress.entry(kind.clone()).or_default();
+        progress.synced = if is_blocked { None } else { progress.synced.or(Some(now)) };
+        let was_covered = progress.is_covered;
+        progress.is_covered = match progress.synced.filter(|_| !desired.objects.is_empty()) {
+            _ if self.duty == PolicyDuty::BesideWebhook && !desired.is_expressible() => false,
+            Some(synced) if now >= synced + handover => true,
+            Some(synced) => {
+                if !was_covered {
+                    step.wake_at(synced + handover);
+                }
+                was_covered
+            }
+            // A change of the CRD, or drift: both are written at once.
+            None => was_covered && !is_refused,
+        };
+        if was_covered && !progress.is_covered {
+            progress.uncovered = Some(now);
+        }
+    }
+
+    /// Adds the corrections of objects that others have changed, if they are due.
+    fn correct(&mut self, drifted: &[PolicyWrite], step: &mut LedgerStep, now: Instant) {
+        if drifted.is_empty() {
+            return self.pace.in_sync();
+        }
+        let due = self.pace.due(Divergence::Drift, now);
+        if due > now {
+            return step.wake_at(due);
+        }
+        self.pace.wrote(Divergence::Drift, now);
+        for write in drifted {
+            // From now on it counts as a change of this replica's own, which is written without another wait.
+            self.settled.remove(write.key());
+            step.corrected.push(write.key().clone());
+            step.writes.push(write.clone());
+        }
+    }
+
+    /// Adds the deletions that are due: bindings and rejecting policies first.
+    fn delete(
+        &self,
+        desired: &DesiredPolicies,
+        registered: &BTreeMap<GroupKind, Instant>,
+        step: &mut LedgerStep,
+        now: Instant,
+    ) {
+        let is_calm = step.writes.is_empty();
+        let mut unwanted: Vec<_> = self.stored.iter().filter(|(key, _)| !self.wanted.contains_key(*key)).collect();
+        unwanted.sort_by_key(|(key, _)| Reverse(*key));
+        for (key, stored) in unwanted {
+            let due = match &stored.kind {
+                Some(kind) => self.deletion(kind, desired.get(kind).map(Arc::as_ref), registered, now),
+                None => is_calm.then_some(now),
+            };
+            let retry = self.attempts.get(key).map(|attempt| attempt.not_before);
+            match due.map(|due| retry.map_or(due, |retry| retry.max(due))) {
+                Some(due) if due > now => step.wake_at(due),
+                Some(_) => step.writes.push(PolicyWrite::Delete(key.clone(), stored.resource_version.clone())),
+                None => {}
+            }
+        }
+    }
+
+    /// Returns when an object of a kind that is not wanted is to be deleted; `None` if that is not known yet.
+    fn deletion(
+        &self,
+        kind: &GroupKind,
+        desired: Option<&DesiredKind>,
+        registered: &BTreeMap<GroupKind, Instant>,
+        now: Instant,
+    ) -> Option<Instant> {
+        // The kind has no unions any more.
+        let Some(desired) = desired else { return Some(now) };
+        let progress = self.progress.get(kind).copied().unwrap_or_default();
+        let by_webhook = || {
+            let since = *registered.get(kind)?;
+            Some(progress.uncovered.map_or(since, |uncovered| uncovered.max(since)) + self.handover)
+        };
+        match self.duty {
+            PolicyDuty::Remove => Some(now),
+            _ if !desired.objects.is_empty() => progress.synced.map(|synced| synced + self.handover),
+            PolicyDuty::Alone => Some(now),
+            PolicyDuty::BesideWebhook | PolicyDuty::RemoveOnceRegistered if !desired.is_registrable => Some(now),
+            PolicyDuty::BesideWebhook | PolicyDuty::RemoveOnceRegistered => by_webhook(),
+        }
+    }
+
+    /// Returns the kinds that policies enforce, after a step.
+    pub(super) fn coverage(&mut self, now: Instant) -> Coverage {
+        if !self.duty.is_enforcing() {
+            return Coverage::none();
+        }
+        let (Some(listed), Some(desired)) = (self.listed, &self.desired) else {
+            // Without the right to list policies there are none. An API server that starts may not know the rights yet.
+            let refused = self.unlistable.is_some_and(|since| now >= since + self.handover);
+            return if refused && self.duty == PolicyDuty::BesideWebhook {
+                Coverage::none()
+            } else {
+                Coverage::Unknown
+            };
+        };
+        let covered = |kind: &GroupKind| self.progress.get(kind).is_some_and(|progress| progress.is_covered);
+        let is_complete = desired.iter().all(|(kind, desired)| desired.objects.is_empty() || covered(kind));
+        if self.duty == PolicyDuty::Alone {
+            self.was_complete |= is_complete;
+            return if self.was_complete { Coverage::Everything } else { Coverage::Unknown };
+        }
+        self.is_holding &= !is_complete && now < listed + self.handover * 3;
+        if self.is_holding {
+            return Coverage::Unknown;
+        }
+        let kinds: BTreeSet<_> = desired.keys().filter(|kind| covered(kind)).cloned().collect();
+        Coverage::Kinds(Arc::new(kinds))
+    }
+
+    /// Returns the time at which the coverage may change although nothing happens.
+    pub(super) fn next_coverage_at(&self, now: Instant) -> Option<Instant> {
+        let held = self.listed.filter(|_| self.is_holding).map(|listed| listed + self.handover * 3);
+        let refused = self.unlistable.filter(|_| self.listed.is_none()).map(|since| since + self.handover);
+        held.into_iter().chain(refused).filter(|time| *time > now).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::policies::api::PolicyResource;
+    use serde_json::json;
+
+    const HANDOVER: Duration = Duration::from_secs(10);
+    const SECOND: Duration = Duration::from_secs(1);
+    const NEARLY: Duration = Duration::from_secs(9);
+
+    fn kind(name: &str) -> GroupKind {
+        GroupKind::new("g", name)
+    }
+
+    fn key(resource: PolicyResource, name: &str) -> PolicyKey {
+        PolicyKey { resource, name: name.into() }
+    }
+
+    /// A kind with two objects that have this digest.
+    fn desired(name: &str, digest: u64) -> DesiredKind {
+        let object = |resource| DesiredObject { key: key(resource, name), body: Arc::new(json!({})), digest };
+        let resources = [PolicyResource::ValidatingPolicy, PolicyResource::ValidatingBinding];
+        DesiredKind { objects: resources.map(object).into(), refusals: Vec::new(), is_registrable: true }
+    }
+
+    fn refused() -> DesiredKind {
+        DesiredKind { objects: Vec::new(), refusals: vec!["no".to_owned()], is_registrable: true }
+    }
+
+    /// A ledger, and the kinds that the webhook is registered for.
+    struct Trial {
+        ledger: Ledger,
+        registered: BTreeMap<GroupKind, Instant>,
+        now: Instant,
+    }
+
+    impl Trial {
+        fn new(duty: PolicyDuty) -> Self {
+            Self { ledger: Ledger::new(duty, HANDOVER), registered: BTreeMap::new(), now: Instant::now() }
+        }
+
+        fn with(mut self, desired: impl IntoIterator<Item = (&'static str, DesiredKind)>) -> Self {
+            self.want(desired);
+            self.ledger.listed(self.now);
+            self
+        }
+
+        fn want(&mut self, desired: impl IntoIterator<Item = (&'static str, DesiredKind)>) {
+            self.ledger.want(desired.into_iter().map(|(name, desired)| (kind(name), Arc::new(desired))).collect());
+        }
+
+        fn store(&mut self, key: PolicyKey, digest: u64) {
+            let kind = Some(kind(&key.name));
+            let stored = StoredPolicy { resource_version: "1".into(), kind, is_of_another_installation: false, digest };
+            self.ledger.put(key, stored);
+        }
+
+        fn store_both(&mut self, name: &str, digest: u64) {
+            for resource in [PolicyResource::ValidatingPolicy, PolicyResource::ValidatingBinding] {
+                self.store(key(resource, name), digest);
+            }
+        }
+
+        fn step(&mut self) -> LedgerStep {
+            self.ledger.step(&self.registered, self.now)
+        }
+
+        /// Returns what is written now, and carries it out.
+        fn write(&mut self) -> Vec<String> {
+            let writes = self.step().writes;
+            let names = writes.iter().map(|write| match write {
+                PolicyWrite::Create(key, _) => format!("create {key}"),
+                PolicyWrite::Replace(key, _) => format!("replace {key}"),
+                PolicyWrite::Delete(key, _) => format!("delete {key}"),
+            });
+            let names = names.collect();
+            for write in writes {
+                match write {
+                    PolicyWrite::Delete(key, _) => self.ledger.remove(&key),
+                    PolicyWrite::Create(key, _) | PolicyWrite::Replace(key, _) => {
+                        let digest = self.ledger.digest_of(&key).unwrap();
+                        self.ledger.wrote(&key);
+                        self.store(key, digest);
+                    }
+                }
+            }
+            names
+        }
+
+        fn write_all(&mut self) {
+            while !self.write().is_empty() {}
+        }
+
+        fn coverage(&mut self) -> Coverage {
+            self.step();
+            self.ledger.coverage(self.now)
+        }
+    }
+
+    fn kinds(names: &[&str]) -> Coverage {
+        Coverage::Kinds(Arc::new(names.iter().map(|name| kind(name)).collect()))
+    }
+
+    #[test]
+    fn nothing_is_written_before_the_lists_and_the_catalog_are_known() {
+        let mut trial = Trial::new(PolicyDuty::BesideWebhook);
+        trial.want([("a", desired("a", 1))]);
+        assert!(trial.step().writes.is_empty());
+        let mut trial = Trial::new(PolicyDuty::BesideWebhook);
+        trial.store_both("a", 1);
+        trial.ledger.listed(trial.now);
+        assert!(trial.step().writes.is_empty());
+        assert_eq!(trial.coverage(), Coverage::Unknown);
+    }
+
+    #[test]
+    fn the_objects_of_a_kind_are_written_in_order_and_those_of_other_kinds_beside_them() {
+        let mut trial = Trial::new(PolicyDuty::BesideWebhook).with([("a", desired("a", 1)), ("b", desired("b", 1))]);
+        assert_eq!(trial.write(), ["create ValidatingAdmissionPolicy `a`", "create ValidatingAdmissionPolicy `b`"]);
+        assert_eq!(
+            trial.write(),
+            ["create ValidatingAdmissionPolicyBinding `a`", "create ValidatingAdmissionPolicyBinding `b`"]
+        );
+        assert!(trial.write().is_empty());
+        assert_eq!(trial.step().in_sync, 4);
+    }
+
+    #[test]
+    fn a_kind_is_covered_when_its_policies_have_been_there_for_the_handover_time() {
+        let mut trial = Trial::new(PolicyDuty::BesideWebhook).with([("a", desired("a", 1)), ("b", refused())]);
+        assert_eq!(trial.coverage(), Coverage::none());
+        trial.write_all();
+        let start = trial.now;
+        assert_eq!(trial.step().wake, Some(start + HANDOVER));
+        trial.now = start + NEARLY;
+        assert_eq!(trial.coverage(), Coverage::none());
+        trial.now = start + HANDOVER;
+        assert_eq!(trial.coverage(), kinds(&["a"]));
+        // A change of the kind is written at once. The webhook would learn of it no sooner.
+        trial.want([("a", desired("a", 2)), ("b", refused())]);
+        assert_eq!(trial.coverage(), kinds(&["a"]));
+        assert_eq!(trial.write(), ["replace ValidatingAdmissionPolicy `a`"]);
+    }
+
+    #[test]
+    fn a_kind_whose_policy_the_api_server_refuses_goes_back_to_the_webhook_and_is_tried_again_later_and_later() {
+        let mut trial = Trial::new(PolicyDuty::BesideWebhook).with([("a", desired("a", 1))]);
+        trial.write_all();
+        trial.now += HANDOVER;
+        assert_eq!(trial.coverage(), kinds(&["a"]));
+        trial.want([("a", desired("a", 2))]);
+        let mut waits = Vec::new();
+        for _ in 0..9 {
+            assert_eq!(trial.step().writes.len(), 1);
+            trial.ledger.failed(key(PolicyResource::ValidatingPolicy, "a"), true, trial.now);
+            let step = trial.step();
+            assert!(step.writes.is_empty(), "no hot loop");
+            waits.push((step.wake.unwrap() - trial.now).as_millis());
+            trial.now = step.wake.unwrap();
+        }
+        assert_eq!(waits, [500, 1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000]);
+        assert_eq!(trial.coverage(), Coverage::none());
+        trial.want([("a", desired("a", 3))]);
+        assert_eq!(trial.step().writes.len(), 1, "a changed object is tried at once");
+    }
+
+    #[test]
+    fn drift_is_corrected_after_a_wait_that_doubles() {
+        let mut trial = Trial::new(PolicyDuty::BesideWebhook).with([("a", desired("a", 1))]);
+        trial.write_all();
+        let mut waits = Vec::new();
+        for _ in 0..4 {
+            trial.ledger.remove(&key(PolicyResource::ValidatingBinding, "a"));
+            let step = trial.step();
+            assert!(step.writes.is_empty());
+            waits.push((step.wake.unwrap() - trial.now).as_secs());
+            trial.now = step.wake.unwrap();
+            assert_eq!(trial.write(), ["create ValidatingAdmissionPolicyBinding `a`"]);
+            trial.step();
+        }
+        assert_eq!(waits, [1, 2, 4, 4]);
+        trial.now += HANDOVER;
+        assert_eq!(trial.coverage(), kinds(&["a"]));
+    }
+
+    #[test]
+    fn policies_of_a_kind_without_unions_are_deleted_at_once_and_bindings_first() {
+        let mut trial = Trial::new(PolicyDuty::BesideWebhook).with([]);
+        trial.store_both("gone", 1);
+        assert_eq!(
+            trial.write(),
+            ["delete ValidatingAdmissionPolicyBinding `gone`", "delete ValidatingAdmissionPolicy `gone`"]
+        );
+    }
+
+    #[test]
+    fn policies_under_an_earlier_name_are_deleted_when_their_successors_are_in_force() {
+        let mut trial = Trial::new(PolicyDuty::BesideWebhook).with([("a", desired("a", 1))]);
+        let old = key(PolicyResource::ValidatingBinding, "a-before");
+        let stored = StoredPolicy {
+            resource_version: "1".into(),
+            kind: Some(kind("a")),
+            is_of_another_installation: false,
+            digest: 1,
+        };
+        trial.ledger.put(old, stored);
+        trial.write_all();
+        trial.now += NEARLY;
+        assert!(trial.write().is_empty());
+        trial.now += SECOND;
+        assert_eq!(trial.write(), ["delete ValidatingAdmissionPolicyBinding `a-before`"]);
+    }
+
+    #[test]
+    fn policies_stay_until_the_webhook_has_been_registered_for_the_handover_time() {
+        for duty in [PolicyDuty::RemoveOnceRegistered, PolicyDuty::BesideWebhook] {
+            let mut trial = Trial::new(duty).with([("a", refused())]);
+            trial.store_both("a", 1);
+            trial.now += HANDOVER * 10;
+            assert!(trial.write().is_empty(), "{duty:?}");
+            trial.registered.insert(kind("a"), trial.now);
+            trial.now += NEARLY;
+            assert!(trial.write().is_empty(), "{duty:?}");
+            trial.now += SECOND;
+            assert_eq!(trial.write().len(), 2, "{duty:?}");
+        }
+        for duty in [PolicyDuty::Remove, PolicyDuty::Alone] {
+            let mut trial = Trial::new(duty).with([("a", refused())]);
+            trial.store_both("a", 1);
+            assert_eq!(trial.write().len(), 2, "{duty:?}");
+        }
+    }
+
+    #[test]
+    fn a_registration_of_before_the_kind_was_given_back_does_not_count() {
+        let mut trial = Trial::new(PolicyDuty::BesideWebhook).with([("a", desired("a", 1))]);
+        trial.registered.insert(kind("a"), trial.now);
+        trial.write_all();
+        trial.now += HANDOVER * 2;
+        assert_eq!(trial.coverage(), kinds(&["a"]));
+        // The registration drops the kind while the kind becomes inexpressible.
+        trial.want([("a", refused())]);
+        assert_eq!(trial.coverage(), Coverage::none());
+        assert!(trial.write().is_empty());
+        trial.now += HANDOVER;
+        assert_eq!(trial.write().len(), 2);
+    }
+
+    #[test]
+    fn after_a_start_the_coverage_is_unknown_until_the_policies_that_were_there_count() {
+        let mut trial = Trial::new(PolicyDuty::BesideWebhook);
+        trial.store_both("a", 1);
+        let mut trial = trial.with([("a", desired("a", 1)), ("b", desired("b", 1))]);
+        assert_eq!(trial.coverage(), Coverage::Unknown);
+        trial.write_all();
+        trial.now += HANDOVER;
+        assert_eq!(trial.coverage(), kinds(&["a", "b"]));
+        // One that cannot be written holds the others up for a while only.
+        let mut trial = Trial::new(PolicyDuty::BesideWebhook);
+        trial.store_both("a", 1);
+        let mut trial = trial.with([("a", desired("a", 1)), ("b", desired("b", 1))]);
+        trial.step();
+        trial.now += HANDOVER * 2;
+        assert_eq!(trial.coverage(), Coverage::Unknown);
+        trial.now += HANDOVER;
+        assert_eq!(trial.coverage(), kinds(&["a"]));
+    }
+
+    #[test]
+    fn without_a_webhook_the_registration_stays_until_all_policies_are_in_force_once() {
+        let mut trial = Trial::new(PolicyDuty::Alone).with([("a", desired("a", 1)), ("b", refused())]);
+        trial.write_all();
+        assert_eq!(trial.coverage(), Coverage::Unknown);
+        trial.now += HANDOVER;
+        assert_eq!(trial.coverage(), Coverage::Everything);
+        trial.want([("a", desired("a", 1)), ("c", desired("c", 1))]);
+        assert_eq!(trial.coverage(), Coverage::Everything);
+    }
+
+    #[test]
+    fn without_the_right_to_list_policies_the_webhook_has_all_kinds() {
+        let mut trial = Trial::new(PolicyDuty::BesideWebhook);
+        trial.want([("a", desired("a", 1))]);
+        trial.ledger.list_refused(trial.now);
+        assert_eq!(trial.coverage(), Coverage::Unknown);
+        trial.now += HANDOVER;
+        trial.ledger.list_refused(trial.now);
+        assert_eq!(trial.coverage(), Coverage::none());
+    }
+
+    #[test]
+    fn a_step_has_a_bounded_number_of_writes() {
+        let names: Vec<&'static str> = (0..500).map(|number| &*format!("k{number:03}").leak()).collect();
+        let mut trial = Trial::new(PolicyDuty::BesideWebhook).with(names.iter().map(|name| (*name, desired(name, 1))));
+        let mut rounds = 0;
+        loop {
+            let written = trial.write();
+            assert!(written.len() <= MOST_WRITES);
+            if written.is_empty() {
+                break;
+            }
+            rounds += 1;
+        }
+        assert_eq!(rounds, 16, "1,000 objects");
+        assert_eq!(trial.step().in_sync, 1_000);
+    }
+}

@@ -1,0 +1,112 @@
+//! Deletes the policies and bindings that `serve` keeps, found by their label.
+
+use super::{ADMISSION, Registered};
+use crate::cluster::ServiceReference;
+use crate::cluster::call::{self, Refused};
+use crate::cluster::policies::{INSTALLATION, PolicyResource, SELECTOR};
+use hyper::Method;
+use kube::Client;
+use serde_json::Value;
+
+/// Page size of a list. Deleted objects leave the next page at the beginning.
+const PAGE: u32 = 100;
+
+/// The removal of policies, over all attempts.
+#[derive(Debug, Default)]
+pub(super) struct PolicyRemoval {
+    /// The reason why policies cannot be listed. They are not looked for again.
+    pub(super) unlistable: Option<String>,
+}
+
+/// The result of one attempt.
+#[derive(Debug, Default)]
+pub(super) struct RemovalAttempt {
+    /// An object that was there.
+    pub(super) found: Option<Registered>,
+    /// The first failure.
+    pub(super) failure: Option<(Registered, Refused)>,
+}
+
+impl PolicyRemoval {
+    /// Deletes all policies. `rights_are_settled`: a missing right will not come any more.
+    pub(super) async fn attempt(
+        &mut self,
+        client: &Client,
+        installation: Option<&ServiceReference>,
+        rights_are_settled: bool,
+        deleted: &mut impl FnMut(&Registered),
+    ) -> RemovalAttempt {
+        let mut attempt = RemovalAttempt::default();
+        // Bindings and rejecting policies first.
+        for resource in PolicyResource::ALL.into_iter().rev() {
+            for version in ["v1", "v1beta1"] {
+                if self.unlistable.is_some() {
+                    return attempt;
+                }
+                match attempt.delete_page(client, resource, version, installation, deleted).await {
+                    Ok(()) => break,
+                    // This API server does not serve the version.
+                    Err(refused) if refused.is_not_found() => {}
+                    Err(refused) if refused.is_forbidden() && rights_are_settled => {
+                        self.unlistable = Some(refused.to_string());
+                    }
+                    Err(refused) => {
+                        attempt.failure.get_or_insert((registered(resource, "*".to_owned()), refused));
+                        break;
+                    }
+                }
+            }
+        }
+        attempt
+    }
+}
+
+impl RemovalAttempt {
+    /// Deletes the objects of one page. Returns an error if they cannot be listed.
+    async fn delete_page(
+        &mut self,
+        client: &Client,
+        resource: PolicyResource,
+        version: &str,
+        installation: Option<&ServiceReference>,
+        deleted: &mut impl FnMut(&Registered),
+    ) -> Result<(), Refused> {
+        let collection = resource.path(version);
+        let selector = SELECTOR.replace('=', "%3D").replace('/', "%2F");
+        let mut from = String::new();
+        loop {
+            let path = format!("{collection}?labelSelector={selector}&limit={PAGE}{from}");
+            let list = call::send(client, Method::GET, &path).await?;
+            for item in list.get("items").and_then(Value::as_array).into_iter().flatten() {
+                let metadata = |field: &str| item.get("metadata").and_then(|metadata| metadata.get(field));
+                let Some(name) = metadata("name").and_then(Value::as_str) else { continue };
+                let owner = metadata("annotations").and_then(|all| all.get(INSTALLATION)?.as_str());
+                let is_another = |own: &ServiceReference| {
+                    owner.is_some_and(|owner| owner != format!("{}/{}", own.namespace, own.name))
+                };
+                if installation.is_some_and(is_another) {
+                    continue;
+                }
+                let object = registered(resource, name.to_owned());
+                match call::send(client, Method::DELETE, &format!("{collection}/{name}")).await {
+                    Ok(_) => {
+                        deleted(&object);
+                        self.found = Some(object);
+                    }
+                    Err(refused) if refused.is_not_found() => {}
+                    Err(refused) => {
+                        self.failure.get_or_insert((object, refused));
+                    }
+                }
+            }
+            match list.pointer("/metadata/continue").and_then(Value::as_str).filter(|token| !token.is_empty()) {
+                Some(token) => from = format!("&continue={token}"),
+                None => return Ok(()),
+            }
+        }
+    }
+}
+
+fn registered(resource: PolicyResource, name: String) -> Registered {
+    Registered { kind: resource.kind(), resource: resource.plural(), group: ADMISSION, name }
+}

@@ -1,0 +1,275 @@
+//! `--enforcement=policies`: `serve` keeps compiled policies in the cluster, and registers its webhook for the rest.
+//!
+//! The names of the webhook configurations are fixed: every test has a cluster of its own.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::cluster::Cluster;
+use crate::http::Client;
+use crate::kind::Kind;
+use crate::registration::with_rights;
+use crate::webhook::Webhook;
+use fixtures::crds;
+use fixtures::wait::eventually;
+
+/// The deadline of work in the background, far above the usual time.
+const SETTLED: Duration = Duration::from_mins(1);
+
+const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
+const POLICIES: [&str; 4] = [
+    "mutatingadmissionpolicies",
+    "mutatingadmissionpolicybindings",
+    "validatingadmissionpolicies",
+    "validatingadmissionpolicybindings",
+];
+
+/// The rights that the enforcement by policies needs beside those of the registration.
+pub(crate) const RIGHTS: &str = "
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: kube-unions-policies}
+rules:
+- apiGroups: [admissionregistration.k8s.io]
+  resources:
+  - mutatingadmissionpolicies
+  - mutatingadmissionpolicybindings
+  - validatingadmissionpolicies
+  - validatingadmissionpolicybindings
+  verbs: [get, list, watch, create, update, delete]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: kube-unions-policies}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: kube-unions-policies}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: kube-unions}]
+";
+
+const MODE: [&str; 3] = ["--enforcement=policies", "--registration-delay=0s", "--handover-delay=2s"];
+
+fn start(more: &[&str]) -> Option<Cluster> {
+    let arguments: Vec<&str> = MODE.iter().chain(more).copied().collect();
+    Cluster::registering(&format!("{}---{RIGHTS}", with_rights()), &arguments)
+}
+
+/// Returns the policies and bindings that `serve` keeps, as `resource/name`, each with the object.
+fn policies(client: &Client) -> Vec<(String, Value)> {
+    let mut all = Vec::new();
+    for plural in POLICIES {
+        let path = format!("{ADMISSION}/{plural}?labelSelector=kube-unions.dev%2Fmaintained-by%3Dserve");
+        let list = client.get(&path).expect("the API server answers");
+        assert!(list.is_success(), "{list:?}");
+        for item in list.body["items"].as_array().expect("a list has items") {
+            all.push((format!("{plural}/{}", item["metadata"]["name"].as_str().unwrap()), item.clone()));
+        }
+    }
+    all
+}
+
+/// Returns the kinds that have policies, as `group/Kind`.
+fn kinds(client: &Client) -> BTreeSet<String> {
+    let kind = |(_, object): &(String, Value)| {
+        object["metadata"]["annotations"]["kube-unions.dev/kind"].as_str().unwrap_or("none").to_owned()
+    };
+    policies(client).iter().map(kind).collect()
+}
+
+/// Returns the groups whose objects the API server sends to the webhook.
+fn registered(client: &Client) -> BTreeSet<String> {
+    let mut groups = BTreeSet::new();
+    for plural in ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"] {
+        let answer = client.get(&format!("{ADMISSION}/{plural}/kube-unions")).expect("the API server answers");
+        for webhook in answer.body["webhooks"].as_array().into_iter().flatten() {
+            if !["mutate", "validate"].iter().any(|phase| webhook["name"].as_str().unwrap().starts_with(phase)) {
+                continue;
+            }
+            let rules = webhook["rules"].as_array().unwrap();
+            groups.extend(rules.iter().map(|rule| rule["apiGroups"][0].as_str().unwrap().to_owned()));
+        }
+    }
+    groups
+}
+
+fn set<const N: usize>(items: [&str; N]) -> BTreeSet<String> {
+    items.map(str::to_owned).into()
+}
+
+#[track_caller]
+fn wait(cluster: &Cluster, what: &str, condition: impl FnMut() -> bool) {
+    assert!(eventually(SETTLED, condition), "waited in vain until {what}:\n{}", cluster.webhook.log());
+}
+
+/// Waits until policies enforce so many kinds, and the webhook none.
+#[track_caller]
+fn wait_until_covered(cluster: &Cluster, kinds: i64) {
+    let client = cluster.control_plane.client();
+    let covered = || cluster.webhook.metric("kube_unions_policy_kinds_covered") == kinds;
+    wait(cluster, "the webhook is left out", || covered() && registered(client).is_empty());
+}
+
+/// Returns a CRD whose unions no policy can express: a member has a control character in its name.
+fn inexpressible(group: &str) -> Value {
+    let member = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let spec = json!({"type": "object", "properties": {"type": {"type": "string"}, "a\u{1}": member, "b": member}});
+    let union = json!([{"discriminator": "type", "fields-to-discriminateBy": {"a\u{1}": "A", "b": "B"}}]);
+    let annotation = json!({"v1": {"/properties/spec": union}}).to_string();
+    crds::annotated(
+        group,
+        "Odd",
+        &[crds::version("v1", &json!({"type": "object", "properties": {"spec": spec}}))],
+        &annotation,
+    )
+}
+
+fn create(client: &Client, crd: &Value) {
+    let answer = client.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd);
+    let answer = answer.expect("the API server answers");
+    assert_eq!(answer.status, 201, "{answer:?}");
+}
+
+#[test]
+fn policies_follow_a_crd_that_appears_changes_and_goes_and_the_webhook_has_the_rest() {
+    let Some(cluster) = start(&[]) else { return };
+    let client = cluster.control_plane.client();
+    let rollouts = Kind::new(&cluster, "rollout");
+    rollouts.apply_definition();
+    let expected = format!("{}/Rollout", rollouts.group());
+    wait_until_covered(&cluster, 1);
+    assert_eq!(kinds(client), set([&expected]));
+    rollouts.enforce();
+    // The API server learns of the webhook's end in the background.
+    wait(&cluster, "no write goes through the webhook", || {
+        let before = cluster.webhook.reviews(rollouts.group(), "mutate");
+        rollouts.enforce();
+        cluster.webhook.reviews(rollouts.group(), "mutate") == before
+    });
+
+    create(client, &inexpressible("odd.example"));
+    wait(&cluster, "the webhook has the rest", || registered(client) == set(["odd.example"]));
+    assert_eq!(kinds(client), set([&expected]));
+    wait(&cluster, "that is counted", || cluster.webhook.metric("kube_unions_policy_kinds_refused") == 1);
+
+    // The union goes, and comes back.
+    let before = policies(client);
+    rollouts.kubectl().apply(&rollouts.without_unions()).accepted();
+    wait(&cluster, "the policies go", || kinds(client).is_empty());
+    rollouts.apply_definition();
+    let specs = |all: Vec<(String, Value)>| -> Vec<_> {
+        all.into_iter().map(|(name, object)| (name, object["spec"].clone())).collect()
+    };
+    wait(&cluster, "the same policies come back", || specs(policies(client)) == specs(before.clone()));
+
+    rollouts.kubectl().run(&["delete", "crd", &rollouts.definition_name()]).accepted();
+    wait(&cluster, "the policies go with the CRD", || kinds(client).is_empty());
+}
+
+#[test]
+fn drift_is_repaired_and_objects_of_others_are_left_alone() {
+    let Some(mut cluster) = start(&[]) else { return };
+    let rollouts = Kind::new(&cluster, "rollout");
+    rollouts.apply_definition();
+    let group = rollouts.group().to_owned();
+    {
+        let client = cluster.control_plane.client();
+        wait_until_covered(&cluster, 1);
+        let wanted: Vec<_> =
+            policies(client).into_iter().map(|(name, object)| (name, object["spec"].clone())).collect();
+        let is_repaired = || {
+            let now = policies(client).into_iter().map(|(name, object)| (name, object["spec"].clone()));
+            now.collect::<Vec<_>>() == wanted
+        };
+        for (name, object) in policies(client) {
+            let path = format!("{ADMISSION}/{name}");
+            let change = if name.contains("bindings/") {
+                json!({"spec": {"matchResources": {"objectSelector": {"matchLabels": {"a": "b"}}}}})
+            } else {
+                json!({"metadata": {"annotations": {"kube-unions.dev/kind": "else"}},
+                       "spec": {"matchConstraints": {"objectSelector": {"matchLabels": {"a": "b"}}}}})
+            };
+            let changed = client.send("PATCH", &path, "application/merge-patch+json", change.to_string().as_bytes());
+            let changed = changed.expect("the API server answers");
+            assert!(changed.is_success() && changed.body["spec"] != object["spec"], "{changed:?}");
+            wait(&cluster, &format!("{name} is repaired"), is_repaired);
+        }
+        for (name, _) in policies(client) {
+            assert!(client.delete(&format!("{ADMISSION}/{name}")).is_ok_and(|answer| answer.is_success()));
+        }
+        wait(&cluster, "deleted objects come back", is_repaired);
+        assert!(registered(client).is_empty());
+    }
+
+    // Another writer has a name that `serve` wants.
+    let client = cluster.control_plane.new_client();
+    let (name, object) = policies(&client).into_iter().find(|(name, _)| name.starts_with(POLICIES[2])).unwrap();
+    let path = format!("{ADMISSION}/{name}");
+    cluster.webhook.stop();
+    let foreign = json!({"metadata": {"labels": {"kube-unions.dev/maintained-by": null}},
+                         "spec": {"matchConstraints": {"objectSelector": {"matchLabels": {"of": "others"}}}}});
+    let foreign = client.send("PATCH", &path, "application/merge-patch+json", foreign.to_string().as_bytes());
+    let foreign = foreign.expect("the API server answers").body;
+    assert_ne!(foreign["spec"], object["spec"]);
+    cluster.webhook.resume().unwrap();
+    wait(&cluster, "the webhook has the kind", || registered(&client) == set([&group]));
+    assert!(cluster.webhook.log().contains("belongs to another writer"), "{}", cluster.webhook.log());
+    let now = client.get(&path).expect("the API server answers").body;
+    assert_eq!(now["metadata"]["resourceVersion"], foreign["metadata"]["resourceVersion"]);
+    let answer = client.delete(&path).expect("the API server answers");
+    assert!(answer.is_success(), "{answer:?}");
+    wait_until_covered(&cluster, 1);
+}
+
+#[test]
+fn without_a_webhook_kinds_that_cannot_be_expressed_are_reported() {
+    let Some(cluster) = start(&["--webhook=never"]) else { return };
+    let client = cluster.control_plane.client();
+    create(client, &inexpressible("odd.example"));
+    let rollouts = Kind::new(&cluster, "rollout");
+    rollouts.apply_definition();
+    wait(&cluster, "there are policies", || kinds(client).contains(&format!("{}/Rollout", rollouts.group())));
+    rollouts.enforce();
+    wait(&cluster, "that is counted", || cluster.webhook.metric("kube_unions_policy_kinds_refused") == 1);
+    let log = cluster.webhook.log();
+    assert!(log.contains("odd.example/v1, Kind=Odd"), "{log}");
+    wait(&cluster, "all are in force", || {
+        let metric = |name: &str| cluster.webhook.metric(&format!("kube_unions_policies_{name}"));
+        metric("desired") > 0 && metric("desired") == metric("in_sync")
+    });
+    assert_eq!(registered(client), set([]));
+}
+
+#[test]
+fn two_replicas_write_each_object_once_and_a_switch_to_the_webhook_and_back_leaves_nothing() {
+    let Some(mut cluster) = start(&[]) else { return };
+    let other = cluster.webhook.replica(&[]).unwrap();
+    let rollouts = Kind::new(&cluster, "rollout");
+    rollouts.apply_definition();
+    let client = cluster.control_plane.new_client();
+    wait_until_covered(&cluster, 1);
+    let written = |webhook: &Webhook| webhook.metric("kube_unions_policy_writes_total{outcome=\"applied\"}");
+    let count = i64::try_from(policies(&client).len()).unwrap();
+    assert_eq!(written(&cluster.webhook) + written(&other), count, "\n{}---\n{}", cluster.webhook.log(), other.log());
+    drop(other);
+
+    let group = rollouts.group().to_owned();
+    cluster.webhook.stop();
+    let webhook = cluster.webhook.replica(&["--enforcement=webhook", "--remove-policies"]).unwrap();
+    assert!(eventually(SETTLED, || registered(&client) == set([&group])), "{}", webhook.log());
+    assert!(eventually(SETTLED, || policies(&client).is_empty()), "{}", webhook.log());
+    assert_eq!(registered(&client), set([&group]));
+    drop(webhook);
+
+    cluster.webhook.resume().unwrap();
+    wait_until_covered(&cluster, 1);
+    cluster.webhook.stop();
+
+    let kubeconfig = cluster.control_plane.admin_kubeconfig();
+    let kubeconfig = kubeconfig.to_str().unwrap();
+    let removal = ["unregister", "--kubeconfig", kubeconfig, "--installation=else/else"];
+    crate::webhook::kube_unions(&removal, "").accepted();
+    assert!(!policies(&client).is_empty(), "another installation keeps them");
+    let output = crate::webhook::kube_unions(&removal[..3], "").accepted();
+    assert!(policies(&client).is_empty());
+    assert!(output.stderr.contains("deleted ValidatingAdmissionPolicyBinding `unions-"), "{output:?}");
+}
