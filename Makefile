@@ -16,13 +16,14 @@ HELM := tests/controlplane/assets.sh helm
 # Builds kube-controller-manager, for the tests of garbage collection.
 CONTROLLERS := tests/controlplane/assets.sh controller-manager
 DIFFERENTIAL_CASES ?= 1000000
+NATIVE_TRANSITIONS ?= 500000
 
 # The binary that the demo and the end-to-end tests run.
 export KUBE_UNIONS_BIN ?= $(BIN)
 
 .PHONY: help
 help: ## List the targets
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z0-9-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z0-9-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build the release binary, target/release/kube-unions
@@ -84,9 +85,10 @@ chart: build ## Check the Helm chart: lint, rendering, and a real API server
 	$(CARGO) test --locked --all-features --test e2e chart::
 
 .PHONY: manifests
-manifests: ## Write generated files: the CRD of UnionDeclaration, parts of the chart, manifests/webhook
-	@$(HELM) >/dev/null
+manifests: build ## Write generated files: the CRD of UnionDeclaration, parts of the chart, manifests/webhook, manifests/policies
+	@$(MAKE) -s assets >/dev/null; $(HELM) >/dev/null
 	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test it custom_resource
+	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test e2e -- compile::presets::the_policies_of
 	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test it chart::
 	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test e2e -- chart::manifests chart::rendering::the_default
 
@@ -144,6 +146,12 @@ fuzz: ## Run every fuzz target for FUZZ_SECONDS from the checked-in corpus (need
 fuzz-differential: ## Compare DIFFERENTIAL_CASES random patches with Go's package, from a random seed (needs Go)
 	KUBE_UNIONS_DIFFERENTIAL_SEED=$${SEED:-$$RANDOM$$RANDOM} KUBE_UNIONS_DIFFERENTIAL_CASES=$(DIFFERENTIAL_CASES) \
 	  $(CARGO) test --locked --package strategic-merge-patch --test it differential -- --nocapture
+
+.PHONY: native-differential
+native-differential: ## Compare NATIVE_TRANSITIONS random writes of unions by policies and by the webhook, from a random seed
+	@$(MAKE) -s assets >/dev/null
+	KUBE_UNIONS_NATIVE_SEED=$${SEED:-$$RANDOM$$RANDOM} KUBE_UNIONS_NATIVE_TRANSITIONS=$(NATIVE_TRANSITIONS) \
+	  $(CARGO) test --locked --all-features --test e2e -- --nocapture native::differential
 
 .PHONY: image
 image: ## Build the container image (needs Docker); IMAGE_PLATFORM=linux/arm64 selects another platform

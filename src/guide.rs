@@ -11,6 +11,8 @@ macro_rules! page {
 }
 
 page!(getting_started, "guide/getting-started.md");
+page!(choosing, "guide/choosing.md");
+page!(without_a_webhook, "guide/without-a-webhook.md");
 page!(declaring, "guide/declaring.md");
 page!(authoring, "guide/authoring.md");
 page!(patching, "guide/patching.md");

@@ -1,9 +1,10 @@
 //! `compile`: turns unions into objects that the API server runs itself, so that no webhook is needed.
 //!
 //! [`source`] learns the unions, from files or a cluster. [`policies`] compiles and prints them. [`check`] compares the result
-//! with files or with the cluster.
+//! with files or with the cluster. [`crds`] puts rules into CRDs instead.
 
 mod check;
+mod crds;
 mod policies;
 mod source;
 
@@ -14,7 +15,7 @@ use super::kinds::BuiltinUnionsArg;
 use super::output::{self, Paint};
 use super::serve::namespace;
 use super::{RatchetingArg, Verdict};
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::{Args, ValueEnum};
 use kube_unions_core::names::is_dns_subdomain;
 use kube_unions_core::schema::Action;
@@ -31,6 +32,9 @@ The API server runs admission policies itself: there is no webhook to deploy, an
 MutatingAdmissionPolicy clears the members that are not chosen. ValidatingAdmissionPolicies reject objects that violate a union. \
 Every policy comes with its binding, so the output can be applied as it is. The same unions always give the same output.
 
+With --to cel, the rules stand in the CRDs themselves. They reject in the words of built-in validation, and clear nothing. \
+Comments, other documents and the rules of the author stay as they are. Compiling twice changes nothing.
+
 Standard error names every union that cannot be expressed, with the reason and with what to use instead.
 
 Exit codes:
@@ -45,6 +49,10 @@ Examples:
 
   # Compile the unions of files, for a cluster that only validates
   kube-unions compile --to vap --kubernetes-version 1.35 --from crds/ > policies.yaml
+
+  # Write rules into the CRDs that controller-gen made, and fail in CI if they are out of date
+  kube-unions compile --to cel --from config/crd/bases --write
+  kube-unions compile --to cel --from config/crd/bases --check
 
   # Fail in CI if the policies of a folder are not those of its CRDs
   kube-unions compile --to policies --from crds/ --check policies/
@@ -83,9 +91,13 @@ pub(super) struct CompileArgs {
     /// Print no policies; compare them with the file or folder PATH, `-` for standard input [default: with the cluster]
     ///
     /// Exits with 1 if a policy is missing, differs, or is stale: it has the prefix of --name-prefix, but no union needs it.
+    /// With --to cel, takes no PATH, and exits with 1 if a CRD of --from or of the cluster would change.
     #[arg(long, num_args = 0..=1, value_name = "PATH")]
     #[expect(clippy::option_option, reason = "clap's type of a flag with an optional value")]
     check: Option<Option<PathBuf>>,
+    /// Write the CRDs of --to cel back to their files
+    #[arg(short, long, conflicts_with = "check")]
+    write: bool,
     /// Use or ignore the unions that OpenAPI documents declare for built-in types
     #[arg(long, value_enum, default_value_t)]
     builtin_unions: BuiltinUnionsArg,
@@ -125,9 +137,7 @@ impl From<ActionArg> for Action {
 }
 
 pub(super) fn run(arguments: &CompileArgs) -> anyhow::Result<Verdict> {
-    if arguments.to == CompileForm::Cel {
-        bail!("--to cel is not available yet: use --to vap");
-    }
+    crds::check_flags(arguments, arguments.to == CompileForm::Cel)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?;
     runtime.block_on(compile(arguments))
 }
@@ -135,8 +145,11 @@ pub(super) fn run(arguments: &CompileArgs) -> anyhow::Result<Verdict> {
 async fn compile(arguments: &CompileArgs) -> anyhow::Result<Verdict> {
     let source = CompileSource::read(arguments).await?;
     source.print_faults();
+    if arguments.to == CompileForm::Cel {
+        return crds::run(arguments, &source, &arguments.options(source.version)).await;
+    }
     if source.catalog.entries().is_empty() {
-        output::note("no kind has unions; `kube-unions lint` reports faults in declarations");
+        output::note(crds::NO_UNIONS);
         return Ok(Verdict::Rejected);
     }
     let options = arguments.options(source.version);
@@ -158,7 +171,7 @@ async fn compile(arguments: &CompileArgs) -> anyhow::Result<Verdict> {
 impl CompileArgs {
     /// Returns true if the command reads the unions or the policies of a cluster.
     fn needs_cluster(&self) -> bool {
-        self.from.is_empty() || self.check == Some(None)
+        self.from.is_empty() || (self.check == Some(None) && self.to != CompileForm::Cel)
     }
 
     fn options(&self, of_cluster: Option<KubernetesVersion>) -> PolicyOptions {

@@ -122,7 +122,7 @@ fn annotations(crd: &Value) -> Option<&Map<String, Value>> {
 }
 
 /// Returns position, name and schema of each version with a schema.
-fn schemas(crd: &Value) -> impl Iterator<Item = (usize, &str, &Value)> {
+pub(super) fn schemas(crd: &Value) -> impl Iterator<Item = (usize, &str, &Value)> {
     let versions = crd.pointer("/spec/versions").and_then(Value::as_array);
     versions.into_iter().flatten().enumerate().filter_map(|(index, version)| {
         let name = version.get("name").and_then(Value::as_str)?;

@@ -10,8 +10,7 @@ use self::report::{Report, ReportedFinding};
 use super::crd::EditableCrd;
 use super::manifest::{self, Document, Edit, EditedFile, Problem, Stream};
 use super::{ReportFormat, Verdict, kinds, output};
-use crate::files::{self, FileAccess};
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::Args;
 use kube_unions_core::declaration::{AnnotationContent, Declared, Definition, DefinitionVersion};
 use kube_unions_core::schema::Place;
@@ -108,7 +107,7 @@ pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<Verdict> {
     report.print(arguments.output, write || check)?;
     if write {
         for (file, edited) in crds.files.iter().zip(&edited) {
-            replace(&file.path, &edited.text)?;
+            manifest::write_back(&file.path, &edited.text)?;
         }
     } else if !check {
         let mut stream = Stream::default();
@@ -229,16 +228,4 @@ fn finding_at(document: &Document, severity: Severity, reason: FindingReason, me
     let (line, column) = document.position("").unwrap_or((1, 1));
     let position = Position { file: document.file.as_path().into(), line, column };
     GoFinding { position, path: String::new(), severity, reason, message }
-}
-
-/// Replaces a file if its text changed, by a rename, so that nobody reads half a file.
-fn replace(file: &Path, text: &str) -> anyhow::Result<()> {
-    let context = || format!("cannot write `{}`", file.display());
-    let before = std::fs::read(file).with_context(context)?;
-    if before == text.as_bytes() {
-        return Ok(());
-    }
-    // Keep a symbolic link and write its target.
-    let file = file.canonicalize().with_context(context)?;
-    files::replace(&file, text.as_bytes(), FileAccess::Unchanged).with_context(context)
 }

@@ -17,13 +17,14 @@ mod syntax;
 mod yaml;
 
 pub(crate) use document::Document;
-pub(crate) use edit::{Edit, EditedFile, edit, edit_crds, edited_value};
+pub(crate) use edit::{Edit, EditedFile, ItemChanges, edit, edit_crds, edited_value};
 pub(crate) use file::{Format, ManifestFile};
 pub(crate) use folder::below;
 pub(crate) use layout::pretty;
 pub(crate) use stream::Stream;
 
-use anyhow::bail;
+use crate::files::{self as written, FileAccess};
+use anyhow::{Context, bail};
 use std::fmt;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -152,6 +153,18 @@ pub(crate) fn to_yaml(json: &str) -> anyhow::Result<String> {
 /// Returns the YAML of a JSON value, with long texts folded over several lines.
 pub(crate) fn to_folded_yaml(value: &serde_json::Value) -> anyhow::Result<String> {
     Ok(folded::from_value(value)?)
+}
+
+/// Replaces a file if its text changed, by a rename, so that nobody reads half a file.
+pub(crate) fn write_back(file: &Path, text: &str) -> anyhow::Result<()> {
+    let context = || format!("cannot write `{}`", file.display());
+    let before = std::fs::read(file).with_context(context)?;
+    if before == text.as_bytes() {
+        return Ok(());
+    }
+    // Keep a symbolic link and write its target.
+    let file = file.canonicalize().with_context(context)?;
+    written::replace(&file, text.as_bytes(), FileAccess::Unchanged).with_context(context)
 }
 
 fn named(file: &Path) -> PathBuf {

@@ -10,6 +10,7 @@ mod lifecycle;
 mod manifests;
 mod monitoring;
 mod pods;
+mod policies;
 mod refusals;
 mod rendering;
 mod rights;

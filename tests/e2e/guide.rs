@@ -1,5 +1,5 @@
-//! Pages of the guide, followed as they stand: every `sh` block is run, in order, on a cluster whose webhook registers itself. What a
-//! page shows in the next `text` block has to be exactly what the commands print.
+//! Pages of the guide, followed as they stand: every `sh` block is run, in order, on a cluster whose webhook registers itself, or on an
+//! API server without a webhook. What a page shows in the next `text` block has to be exactly what the commands print.
 
 use std::env;
 use std::fs;
@@ -8,6 +8,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::cluster::Cluster;
+use crate::control_plane::ControlPlane;
+use crate::native::Native;
 use crate::process::Workspace;
 use crate::registration::with_rights;
 use crate::webhook;
@@ -30,14 +32,24 @@ fn the_guide_can_be_followed() {
     let Some(cluster) = Cluster::registering(&with_rights(), &["--registration-delay=1s"]) else { return };
     // Authoring audits the whole cluster, so it comes first.
     for (page, fewest_steps) in [("authoring", 9), ("getting-started", 7), ("patching", 5)] {
-        let page = format!("docs/guide/{page}.md");
-        let steps = steps(&page);
-        assert!(steps.len() >= fewest_steps, "{page} has only {} blocks of commands", steps.len());
-        let workspace = Workspace::new("guide");
-        let shell = Shell::new(&cluster, &workspace);
-        for step in &steps {
-            shell.follow(step, &format!("{page}:{}", step.line));
-        }
+        follow(page, fewest_steps, &cluster.control_plane);
+    }
+}
+
+#[test]
+fn the_guide_without_a_webhook_can_be_followed() {
+    let Some(server) = Native::start() else { return };
+    follow("without-a-webhook", 8, server.control_plane());
+}
+
+fn follow(page: &str, fewest_steps: usize, control_plane: &ControlPlane) {
+    let page = format!("docs/guide/{page}.md");
+    let steps = steps(&page);
+    assert!(steps.len() >= fewest_steps, "{page} has only {} blocks of commands", steps.len());
+    let workspace = Workspace::new("guide");
+    let shell = Shell::new(control_plane, &workspace);
+    for step in &steps {
+        shell.follow(step, &format!("{page}:{}", step.line));
     }
 }
 
@@ -49,19 +61,19 @@ struct Shell<'w> {
 }
 
 impl<'w> Shell<'w> {
-    fn new(cluster: &Cluster, workspace: &'w Workspace) -> Self {
+    fn new(control_plane: &ControlPlane, workspace: &'w Workspace) -> Self {
         let bin = workspace.path().join("bin");
         fs::create_dir(&bin).unwrap();
         let link = |target: &Path, name: &str| std::os::unix::fs::symlink(target, bin.join(name)).unwrap();
         link(&webhook::binary().unwrap().canonicalize().unwrap(), "kube-unions");
-        link(cluster.control_plane.access().kubectl_binary(), "kubectl");
+        link(control_plane.access().kubectl_binary(), "kubectl");
         std::os::unix::fs::symlink(Path::new(REPOSITORY).join("manifests"), workspace.path().join("manifests"))
             .unwrap();
         workspace.write("folder", &workspace.path().display().to_string());
         Self {
             workspace,
             path: format!("{}:{}", bin.display(), env::var("PATH").unwrap()),
-            kubeconfig: cluster.control_plane.admin_kubeconfig().display().to_string(),
+            kubeconfig: control_plane.admin_kubeconfig().display().to_string(),
         }
     }
 
@@ -69,6 +81,9 @@ impl<'w> Shell<'w> {
         let is_rejected = step.prints.as_deref().is_some_and(|text| text.contains(" is invalid: "));
         if is_rejected && step.commands.contains("kubectl ") {
             self.wait_until_in_force(step, place);
+        }
+        if step.commands.starts_with("kubectl patch ") {
+            self.wait_until_accepted(step, place);
         }
         let (code, output) = self.run(&step.commands);
         match &step.prints {
@@ -93,6 +108,20 @@ impl<'w> Shell<'w> {
             .output()
             .unwrap();
         (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    }
+
+    /// Sends a patch, without storing its result, until it is accepted.
+    fn wait_until_accepted(&self, step: &Step, place: &str) {
+        let patch = step.commands.lines().find(|line| line.starts_with("kubectl patch "));
+        let Some(patch) = patch else { return };
+        let trial = patch.replace("kubectl patch ", "kubectl patch --dry-run=server ");
+        let mut last = String::new();
+        let done = for_some(IN_FORCE, || {
+            let (code, output) = self.run(&trial);
+            last = output;
+            (code == Some(0)).then_some(())
+        });
+        assert!(done.is_some(), "{place}\n{last}");
     }
 
     /// Sends an object that is to be rejected, without storing it, until it is rejected.

@@ -76,7 +76,7 @@ impl Client {
         .map_err(failed)?;
         let status = response.status().as_u16();
         let headers = response.headers().get_all("warning").iter();
-        let warnings = headers.filter_map(|it| Some(warning_text(it.to_str().ok()?))).collect();
+        let warnings = headers.map(|it| warning_text(&String::from_utf8_lossy(it.as_bytes()))).collect();
         let text = response.body_mut().read_to_string().map_err(failed)?;
         Ok(Answer { status, body: serde_json::from_str(&text).unwrap_or(Value::String(text)), warnings })
     }

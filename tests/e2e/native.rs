@@ -3,7 +3,9 @@
 //! [`player`] plays the rows of `tests/cases`. It is given an [`installer`](player::Installer), so that other ways to
 //! enforce unions without a webhook play the same rows.
 
+mod differential;
 mod player;
+mod random;
 mod rows;
 
 use std::time::Duration;
@@ -14,6 +16,8 @@ use crate::cluster::is_left_out;
 use crate::control_plane::ControlPlane;
 use crate::http::{Answer, Client};
 use fixtures::wait::eventually;
+use kube_unions_core::catalog::Catalog;
+use kube_unions_policies::{CompiledPolicies, PolicyOptions, PolicyTarget, compile};
 
 /// The deadline of work that the API server does in the background, far above the usual time. The converter of mutating
 /// policies reads the schemas of new kinds every five seconds.
@@ -32,6 +36,10 @@ impl Native {
         }
         let control_plane = ControlPlane::start_bare(&[]).unwrap_or_else(|message| panic!("{message}"));
         Some(Self { control_plane })
+    }
+
+    pub(crate) fn control_plane(&self) -> &ControlPlane {
+        &self.control_plane
     }
 
     pub(crate) fn client(&self) -> &Client {
@@ -71,6 +79,16 @@ impl Native {
     pub(crate) fn wait_until_served(&self, collection: &str) {
         let served = eventually(IN_FORCE, || self.get(collection).is_success());
         assert!(served, "the API server never served `{collection}`");
+    }
+
+    /// Compiles the policies of every kind of a catalog and installs them. Returns the results.
+    pub(crate) fn install(&self, catalog: &Catalog, options: &PolicyOptions) -> Vec<CompiledPolicies> {
+        let targets = PolicyTarget::of_catalog(catalog);
+        let compiled: Vec<_> = targets.iter().map(|target| compile(target, options)).collect();
+        for object in compiled.iter().flat_map(|it| &it.objects) {
+            self.apply(&object.to_json());
+        }
+        compiled
     }
 }
 

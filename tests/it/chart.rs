@@ -36,6 +36,20 @@ fn the_charts_presets_are_those_of_the_manifests() {
 }
 
 #[test]
+fn the_charts_policies_are_those_of_the_manifests() {
+    let policies = files("manifests/policies", "yaml");
+    assert!(!policies.is_empty());
+    for (name, text) in &policies {
+        in_step(&format!("policies/{name}"), text);
+    }
+    assert_eq!(
+        files(&format!("{FOLDER}/policies"), "yaml").len(),
+        policies.len(),
+        "a policy of the chart is nobody's copy"
+    );
+}
+
+#[test]
 fn the_schema_knows_every_value_and_nothing_else() {
     let values: Value = parse("values.yaml", &read("values.yaml"));
     let schema: Value = serde_json::from_str(&read("values.schema.json")).unwrap();

@@ -4,6 +4,7 @@ mod annotate;
 mod audit;
 mod commands;
 mod compile;
+mod compile_rules;
 mod declarations;
 mod generate;
 mod inputs;

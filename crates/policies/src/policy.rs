@@ -233,11 +233,14 @@ impl Compiler<'_> {
         MatchResources {
             match_policy: Some("Equivalent".to_owned()),
             namespace_selector: Some(LabelSelector { match_expressions: Some(namespaces), ..LabelSelector::default() }),
+            // The API server would fill in this selector and the scope. Written out, no tool reports a difference.
+            object_selector: Some(LabelSelector::default()),
             resource_rules: Some(vec![NamedRuleWithOperations {
                 api_groups: Some(vec![gvk.group.to_string()]),
                 api_versions: Some(vec![gvk.version.to_string()]),
                 operations: Some(operations.iter().map(|it| (*it).to_owned()).collect()),
                 resources: Some(vec![resource]),
+                scope: Some("*".to_owned()),
                 ..NamedRuleWithOperations::default()
             }]),
             ..MatchResources::default()

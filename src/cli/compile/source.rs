@@ -18,7 +18,6 @@ pub(super) struct CompileSource {
     /// The unions.
     pub(super) catalog: Catalog,
     /// The files of `--from`, empty if the unions come from a cluster.
-    #[expect(dead_code, reason = "`--to cel` edits the CRDs in them")]
     pub(super) files: Vec<ManifestFile>,
     /// The cluster, if the command needs one.
     pub(super) live: Option<Live>,

@@ -20,6 +20,17 @@ pub(crate) enum Edit {
     Remove(Vec<String>),
     /// Adds the member or replaces its value. The object must exist.
     Set(Vec<String>, Value),
+    /// Keeps some items of a list and adds others after them. Adds a list that does not exist, and removes one without items.
+    Items(Vec<String>, ItemChanges),
+}
+
+/// The change of a list.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ItemChanges {
+    /// The positions of the items that stay, ascending.
+    pub(crate) kept: Vec<usize>,
+    /// The items that follow them.
+    pub(crate) added: Vec<Value>,
 }
 
 /// An edited document.
@@ -94,7 +105,7 @@ pub(crate) fn edited_value(section: &Section, edits: &[Edit]) -> anyhow::Result<
 impl Edit {
     fn path(&self) -> &[String] {
         match self {
-            Self::Remove(path) | Self::Set(path, _) => path,
+            Self::Remove(path) | Self::Set(path, _) | Self::Items(path, _) => path,
         }
     }
 
@@ -112,6 +123,16 @@ impl Edit {
             }
             Self::Set(_, value) => {
                 members.insert(name.clone(), value.clone());
+            }
+            Self::Items(_, ItemChanges { kept, added }) => {
+                let before = members.get(name).and_then(Value::as_array);
+                let kept = kept.iter().filter_map(|position| before?.get(*position)).cloned();
+                let items: Vec<Value> = kept.chain(added.iter().cloned()).collect();
+                if items.is_empty() {
+                    members.shift_remove(name);
+                } else {
+                    members.insert(name.clone(), items.into());
+                }
             }
         }
     }
@@ -218,6 +239,70 @@ mod tests {
         keeps(Format::Yaml, "a: 1\nb: 2", &[set("/c", "x")], "a: 1\nb: 2\nc: x");
         keeps(Format::Yaml, "a:\n", &[set("/a", json!({"b": "c"}))], "a:\n  b: c\n");
         keeps(Format::Yaml, "---\na: >-\n  x\n  y\n...", &[set("/a", "z")], "---\na: z\n...");
+    }
+
+    fn items(pointer: &str, kept: &[usize], added: Value) -> Edit {
+        let Value::Array(added) = added else { panic!("not a list: {added}") };
+        Edit::Items(path(pointer), ItemChanges { kept: kept.to_vec(), added })
+    }
+
+    #[test]
+    fn items_are_added_to_and_removed_from_a_block_sequence() {
+        let before = "a:\n  l:\n    # of x\n    - x: 1 # one\n      y: 2\n    # of z\n    - z: 3\n    - w: 4\n  b: 5\n";
+        let added = json!([{"rule": "a || \"b\"", "m": [1]}, "s"]);
+        keeps(
+            Format::Yaml,
+            before,
+            &[items("/a/l", &[0, 1], added.clone())],
+            &before.replace("    - w: 4\n", "    - rule: 'a || \"b\"'\n      m: [1]\n    - s\n"),
+        );
+        keeps(
+            Format::Yaml,
+            before,
+            &[items("/a/l", &[1, 2], json!([]))],
+            &before.replace("    - x: 1 # one\n      y: 2\n", ""),
+        );
+        keeps(Format::Yaml, before, &[items("/a/l", &[], json!([]))], "a:\n  b: 5\n");
+        keeps(
+            Format::Yaml,
+            "a:\n  l: [1]\n  b: 5",
+            &[items("/a/l", &[], json!(["x", null]))],
+            "a:\n  l:\n  - x\n  - null\n  b: 5",
+        );
+        keeps(
+            Format::Yaml,
+            "a:\n  b:\n    c: 1\nl:\n- x",
+            &[
+                items("/a/b/m", &[], json!([{"k": "v"}])),
+                items("/a/l", &[], json!(["o"])),
+                items("/l", &[0], json!(["y"])),
+            ],
+            "a:\n  b:\n    c: 1\n    m:\n    - k: v\n  l:\n  - o\nl:\n- x\n- y",
+        );
+    }
+
+    #[test]
+    fn items_are_added_to_and_removed_from_a_flow_sequence() {
+        let before = "a: {l: [1, {b: c}, 3], d: e}\n";
+        keeps(
+            Format::Yaml,
+            before,
+            &[items("/a/l", &[1], json!([{"x": "y"}]))],
+            "a: {l: [{b: c}, {\"x\":\"y\"}], d: e}\n",
+        );
+        keeps(Format::Yaml, before, &[items("/a/l", &[], json!([2]))], "a: {l: [2], d: e}\n");
+        keeps(
+            Format::Yaml,
+            before,
+            &[items("/a/n", &[], json!(["z"]))],
+            "a: {l: [1, {b: c}, 3], d: e, \"n\": [\"z\"]}\n",
+        );
+        keeps(
+            Format::Json,
+            "{\n  \"l\": [\n    1,\n    2\n  ]\n}",
+            &[items("/l", &[1], json!([3]))],
+            "{\n  \"l\": [\n    2,\n    3\n  ]\n}",
+        );
     }
 
     #[test]

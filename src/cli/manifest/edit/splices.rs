@@ -1,6 +1,6 @@
 //! Edits the text of a YAML or JSON document by replacing ranges of it.
 
-use super::Edit;
+use super::{Edit, ItemChanges};
 use crate::cli::manifest::syntax::{MappingEntry, Node, Shape, Tree};
 use crate::cli::manifest::yaml;
 use serde_json::Value;
@@ -11,8 +11,16 @@ use std::ops::Range;
 #[derive(Default)]
 struct Changes<'e> {
     removed: Vec<usize>,
-    replaced: BTreeMap<usize, &'e Value>,
-    added: Vec<(&'e str, &'e Value)>,
+    replaced: BTreeMap<usize, NewValue<'e>>,
+    added: Vec<(&'e str, NewValue<'e>)>,
+}
+
+/// A value to write.
+#[derive(Clone, Copy)]
+enum NewValue<'e> {
+    Any(&'e Value),
+    /// A list that has a line for each item, if it is in a block mapping.
+    Items(&'e [Value]),
 }
 
 /// A range of the text and its replacement.
@@ -31,6 +39,7 @@ struct Spans<'t> {
 impl Spans<'_> {
     fn edit(&self, edits: &[Edit]) -> Option<String> {
         let mut mappings: BTreeMap<usize, Changes<'_>> = BTreeMap::new();
+        let mut splices = Vec::new();
         for edit in edits {
             let (name, parents) = edit.path().split_last()?;
             // Behind an alias, only an equal edit of the anchor has an effect.
@@ -41,13 +50,24 @@ impl Spans<'_> {
                 (Edit::Remove(_), Some((index, _))) => changes.removed.push(index),
                 (Edit::Remove(_), None) => {}
                 (Edit::Set(_, value), Some((index, _))) => {
-                    changes.replaced.insert(index, value);
+                    changes.replaced.insert(index, NewValue::Any(value));
                 }
-                (Edit::Set(_, value), None) => changes.added.push((name, value)),
+                (Edit::Set(_, value), None) => changes.added.push((name, NewValue::Any(value))),
+                (Edit::Items(_, ItemChanges { kept, added }), Some((index, entry))) => match (&kept[..], &added[..]) {
+                    ([], []) => changes.removed.push(index),
+                    ([], added) => {
+                        changes.replaced.insert(index, NewValue::Items(added));
+                    }
+                    (kept, added) => self.items(entry.value, kept, added, &mut splices)?,
+                },
+                (Edit::Items(_, ItemChanges { added, .. }), None) => match &added[..] {
+                    [] => {}
+                    added => changes.added.push((name, NewValue::Items(added))),
+                },
             }
         }
-        let mut splices = Vec::new();
-        for (mapping, changes) in mappings {
+        // Where a mapping ends with another one, the members of the inner one come first.
+        for (mapping, changes) in mappings.into_iter().rev() {
             let Shape::Mapping { flow, entries } = &self.tree.node(mapping)?.shape else { return None };
             if *flow {
                 self.flow(mapping, entries, &changes, &mut splices)?;
@@ -58,11 +78,47 @@ impl Spans<'_> {
         self.splice(splices)
     }
 
+    /// Edits a list of which some items stay.
+    fn items(&self, id: usize, kept: &[usize], added: &[Value], splices: &mut Vec<Splice>) -> Option<()> {
+        let list = self.tree.node(id)?;
+        let Shape::Sequence(items) = &list.shape else { return None };
+        let items: Vec<&Node> = items.iter().map(|id| self.tree.node(*id)).collect::<Option<_>>()?;
+        let first = items.first()?;
+        if self.text.get(list.span.clone())?.starts_with('[') {
+            let before = self.text.get(list.span.start + 1..first.span.start)?;
+            let after = self.text.get(items.last()?.span.end..list.span.end)?;
+            let kept = kept.iter().map(|position| self.text.get(items.get(*position)?.span.clone()).map(str::to_owned));
+            let texts: Vec<String> =
+                kept.chain(added.iter().map(|item| Some(item.to_string()))).collect::<Option<_>>()?;
+            let separator = if before.is_empty() { ", ".to_owned() } else { format!(",{before}") };
+            splices.push((list.span.clone(), format!("[{before}{}{after}", texts.join(&separator))));
+            return Some(());
+        }
+        let line = self.line_start(first.span.start);
+        let (indent, rest) = self.text.get(line..first.span.start)?.split_once('-')?;
+        if !indent.trim_matches(' ').is_empty() || !rest.trim_matches(' ').is_empty() {
+            return None;
+        }
+        for (position, item) in items.iter().enumerate().filter(|(position, _)| !kept.contains(position)) {
+            let own_lines = position == 0 || item.line > items.get(position - 1)?.line;
+            let range = self.line_start(item.span.start)..self.line_end(item.span.end);
+            splices.push((own_lines.then_some(range)?, String::new()));
+        }
+        if !added.is_empty() {
+            let end = self.line_end(items.get(*kept.last()?)?.span.end);
+            let newline = self.newline();
+            let texts: Vec<String> = added.iter().map(|item| block_item(item, indent.len(), newline)).collect();
+            let at = self.before_newline(end)?;
+            splices.push((at..at, precede(&texts, &format!("{newline}{indent}"))));
+        }
+        Some(())
+    }
+
     /// Edits a block mapping, whose entries have lines of their own.
     fn block(&self, entries: &[MappingEntry], changes: &Changes<'_>, splices: &mut Vec<Splice>) -> Option<()> {
         let first = self.tree.node(entries.first()?.key)?;
         let (newline, indent) = (self.newline(), first.column - 1);
-        let added = changes.added.iter().map(|(name, value)| block_member(name, value, indent, newline));
+        let added = changes.added.iter().map(|(name, value)| block_new_member(name, *value, indent, newline));
         let added: Vec<String> = added.collect();
         let Some(last_kept) = (0..entries.len()).rev().find(|index| !changes.removed.contains(index)) else {
             let all = first.span.start..self.end(*entries.last()?)?;
@@ -82,11 +138,9 @@ impl Spans<'_> {
             };
             splices.push((range, String::new()));
         }
-        self.replace(entries, changes, |value| block_value(value, indent, newline), splices)?;
+        self.replace(entries, changes, |value| block_new_value(value, indent, newline), splices)?;
         if !added.is_empty() {
-            let end = self.line_end(self.end(*entries.get(last_kept)?)?);
-            let line = self.text.get(..end)?;
-            let at = line.strip_suffix('\n').map_or(line, |line| line.strip_suffix('\r').unwrap_or(line)).len();
+            let at = self.before_newline(self.line_end(self.end(*entries.get(last_kept)?)?))?;
             splices.push((at..at, precede(&added, &format!("{newline}{}", " ".repeat(indent)))));
         }
         Some(())
@@ -101,8 +155,10 @@ impl Spans<'_> {
         splices: &mut Vec<Splice>,
     ) -> Option<()> {
         let colon = entries.first().and_then(|entry| self.colon(*entry)).unwrap_or(": ");
-        let added =
-            changes.added.iter().map(|(name, value)| format!("{}{colon}{}", quote(name), flow_value(value, colon)));
+        let added = changes
+            .added
+            .iter()
+            .map(|(name, value)| format!("{}{colon}{}", quote(name), flow_new_value(*value, colon)));
         let added: Vec<String> = added.collect();
         let kept = |index: &usize| !changes.removed.contains(index);
         let Some(last_kept) = (0..entries.len()).rev().find(kept) else {
@@ -138,7 +194,7 @@ impl Spans<'_> {
             };
             splices.push((range, String::new()));
         }
-        self.replace(entries, changes, |value| format!("{colon}{}", flow_value(value, colon)), splices)
+        self.replace(entries, changes, |value| format!("{colon}{}", flow_new_value(value, colon)), splices)
     }
 
     /// Replaces values, from the colon on.
@@ -146,12 +202,12 @@ impl Spans<'_> {
         &self,
         entries: &[MappingEntry],
         changes: &Changes<'_>,
-        render: impl Fn(&Value) -> String,
+        render: impl Fn(NewValue<'_>) -> String,
         splices: &mut Vec<Splice>,
     ) -> Option<()> {
         for (index, value) in &changes.replaced {
             let entry = entries.get(*index)?;
-            splices.push((self.tree.node(entry.key)?.span.end..self.end(*entry)?, render(value)));
+            splices.push((self.tree.node(entry.key)?.span.end..self.end(*entry)?, render(*value)));
         }
         Some(())
     }
@@ -194,6 +250,12 @@ impl Spans<'_> {
         if self.text.contains("\r\n") { "\r\n" } else { "\n" }
     }
 
+    /// Returns the end of a line without its newline, given the position after it.
+    fn before_newline(&self, end: usize) -> Option<usize> {
+        let line = self.text.get(..end)?;
+        Some(line.strip_suffix('\n').map_or(line, |line| line.strip_suffix('\r').unwrap_or(line)).len())
+    }
+
     fn line_start(&self, at: usize) -> usize {
         self.text.get(..at).and_then(|before| before.rfind('\n')).map_or(0, |newline| newline + 1)
     }
@@ -202,6 +264,43 @@ impl Spans<'_> {
     fn line_end(&self, at: usize) -> usize {
         let newline = self.text.get(at..).and_then(|after| after.find('\n'));
         newline.map_or(self.text.len(), |newline| at + newline + 1)
+    }
+}
+
+fn block_new_member(name: &str, value: NewValue<'_>, indent: usize, newline: &str) -> String {
+    format!("{}{}", plain_or_quoted(name), block_new_value(value, indent, newline))
+}
+
+/// Returns a colon and a value, for a block mapping.
+fn block_new_value(value: NewValue<'_>, indent: usize, newline: &str) -> String {
+    match value {
+        NewValue::Any(value) => block_value(value, indent, newline),
+        NewValue::Items(items) => {
+            let items: Vec<String> = items.iter().map(|item| block_item(item, indent, newline)).collect();
+            format!(":{}", precede(&items, &format!("{newline}{}", " ".repeat(indent))))
+        }
+    }
+}
+
+/// Returns an item of a block sequence, from its dash on.
+fn block_item(item: &Value, indent: usize, newline: &str) -> String {
+    let inside = indent + 2;
+    match item.as_object().filter(|members| !members.is_empty()) {
+        Some(members) => {
+            let members = members.iter().map(|(name, value)| block_member(name, value, inside, newline));
+            format!("- {}", members.collect::<Vec<_>>().join(&format!("{newline}{}", " ".repeat(inside))))
+        }
+        None => item.as_str().map_or_else(|| format!("- {item}"), |text| format!("- {}", plain_or_quoted(text))),
+    }
+}
+
+fn flow_new_value(value: NewValue<'_>, colon: &str) -> String {
+    match value {
+        NewValue::Any(value) => flow_value(value, colon),
+        NewValue::Items(items) => {
+            let items: Vec<String> = items.iter().map(|item| flow_value(item, colon)).collect();
+            format!("[{}]", items.join(if colon.ends_with(' ') { ", " } else { "," }))
+        }
     }
 }
 

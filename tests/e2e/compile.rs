@@ -1,0 +1,200 @@
+//! `kube-unions compile` on a real cluster without a webhook: the API server accepts what it prints, and `--check` notices what
+//! changes.
+
+mod presets;
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::cluster::{AnyCluster, Cluster};
+use crate::control_plane::ControlPlane;
+use crate::kind::{Kind, documents};
+use crate::kubectl::Output;
+use crate::webhook::kube_unions;
+use fixtures::wait::eventually;
+
+/// The deadline of work that the API server does in the background, far above the usual time.
+const SETTLED: Duration = Duration::from_secs(20);
+
+/// The samples whose CRDs declare unions.
+const SAMPLES: [&str; 7] = ["backup", "gateway", "monitor", "pipeline", "rollout", "route", "source"];
+
+fn compile(control_plane: &ControlPlane, more: &[&str]) -> Output {
+    let kubeconfig = format!("--kubeconfig={}", control_plane.admin_kubeconfig().display());
+    kube_unions(&[&["compile", &kubeconfig], more].concat(), "")
+}
+
+/// A declaration about a built-in type.
+fn declaration(kind: &str) -> Value {
+    json!({
+        "apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration",
+        "metadata": {"name": format!("{}-strategy", kind.to_lowercase())},
+        "spec": {
+            "target": {"group": "apps", "kind": kind, "versions": ["v1"]},
+            "unions": [{"path": "spec.updateStrategy", "discriminator": "type",
+                "fieldMembers": {"RollingUpdate": {"name": "rollingUpdate", "optional": true}, "OnDelete": {}}}],
+        },
+    })
+}
+
+/// Returns `kind/name` of every object of a stream, as kubectl writes it.
+fn names(stream: &str) -> Vec<String> {
+    let name = |object: Value| {
+        let text = |value: &Value| value.as_str().expect("an object has a kind and a name").to_owned();
+        format!(
+            "{}.admissionregistration.k8s.io/{}",
+            text(&object["kind"]).to_lowercase(),
+            text(&object["metadata"]["name"])
+        )
+    };
+    documents(stream).into_iter().map(name).collect()
+}
+
+#[test]
+fn the_policies_of_a_cluster_are_accepted_and_check_notices_every_change() {
+    let Some(control_plane) = Cluster::control_plane_alone() else { return };
+    let kubectl = control_plane.kubectl("compile");
+    compile(&control_plane, &["--to=policies"]).refused("no kind has unions");
+
+    let cluster = AnyCluster::of_control_plane(&control_plane);
+    let kinds = SAMPLES.map(|sample| Kind::new(&cluster, sample));
+    kinds.iter().for_each(Kind::apply_definition);
+    kubectl.apply(&declaration("DaemonSet").to_string()).accepted();
+
+    let printed = compile(&control_plane, &["--to=policies"]).accepted();
+    assert!(printed.stderr.lines().all(|line| line.contains(": warning: ")), "{printed:?}");
+    assert_eq!(compile(&control_plane, &["--to=policies"]).accepted().stdout, printed.stdout);
+    let policies = names(&printed.stdout);
+    let missing = compile(&control_plane, &["--to=policies", "--check"]);
+    assert_eq!((missing.code, missing.stdout.matches(": missing\n").count()), (Some(1), policies.len()));
+
+    let applied = kubectl.apply(&printed.stdout).accepted();
+    let created: Vec<String> =
+        applied.stdout.lines().filter_map(|line| Some(line.strip_suffix(" created")?.to_owned())).collect();
+    assert_eq!(created, policies);
+    kubectl.apply(&printed.stdout).accepted().warned(&[]);
+
+    let bindings = policies.iter().filter(|name| name.contains("policybinding.")).count();
+    let fine = format!("{} policies of {} kinds are up to date\n", policies.len() - bindings, SAMPLES.len() + 1);
+    let check = |more: &[&str]| compile(&control_plane, &[&["--to=policies", "--check"], more].concat());
+    // The API server has added its defaults, and kubectl an annotation.
+    assert_eq!(check(&[]).accepted().stdout, fine);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("policies.yaml");
+    std::fs::write(&file, &printed.stdout).unwrap();
+    assert_eq!(check(&[file.to_str().unwrap()]).accepted().stdout, fine);
+
+    // A CRD changes: its policies differ. A kind loses its unions: its policies are stale.
+    let rollout = kinds[4].definition_name();
+    kinds[4].apply_definition_with(|crd| {
+        let text = crd.to_string().replace("Recreate", "Replace");
+        *crd = serde_json::from_str(&text).unwrap();
+    });
+    kubectl.run(&["delete", "uniondeclaration", "daemonset-strategy"]).accepted();
+    let changed = check(&[]);
+    assert_eq!(changed.code, Some(1), "{changed:?}");
+    for line in changed.stdout.lines() {
+        let of_rollout = line.contains(&rollout) && line.contains(": differs at spec.");
+        let of_daemon_set = line.contains("daemonsets.apps") && line.ends_with(": stale, no union needs it");
+        assert!(of_rollout || of_daemon_set, "{line}");
+    }
+    assert!(changed.stdout.contains(&rollout) && changed.stdout.contains("daemonsets.apps"), "{changed:?}");
+
+    // Once applied and cleaned up, all is well again.
+    kubectl.apply(&compile(&control_plane, &["--to=policies"]).accepted().stdout).accepted();
+    for stale in policies.iter().filter(|name| name.contains("daemonsets.apps")) {
+        kubectl.run(&["delete", stale]).accepted();
+    }
+    check(&[]).accepted();
+
+    // A policy that somebody edited by hand.
+    let name = format!("unions-{rollout}-normalize");
+    let ignore = json!({"spec": {"failurePolicy": "Ignore"}}).to_string();
+    kubectl.run(&["patch", "mutatingadmissionpolicy", &name, "--type=merge", "-p", &ignore]).accepted();
+    let edited = check(&[]);
+    assert_eq!(edited.stdout, format!("MutatingAdmissionPolicy/{name}: differs at spec.failurePolicy\n"));
+}
+
+#[test]
+fn the_compiled_policies_enforce_the_unions_of_a_cluster() {
+    let Some(control_plane) = Cluster::control_plane_alone() else { return };
+    let cluster = AnyCluster::of_control_plane(&control_plane);
+    let kind = Kind::new(&cluster, "rollout");
+    kind.apply_definition();
+    let printed = compile(&control_plane, &["--to=policies", "--exclude-namespace=left-alone"]).accepted().stdout;
+    kind.kubectl().apply(&printed).accepted();
+    let rolling = json!({"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}});
+    let two = json!({"strategy": {"type": "RollingUpdate", "rollingUpdate": {}, "canary": {"weight": 1}}});
+    let denied = || kind.post_dry(&kind.object("probe", &two)).is_ok_and(|answer| answer.status == 422);
+    assert!(eventually(SETTLED, denied), "an invalid object is denied");
+    kind.apply("two", &two).refused("spec.strategy.canary: Forbidden: may only be specified when `type` is \"Canary\"");
+
+    kind.apply("a", &rolling).accepted();
+    let switched = || {
+        kind.merge("a", &json!({"spec": {"strategy": {"type": "Recreate"}}})).succeeded()
+            && kind.spec("a")["strategy"] == json!({"type": "Recreate"})
+    };
+    assert!(eventually(SETTLED, switched), "the member is cleared: {}", kind.spec("a"));
+    kind.kubectl().run(&["create", "namespace", "left-alone"]).accepted();
+    let mut object = kind.object("two", &two);
+    object["metadata"]["namespace"] = "left-alone".into();
+    kind.kubectl().apply(&object.to_string()).accepted();
+}
+
+#[test]
+fn the_version_of_the_cluster_counts_unless_another_one_is_given() {
+    let Some(control_plane) = Cluster::control_plane_alone() else { return };
+    let cluster = AnyCluster::of_control_plane(&control_plane);
+    Kind::new(&cluster, "rollout").apply_definition();
+    let version = control_plane.client().get("/version").unwrap().body;
+    let number = format!("{}.{}", version["major"].as_str().unwrap(), version["minor"].as_str().unwrap());
+    let same = compile(&control_plane, &["--to=policies", "--kubernetes-version", &number]).accepted();
+    assert_eq!(same.stdout, compile(&control_plane, &["--to=policies"]).accepted().stdout);
+
+    let old = compile(&control_plane, &["--to=policies", "--kubernetes-version=1.34"]);
+    assert_eq!(old.code, Some(1));
+    assert!(old.stderr.contains("Kubernetes 1.34 has no usable MutatingAdmissionPolicy"), "{old:?}");
+    assert!(!old.stdout.contains("MutatingAdmissionPolicy"), "{old:?}");
+    control_plane.kubectl("old").apply(&old.stdout).accepted();
+}
+
+#[test]
+fn unions_of_files_are_compared_with_the_policies_of_a_cluster() {
+    let Some(control_plane) = Cluster::control_plane_alone() else { return };
+    let cluster = AnyCluster::of_control_plane(&control_plane);
+    let kind = Kind::new(&cluster, "rollout");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("crd.yaml");
+    std::fs::write(&file, kind.authored()).unwrap();
+    let of_files = ["--to=vap", "--from", file.to_str().unwrap()];
+    let printed = kube_unions(&[&["compile"], &of_files[..]].concat(), "").accepted().stdout;
+    kind.kubectl().apply(&printed).accepted();
+    let check = compile(&control_plane, &[&of_files[..], &["--check"]].concat()).accepted();
+    assert_eq!(check.stdout, "2 policies of 1 kind are up to date\n");
+}
+
+#[test]
+fn who_may_not_read_declarations_or_policies_is_told() {
+    let Some(control_plane) = Cluster::control_plane_alone() else { return };
+    let cluster = AnyCluster::of_control_plane(&control_plane);
+    let kind = Kind::new(&cluster, "rollout");
+    kind.apply_definition();
+    let kubectl = kind.kubectl();
+    kubectl.run(&["create", "serviceaccount", "reader"]).accepted();
+    let rights = ["customresourcedefinitions.apiextensions.k8s.io", "apiservices.apiregistration.k8s.io"].join(",");
+    kubectl.run(&["create", "clusterrole", "reader", "--verb=list", "--resource", &rights]).accepted();
+    kubectl
+        .run(&["create", "clusterrolebinding", "reader", "--clusterrole=reader", "--serviceaccount=default:reader"])
+        .accepted();
+    let kubeconfig = format!("--kubeconfig={}", control_plane.account_kubeconfig("default", "reader").display());
+    let run = |more: &[&str]| kube_unions(&[&["compile", "--to=vap", &kubeconfig], more].concat(), "");
+    let partial = run(&[]);
+    assert_eq!(partial.code, Some(1), "{partial:?}");
+    assert!(partial.stderr.starts_with("error: UnionDeclarations: "), "{partial:?}");
+    assert!(partial.stdout.contains("rollouts"), "{partial:?}");
+    assert_eq!(run(&["--allow-partial"]).accepted().stdout, partial.stdout);
+    let check = run(&["--allow-partial", "--check"]);
+    assert_eq!(check.code, Some(2), "{check:?}");
+    check.refused("cannot list validatingadmissionpolicies: Error from server (Forbidden)");
+}

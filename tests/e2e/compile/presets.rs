@@ -1,0 +1,221 @@
+//! `manifests/policies`: the presets as policies, compiled with the documents of the real API server, and what they do there.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::{SETTLED, names};
+use crate::builtin::PRESETS;
+use crate::cluster::Cluster;
+use crate::control_plane::ControlPlane;
+use crate::kind::documents;
+use crate::kubectl::{Kubectl, Output};
+use crate::webhook::kube_unions;
+use fixtures::wait::eventually;
+
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/policies");
+
+/// The groups and versions of the kinds that presets are about, as paths.
+const DOCUMENTS: [&str; 5] =
+    ["api/v1", "apis/apps/v1", "apis/autoscaling/v2", "apis/batch/v1", "apis/networking.k8s.io/v1"];
+
+/// Kinds whose unions cannot be switched, because the API server refuses such a change of a stored object. A policy would only cost.
+const IMMUTABLE: [&str; 3] = ["Job", "PersistentVolume", "Pod"];
+
+/// Presets that leave no policy: the kind cannot change, or is a list without keys, where nothing can be cleared.
+const WITHOUT_POLICIES: [&str; 2] = ["autoscaling.yaml", "persistent-volumes.yaml"];
+
+/// Returns the policies of a preset file, compiled with the documents of the API server.
+fn compiled(control_plane: &ControlPlane, file: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let kubectl = control_plane.kubectl("documents");
+    for document in DOCUMENTS {
+        let text = kubectl.run(&["get", "--raw", &format!("/openapi/v3/{document}")]).accepted().stdout;
+        fs::write(folder.path().join(format!("{}.json", document.replace('/', "-"))), text).unwrap();
+    }
+    let presets = documents(&fs::read_to_string(Path::new(PRESETS).join(file)).unwrap());
+    let mutable = presets.into_iter().filter(|it| !IMMUTABLE.contains(&it["spec"]["target"]["kind"].as_str().unwrap()));
+    for (number, preset) in mutable.enumerate() {
+        fs::write(folder.path().join(format!("preset-{number}.json")), preset.to_string()).unwrap();
+    }
+    let prefix = format!("union-presets-{}-", file.trim_end_matches(".yaml"));
+    let from = folder.path().to_str().unwrap();
+    let arguments = ["compile", "--to=map", "--kubernetes-version=1.36", "--name-prefix", &prefix, "--from", from];
+    kube_unions(&arguments, "").accepted().stdout
+}
+
+/// Returns the names of the preset files that have policies.
+fn files() -> Vec<String> {
+    let entries = fs::read_dir(PRESETS).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut files: Vec<String> = names
+        .filter(|name| name.ends_with(".yaml") && name != "kustomization.yaml" && !WITHOUT_POLICIES.contains(&&**name))
+        .collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn the_policies_of_the_presets_are_up_to_date() {
+    let Some(control_plane) = Cluster::control_plane_alone() else { return };
+    let update = env::var_os("KUBE_UNIONS_UPDATE").is_some_and(|set| set == "1");
+    for file in files() {
+        let text =
+            format!("# Made from manifests/presets/{file} by `make manifests`.\n{}", compiled(&control_plane, &file));
+        let path = Path::new(FOLDER).join(&file);
+        if update {
+            fs::write(&path, &text).unwrap();
+        }
+        let found = fs::read_to_string(&path).unwrap_or_default();
+        assert!(found == text, "{} is not up to date; run `make manifests`", path.display());
+        assert!(!names(&text).is_empty(), "{file} has no policy");
+    }
+    let readme = fs::read_to_string(Path::new(FOLDER).join("README.md")).unwrap();
+    for file in files() {
+        assert!(readme.contains(&format!("| `{file}` |")), "README.md does not list {file}");
+    }
+    let mut manifests: Vec<PathBuf> = fs::read_dir(FOLDER).unwrap().map(|entry| entry.unwrap().path()).collect();
+    manifests.retain(|path| path.extension().is_some_and(|extension| extension == "yaml"));
+    assert_eq!(manifests.len(), files().len(), "a manifest is of no preset");
+}
+
+#[test]
+fn presets_that_cannot_clear_anything_have_no_policies() {
+    let Some(control_plane) = Cluster::control_plane_alone() else { return };
+    assert_eq!(compiled(&control_plane, "autoscaling.yaml"), "");
+}
+
+/// A kind with a strategy: its kind, its strategy's field, and the type without parameters.
+const WORKLOADS: [(&str, &str, &str); 2] =
+    [("Deployment", "strategy", "Recreate"), ("StatefulSet", "updateStrategy", "OnDelete")];
+
+/// An everyday command: the object that it was run for, its output, and what the command is to leave at a place.
+struct Attempt {
+    object: String,
+    output: Output,
+    at: String,
+    wanted: Value,
+}
+
+impl Attempt {
+    /// Returns true if the command succeeded and left what it is to leave.
+    fn worked(&self, kubectl: &Kubectl) -> bool {
+        let stored = kubectl.run(&["get", &self.object, "-o", "json"]).accepted().json();
+        self.output.succeeded() && stored.pointer(&self.at) == Some(&self.wanted)
+    }
+}
+
+/// Creates an object whose strategy the API server chooses.
+fn fresh(kubectl: &Kubectl, kind: &str, name: &str) -> Value {
+    let mut object = json!({
+        "apiVersion": "apps/v1", "kind": kind, "metadata": {"name": name},
+        "spec": {
+            "selector": {"matchLabels": {"app": "x"}},
+            "template": {
+                "metadata": {"labels": {"app": "x"}},
+                "spec": {
+                    "containers": [{"name": "main", "image": "example.com/app:1"}],
+                    "volumes": [{"name": "v", "emptyDir": {}}, {"name": "w", "configMap": {"name": "w"}}],
+                },
+            },
+        },
+    });
+    if kind == "StatefulSet" {
+        object["spec"]["serviceName"] = "x".into();
+    }
+    kubectl.run_with(&["create", "-f", "-"], &object.to_string()).accepted();
+    object
+}
+
+/// Runs five everyday commands, each for an object of its own: four ways to change a strategy, and another source for a volume.
+fn five_commands(kubectl: &Kubectl, (kind, field, other): (&str, &str, &str), round: &str) -> Vec<Attempt> {
+    let strategy = json!({"type": other});
+    let patch = json!({"spec": {field: strategy}}).to_string();
+    let volume = json!({"name": "v", "hostPath": {"path": "/x"}});
+    let volumes = json!({"spec": {"template": {"spec": {"volumes": [volume]}}}}).to_string();
+    let attempt = |way: &str, command: &dyn Fn(&str, &Value) -> Output| {
+        let name = format!("{way}-{round}");
+        let object = fresh(kubectl, kind, &name);
+        let of = format!("{}/{name}", kind.to_lowercase());
+        let output = command(&of, &object);
+        Attempt { object: of, output, at: format!("/spec/{field}"), wanted: strategy.clone() }
+    };
+    let apply = |_: &str, object: &Value| {
+        let mut manifest = object.clone();
+        manifest["spec"][field] = strategy.clone();
+        let args = ["apply", "--server-side", "--field-manager=x", "--force-conflicts", "-f", "-"];
+        kubectl.run_with(&args, &manifest.to_string())
+    };
+    let replace = |of: &str, _: &Value| {
+        let mut read = kubectl.run(&["get", of, "-o", "json"]).accepted().json();
+        read["spec"][field]["type"] = other.into();
+        kubectl.run_with(&["replace", "-f", "-"], &read.to_string())
+    };
+    vec![
+        attempt("merge", &|of, _| kubectl.run(&["patch", of, "--type=merge", "-p", &patch])),
+        attempt("strategic", &|of, _| kubectl.run(&["patch", of, "-p", &patch])),
+        attempt("apply", &apply),
+        attempt("replace", &replace),
+        Attempt {
+            at: "/spec/template/spec/volumes".to_owned(),
+            wanted: json!([
+                {"name": "v", "hostPath": {"path": "/x", "type": ""}},
+                {"name": "w", "configMap": {"name": "w", "defaultMode": 420}},
+            ]),
+            ..attempt("volume", &|of, _| kubectl.run(&["patch", of, "-p", &volumes]))
+        },
+    ]
+}
+
+#[test]
+fn five_commands_fail_on_a_bare_api_server_and_work_with_the_policies_of_the_presets() {
+    let Some(control_plane) = Cluster::control_plane_alone() else { return };
+    let kubectl = control_plane.kubectl("five");
+    for workload in WORKLOADS {
+        let attempts = five_commands(&kubectl, workload, "before");
+        let failed = attempts.iter().filter(|attempt| !attempt.worked(&kubectl)).count();
+        assert_eq!(failed, 5, "{}", workload.0);
+    }
+    let applied = kubectl.run(&["apply", "-f", FOLDER]).accepted();
+    assert_eq!(applied.stdout.lines().count(), applied.stdout.matches(" created\n").count());
+
+    // A new policy is in force after about a second.
+    for (kind, field, other) in WORKLOADS {
+        let name = fresh(&kubectl, kind, "probe")["metadata"]["name"].as_str().unwrap().to_owned();
+        let works = |patch: &Value| {
+            let patch = patch.to_string();
+            let of = kind.to_lowercase();
+            kubectl.run(&["patch", &of, &name, "--dry-run=server", "-p", &patch]).succeeded()
+        };
+        let volume = json!({"name": "v", "hostPath": {"path": "/x"}});
+        let strategy = json!({"spec": {field: {"type": other}}});
+        let volumes = json!({"spec": {"template": {"spec": {"volumes": [volume]}}}});
+        assert!(eventually(SETTLED, || works(&strategy) && works(&volumes)), "the policies of {kind} are in force");
+    }
+    for workload in WORKLOADS {
+        for attempt in five_commands(&kubectl, workload, "after") {
+            assert!(attempt.worked(&kubectl), "{}: {:#?}", attempt.object, attempt.output);
+        }
+    }
+}
+
+#[test]
+fn the_policies_change_nothing_that_the_api_server_accepts_as_it_is() {
+    let Some(control_plane) = Cluster::control_plane_alone() else { return };
+    let kubectl = control_plane.kubectl("unchanged");
+    let object = fresh(&kubectl, "Deployment", "a");
+    let before = kubectl.run(&["get", "deployment", "a", "-o", "json"]).accepted().json();
+    kubectl.run(&["apply", "-f", FOLDER]).accepted();
+    fresh(&kubectl, "Deployment", "probe");
+    let recreate = json!({"spec": {"strategy": {"type": "Recreate"}}}).to_string();
+    let works = || kubectl.run(&["patch", "deployment", "probe", "--dry-run=server", "-p", &recreate]).succeeded();
+    assert!(eventually(SETTLED, works), "the policies are in force");
+    kubectl
+        .run_with(&["apply", "--server-side", "--field-manager=kubectl-create", "-f", "-"], &object.to_string())
+        .accepted();
+    kubectl.run(&["label", "deployment", "a", "x=y"]).accepted().warned(&[]);
+    let after = kubectl.run(&["get", "deployment", "a", "-o", "json"]).accepted().json();
+    assert_eq!(after["spec"], before["spec"]);
+}

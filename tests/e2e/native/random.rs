@@ -1,0 +1,528 @@
+//! Random kinds with unions, and random objects of them.
+
+use serde_json::{Map, Value, json};
+
+/// Numbers that follow from a seed (`SplitMix64`).
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// Returns a number below this one.
+    pub(crate) fn below(&mut self, end: usize) -> usize {
+        usize::try_from(self.next() % u64::try_from(end).unwrap()).unwrap()
+    }
+
+    /// Returns true in as many of a hundred cases.
+    pub(crate) fn chance(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
+    }
+
+    fn pick<'i, T>(&mut self, items: &'i [T]) -> &'i T {
+        &items[self.below(items.len())]
+    }
+
+    fn shuffle<T>(&mut self, items: &mut [T]) {
+        for end in (1..items.len()).rev() {
+            items.swap(end, self.below(end + 1));
+        }
+    }
+}
+
+/// A part of an object that has unions: a field of `spec` or `status`.
+#[derive(Debug, Clone)]
+pub(crate) enum Place {
+    /// An object, inside as many others.
+    Struct { depth: usize, item: Item },
+    /// A list of objects, with the keys that identify them together.
+    Keyed { keys: Vec<String>, item: Item },
+    /// A list of objects without identities.
+    Unkeyed { item: Item },
+    /// A map of objects.
+    Values { item: Item },
+    /// A list without identities of lists.
+    Lists { item: Item },
+}
+
+/// An object with unions.
+#[derive(Debug, Clone)]
+pub(crate) struct Item {
+    unions: Vec<Choices>,
+    /// A field with more unions.
+    inner: Option<(String, Box<Place>)>,
+}
+
+/// A union.
+#[derive(Debug, Clone)]
+struct Choices {
+    discriminator: Option<String>,
+    members: Vec<Member>,
+    /// The value, the position of its member, and whether the member is optional. `None`: the 2019 form.
+    map_form: Option<Vec<(String, Option<usize>, bool)>>,
+}
+
+#[derive(Debug, Clone)]
+struct Member {
+    name: String,
+    kind: MemberKind,
+    /// The value of the 2019 form.
+    value: String,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum MemberKind {
+    Text,
+    Number,
+    Flag,
+    Object,
+    Open,
+    Nullable,
+}
+
+/// Names of fields that need care in an expression, a JSON Pointer or a path.
+const ODD_NAMES: [&str; 16] = [
+    "in",
+    "true",
+    "null",
+    "for",
+    "namespace",
+    "a-b",
+    "c.d",
+    "e/f",
+    "g~h",
+    "__i",
+    "$j",
+    "k l",
+    "ü",
+    "m\"n",
+    "o\\p",
+    "size",
+];
+
+/// Values of discriminators that need care in a literal or a message.
+const ODD_VALUES: [&str; 6] = ["a\"b", "c\\d", "${e}", "f g", "ß", "h'i"];
+
+const KEYS: [&str; 3] = ["name", "port", "key-3"];
+
+impl Place {
+    pub(crate) fn random(random: &mut Random, depth: usize) -> Self {
+        let item = Item::random(random, depth);
+        match random.below(if depth == 0 { 11 } else { 8 }) {
+            0..=2 => Self::Struct { depth: random.below(3), item },
+            3..=4 => {
+                let count = 1 + random.below(KEYS.len());
+                Self::Keyed { keys: KEYS[..count].iter().map(|key| (*key).to_owned()).collect(), item }
+            }
+            5 => Self::Unkeyed { item },
+            6 => Self::Values { item },
+            7 => Self::Lists { item },
+            _ => Self::Struct { depth: 0, item },
+        }
+    }
+
+    /// Returns the schema, with unions.
+    pub(crate) fn schema(&self) -> Value {
+        match self {
+            Self::Struct { depth, item } => {
+                (0..*depth).fold(item.schema(&[]), |inner, _| json!({"type": "object", "properties": {"d": inner}}))
+            }
+            Self::Keyed { keys, item } => json!({
+                "type": "array", "items": item.schema(keys), "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": keys,
+            }),
+            Self::Unkeyed { item } => json!({"type": "array", "items": item.schema(&[])}),
+            Self::Values { item } => json!({"type": "object", "additionalProperties": item.schema(&[])}),
+            Self::Lists { item } => {
+                json!({"type": "array", "items": {"type": "array", "items": item.schema(&[])}})
+            }
+        }
+    }
+
+    /// Returns a value of the field. `None`: the field is missing.
+    pub(crate) fn value(&self, random: &mut Random) -> Option<Value> {
+        if random.chance(8) {
+            return None;
+        }
+        Some(match self {
+            Self::Struct { depth, item } => wrap(*depth, Value::Object(item.value(random))),
+            Self::Keyed { keys, item } => {
+                let count = random.below(4);
+                let mut items = Vec::new();
+                for identity in identities(keys, count, random) {
+                    items.push(with(item.value(random), identity));
+                }
+                Value::Array(items)
+            }
+            Self::Unkeyed { item } => list(random, |random| Value::Object(item.value(random))),
+            Self::Values { item } => {
+                let mut names = ["x", "y/z", "u~v", "w.1", "ö"];
+                random.shuffle(&mut names);
+                let count = random.below(4);
+                let values = names[..count].iter().map(|name| ((*name).to_owned(), item.value(random).into()));
+                Value::Object(values.collect())
+            }
+            Self::Lists { item } => list(random, |random| list(random, |random| Value::Object(item.value(random)))),
+        })
+    }
+
+    /// Returns the field after a write: often only one union differs.
+    pub(crate) fn changed(&self, old: Option<&Value>, random: &mut Random) -> Option<Value> {
+        let Some(old) = old.filter(|_| random.chance(80)) else { return self.value(random) };
+        if random.chance(10) {
+            return Some(old.clone());
+        }
+        let mut new = old.clone();
+        match self {
+            Self::Struct { depth, item } => {
+                let mut at = &mut new;
+                for _ in 0..*depth {
+                    at = &mut at["d"];
+                }
+                if let Some(fields) = at.as_object_mut() {
+                    item.change(fields, random);
+                }
+            }
+            Self::Keyed { item, .. } => {
+                if let Some(items) = new.as_array_mut() {
+                    if random.chance(40) {
+                        random.shuffle(items);
+                    }
+                    if random.chance(15) {
+                        items.pop();
+                    }
+                    change_one(item, items.iter_mut().filter_map(Value::as_object_mut), random);
+                }
+            }
+            Self::Unkeyed { item } => {
+                if let Some(items) = new.as_array_mut() {
+                    if random.chance(30) {
+                        random.shuffle(items);
+                    }
+                    change_one(item, items.iter_mut().filter_map(Value::as_object_mut), random);
+                }
+            }
+            Self::Values { item } => {
+                if let Some(values) = new.as_object_mut() {
+                    change_one(item, values.values_mut().filter_map(Value::as_object_mut), random);
+                }
+            }
+            Self::Lists { item } => {
+                if let Some(lists) = new.as_array_mut() {
+                    let items = lists.iter_mut().filter_map(Value::as_array_mut).flatten();
+                    change_one(item, items.filter_map(Value::as_object_mut), random);
+                }
+            }
+        }
+        Some(new)
+    }
+
+    /// Returns the number of unions in a value of the field.
+    pub(crate) fn unions_in(&self, value: &Value) -> usize {
+        let items = |item: &Item, values: &Value| {
+            values.as_array().map_or(0, |values| values.iter().map(|value| item.unions_in(value)).sum())
+        };
+        match self {
+            Self::Struct { depth, item } => item.unions_in((0..*depth).fold(value, |value, _| &value["d"])),
+            Self::Keyed { item, .. } | Self::Unkeyed { item } => items(item, value),
+            Self::Values { item } => {
+                value.as_object().map_or(0, |values| values.values().map(|value| item.unions_in(value)).sum())
+            }
+            Self::Lists { item } => {
+                value.as_array().map_or(0, |lists| lists.iter().map(|list| items(item, list)).sum())
+            }
+        }
+    }
+}
+
+impl Item {
+    fn random(random: &mut Random, depth: usize) -> Self {
+        let mut names: Vec<String> = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"].map(str::to_owned).into();
+        for name in &mut names {
+            if random.chance(15) {
+                let odd = random.pick(&ODD_NAMES);
+                let suffix = if random.chance(50) { String::new() } else { name.clone() };
+                *name = format!("{odd}{suffix}");
+            }
+        }
+        names.sort();
+        names.dedup();
+        random.shuffle(&mut names);
+        let count = if random.chance(20) { 2 } else { 1 };
+        let unions = (0..count).map(|number| Choices::random(number, &mut names, random)).collect();
+        let inner =
+            (depth < 2 && random.chance(25)).then(|| ("inner".to_owned(), Box::new(Place::random(random, depth + 1))));
+        Self { unions, inner }
+    }
+
+    fn schema(&self, keys: &[String]) -> Value {
+        let (mut properties, mut list_form) = (Map::new(), Vec::new());
+        for union in &self.unions {
+            union.describe(&mut properties, &mut list_form);
+        }
+        properties.insert("note".to_owned(), json!({"type": "string"}));
+        if let Some((name, place)) = &self.inner {
+            properties.insert(name.clone(), place.schema());
+        }
+        for key in keys {
+            let kind = if key == "port" { "integer" } else { "string" };
+            properties.insert(key.clone(), json!({"type": kind}));
+        }
+        let mut schema = json!({"type": "object", "properties": properties});
+        if !list_form.is_empty() {
+            schema["x-kubernetes-unions"] = list_form.into();
+        }
+        if !keys.is_empty() {
+            schema["required"] = json!(keys);
+        }
+        schema
+    }
+
+    fn value(&self, random: &mut Random) -> Map<String, Value> {
+        let mut fields = Map::new();
+        for union in &self.unions {
+            union.fill(&mut fields, random);
+        }
+        if random.chance(30) {
+            fields.insert("note".to_owned(), json!("n"));
+        }
+        if let Some((name, place)) = &self.inner
+            && let Some(value) = place.value(random)
+        {
+            fields.insert(name.clone(), value);
+        }
+        fields
+    }
+
+    fn change(&self, fields: &mut Map<String, Value>, random: &mut Random) {
+        for union in &self.unions {
+            if random.chance(70) {
+                union.change(fields, random);
+            }
+        }
+        if let Some((name, place)) = &self.inner
+            && random.chance(60)
+        {
+            match place.changed(fields.get(name), random) {
+                Some(value) => fields.insert(name.clone(), value),
+                None => fields.remove(name),
+            };
+        }
+    }
+
+    fn unions_in(&self, value: &Value) -> usize {
+        if !value.is_object() {
+            return 0;
+        }
+        let inner = self.inner.as_ref().map_or(0, |(name, place)| place.unions_in(&value[name]));
+        self.unions.len() + inner
+    }
+}
+
+impl Choices {
+    fn random(number: usize, names: &mut Vec<String>, random: &mut Random) -> Self {
+        let has_map_form = random.chance(45);
+        let has_discriminator = has_map_form || random.chance(60);
+        let count = (2 + random.below(3)).min(names.len());
+        let members = names.split_off(names.len() - count);
+        let members: Vec<_> = members.into_iter().map(|name| Member::random(name, random)).collect();
+        let discriminator = has_discriminator
+            .then(|| if random.chance(10) { format!("type-{number}") } else { format!("type{number}") });
+        let map_form = has_map_form.then(|| {
+            let mut choices: Vec<_> = members
+                .iter()
+                .enumerate()
+                .map(|(position, member)| (member.value.clone(), Some(position), random.chance(40)))
+                .collect();
+            if random.chance(40) {
+                choices.push(("None".to_owned(), None, false));
+            }
+            if random.chance(10) {
+                choices.push((String::new(), None, false));
+            }
+            if random.chance(20) {
+                choices.push(("Other".to_owned(), Some(0), random.chance(50)));
+            }
+            choices
+        });
+        Self { discriminator, members, map_form }
+    }
+
+    fn describe(&self, properties: &mut Map<String, Value>, list_form: &mut Vec<Value>) {
+        for member in &self.members {
+            properties.insert(member.name.clone(), member.kind.schema());
+        }
+        if let Some(choices) = &self.map_form {
+            let choice = |(value, member, optional): &(String, Option<usize>, bool)| {
+                let choice = member.map(|position| {
+                    let mut choice = json!({"name": self.members[position].name});
+                    if *optional {
+                        choice["optional"] = true.into();
+                    }
+                    choice
+                });
+                (value.clone(), choice.unwrap_or(Value::Null))
+            };
+            let choices: Map<_, _> = choices.iter().map(choice).collect();
+            let discriminator = self.discriminator.clone().expect("the 2022 form has a discriminator");
+            properties
+                .insert(discriminator, json!({"type": "string", "x-kubernetes-unions": {"fieldMembers": choices}}));
+            return;
+        }
+        let fields: Map<_, _> =
+            self.members.iter().map(|member| (member.name.clone(), member.value.clone().into())).collect();
+        let mut union = json!({"fields-to-discriminateBy": fields});
+        if let Some(name) = &self.discriminator {
+            union["discriminator"] = json!(name);
+            properties.insert(name.clone(), json!({"type": "string"}));
+        }
+        list_form.push(union);
+    }
+
+    /// Returns a value of the discriminator.
+    fn choice(&self, random: &mut Random) -> String {
+        match random.below(20) {
+            0 => String::new(),
+            1 => "Bogus".to_owned(),
+            _ => match &self.map_form {
+                Some(choices) => random.pick(choices).0.clone(),
+                None => random.pick(&self.members).value.clone(),
+            },
+        }
+    }
+
+    /// Sets the fields at random. About half of the unions are valid.
+    fn fill(&self, fields: &mut Map<String, Value>, random: &mut Random) {
+        let choice = self.discriminator.as_ref().filter(|_| random.chance(80)).map(|_| self.choice(random));
+        let is_valid = random.chance(60);
+        for (position, member) in self.members.iter().enumerate() {
+            let selected = match (&choice, &self.map_form) {
+                (Some(choice), Some(choices)) => choices.iter().any(|it| it.0 == *choice && it.1 == Some(position)),
+                (Some(choice), None) => member.value == *choice,
+                (None, _) => position == 0,
+            };
+            if if is_valid { selected && random.chance(90) } else { random.chance(35) } {
+                fields.insert(member.name.clone(), member.kind.value(random));
+            }
+        }
+        if let (Some(name), Some(choice)) = (&self.discriminator, choice) {
+            fields.insert(name.clone(), choice.into());
+        }
+    }
+
+    /// Changes the fields as a client would: switches the discriminator, sets or unsets a member, or both.
+    fn change(&self, fields: &mut Map<String, Value>, random: &mut Random) {
+        let what = random.below(10);
+        if let Some(name) = self.discriminator.as_ref().filter(|_| what < 5) {
+            if random.chance(10) {
+                fields.remove(name);
+            } else {
+                fields.insert(name.clone(), self.choice(random).into());
+            }
+        }
+        if what >= 3 {
+            let member = random.pick(&self.members);
+            if random.chance(75) {
+                fields.insert(member.name.clone(), member.kind.value(random));
+            } else {
+                fields.remove(&member.name);
+            }
+        }
+        if what == 9 {
+            self.members.iter().for_each(|member| drop(fields.remove(&member.name)));
+            self.fill(fields, random);
+        }
+    }
+}
+
+impl Member {
+    fn random(name: String, random: &mut Random) -> Self {
+        const KINDS: [MemberKind; 6] = [
+            MemberKind::Text,
+            MemberKind::Number,
+            MemberKind::Flag,
+            MemberKind::Object,
+            MemberKind::Open,
+            MemberKind::Nullable,
+        ];
+        let value =
+            if random.chance(10) { format!("{}{}", random.pick(&ODD_VALUES), name) } else { name.to_uppercase() };
+        Self { kind: *random.pick(&KINDS), value, name }
+    }
+}
+
+impl MemberKind {
+    fn schema(self) -> Value {
+        match self {
+            Self::Text => json!({"type": "string"}),
+            Self::Number => json!({"type": "integer"}),
+            Self::Flag => json!({"type": "boolean"}),
+            Self::Object => json!({"type": "object", "properties": {"x": {"type": "string"}}}),
+            Self::Open => json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}),
+            Self::Nullable => json!({"type": "string", "nullable": true}),
+        }
+    }
+
+    fn value(self, random: &mut Random) -> Value {
+        match self {
+            Self::Text => (*random.pick(&["1", "2", ""])).into(),
+            Self::Number => random.below(2).into(),
+            Self::Flag => random.chance(50).into(),
+            Self::Object => random.pick(&[json!({}), json!({"x": "1"}), json!({"x": "2"})]).clone(),
+            Self::Open => random.pick(&[json!({}), json!({"y": [1, {"z": null}]}), json!({"y": 2})]).clone(),
+            Self::Nullable => random.pick(&[json!("1"), json!("2"), Value::Null]).clone(),
+        }
+    }
+}
+
+fn change_one<'f>(item: &Item, items: impl Iterator<Item = &'f mut Map<String, Value>>, random: &mut Random) {
+    for fields in items {
+        if random.chance(60) {
+            item.change(fields, random);
+        }
+    }
+}
+
+fn list(random: &mut Random, mut item: impl FnMut(&mut Random) -> Value) -> Value {
+    let count = random.below(3);
+    Value::Array((0..count).map(|_| item(random)).collect())
+}
+
+fn wrap(depth: usize, value: Value) -> Value {
+    (0..depth).fold(value, |inner, _| json!({"d": inner}))
+}
+
+/// Returns the keys of as many distinct items.
+fn identities(keys: &[String], count: usize, random: &mut Random) -> Vec<Map<String, Value>> {
+    let mut all: Vec<Map<String, Value>> = vec![Map::new()];
+    for key in keys {
+        let values =
+            if key == "port" { [json!(1), json!(12), json!(2)] } else { [json!("1"), json!("1:2"), json!("")] };
+        all = all
+            .iter()
+            .flat_map(|before| values.iter().map(move |value| with_key(before.clone(), key, value)))
+            .collect();
+    }
+    random.shuffle(&mut all);
+    all.truncate(count);
+    all
+}
+
+fn with_key(mut identity: Map<String, Value>, key: &str, value: &Value) -> Map<String, Value> {
+    identity.insert(key.to_owned(), value.clone());
+    identity
+}
+
+fn with(mut fields: Map<String, Value>, identity: Map<String, Value>) -> Value {
+    fields.extend(identity);
+    Value::Object(fields)
+}

@@ -1,0 +1,169 @@
+//! `compile --to cel`: rules in CRDs, and everything else in the files as it was.
+
+use super::{CRD, Folder, yaml};
+use serde_json::{Value, json};
+
+/// The rules of the CRD's unions, as they stand in its text.
+const LIST_RULE: &str = "            x-kubernetes-validations:
+            - fieldPath: '.oci'
+              message: 'at most one of `git`, `oci` may be set'
+              reason: FieldValueForbidden
+              rule: '!(has(self.oci) && has(self.git)) // kube-unions'
+";
+const MAP_RULES: &str = "                x-kubernetes-validations:
+                - fieldPath: '.type'
+                  message: 'must be specified when `rolling` is set'
+                  reason: FieldValueRequired
+                  rule: 'has(self.type) || !has(self.rolling) // kube-unions'
+                - fieldPath: '.rolling'
+                  message: 'may only be specified when `type` is \"Rolling\"'
+                  reason: FieldValueForbidden
+                  rule: '!(has(self.rolling) && has(self.type) && self.type != \"Rolling\") // kube-unions'
+";
+
+const COMPILE: [&str; 4] = ["compile", "--to", "cel", "--from"];
+
+fn compile(arguments: &[&'static str]) -> Vec<&'static str> {
+    COMPILE.into_iter().chain(arguments.iter().copied()).collect()
+}
+
+/// The CRD as it has to come out: nothing else differs by a byte.
+fn with_rules() -> String {
+    format!("{CRD}{MAP_RULES}{LIST_RULE}")
+}
+
+fn spec(crd: &Value) -> &Value {
+    &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+}
+
+#[test]
+fn rules_are_added_and_every_other_byte_stays() {
+    let folder = Folder::with_crd(&[]);
+    folder.run(&compile(&["crd.yaml"])).code(0).prints(&with_rules());
+    let around = "# Source: a.yaml\napiVersion: v1\nkind: ConfigMap\ndata: {a:   'b'}\n---\n";
+    let input = format!("{around}{CRD}---\nkind: Other\n# the end\n");
+    folder
+        .pipe(&compile(&["-"]), input)
+        .code(0)
+        .prints(&format!("{around}{}---\nkind: Other\n# the end\n", with_rules()));
+}
+
+#[test]
+fn compiling_twice_changes_nothing() {
+    let folder = Folder::new(&[("crd.yaml", &with_rules())]);
+    folder.run(&compile(&["crd.yaml"])).code(0).prints(&with_rules());
+    folder.run(&compile(&["crd.yaml", "--check"])).code(0).prints("");
+}
+
+#[test]
+fn write_edits_files_and_check_names_those_that_would_change() {
+    let folder = Folder::with_crd(&[("other.yaml", "kind: Other\n")]);
+    folder
+        .run(&compile(&[".", "--check"]))
+        .code(1)
+        .prints("")
+        .says(&["crd.yaml:2:1: widgets.example.com: would change"]);
+    assert_eq!(folder.read("crd.yaml"), CRD);
+    folder.run(&compile(&[".", "--write"])).code(0).prints("");
+    assert_eq!(folder.read("crd.yaml"), with_rules());
+    assert_eq!(folder.read("other.yaml"), "kind: Other\n");
+    folder.run(&compile(&[".", "--check"])).code(0).prints("");
+}
+
+#[test]
+fn rules_follow_the_union_and_those_of_the_author_stay() {
+    let (keyword, rule) = LIST_RULE.split_once('\n').unwrap();
+    let of_author = "            - rule: self.git == self.git # of the author\n              message: \"m\"\n";
+    let both = with_rules().replace(LIST_RULE, &format!("{keyword}\n{of_author}{rule}"));
+    let folder = Folder::new(&[("crd.yaml", &both)]);
+    folder.run(&compile(&["crd.yaml"])).code(0).prints(&both);
+
+    let without = both.replace(
+        "            x-kubernetes-unions:\n            - fields-to-discriminateBy:\n                git: Git # one\n                oci: OCI\n",
+        "",
+    );
+    folder.write("crd.yaml", &without);
+    let run = folder.run(&compile(&["crd.yaml"])).code(0);
+    assert_eq!(run.stdout, without.replace(rule, ""), "the rule of the author and its comment stay");
+}
+
+#[test]
+fn an_enum_is_written_where_there_is_none() {
+    let folder = Folder::new(&[(
+        "crd.yaml",
+        &CRD.replace("                    enum: [\"Rolling\", 'Recreate']   # quotes stay\n", ""),
+    )]);
+    let run = folder.run(&compile(&["crd.yaml"])).code(0);
+    assert!(
+        run.stdout
+            .contains("                    enum:\n                    - Recreate\n                    - Rolling\n"),
+        "{run:#?}"
+    );
+    folder.write("crd.yaml", &run.stdout);
+    folder.run(&compile(&["crd.yaml"])).code(0).prints(&run.stdout);
+    folder.run(&["lint", "--strict", "crd.yaml"]).code(0);
+}
+
+#[test]
+fn json_and_lists_get_rules_too() {
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": [{"kind": "Other"}, yaml(CRD)]});
+    let run = Folder::new(&[]).pipe(&compile(&["-"]), serde_json::to_string_pretty(&list).unwrap()).code(0);
+    assert_eq!(run.json()["items"][1], yaml(&with_rules()));
+    assert_eq!(run.json()["items"][0], json!({"kind": "Other"}));
+}
+
+#[test]
+fn a_union_of_a_declaration_gets_rules_as_well() {
+    let stripped = yaml(&CRD.replace("x-kubernetes-unions", "x-other"));
+    let declaration = json!({"apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "metadata": {"name": "d"},
+        "spec": {"target": {"group": "example.com", "kind": "Widget"}, "unions": [{"path": "spec", "fieldsToDiscriminateBy": {"git": "Git", "oci": "OCI"}}]}});
+    let folder = Folder::new(&[("crd.json", &stripped.to_string()), ("d.json", &declaration.to_string())]);
+    let run = folder.run(&compile(&["crd.json", "d.json"]));
+    let run = run.code(0);
+    assert!(run.stdout.contains("at most one of `git`, `oci` may be set"), "{run:#?}");
+}
+
+#[test]
+fn what_cannot_be_expressed_is_named_and_the_rest_is_written() {
+    let loose = CRD.replace(
+        "              git: {type: object, properties: {url: {type: string}}}\n",
+        "              git: {x-kubernetes-preserve-unknown-fields: true}\n",
+    );
+    let folder = Folder::new(&[("crd.yaml", &loose)]);
+    let run = folder.run(&compile(&["crd.yaml"])).code(1).says(&[
+        "example.com/v1",
+        "Widget: the union at spec: the schema of the field \"git\" has no `type` that rules can read",
+    ]);
+    let after = yaml(&run.stdout);
+    assert!(spec(&after).get("x-kubernetes-validations").is_none());
+    assert_eq!(spec(&after)["properties"]["strategy"]["x-kubernetes-validations"].as_array().unwrap().len(), 2);
+    let mut partial = compile(&["crd.yaml"]);
+    partial.push("--allow-partial");
+    folder.run(&partial).code(0).prints(&run.stdout);
+}
+
+#[test]
+fn flags_that_mean_nothing_for_rules_are_refused() {
+    let folder = Folder::with_crd(&[("policies.yaml", "")]);
+    let run = |arguments: &[&'static str], text: &str| {
+        folder.run(&compile(arguments)).code(2).prints("").says(&[text]);
+    };
+    run(&["crd.yaml", "--check", "policies.yaml"], "remove `policies.yaml` behind --check");
+    run(&["crd.yaml", "--exclude-namespace", "a"], "rules in a CRD apply to objects of all namespaces");
+    run(&["-", "--write"], "--write needs files");
+    folder.run(&["compile", "--to", "vap", "--from", "crd.yaml", "--write"]).code(2).says(&["--write needs --to cel"]);
+    let strict = folder.run(&compile(&["crd.yaml", "--ratcheting", "disabled"])).code(1);
+    strict.says(&["never applies rules to unchanged parts of an object"]);
+    let warn = folder.run(&compile(&["crd.yaml", "--action", "warn"])).code(1).prints(CRD);
+    warn.says(&["it only warns, and rules in a CRD can only reject; use policies"]);
+}
+
+#[test]
+fn a_kind_that_no_crd_defines_is_named() {
+    let document = include_str!("apps-v1.openapi.json");
+    let declaration = include_str!("../../../manifests/presets/strategies.yaml");
+    let folder = Folder::new(&[("openapi.json", document), ("declaration.yaml", declaration)]);
+    let run = folder.run(&compile(&["openapi.json", "declaration.yaml"])).code(1);
+    let run = run.says(&["Deployment: no CRD among the inputs defines it"]);
+    assert_eq!(run.stdout, declaration);
+}
