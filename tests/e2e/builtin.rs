@@ -13,6 +13,9 @@ use fixtures::wait::{eventually, for_some};
 /// The folder of the presets.
 pub(crate) const PRESETS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/presets");
 
+/// The folder of the presets as policies.
+pub(crate) const POLICIES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/policies");
+
 /// The deadline of background work, far above the usual time.
 const SETTLED: Duration = Duration::from_secs(20);
 

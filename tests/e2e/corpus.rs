@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::builtin::BuiltIn;
 use crate::http::Answer;
 use crate::kind::documents;
+use crate::presets::switch_policies_on;
 
 const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/e2e/corpus");
 
@@ -31,6 +32,20 @@ fn what_is_valid_is_stored_as_without_the_webhook() {
     let judged = outcomes.get("allowed").copied().unwrap_or_default();
     assert_eq!(outcomes.into_keys().collect::<Vec<_>>(), ["allowed"], "nothing is patched, warned of or denied");
     assert!(judged > 500, "only {judged} reviews were asked for");
+}
+
+#[test]
+fn what_is_valid_is_stored_as_without_the_policies_of_the_presets() {
+    let Some(cluster) = BuiltIn::own() else { return };
+    let corpus = corpus();
+    let without = write_all(&cluster, &corpus, "without");
+    switch_policies_on(&cluster);
+    let with = write_all(&cluster, &corpus, "policies");
+    for (one, other) in without.iter().zip(&with) {
+        assert_eq!(one.0, other.0);
+        assert_eq!(json_patch::diff(&one.1, &other.1), json_patch::Patch::default(), "{}", one.0);
+    }
+    assert_eq!(without.len(), with.len());
 }
 
 /// Writes every version of every object in every way, under names that end in `round`. What the API server answers, less

@@ -2,14 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::time::Duration;
 
 use kube_unions_core::catalog::Builder;
 use kube_unions_core::declaration::{Declaration, Definition, OpenApi, Severity};
 use serde_json::{Value, json};
 
-use crate::builtin::{BuiltIn, PRESETS, WITH_PRESETS};
+use crate::builtin::{BuiltIn, POLICIES, PRESETS, WITH_PRESETS, path};
 use crate::cluster::AnyCluster;
 use crate::kind::documents;
+use fixtures::wait::eventually;
+
+/// The deadline of work that the API server does in the background, far above the usual time.
+const SETTLED: Duration = Duration::from_secs(20);
 
 /// The path of the pod's spec in each kind that has one.
 const POD_SPECS: [(&str, &str, &str); 9] = [
@@ -99,6 +104,37 @@ fn with_the_presets_a_change_of_a_union_is_one_request() {
                 assert!(message(&body).contains(still), "{}: not `{still}` but {body}", row.preset);
             }
         }
+    }
+}
+
+#[test]
+fn with_the_policies_a_change_of_a_union_is_one_request_without_a_webhook() {
+    let Some(cluster) = BuiltIn::own() else { return };
+    switch_policies_on(&cluster);
+    for mut row in rows() {
+        row.object["metadata"]["name"] = json!(format!("{}-policies", name_of(&row.object)));
+        let (status, body) = row.run(&cluster);
+        match &row.then {
+            Then::Stored(pointer, after) => {
+                assert_eq!(status, 200, "{}: {body}", row.preset);
+                assert_eq!(cluster.stored(&row.object).pointer(pointer), Some(after), "{}", row.preset);
+            }
+            Then::Refused(_) => assert_eq!(status, 422, "{}: {body}", row.preset),
+        }
+    }
+    assert!(cluster.cluster.webhook.outcomes().is_empty(), "the webhook was asked");
+}
+
+/// Applies `manifests/policies`, and waits until each policy is in force.
+pub(crate) fn switch_policies_on(cluster: &BuiltIn) {
+    cluster.kubectl.run(&["apply", "-f", POLICIES]).accepted();
+    for mut row in rows().into_iter().filter(|row| matches!(row.then, Then::Stored(..))) {
+        row.object["metadata"]["name"] = json!(format!("{}-probe", name_of(&row.object)));
+        let created = cluster.create(&row.object);
+        assert!(created.is_success(), "{}: {created:?}", row.preset);
+        let path = format!("{}?dryRun=All", path(&row.object));
+        let works = || cluster.send("PATCH", &path, &row.content_type, &row.patch).is_success();
+        assert!(eventually(SETTLED, works), "the policy of {} is not in force", row.preset);
     }
 }
 

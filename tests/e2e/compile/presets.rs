@@ -7,15 +7,13 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::{SETTLED, names};
-use crate::builtin::PRESETS;
+use crate::builtin::{POLICIES, PRESETS};
 use crate::cluster::Cluster;
 use crate::control_plane::ControlPlane;
 use crate::kind::documents;
 use crate::kubectl::{Kubectl, Output};
 use crate::webhook::kube_unions;
 use fixtures::wait::eventually;
-
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/policies");
 
 /// The groups and versions of the kinds that presets are about, as paths.
 const DOCUMENTS: [&str; 5] =
@@ -64,7 +62,7 @@ fn the_policies_of_the_presets_are_up_to_date() {
     for file in files() {
         let text =
             format!("# Made from manifests/presets/{file} by `make manifests`.\n{}", compiled(&control_plane, &file));
-        let path = Path::new(FOLDER).join(&file);
+        let path = Path::new(POLICIES).join(&file);
         if update {
             fs::write(&path, &text).unwrap();
         }
@@ -72,11 +70,11 @@ fn the_policies_of_the_presets_are_up_to_date() {
         assert!(found == text, "{} is not up to date; run `make manifests`", path.display());
         assert!(!names(&text).is_empty(), "{file} has no policy");
     }
-    let readme = fs::read_to_string(Path::new(FOLDER).join("README.md")).unwrap();
+    let readme = fs::read_to_string(Path::new(POLICIES).join("README.md")).unwrap();
     for file in files() {
         assert!(readme.contains(&format!("| `{file}` |")), "README.md does not list {file}");
     }
-    let mut manifests: Vec<PathBuf> = fs::read_dir(FOLDER).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut manifests: Vec<PathBuf> = fs::read_dir(POLICIES).unwrap().map(|entry| entry.unwrap().path()).collect();
     manifests.retain(|path| path.extension().is_some_and(|extension| extension == "yaml"));
     assert_eq!(manifests.len(), files().len(), "a manifest is of no preset");
 }
@@ -178,7 +176,7 @@ fn five_commands_fail_on_a_bare_api_server_and_work_with_the_policies_of_the_pre
         let failed = attempts.iter().filter(|attempt| !attempt.worked(&kubectl)).count();
         assert_eq!(failed, 5, "{}", workload.0);
     }
-    let applied = kubectl.run(&["apply", "-f", FOLDER]).accepted();
+    let applied = kubectl.run(&["apply", "-f", POLICIES]).accepted();
     assert_eq!(applied.stdout.lines().count(), applied.stdout.matches(" created\n").count());
 
     // A new policy is in force after about a second.
@@ -207,7 +205,7 @@ fn the_policies_change_nothing_that_the_api_server_accepts_as_it_is() {
     let kubectl = control_plane.kubectl("unchanged");
     let object = fresh(&kubectl, "Deployment", "a");
     let before = kubectl.run(&["get", "deployment", "a", "-o", "json"]).accepted().json();
-    kubectl.run(&["apply", "-f", FOLDER]).accepted();
+    kubectl.run(&["apply", "-f", POLICIES]).accepted();
     fresh(&kubectl, "Deployment", "probe");
     let recreate = json!({"spec": {"strategy": {"type": "Recreate"}}}).to_string();
     let works = || kubectl.run(&["patch", "deployment", "probe", "--dry-run=server", "-p", &recreate]).succeeded();
