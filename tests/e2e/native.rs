@@ -7,6 +7,7 @@ mod differential;
 mod player;
 mod random;
 mod rows;
+mod rules;
 
 use std::time::Duration;
 

@@ -9,7 +9,8 @@
 //! - The API server lets a violation through if nothing of the object that holds the union changed. The webhook lets it through
 //!   if the choice of the union did not change.
 //! - They do not know which members a request added. Of several members without a discriminator, all but the first are wrong.
-//! - An enum refuses an empty discriminator, unless `fieldMembers` has the empty value.
+//! - An enum refuses an empty discriminator, unless `fieldMembers` has the empty value. One that may be null gets no enum,
+//!   because an enum refuses null. A rule lists its values instead.
 //!
 //! An enum that was written once belongs to the author: it cannot carry a mark, so it is neither changed nor removed.
 //!

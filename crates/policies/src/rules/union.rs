@@ -45,6 +45,8 @@ pub(super) struct Rule {
 enum Reason {
     Forbidden,
     Required,
+    /// A rule has no reason for an unsupported value.
+    Invalid,
 }
 
 /// A member of the union, as rules read it.
@@ -66,6 +68,8 @@ struct Discriminator<'u> {
     value: Expression,
     /// True if the schema allows an empty text.
     can_be_empty: bool,
+    /// True if the schema allows every text.
+    is_open: bool,
     /// True if the schema refuses an object without it.
     always_set: bool,
 }
@@ -83,6 +87,7 @@ impl UnionRules {
                 has: Expression::Has(schema.escaped.clone()),
                 value: Expression::Field(schema.escaped.clone(), schema.size(texts())),
                 can_be_empty: texts().is_none_or(|mut texts| texts.any(str::is_empty)),
+                is_open: allowed.is_none(),
                 always_set: schema.required && !schema.nullable,
             }
         });
@@ -102,19 +107,21 @@ impl UnionRules {
 }
 
 /// Returns the values that an enum of the discriminator must have, if it has no enum and none but the declared values are
-/// valid. In the 2019 form, a value that selects no member is valid.
+/// valid. In the 2019 form, a value that selects no member is valid. An enum never allows null, even if it lists it.
 fn new_values(union: &Union, schema: &DiscriminatorSchema) -> Option<Vec<Value>> {
-    if union.form() == Form::List || schema.values.is_some() {
+    if union.form() == Form::List || schema.values.is_some() || schema.nullable {
         return None;
     }
-    let values = union.choices().iter().map(|choice| choice.value().into());
-    Some(values.chain(schema.nullable.then_some(Value::Null)).collect())
+    Some(union.choices().iter().map(|choice| choice.value().into()).collect())
 }
 
 impl Fields<'_> {
     fn map_form(&self, discriminator: &Discriminator<'_>) -> Vec<Rule> {
         let empty = self.union.choices().iter().find(|choice| choice.value().is_empty());
         let mut rules = Vec::new();
+        if discriminator.is_open {
+            rules.push(self.unknown_value(discriminator));
+        }
         if empty.is_none() && !discriminator.always_set {
             rules.push(self.discriminator_required(discriminator));
         }
@@ -135,6 +142,20 @@ impl Fields<'_> {
         rules
     }
 
+    /// The discriminator has a value that is not declared, and no enum says so.
+    fn unknown_value(&self, discriminator: &Discriminator<'_>) -> Rule {
+        let values = || self.union.choices().iter().map(Choice::value).filter(|value| !value.is_empty());
+        let is_known = std::iter::once("").chain(values()).map(|value| discriminator.value.clone().equals(value));
+        let listed: Vec<_> = values().map(|value| format!("\"{}\"", on_one_line(value))).collect();
+        Rule {
+            condition: Expression::Or(std::iter::once(discriminator.has.clone().not()).chain(is_known).collect()),
+            field: Some(discriminator.name.to_owned()),
+            reason: Reason::Invalid,
+            message: format!("supported values: {}", listed.join(", ")),
+            message_expression: None,
+        }
+    }
+
     /// A member is set and the discriminator is not.
     fn discriminator_required(&self, discriminator: &Discriminator<'_>) -> Rule {
         let any = Expression::Or(self.members.iter().map(|member| member.has.clone()).collect());
@@ -148,7 +169,7 @@ impl Fields<'_> {
             Expression::Sum(vec![before, first, after])
         };
         Rule {
-            condition: Expression::Or(vec![discriminator.has.clone(), any.not()]),
+            condition: Expression::Or(vec![discriminator.is_set(), any.not()]),
             field: Some(discriminator.name.to_owned()),
             reason: Reason::Required,
             message: format!("must be specified when {names} is set"),
@@ -214,14 +235,8 @@ impl Fields<'_> {
     fn discriminated(&self, discriminator: &Discriminator<'_>) -> impl Iterator<Item = Rule> {
         self.members.iter().map(|member| {
             let selects = |choice: &&Choice| choice.member() == Some(member.name);
-            let mut values: Vec<_> = self.union.choices().iter().filter(selects).map(Choice::value).collect();
-            let mut rule = discriminator.forbids(member, &values, true);
-            if discriminator.can_be_empty {
-                // An empty text is no choice, but no value either.
-                values.insert(0, "");
-                rule.condition = discriminator.forbids(member, &values, true).condition;
-            }
-            rule
+            let values: Vec<_> = self.union.choices().iter().filter(selects).map(Choice::value).collect();
+            discriminator.forbids(member, &values, true)
         })
     }
 
@@ -243,10 +258,11 @@ impl Discriminator<'_> {
     }
 
     /// The member is set, and the discriminator does not have one of these values. `absent_is_other` tells that another rule is
-    /// about an absent discriminator.
+    /// about a discriminator that is absent or empty.
     fn forbids(&self, member: &Member<'_>, values: &[&str], absent_is_other: bool) -> Rule {
         let condition = if absent_is_other || values.contains(&"") {
-            let differ = values.iter().map(|value| self.value.clone().differs(value));
+            let empty = (absent_is_other && self.can_be_empty && !values.contains(&"")).then_some(&"");
+            let differ = empty.into_iter().chain(values).map(|value| self.value.clone().differs(value));
             Expression::And([member.has.clone(), self.has.clone()].into_iter().chain(differ).collect()).not()
         } else {
             let one = Expression::Or(values.iter().map(|value| self.value.clone().equals(value)).collect());
@@ -291,6 +307,7 @@ impl Rule {
         let reason = match self.reason {
             Reason::Forbidden => "FieldValueForbidden",
             Reason::Required => "FieldValueRequired",
+            Reason::Invalid => "FieldValueInvalid",
         };
         let mut message = self.message.clone();
         if message.len() > LONGEST_MESSAGE {

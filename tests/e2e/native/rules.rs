@@ -1,0 +1,73 @@
+//! The rows of `tests/cases` through rules in CRDs, and the limits of rules: the API server accepts every CRD that `compile` gives
+//! rules, and what `compile` refuses, it would refuse.
+
+mod limits;
+
+use super::Native;
+use super::player::{Installed, Installer, Phase, Played, play};
+use kube_unions_core::names::GroupVersionKind;
+use kube_unions_core::union::Plan;
+use kube_unions_policies::{
+    CompiledRules, PolicyObject, PolicyOptions, PolicyTarget, RulesTarget, compile, compile_rules,
+};
+use serde_json::Value;
+
+/// Rules in the CRD.
+struct Rules {
+    /// True if a mutating policy normalises before.
+    mutate: bool,
+}
+
+impl Installer for Rules {
+    fn group(&self) -> &'static str {
+        if self.mutate { "mutated.rules.example" } else { "rules.example" }
+    }
+
+    fn compile(&self, played: &Played<'_>) -> Result<Installed, String> {
+        if played.suite.phase == Some(Phase::Mutate) {
+            return Err("the row is played without validation".to_owned());
+        }
+        let mutate = self.mutate && played.suite.phase != Some(Phase::Validate);
+        let options = PolicyOptions { mutate, validate: false, ratchet: played.ratchet, ..PolicyOptions::default() };
+        let mut definition = played.definition.clone();
+        let schema = &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+        let mut policies = Vec::new();
+        for entry in played.catalog.entries() {
+            let compiled = embed(schema, entry.gvk(), entry.plan(), &options);
+            if let Some(refusal) = compiled.refusals.first() {
+                return Err(refusal.to_string());
+            }
+        }
+        for target in PolicyTarget::of_catalog(&played.catalog).iter().filter(|_| mutate) {
+            let compiled = compile(target, &options);
+            if let Some(refusal) = compiled.refusals.first() {
+                return Err(refusal.to_string());
+            }
+            policies.extend(compiled.objects.iter().map(PolicyObject::to_json));
+        }
+        Ok(Installed { definition, policies })
+    }
+
+    fn tells_what_is_let_through(&self) -> bool {
+        false
+    }
+}
+
+/// Puts the rules of a plan into a schema.
+fn embed(schema: &mut Value, gvk: &GroupVersionKind, plan: &Plan, options: &PolicyOptions) -> CompiledRules {
+    let compiled = compile_rules(&RulesTarget { gvk, plan, schema }, options);
+    compiled.apply(schema);
+    compiled
+}
+
+#[test]
+fn the_rows_hold_through_rules_except_the_listed_ones() {
+    let Some(native) = Native::start() else { return };
+    play(&native, &Rules { mutate: false }, "tests/cases/native/rules.yaml");
+}
+
+#[test]
+fn the_rows_hold_through_rules_beside_mutating_policies_except_the_listed_ones() {
+    let Some(native) = Native::start() else { return };
+    play(&native, &Rules { mutate: true }, "tests/cases/native/rules-and-mutation.yaml");
+}

@@ -1,0 +1,352 @@
+//! Limits of rules: long lists, many members, many unions, deep nesting, and names and values that need escapes.
+
+use serde_json::{Map, Value, json};
+
+use super::super::{IN_FORCE, Native};
+use super::embed;
+use crate::http::Answer;
+use crate::kind::forget_unions;
+use fixtures::crds::crd;
+use fixtures::reviews::{catalog, version};
+use fixtures::wait::eventually;
+use kube_unions_policies::{CompiledRules, PolicyOptions, RefusalReason};
+
+const GROUP: &str = "limits.rules.example";
+
+/// The form of a union in a limit.
+#[derive(Debug, Clone, Copy)]
+enum Shape {
+    /// The 2022 form.
+    Map,
+    /// The 2022 form, with two values for each member.
+    TwoValues,
+    /// The 2019 form without a discriminator.
+    List,
+    /// The 2019 form with a discriminator.
+    Discriminated,
+}
+
+/// The limit of the list around a union.
+#[derive(Debug, Clone, Copy)]
+enum Around {
+    Nothing,
+    Unlimited,
+    /// An unlimited list with the key `name`.
+    Keyed,
+    /// A map without a limit.
+    Values,
+    Items(u64),
+}
+
+fn object(properties: impl Into<Value>) -> Value {
+    json!({"type": "object", "properties": properties.into()})
+}
+
+/// Returns an object with a union of so many members.
+fn union(shape: Shape, members: usize) -> Value {
+    let names = || (0..members).map(|number| format!("member-{number}"));
+    let mut properties: Map<_, _> = names().map(|name| (name, json!({"type": "string"}))).collect();
+    let list: Map<_, _> = names().map(|name| (name.clone(), json!(format!("Value{name}")))).collect();
+    properties.insert("type".to_owned(), json!({"type": "string"}));
+    match shape {
+        Shape::Map | Shape::TwoValues => {
+            let mut values: Map<_, _> = names().map(|name| (format!("A{name}"), json!({"name": name}))).collect();
+            if matches!(shape, Shape::TwoValues) {
+                values.extend(names().map(|name| (format!("B{name}"), json!({"name": name, "optional": true}))));
+            }
+            properties["type"]["x-kubernetes-unions"] = json!({"fieldMembers": values});
+            object(properties)
+        }
+        Shape::List | Shape::Discriminated => {
+            let mut schema = object(properties);
+            schema["x-kubernetes-unions"] = json!([{"fields-to-discriminateBy": list}]);
+            if matches!(shape, Shape::Discriminated) {
+                schema["x-kubernetes-unions"][0]["discriminator"] = json!("type");
+            }
+            schema
+        }
+    }
+}
+
+impl Around {
+    /// Returns a field with the object, in a list or map. `forced` replaces its limit.
+    fn field(self, mut inner: Value, forced: Option<u64>) -> Value {
+        let (mut around, keyword) = match self {
+            Self::Nothing => return inner,
+            Self::Values => (json!({"type": "object", "additionalProperties": inner}), "maxProperties"),
+            Self::Unlimited | Self::Items(_) => (json!({"type": "array", "items": inner}), "maxItems"),
+            Self::Keyed => {
+                inner["required"] = json!(["name"]);
+                inner["properties"]["name"] = json!({"type": "string"});
+                let list = json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
+                    "items": inner});
+                (list, "maxItems")
+            }
+        };
+        let own = if let Self::Items(limit) = self { Some(limit) } else { None };
+        if let Some(limit) = forced.or(own) {
+            around[keyword] = json!(limit);
+        }
+        around
+    }
+}
+
+fn definition(schema: &Value) -> Value {
+    crd(GROUP, "Limit", &[version("v1", schema, false)])
+}
+
+fn compiled(schema: &Value) -> (Value, CompiledRules) {
+    let catalog = catalog(&[&definition(schema)]);
+    let entry = catalog.entries().first().expect("the union is in force");
+    let mut after = schema.clone();
+    let compiled = embed(&mut after, entry.gvk(), entry.plan(), &PolicyOptions::default());
+    (after, compiled)
+}
+
+/// Asks the API server if it would accept a CRD.
+fn ask(native: &Native, schema: &Value) -> Answer {
+    let mut definition = definition(schema);
+    forget_unions(&mut definition);
+    native.send("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?dryRun=All", &definition)
+}
+
+/// Compares `compile` with the API server: it refuses a schema if the API server would refuse the rules. `schema` returns the
+/// schema, or with a limit in place of those of its lists.
+#[track_caller]
+fn agree(native: &Native, name: &str, schema: impl Fn(Option<u64>) -> Value) -> bool {
+    let (after, rules) = compiled(&schema(None));
+    if rules.refusals.is_empty() {
+        let answer = ask(native, &after);
+        assert_eq!(answer.status, 201, "{name}: compiled, and not accepted: {}", answer.body["message"]);
+        return true;
+    }
+    for refusal in &rules.refusals {
+        let text = refusal.to_string();
+        assert!(text.contains("use policies") || text.contains("use the webhook"), "{name}: no alternative: {text}");
+    }
+    // The rules are the same whatever the limits, so those for short lists tell if the API server would refuse.
+    let (_, all) = compiled(&schema(Some(1)));
+    let too_long = all.refusals.iter().filter(|refusal| refusal.reason == RefusalReason::TooLong).count();
+    assert_eq!(all.refusals.len(), too_long, "{name}: refused for another reason than a limit: {:?}", all.refusals);
+    let mut forced = schema(None);
+    all.apply(&mut forced);
+    let answer = ask(native, &forced);
+    assert_eq!(answer.status, 422, "{name}: refused by compile, and accepted: {:?}", rules.refusals);
+    assert!(answer.body["message"].to_string().contains("cost"), "{name}: {}", answer.body["message"]);
+    // What is left has to be accepted.
+    let answer = ask(native, &after);
+    assert_eq!(answer.status, 201, "{name}: the rest is not accepted: {}", answer.body["message"]);
+    false
+}
+
+#[test]
+fn lists_and_members_are_limited_as_the_api_server_limits_them() {
+    let Some(native) = Native::start() else { return };
+    let arounds = [
+        Around::Nothing,
+        Around::Unlimited,
+        Around::Keyed,
+        Around::Values,
+        Around::Items(1_000),
+        Around::Items(10_000),
+        Around::Items(1_000_000),
+    ];
+    let (mut accepted, mut refused) = (0, 0);
+    for shape in [Shape::Map, Shape::TwoValues, Shape::List, Shape::Discriminated] {
+        for members in [2, 4, 8, 16, 17, 64, 128] {
+            for around in arounds {
+                let schema = |forced| object(json!({"spec": around.field(union(shape, members), forced)}));
+                let holds = agree(&native, &format!("{shape:?} of {members} in {around:?}"), schema);
+                *(if holds { &mut accepted } else { &mut refused }) += 1;
+                let must = matches!(around, Around::Nothing | Around::Items(1_000))
+                    || (members <= 4 && matches!(around, Around::Keyed));
+                assert!(holds || !must, "{shape:?} of {members} in {around:?}: refused");
+            }
+        }
+    }
+    assert!(accepted > 100 && refused > 20, "{accepted} accepted, {refused} refused");
+}
+
+#[test]
+fn many_unions_of_one_kind_share_a_limit() {
+    let Some(native) = Native::start() else { return };
+    for (unions, around) in [
+        (20, Around::Nothing),
+        (20, Around::Items(1_000)),
+        (20, Around::Items(10_000)),
+        (20, Around::Unlimited),
+        (60, Around::Keyed),
+        (60, Around::Unlimited),
+    ] {
+        for (shape, members) in [(Shape::Map, 3), (Shape::List, 5), (Shape::Map, 64)] {
+            let schema = |forced| {
+                let field = |number| (format!("u{number}"), around.field(union(shape, members), forced));
+                object((0..unions).map(field).collect::<Map<_, _>>())
+            };
+            let name = format!("{unions} unions {shape:?} of {members} in {around:?}");
+            let (after, rules) = compiled(&schema(None));
+            // A version with very long rules is refused for its size.
+            if rules.refusals.iter().any(|refusal| refusal.reason == RefusalReason::TooLong) {
+                assert_eq!(ask(&native, &after).status, 201, "{name}");
+                continue;
+            }
+            agree(&native, &name, schema);
+        }
+    }
+}
+
+#[test]
+fn deep_unions_have_rules_too() {
+    let Some(native) = Native::start() else { return };
+    for (depth, around) in [
+        (40, Around::Nothing),
+        (2, Around::Items(100)),
+        (5, Around::Items(10)),
+        (5, Around::Keyed),
+        (3, Around::Values),
+    ] {
+        let schema = |forced| {
+            let nest = |inner, _| object(json!({"inner": around.field(inner, forced)}));
+            (0..depth).fold(union(Shape::Map, 3), nest)
+        };
+        agree(&native, &format!("{depth} deep in {around:?}"), schema);
+    }
+    // Unions at every level.
+    let schema = |forced| {
+        let nest = |inner, _| {
+            let mut outer = union(Shape::Discriminated, 4);
+            outer["properties"]["inner"] = Around::Items(3).field(inner, forced);
+            outer
+        };
+        (0..10).fold(union(Shape::Map, 3), nest)
+    };
+    agree(&native, "unions at ten levels", schema);
+}
+
+/// Names that an expression has to escape, and names that look like escapes.
+const NAMES: [&str; 18] = [
+    "namespace",
+    "in",
+    "true",
+    "a-b",
+    "a.b",
+    "a/b",
+    "a__b",
+    "a_-_b",
+    "-",
+    ".",
+    "_",
+    "__",
+    "___",
+    "self",
+    "has",
+    "size",
+    "__dash__",
+    "a.-/b",
+];
+
+/// Values that a literal has to escape.
+const VALUES: [&str; 8] = ["\"", "\\", "it's", "a\nb", "// kube-unions", "ü\u{1F600}", "\u{1}\t", "${a} %s {{.}}"];
+
+#[test]
+fn names_and_values_that_need_escapes_are_judged_by_the_api_server() {
+    let Some(native) = Native::start() else { return };
+    let mut properties = Map::new();
+    for (number, name) in NAMES.iter().enumerate() {
+        let value = VALUES[number % VALUES.len()];
+        let of_discriminator = json!({"type": "string", "nullable": true, "x-kubernetes-unions": {
+            "fieldMembers": {value: {"name": "m"}, "Other": {"name": "n"}}}});
+        let discriminator = object(json!({*name: of_discriminator, "m": {"type": "string"}, "n": {"type": "string"}}));
+        let member = object(json!({"kind": {"type": "string", "x-kubernetes-unions": {
+            "fieldMembers": {value: {"name": name}, "Other": {"name": "n"}}}}, *name: {"type": "string", "nullable": true}, "n": {"type": "string"}}));
+        properties.insert(format!("d{number}"), discriminator);
+        properties.insert(format!("m{number}"), member);
+    }
+    let (mut after, rules) = compiled(&object(properties));
+    assert_eq!(rules.refusals, []);
+    forget_unions(&mut after);
+    native.apply(&definition(&after));
+    let collection = format!("/apis/{GROUP}/v1/namespaces/default/limits");
+    native.wait_until_served(&collection);
+    let write = |fields: &Value| {
+        let mut object = json!({"apiVersion": format!("{GROUP}/v1"), "kind": "Limit", "metadata": {"name": "l"}});
+        object.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        native.send("POST", &format!("{collection}?dryRun=All&fieldValidation=Strict"), &object)
+    };
+    for (number, name) in NAMES.iter().enumerate() {
+        let value = VALUES[number % VALUES.len()];
+        let (as_discriminator, as_member) = (format!("d{number}"), format!("m{number}"));
+        for valid in [
+            json!({&as_discriminator: {*name: value, "m": ""}}),
+            json!({&as_discriminator: {*name: null}}),
+            json!({&as_member: {"kind": value, *name: ""}}),
+            json!({&as_member: {"kind": "Other", "n": "", *name: null}}),
+        ] {
+            let answer = write(&valid);
+            assert_eq!(answer.status, 201, "{valid}: {}", answer.body["message"]);
+        }
+        for (invalid, field, message) in [
+            (
+                json!({&as_discriminator: {*name: "Other", "m": "", "n": ""}}),
+                format!("{as_discriminator}.m"),
+                "may only be specified when",
+            ),
+            (json!({&as_discriminator: {*name: value}}), format!("{as_discriminator}.m"), "must be specified when"),
+            (
+                json!({&as_discriminator: {*name: null, "m": ""}}),
+                format!("{as_discriminator}.{name}"),
+                "must be specified when `m` is set",
+            ),
+            (
+                json!({&as_member: {"kind": "Other", *name: "", "n": ""}}),
+                format!("{as_member}.{name}"),
+                "may only be specified when `kind` is",
+            ),
+            (
+                json!({&as_member: {"kind": value, *name: null}}),
+                format!("{as_member}.{name}"),
+                "must be specified when `kind` is",
+            ),
+        ] {
+            let answer = write(&invalid);
+            assert_eq!(answer.status, 422, "{invalid}");
+            let causes = answer.body["details"]["causes"].as_array().unwrap();
+            let [cause] = causes.as_slice() else { panic!("{invalid}: {causes:?}") };
+            assert_eq!(cause["field"], field, "{invalid}");
+            assert!(cause["message"].as_str().unwrap().contains(message), "{cause}");
+        }
+    }
+}
+
+#[test]
+fn fields_that_rules_cannot_read_are_refused_and_unions_beside_them_are_not() {
+    let Some(native) = Native::start() else { return };
+    for name in ["1st", "ü", "a b", "a\"b", "a'b", "a\\b", "a~b", "a$", "\u{1}"] {
+        let hostile = object(json!({"kind": {"type": "string", "x-kubernetes-unions": {
+            "fieldMembers": {"A": {"name": name}, "B": {"name": "b"}}}}, name: {"type": "string"}, "b": {"type": "string"}}));
+        // A place may have any name.
+        let schema = object(json!({"hostile": hostile, name: union(Shape::Map, 2)}));
+        let (after, rules) = compiled(&schema);
+        let [refusal] = rules.refusals.as_slice() else { panic!("{:?}", rules.refusals) };
+        assert_eq!(refusal.reason, RefusalReason::UnreadableName(name.to_owned()));
+        assert_eq!(refusal.place.as_deref(), Some("hostile"));
+        let answer = ask(&native, &after);
+        assert_eq!(answer.status, 201, "{name}: {}", answer.body["message"]);
+        assert!(after["properties"][name]["x-kubernetes-validations"].is_array());
+    }
+}
+
+#[test]
+fn rules_below_a_name_that_expressions_cannot_select_are_evaluated() {
+    let Some(native) = Native::start() else { return };
+    let (mut after, rules) = compiled(&object(json!({"ü 1": union(Shape::Map, 2)})));
+    assert_eq!(rules.refusals, []);
+    forget_unions(&mut after);
+    native.apply(&definition(&after));
+    let collection = format!("/apis/{GROUP}/v1/namespaces/default/limits");
+    native.wait_until_served(&collection);
+    let object = json!({"apiVersion": format!("{GROUP}/v1"), "kind": "Limit", "metadata": {"name": "l"}, "ü 1": {"member-0": ""}});
+    let denied =
+        eventually(IN_FORCE, || native.send("POST", &format!("{collection}?dryRun=All"), &object).status == 422);
+    assert!(denied, "the rule was not evaluated");
+}
