@@ -3,7 +3,9 @@
 //! [`player`] plays the rows of `tests/cases`. It is given an [`installer`](player::Installer), so that other ways to
 //! enforce unions without a webhook play the same rows.
 
+mod agreement;
 mod differential;
+mod names;
 mod player;
 mod random;
 mod rows;
@@ -84,13 +86,17 @@ impl Native {
 
     /// Compiles the policies of every kind of a catalog and installs them. Returns the results.
     pub(crate) fn install(&self, catalog: &Catalog, options: &PolicyOptions) -> Vec<CompiledPolicies> {
-        let targets = PolicyTarget::of_catalog(catalog);
-        let compiled: Vec<_> = targets.iter().map(|target| compile(target, options)).collect();
+        let compiled = compile_all(catalog, options);
         for object in compiled.iter().flat_map(|it| &it.objects) {
             self.apply(&object.to_json());
         }
         compiled
     }
+}
+
+/// Compiles the policies of every kind of a catalog.
+pub(crate) fn compile_all(catalog: &Catalog, options: &PolicyOptions) -> Vec<CompiledPolicies> {
+    PolicyTarget::of_catalog(catalog).iter().map(|target| compile(target, options)).collect()
 }
 
 /// Returns the text of a denial by a validating policy.

@@ -12,8 +12,9 @@ use std::thread;
 
 use serde_json::{Map, Value, json};
 
+use super::agreement::{Outcome, part_of};
 use super::random::{Place, Random};
-use super::{IN_FORCE, Native, fields_of_kind, policy_message, policy_warnings, without_nulls};
+use super::{IN_FORCE, Native, fields_of_kind, policy_message, policy_warnings};
 use crate::cluster::say;
 use crate::http::Answer;
 use crate::kind::forget_unions;
@@ -62,13 +63,6 @@ struct RandomWrite {
     new: Value,
     transitions: usize,
     expected: reviews::Answer,
-}
-
-/// The outcome of a write, in the form in which the policies and the webhook are compared.
-#[derive(Debug, PartialEq)]
-enum Outcome {
-    Stored { fields: Value, let_through: String },
-    Denied(String),
 }
 
 #[test]
@@ -168,8 +162,8 @@ fn run(native: &Native, seed: u64, wanted: usize) -> Tally {
         for _ in 0..2 {
             scope.spawn(|| {
                 while let Some(write) = writes.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let (expected, answer) = (outcome_expected(write), ask(write));
-                    let got = outcome(&answer, write.status);
+                    let (expected, answer) = (write.outcome(), ask(write));
+                    let got = Outcome::of_answer(&answer, write.part());
                     if got.as_ref() != Ok(&expected) {
                         differences.lock().unwrap().push((write, expected, got));
                     }
@@ -209,11 +203,11 @@ fn wait_until_in_force(kinds: &[RandomKind], writes: &[RandomWrite], ask: &dyn F
             let denied: Vec<_> =
                 of_part().filter(|it| matches!(it.expected.verdict, Verdict::Denied(_))).take(3).collect();
             let changed: Vec<_> = of_part().filter(|it| !it.expected.operations.is_empty()).take(3).collect();
-            let warned = |write: &&RandomWrite| matches!(outcome_expected(write), Outcome::Stored { let_through, .. } if !let_through.is_empty());
+            let warned = |write: &&RandomWrite| matches!(write.outcome(), Outcome::Stored { let_through, .. } if !let_through.is_empty());
             let warned: Vec<_> = of_part().filter(warned).take(3).collect();
             let differs = |write: &&RandomWrite| {
                 let answer = ask(write);
-                answer.is_success() && part_of(&answer.body, status) != part_of(&write.new, status)
+                answer.is_success() && part_of(&answer.body, write.part()) != part_of(&write.new, write.part())
             };
             let in_force = eventually(IN_FORCE, || {
                 (denied.is_empty() || denied.iter().any(|write| policy_message(&ask(write)).is_some()))
@@ -225,31 +219,13 @@ fn wait_until_in_force(kinds: &[RandomKind], writes: &[RandomWrite], ask: &dyn F
     }
 }
 
-fn part_of(object: &Value, status: bool) -> Value {
-    without_nulls(&object[if status { "status" } else { "spec" }])
-}
-
-fn outcome(answer: &Answer, status: bool) -> Result<Outcome, String> {
-    if !answer.is_success() {
-        let message = policy_message(answer).map(str::to_owned);
-        return message.map(Outcome::Denied).ok_or_else(|| answer.body.to_string());
+impl RandomWrite {
+    fn part(&self) -> &'static str {
+        if self.status { "status" } else { "spec" }
     }
-    let fields = part_of(&answer.body, status);
-    Ok(Outcome::Stored { fields, let_through: policy_warnings(answer).join("; ") })
-}
 
-fn outcome_expected(write: &RandomWrite) -> Outcome {
-    match &write.expected.verdict {
-        Verdict::Denied(causes) => {
-            let causes: Vec<_> = causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
-            Outcome::Denied(causes.join("; "))
-        }
-        Verdict::Allowed(object) => {
-            let object = object.as_ref().expect("a write has an object");
-            let warnings = write.expected.warnings.iter().filter(|it| it.contains("let through"));
-            let warnings: Vec<_> = warnings.map(String::as_str).collect();
-            Outcome::Stored { fields: part_of(object, write.status), let_through: warnings.join("; ") }
-        }
+    fn outcome(&self) -> Outcome {
+        Outcome::of_review(&self.expected, self.part())
     }
 }
 
@@ -374,7 +350,7 @@ impl RandomKind {
             let expected = self.admit(old, &write.new, part, fields.clone());
             let new = with_part(&write.new, part, fields);
             let smaller = RandomWrite { new, expected, ..*write };
-            let (expected, got) = (outcome_expected(&smaller), outcome(&self.ask(native, &smaller, old), write.status));
+            let (expected, got) = (smaller.outcome(), Outcome::of_answer(&self.ask(native, &smaller, old), write.part()));
             (got.as_ref() != Ok(&expected)).then(|| {
                 let before = old.and_then(|old| old[part].get(name)).unwrap_or(&Value::Null);
                 format!("{part}.{name}\n  schema: {}\n  old: {before}\n  new: {value}\n  webhook:  {expected:?}\n  policies: {got:?}", place.schema())

@@ -1,0 +1,182 @@
+//! Compares policies on the API server with the webhook's library, write by write.
+
+use serde_json::{Value, json};
+
+use super::{IN_FORCE, Native, compile_all, fields_of_kind, policy_message, policy_warnings, without_nulls};
+use crate::http::Answer;
+use crate::kind::forget_unions;
+use fixtures::crds::crd;
+use fixtures::reviews::{self, Verdict, Write, catalog, version};
+use fixtures::wait::eventually;
+use kube_unions_core::catalog::Catalog;
+use kube_unions_policies::PolicyOptions;
+
+/// The result of a write, in the form in which policies and the webhook are compared.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Outcome {
+    /// The object is stored, with these fields of the kind, and with these faults that are let through.
+    Stored { fields: Value, let_through: String },
+    /// The write is denied with this text.
+    Denied(String),
+}
+
+impl Outcome {
+    /// Reads an answer of the API server. The error is a denial by something else than a policy.
+    pub(crate) fn of_answer(answer: &Answer, part: &str) -> Result<Self, String> {
+        if !answer.is_success() {
+            let message = policy_message(answer).map(str::to_owned);
+            return message.map(Self::Denied).ok_or_else(|| answer.body.to_string());
+        }
+        Ok(Self::Stored { fields: part_of(&answer.body, part), let_through: policy_warnings(answer).join("; ") })
+    }
+
+    /// Reads an answer of the webhook's library.
+    pub(crate) fn of_review(answer: &reviews::Answer, part: &str) -> Self {
+        match &answer.verdict {
+            Verdict::Denied(causes) => {
+                let causes: Vec<_> = causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
+                Self::Denied(causes.join("; "))
+            }
+            Verdict::Allowed(object) => {
+                let object = object.as_ref().expect("a write has an object");
+                let warnings = answer.warnings.iter().filter(|it| it.contains("let through"));
+                let warnings: Vec<_> = warnings.map(String::as_str).collect();
+                Self::Stored { fields: part_of(object, part), let_through: warnings.join("; ") }
+            }
+        }
+    }
+}
+
+/// Returns a field of an object without nulls. With an empty name, all fields of its kind.
+pub(crate) fn part_of(object: &Value, part: &str) -> Value {
+    if part.is_empty() { without_nulls(&fields_of_kind(object)) } else { without_nulls(&object[part]) }
+}
+
+/// A kind, and writes of it.
+pub(crate) struct Subject {
+    group: String,
+    kind: String,
+    /// The CRD as the API server stores it.
+    pub(crate) definition: Value,
+    pub(crate) catalog: Catalog,
+    writes: Vec<SubjectWrite>,
+}
+
+struct SubjectWrite {
+    description: String,
+    old: Option<Value>,
+    new: Value,
+    expected: Outcome,
+    /// True if the write has another result without unions.
+    tells: bool,
+}
+
+impl Subject {
+    /// Returns a kind with this schema.
+    pub(crate) fn new(group: &str, kind: &str, schema: &Value) -> Self {
+        Self::of_definition(crd(group, kind, &[version("v1", schema, false)]))
+    }
+
+    /// Returns the kind of a CRD of one version with unions.
+    pub(crate) fn of_definition(mut definition: Value) -> Self {
+        let catalog = catalog(&[&definition]);
+        forget_unions(&mut definition);
+        let text = |value: &Value| value.as_str().expect("a CRD has names").to_owned();
+        let (group, kind) = (text(&definition["spec"]["group"]), text(&definition["spec"]["names"]["kind"]));
+        Self { group, kind, definition, catalog, writes: Vec::new() }
+    }
+
+    /// Adds a write of an object with these fields, after one with the old fields is stored.
+    pub(crate) fn write(&mut self, description: &str, old: Option<Value>, new: Value) {
+        let object = |fields: &Value| self.object("example", fields);
+        let answer = reviews::admit(&self.catalog, &Write::new(old.as_ref().map(object), object(&new)));
+        let expected = Outcome::of_review(&answer, "");
+        let tells = expected != Outcome::Stored { fields: without_nulls(&new), let_through: String::new() };
+        self.writes.push(SubjectWrite { description: description.to_owned(), old, new, expected, tells });
+    }
+
+    /// Returns the number of writes that the unions change, deny or warn of.
+    pub(crate) fn telling(&self) -> usize {
+        self.writes.iter().filter(|write| write.tells).count()
+    }
+
+    pub(crate) fn url(&self, name: &str) -> String {
+        let plural = self.definition["spec"]["names"]["plural"].as_str().expect("a CRD has names");
+        let collection = format!("/apis/{}/v1/namespaces/default/{plural}", self.group);
+        if name.is_empty() { collection } else { format!("{collection}/{name}") }
+    }
+
+    pub(crate) fn object(&self, name: &str, fields: &Value) -> Value {
+        let mut object = json!({
+            "apiVersion": format!("{}/v1", self.group), "kind": self.kind,
+            "metadata": {"name": name, "namespace": "default"},
+        });
+        for (name, value) in fields.as_object().expect("the fields of an object") {
+            object[name] = value.clone();
+        }
+        object
+    }
+
+    /// Stores an object before any policy is installed.
+    pub(crate) fn store(&self, native: &Native, name: &str, fields: &Value) {
+        let answer = native.send("POST", &self.url(""), &self.object(name, fields));
+        assert!(answer.is_success(), "{}: not stored: {}", self.kind, answer.body);
+    }
+
+    /// Writes an object in a dry run. `name` is the name of a stored object, if it is an update.
+    pub(crate) fn ask(&self, native: &Native, name: Option<&str>, new: &Value) -> Answer {
+        match name {
+            Some(name) => native.send("PUT", &format!("{}?dryRun=All", self.url(name)), &self.object(name, new)),
+            None => native.send("POST", &format!("{}?dryRun=All", self.url("")), &self.object("new", new)),
+        }
+    }
+}
+
+/// Installs the kinds and their policies, and returns each write whose result is not the same by both, or each policy that
+/// the API server does not accept.
+pub(crate) fn differences(native: &Native, subjects: &[Subject], options: &PolicyOptions) -> Vec<String> {
+    let mut found = Vec::new();
+    for subject in subjects {
+        native.apply(&subject.definition);
+    }
+    for subject in subjects {
+        native.wait_until_served(&subject.url(""));
+        for (number, write) in subject.writes.iter().enumerate() {
+            if let Some(old) = &write.old {
+                subject.store(native, &format!("object{number}"), old);
+            }
+        }
+    }
+    for subject in subjects {
+        for object in compile_all(&subject.catalog, options).iter().flat_map(|it| &it.objects) {
+            let answer = native.try_apply(&object.to_json());
+            if !answer.is_success() {
+                found.push(format!("{}: not accepted: {}", subject.kind, answer.body["message"]));
+            }
+        }
+    }
+    let compare = |subject: &Subject, number: usize| -> Result<(), String> {
+        let write = &subject.writes[number];
+        let name = write.old.as_ref().map(|_| format!("object{number}"));
+        let got = Outcome::of_answer(&subject.ask(native, name.as_deref(), &write.new), "");
+        if got.as_ref() == Ok(&write.expected) {
+            return Ok(());
+        }
+        let old = write.old.clone().unwrap_or_default();
+        let (kind, description) = (&subject.kind, &write.description);
+        Err(format!(
+            "{kind}: {description}\n  old: {old}\n  new: {}\n  webhook:  {:?}\n  policies: {got:?}",
+            write.new, write.expected
+        ))
+    };
+    let all = || subjects.iter().flat_map(|subject| (0..subject.writes.len()).map(move |number| (subject, number)));
+    let mut telling: Vec<_> = all().filter(|(subject, number)| subject.writes[*number].tells).collect();
+    if found.is_empty() {
+        eventually(IN_FORCE, || {
+            telling.retain(|(subject, number)| compare(subject, *number).is_err());
+            telling.is_empty()
+        });
+    }
+    found.extend(all().filter_map(|(subject, number)| compare(subject, number).err()));
+    found
+}
