@@ -78,13 +78,25 @@ const LONGEST: usize = 64;
 /// Returns a text of the user, made safe to display: on one line, and cut if it is long. `expression` is evaluated twice.
 pub(crate) fn printable(expression: &str) -> String {
     let cut = format!("(size({expression}) > {LONGEST} ? {expression}.substring(0, {LONGEST}) + \"…\" : {expression})");
-    let replaced = |text: String, from: &str| format!("{text}.replace(\"{from}\", \"\u{fffd}\")");
-    ["\\n", "\\r", "\\t"].into_iter().fold(cut, replaced)
+    one_line(cut)
 }
 
-/// Returns the characters of a name that an identifier may have, with `_` for the others.
+/// Returns a text without line breaks and tabs.
+pub(crate) fn one_line(expression: String) -> String {
+    let replaced = |text: String, from: &str| format!("{text}.replace(\"{from}\", \"\u{fffd}\")");
+    ["\\n", "\\r", "\\t"].into_iter().fold(expression, replaced)
+}
+
+/// Returns the characters of a name that an identifier may have, with `_` for the others. Two underscores in a row could
+/// begin an escape, such as `__dash__`.
 pub(crate) fn identifier(name: &str) -> String {
-    name.chars().map(|it| if it.is_ascii_alphanumeric() { it } else { '_' }).collect()
+    let mut identifier = String::with_capacity(name.len());
+    for it in name.chars().map(|it| if it.is_ascii_alphanumeric() { it } else { '_' }) {
+        if it != '_' || !identifier.ends_with('_') {
+            identifier.push(it);
+        }
+    }
+    identifier
 }
 
 #[cfg(test)]
@@ -97,6 +109,11 @@ mod tests {
         assert_eq!(texts(["a", "b"]), r#"["a", "b"]"#);
         assert_eq!(table([("A", "a".to_owned())]), r#"{"A": "a"}"#);
         assert_eq!(pointer("a/b~c"), "/a~1b~0c");
+    }
+
+    #[test]
+    fn an_identifier_has_no_escapes() {
+        assert_eq!(identifier("a-b.__dash__ü1"), "a_b_dash_1");
     }
 
     #[test]

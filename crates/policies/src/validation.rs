@@ -3,7 +3,7 @@
 //!
 //! A policy tells only the first of its validations that fails, so each policy has one validation, which joins all faults.
 
-use crate::cel::{is_set, printable, text};
+use crate::cel::{is_set, one_line, printable, text};
 use crate::condition::Watched;
 use crate::members::{Algorithm, Members, backticked, name_of, words};
 use crate::places::{Places, Purpose, SEPARATOR};
@@ -146,7 +146,7 @@ impl UnionFaults<'_> {
         );
         let missing = needs.map_or_else(String::new, |needs| {
             let needed = words(&[": Required value: must be specified when ", &quoted, " is \""]);
-            let fault = self.fault(&selected, &format!("{needed} + {} + \"\\\"\"", printable("u.now")));
+            let fault = self.fault(&selected, &format!("{needed} + {} + \"\\\"\"", one_line("u.now".to_owned())));
             format!(" + ({needs} ? [{fault}] : [])")
         });
         let at = text(discriminator);

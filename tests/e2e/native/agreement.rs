@@ -62,6 +62,12 @@ pub(crate) struct Subject {
     writes: Vec<SubjectWrite>,
 }
 
+/// An object that writes replace.
+pub(crate) struct StoredObject {
+    name: String,
+    resource_version: Value,
+}
+
 struct SubjectWrite {
     description: String,
     old: Option<Value>,
@@ -117,18 +123,21 @@ impl Subject {
         object
     }
 
-    /// Stores an object before any policy is installed.
-    pub(crate) fn store(&self, native: &Native, name: &str, fields: &Value) {
+    /// Stores an object.
+    pub(crate) fn store(&self, native: &Native, name: &str, fields: &Value) -> StoredObject {
         let answer = native.send("POST", &self.url(""), &self.object(name, fields));
         assert!(answer.is_success(), "{}: not stored: {}", self.kind, answer.body);
+        StoredObject { name: name.to_owned(), resource_version: answer.body["metadata"]["resourceVersion"].clone() }
     }
 
-    /// Writes an object in a dry run. `name` is the name of a stored object, if it is an update.
-    pub(crate) fn ask(&self, native: &Native, name: Option<&str>, new: &Value) -> Answer {
-        match name {
-            Some(name) => native.send("PUT", &format!("{}?dryRun=All", self.url(name)), &self.object(name, new)),
-            None => native.send("POST", &format!("{}?dryRun=All", self.url("")), &self.object("new", new)),
-        }
+    /// Creates an object in a dry run, or replaces a stored one.
+    pub(crate) fn ask(&self, native: &Native, stored: Option<&StoredObject>, new: &Value) -> Answer {
+        let Some(StoredObject { name, resource_version }) = stored else {
+            return native.send("POST", &format!("{}?dryRun=All", self.url("")), &self.object("new", new));
+        };
+        let mut object = self.object(name, new);
+        object["metadata"]["resourceVersion"] = resource_version.clone();
+        native.send("PUT", &format!("{}?dryRun=All", self.url(name)), &object)
     }
 }
 
@@ -139,13 +148,14 @@ pub(crate) fn differences(native: &Native, subjects: &[Subject], options: &Polic
     for subject in subjects {
         native.apply(&subject.definition);
     }
+    let mut stored = Vec::new();
     for subject in subjects {
         native.wait_until_served(&subject.url(""));
-        for (number, write) in subject.writes.iter().enumerate() {
-            if let Some(old) = &write.old {
-                subject.store(native, &format!("object{number}"), old);
-            }
-        }
+        let writes = subject.writes.iter().enumerate();
+        let store = |(number, write): (usize, &SubjectWrite)| {
+            Some(subject.store(native, &format!("object{number}"), write.old.as_ref()?))
+        };
+        stored.push(writes.map(store).collect::<Vec<_>>());
     }
     for subject in subjects {
         for object in compile_all(&subject.catalog, options).iter().flat_map(|it| &it.objects) {
@@ -155,10 +165,10 @@ pub(crate) fn differences(native: &Native, subjects: &[Subject], options: &Polic
             }
         }
     }
-    let compare = |subject: &Subject, number: usize| -> Result<(), String> {
+    let compare = |kind: usize, number: usize| -> Result<(), String> {
+        let (subject, stored) = (&subjects[kind], stored[kind][number].as_ref());
         let write = &subject.writes[number];
-        let name = write.old.as_ref().map(|_| format!("object{number}"));
-        let got = Outcome::of_answer(&subject.ask(native, name.as_deref(), &write.new), "");
+        let got = Outcome::of_answer(&subject.ask(native, stored, &write.new), "");
         if got.as_ref() == Ok(&write.expected) {
             return Ok(());
         }
@@ -169,14 +179,17 @@ pub(crate) fn differences(native: &Native, subjects: &[Subject], options: &Polic
             write.new, write.expected
         ))
     };
-    let all = || subjects.iter().flat_map(|subject| (0..subject.writes.len()).map(move |number| (subject, number)));
-    let mut telling: Vec<_> = all().filter(|(subject, number)| subject.writes[*number].tells).collect();
+    let all = || {
+        let kinds = subjects.iter().enumerate();
+        kinds.flat_map(|(kind, subject)| (0..subject.writes.len()).map(move |number| (kind, number)))
+    };
+    let mut telling: Vec<_> = all().filter(|(kind, number)| subjects[*kind].writes[*number].tells).collect();
     if found.is_empty() {
         eventually(IN_FORCE, || {
-            telling.retain(|(subject, number)| compare(subject, *number).is_err());
+            telling.retain(|(kind, number)| compare(*kind, *number).is_err());
             telling.is_empty()
         });
     }
-    found.extend(all().filter_map(|(subject, number)| compare(subject, number).err()));
+    found.extend(all().filter_map(|(kind, number)| compare(kind, number).err()));
     found
 }

@@ -154,13 +154,15 @@ impl fmt::Display for ViolationKind {
                 write!(f, "Unsupported value: \"{value}\": supported values: {}", Listed::quoted(supported, ", "))
             }
             Self::DiscriminatorRequired { member } => {
+                let member = declared(member);
                 write!(f, "Required value: must be specified when `{member}` is set")
             }
             Self::MemberRequired { discriminator, value } => {
+                let (discriminator, value) = (declared(discriminator), declared(value));
                 write!(f, "Required value: must be specified when `{discriminator}` is \"{value}\"")
             }
             Self::NotSelected { discriminator, values, unchanged } => {
-                let values = Listed::quoted(values, " or ");
+                let (discriminator, values) = (declared(discriminator), Listed::quoted(values, " or "));
                 write!(f, "Forbidden: may only be specified when `{discriminator}` is {values}")?;
                 if *unchanged {
                     write!(f, "; change `{discriminator}` to switch the member")?;
@@ -173,6 +175,11 @@ impl fmt::Display for ViolationKind {
             }
         }
     }
+}
+
+/// Displays a declared name or value on one line. The declaration bounds its length.
+fn declared(text: &str) -> Printable<'_> {
+    Printable::new(text, usize::MAX)
 }
 
 /// Quoted names or values with a separator.
@@ -192,7 +199,7 @@ impl fmt::Display for Listed<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (position, item) in self.items.iter().enumerate() {
             let separator = if position == 0 { "" } else { self.separator };
-            write!(f, "{separator}{quote}{item}{quote}", quote = self.quote)?;
+            write!(f, "{separator}{quote}{}{quote}", declared(item), quote = self.quote)?;
         }
         Ok(())
     }
