@@ -20,6 +20,7 @@ use clap::{Args, ValueEnum};
 use kube_unions_core::names::is_dns_subdomain;
 use kube_unions_core::schema::Action;
 use kube_unions_policies::{KubernetesVersion, PolicyOptions};
+use std::fmt::Display;
 use std::path::PathBuf;
 
 /// The greatest length of the prefix of names. A long name is cut behind it, and ends in a hash.
@@ -157,6 +158,9 @@ async fn compile(arguments: &CompileArgs) -> anyhow::Result<Verdict> {
 
     let compiled = CompiledKinds::of(&source.catalog, &options);
     compiled.print_refusals();
+    if compiled.objects.is_empty() && !compiled.is_partial() {
+        print_note(format_args!("these unions need no such policy: nothing of them can be cleared or deduced"));
+    }
     let verdict = match &arguments.check {
         None => {
             output::print(compiled.to_yaml()?)?;
@@ -191,13 +195,16 @@ impl CompileArgs {
 /// Says that the policies use an API that clusters do not have unless an administrator enables it.
 fn print_beta_note(options: &PolicyOptions) {
     if options.mutate && options.server.mutating_policies_are_beta() {
-        let note = Paint::of(&std::io::stderr()).faint("Note:");
-        output::note(format_args!(
-            "{note} MutatingAdmissionPolicy is beta in Kubernetes {}: enable the feature gate MutatingAdmissionPolicy and the \
+        print_note(format_args!(
+            "MutatingAdmissionPolicy is beta in Kubernetes {}: enable the feature gate MutatingAdmissionPolicy and the \
              API admissionregistration.k8s.io/v1beta1 in the API server",
             options.server
         ));
     }
+}
+
+fn print_note(text: impl Display) {
+    output::note(format_args!("{} {text}", Paint::of(&std::io::stderr()).faint("Note:")));
 }
 
 /// Parses the prefix of names: the beginning of a DNS subdomain (RFC 1123).

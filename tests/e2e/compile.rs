@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::cluster::{AnyCluster, Cluster};
+use crate::cluster::{AnyCluster, Cluster, DECLARATIONS, is_left_out};
 use crate::control_plane::ControlPlane;
 use crate::kind::{Kind, documents};
 use crate::kubectl::Output;
@@ -116,6 +116,11 @@ fn the_policies_of_a_cluster_are_accepted_and_check_notices_every_change() {
     assert_eq!(edited.stdout, format!("MutatingAdmissionPolicy/{name}: differs at spec.failurePolicy\n"));
 }
 
+/// The spec of an invalid Rollout.
+fn two_members() -> Value {
+    json!({"strategy": {"type": "RollingUpdate", "rollingUpdate": {}, "canary": {"weight": 1}}})
+}
+
 #[test]
 fn the_compiled_policies_enforce_the_unions_of_a_cluster() {
     let Some(control_plane) = Cluster::control_plane_alone() else { return };
@@ -125,7 +130,7 @@ fn the_compiled_policies_enforce_the_unions_of_a_cluster() {
     let printed = compile(&control_plane, &["--to=policies", "--exclude-namespace=left-alone"]).accepted().stdout;
     kind.kubectl().apply(&printed).accepted();
     let rolling = json!({"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}});
-    let two = json!({"strategy": {"type": "RollingUpdate", "rollingUpdate": {}, "canary": {"weight": 1}}});
+    let two = two_members();
     let denied = || kind.post_dry(&kind.object("probe", &two)).is_ok_and(|answer| answer.status == 422);
     assert!(eventually(SETTLED, denied), "an invalid object is denied");
     kind.apply("two", &two).refused("spec.strategy.canary: Forbidden: may only be specified when `type` is \"Canary\"");
@@ -157,6 +162,46 @@ fn the_version_of_the_cluster_counts_unless_another_one_is_given() {
     assert!(old.stderr.contains("Kubernetes 1.34 has no usable MutatingAdmissionPolicy"), "{old:?}");
     assert!(!old.stdout.contains("MutatingAdmissionPolicy"), "{old:?}");
     control_plane.kubectl("old").apply(&old.stdout).accepted();
+}
+
+/// The lines of standard error that name something that is left out.
+fn refusals(output: &Output) -> Vec<&str> {
+    output.stderr.lines().filter(|line| line.contains(", Kind=")).collect()
+}
+
+#[test]
+fn an_older_api_server_gets_the_policies_that_it_can_run_and_the_rest_is_named() {
+    if is_left_out() {
+        return;
+    }
+    let Some(control_plane) = ControlPlane::start_older() else { return };
+    let kubectl = control_plane.kubectl("older");
+    kubectl.run(&["apply", "-f", DECLARATIONS]).accepted();
+    let cluster = AnyCluster::of_control_plane(&control_plane);
+    let kinds = SAMPLES.map(|sample| Kind::new(&cluster, sample));
+    kinds.iter().for_each(Kind::apply_definition);
+
+    let partial = compile(&control_plane, &["--to=policies"]);
+    assert_eq!(partial.code, Some(1), "{partial:?}");
+    let without_mutation = |line: &&str| line.contains("Kubernetes 1.33 has no usable MutatingAdmissionPolicy");
+    assert_eq!(refusals(&partial).into_iter().filter(without_mutation).count(), SAMPLES.len(), "{partial:?}");
+    assert!(!partial.stdout.contains("MutatingAdmissionPolicy"), "{partial:?}");
+    let validating = compile(&control_plane, &["--to=vap"]);
+    assert_eq!(validating.stdout, partial.stdout);
+    for line in refusals(&validating) {
+        assert!(line.contains("policies of Kubernetes 1.33 cannot look into lists and maps"), "{line}");
+    }
+    // Nothing can be cleared, and each kind says so.
+    let mutating = compile(&control_plane, &["--to=map"]);
+    assert_eq!((mutating.code, &*mutating.stdout), (Some(1), ""), "{mutating:?}");
+
+    kubectl.apply(&partial.stdout).accepted().warned(&[]);
+    let check = ["--to=policies", "--check", "--allow-partial"];
+    assert!(compile(&control_plane, &check).accepted().stdout.ends_with(" are up to date\n"));
+    let (rollout, two) = (&kinds[4], two_members());
+    let denied = || rollout.post_dry(&rollout.object("probe", &two)).is_ok_and(|answer| answer.status == 422);
+    assert!(eventually(SETTLED, denied), "an invalid object is denied");
+    rollout.apply("two", &two).refused("spec.strategy.canary: Forbidden: may only be specified when `type` is");
 }
 
 #[test]

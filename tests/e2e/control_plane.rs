@@ -25,6 +25,9 @@ const LAZY_COLLECTOR: [(&str, &str); 2] = [("GOGC", "400"), ("GOMEMLIMIT", "1GiB
 const STARTUP: Duration = Duration::from_secs(90);
 const SHUTDOWN: Duration = Duration::from_secs(90);
 
+/// The version of the older API server.
+const OLDER: &str = "1.33";
+
 const ADMIN_TOKEN: &str = "admin-token";
 const WEBHOOK_TOKEN: &str = "webhook-token";
 
@@ -70,6 +73,19 @@ impl ControlPlane {
             }
         }
         Err(last)
+    }
+
+    /// Starts a control plane whose API server is an older one, which has validating but no mutating policies. `None`: that API
+    /// server has not been built.
+    pub(crate) fn start_older() -> Option<Self> {
+        let assets = match run_assets_script(&["find"], &[("K8S_VERSION", OLDER)]) {
+            Ok(assets) => assets,
+            Err(message) => {
+                crate::cluster::say(&format!("no kube-apiserver {OLDER}: {message}"));
+                return None;
+            }
+        };
+        Some(Self::try_start(&assets, &[]).unwrap_or_else(|message| panic!("{message}")))
     }
 
     fn try_start(assets: &Path, flags: &[String]) -> Result<Self, String> {
@@ -317,13 +333,22 @@ fn find_assets() -> Result<PathBuf, String> {
 }
 
 fn make_assets() -> Result<PathBuf, String> {
+    run_assets_script(&[], &[]).map_err(|message| {
+        format!("{message}: set KUBEBUILDER_ASSETS, or see `make assets`; KUBE_UNIONS_E2E=skip leaves these tests out")
+    })
+}
+
+/// Returns the folder that the script prints.
+fn run_assets_script(args: &[&str], envs: &[(&str, &str)]) -> Result<PathBuf, String> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/controlplane/assets.sh");
     let output = Command::new(&script)
+        .args(args)
+        .envs(envs.iter().copied())
         .stderr(Stdio::inherit())
         .output()
         .map_err(|error| format!("no control plane: `{}` cannot be run: {error}", script.display()))?;
     if !output.status.success() {
-        return Err("no control plane: set KUBEBUILDER_ASSETS, or see `make assets`; KUBE_UNIONS_E2E=skip leaves these tests out".to_owned());
+        return Err("no control plane".to_owned());
     }
     Ok(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()))
 }

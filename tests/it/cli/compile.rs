@@ -169,6 +169,16 @@ fn nothing_to_compile_is_an_error() {
 }
 
 #[test]
+fn unions_that_need_no_policy_are_no_error() {
+    let folder = Folder::new(&[("route.yaml", include_str!("../../../manifests/samples/route/crd.yaml"))]);
+    let says = "Note: these unions need no such policy: nothing of them can be cleared or deduced";
+    folder.run(&["compile", "--to=map", "--from=route.yaml"]).code(0).prints("").says(&[says]);
+    folder.write("none/empty.yaml", "");
+    let check = folder.run(&["compile", "--to=map", "--from=route.yaml", "--check", "none"]).code(0);
+    check.prints("0 policies of 0 kinds are up to date\n");
+}
+
+#[test]
 fn a_faulty_declaration_is_printed_as_lint_prints_it_and_the_others_are_compiled() {
     let folder = Folder::new(&[("crd.yaml", &faulty())]);
     let lint = folder.run(&["lint", "crd.yaml"]).code(1);
