@@ -1,6 +1,7 @@
 //! The rows of `tests/cases` through rules in CRDs, and the limits of rules: the API server accepts every CRD that `compile` gives
 //! rules, and what `compile` refuses, it would refuse.
 
+mod cluster;
 mod limits;
 
 use super::Native;
