@@ -81,9 +81,9 @@ fn the_policies_of_a_cluster_are_accepted_and_check_notices_every_change() {
     // The API server has added its defaults, and kubectl an annotation.
     assert_eq!(check(&[]).accepted().stdout, fine);
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("policies.yaml");
-    std::fs::write(&file, &printed.stdout).unwrap();
-    assert_eq!(check(&[file.to_str().unwrap()]).accepted().stdout, fine);
+    let saved = folder.path().join("policies.yaml");
+    std::fs::write(&saved, &printed.stdout).unwrap();
+    assert_eq!(check(&[saved.to_str().unwrap()]).accepted().stdout, fine);
 
     // A CRD changes: its policies differ. A kind loses its unions: its policies are stale.
     let rollout = kinds[4].definition_name();

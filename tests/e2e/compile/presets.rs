@@ -44,13 +44,17 @@ fn compiled(control_plane: &ControlPlane, file: &str) -> String {
     kube_unions(&arguments, "").accepted().stdout
 }
 
+fn is_manifest(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "yaml")
+}
+
 /// Returns the names of the preset files that have policies.
 fn files() -> Vec<String> {
     let entries = fs::read_dir(PRESETS).unwrap();
-    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let mut files: Vec<String> = names
-        .filter(|name| name.ends_with(".yaml") && name != "kustomization.yaml" && !WITHOUT_POLICIES.contains(&&**name))
-        .collect();
+    let manifests = entries.map(|entry| entry.unwrap().path()).filter(|path| is_manifest(path));
+    let names = manifests.map(|path| path.file_name().unwrap().to_str().unwrap().to_owned());
+    let mut files: Vec<String> =
+        names.filter(|name| name != "kustomization.yaml" && !WITHOUT_POLICIES.contains(&&**name)).collect();
     files.sort();
     files
 }
@@ -75,7 +79,7 @@ fn the_policies_of_the_presets_are_up_to_date() {
         assert!(readme.contains(&format!("| `{file}` |")), "README.md does not list {file}");
     }
     let mut manifests: Vec<PathBuf> = fs::read_dir(POLICIES).unwrap().map(|entry| entry.unwrap().path()).collect();
-    manifests.retain(|path| path.extension().is_some_and(|extension| extension == "yaml"));
+    manifests.retain(|path| is_manifest(path));
     assert_eq!(manifests.len(), files().len(), "a manifest is of no preset");
 }
 
