@@ -69,7 +69,7 @@ fn policies(client: &Client) -> Vec<(String, Value)> {
 }
 
 /// Returns the kinds that have policies, as `group/Kind`.
-fn kinds(client: &Client) -> BTreeSet<String> {
+pub(crate) fn kinds(client: &Client) -> BTreeSet<String> {
     let kind = |(_, object): &(String, Value)| {
         object["metadata"]["annotations"]["kube-unions.dev/kind"].as_str().unwrap_or("none").to_owned()
     };

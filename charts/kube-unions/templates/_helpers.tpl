@@ -43,9 +43,26 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 {{- end -}}
 
-{{/* `on` or `off`. YAML parses them as booleans if they are not quoted. */}}
+{{/* `webhook`, `policies` or `off`. YAML parses `on` and `off` as booleans if they are not quoted. */}}
 {{- define "kube-unions.enforcement" -}}
-{{- if has (toString .Values.enforcement) (list "on" "true") -}}on{{- else -}}off{{- end -}}
+{{- $enforcement := toString .Values.enforcement -}}
+{{- if has $enforcement (list "webhook" "on" "true") -}}
+{{- if and .Values.enforcementByPolicies.remove (not .Values.registration.enabled) -}}
+{{- fail "enforcementByPolicies.remove waits until the webhook is registered: set registration.enabled=true, or run `kube-unions unregister`" -}}
+{{- end -}}
+webhook
+{{- else if ne $enforcement "policies" -}}off
+{{- else if and (eq .Values.enforcementByPolicies.webhook "rest") (not .Values.registration.enabled) -}}
+{{- fail "enforcement=policies registers the webhook for kinds that policies cannot express: set registration.enabled=true or enforcementByPolicies.webhook=never" -}}
+{{- else if .Values.enforcementByPolicies.remove -}}
+{{- fail "enforcement=policies keeps the policies that enforcementByPolicies.remove deletes: set one of the two" -}}
+{{- else -}}policies
+{{- end -}}
+{{- end -}}
+
+{{/* True if the pods write policies. */}}
+{{- define "kube-unions.writesPolicies" -}}
+{{- if or (eq (include "kube-unions.enforcement" .) "policies") .Values.enforcementByPolicies.remove -}}true{{- end -}}
 {{- end -}}
 
 {{/* A value as JSON in an argument of a container. The kubelet would expand `$(…)`. */}}

@@ -149,7 +149,7 @@ fn a_release_is_installed_tried_changed_rolled_back_and_uninstalled() {
         .accepted();
     assert!(release.webhook_args().contains(&"--enforcement=off".to_owned()));
     release.helm(&["rollback", RELEASE, "1"], &Value::Null).accepted();
-    assert!(release.webhook_args().contains(&"--enforcement=on".to_owned()));
+    assert!(release.webhook_args().contains(&"--enforcement=webhook".to_owned()));
     let history = release.helm(&["history", RELEASE, "-o", "json"], &Value::Null).accepted().json();
     assert_eq!(history.as_array().unwrap().len(), 3);
 

@@ -44,6 +44,8 @@ pub(crate) struct Installation {
     /// The CA that was announced last and signs nothing, PEM.
     pub(super) one_more: String,
     delay: String,
+    /// More arguments of the replicas.
+    more: Vec<String>,
     _alone: MutexGuard<'static, ()>,
 }
 
@@ -78,9 +80,9 @@ impl Installation {
         let authority = TestAuthority::new("kube-unions loss tests");
         let balancer = Balancer::start();
         let registration = Registration::new(&control_plane, balancer.port());
-        let (replicas, one_more, delay) = (Vec::new(), String::new(), delay.to_owned());
+        let (replicas, one_more, delay, more) = (Vec::new(), String::new(), delay.to_owned(), Vec::new());
         let mut this =
-            Self { control_plane, registration, balancer, replicas, authority, one_more, delay, _alone: alone };
+            Self { control_plane, registration, balancer, replicas, authority, one_more, delay, more, _alone: alone };
         for replica in 0..REPLICAS {
             let volume = mounted.then(|| Volume::new(&this.authority, this.authority.pem()));
             let webhook = this.launch(volume.as_ref());
@@ -105,6 +107,15 @@ impl Installation {
         assert!(stopping && eventually(SETTLED, || reviews(webhook) > answered), "it goes on answering reviews");
         assert!(self.ended(replica), "no valid run: the balancer was slower than the delay of {}", self.delay);
         self.start(replica);
+    }
+
+    /// Gives all replicas other arguments, one after the other, as a rollout does.
+    pub(crate) fn switch(&mut self, more: &[&str]) {
+        self.more = more.iter().map(|&argument| argument.to_owned()).collect();
+        for replica in 0..REPLICAS {
+            assert!(self.stop(replica), "no valid run: the balancer was slower than the delay of {}", self.delay);
+            self.start(replica);
+        }
     }
 
     /// Ends a replica by SIGTERM. Returns true if it was out of rotation before it was gone.
@@ -151,13 +162,15 @@ impl Installation {
             || format!("--tls-secret={SECRET}"),
             |volume| format!("--tls-cert-dir={}", volume.path().display()),
         );
-        let arguments = [
+        let mut arguments = vec![
             certificate,
             self.registration.argument(),
             format!("--registration-delay={REGISTRATION_DELAY}"),
             format!("--shutdown-delay={}", self.delay),
         ];
-        Webhook::of_cluster(&self.control_plane.webhook_kubeconfig(), &arguments.each_ref().map(String::as_str))
+        arguments.extend(self.more.iter().cloned());
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        Webhook::of_cluster(&self.control_plane.webhook_kubeconfig(), &arguments)
             .unwrap_or_else(|message| panic!("{message}"))
     }
 
