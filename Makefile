@@ -51,6 +51,12 @@ e2e: build ## Run the tests on a real API server
 	$(CARGO) test --locked --all-features --test e2e -- --skip loss::
 	@$(MAKE) -s loss LOSS_SECONDS=1
 
+.PHONY: e2e-older
+e2e-older: ## Run the tests of policies on an API server of Kubernetes 1.33, which the first run builds
+	@$(MAKE) -s assets >/dev/null
+	K8S_VERSION=1.33 tests/controlplane/assets.sh >/dev/null
+	KUBE_UNIONS_E2E_OLDER=require $(CARGO) test --locked --all-features --test e2e -- native::older
+
 .PHONY: loss
 loss: build ## Count lost writes while replicas, certificates and the API server change, LOSS_SECONDS each
 	@if [ "$${KUBE_UNIONS_E2E:-}" != skip ]; then $(MAKE) -s assets >/dev/null; fi

@@ -62,7 +62,11 @@ impl ControlPlane {
 
     /// Starts a control plane without anything that an installation of the webhook brings along.
     pub(crate) fn start_bare(flags: &[String]) -> Result<Self, String> {
-        let assets = assets()?;
+        Self::start_in(assets()?, flags)
+    }
+
+    /// Starts a bare control plane from the binaries of a folder.
+    pub(crate) fn start_in(assets: &Path, flags: &[String]) -> Result<Self, String> {
         // Another process may take a free port before the server binds it: then try again.
         let mut last = String::new();
         for _ in 0..3 {

@@ -5,12 +5,15 @@
 
 mod agreement;
 mod differential;
+mod limits;
 mod names;
+mod older;
 mod player;
 mod random;
 mod rows;
 mod rules;
 
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -38,6 +41,15 @@ impl Native {
             return None;
         }
         let control_plane = ControlPlane::start_bare(&[]).unwrap_or_else(|message| panic!("{message}"));
+        Some(Self { control_plane })
+    }
+
+    /// Starts an API server for one test, from the binaries of a folder.
+    pub(crate) fn start_in(assets: &Path) -> Option<Self> {
+        if is_left_out() {
+            return None;
+        }
+        let control_plane = ControlPlane::start_in(assets, &[]).unwrap_or_else(|message| panic!("{message}"));
         Some(Self { control_plane })
     }
 

@@ -8,6 +8,7 @@ use crate::kind::forget_unions;
 use fixtures::crds::crd;
 use fixtures::reviews::{self, Verdict, Write, catalog, version};
 use fixtures::wait::eventually;
+use kube_unions_core::admission::Phase;
 use kube_unions_core::catalog::Catalog;
 use kube_unions_policies::PolicyOptions;
 
@@ -92,11 +93,34 @@ impl Subject {
         Self { group, kind, definition, catalog, writes: Vec::new() }
     }
 
+    pub(crate) fn kind(&self) -> &str {
+        &self.kind
+    }
+
     /// Adds a write of an object with these fields, after one with the old fields is stored.
     pub(crate) fn write(&mut self, description: &str, old: Option<Value>, new: Value) {
+        let expected = self.expected(old.as_ref(), &new);
+        self.push(description, old, new, expected);
+    }
+
+    /// Adds a write that is validated and not normalised before.
+    pub(crate) fn write_without_mutation(&mut self, description: &str, old: Option<Value>, new: Value) {
+        let write = self.review(old.as_ref(), &new);
+        let expected = Outcome::of_review(&reviews::ask(&self.catalog, Phase::Validate, &write), "");
+        self.push(description, old, new, expected);
+    }
+
+    /// Returns the result of a write by the webhook.
+    pub(crate) fn expected(&self, old: Option<&Value>, new: &Value) -> Outcome {
+        Outcome::of_review(&reviews::admit(&self.catalog, &self.review(old, new)), "")
+    }
+
+    fn review(&self, old: Option<&Value>, new: &Value) -> Write {
         let object = |fields: &Value| self.object("example", fields);
-        let answer = reviews::admit(&self.catalog, &Write::new(old.as_ref().map(object), object(&new)));
-        let expected = Outcome::of_review(&answer, "");
+        Write::new(old.map(object), object(new))
+    }
+
+    fn push(&mut self, description: &str, old: Option<Value>, new: Value, expected: Outcome) {
         let tells = expected != Outcome::Stored { fields: without_nulls(&new), let_through: String::new() };
         self.writes.push(SubjectWrite { description: description.to_owned(), old, new, expected, tells });
     }
@@ -132,12 +156,26 @@ impl Subject {
 
     /// Creates an object in a dry run, or replaces a stored one.
     pub(crate) fn ask(&self, native: &Native, stored: Option<&StoredObject>, new: &Value) -> Answer {
-        let Some(StoredObject { name, resource_version }) = stored else {
-            return native.send("POST", &format!("{}?dryRun=All", self.url("")), &self.object("new", new));
+        self.try_ask(native, stored, new).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Does the same, and returns an error if there is no answer in time.
+    pub(crate) fn try_ask(
+        &self,
+        native: &Native,
+        stored: Option<&StoredObject>,
+        new: &Value,
+    ) -> Result<Answer, String> {
+        let (method, path, object) = match stored {
+            None => ("POST", self.url(""), self.object("new", new)),
+            Some(StoredObject { name, resource_version }) => {
+                let mut object = self.object(name, new);
+                object["metadata"]["resourceVersion"] = resource_version.clone();
+                ("PUT", self.url(name), object)
+            }
         };
-        let mut object = self.object(name, new);
-        object["metadata"]["resourceVersion"] = resource_version.clone();
-        native.send("PUT", &format!("{}?dryRun=All", self.url(name)), &object)
+        let body = object.to_string();
+        native.client().send(method, &format!("{path}?dryRun=All"), "application/json", body.as_bytes())
     }
 }
 

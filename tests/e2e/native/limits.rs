@@ -1,0 +1,182 @@
+//! Large kinds and large objects: policies are accepted, and the cost of their evaluation stays within the API server's
+//! budget, or the request is denied.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value, json};
+
+use super::Native;
+use super::agreement::{Outcome, Subject, differences};
+use crate::cluster::say;
+use kube_unions_policies::PolicyOptions;
+
+const GROUP: &str = "limits.example";
+
+/// Items that policies judge at least, in a list with one union of two members for each item. The guide tells it.
+const JUDGED_ITEMS: usize = 1000;
+/// The same for lists whose items have no identity: each item is compared with the whole old list.
+const JUDGED_WITHOUT_IDENTITY: usize = 100;
+
+/// Returns an object with a union of the 2022 form over so many members.
+fn map_form(members: usize) -> Value {
+    let names = || (0..members).map(|number| format!("m{number}"));
+    let choices: Map<_, _> = names().map(|name| (name.to_uppercase(), json!({"name": name}))).collect();
+    let mut properties: Map<_, _> = names().map(|name| (name, json!({"type": "string"}))).collect();
+    properties.insert("type".to_owned(), json!({"type": "string", "x-kubernetes-unions": {"fieldMembers": choices}}));
+    json!({"type": "object", "properties": properties})
+}
+
+/// Returns an object with a union of the 2019 form over so many members, with a discriminator or without.
+fn list_form(members: usize, discriminator: bool) -> Value {
+    let names = || (0..members).map(|number| format!("m{number}"));
+    let fields: Map<_, _> = names().map(|name| (name.clone(), name.to_uppercase().into())).collect();
+    let mut properties: Map<_, _> = names().map(|name| (name, json!({"type": "string"}))).collect();
+    let mut union = json!({"fields-to-discriminateBy": fields});
+    if discriminator {
+        union["discriminator"] = "type".into();
+        properties.insert("type".to_owned(), json!({"type": "string"}));
+    }
+    json!({"type": "object", "properties": properties, "x-kubernetes-unions": [union]})
+}
+
+fn spec(schema: &Value) -> Value {
+    json!({"type": "object", "properties": {"spec": schema}})
+}
+
+/// Returns a list whose items are identified by name.
+fn keyed(mut item: Value) -> Value {
+    item["properties"]["name"] = json!({"type": "string"});
+    item["required"] = json!(["name"]);
+    json!({"type": "array", "items": item, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]})
+}
+
+/// Adds a switch and a contradiction of a union of the 2022 form.
+fn switch(subject: &mut Subject, wrap: impl Fn(Value) -> Value) {
+    let before = wrap(json!({"type": "M0", "m0": "v"}));
+    subject.write("a switch", Some(before), wrap(json!({"type": "M1", "m0": "v", "m1": "v"})));
+    subject.write("a contradiction", None, wrap(json!({"type": "M0", "m0": "v", "m1": "v"})));
+}
+
+#[test]
+fn policies_of_large_kinds_are_accepted_and_work() {
+    let Some(native) = Native::start() else { return };
+    let mut subjects = Vec::new();
+    for members in [64, 128] {
+        let mut subject = Subject::new(GROUP, &format!("Wide{members}"), &spec(&map_form(members)));
+        switch(&mut subject, |value| json!({"spec": value}));
+        subjects.push(subject);
+        let mut subject = Subject::new(GROUP, &format!("Many{members}"), &spec(&list_form(members, true)));
+        subject.write("a deduction", None, json!({"spec": {"m7": "v"}}));
+        subject.write("two members", None, json!({"spec": {"m7": "v", "m8": "v"}}));
+        subject.write("an addition", Some(json!({"spec": {"m7": "v"}})), json!({"spec": {"m7": "v", "m8": "v"}}));
+        subjects.push(subject);
+    }
+    let fields: Map<_, _> = (0..20).map(|number| (format!("p{number}"), map_form(2))).collect();
+    let mut twenty = Subject::new(GROUP, "Twenty", &spec(&json!({"type": "object", "properties": fields})));
+    for number in [0, 19] {
+        let field = format!("p{number}");
+        switch(&mut twenty, |value| json!({"spec": {&field: value}}));
+    }
+    subjects.push(twenty);
+    let wrap = |value: Value, depth: usize| (0..depth).fold(value, |inner, _| json!({"d": inner}));
+    let deep = (0..50).fold(map_form(2), |inner, _| json!({"type": "object", "properties": {"d": inner}}));
+    let mut deep = Subject::new(GROUP, "Deep", &spec(&deep));
+    switch(&mut deep, |value| json!({"spec": wrap(value, 50)}));
+    subjects.push(deep);
+    let lists = (0..3).fold(map_form(2), |inner, _| json!({"type": "array", "items": inner}));
+    let mut lists = Subject::new(GROUP, "Lists", &json!({"type": "object", "properties": {"lists": lists}}));
+    switch(&mut lists, |value| json!({"lists": [[], [[], [value]]]}));
+    subjects.push(lists);
+    let nested = (0..3).fold(map_form(2), |inner, _| {
+        let mut outer = map_form(2);
+        outer["properties"]["inner"] = keyed(inner);
+        outer
+    });
+    let mut nested = Subject::new(GROUP, "Nested", &spec(&nested));
+    switch(&mut nested, |value| {
+        let value = (0..3).fold(value, |inner, depth| {
+            let mut item = inner;
+            item["name"] = format!("n{depth}").into();
+            json!({"inner": [item]})
+        });
+        json!({"spec": value})
+    });
+    subjects.push(nested);
+    let found = differences(&native, &subjects, &PolicyOptions::default());
+    assert!(found.is_empty(), "{} writes differ:\n{}", found.len(), found.join("\n"));
+}
+
+#[test]
+fn long_lists_are_judged_or_denied_and_never_judged_in_part() {
+    let Some(native) = Native::start() else { return };
+    let forms = [
+        ("Map", keyed(map_form(2)), true),
+        ("Discriminated", keyed(list_form(2, true)), true),
+        ("Undiscriminated", keyed(list_form(2, false)), false),
+        ("Unkeyed", json!({"type": "array", "items": map_form(2)}), true),
+    ];
+    let subjects = forms.map(|(kind, list, discriminator)| {
+        let mut subject = Subject::new(GROUP, kind, &json!({"type": "object", "properties": {"list": list}}));
+        let few = |switched: bool| items(kind, 3, discriminator, switched);
+        subject.write("few items", Some(few(false)), few(true));
+        let mut faulty = few(false);
+        faulty["list"][1]["m1"] = "v".into();
+        subject.write("a fault among few items", None, faulty);
+        (subject, discriminator)
+    });
+    let (kinds, discriminators): (Vec<_>, Vec<_>) = subjects.into_iter().unzip();
+    let mut stored = Vec::new();
+    for (subject, &discriminator) in kinds.iter().zip(&discriminators) {
+        native.apply(&subject.definition);
+        native.wait_until_served(&subject.url(""));
+        for count in [100, JUDGED_ITEMS, 3000, 10_000] {
+            let old = items(subject.kind(), count, discriminator, false);
+            let object = subject.store(&native, &format!("items{count}"), &old);
+            stored.push((subject, count, discriminator, old, object));
+        }
+    }
+    let found = differences(&native, &kinds, &PolicyOptions::default());
+    assert!(found.is_empty(), "{} writes differ:\n{}", found.len(), found.join("\n"));
+    let mut table = String::from("\n| items | kind | update of one item |\n|---|---|---|\n");
+    for (subject, count, discriminator, old, object) in stored {
+        let kind = subject.kind();
+        let new = items(kind, count, discriminator, true);
+        // A request is judged completely, or it fails because it costs too much. It is never judged in part.
+        let outcome = match subject.try_ask(&native, Some(&object), &new) {
+            Err(_) => "takes longer than a client waits".to_owned(),
+            Ok(answer) if Outcome::of_answer(&answer, "").as_ref() == Ok(&subject.expected(Some(&old), &new)) => {
+                "judged".to_owned()
+            }
+            Ok(answer) => {
+                let message = answer.body["message"].as_str().unwrap_or_default();
+                assert!(!answer.is_success(), "{kind}, {count} items: let through as {}", answer.body);
+                format!("denied: {}", message.rsplit_once(": ").map_or(message, |(_, reason)| reason))
+            }
+        };
+        let _ = writeln!(table, "| {count} | {kind} | {outcome} |");
+        let at_least = if kind == "Unkeyed" { JUDGED_WITHOUT_IDENTITY } else { JUDGED_ITEMS };
+        assert!(outcome == "judged" || count > at_least, "{kind}, {count} items: {outcome}");
+    }
+    say(&table);
+}
+
+/// Returns a list of items, of which the one in the middle is switched.
+fn items(kind: &str, count: usize, discriminator: bool, switched: bool) -> Value {
+    let item = |number: usize| {
+        let is_switched = switched && number == count / 2;
+        let mut item = json!({"m0": "v"});
+        if discriminator {
+            item["type"] = if is_switched { "M1" } else { "M0" }.into();
+        }
+        if is_switched {
+            item["m1"] = "v".into();
+        }
+        if kind != "Unkeyed" {
+            item["name"] = format!("item-{number}").into();
+        } else if is_switched {
+            item.as_object_mut().expect("an item").remove("m0");
+        }
+        item
+    };
+    json!({"list": (0..count).map(item).collect::<Vec<_>>()})
+}

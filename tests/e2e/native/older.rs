@@ -1,0 +1,95 @@
+//! An API server with validating policies and without mutating ones: Kubernetes 1.33.
+//!
+//! `make e2e-older` builds it and requires these tests. Elsewhere they are skipped if it has not been built.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use super::agreement::{Subject, differences};
+use super::{Native, compile_all};
+use crate::cluster::say;
+use kube_unions_policies::{KubernetesVersion, PolicyOptions};
+
+const GROUP: &str = "older.example";
+
+/// Set to `require` if a missing binary is a failure.
+const WANTED: &str = "KUBE_UNIONS_E2E_OLDER";
+
+/// Starts an API server of Kubernetes 1.33. `None`: these tests are skipped.
+fn older() -> Option<Native> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/controlplane/assets.sh");
+    let output = Command::new(script).arg("find").env("K8S_VERSION", "1.33").stderr(Stdio::inherit()).output();
+    let output = output.expect("the script can be run");
+    if output.status.success() {
+        return Native::start_in(&PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()));
+    }
+    assert!(env::var(WANTED).is_err(), "no kube-apiserver 1.33 has been built, and {WANTED} is set");
+    say("skipped, since no kube-apiserver 1.33 has been built: run `make e2e-older`");
+    None
+}
+
+fn options() -> PolicyOptions {
+    PolicyOptions { server: KubernetesVersion::new(1, 33), ..PolicyOptions::default() }
+}
+
+/// Returns an object with a union of the 2022 form and one of the 2019 form.
+fn unions() -> Value {
+    json!({"type": "object", "x-kubernetes-unions": [{"discriminator": "kind", "fields-to-discriminateBy": {"x": "X", "y": "Y"}}],
+        "properties": {
+            "type": {"type": "string", "x-kubernetes-unions": {"fieldMembers": {"A": {"name": "a"}, "B": {"name": "b", "optional": true}}}},
+            "a": {"type": "string"}, "b": {"type": "string"}, "kind": {"type": "string"}, "x": {"type": "string"}, "y": {"type": "string"}}})
+}
+
+fn schema() -> Value {
+    json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+        "struct": unions(), "list": {"type": "array", "items": unions()},
+        "map": {"type": "object", "additionalProperties": unions()}}}}})
+}
+
+#[test]
+fn what_an_older_version_cannot_do_is_told_before_anything_is_installed() {
+    let subject = Subject::new(GROUP, "Told", &schema());
+    let [compiled] = &compile_all(&subject.catalog, &options())[..] else { panic!("one kind") };
+    let told: Vec<_> = compiled.refusals.iter().map(ToString::to_string).collect();
+    let kind = "older.example/v1 Told";
+    let in_lists = "policies of Kubernetes 1.33 cannot look into lists and maps; use 1.35 or newer, or the webhook";
+    for place in ["spec.list[*]", "spec.map.*"] {
+        let wanted = told.iter().any(|line| line.contains(place) && line.contains(in_lists));
+        assert!(wanted, "{place} of {kind}: {told:#?}");
+    }
+    assert!(told.iter().any(|line| line.contains("no usable MutatingAdmissionPolicy")), "{told:#?}");
+    let kinds: Vec<_> = compiled.objects.iter().map(|object| object.kind()).collect();
+    assert!(!kinds.is_empty() && kinds.iter().all(|kind| kind.starts_with("Validating")), "{kinds:?}");
+}
+
+#[test]
+fn an_older_api_server_takes_the_validating_policies_and_denies_in_the_same_words() {
+    let Some(native) = older() else { return };
+    let version = native.get("/version").body;
+    assert_eq!(version["minor"], "33", "{version}");
+    let mut subject = Subject::new(GROUP, "Denied", &schema());
+    let within = |value: Value| json!({"spec": {"struct": value}});
+    let both = || within(json!({"type": "B", "a": "v", "b": "v"}));
+    for (about, old, new) in [
+        ("a contradiction", None, within(json!({"type": "A", "a": "v", "b": "v"}))),
+        ("a missing member", None, within(json!({"type": "A"}))),
+        ("an unknown value", None, within(json!({"type": "C"}))),
+        ("no discriminator", None, within(json!({"a": "v"}))),
+        (
+            "a switch that nothing normalises",
+            Some(within(json!({"type": "A", "a": "v"}))),
+            within(json!({"type": "B", "a": "v"})),
+        ),
+        ("two members", None, within(json!({"kind": "X", "x": "v", "y": "v"}))),
+        ("a valid object", None, within(json!({"type": "A", "a": "v", "kind": "X", "x": "v"}))),
+        ("an old fault", Some(both()), both()),
+        ("a fault in a list is not seen", None, json!({"spec": {"list": []}})),
+    ] {
+        subject.write_without_mutation(about, old, new);
+    }
+    let found = differences(&native, &[subject], &options());
+    assert!(found.is_empty(), "{} writes differ:\n{}", found.len(), found.join("\n"));
+}
