@@ -55,7 +55,7 @@ fn start(more: &[&str]) -> Option<Cluster> {
 }
 
 /// Returns the policies and bindings that `serve` keeps, as `resource/name`, each with the object.
-fn policies(client: &Client) -> Vec<(String, Value)> {
+pub(crate) fn policies(client: &Client) -> Vec<(String, Value)> {
     let mut all = Vec::new();
     for plural in POLICIES {
         let path = format!("{ADMISSION}/{plural}?labelSelector=kube-unions.dev%2Fmaintained-by%3Dserve");

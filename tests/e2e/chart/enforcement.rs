@@ -13,6 +13,7 @@ use super::lifecycle::{Release, SETTLED, configurations};
 use super::pods::{ON_LOOPBACK, Pods, while_doing};
 use super::{CHART, RELEASE};
 use crate::cluster::{AnyCluster, say};
+use crate::enforcement_by_policies::{kinds, policies};
 use crate::kind::Kind;
 use crate::kubectl::Output;
 use crate::ratcheting::{BLUE_GREEN, ROLLING_UPDATE, invalid, let_through};
@@ -309,5 +310,31 @@ fn without_its_rights_it_waits_and_says_which_it_needs_and_with_them_it_register
         let said = log.lines().filter(|line| line.contains("forbidden") && line.contains(reason)).count();
         assert_eq!(said, 1, "each reason is said once\n{log}");
     }
+    pods.stop();
+}
+
+#[test]
+fn policies_are_kept_with_the_rights_of_the_chart_and_the_hook_deletes_them() {
+    let Some(release) = Release::new() else { return };
+    release.install_on_loopback(&json!({"enforcement": "policies", "extraArgs": ["--handover-delay=2s"]}));
+    let mut pods = Pods::start(&release);
+    let cluster = AnyCluster::of_control_plane(&release.control_plane);
+    let rollouts = Kind::new(&cluster, "rollout");
+    rollouts.apply_definition();
+    let client = release.control_plane.client();
+    let expected = format!("{}/Rollout", rollouts.group());
+    let are_kept = || kinds(client).into_iter().eq([expected.clone()]);
+    assert!(eventually(SETTLED, are_kept), "\n{}", pods.logs().join("\n\n"));
+    rollouts.enforce();
+    let owner = &policies(client)[0].1["metadata"]["ownerReferences"];
+    assert_eq!((owner[0]["kind"].as_str(), owner[0]["name"].as_str()), (Some("ClusterRole"), Some(RELEASE)));
+    release.wait_for_entries(&["declarations.kube-unions.dev", "definitions.kube-unions.dev"], &pods);
+
+    let job = format!("/apis/batch/v1/namespaces/{RELEASE}/jobs/kube-unions-unregister");
+    let (unregistered, uninstalled) = release.helm_with_a_node(&job, &["uninstall", RELEASE]);
+    let unregistered = unregistered.accepted();
+    assert!(unregistered.stderr.contains("deleted ValidatingAdmissionPolicyBinding"), "{unregistered:?}");
+    uninstalled.accepted();
+    assert!(policies(client).is_empty(), "nothing comes back, although the pods still run");
     pods.stop();
 }
