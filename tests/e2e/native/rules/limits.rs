@@ -350,3 +350,27 @@ fn rules_below_a_name_that_expressions_cannot_select_are_evaluated() {
         eventually(IN_FORCE, || native.send("POST", &format!("{collection}?dryRun=All"), &object).status == 422);
     assert!(denied, "the rule was not evaluated");
 }
+
+#[test]
+fn ten_thousand_items_stay_within_the_budget_of_a_write() {
+    let Some(native) = Native::start() else { return };
+    let (mut after, rules) =
+        compiled(&object(json!({"list": Around::Items(10_000).field(union(Shape::Map, 3), None)})));
+    assert_eq!(rules.refusals, []);
+    forget_unions(&mut after);
+    native.apply(&definition(&after));
+    let collection = format!("/apis/{GROUP}/v1/namespaces/default/limits");
+    native.wait_until_served(&collection);
+    let mut items = vec![json!({"type": "Amember-2", "member-2": ""}); 10_000];
+    let write = |items: &[Value]| {
+        let object =
+            json!({"apiVersion": format!("{GROUP}/v1"), "kind": "Limit", "metadata": {"name": "l"}, "list": items});
+        native.send("POST", &format!("{collection}?dryRun=All"), &object)
+    };
+    let answer = write(&items);
+    assert_eq!(answer.status, 201, "{}", answer.body["message"]);
+    items[9_999]["member-0"] = json!("");
+    let answer = write(&items);
+    assert_eq!(answer.status, 422);
+    assert_eq!(answer.body["details"]["causes"][0]["field"], "list[9999].member-0", "{}", answer.body["message"]);
+}
