@@ -317,7 +317,7 @@ fn without_its_rights_it_waits_and_says_which_it_needs_and_with_them_it_register
 fn policies_are_kept_with_the_rights_of_the_chart_and_the_hook_deletes_them() {
     let Some(release) = Release::new() else { return };
     release.install_on_loopback(&json!({"enforcement": "policies", "extraArgs": ["--handover-delay=2s"]}));
-    let mut pods = Pods::start(&release);
+    let pods = Pods::start(&release);
     let cluster = AnyCluster::of_control_plane(&release.control_plane);
     let rollouts = Kind::new(&cluster, "rollout");
     rollouts.apply_definition();
