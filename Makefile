@@ -55,7 +55,7 @@ e2e: build ## Run the tests on a real API server
 e2e-older: ## Run the tests of policies on an API server of Kubernetes 1.33, which the first run builds
 	@$(MAKE) -s assets >/dev/null
 	K8S_VERSION=1.33 tests/controlplane/assets.sh >/dev/null
-	KUBE_UNIONS_E2E_OLDER=require $(CARGO) test --locked --all-features --test e2e -- native::older
+	KUBE_UNIONS_E2E_OLDER=require $(CARGO) test --locked --all-features --test e2e -- older
 
 .PHONY: loss
 loss: build ## Count lost writes while replicas, certificates and the API server change, LOSS_SECONDS each
@@ -143,6 +143,11 @@ docs: ## Build the documentation, and fail on warnings
 bench: ## Measure reviews and patches, next to a floor and to Go's package in the same run
 	$(CARGO) bench --locked --package kube-unions-core --bench review
 	$(CARGO) bench --locked --package strategic-merge-patch --bench strategic
+
+.PHONY: bench-native
+bench-native: build ## Measure writes without unions, by policies and by the webhook, on a real API server
+	@$(MAKE) -s assets >/dev/null
+	$(CARGO) test --locked --all-features --test e2e -- --ignored --nocapture native::bench
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZ_SECONDS from the checked-in corpus (needs nightly and cargo-fuzz)

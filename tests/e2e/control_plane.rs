@@ -62,11 +62,7 @@ impl ControlPlane {
 
     /// Starts a control plane without anything that an installation of the webhook brings along.
     pub(crate) fn start_bare(flags: &[String]) -> Result<Self, String> {
-        Self::start_in(assets()?, flags)
-    }
-
-    /// Starts a bare control plane from the binaries of a folder.
-    pub(crate) fn start_in(assets: &Path, flags: &[String]) -> Result<Self, String> {
+        let assets = assets()?;
         // Another process may take a free port before the server binds it: then try again.
         let mut last = String::new();
         for _ in 0..3 {
@@ -85,6 +81,7 @@ impl ControlPlane {
         let assets = match run_assets_script(&["find"], &[("K8S_VERSION", OLDER)]) {
             Ok(assets) => assets,
             Err(message) => {
+                assert!(env::var("KUBE_UNIONS_E2E_OLDER").is_err(), "no kube-apiserver {OLDER}: {message}");
                 crate::cluster::say(&format!("no kube-apiserver {OLDER}: {message}"));
                 return None;
             }

@@ -2,34 +2,13 @@
 //!
 //! `make e2e-older` builds it and requires these tests. Elsewhere they are skipped if it has not been built.
 
-use std::env;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-
 use serde_json::{Value, json};
 
 use super::agreement::{Subject, differences};
 use super::{Native, compile_all};
-use crate::cluster::say;
-use kube_unions_policies::{KubernetesVersion, PolicyOptions};
+use kube_unions_policies::{KubernetesVersion, PolicyObject, PolicyOptions};
 
 const GROUP: &str = "older.example";
-
-/// Set to `require` if a missing binary is a failure.
-const WANTED: &str = "KUBE_UNIONS_E2E_OLDER";
-
-/// Starts an API server of Kubernetes 1.33. `None`: these tests are skipped.
-fn older() -> Option<Native> {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/controlplane/assets.sh");
-    let output = Command::new(script).arg("find").env("K8S_VERSION", "1.33").stderr(Stdio::inherit()).output();
-    let output = output.expect("the script can be run");
-    if output.status.success() {
-        return Native::start_in(&PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()));
-    }
-    assert!(env::var(WANTED).is_err(), "no kube-apiserver 1.33 has been built, and {WANTED} is set");
-    say("skipped, since no kube-apiserver 1.33 has been built: run `make e2e-older`");
-    None
-}
 
 fn options() -> PolicyOptions {
     PolicyOptions { server: KubernetesVersion::new(1, 33), ..PolicyOptions::default() }
@@ -61,13 +40,13 @@ fn what_an_older_version_cannot_do_is_told_before_anything_is_installed() {
         assert!(wanted, "{place} of {kind}: {told:#?}");
     }
     assert!(told.iter().any(|line| line.contains("no usable MutatingAdmissionPolicy")), "{told:#?}");
-    let kinds: Vec<_> = compiled.objects.iter().map(|object| object.kind()).collect();
+    let kinds: Vec<_> = compiled.objects.iter().map(PolicyObject::kind).collect();
     assert!(!kinds.is_empty() && kinds.iter().all(|kind| kind.starts_with("Validating")), "{kinds:?}");
 }
 
 #[test]
 fn an_older_api_server_takes_the_validating_policies_and_denies_in_the_same_words() {
-    let Some(native) = older() else { return };
+    let Some(native) = Native::start_older() else { return };
     let version = native.get("/version").body;
     assert_eq!(version["minor"], "33", "{version}");
     let mut subject = Subject::new(GROUP, "Denied", &schema());
