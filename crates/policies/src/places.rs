@@ -197,12 +197,19 @@ impl<'p> Places<'p> {
     /// Returns the entries of the items of lists without keys.
     fn unkeyed(&self, lists: &str, hold_lists: bool) -> String {
         let kind = kind(hold_lists);
-        let entry = self.entry(&Entry {
-            old: "[]".to_owned(),
-            lost: format!("(l.lost + l.olds).filter(o, type(o) == {kind})"),
-            ..item()
-        });
-        self.flat(&format!("{lists}.map(l, l.news.transformList(i, n, type(n) == {kind}, {entry}))"))
+        let entry = self.entry(&Entry { old: "[]".to_owned(), lost: "w".to_owned(), ..item() });
+        let items = format!("l.news.transformList(i, n, type(n) == {kind}, {entry})");
+        let witnesses = format!("(l.lost + l.olds).filter(o, type(o) == {kind})");
+        self.flat(&format!("{lists}.map(l, {})", self.with_witnesses(&witnesses, &items)))
+    }
+
+    /// Returns an expression that reads old objects from `w`, with these objects. They are collected once for a list,
+    /// because the cost of doing so for each item would be the square of its length.
+    fn with_witnesses(&self, witnesses: &str, expression: &str) -> String {
+        match self.purpose {
+            Purpose::Mutation => expression.to_owned(),
+            Purpose::Validation => format!("[{witnesses}].map(w, {expression})[0]"),
+        }
     }
 
     /// Returns the entries of the items of lists with keys. Items without keys, or with keys that occur twice, have no
@@ -220,12 +227,12 @@ impl<'p> Places<'p> {
         let was_one = format!("size({before}[{key}]) == 1");
         let entry = self.entry(&Entry {
             old: format!("({is_one} && {key} in {before} && {was_one} ? [l.olds[int({before}[{key}][0])]] : [])"),
-            lost: format!(
-                "l.lost.filter(o, type(o) == map) + ({is_one} && (!({key} in {before}) || {was_one}) ? [] : l.olds.filter(o, type(o) == map))"
-            ),
+            lost: format!("({is_one} && (!({key} in {before}) || {was_one}) ? w[0] : w[0] + w[1])"),
             ..item()
         });
-        self.flat(&format!("{lists}.transformList(a, l, l.news.transformList(i, n, type(n) == map, {entry}))"))
+        let items = format!("l.news.transformList(i, n, type(n) == map, {entry})");
+        let witnesses = "[l.lost.filter(o, type(o) == map), l.olds.filter(o, type(o) == map)]";
+        self.flat(&format!("{lists}.transformList(a, l, {})", self.with_witnesses(witnesses, &items)))
     }
 
     /// Returns the variable with the old object, in a list.
