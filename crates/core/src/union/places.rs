@@ -81,6 +81,7 @@ impl ObjectNode {
 
 #[cfg(test)]
 mod tests {
+    use super::UnionStep::{Field, Items, Values};
     use super::*;
     use crate::schema::Schema;
     use serde_json::json;
@@ -97,7 +98,6 @@ mod tests {
         .unwrap();
         let plan = crate::union::compile(&schema, true).plan;
         let steps = |part| plan.places(part).into_iter().map(|place| place.steps).collect::<Vec<_>>();
-        use UnionStep::{Field, Items, Values};
         assert_eq!(
             steps(Part::Main),
             [
