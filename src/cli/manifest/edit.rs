@@ -277,7 +277,8 @@ mod tests {
                 items("/a/l", &[], json!(["o"])),
                 items("/l", &[0], json!(["y"])),
             ],
-            "a:\n  b:\n    c: 1\n    m:\n    - k: v\n  l:\n  - o\nl:\n- x\n- y",
+            // Some readers take a plain `y` for true.
+            "a:\n  b:\n    c: 1\n    m:\n    - k: v\n  l:\n  - o\nl:\n- x\n- 'y'",
         );
     }
 
