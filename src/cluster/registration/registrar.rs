@@ -1,5 +1,7 @@
 //! One replica's reconciliation of the configurations: read both, compute the desired ones, write what is due.
 
+mod publishing;
+
 use super::configurations::{ConfigurationError, ConfigurationEvent, Configurations};
 use super::desired::{desired, with_bundle};
 use super::differences::{differences, differences_of, log_write, shortened};
@@ -8,7 +10,7 @@ use super::failures::FailureLog;
 use super::foreign::ForeignAuthorities;
 use super::intent::{Intent, IntentSource};
 use super::pace::Pace;
-use super::stored::{bundle_of, inspection_token, other_installation, ours};
+use super::stored::{bundle_of, other_installation, ours};
 use super::wanted::{BundleSource, Frame, NAME, Phase, Wanted};
 use super::{Registering, Registration, Signals, StoredPair, Writes};
 use crate::cluster::bundle::CaBundle;
@@ -18,7 +20,6 @@ use crate::cluster::watch_channel::publish;
 use kube::runtime::watcher;
 use kube_unions_core::admission::InspectionToken;
 use serde_json::Value;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
@@ -373,17 +374,6 @@ impl Registrar {
         })
     }
 
-    /// Publishes the kinds that are registered now.
-    fn confirm(&self, intent: &Intent) {
-        if intent.keeps_rules {
-            return;
-        }
-        let (now, before) = (Instant::now(), self.signals.registered.borrow().clone());
-        let since = |kind| before.get(kind).copied().unwrap_or(now);
-        let kinds = intent.rules.kinds.iter().map(|kind| (kind.clone(), since(kind))).collect();
-        publish(&self.signals.registered, Arc::new(kinds));
-    }
-
     fn divergence(&self, intent: &Intent, stored: &StoredPair, writes: &Writes) -> Divergence {
         Divergence::of(self.settled.as_ref() != Some(intent), &intent.trust, stored, writes)
     }
@@ -397,20 +387,6 @@ impl Registrar {
     fn next_resync(&self, now: Instant) -> Instant {
         let unwatched = self.watch_failed.is_some_and(|since| since.elapsed() < UNWATCHED);
         now + if unwatched { RESYNC_UNWATCHED } else { RESYNC }
-    }
-
-    /// Publishes the CAs and the token that the configurations hold.
-    fn report(&self, stored: &StoredPair) {
-        let held = match our_entries(stored).map(bundle_of).reduce(|all, one| all.intersection(&one)) {
-            None => Held::Nothing,
-            Some(bundle) => Held::Bundle(bundle),
-        };
-        self.publish(held, stored.iter().find_map(|(_, stored)| inspection_token(stored.as_ref()?)));
-    }
-
-    fn publish(&self, held: Held, token: Option<InspectionToken>) {
-        publish(&self.signals.held, held);
-        publish(&self.signals.inspection, token);
     }
 }
 
