@@ -61,7 +61,7 @@ Examples:
   # Fail if the policies of a cluster are not those of its unions
   kube-unions compile --to policies --check")]
 pub(super) struct CompileArgs {
-    /// What to compile to
+    /// The form to compile to
     #[arg(long, value_enum, value_name = "FORM")]
     to: CompileForm,
     /// Files and folders with CRDs, `UnionDeclarations` and saved OpenAPI documents, `-` is standard input
@@ -106,7 +106,7 @@ pub(super) struct CompileArgs {
     cluster: ContextArgs,
 }
 
-/// What unions are compiled to.
+/// The forms that unions are compiled to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum CompileForm {
     /// CRDs with validation rules in their schemas (`x-kubernetes-validations`)

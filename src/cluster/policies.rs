@@ -38,7 +38,7 @@ use tokio::sync::watch;
 /// Settings of the enforcement by policies.
 #[derive(Debug, Clone)]
 pub struct PolicyEnforcement {
-    /// What is done with the policies.
+    /// The treatment of the policies in the cluster.
     pub duty: PolicyDuty,
     /// The beginning of the name of every policy.
     pub name_prefix: String,
@@ -56,7 +56,7 @@ pub struct PolicyEnforcement {
     pub handover: Duration,
 }
 
-/// What is done with the policies.
+/// The treatment of the policies in the cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PolicyDuty {
     /// Policies enforce every kind that they can express, and the webhook the rest.

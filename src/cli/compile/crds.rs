@@ -54,7 +54,7 @@ pub(super) async fn run(
         }
     } else {
         let mut stream = Stream::default();
-        // Nobody can apply a saved OpenAPI document.
+        // A saved OpenAPI document cannot be applied.
         let is_manifest = |position: usize| {
             source.files.get(position).is_none_or(|file| !file.documents().iter().any(Document::is_openapi))
         };

@@ -44,7 +44,7 @@ pub(super) struct PolicyKey {
     pub(super) name: Box<str>,
 }
 
-/// What an API server offers.
+/// The version and the policy APIs of an API server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ServedPolicies {
     pub(super) version: KubernetesVersion,

@@ -20,7 +20,7 @@ pub(super) type DesiredPolicies = BTreeMap<GroupKind, Arc<DesiredKind>>;
 pub(super) struct DesiredKind {
     /// The objects, in the order in which they are written.
     pub(super) objects: Vec<DesiredObject>,
-    /// What the policies leave out, with the reason.
+    /// The unions that the policies leave out, with the reason.
     pub(super) refusals: Vec<String>,
     /// True if the webhook can be registered for the kind.
     pub(super) is_registrable: bool,

@@ -77,7 +77,7 @@ pub(super) enum PolicyWrite {
     Delete(PolicyKey, Box<str>),
 }
 
-/// What is due now.
+/// The writes that are due, and the time of the next step.
 #[derive(Debug, Default)]
 pub(super) struct LedgerStep {
     pub(super) writes: Vec<PolicyWrite>,

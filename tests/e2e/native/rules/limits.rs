@@ -133,7 +133,7 @@ fn agree(native: &Native, name: &str, schema: impl Fn(Option<u64>) -> Value) -> 
     let answer = ask(native, &forced);
     assert_eq!(answer.status, 422, "{name}: refused by compile, and accepted: {:?}", rules.refusals);
     assert!(answer.body["message"].to_string().contains("cost"), "{name}: {}", answer.body["message"]);
-    // What is left has to be accepted.
+    // The API server must accept the unions that are left.
     let answer = ask(native, &after);
     assert_eq!(answer.status, 201, "{name}: the rest is not accepted: {}", answer.body["message"]);
     false
