@@ -68,10 +68,12 @@ assets: ## Get kube-apiserver, etcd and kubectl for the tests, and print their f
 	@tests/controlplane/assets.sh
 
 .PHONY: lint
-lint: ## Check formatting, clippy, licences and scripts
+lint: ## Check formatting, lock files, clippy, licences and scripts
 	$(CARGO) fmt --all -- --check
+	for manifest in Cargo.toml tests/fuzz/Cargo.toml tests/users/*/Cargo.toml; do \
+	  $(CARGO) metadata --locked --format-version 1 --manifest-path $$manifest >/dev/null; \
+	done
 	$(CARGO) clippy --locked --workspace --all-features --all-targets -- -D warnings
-	$(CARGO) metadata --locked --format-version 1 --manifest-path tests/fuzz/Cargo.toml >/dev/null
 	$(MAKE) -s deny
 	$(MAKE) -s shellcheck
 
@@ -91,9 +93,10 @@ chart: build ## Check the Helm chart: lint, rendering, and a real API server
 	$(CARGO) test --locked --all-features --test e2e chart::
 
 .PHONY: manifests
-manifests: build ## Write generated files: the CRD of UnionDeclaration, parts of the chart, manifests/webhook, manifests/policies
+manifests: build ## Write generated files: the CRD of UnionDeclaration, presets of pod templates, parts of the chart, manifests/webhook, manifests/policies
 	@$(MAKE) -s assets >/dev/null; $(HELM) >/dev/null
 	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test it custom_resource
+	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test it presets::the_presets_of_pod_templates
 	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test e2e -- compile::presets::the_policies_of
 	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test it chart::
 	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test e2e -- chart::manifests chart::rendering::the_default
@@ -103,7 +106,7 @@ crates: ## Draw the crates of the workspace into the README
 	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --package kube-unions --test it crates::the_diagram
 
 # The published crates, in the order of publishing.
-PACKAGES := kube-unions-core kube-unions-policies strategic-merge-patch kube-unions-go kube-unions-author kube-unions
+PACKAGES := kube-unions-core kube-unions-evidence kube-unions-policies strategic-merge-patch kube-unions-go kube-unions-author kube-unions
 # The crates that also run in a browser.
 WASM := kube-unions-core kube-unions-policies strategic-merge-patch
 
@@ -143,6 +146,11 @@ docs: ## Build the documentation, and fail on warnings
 bench: ## Measure reviews and patches, next to a floor and to Go's package in the same run
 	$(CARGO) bench --locked --package kube-unions-core --bench review
 	$(CARGO) bench --locked --package strategic-merge-patch --bench strategic
+
+.PHONY: bench-generate
+bench-generate: build ## Print findings, time and memory of `generate` on the Go types of large projects (needs Go)
+	@mkdir -p target/trees
+	reports="$$PWD/target/trees" && cd tests/trees && go run . $(BIN) "$$reports"
 
 .PHONY: bench-native
 bench-native: build ## Measure writes without unions, by policies and by the webhook, on a real API server

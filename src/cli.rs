@@ -2,13 +2,14 @@
 //!
 //! - `manifest` reads and edits YAML and JSON; `kinds` builds a catalog from files; `crd` edits the unions of a CRD;
 //! - `connection` connects to a cluster; `request` builds an `AdmissionReview`;
-//! - `diagnostic`, `tree`, `progress` and `output` print; `exit` has the exit codes.
+//! - `diagnostic`, `sarif`, `tree`, `progress` and `output` print; `exit` has the exit codes.
 //!
 //! Data goes to standard output, everything else to standard error. Users script against both, and against the exit codes.
 
 mod annotate;
 mod audit;
 mod certs;
+mod check_cel;
 mod compile;
 mod completion;
 mod connection;
@@ -26,6 +27,7 @@ mod patch;
 mod progress;
 mod request;
 mod review;
+mod sarif;
 mod serve;
 mod tree;
 mod unregister;
@@ -75,6 +77,8 @@ enum Command {
     Annotate(annotate::AnnotateArgs),
     /// Declare unions on CRDs from the markers of their Go types
     Generate(generate::GenerateArgs),
+    /// Compare unions with the CEL rules that a CRD has beside them
+    CheckCel(check_cel::CheckCelArgs),
     /// Compile unions to admission policies and rules in CRDs, which need no webhook
     Compile(Box<compile::CompileArgs>),
     /// Show the unions of a kind as a tree
@@ -116,6 +120,7 @@ impl Cli {
             Command::Audit(arguments) => audit::run(&arguments)?,
             Command::Annotate(arguments) => annotate::run(&arguments)?,
             Command::Generate(arguments) => generate::run(&arguments)?,
+            Command::CheckCel(arguments) => check_cel::run(&arguments)?,
             Command::Compile(arguments) => compile::run(&arguments)?,
             Command::Explain(arguments) => explain::run(&arguments)?,
             Command::Patch(arguments) => patch::run(&arguments)?,
@@ -156,4 +161,16 @@ enum ReportFormat {
     Text,
     /// JSON for programs
     Json,
+}
+
+/// The format of a report of findings.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum FindingsFormat {
+    /// Lines for people
+    #[default]
+    Text,
+    /// JSON for programs
+    Json,
+    /// SARIF 2.1.0, for code scanning tools
+    Sarif,
 }

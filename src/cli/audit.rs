@@ -23,6 +23,9 @@ Judges every stored object of the kinds with unions as the webhook does. An obje
 creation. An object `would change` if the webhook would normalise its next write, even if that write touches other fields. \
 Nothing is written.
 
+Custom resources in files get the defaults of their schema first, as on the API server. The defaults of built-in types are not \
+known.
+
 On a cluster, the unions come from CRDs and UnionDeclarations. This takes the right to list both, and the objects. Each kind is \
 read at one version: the preferred one if it has unions, else another. Namespaces that the webhook skips are audited, too.
 

@@ -18,7 +18,7 @@ use super::{RatchetingArg, Verdict};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use kube_unions_core::names::is_dns_subdomain;
-use kube_unions_core::schema::Action;
+use kube_unions_core::schema::Actions;
 use kube_unions_policies::{KubernetesVersion, PolicyOptions};
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -77,7 +77,7 @@ pub(super) struct CompileArgs {
     /// Allow or deny a write that leaves an invalid union unchanged
     #[arg(long, value_enum, default_value_t)]
     ratcheting: RatchetingArg,
-    /// Deny, or only warn about, an object that violates a union [default: as each union declares]
+    /// Deny, only warn about, or only audit an object that violates a union [default: as each union declares]
     #[arg(long, value_enum)]
     action: Option<ActionArg>,
     /// Leave the objects of these namespaces alone
@@ -126,13 +126,16 @@ enum ActionArg {
     Deny,
     /// Allow the write, with a warning
     Warn,
+    /// Allow the write, and write the violation to the audit log
+    Audit,
 }
 
-impl From<ActionArg> for Action {
+impl From<ActionArg> for Actions {
     fn from(action: ActionArg) -> Self {
         match action {
-            ActionArg::Deny => Self::Deny,
-            ActionArg::Warn => Self::Warn,
+            ActionArg::Deny => Self::DENY,
+            ActionArg::Warn => Self::WARN,
+            ActionArg::Audit => Self::Audit,
         }
     }
 }
@@ -184,7 +187,7 @@ impl CompileArgs {
             mutate: matches!(self.to, CompileForm::Map | CompileForm::Policies),
             validate: matches!(self.to, CompileForm::Vap | CompileForm::Policies),
             ratchet: self.ratcheting == RatchetingArg::Enabled,
-            action: self.action.map(Action::from),
+            actions: self.action.map(Actions::from),
             excluded_namespaces: self.exclude_namespace.clone(),
             name_prefix: self.name_prefix.clone(),
             ..PolicyOptions::default()

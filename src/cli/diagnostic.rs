@@ -3,8 +3,8 @@
 use super::kinds::Assembly;
 use super::manifest::Problem;
 use super::output::Paint;
-use kube_unions_core::declaration::{Fault, Severity};
-use serde::Serialize;
+use kube_unions_core::declaration::{FaultOfVersions, Severity, Source};
+use serde::{Serialize, Serializer};
 use std::path::{Path, PathBuf};
 
 /// A fault or problem, with its place in a file.
@@ -18,28 +18,28 @@ pub(super) struct Diagnostic {
     definition: Option<String>,
     /// The name of the faulty `UnionDeclaration`.
     declaration: Option<String>,
-    version: Option<String>,
+    /// The versions that have the fault. Empty if it belongs to no version.
+    versions: Vec<String>,
     /// The path in the schema, empty for the whole schema.
     path: String,
-    severity: &'static str,
+    #[serde(serialize_with = "name_of_severity")]
+    severity: Severity,
     source: Option<String>,
     message: String,
 }
 
 impl Diagnostic {
-    fn of_fault(fault: &Fault, file: &Path, position: Option<(usize, usize)>) -> Self {
+    fn of_fault(group: &FaultOfVersions<'_>, file: &Path, position: Option<(usize, usize)>) -> Self {
+        let FaultOfVersions { fault, versions } = group;
         Self {
             file: file.to_owned(),
             line: position.map(|(line, _)| line),
             column: position.map(|(_, column)| column),
             definition: Some(fault.definition.clone()),
             declaration: fault.declaration.clone(),
-            version: fault.version.clone(),
+            versions: versions.iter().map(|&version| version.to_owned()).collect(),
             path: fault.path.clone(),
-            severity: match fault.severity {
-                Severity::Error => "error",
-                Severity::Warning => "warning",
-            },
+            severity: fault.severity,
             source: fault.source.map(|source| source.to_string()),
             message: fault.message.clone(),
         }
@@ -53,16 +53,20 @@ impl Diagnostic {
             column: problem.position.map(|(_, column)| column),
             definition: None,
             declaration: None,
-            version: None,
+            versions: Vec::new(),
             path: String::new(),
-            severity: "error",
+            severity: Severity::Error,
             source: None,
             message: problem.message.clone(),
         }
     }
 
     pub(super) fn is_error(&self) -> bool {
-        self.severity == "error"
+        self.severity == Severity::Error
+    }
+
+    pub(super) fn is_note(&self) -> bool {
+        self.severity == Severity::Note
     }
 
     /// Returns `file:line:column: path: message`, the format of compilers that editors understand.
@@ -72,19 +76,37 @@ impl Diagnostic {
         let whole = self.definition.as_deref().unwrap_or_default();
         let path = if self.path.is_empty() { whole } else { &self.path };
         let path = if path.is_empty() { String::new() } else { format!("{path}: ") };
-        let severity = if self.is_error() { paint.error("error:") } else { paint.warning("warning:") };
-        format!("{} {path}{severity} {}", paint.strong(&format!("{place}:")), self.message)
+        // The position in a schema tells its version.
+        let positioned = self.versions.is_empty() || self.source.as_deref() == Some(Source::Schema.name());
+        let versions = if positioned { String::new() } else { format!("{}: ", self.versions.join(", ")) };
+        let severity = painted(self.severity, paint);
+        format!("{} {path}{severity} {versions}{}", paint.strong(&format!("{place}:")), self.message)
     }
 }
 
 /// Returns the faults and problems of documents, sorted by file.
 pub(super) fn diagnose(assembly: &Assembly) -> Vec<Diagnostic> {
-    let faults = assembly.catalog.faults().iter().filter_map(|fault| {
-        let (file, position) = assembly.place_of(fault)?;
-        Some(Diagnostic::of_fault(fault, file, position))
+    let groups = FaultOfVersions::group(assembly.catalog.faults());
+    let faults = groups.iter().filter_map(|group| {
+        let (file, position) = assembly.place_of(group.fault)?;
+        Some(Diagnostic::of_fault(group, file, position))
     });
     let problems = assembly.problems.iter().map(Diagnostic::of_problem);
     let mut diagnostics: Vec<Diagnostic> = faults.chain(problems).collect();
     diagnostics.sort();
     diagnostics
+}
+
+/// Returns the word for a severity, with a colon.
+pub(super) fn painted(severity: Severity, paint: Paint) -> String {
+    match severity {
+        Severity::Error => paint.error("error:"),
+        Severity::Warning => paint.warning("warning:"),
+        Severity::Note => paint.faint("note:"),
+    }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn name_of_severity<S: Serializer>(severity: &Severity, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(severity.name())
 }

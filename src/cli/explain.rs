@@ -6,7 +6,7 @@ use super::tree::{self, ChoiceItem};
 use super::{ReportFormat, Verdict};
 use clap::Args;
 use kube_unions_core::catalog::{Catalog, CatalogEntry};
-use kube_unions_core::declaration::Action;
+use kube_unions_core::declaration::Actions;
 use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::union::{Choice, Form, Union};
 use serde::Serialize;
@@ -54,7 +54,12 @@ struct UnionReport<'c> {
     source: String,
     /// The name of the `UnionDeclaration`, if one is the source.
     declaration: Option<&'c str>,
-    validation_action: &'static str,
+    validation_actions: &'static [&'static str],
+    normalization: &'static str,
+    /// True if an object must have a choice.
+    required: bool,
+    /// The members whose empty values count as not set.
+    empty_is_unset: Vec<&'c str>,
     members: Vec<&'c str>,
     choices: Vec<ChoiceItem<'c>>,
 }
@@ -112,10 +117,21 @@ fn headline(union: &Union, paint: Paint) -> String {
         None => format!("from {}", union.source()),
     };
     let discriminator = tree::discriminator(union.discriminator());
+    let actions = union.actions().names().join(", ");
     let mut details = vec![&*form, &*discriminator, &*source];
-    match union.action() {
-        Action::Deny => {}
-        Action::Warn => details.push(validation_action(union)),
+    if union.actions() != Actions::DENY {
+        details.push(&actions);
+    }
+    if !union.is_normalized() {
+        details.push("not normalised");
+    }
+    if union.is_required() {
+        details.push("required");
+    }
+    let unset: Vec<&str> = union.empty_is_unset().collect();
+    let shown = format!("empty is unset: {}", unset.join(", "));
+    if !unset.is_empty() {
+        details.push(&shown);
     }
     tree::headline(union.path(), &details, paint)
 }
@@ -131,13 +147,11 @@ fn leaves(union: &Union) -> Vec<String> {
 
 fn item(choice: &Choice, form: Form) -> ChoiceItem<'_> {
     // In the 2019 form every member is optional.
-    ChoiceItem { value: choice.value(), member: choice.member(), optional: choice.optional() && form == Form::Map }
-}
-
-fn validation_action(union: &Union) -> &'static str {
-    match union.action() {
-        Action::Deny => "Deny",
-        Action::Warn => "Warn",
+    ChoiceItem {
+        value: choice.value(),
+        member: choice.member(),
+        optional: choice.optional() && form == Form::Map,
+        evidence: None,
     }
 }
 
@@ -155,6 +169,7 @@ impl<'c> UnionReport<'c> {
             value: choice.value(),
             member: choice.member(),
             optional: choice.optional(),
+            evidence: None,
         };
         Self {
             path: union.path(),
@@ -162,7 +177,10 @@ impl<'c> UnionReport<'c> {
             discriminator: union.discriminator(),
             source: union.source().to_string(),
             declaration: union.declaration(),
-            validation_action: validation_action(union),
+            validation_actions: union.actions().names(),
+            normalization: union.normalization().name(),
+            required: union.is_required(),
+            empty_is_unset: union.empty_is_unset().collect(),
             members: union.members().collect(),
             choices: union.choices().iter().map(choice).collect(),
         }

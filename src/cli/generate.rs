@@ -1,20 +1,26 @@
 //! `generate`: declares on CRDs the unions that markers in Go sources describe.
 //!
 //! [`sources`] reads Go files, `kube-unions-go` derives the unions, [`crd`](super::crd) plans the edits of a CRD and [`manifest`]
-//! makes them, and [`report`] prints the result.
+//! makes them, and [`report`] prints the result. [`from_crd`] proposes unions without Go sources. [`baseline`] has the findings that are known.
 
+mod baseline;
+mod from_crd;
 mod report;
 mod sources;
 
-use self::report::{Report, ReportedFinding};
+use self::baseline::{Baseline, Scope};
+use self::report::{CrdSubject, Report, ReportedFinding};
 use super::crd::EditableCrd;
+use super::exit::FAILED;
 use super::manifest::{self, Document, Edit, EditedFile, Problem, Stream};
-use super::{ReportFormat, Verdict, kinds, output};
+use super::{FindingsFormat, Verdict, kinds, output};
 use anyhow::bail;
 use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use kube_unions_core::declaration::{AnnotationContent, Declared, Definition, DefinitionVersion};
 use kube_unions_core::schema::Place;
-use kube_unions_go::{BuildContext, Derivation, FindingReason, GoFinding, KindVersion, Packages, Position, Severity};
+use kube_unions_go::{BuildContext, Derivation, FindingKind, GoFinding, KindVersion, Packages, Position, Severity};
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -37,18 +43,32 @@ Examples:
   # Fail in CI if a CRD is out of date
   kube-unions generate --go ./api config/crd/bases --check
 
+  # Propose a UnionDeclaration for CRDs whose Go types are not at hand
+  kube-unions generate --from-crd crds/ > declarations.yaml
+
+  # Record the findings of today, and fail in CI only for new ones
+  kube-unions generate --go ./api config/crd/bases --write --baseline unions-baseline.json --update-baseline
+  kube-unions generate --go ./api config/crd/bases --check --baseline unions-baseline.json
+
 Exit codes:
   0  every marked union is declared (with --check also: nothing would change)
-  1  a union was left out, or a CRD would change; the output is complete
+  1  a union was left out, or with --check: a CRD would change, or the baseline has entries that no longer occur; the output is complete
   2  an input could not be read; the rest was processed")]
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(super) struct GenerateArgs {
     /// Folder with Go sources, read recursively, or a Go file; repeat for several
     ///
     /// Like the go command, skips hidden folders, testdata, vendor, tests, and files that build constraints exclude. A folder
     /// that is named here is never skipped.
     // One value each, because CRDs follow.
-    #[arg(long, required = true, num_args = 1, value_name = "DIR")]
+    #[arg(long, required_unless_present = "from_crd", num_args = 1, value_name = "DIR")]
     go: Vec<PathBuf>,
+    /// Propose a `UnionDeclaration` from the rules and validations of the CRDs, without Go sources
+    ///
+    /// Prints the unions that CEL rules, `oneOf`, `not` or `maxProperties` enforce already, each with its evidence as a comment.
+    /// Changes no CRD.
+    #[arg(long, conflicts_with_all = ["go", "tags", "in_schema", "allow_ambiguous", "allow", "baseline", "write", "check", "output"])]
+    from_crd: bool,
     /// Process only this kind, for example `Rollout` or `rollout.example.com`; repeat for several [default: all kinds]
     #[arg(long, num_args = 1, value_name = "KIND")]
     kind: Vec<String>,
@@ -64,11 +84,27 @@ pub(super) struct GenerateArgs {
     /// Do not exit with 1 for ambiguous unions; they are left out all the same
     #[arg(long)]
     allow_ambiguous: bool,
+    /// Do not exit with 1 for findings of this rule; repeat for several
+    #[arg(long, num_args = 1, value_name = "RULE", value_parser = rule_parser(), hide_possible_values = true)]
+    allow: Vec<FindingKind>,
+    /// File with the findings that are known and do not count
+    #[arg(long, value_name = "FILE")]
+    baseline: Option<PathBuf>,
+    /// Write the findings of this run to the baseline. With --kind, keep those of other kinds
+    #[arg(long, requires = "baseline")]
+    update_baseline: bool,
     #[command(flatten)]
     destination: Destination,
     /// Format of the report
     #[arg(short, long, value_enum, default_value_t)]
-    output: ReportFormat,
+    output: FindingsFormat,
+}
+
+/// Returns the parser of rule names. It suggests similar ones and lists all.
+fn rule_parser() -> impl TypedValueParser<Value = FindingKind> {
+    let values = FindingKind::ALL.iter().map(|kind| PossibleValue::new(kind.name()).help(kind.meaning()));
+    PossibleValuesParser::new(values.collect::<Vec<_>>())
+        .try_map(|name| FindingKind::named(&name).ok_or("no rule has this name"))
 }
 
 /// Destination of the CRDs, if it is not standard output.
@@ -83,6 +119,9 @@ struct Destination {
 }
 
 pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<Verdict> {
+    if arguments.from_crd {
+        return from_crd::run(arguments);
+    }
     let Destination { write, check } = arguments.destination;
     if write && arguments.paths.iter().any(|path| path == Path::new("-")) {
         bail!("cannot write to standard input: remove --write or name files");
@@ -101,10 +140,15 @@ pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<Verdict> {
     }
     report.add_unused(&sources.packages, arguments.kind.is_empty());
     report.sort();
+    arguments.compare(&mut report, problems.is_empty())?;
+    let would_change = check && (report.is_stale() || edited.iter().any(|file| file.changed));
+    let verdict = Verdict::rejected_if(would_change || report.has_errors());
 
     // A reader of the report may close the pipe of the CRDs, so the report comes first.
     edited.iter().flat_map(|file| &file.notices).for_each(output::note);
-    report.print(arguments.output, write || check)?;
+    let failures: Vec<String> = problems.iter().map(Problem::to_string).collect();
+    let code = if problems.is_empty() { verdict.code() } else { FAILED };
+    report.print(arguments.output, write || check, &failures, code)?;
     if write {
         for (file, edited) in crds.files.iter().zip(&edited) {
             manifest::write_back(&file.path, &edited.text)?;
@@ -117,8 +161,25 @@ pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<Verdict> {
         output::print(stream.into_text())?;
     }
     manifest::fail_on(&problems)?;
-    let would_change = check && edited.iter().any(|file| file.changed);
-    Ok(Verdict::rejected_if(would_change || report.has_errors(arguments.allow_ambiguous)))
+    Ok(verdict)
+}
+
+impl GenerateArgs {
+    /// Takes the allowed and the known findings out of the count, and updates the baseline.
+    fn compare(&self, report: &mut Report, is_complete: bool) -> anyhow::Result<()> {
+        report.allow(|kind| self.allow.contains(&kind) || (self.allow_ambiguous && kind.is_ambiguous()));
+        let Some(path) = &self.baseline else { return Ok(()) };
+        let mut baseline = Baseline::read(path, self.update_baseline)?;
+        let found = report.recorded(&baseline);
+        let scope = if self.kind.is_empty() { Scope::Everything } else { Scope::Definitions(report.names.clone()) };
+        // If an input could not be read, its findings are unknown.
+        if self.update_baseline && is_complete {
+            baseline.update(path, &found, &scope)?;
+        }
+        report.know(&baseline, &found);
+        report.set_stale(if is_complete { baseline.stale(&found, &scope) } else { Vec::new() });
+        Ok(())
+    }
 }
 
 fn nothing_to_do(arguments: &GenerateArgs) -> String {
@@ -152,15 +213,25 @@ impl Run<'_> {
             return Ok(Vec::new());
         }
         self.report.definitions += 1;
+        self.report.names.insert(definition.name().to_owned());
+        let json: Value = serde_json::from_str(&document.text)?;
         let versions = definition.take_versions();
         let names: Vec<Box<str>> = versions.iter().map(|version| version.name.clone()).collect();
         let names: Vec<&str> = names.iter().map(|name| &**name).collect();
+        let subject = |version: Option<&str>| CrdSubject {
+            definition: definition.name().to_owned(),
+            kind: kind.clone(),
+            version: version.map(str::to_owned),
+            file: document.file.clone(),
+            position: document.position("").unwrap_or((1, 1)),
+        };
         let (mut derivations, mut marked) = (Vec::new(), AnnotationContent::new());
         for version in versions {
             let name = version.name.clone();
             let declared = declared_objects(&version);
             let kind = KindVersion { group: &group, kind: &kind, version: &name, versions: &names };
-            let mut derivation = self.packages.unions(kind, version);
+            let schema = json.pointer(&format!("/spec/versions/{}/schema/openAPIV3Schema", version.position));
+            let mut derivation = self.packages.unions(kind, version, schema.unwrap_or(&Value::Null));
             derivation.findings.iter_mut().for_each(|finding| resolve(finding, &declared));
             let places = derivation.declarations().into_iter().map(|(place, value)| (place.to_pointer(), value));
             marked.insert(name.to_string(), places.collect());
@@ -170,12 +241,12 @@ impl Run<'_> {
         let (edits, problem) =
             if self.arguments.in_schema { crd.move_to_schema(&marked)? } else { crd.move_to_annotation(&marked)? };
 
-        let problem = problem.map(|message| finding_at(document, Severity::Error, FindingReason::Fault, message));
+        let problem = problem.map(|message| finding_at(document, FindingKind::RefusedCrd, message));
         for finding in self.missing_structs(document, &definition, &derivations).into_iter().chain(problem) {
-            self.report.add_finding(ReportedFinding::of(finding, Some(&definition), None));
+            self.report.add_finding(ReportedFinding::of(finding, Some(subject(None))));
         }
         for (version, derivation) in derivations {
-            self.report.add(&definition, &version, derivation);
+            self.report.add(&definition, &subject(Some(&version)), derivation);
         }
         Ok(edits)
     }
@@ -189,19 +260,18 @@ impl Run<'_> {
     ) -> Vec<GoFinding> {
         let kind = definition.kind();
         let is_found = |derivation: &Derivation| derivation.source.is_some() || !derivation.findings.is_empty();
-        let finding = |severity, message| finding_at(document, severity, FindingReason::Kind, message);
         if !derivations.iter().any(|(_, derivation)| is_found(derivation)) {
             let (group, files) = (definition.group(), self.packages.files());
             let message = format!(
                 "no struct `{kind}` of the group `{group}` in {files} Go files: add its folder with --go, or select other kinds \
                  with --kind"
             );
-            return vec![finding(Severity::Error, message)];
+            return vec![finding_at(document, FindingKind::KindNotFound, message)];
         }
         let missing = derivations.iter().filter(|(_, derivation)| !is_found(derivation));
         let message =
             |version: &str| format!("no struct `{kind}` of the version `{version}`: its unions are not declared");
-        missing.map(|(version, _)| finding(Severity::Warning, message(version))).collect()
+        missing.map(|(version, _)| finding_at(document, FindingKind::VersionNotFound, message(version))).collect()
     }
 }
 
@@ -216,16 +286,16 @@ fn declared_objects(version: &DefinitionVersion) -> BTreeSet<String> {
 
 /// Downgrades an ambiguity if the CRD itself declares the union.
 fn resolve(finding: &mut GoFinding, declared: &BTreeSet<String>) {
-    if finding.reason == FindingReason::Ambiguous && declared.contains(&finding.path) {
+    if finding.kind.is_ambiguous() && declared.contains(&finding.path) {
         finding.severity = Severity::Note;
-        finding.reason = FindingReason::Declared;
+        finding.kind = FindingKind::DeclaredInCrd;
         finding.message.push_str("; the declaration in the CRD stays");
     }
 }
 
 /// Returns a finding about a CRD itself.
-fn finding_at(document: &Document, severity: Severity, reason: FindingReason, message: String) -> GoFinding {
+fn finding_at(document: &Document, kind: FindingKind, message: String) -> GoFinding {
     let (line, column) = document.position("").unwrap_or((1, 1));
     let position = Position { file: document.file.as_path().into(), line, column };
-    GoFinding { position, path: String::new(), severity, reason, message }
+    GoFinding { position, path: String::new(), severity: kind.severity(), kind, message }
 }

@@ -45,16 +45,25 @@ impl KindArgs {
     pub(super) fn catalog(&self) -> anyhow::Result<Catalog> {
         catalog(&self.from, self.builtin_unions)
     }
+
+    /// Returns the catalog with the schemas of its kinds.
+    pub(super) fn assembly(&self) -> anyhow::Result<Assembly> {
+        whole(&self.from, self.builtin_unions)
+    }
 }
 
 /// Returns the catalog of the kinds in files and folders. Skips documents of other kinds.
 pub(super) fn catalog(paths: &[PathBuf], builtin: BuiltinUnionsArg) -> anyhow::Result<Catalog> {
+    Ok(whole(paths, builtin)?.catalog)
+}
+
+fn whole(paths: &[PathBuf], builtin: BuiltinUnionsArg) -> anyhow::Result<Assembly> {
     let assembly = assemble(manifest::read(paths)?, builtin);
     manifest::fail_on(&assembly.problems)?;
     if let Some(lack) = assembly.lack(paths) {
         bail!(lack);
     }
-    Ok(assembly.catalog)
+    Ok(assembly)
 }
 
 /// Compiles the declarations of documents. A problem with one document leaves the others in force.

@@ -12,10 +12,11 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Each line is `file:line:column: path: severity: message`. A declaration with an error has no effect. A declaration with a \
-warning has effect, but may surprise.
+warning has effect, but may surprise. A note tells that the schema lacks a part of a UnionDeclaration, which is left out, or \
+something else worth knowing. A fault of several versions has one line that names them.
 
 Exit codes:
-  0  no errors (and, with --strict, no warnings)
+  0  no errors (and, with --strict, no warnings; notes never count)
   1  at least one
   2  a file could not be read; the others were checked
 
@@ -51,12 +52,11 @@ pub(super) fn run(arguments: &LintArgs) -> anyhow::Result<Verdict> {
     diagnostics.sort();
     print(&diagnostics, arguments.output)?;
 
+    let is_rejected = |diagnostic: &Diagnostic| diagnostic.is_error() || arguments.strict && !diagnostic.is_note();
     let lack = assembly.lack(&arguments.paths);
     match (manifests.problems.len() + assembly.problems.len(), lack) {
         (0, Some(lack)) => bail!(lack),
-        (0, None) => {
-            Ok(Verdict::rejected_if(diagnostics.iter().any(|diagnostic| arguments.strict || diagnostic.is_error())))
-        }
+        (0, None) => Ok(Verdict::rejected_if(diagnostics.iter().any(is_rejected))),
         (1, _) => bail!("1 problem kept something from being checked"),
         (several, _) => bail!("{several} problems kept something from being checked"),
     }

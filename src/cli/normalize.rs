@@ -3,7 +3,7 @@
 //! The webhook's code answers an admission review for each object. The changes of the answer are made in the text of the object:
 //! it keeps its comments and the order of its fields, and an object that needs no change is printed byte for byte.
 
-use super::kinds::KindArgs;
+use super::kinds::{Assembly, KindArgs};
 use super::manifest::{self, Document, Edit, Format, Stream};
 use super::output::{self, Paint};
 use super::request::admission_review;
@@ -11,16 +11,20 @@ use super::{RatchetingArg, Verdict};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use kube_unions_core::admission::{self, Phase, Review, ReviewOutcome};
-use kube_unions_core::field_path::{FieldPath, Segment, pointer_tokens};
+use kube_unions_core::catalog::Catalog;
+use kube_unions_core::field_path::{AboutField, FieldPath, Segment, pointer_tokens};
 use kube_unions_core::json_patch::PatchOperation;
 use kube_unions_core::union::Change;
 use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 /// Arguments of `normalize`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Warnings and violations go to standard error.
+Warnings, violations, and the unions whose declaration turns normalisation off go to standard error.
+
+Custom resources are judged with the defaults of their schema, as on the API server. The defaults are not printed.
 
 Examples:
   kube-unions normalize --from crds/ -f rollout.yaml
@@ -61,29 +65,48 @@ impl From<ObjectFormat> for Format {
 }
 
 pub(super) fn run(arguments: &NormalizeArgs) -> anyhow::Result<Verdict> {
-    let catalog = arguments.kinds.catalog()?;
+    let kinds = arguments.kinds.assembly()?;
     let old = match &arguments.old {
         Some(path) => objects(path)?,
         None => Vec::new(),
     };
     let new = objects(&arguments.filename)?;
+    print_exceptions(&kinds.catalog, &new);
     let (mut stream, mut rejected) = (Stream::default(), false);
     for document in &new {
         let old = old.iter().find(|old| identity(old) == identity(document));
-        let request = admission_review(document, old);
-        let review = admission::review(&catalog, Phase::Both, arguments.ratcheting.into(), request.as_bytes())
-            .with_context(|| format!("{}: {}", document.file.display(), document.title()))?;
+        let answered = || -> anyhow::Result<Review> {
+            let old = old.map(|old| completed(&kinds, old)).transpose()?;
+            let request = admission_review(&completed(&kinds, document)?, old.as_ref());
+            Ok(admission::review(&kinds.catalog, Phase::Both, arguments.ratcheting.into(), request.as_bytes())?)
+        };
+        let review = answered().with_context(|| format!("{}: {}", document.file.display(), document.title()))?;
         print_answer(document, &review);
         if review.outcome() == ReviewOutcome::Denied {
             rejected = true;
             continue;
         }
-        let (text, format) = normalized(document, &edits(document, &review), arguments.output)?;
+        let (text, format) = normalized(document, &own_edits(document, &review), arguments.output)?;
         stream.push(&text, format);
     }
     stream.end_line();
     output::print(stream.into_text())?;
     Ok(Verdict::rejected_if(rejected))
+}
+
+/// Returns an object as admission sees it, with its defaults.
+fn completed(kinds: &Assembly, document: &Document) -> anyhow::Result<Document> {
+    Ok(document.with_text(kinds.completed(document)?.into_owned()))
+}
+
+/// Returns the changes of an answer as edits, without those in objects that only defaults make.
+fn own_edits(document: &Document, review: &Review) -> Vec<Edit> {
+    let mut edits = edits(document, review);
+    edits.retain(|edit| match edit {
+        Edit::Set(path, _) => document.has_parent_of(path),
+        Edit::Remove(_) | Edit::Items(..) => true,
+    });
+    edits
 }
 
 /// Reads a file of objects.
@@ -107,21 +130,53 @@ fn identity(document: &Document) -> Identity<'_> {
     [&document.api_version, &document.kind, &document.namespace, &document.name]
 }
 
-/// Prints warnings and the denial in kubectl's words.
+/// Names the unions of these objects that are never normalised, once for each kind and declaration.
+fn print_exceptions(catalog: &Catalog, objects: &[Document]) {
+    let paint = Paint::of(&std::io::stderr());
+    let mut entries = BTreeMap::new();
+    for object in objects {
+        let (group, version) = object.group_version();
+        let found = catalog.lookup(group, version, object.kind.as_deref().unwrap_or_default());
+        entries.extend(found.map(|entry| (entry.gvk(), entry)));
+    }
+    for (kind, entry) in entries {
+        let mut places: BTreeMap<_, BTreeSet<&str>> = BTreeMap::new();
+        for union in entry.plan().unions().iter().filter(|union| !union.is_normalized()) {
+            places.entry(union.declaration().unwrap_or_default()).or_default().insert(union.path());
+        }
+        for (declaration, paths) in places {
+            let paths: Vec<_> = paths.into_iter().map(|path| if path.is_empty() { "the root" } else { path }).collect();
+            output::note(format_args!(
+                "{} {}: nothing is changed at {}: `{declaration}` has `normalization: Disabled`",
+                paint.faint("Note:"),
+                kind.group_kind(),
+                paths.join(", "),
+            ));
+        }
+    }
+}
+
+/// Prints warnings, violations that the audit log would have, and the denial in kubectl's words.
 fn print_answer(document: &Document, review: &Review) {
     let paint = Paint::of(&std::io::stderr());
     for warning in review.warnings() {
         output::note(format_args!("{} {warning}", paint.warning("Warning:")));
     }
+    for violation in review.observed().kept() {
+        output::note(format_args!("{} {violation}", paint.faint("Audit:")));
+    }
+    if review.observed().left_out() > 0 {
+        output::note(format_args!("{} and {} more violations", paint.faint("Audit:"), review.observed().left_out()));
+    }
     let (kind, name) = (document.kind.as_deref().unwrap_or_default(), document.name.as_deref().unwrap_or_default());
-    let causes: Vec<_> = review.causes().collect();
+    let causes: Vec<_> = review.causes().map(|(path, text)| AboutField { path, text }).collect();
     match causes.as_slice() {
         [] => {}
-        [(field, message)] => output::note(format_args!("The {kind} \"{name}\" is invalid: {field}: {message}")),
+        [cause] => output::note(format_args!("The {kind} \"{name}\" is invalid: {cause}")),
         several => {
             output::note(format_args!("The {kind} \"{name}\" is invalid: "));
-            for (field, message) in several {
-                output::note(format_args!("* {field}: {message}"));
+            for cause in several {
+                output::note(format_args!("* {cause}"));
             }
         }
     }

@@ -10,6 +10,9 @@ pub(super) struct ChoiceItem<'a> {
     pub(super) value: &'a str,
     pub(super) member: Option<&'a str>,
     pub(super) optional: bool,
+    /// The evidence that the member is required, if it is not the declaration itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) evidence: Option<&'static str>,
 }
 
 /// Returns the line of a union: its path and details.
@@ -40,7 +43,10 @@ pub(super) fn choices<'a>(choices: impl Iterator<Item = ChoiceItem<'a>> + Clone)
         let member = match choice.member {
             None => "no member".to_owned(),
             Some(member) if choice.optional => format!("{member} (optional)"),
-            Some(member) => member.to_owned(),
+            Some(member) => {
+                member.to_owned()
+                    + &choice.evidence.map(|evidence| format!(" (required by a {evidence})")).unwrap_or_default()
+            }
         };
         format!("{:width$} → {member}", shown(&choice))
     };

@@ -10,7 +10,7 @@ use super::rebuild::{MAX_COMPILE_MEMORY, missing_target};
 use super::schemas::{DocumentIndex, SchemaError, Schemas};
 use crate::causes::with_causes;
 use kube_unions_core::catalog::{Builder, compiling_cost};
-use kube_unions_core::declaration::{Acceptance, Declaration, Definition, DefinitionError, Fault, Severity, Source};
+use kube_unions_core::declaration::{Acceptance, Declaration, Definition, DefinitionError, Fault, Source};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
 
@@ -114,7 +114,7 @@ pub(super) async fn inspect(
         }
     };
     let Some(mut definition) = definition else {
-        faults.push(Fault { severity: Severity::Warning, ..missing_target(&kind, &name) });
+        faults.push(missing_target(&kind, &name));
         return Ok(faults);
     };
     let seat = Arc::clone(&requests.compiling).acquire_owned().await.map_err(|_| InspectError::CutOff)?;

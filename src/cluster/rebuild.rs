@@ -6,7 +6,9 @@
 use super::inputs::{StoredDefinition, SubjectInputs};
 use crate::causes::with_causes;
 use kube_unions_core::catalog::CompiledDefinition;
-use kube_unions_core::declaration::{Acceptance, ClaimedKind, Declaration, Definition, DefinitionError, Fault, Source};
+use kube_unions_core::declaration::{
+    Acceptance, ClaimedKind, Declaration, Definition, DefinitionError, Fault, Severity, Source,
+};
 use kube_unions_core::names::GroupKind;
 use std::sync::Arc;
 
@@ -83,12 +85,15 @@ fn reject(name: &str, kind: &GroupKind, declarations: &[Arc<Declaration>], error
     RebuiltSubject::Rejected(std::iter::once(of_subject).chain(of_declarations).collect())
 }
 
-/// Returns the fault of a declaration whose target the cluster does not have.
+/// Returns the note on a declaration whose target the cluster does not have. Nothing is wrong: a library of declarations can be
+/// applied before the CRDs.
 pub(super) fn missing_target(kind: &GroupKind, declaration: &str) -> Fault {
     let message = format!(
-        "the cluster has no kind `{kind}`; correct the target, or install its CRD, and the declaration takes effect"
+        "the cluster has no kind `{kind}`; install its CRD, and the declaration takes effect, or correct the target"
     );
     Fault {
+        severity: Severity::Note,
+        left_out: true,
         declaration: Some(declaration.to_owned()),
         source: Some(Source::Declaration),
         pointer: "/spec/target".to_owned(),
@@ -102,7 +107,7 @@ mod tests {
     use super::super::raw::{RawDeclaration, RawDefinition};
     use super::*;
     use kube_unions_core::catalog::{Builder, Catalog};
-    use kube_unions_core::declaration::{BuiltinGroups, OpenApi, Severity};
+    use kube_unions_core::declaration::{BuiltinGroups, OpenApi};
     use serde_json::{Value, json};
     use std::collections::BTreeSet;
 
@@ -173,7 +178,7 @@ mod tests {
             ("no unions", |_| {}, None, 0, &[]),
             ("an annotation", union, None, 1, &[]),
             ("a declaration", |_| {}, Some("b"), 1, &[]),
-            ("a declaration that is wrong", |_| {}, Some("typo"), 0, &["typo"]),
+            ("a declaration with a member that the schema lacks", |_| {}, Some("typo"), 0, &[]),
             ("not established", |crd| crd["status"]["conditions"][1]["status"] = "False".into(), None, 0, &["pending"]),
             ("no schema", |crd| crd["spec"]["versions"] = json!([]), None, 0, &["has no schema"]),
             (

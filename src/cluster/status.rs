@@ -1,15 +1,15 @@
-//! Writes the condition `Accepted` of each `UnionDeclaration` when its verdict changes.
+//! Writes the status of each `UnionDeclaration` when its verdict changes.
 //!
 //! Every replica writes. Replicas compute equal verdicts from equal objects, so the first write spares the others theirs.
 //! During an upgrade two versions of the program may disagree; they do not fight, because a replica writes a verdict once,
-//! and again only if the condition disappears.
+//! and again only if a part of it disappears.
 //!
-//! Knows nothing of schemas and unions; [`verdict`](super::verdict) has the content of a condition.
+//! Knows nothing of schemas and unions; [`verdict`](super::verdict) has the content of a status.
 
 use super::raw::{RawResource, UnionDeclarations};
 use super::reason::reason;
 use super::schemas::is_not_found;
-use super::verdict::{CONDITION, DeclarationVerdict, StoredCondition};
+use super::verdict::{ConditionType, DeclarationVerdict, JudgedCondition, StoredStatus};
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
@@ -28,11 +28,11 @@ const CONCURRENT_WRITES: usize = 4;
 /// Wait after a failed write.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// The queue of conditions to write, and the writes in progress.
+/// The queue of statuses to write, and the writes in progress.
 pub(super) struct StatusWriter {
     client: Client,
-    queue: BTreeMap<Box<str>, DueCondition>,
-    in_progress: FuturesUnordered<BoxFuture<'static, WrittenCondition>>,
+    queue: BTreeMap<Box<str>, DueStatus>,
+    in_progress: FuturesUnordered<BoxFuture<'static, WrittenStatus>>,
     /// The verdict that this replica wrote last, or is writing, by declaration.
     last_written: HashMap<Box<str>, DeclarationVerdict>,
     paused: Option<Instant>,
@@ -40,17 +40,17 @@ pub(super) struct StatusWriter {
     logged: Option<String>,
 }
 
-/// A condition to write.
+/// A status to write.
 #[derive(Debug, Clone)]
-struct DueCondition {
+struct DueStatus {
     verdict: DeclarationVerdict,
-    /// RFC 3339.
-    last_transition_time: String,
+    /// The last transition times of the conditions, by type, in RFC 3339.
+    times: BTreeMap<ConditionType, String>,
 }
 
-struct WrittenCondition {
+struct WrittenStatus {
     name: Box<str>,
-    due: DueCondition,
+    due: DueStatus,
     result: kube::Result<String>,
 }
 
@@ -67,17 +67,13 @@ impl StatusWriter {
     }
 
     /// Queues the verdict on a declaration, unless `stored` already says it or this replica has written it before.
-    pub(super) fn publish(&mut self, name: &str, verdict: DeclarationVerdict, stored: Option<&StoredCondition>) {
-        let Some(stored) = stored else {
-            // Somebody removed the condition.
-            return self.enqueue(name, verdict, now());
-        };
-        if stored.verdict == verdict {
+    pub(super) fn publish(&mut self, name: &str, verdict: DeclarationVerdict, stored: &StoredStatus) {
+        if stored.says(&verdict) {
             self.queue.remove(name);
-        } else if self.last_written.get(name) != Some(&verdict) {
-            let keeps_status = stored.verdict.status == verdict.status && !stored.last_transition_time.is_empty();
-            let last_transition_time = if keeps_status { stored.last_transition_time.clone() } else { now() };
-            self.enqueue(name, verdict, last_transition_time);
+        } else if stored.lacks_a_part_of(&verdict) || self.last_written.get(name) != Some(&verdict) {
+            let since = |condition: &JudgedCondition| stored.unchanged_since(condition).map_or_else(now, str::to_owned);
+            let times = verdict.conditions().map(|(name, condition)| (name, since(condition))).into();
+            self.queue.insert(name.into(), DueStatus { verdict, times });
         }
     }
 
@@ -87,7 +83,7 @@ impl StatusWriter {
         self.queue.remove(name);
     }
 
-    /// Writes queued conditions. Stays pending when the queue is empty; cancel it to [`publish`](Self::publish) more.
+    /// Writes queued statuses. Stays pending when the queue is empty; cancel it to [`publish`](Self::publish) more.
     pub(super) async fn run(&mut self) {
         loop {
             if let Some(since) = self.paused {
@@ -106,12 +102,8 @@ impl StatusWriter {
         }
     }
 
-    fn enqueue(&mut self, name: &str, verdict: DeclarationVerdict, last_transition_time: String) {
-        self.queue.insert(name.into(), DueCondition { verdict, last_transition_time });
-    }
-
-    fn finish(&mut self, written: WrittenCondition) {
-        let WrittenCondition { name, due, result } = written;
+    fn finish(&mut self, written: WrittenStatus) {
+        let WrittenStatus { name, due, result } = written;
         match result {
             Ok(_) => self.logged = None,
             // Deleted meanwhile.
@@ -133,23 +125,31 @@ impl StatusWriter {
     }
 }
 
-async fn write(client: Client, name: Box<str>, due: DueCondition) -> WrittenCondition {
-    let DueCondition { verdict, last_transition_time } = &due;
-    let mut condition = json!({
-        "type": CONDITION,
-        "status": verdict.status,
-        "reason": verdict.reason,
-        "message": verdict.message,
-        "lastTransitionTime": last_transition_time,
+async fn write(client: Client, name: Box<str>, due: DueStatus) -> WrittenStatus {
+    let DueStatus { verdict, times } = &due;
+    let conditions = verdict.conditions().map(|(name, condition)| {
+        let JudgedCondition { status, reason, message, .. } = condition;
+        let mut written = json!({
+            "type": name.name(),
+            "status": status,
+            "reason": reason,
+            "message": message,
+            "lastTransitionTime": times.get(&name),
+        });
+        if let (Some(generation), Some(written)) = (condition.generation, written.as_object_mut()) {
+            written.insert("observedGeneration".to_owned(), generation.into());
+        }
+        written
     });
-    if let (Some(generation), Some(condition)) = (verdict.generation, condition.as_object_mut()) {
-        condition.insert("observedGeneration".to_owned(), generation.into());
+    let mut status = json!({"conditions": conditions});
+    if let (Some(unions), Some(status)) = (&verdict.unions, status.as_object_mut()) {
+        status.insert("unions".to_owned(), unions.as_str().into());
     }
     let body = json!({
         "apiVersion": format!("{}/{}", UnionDeclarations::GROUP, UnionDeclarations::VERSION),
         "kind": UnionDeclarations::KIND,
         "metadata": {"name": name},
-        "status": {"conditions": [condition]},
+        "status": status,
     });
     let path = UnionDeclarations::path(&name);
     let request = Request::patch(format!("{path}/status?fieldManager={FIELD_MANAGER}&force=true"))
@@ -159,7 +159,7 @@ async fn write(client: Client, name: Box<str>, due: DueCondition) -> WrittenCond
         Ok(request) => client.request_text(request).await,
         Err(error) => Err(kube::Error::HttpError(error)),
     };
-    WrittenCondition { name, due, result }
+    WrittenStatus { name, due, result }
 }
 
 fn now() -> String {

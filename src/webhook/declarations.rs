@@ -168,11 +168,14 @@ impl fmt::Debug for Inspections {
 /// Decides the effect of each fault of a declaration.
 fn judge_declaration(subject: &Subject, faults: &[Fault]) -> Judgement {
     let effect = |fault: &Fault| match fault.severity {
+        Severity::Note => FindingEffect::Noted,
         Severity::Warning => FindingEffect::Surprising,
         Severity::Error if subject.unchanged => FindingEffect::Old,
         Severity::Error => FindingEffect::Denied,
     };
-    Judgement::Findings(faults.iter().map(|fault| (InspectionFinding::of_declaration(fault), effect(fault))).collect())
+    // Other notes are in the condition: whoever applies the declaration cannot change anything about them.
+    let told = faults.iter().filter(|fault| fault.severity != Severity::Note || fault.left_out);
+    Judgement::Findings(told.map(|fault| (InspectionFinding::of_declaration(fault), effect(fault))).collect())
 }
 
 /// Finds the faults of a CRD and decides the effect of each.
@@ -193,6 +196,7 @@ fn judge_definition(subject: &Subject, body: &[u8]) -> Judgement {
     let old: HashSet<InspectionFinding> = old.unwrap_or_default().into_iter().map(|(finding, _)| finding).collect();
     let with_effect = |(finding, severity): (InspectionFinding, Severity)| {
         let effect = match severity {
+            Severity::Note => FindingEffect::Noted,
             Severity::Warning => FindingEffect::Surprising,
             Severity::Error if old.contains(&finding) => FindingEffect::Old,
             Severity::Error => FindingEffect::Denied,

@@ -18,6 +18,8 @@ pub(super) struct PublishedCatalog {
     by_ordinal: Box<[Arc<KindCounters>]>,
     /// The counters of each kind once.
     kinds: Box<[Arc<KindCounters>]>,
+    /// The counters of each kind with a union whose declaration has the action `Audit`.
+    audited: Box<[Arc<KindCounters>]>,
     unions_by_source: BTreeMap<String, usize>,
 }
 
@@ -28,6 +30,7 @@ impl PublishedCatalog {
             previous.iter().flat_map(|it| &it.kinds).map(|kind| (kind.group_kind(), kind)).collect();
         let mut kinds: HashMap<(&str, &str), Arc<KindCounters>> = HashMap::new();
         let mut by_ordinal = Vec::with_capacity(catalog.entries().len());
+        let mut audited: HashMap<(&str, &str), Arc<KindCounters>> = HashMap::new();
         let mut unions_by_source = BTreeMap::new();
         for entry in catalog.entries() {
             let gvk = entry.gvk();
@@ -37,12 +40,16 @@ impl PublishedCatalog {
                 None => Arc::new(KindCounters::new(kind.0, kind.1)),
             });
             by_ordinal.push(Arc::clone(counters));
+            if entry.plan().unions().iter().any(|union| union.actions().audits()) {
+                audited.insert(kind, Arc::clone(counters));
+            }
             for union in entry.plan().unions() {
                 *unions_by_source.entry(union.source().to_string()).or_default() += 1;
             }
         }
         let kinds = kinds.into_values().collect();
-        Self { catalog, by_ordinal: by_ordinal.into(), kinds, unions_by_source }
+        let audited = audited.into_values().collect();
+        Self { catalog, by_ordinal: by_ordinal.into(), kinds, audited, unions_by_source }
     }
 
     pub(super) fn catalog(&self) -> &Catalog {
@@ -81,6 +88,18 @@ impl Collector for CatalogMetrics {
         let kinds = published.iter().flat_map(|it| &it.kinds).chain([&self.other]);
         for (labels, count) in kinds.flat_map(|kind| kind.series()) {
             reviews.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(&count, None)?;
+        }
+
+        let mut violations = encoder.encode_descriptor(
+            "audited_violations",
+            "Violations of unions whose declaration has the action Audit",
+            None,
+            MetricType::Counter,
+        )?;
+        for kind in published.iter().flat_map(|it| &it.audited) {
+            let (group, name) = kind.group_kind();
+            let labels = [("group", group), ("kind", name)];
+            violations.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(&kind.audited(), None)?;
         }
 
         let mut unions = encoder.encode_descriptor(

@@ -1,4 +1,4 @@
-//! Counts reviews by kind, operation, phase and outcome.
+//! Counts reviews by kind, operation, phase and outcome, and audited violations by kind.
 //!
 //! The labels come from the catalog. A request must not create a series, so reviews of unknown kinds count as `other`.
 //! `published` shows the counters of the catalog in force.
@@ -72,12 +72,13 @@ pub(super) struct KindCounters {
     group: Box<str>,
     kind: Box<str>,
     cells: [[[AtomicU64; OUTCOMES.len()]; PHASES.len()]; OPERATIONS.len()],
+    audited: AtomicU64,
 }
 
 impl KindCounters {
     /// Returns counters at zero.
     pub(super) fn new(group: &str, kind: &str) -> Self {
-        Self { group: group.into(), kind: kind.into(), cells: Default::default() }
+        Self { group: group.into(), kind: kind.into(), cells: Default::default(), audited: AtomicU64::default() }
     }
 
     pub(super) fn group_kind(&self) -> (&str, &str) {
@@ -89,6 +90,16 @@ impl KindCounters {
         if let Some(cell) = cell {
             cell.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// Counts violations of unions whose declaration has the action `Audit`.
+    pub(super) fn count_audited(&self, violations: usize) {
+        self.audited.fetch_add(u64::try_from(violations).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// Returns the number of violations that were audited.
+    pub(super) fn audited(&self) -> u64 {
+        self.audited.load(Ordering::Relaxed)
     }
 
     /// Returns the labels and the value of each counter that is not zero.

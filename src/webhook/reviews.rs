@@ -163,6 +163,7 @@ impl Reviews {
     fn record(&self, review: &Review, kind: &KindCounters, phase: Phase, start: Option<SpanStart>) {
         let labels = ReviewLabels::answered(review.operation(), phase, review.outcome());
         kind.count(labels);
+        kind.count_audited(review.audited());
         match review.outcome() {
             ReviewOutcome::Allowed | ReviewOutcome::Warned => {}
             ReviewOutcome::Patched => drop(self.cleared.inc_by(u64::try_from(review.cleared()).unwrap_or(u64::MAX))),
@@ -223,6 +224,7 @@ fn log_faults(before: &[Fault], now: &[Fault]) {
         match fault.severity {
             Severity::Error => tracing::warn!(%fault, "a declaration is not in force"),
             Severity::Warning => tracing::warn!(%fault, "a declaration may have a surprising effect"),
+            Severity::Note => tracing::info!(%fault, "a note on a declaration"),
         }
     }
     for fault in before.iter().filter(|fault| now.binary_search(fault).is_err()) {

@@ -55,7 +55,7 @@ pub(crate) struct BuiltIn {
     pub(crate) kubectl: Kubectl,
 }
 
-/// The condition `Accepted` of a `UnionDeclaration` for its present generation.
+/// A condition of a `UnionDeclaration` for its present generation.
 #[derive(Debug, Clone)]
 pub(crate) struct Accepted {
     pub(crate) status: String,
@@ -159,11 +159,16 @@ impl BuiltIn {
     }
 }
 
-/// Returns the condition for the present generation. `None`: there is none yet.
+/// Returns the condition `Accepted` for the present generation. `None`: there is none yet.
 pub(crate) fn verdict(kubectl: &Kubectl, declaration: &str) -> Option<Accepted> {
+    condition(kubectl, declaration, "Accepted")
+}
+
+/// Returns a condition for the present generation. `None`: there is none yet.
+pub(crate) fn condition(kubectl: &Kubectl, declaration: &str, name: &str) -> Option<Accepted> {
     let declaration = kubectl.run(&["get", "uniondeclaration", declaration, "-o", "json"]).accepted().json();
     let conditions = declaration["status"]["conditions"].as_array()?;
-    let condition = conditions.iter().find(|condition| condition["type"] == "Accepted")?;
+    let condition = conditions.iter().find(|condition| condition["type"] == *name)?;
     let text = |field: &str| condition[field].as_str().unwrap_or_default().to_owned();
     let current = condition["observedGeneration"] == declaration["metadata"]["generation"];
     current.then(|| Accepted { status: text("status"), reason: text("reason"), message: text("message") })

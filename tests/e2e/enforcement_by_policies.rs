@@ -221,6 +221,42 @@ fn drift_is_repaired_and_objects_of_others_are_left_alone() {
 }
 
 #[test]
+fn the_policies_of_a_declared_kind_follow_what_the_declaration_says_of_violations_and_normalisation() {
+    let Some(cluster) = start(&[]) else { return };
+    let client = cluster.control_plane.client();
+    let sources = Kind::new(&cluster, "source");
+    sources.apply_definition_without_unions();
+    let works = || -> BTreeSet<String> {
+        let bindings = policies(client).into_iter().filter(|(name, _)| name.contains("bindings/"));
+        let work = |(name, object): (String, Value)| {
+            let actions = object["spec"]["validationActions"].as_array().into_iter().flatten();
+            let actions: Vec<_> = actions.map(|action| action.as_str().unwrap_or_default()).collect();
+            format!("{} {}", name.rsplit_once(sources.group()).map_or("", |(_, work)| work), actions.join("+"))
+        };
+        bindings.map(work).collect()
+    };
+    let (observe, both) = (["-audit Audit"], ["-normalize ", "-warn-audit Warn+Audit"]);
+    for (normalization, actions, wanted) in [
+        ("Disabled", json!(["Audit"]), set(observe)),
+        ("Enabled", json!(["Warn", "Audit"]), set(both)),
+        ("Disabled", json!(["Audit"]), set(observe)),
+    ] {
+        let declaration = json!({
+            "apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration",
+            "metadata": {"name": format!("observe.{}", sources.group())},
+            "spec": {
+                "target": {"group": sources.group(), "kind": "Source"},
+                "normalization": normalization, "validationActions": actions,
+                "unions": [{"path": "spec", "fieldsToDiscriminateBy": {"git": "Git", "bucket": "Bucket", "oci": "OCI"}}],
+            },
+        });
+        sources.kubectl().apply(&declaration.to_string()).accepted();
+        wait(&cluster, &format!("the policies are {wanted:?}"), || works() == wanted);
+        wait_until_covered(&cluster, 1);
+    }
+}
+
+#[test]
 fn without_a_webhook_kinds_that_cannot_be_expressed_are_reported() {
     let Some(cluster) = start(&["--webhook=never"]) else { return };
     let client = cluster.control_plane.client();

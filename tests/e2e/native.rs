@@ -4,8 +4,11 @@
 //! enforce unions without a webhook play the same rows.
 
 mod agreement;
+mod audit;
 mod bench;
+mod defaults;
 mod differential;
+mod evidence;
 mod limits;
 mod names;
 mod older;
@@ -37,10 +40,15 @@ pub(crate) struct Native {
 impl Native {
     /// Starts an API server for one test. `None`: these tests are skipped.
     pub(crate) fn start() -> Option<Self> {
+        Self::start_with(&[])
+    }
+
+    /// Starts an API server with more flags for one test. `None`: these tests are skipped.
+    pub(crate) fn start_with(flags: &[String]) -> Option<Self> {
         if is_left_out() {
             return None;
         }
-        let control_plane = ControlPlane::start_bare(&[]).unwrap_or_else(|message| panic!("{message}"));
+        let control_plane = ControlPlane::start_bare(flags).unwrap_or_else(|message| panic!("{message}"));
         Some(Self { control_plane })
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -25,8 +25,19 @@ omitStages: [RequestReceived]
 rules: [{level: Metadata}]
 ";
 
+/// Returns flags of an API server that logs every write in the workspace, and the path of the log.
+pub(crate) fn audit_log(workspace: &Workspace) -> (Vec<String>, PathBuf) {
+    let (policy, log) = (workspace.write("policy.yaml", POLICY), workspace.path().join("audit.log"));
+    let flags = [
+        format!("--audit-policy-file={}", policy.display()),
+        format!("--audit-log-path={}", log.display()),
+        "--audit-log-mode=blocking".to_owned(),
+    ];
+    (flags.to_vec(), log)
+}
+
 /// The audit events about an object, in the order in which they happened; each is in the log before its answer is sent.
-fn audited(log: &Path, resource: &str, name: &str) -> Vec<Value> {
+pub(crate) fn audited(log: &Path, resource: &str, name: &str) -> Vec<Value> {
     let text = fs::read_to_string(log).unwrap();
     // The last line may be incomplete.
     let lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
@@ -38,7 +49,7 @@ fn audited(log: &Path, resource: &str, name: &str) -> Vec<Value> {
 }
 
 /// Returns the annotations of the two webhooks of a group.
-fn annotations(event: &Value, group: &str) -> BTreeMap<String, String> {
+pub(crate) fn annotations(event: &Value, group: &str) -> BTreeMap<String, String> {
     let all: BTreeMap<String, String> = serde_json::from_value(event["annotations"].clone()).unwrap_or_default();
     let suffix = format!(".{group}");
     let ours = all.into_iter().filter_map(|(key, value)| {
@@ -48,19 +59,14 @@ fn annotations(event: &Value, group: &str) -> BTreeMap<String, String> {
     ours.filter(|(key, _)| ["mutate/", "validate/"].iter().any(|phase| key.starts_with(phase))).collect()
 }
 
-fn said<const N: usize>(annotations: [(&str, &str); N]) -> BTreeMap<String, String> {
+pub(crate) fn said<const N: usize>(annotations: [(&str, &str); N]) -> BTreeMap<String, String> {
     annotations.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
 
 #[test]
 fn the_audit_log_says_what_was_cleared_denied_and_let_through_and_no_values() {
     let workspace = Workspace::new("audit");
-    let (policy, log) = (workspace.write("policy.yaml", POLICY), workspace.path().join("audit.log"));
-    let flags = [
-        format!("--audit-policy-file={}", policy.display()),
-        format!("--audit-log-path={}", log.display()),
-        "--audit-log-mode=blocking".to_owned(),
-    ];
+    let (flags, log) = audit_log(&workspace);
     let Some(cluster) = Cluster::own_with(&flags) else { return };
     let kind = Kind::new(&cluster, "rollout");
     kind.apply_definition();
@@ -139,5 +145,5 @@ fn kubectl_describe_shows_each_new_verdict_on_a_declaration() {
     kind.apply_definition_text(&bare_definition(&kind));
     expect("Compiled", "in force");
     kubectl.apply(&declaration(&name, kind.group(), "nosuch")).accepted();
-    expect("Invalid", "nosuch");
+    expect("NoUnionInForce", "nosuch");
 }

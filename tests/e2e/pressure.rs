@@ -341,20 +341,25 @@ struct Crowd {
 }
 
 impl Crowd {
-    /// Returns when all have connected once.
+    /// Returns when all have connected once. The half-open clients come again only from then on: before, they would keep
+    /// the others waiting.
     fn gather(webhook: &Webhook, slow: &Slow) -> Self {
         let stop = Arc::<AtomicBool>::default();
         let opened = Arc::<[AtomicUsize; 2]>::default();
         let mut crowd = Self { stop, threads: Vec::new(), opened };
         let port = webhook.port();
         let half_open = slow.half_open;
-        crowd.spawn(move |stop, [opened, _]| {
+        let slow_clients = slow.headers + slow.bodies + slow.readers;
+        crowd.spawn(move |stop, [opened, opened_by_slow]| {
             let mut streams = VecDeque::with_capacity(half_open);
             while !stop.load(Ordering::Relaxed) {
                 if streams.len() == half_open {
+                    thread::sleep(Duration::from_millis(1));
+                    if opened_by_slow.load(Ordering::Relaxed) < slow_clients {
+                        continue;
+                    }
                     // Has been cut off long ago, most likely.
                     streams.pop_front();
-                    thread::sleep(Duration::from_millis(1));
                 }
                 if let Ok(stream) = tcp(port) {
                     streams.push_back(stream);
@@ -388,10 +393,9 @@ impl Crowd {
             connection.try_post("/mutate", &echoed)?;
             Ok(connection)
         });
-        let slow = slow.headers + slow.bodies + slow.readers;
         let gathered = || {
             let [silent, others] = [0, 1].map(|kind| crowd.opened[kind].load(Ordering::Relaxed));
-            (silent >= half_open && others >= slow).then_some(())
+            (silent >= half_open && others >= slow_clients).then_some(())
         };
         for_some(GATHERED_WITHIN, gathered).unwrap_or_else(|| panic!("only {crowd} have come"));
         crowd

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::builtin::{verdict, wait_for_verdict};
+use crate::builtin::{condition, verdict, wait_for_verdict};
 use crate::cluster::{AnyCluster, Cluster};
 use crate::kind::{Kind, parse};
+use crate::kubectl::Kubectl;
 use crate::registration::with_rights;
 use crate::skew;
 use crate::webhook::Webhook;
@@ -37,7 +38,8 @@ fn a_declaration_takes_effect_when_its_kind_appears_and_ends_when_it_is_deleted(
     let target = json!({"group": kind.group(), "kind": "Source"});
     kubectl.apply(&declaration(&name, &target, &sources()).to_string()).accepted();
     let early = wait_for_verdict(kubectl, &name);
-    assert_eq!(early.status, "False", "{early:?}");
+    assert_eq!((&*early.status, &*early.reason), ("Unknown", "TargetNotFound"), "{early:?}");
+    assert_eq!(columns(kubectl, &name)[2..4], ["0/1", "Unknown"]);
     assert!(early.message.contains("Source"), "the condition names the kind that is missing: {early:?}");
 
     kind.apply_definition_without_unions();
@@ -46,6 +48,7 @@ fn a_declaration_takes_effect_when_its_kind_appears_and_ends_when_it_is_deleted(
         "it is accepted once there is a schema: {:?}",
         verdict(kubectl, &name)
     );
+    assert_eq!(columns(kubectl, &name)[2..4], ["1/1", "True"]);
     kind.enforce();
     kind.apply("x", &json!({"git": {"url": "https://example.com/a.git"}})).accepted();
     let bucket = json!({"spec": {"bucket": {"name": "b"}}});
@@ -55,6 +58,61 @@ fn a_declaration_takes_effect_when_its_kind_appears_and_ends_when_it_is_deleted(
     kubectl.run(&["delete", "uniondeclaration", &name]).accepted();
     let both = kind.object("y", &json!({"git": {"url": "https://example.com/a.git"}, "bucket": {"name": "b"}}));
     assert!(eventually(SETTLED, || kind.post_dry(&both).unwrap().is_success()), "nothing is refused any more");
+}
+
+#[test]
+fn a_declaration_requires_a_member_and_says_which_empty_values_are_none() {
+    const NONE: &str = "spec.issuer: Required value: one of `acme`, `ca`, `selfSigned` must be set";
+    let Some(cluster) = AnyCluster::shared() else { return };
+    let kind = Kind::new(cluster, "source");
+    let kubectl = kind.kubectl();
+    kind.apply_definition_with(|crd| {
+        let properties = &mut skew::spec(crd)["properties"];
+        let text = |name: &str| json!({"type": "object", "properties": {name: {"type": "string"}}});
+        properties["issuer"] = json!({"type": "object", "properties": {
+            "acme": text("server"), "ca": text("secretName"), "selfSigned": {"type": "object"}, "note": {"type": "string"}}});
+        properties["tls"] = json!({"type": "object", "properties": {
+            "caBundle": {"type": "string"}, "skipTLSVerify": {"type": "boolean", "default": false}}});
+    });
+    kind.apply("old", &json!({"issuer": {}})).accepted();
+    let name = format!("issuers.{}", kind.group());
+    let unions = json!([
+        {"path": "spec.issuer", "required": true, "fieldsToDiscriminateBy": {"acme": "ACME", "ca": "CA", "selfSigned": "SelfSigned"}},
+        {"path": "spec.tls", "emptyIsUnset": ["skipTLSVerify"], "fieldsToDiscriminateBy": {"caBundle": "CA", "skipTLSVerify": "Skip"}},
+    ]);
+    let target = json!({"group": kind.group(), "kind": "Source"});
+    kubectl.apply(&declaration(&name, &target, &unions).to_string()).accepted();
+    assert_eq!(wait_for_verdict(kubectl, &name).status, "True", "a default that counts as not set is no fault");
+    kind.enforce();
+    let none = kind.object("none", &json!({"issuer": {}}));
+    assert!(eventually(SETTLED, || kind.post_dry(&none).unwrap().status == 422), "the declaration is in force");
+
+    // A member is required, of new objects and of objects that had one.
+    kind.apply("none", &json!({"issuer": {"note": "n"}})).rejected(&kind.invalid("none", &[NONE]));
+    kind.apply("without", &json!({})).accepted().warned(&[]);
+    kind.apply("x", &json!({"issuer": {"selfSigned": {}}})).accepted().warned(&[]);
+    let to_ca = json!({"spec": {"issuer": {"ca": {"secretName": "s"}}}});
+    kind.merge("x", &to_ca).accepted().warned(&["spec.issuer.selfSigned: cleared because `ca` was set"]);
+    kind.merge("x", &json!({"spec": {"issuer": {"ca": null}}})).rejected(&kind.invalid("x", &[NONE]));
+    assert_eq!(kind.spec("x")["issuer"], json!({"ca": {"secretName": "s"}}));
+    let let_through = format!("{NONE}; let through because the union did not change");
+    kind.merge("old", &json!({"spec": {"issuer": {"note": "n"}}})).accepted().warned(&[&let_through]);
+
+    // `false`, which the schema sets, is no member beside another one.
+    kind.apply("tls", &json!({"tls": {"caBundle": "c", "skipTLSVerify": false}})).accepted().warned(&[]);
+    kind.apply("defaulted", &json!({"tls": {"caBundle": "c"}})).accepted().warned(&[]);
+    for name in ["tls", "defaulted"] {
+        let both = json!({"caBundle": "c", "skipTLSVerify": false});
+        assert_eq!(kind.spec(name)["tls"], both);
+        let skip = json!({"spec": {"tls": {"skipTLSVerify": true}}});
+        kind.merge(name, &skip).accepted().warned(&["spec.tls.caBundle: cleared because `skipTLSVerify` was set"]);
+        assert_eq!(kind.spec(name)["tls"], json!({"skipTLSVerify": true}));
+        let bundle = json!({"spec": {"tls": {"caBundle": "c"}}});
+        kind.merge(name, &bundle).accepted().warned(&["spec.tls.skipTLSVerify: cleared because `caBundle` was set"]);
+        assert_eq!(kind.spec(name)["tls"], both, "the default is there again");
+    }
+    let two = kind.object("two", &json!({"tls": {"caBundle": "c", "skipTLSVerify": true}}));
+    assert_eq!(kind.post_dry(&two).unwrap().status, 422);
 }
 
 #[test]
@@ -94,13 +152,10 @@ fn one_that_is_bad_says_why_and_the_good_ones_stay_in_force() {
     let no_version = json!({"group": kind.group(), "kind": "Rollout", "versions": ["v9"]});
     let cases = [
         ("unparsable", &target, list("spec..strategy[", json!({"a": "A"})), "spec..strategy["),
-        ("nowhere", &target, list("spec.nowhere", json!({"a": "A"})), "spec.nowhere"),
+        ("not-a-list", &target, list("spec.kept[*]", json!({"a": "A"})), "is not a list"),
         ("contradicting", &target, strategy(json!({"Canary": {"optional": true}})), "spec.strategy"),
         ("not-in-enum", &target, strategy(json!({"Unheard": {}})), "Unheard"),
         ("defaulted", &target, list("spec.kept", json!({"a": "A", "b": "B"})), "default"),
-        ("no-such-member", &target, list("spec.kept", json!({"a": "A", "z": "Z"})), "`z`"),
-        ("no-kind", &no_kind, list("spec.kept", json!({"a": "A"})), "Nothing"),
-        ("no-version", &no_version, list("spec.kept", json!({"a": "A"})), "v9"),
     ];
     for (name, target, unions, words) in cases {
         let name = format!("{name}.{}", kind.group());
@@ -111,7 +166,83 @@ fn one_that_is_bad_says_why_and_the_good_ones_stay_in_force() {
         still_in_force();
         kubectl.run(&["delete", "uniondeclaration", &name]).accepted();
     }
+    // What the cluster lacks is no mistake.
+    let lacking = [
+        ("nowhere", &target, list("spec.nowhere", json!({"a": "A"})), "True", "no `spec.nowhere`"),
+        ("no-such-member", &target, list("spec.kept", json!({"a": "A", "z": "Z"})), "True", "no property `z`"),
+        ("no-kind", &no_kind, list("spec.kept", json!({"a": "A"})), "Unknown", "Nothing"),
+        ("no-version", &no_version, list("spec.kept", json!({"a": "A"})), "True", "no version `v9`"),
+    ];
+    for (name, target, unions, accepted, words) in lacking {
+        let name = format!("{name}.{}", kind.group());
+        kubectl.apply(&declaration(&name, target, &unions).to_string()).accepted();
+        assert_eq!(wait_for_verdict(kubectl, &name).status, accepted, "{name}");
+        let in_force = condition(kubectl, &name, "InForce").expect("both conditions are written at once");
+        assert_eq!(in_force.status, "False", "{name}: {in_force:?}");
+        assert!(in_force.message.starts_with("0 of 1 ") && in_force.message.contains(words), "{name}: {in_force:?}");
+        still_in_force();
+        kubectl.run(&["delete", "uniondeclaration", &name]).accepted();
+    }
     assert_eq!(wait_for_verdict(kubectl, &good).status, "True");
+}
+
+#[test]
+fn what_an_older_crd_lacks_is_left_out_and_comes_back_with_the_upgrade() {
+    let Some(cluster) = AnyCluster::shared() else { return };
+    let kind = Kind::new(cluster, "rollout");
+    let kubectl = kind.kubectl();
+    let mut newer = parse(&kind.without_unions());
+    let object = json!({"type": "object"});
+    skew::spec(&mut newer)["properties"]["kept"] =
+        json!({"type": "object", "properties": {"a": object, "b": object, "c": object}});
+    let mut older = newer.clone();
+    let strategy = &mut skew::spec(&mut older)["properties"]["strategy"]["properties"];
+    strategy.as_object_mut().unwrap().remove("blueGreen").expect("the sample has it");
+    kind.apply_definition_text(&older.to_string());
+
+    let name = format!("library.{}", kind.group());
+    let target = json!({"group": kind.group(), "kind": "Rollout", "versions": ["v1"]});
+    let unions = json!([
+        {"path": "spec.strategy", "discriminator": "type", "fieldMembers": {
+            "RollingUpdate": {"name": "rollingUpdate", "optional": true}, "Recreate": {},
+            "Canary": {"name": "canary"}, "BlueGreen": {"name": "blueGreen"}}},
+        {"path": "spec.kept", "fieldsToDiscriminateBy": {"a": "A", "b": "B"}},
+        {"path": "spec.kept", "fieldsToDiscriminateBy": {"c": "C", "unborn": "Unborn"}},
+    ]);
+    kubectl.apply(&declaration(&name, &target, &unions).to_string()).accepted();
+    assert_eq!(wait_for_verdict(kubectl, &name).status, "True");
+    let printed = kubectl.run(&["get", "ud", &name]).accepted().stdout;
+    let header: Vec<_> = printed.lines().next().expect("kubectl prints a header").split_whitespace().collect();
+    assert_eq!(header, ["NAME", "GROUP", "TARGET", "UNIONS", "ACCEPTED", "AGE"]);
+    assert_eq!(columns(kubectl, &name), [kind.group(), "Rollout", "2/3", "True"]);
+    let in_force = condition(kubectl, &name, "InForce").expect("both conditions are written at once");
+    assert_eq!((&*in_force.status, &*in_force.reason), ("True", "UnionsInForce"));
+    for words in
+        ["2 of 3 unions are in force", "spec.strategy.type (v1)", "`blueGreen`", "selects no member", "`unborn`"]
+    {
+        assert!(in_force.message.contains(words), "{words}: {in_force:?}");
+    }
+
+    kind.enforce();
+    let dry = |spec: &Value| kind.post_dry(&kind.object("x", spec)).unwrap().status;
+    let (both, green) = (json!({"kept": {"a": {}, "b": {}}}), json!({"strategy": {"type": "BlueGreen"}}));
+    assert_eq!(dry(&both), 422, "a whole union is in force");
+    assert_eq!(dry(&json!({"strategy": {"type": "Canary"}})), 422, "the rest of the other one is in force");
+    assert_eq!(dry(&green), 201, "the value selects no member");
+
+    kubectl.apply(&newer.to_string()).accepted();
+    assert!(eventually(SETTLED, || dry(&green) == 422), "the member is in force after the upgrade");
+    let told = || condition(kubectl, &name, "InForce").is_some_and(|it| !it.message.contains("`blueGreen`"));
+    assert!(eventually(SETTLED, told), "{:?}", condition(kubectl, &name, "InForce"));
+    assert_eq!(columns(kubectl, &name), [kind.group(), "Rollout", "2/3", "True"]);
+    kubectl.run(&["delete", "uniondeclaration", &name]).accepted();
+}
+
+/// Returns what `kubectl get` prints in the columns GROUP, TARGET, UNIONS and ACCEPTED.
+fn columns(kubectl: &Kubectl, name: &str) -> [String; 4] {
+    let printed = kubectl.run(&["get", "ud", name, "--no-headers"]).accepted().stdout;
+    let cells: Vec<_> = printed.split_whitespace().skip(1).take(4).map(str::to_owned).collect();
+    cells.try_into().unwrap_or_else(|cells| panic!("too few cells: {cells:?}"))
 }
 
 #[test]
@@ -125,7 +256,8 @@ fn a_declaration_that_can_t_be_right_is_rejected_with_path_and_reason() {
         &json!([
             {"path": "spec.strategy", "discriminator": "type",
              "fieldMembers": {"RollingUpdate": {"name": "rollingUpdate"}, "Recreate": {}, "Unheard": {}}},
-            {"path": "spec.nowhere", "fieldsToDiscriminateBy": {"a": "A"}},
+            {"path": "spec.strategy[*]", "fieldsToDiscriminateBy": {"a": "A"}},
+            {"path": "spec.nowhere", "fieldsToDiscriminateBy": {"a": "A", "b": "B"}},
         ]),
     );
     let dry = "/apis/kube-unions.dev/v1alpha1/uniondeclarations?dryRun=All";
@@ -136,7 +268,7 @@ fn a_declaration_that_can_t_be_right_is_rejected_with_path_and_reason() {
         client.post(dry, &bad)
     );
     let refused = kubectl.apply(&bad.to_string());
-    for words in ["spec.strategy", "Unheard", "spec.nowhere", "the schema has no such place"] {
+    for words in ["spec.strategy", "Unheard", "the schema has no such place: `spec.strategy` is not a list"] {
         assert!(refused.stderr.contains(words), "`{words}` is not in\n{}", refused.stderr);
     }
     refused.refused("The UnionDeclaration \"bad\" is invalid:");
@@ -147,6 +279,17 @@ fn a_declaration_that_can_t_be_right_is_rejected_with_path_and_reason() {
                  "fieldMembers": {"RollingUpdate": {"name": "rollingUpdate", "optional": true}, "Recreate": {}}}]),
     );
     kubectl.apply(&good.to_string()).accepted().warned(&[]);
+    // A typo is no mistake that can be told from an older schema, but it is never silent.
+    let typo = declaration(
+        "typo",
+        &target,
+        &json!([{"path": "spec.template.spec.volumes[*]",
+                 "fieldsToDiscriminateBy": {"emptyDir": "EmptyDir", "nfs": "NFS", "hostpath": "HostPath"}}]),
+    );
+    kubectl.apply(&typo.to_string()).accepted().warned(&[
+        "spec.unions[0]: spec.template.spec.volumes[*]: the schema has no property `hostpath` (did you mean `hostPath`?), so \
+         this member is left out",
+    ]);
 }
 
 #[test]

@@ -20,14 +20,18 @@ fn the_chart_installs_this_version() {
 #[test]
 fn the_charts_presets_are_those_of_the_manifests() {
     let values: Value = parse("values.yaml", &read("values.yaml"));
-    let presets: Vec<_> =
-        files("manifests/presets", "yaml").into_iter().filter(|(name, _)| name != "kustomization.yaml").collect();
+    let presets: Vec<_> = files("manifests/presets", "yaml")
+        .into_iter()
+        .filter(|(name, _)| name.rsplit('/').next() != Some("kustomization.yaml"))
+        .collect();
     for (name, text) in &presets {
         in_step(&format!("presets/{name}"), text);
-        let value = camel_case(name.trim_end_matches(".yaml"));
-        assert_eq!(values["presets"][&value], false, "{name} has no value presets.{value}");
+        let path: Vec<_> = name.trim_end_matches(".yaml").split('/').map(camel_case).collect();
+        let value = path.iter().fold(&values["presets"], |value, name| &value[name]);
+        assert_eq!(*value, false, "{name} has no value presets.{}", path.join("."));
     }
-    assert_eq!(values["presets"].as_object().unwrap().len(), presets.len());
+    let switches = |value: &Value| value.as_object().unwrap().values().filter(|value| value.is_boolean()).count();
+    assert_eq!(switches(&values["presets"]) + switches(&values["presets"]["contrib"]), presets.len());
     assert_eq!(
         files(&format!("{FOLDER}/presets"), "yaml").len(),
         presets.len(),

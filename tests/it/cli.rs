@@ -2,15 +2,18 @@
 
 mod annotate;
 mod audit;
+mod check_cel;
 mod commands;
 mod compile;
 mod compile_rules;
 mod declarations;
+mod defaults;
 mod generate;
 mod inputs;
 mod objects;
 mod patch;
 mod terminal;
+mod untyped;
 mod verify;
 
 use serde_json::{Value, json};

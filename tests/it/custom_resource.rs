@@ -41,15 +41,21 @@ fn the_schema_is_structural_and_says_how_lists_merge() {
     assert_eq!(
         lists,
         [
+            ".spec.podTemplates: set",
             ".spec.target.versions: set",
             ".spec.unions: atomic",
+            ".spec.unions[*].emptyIsUnset: set",
             ".spec.validationActions: set",
             ".status.conditions: map",
         ]
     );
     let actions = &version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["validationActions"];
-    assert_eq!(actions["items"]["enum"], json!(["Deny", "Warn"]));
+    assert_eq!(actions["items"]["enum"], json!(["Deny", "Warn", "Audit"]));
     assert_eq!(actions["default"], json!(["Deny"]));
+    // A default would add the field to stored declarations, and an older replica refuses a field that it does not know.
+    let normalization = &version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["normalization"];
+    assert_eq!(normalization["enum"], json!(["Enabled", "Disabled"]));
+    assert_eq!(normalization.get("default"), None);
 }
 
 /// Collects each list with its type, and stops at an object that is closed and has properties.

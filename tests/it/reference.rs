@@ -1,5 +1,6 @@
 //! The tables in `docs/reference` are what the program says of itself. `make reference` writes them.
 
+mod findings;
 #[cfg(feature = "otlp")]
 mod flags;
 mod messages;

@@ -11,6 +11,7 @@ pub(crate) mod telemetry;
 pub(crate) mod wire;
 
 use fixtures::crds;
+use fixtures::reviews::{self, declaration, declared_catalog};
 use kube_unions::telemetry::Metrics;
 use kube_unions::webhook::{CertificateSource, Reviewer, Server, Timeouts};
 use kube_unions_core::admission;
@@ -204,6 +205,44 @@ pub(crate) fn declared(unions: usize) -> Arc<Catalog> {
     let mut builder = Builder::new();
     builder.apply(Definition::from_json(&definition.to_string()).unwrap());
     Arc::new(builder.build())
+}
+
+/// Returns a catalog with a union in the schema, and one that a `UnionDeclaration` observes: `x` and `y` of `data`.
+pub(crate) fn observed(actions: &[&str]) -> Arc<Catalog> {
+    let text = || json!({"type": "string"});
+    let schema = json!({"type": "object", "properties": {"spec": {
+        "type": "object",
+        "properties": {"a": text(), "b": text()},
+        "x-kubernetes-unions": [{"fields-to-discriminateBy": {"a": "A", "b": "B"}}],
+    }, "data": {"type": "object", "properties": {"x": text(), "y": text()}}}});
+    let definition = crds::crd("nobody.example", "Stranger", &[crds::version("v1", &schema)]);
+    let spec = json!({"normalization": "Disabled", "validationActions": actions,
+        "unions": [{"path": "data", "fieldsToDiscriminateBy": {"x": "X", "y": "Y"}}]});
+    Arc::new(declared_catalog(&definition, &[declaration("observe", "nobody.example", "Stranger", &spec)]))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn audited_violations_are_counted_once_for_both_phases_and_only_while_somebody_audits() {
+    let server = Running::start().await;
+    let series = "kube_unions_audited_violations_total{group=\"nobody.example\",kind=\"Stranger\"}";
+    server.catalogs.send_replace(Some(observed(&["Audit"])));
+    until(async || server.metric(series).await == Some(0.0)).await;
+    let object = json!({"apiVersion": "nobody.example/v1", "kind": "Stranger", "metadata": {"name": "x"},
+        "data": {"x": "1", "y": "s3cret"}});
+    let body = reviews::review("u", "CREATE", Some(&object), None).to_string();
+    for (path, count) in [("/mutate", 0.0), ("/validate", 1.0), ("/mutate", 1.0), ("/validate", 2.0)] {
+        let answer = server.send(&Request::post(path, body.clone())).await.json();
+        let response = &answer["response"];
+        assert_eq!(
+            (&response["allowed"], &response["warnings"], &response["patch"]),
+            (&json!(true), &json!(null), &json!(null))
+        );
+        let audited = if path == "/validate" { json!({"audited": "data.y: FieldValueForbidden"}) } else { json!(null) };
+        assert_eq!(response["auditAnnotations"], audited, "{answer}");
+        assert_eq!(server.metric(series).await, Some(count));
+    }
+    server.catalogs.send_replace(Some(observed(&["Warn"])));
+    until(async || server.metric(series).await.is_none()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -162,5 +162,6 @@ fn fault(definition: &str, version: &str, place: &Place, message: String) -> Fau
         source: Some(Source::Schema),
         pointer: "/metadata/annotations/kube-unions.dev~1unions".to_owned(),
         message,
+        left_out: false,
     }
 }

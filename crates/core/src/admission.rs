@@ -57,7 +57,7 @@ pub enum Ratcheting {
 /// The result of a review.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ReviewOutcome {
-    /// Allowed without a change.
+    /// Allowed without a change or a warning. The audit log may tell of a violation.
     Allowed,
     /// Allowed with a patch.
     Patched,

@@ -12,11 +12,12 @@ pub use builder::{Builder, CompiledDefinition};
 pub use cost::compiling_cost;
 pub use kind_names::KindNames;
 
-use crate::declaration::{Definition, Fault, Resource};
+use crate::declaration::{Definition, Fault, OriginEntry, Resource};
 use crate::names::GroupVersionKind;
-use crate::union::{Part, Plan};
+use crate::union::{Part, Plan, Union};
 use digest::digest_of_all;
 use hashbrown::HashMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Returns the faults of a CRD, given as the JSON text of the whole object, as if no other CRD existed.
@@ -91,6 +92,16 @@ impl Catalog {
     /// digests are equal. The digest has 48 bits, so that a metric (a 64-bit float) holds it exactly.
     pub fn digest(&self) -> u64 {
         self.digest >> 16
+    }
+
+    /// Returns the unions in force, by the name of their `UnionDeclaration`. A union counts if it is in
+    /// force in one version of its target, also if another source declares the same.
+    pub fn in_force(&self) -> HashMap<&str, BTreeSet<OriginEntry>> {
+        let mut in_force: HashMap<&str, BTreeSet<OriginEntry>> = HashMap::new();
+        for origin in self.entries.iter().flat_map(|entry| entry.plan.unions()).flat_map(Union::origins) {
+            in_force.entry(&*origin.declaration).or_default().insert(origin.entry);
+        }
+        in_force
     }
 
     /// Returns the number of unions in all plans.

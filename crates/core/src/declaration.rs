@@ -15,9 +15,12 @@ mod exempt;
 mod fault;
 mod graft;
 mod last_applied;
+mod missing_place;
+mod pod_template;
+mod untyped;
 mod wire;
 
-pub use crate::schema::{Action, Declared, OpenApi, Origin, Place, Severity, Source};
+pub use crate::schema::{Actions, Declared, Normalization, OpenApi, Origin, OriginEntry, Place, Severity, Source};
 pub use acceptance::{Acceptance, ClaimedKind, mentions_unions};
 pub use annotation::{ANNOTATION, ANNOTATIONS_LIMIT, AnnotationContent};
 pub use custom_resource::{
@@ -27,5 +30,6 @@ pub use custom_resource::{
 pub use custom_resource::{UnionDeclaration, UnionDeclarationStatus};
 pub use definition::{Definition, DefinitionError, DefinitionVersion, Resource};
 pub use exempt::{BuiltinGroups, is_exempt};
-pub use fault::Fault;
+pub use fault::{Fault, FaultOfVersions};
 pub use last_applied::LAST_APPLIED;
+pub use pod_template::{PodTemplateFamily, pod_template_families};

@@ -174,6 +174,23 @@ pub(crate) fn cut(text: &str, longest: usize) -> &str {
     text.get(..text.floor_char_boundary(longest)).unwrap_or(text)
 }
 
+/// A text about a field, displayed as `path: text`, as the API server writes field errors. The path of the root is empty, and only
+/// the text remains.
+#[derive(Debug)]
+pub struct AboutField<'a, T> {
+    /// The path of the field, empty for the root.
+    pub path: &'a str,
+    /// The text.
+    pub text: T,
+}
+
+impl<T: fmt::Display> fmt::Display for AboutField<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let colon = if self.path.is_empty() { "" } else { ": " };
+        write!(f, "{}{colon}{}", self.path, self.text)
+    }
+}
+
 /// Appends a reference token to a JSON Pointer, escaped (RFC 6901, section 3).
 pub fn push_token(pointer: &mut String, token: &str) {
     for character in token.chars() {
@@ -249,5 +266,11 @@ mod tests {
         assert_eq!(pointer_tokens("a"), None);
         assert_eq!(pointer_tokens("/~2"), None);
         assert_eq!(pointer_tokens("/~"), None);
+    }
+
+    #[test]
+    fn a_text_about_the_whole_object_has_no_path() {
+        assert_eq!(AboutField { path: "spec.a", text: "Forbidden" }.to_string(), "spec.a: Forbidden");
+        assert_eq!(AboutField { path: "", text: "Forbidden" }.to_string(), "Forbidden");
     }
 }

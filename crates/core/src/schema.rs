@@ -7,21 +7,27 @@
 //! This module must not know the semantics of unions, clusters or objects. [`declaration`](crate::declaration) finds
 //! declarations; [`compile`](crate::union::compile()) checks them.
 
+pub mod cel_name;
 mod declared;
+mod defaults;
 mod definitions;
 mod extension;
 mod openapi;
+mod untyped;
 mod walk;
 
-pub use declared::{Action, Declared, Origin, Severity, Source};
+pub use declared::{Actions, Declared, Normalization, Origin, OriginEntry, Severity, Source, UnionOptions};
+pub use defaults::DefaultsError;
 pub use definitions::Definitions;
 pub use extension::{Extension, ExtensionError, ListUnion, MapUnion, MemberField};
 pub use openapi::{OpenApi, OpenApiError};
+pub use untyped::Untyped;
+pub(crate) use untyped::{MOST_UNTYPED_NODES, UntypedError};
 pub use walk::{Place, PlaceError, PlaceStep};
 
 use serde::de::{Deserialize, Deserializer};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The name of the extension in a schema.
 pub const EXTENSION: &str = "x-kubernetes-unions";
@@ -29,6 +35,7 @@ pub const EXTENSION: &str = "x-kubernetes-unions";
 /// A node of a structural schema.
 #[derive(Debug, Clone, Default, serde::Deserialize)]
 #[serde(rename_all = "camelCase", default)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a keyword of its own")]
 pub struct Schema {
     /// `type`, for example `object`, `array` or `string`.
     #[serde(rename = "type")]
@@ -50,6 +57,8 @@ pub struct Schema {
     /// The `default` of the node itself.
     #[serde(deserialize_with = "default_value")]
     pub default: DefaultValue,
+    /// True if the value may be null. Elsewhere the API server removes a null, or replaces it by the default.
+    pub nullable: bool,
     /// The type of a list: `atomic`, `set` or `map`.
     #[serde(rename = "x-kubernetes-list-type")]
     pub list_type: Option<Box<str>>,
@@ -77,6 +86,9 @@ pub struct Schema {
     /// The unions declared at this node, from all sources. If there are several, none contradicts another.
     #[serde(rename = "x-kubernetes-unions", deserialize_with = "declared_in_schema")]
     pub unions: Vec<Declared>,
+    /// True if the schema does not describe the node, and a `UnionDeclaration` has named it.
+    #[serde(skip)]
+    pub untyped: bool,
     /// `$ref`: the document describes this node elsewhere. [`OpenApi::schema`] resolves all references.
     #[serde(rename = "$ref")]
     reference: Option<Box<str>>,
@@ -121,6 +133,21 @@ impl Schema {
         &self.all_of
     }
 
+    /// Returns the texts that `enum` and the enums in `allOf` all allow. `None` without an enum.
+    pub fn allowed_texts(&self) -> Option<BTreeSet<&str>> {
+        let own = self.values.as_ref().map(|own| own.iter().filter_map(Value::as_str).collect());
+        let parts = self.all_of.iter().filter_map(Self::allowed_texts);
+        own.into_iter().chain(parts).reduce(|mut allowed: BTreeSet<&str>, other| {
+            allowed.retain(|value| other.contains(value));
+            allowed
+        })
+    }
+
+    /// Returns true if the node itself or a part of `allOf` has an enum.
+    pub(crate) fn has_enum(&self) -> bool {
+        self.values.is_some() || self.all_of.iter().any(Self::has_enum)
+    }
+
     /// Removes every union declared in this schema.
     pub(crate) fn clear_unions(&mut self) {
         self.unions.clear();
@@ -129,6 +156,12 @@ impl Schema {
             .values_mut()
             .chain(inner.into_iter().flatten().map(|node| &mut **node))
             .for_each(Self::clear_unions);
+    }
+
+    /// Returns true if a name that is no property reads as a path into one: `a.b` where `a` is a property.
+    pub(crate) fn is_path_into_property(&self, name: &str) -> bool {
+        let first = name.split_once(['.', '[']).map(|(first, _)| first);
+        !self.properties.contains_key(name) && first.is_some_and(|first| self.properties.contains_key(first))
     }
 
     /// Returns true for an object with named fields, even if it has no `type`.
@@ -213,6 +246,23 @@ mod tests {
         assert!(schema.properties["b"].additional_properties.is_none());
         assert!(schema.properties["c"].additional_properties.is_some());
         assert_eq!(schema.unions[0].source, Source::Schema);
+    }
+
+    #[test]
+    fn a_value_must_be_in_the_enum_and_in_those_of_all_of() {
+        let allowed = |value| {
+            let schema = schema(value);
+            let allowed = schema.allowed_texts();
+            assert_eq!(allowed.is_some(), schema.has_enum());
+            allowed.map(|values| values.into_iter().map(str::to_owned).collect::<Vec<_>>())
+        };
+        assert_eq!(allowed(json!({"type": "string", "allOf": [{"maxLength": 3}]})), None);
+        assert_eq!(allowed(json!({"enum": ["b", "a"]})), Some(vec!["a".to_owned(), "b".to_owned()]));
+        assert_eq!(
+            allowed(json!({"allOf": [{"enum": ["a", "b", ""]}, {"allOf": [{"enum": ["", "b", "c"]}]}, {}]})),
+            Some(vec![String::new(), "b".to_owned()])
+        );
+        assert_eq!(allowed(json!({"enum": ["a"], "allOf": [{"enum": ["b"]}]})), Some(Vec::new()));
     }
 
     #[test]

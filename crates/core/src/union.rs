@@ -5,7 +5,8 @@
 //! normalises the union, validates it, or both.
 //!
 //! The terms are those of the proposals (KEP-1027 of 2019 and 2022):
-//! - a *member* is a field of the group; it is *set* if it is present and not null, whatever its value;
+//! - a *member* is a field of the group; it is *set* if it is present and not null, whatever its value. A `UnionDeclaration`
+//!   may say of members that their empty values are not set;
 //! - the *discriminator* is a string field next to the members that names the one that counts; a *choice* is one of its
 //!   values;
 //! - an *empty member* is a choice that selects no field.
@@ -26,7 +27,7 @@ mod validate;
 mod violation;
 
 pub use change::{Change, ChangeReason, Changes};
-pub use compile::{Compiled, PlaceFault, PlaceFaultKind, compile};
+pub use compile::{Compiled, DiscriminatorLack, LeftOut, PlaceFault, PlaceFaultKind, compile};
 pub use judge::LetThrough;
 pub(crate) use judge::{Judgement, Rules, judge};
 pub use places::{UnionPlace, UnionStep};
@@ -35,7 +36,7 @@ pub(crate) use projection::{Projection, ProjectionSeed};
 pub(crate) use shape::LONGEST_TEXT;
 pub use violation::{Capped, MOST_VIOLATIONS, Violation, ViolationKind};
 
-use crate::schema::{Action, Origin, Source};
+use crate::schema::{Actions, Normalization, Origin, Source};
 use std::sync::Arc;
 
 /// The two forms of `x-kubernetes-unions`. They differ in their place in the schema and in their normalisation.
@@ -54,7 +55,12 @@ pub struct Union {
     form: Form,
     source: Source,
     origin: Option<Origin>,
-    action: Action,
+    /// The unions of `UnionDeclaration`s that declare the same.
+    repeated_by: Box<[Origin]>,
+    actions: Actions,
+    normalization: Normalization,
+    /// The names of the members, if an object must have a choice.
+    required: Option<Arc<[Arc<str>]>>,
     discriminator: Option<Arc<str>>,
     // INVARIANT: sorted, distinct, at most `MemberSet::CAPACITY`.
     members: Box<[Member]>,
@@ -70,6 +76,8 @@ struct Member {
     name: Arc<str>,
     /// The discriminator values that select the member, sorted.
     values: Arc<[Arc<str>]>,
+    /// True if an empty value counts as not set.
+    empty_is_unset: bool,
 }
 
 /// A value of the discriminator, and the member that it selects.
@@ -88,10 +96,10 @@ struct Selected {
 
 impl Member {
     /// Returns the member at a position, with the values of `choices` that select it.
-    fn new(index: u8, name: &str, choices: &[Choice]) -> Self {
+    fn new(index: u8, name: &str, choices: &[Choice], empty_is_unset: bool) -> Self {
         let selects = |choice: &&Choice| choice.selected.as_ref().is_some_and(|selected| selected.index == index);
         let values = choices.iter().filter(selects).map(|choice| Arc::clone(&choice.value)).collect();
-        Self { name: name.into(), values }
+        Self { name: name.into(), values, empty_is_unset }
     }
 }
 
@@ -111,14 +119,39 @@ impl Union {
         self.source
     }
 
+    /// Returns the unions of `UnionDeclaration`s that this one comes from, and those that declare the same.
+    pub fn origins(&self) -> impl Iterator<Item = &Origin> {
+        self.origin.iter().chain(&self.repeated_by)
+    }
+
     /// Returns the name of the `UnionDeclaration`, if the source is one.
     pub fn declaration(&self) -> Option<&str> {
         self.origin.as_ref().map(|origin| &*origin.declaration)
     }
 
     /// Returns the treatment of an object that violates the union.
-    pub fn action(&self) -> Action {
-        self.action
+    pub fn actions(&self) -> Actions {
+        self.actions
+    }
+
+    /// Returns the treatment of an object that normalisation would change.
+    pub fn normalization(&self) -> Normalization {
+        self.normalization
+    }
+
+    /// Returns true if objects are normalised, false if they are only judged.
+    pub fn is_normalized(&self) -> bool {
+        self.normalization.is_enabled()
+    }
+
+    /// Returns true if an object must have a choice: a member, or in the 2022 form a value that selects none.
+    pub fn is_required(&self) -> bool {
+        self.required.is_some()
+    }
+
+    /// Returns the members that count as not set if they are `false`, zero, `""`, `{}` or `[]`, sorted.
+    pub fn empty_is_unset(&self) -> impl Iterator<Item = &str> {
+        self.members.iter().filter(|member| member.empty_is_unset).map(|member| &*member.name)
     }
 
     /// Returns the name of the discriminator. A union of the 2022 form always has one.

@@ -1,7 +1,8 @@
 //! Checks the derived unions against the schema with the compiler that the cluster uses, and gives each fault its position in the
 //! Go sources.
 
-use super::finding::{FindingReason, GoFinding};
+use super::finding::GoFinding;
+use super::finding_kind::FindingKind;
 use super::marked_union::MarkedUnion;
 use super::severity::Severity;
 use kube_unions_core::declaration::{self, Declared, DefinitionVersion};
@@ -45,12 +46,13 @@ fn faults(version: &DefinitionVersion) -> Vec<PlaceFault> {
 }
 
 fn finding(fault: &PlaceFault, union: &MarkedUnion, severity: Severity) -> GoFinding {
+    let kind = if severity == Severity::Error { FindingKind::RefusedUnion } else { FindingKind::SurprisingUnion };
     let left_out = if severity == Severity::Error { "; left out" } else { "" };
     GoFinding {
         position: union.position_of(member_of(&fault.kind)).clone(),
         path: union.place.to_string(),
         severity,
-        reason: FindingReason::Fault,
+        kind,
         message: format!("{}{left_out}", fault.kind),
     }
 }

@@ -28,14 +28,15 @@ pub struct Derivation {
 impl Packages {
     /// Derives the unions of one version of a kind.
     ///
-    /// At the places of these unions, the markers replace the declarations that `version` already has.
-    pub fn unions(&self, kind: KindVersion<'_>, mut version: DefinitionVersion) -> Derivation {
+    /// `schema` is the JSON of the version's schema: its validation rules are evidence of what a union requires. At the places of
+    /// these unions, the markers replace the declarations that `version` already has.
+    pub fn unions(&self, kind: KindVersion<'_>, mut version: DefinitionVersion, schema: &Value) -> Derivation {
         let id = match kinds::find(self, kind) {
             Ok(Some(id)) => id,
             Ok(None) => return Derivation::default(),
             Err(finding) => return Derivation { findings: vec![*finding], ..Derivation::default() },
         };
-        let KindWalk { unions, mut findings, reached, .. } = KindWalk::of(self, id, &version.schema);
+        let KindWalk { unions, mut findings, reached, .. } = KindWalk::of(self, id, &version.schema, schema);
         let (unions, faults) = check::allowed(&mut version, unions);
         findings.extend(faults);
         findings.sort();

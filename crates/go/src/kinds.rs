@@ -1,6 +1,7 @@
 //! Finds the struct of a kind.
 
-use super::finding::{FindingReason, GoFinding};
+use super::finding::GoFinding;
+use super::finding_kind::FindingKind;
 use super::marker::Meaning;
 use super::packages::{Packages, TypeId};
 use super::position::Position;
@@ -23,11 +24,13 @@ pub struct KindVersion<'a> {
 /// Returns the struct of a kind, or `None` if no package has it. Fails if two fit equally well.
 pub(super) fn find(packages: &Packages, kind: KindVersion<'_>) -> Result<Option<TypeId>, Box<GoFinding>> {
     let mut found: Vec<(Fit, TypeId, &Position)> = Vec::new();
+    let mut broken = None;
     for (index, package) in packages.packages() {
         if package.group().is_some_and(|group| group != kind.group) {
             continue;
         }
         let Some(version) = version_fit(package.version(), kind) else { continue };
+        broken = broken.or_else(|| packages.broken(index, kind.kind));
         for id in packages.declared(index, kind.kind) {
             let Some(declaration) = packages.declaration(id) else { continue };
             if matches!(declaration.definition, Type::Struct(_) | Type::Named { .. }) {
@@ -36,14 +39,26 @@ pub(super) fn find(packages: &Packages, kind: KindVersion<'_>) -> Result<Option<
             }
         }
     }
-    let Some(best) = found.iter().map(|(fit, ..)| *fit).max() else { return Ok(None) };
+    let Some(best) = found.iter().map(|(fit, ..)| *fit).max() else {
+        return broken.map_or(Ok(None), |broken| {
+            let message = format!("cannot read the declaration of `{}`: {}", kind.kind, broken.message);
+            let (severity, found) = (Severity::Error, FindingKind::UnreadableType);
+            Err(Box::new(GoFinding {
+                position: broken.at.clone(),
+                path: String::new(),
+                severity,
+                kind: found,
+                message,
+            }))
+        });
+    };
     let mut best = found.into_iter().filter(|(fit, ..)| *fit == best);
     match (best.next(), best.next()) {
         (Some((_, _, first)), Some((_, _, second))) => Err(Box::new(GoFinding {
             position: second.clone(),
             path: String::new(),
             severity: Severity::Error,
-            reason: FindingReason::Kind,
+            kind: FindingKind::DuplicateKind,
             message: format!(
                 "the kind `{}` is also declared at {first}: give the sources of one of them, or mark their packages with \
                  `+groupName` and `+versionName`",

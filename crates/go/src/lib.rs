@@ -13,7 +13,9 @@
 mod build;
 mod check;
 mod derivation;
+mod evidence;
 mod finding;
+mod finding_kind;
 mod kinds;
 mod marked_union;
 mod marker;
@@ -29,9 +31,10 @@ mod walk;
 
 pub use build::BuildContext;
 pub use derivation::Derivation;
-pub use finding::{FindingReason, GoFinding};
+pub use finding::GoFinding;
+pub use finding_kind::FindingKind;
 pub use kinds::KindVersion;
-pub use marked_union::{MarkedUnion, Selection};
+pub use marked_union::{FoundBy, MarkedUnion, Selection};
 pub use packages::Packages;
 pub use position::Position;
 pub use severity::Severity;

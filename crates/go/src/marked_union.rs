@@ -3,6 +3,7 @@
 use super::position::Position;
 use kube_unions_core::schema::Place;
 use kube_unions_core::union::Form;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -19,10 +20,24 @@ pub struct MarkedUnion {
     pub choices: BTreeMap<Box<str>, Option<Selection>>,
     /// Name of the struct with its package, for example `v1.Strategy`.
     pub go_type: String,
-    /// Position of the discriminator, or of the first member without one.
+    /// Position of the discriminator. Without one, that of the first member or of the marker that lists the members.
     pub source: Position,
+    /// The way in which the members were found.
+    pub found_by: FoundBy,
     /// Position of each member, by JSON name.
     pub(super) members: BTreeMap<Box<str>, Position>,
+}
+
+/// The way in which the members of a union were found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum FoundBy {
+    /// Each member has a marker.
+    Markers,
+    /// The names of fields are values of the discriminator.
+    Names,
+    /// `+kubebuilder:validation:ExactlyOneOf` or `AtMostOneOf` on the struct lists the members.
+    OneOf,
 }
 
 /// The member that a value selects.
@@ -32,6 +47,8 @@ pub struct Selection {
     pub name: Box<str>,
     /// The member may be missing although its value is set.
     pub optional: bool,
+    /// The validation rules of the CRD require the member. Always false for marked members, whose markers say so.
+    pub by_rule: bool,
 }
 
 impl MarkedUnion {
@@ -59,7 +76,7 @@ impl MarkedUnion {
     pub fn value(&self) -> Value {
         match self.form {
             Form::Map => {
-                let member = |Selection { name, optional }: &Selection| {
+                let member = |Selection { name, optional, .. }: &Selection| {
                     if *optional { json!({"name": name, "optional": true}) } else { json!({"name": name}) }
                 };
                 let choices = self.choices.iter();

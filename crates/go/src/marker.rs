@@ -3,14 +3,16 @@
 //! - The proposal of 2019: `+union`, `+unionDiscriminator`, `+unionDeprecated`.
 //! - The proposal of 2022: `+unionMember` with a value and `optional`, `+unionDiscriminatedBy`.
 //! - Declarative validation of the built-in types: the `+k8s:` family, whose arguments were JSON before they had parentheses.
+//! - Validation by controller-gen: `+kubebuilder:validation:ExactlyOneOf` and `AtMostOneOf`.
 //!
 //! This module knows the text of one comment line. It does not know which declaration the comment belongs to
 //! ([`comments`](crate::syntax)), nor what several markers mean together ([`rules`](crate::rules)).
 
 mod arguments;
 
-use self::arguments::{enum_values, proposal_marker, unquoted, validation_marker};
+use self::arguments::{listed, proposal_marker, unquoted, validation_marker};
 use super::position::Position;
+use std::collections::BTreeSet;
 
 /// A marker in the sources.
 #[derive(Debug, Clone)]
@@ -34,6 +36,10 @@ pub(super) enum Meaning {
     DiscriminatedBy(Box<str>),
     /// Values that the field or type allows.
     Enum(Vec<Box<str>>),
+    /// JSON names of fields of which at most one may be set.
+    OneOf(OneOfMarker),
+    /// The field is an object of another kind.
+    EmbeddedResource,
     /// The struct is a kind.
     Root,
     /// API group of the package.
@@ -58,6 +64,15 @@ pub(super) struct MemberMarker {
     pub(super) family: Family,
 }
 
+/// `+kubebuilder:validation:ExactlyOneOf` or `+kubebuilder:validation:AtMostOneOf`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct OneOfMarker {
+    /// One of the fields must be set.
+    pub(super) exactly: bool,
+    /// JSON names, each once.
+    pub(super) fields: Vec<Box<str>>,
+}
+
 /// Family of a member marker. It decides the form of the union.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, PartialOrd, Ord)]
 pub(super) enum Family {
@@ -78,8 +93,14 @@ impl Meaning {
             | Self::Discriminator { .. }
             | Self::Member(_)
             | Self::DiscriminatedBy(_)
+            | Self::OneOf(_)
             | Self::Invalid(_) => true,
-            Self::Enum(_) | Self::Root | Self::GroupName(_) | Self::VersionName(_) | Self::Unsupported(_) => false,
+            Self::Enum(_)
+            | Self::EmbeddedResource
+            | Self::Root
+            | Self::GroupName(_)
+            | Self::VersionName(_)
+            | Self::Unsupported(_) => false,
         }
     }
 }
@@ -99,7 +120,12 @@ pub(super) fn parse(comment: &str) -> Option<(Box<str>, Meaning)> {
         }
         "k8s:unionDiscriminator" | "k8s:unionMember" | "k8s:zeroOrOneOfMember" => validation_marker(name, rest),
         "k8s:alpha" | "k8s:beta" => return behind_stability(rest),
-        "kubebuilder:validation:Enum" => Ok(Meaning::Enum(enum_values(rest))),
+        "kubebuilder:validation:Enum" => Ok(Meaning::Enum(listed(rest))),
+        "kubebuilder:validation:ExactlyOneOf" => Ok(one_of(true, rest)),
+        "kubebuilder:validation:AtMostOneOf" => Ok(one_of(false, rest)),
+        "kubebuilder:validation:EmbeddedResource" | "kubebuilder:validation:XEmbeddedResource" => {
+            Ok(Meaning::EmbeddedResource)
+        }
         "kubebuilder:object:root" if rest.trim() == "=true" => Ok(Meaning::Root),
         "genclient" => Ok(Meaning::Root),
         "groupName" => Ok(Meaning::GroupName(unquoted(rest.trim_start_matches('=')))),
@@ -118,6 +144,13 @@ pub(super) fn parse(comment: &str) -> Option<(Box<str>, Meaning)> {
         _ => return None,
     };
     Some((format!("+{name}").into(), meaning.unwrap_or_else(Meaning::Invalid)))
+}
+
+fn one_of(exactly: bool, rest: &str) -> Meaning {
+    let mut fields = listed(rest);
+    let mut seen = BTreeSet::new();
+    fields.retain(|field| seen.insert(field.clone()));
+    Meaning::OneOf(OneOfMarker { exactly, fields })
 }
 
 /// Returns true if the value of a marker is a union marker.
@@ -187,6 +220,20 @@ mod tests {
         assert_eq!(meaning("+kubebuilder:validation:Enum=A;B"), values(&["A", "B"]));
         assert_eq!(meaning(r#"+kubebuilder:validation:Enum:="";A B;"c;d""#), values(&["", "A B", "c;d"]));
         assert_eq!(meaning("+kubebuilder:validation:Enum={A, B}"), values(&["A", "B"]));
+        assert_eq!(meaning("+kubebuilder:validation:Enum=A;B;"), values(&["A", "B"]));
+        assert_eq!(meaning(r#"+kubebuilder:validation:Enum=A;"""#), values(&["A", ""]));
+        assert_eq!(meaning("+kubebuilder:validation:Enum="), values(&[]));
+        let one_of = |exactly, fields: &[&str]| {
+            Meaning::OneOf(OneOfMarker { exactly, fields: fields.iter().map(|&field| field.into()).collect() })
+        };
+        assert_eq!(
+            meaning("+kubebuilder:validation:ExactlyOneOf=http;https;grpc"),
+            one_of(true, &["http", "https", "grpc"])
+        );
+        assert_eq!(meaning("+kubebuilder:validation:AtMostOneOf={a, \"b\", a}"), one_of(false, &["a", "b"]));
+        assert_eq!(meaning("+kubebuilder:validation:AtMostOneOf=a;b;"), one_of(false, &["a", "b"]));
+        assert_eq!(meaning("+kubebuilder:validation:EmbeddedResource"), Meaning::EmbeddedResource);
+        assert_eq!(meaning("+kubebuilder:validation:XEmbeddedResource"), Meaning::EmbeddedResource);
         let unsupported = meaning("+k8s:item(type: \"Approved\")=+k8s:zeroOrOneOfMember");
         assert!(matches!(unsupported, Meaning::Unsupported(_)), "{unsupported:?}");
         assert_eq!(meaning("+groupName=fleet.example.com"), Meaning::GroupName("fleet.example.com".into()));

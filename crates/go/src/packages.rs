@@ -1,7 +1,12 @@
-//! Packages and their names: finds packages by import path, follows type names to the types behind them, and evaluates constants.
+//! Packages and their types: follows the names in a type to the type behind them.
+//!
+//! [`names`] finds a name in its package or through an import, [`constants`] evaluates constants.
 
-use super::position::Position;
-use super::types::{Constant, ConstantType, Expression, GoFile, Import, Struct, Type, TypeDeclaration};
+mod constants;
+mod names;
+
+use self::names::FoundName;
+use super::types::{BrokenDeclaration, ConstantType, GoFile, Struct, Type, TypeDeclaration};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -77,12 +82,22 @@ pub(super) enum Underlying<'p> {
     },
     List(ScopedType<'p>),
     Map(ScopedType<'p>),
-    /// A predeclared or unknown type, which contains no fields.
+    /// A predeclared type, or one that no JSON object contains.
     Plain,
     /// A type of a package whose sources were not given.
-    Missing {
-        package: Box<str>,
-        name: Box<str>,
+    NotGiven {
+        package: &'p str,
+        name: &'p str,
+    },
+    /// A type that its package, by index, does not declare.
+    Undeclared {
+        package: usize,
+        name: &'p str,
+    },
+    /// A type whose declaration the parser cannot read.
+    Broken {
+        declaration: &'p BrokenDeclaration,
+        name: &'p str,
     },
     /// A type that is defined by itself.
     Cycle,
@@ -180,18 +195,19 @@ impl Packages {
                         typed = argument.clone();
                         continue;
                     }
-                    match self.find(&typed.scope, qualifier.as_deref(), name) {
-                        Ok(Some(id)) => {
+                    let underlying = match self.find(&typed.scope, qualifier.as_deref(), name) {
+                        FoundName::Declared(id) => {
                             resolved.names.push(id);
                             let Some(next) = self.instance(id, arguments, &typed.scope) else { break };
                             typed = next;
+                            continue;
                         }
-                        Ok(None) => return ResolvedType { underlying: Underlying::Plain, ..resolved },
-                        Err(package) => {
-                            let name = name.clone();
-                            return ResolvedType { underlying: Underlying::Missing { package, name }, ..resolved };
-                        }
-                    }
+                        FoundName::Predeclared => Underlying::Plain,
+                        FoundName::NotGiven(package) => Underlying::NotGiven { package, name },
+                        FoundName::Undeclared(package) => Underlying::Undeclared { package, name },
+                        FoundName::Broken(declaration) => Underlying::Broken { declaration, name },
+                    };
+                    return ResolvedType { underlying, ..resolved };
                 }
             }
         }
@@ -205,119 +221,6 @@ impl Packages {
         let arguments = declaration.parameters.iter().map(|name| &**name).zip(typed).collect();
         let scope = Scope { package: id.package, file: id.file, arguments: Rc::new(arguments) };
         Some(ScopedType { written: &declaration.definition, scope })
-    }
-
-    /// Returns the declaration of a type name, or `None` for a predeclared type. Fails with the import path of a package whose
-    /// sources were not given.
-    fn find(&self, scope: &Scope<'_>, qualifier: Option<&str>, name: &str) -> Result<Option<TypeId>, Box<str>> {
-        let first = |package| self.declared(package, name).first().copied();
-        let Some(qualifier) = qualifier else {
-            if let Some(id) = first(scope.package) {
-                return Ok(Some(id));
-            }
-            let joined = self.imports(scope).filter(|import| import.alias.as_deref() == Some("."));
-            return Ok(joined.filter_map(|import| self.imported(&import.path)).find_map(first));
-        };
-        let path = self.import(scope, qualifier).ok_or_else(|| Box::<str>::from(qualifier))?;
-        match self.imported(path) {
-            Some(package) => Ok(first(package)),
-            None => Err(path.into()),
-        }
-    }
-
-    fn imports(&self, scope: &Scope<'_>) -> impl Iterator<Item = &Import> {
-        let file = self.all.get(scope.package).and_then(|package| package.files.get(scope.file));
-        file.into_iter().flat_map(|file| &file.imports)
-    }
-
-    /// Returns the path that a file imports under a name.
-    fn import(&self, scope: &Scope<'_>, name: &str) -> Option<&str> {
-        let is_called = |import: &&Import| match import.alias.as_deref() {
-            Some(alias) => alias == name,
-            // The package clause decides. Without the sources, only the path is known.
-            None => match self.imported(&import.path).and_then(|index| self.package(index)) {
-                Some(package) => *package.name == *name,
-                None => may_be_named(&import.path, name),
-            },
-        };
-        self.imports(scope).find(is_called).map(|import| &*import.path)
-    }
-
-    /// Returns the package with an import path.
-    fn imported(&self, path: &str) -> Option<usize> {
-        if let Some(&index) = self.by_path.get(path) {
-            return Some(index);
-        }
-        // Without a module (in GOPATH), the path of the folder ends with the import path.
-        let is_at = |index: &usize| self.package(*index).is_some_and(|package| package.folder.ends_with(path));
-        self.without_path.iter().copied().find(is_at)
-    }
-
-    /// Returns the text of a constant expression and the type that its conversions give it. `None` if it is not a text that
-    /// the sources determine.
-    pub(super) fn text(&self, package: usize, file: usize, value: &Expression) -> Option<(Option<TypeId>, String)> {
-        self.text_at(package, file, value, 0)
-    }
-
-    fn text_at(
-        &self,
-        package: usize,
-        file: usize,
-        value: &Expression,
-        depth: usize,
-    ) -> Option<(Option<TypeId>, String)> {
-        if depth > LONGEST {
-            return None;
-        }
-        let scope = Scope { package, file, arguments: Rc::default() };
-        match value {
-            Expression::Text(text) => Some((None, text.to_string())),
-            Expression::Sum(left, right) => {
-                let (one, left) = self.text_at(package, file, left, depth + 1)?;
-                let (other, right) = self.text_at(package, file, right, depth + 1)?;
-                Some((one.or(other), left + &right))
-            }
-            Expression::Conversion { to: Type::Named { qualifier, name, .. }, value } => {
-                let (_, text) = self.text_at(package, file, value, depth + 1)?;
-                let to = self.find(&scope, qualifier.as_deref(), name).ok().flatten();
-                (to.is_some() || &**name == "string").then_some((to, text))
-            }
-            Expression::Name { qualifier, name } => {
-                let package = match qualifier.as_deref() {
-                    None => package,
-                    Some(qualifier) => self.imported(self.import(&scope, qualifier)?)?,
-                };
-                let held = self.package(package)?;
-                let &(file, position) = held.constants.get(name)?;
-                let constant = held.files.get(file)?.constants.get(position)?;
-                let (converted, text) = self.text_at(package, file, &constant.value, depth + 1)?;
-                Some((self.type_of(package, file, constant).or(converted), text))
-            }
-            Expression::Conversion { .. } | Expression::Other => None,
-        }
-    }
-
-    /// Returns the type in the declaration of a constant.
-    fn type_of(&self, package: usize, file: usize, constant: &Constant) -> Option<TypeId> {
-        let Some(Type::Named { qualifier, name, .. }) = &constant.written else { return None };
-        self.find(&Scope { package, file, arguments: Rc::default() }, qualifier.as_deref(), name).ok().flatten()
-    }
-
-    /// Returns the constants of a type in its own package: their text, if the sources determine it, and their position.
-    pub(super) fn constants_of(&self, id: TypeId) -> Vec<(Option<String>, &Position)> {
-        let (Some(package), Some(declaration)) = (self.package(id.package), self.declaration(id)) else {
-            return Vec::new();
-        };
-        let typed = package.typed_constants.get(&declaration.name).into_iter().flatten();
-        let candidates = typed.chain(&package.derived_constants);
-        let constant = |&(file, position): &(usize, usize)| {
-            let constant = package.files.get(file)?.constants.get(position)?;
-            let text = self.text(id.package, file, &constant.value);
-            let converted = text.as_ref().and_then(|(converted, _)| *converted);
-            let of_type = self.type_of(id.package, file, constant).or(converted) == Some(id);
-            of_type.then_some((text.map(|(_, text)| text), &constant.at))
-        };
-        candidates.filter_map(constant).collect()
     }
 }
 
@@ -353,14 +256,4 @@ impl Package {
     pub(super) fn types(&self) -> impl Iterator<Item = &TypeDeclaration> {
         self.files.iter().flat_map(|file| &file.types)
     }
-}
-
-/// Guesses whether the package at an import path is named `name`: by the last segment, or the one before a major version.
-fn may_be_named(path: &str, name: &str) -> bool {
-    let mut parts = path.rsplit('/');
-    let last = parts.next().unwrap_or(path);
-    let is_major = last.strip_prefix('v').is_some_and(|digits| digits.parse::<u32>().is_ok());
-    let before = parts.next().filter(|_| is_major);
-    // The package of `gopkg.in/inf.v0` is `inf`.
-    [Some(last), before].into_iter().flatten().any(|part| part == name || part.split(".v").next() == Some(name))
 }

@@ -1,9 +1,11 @@
 //! Parses Go files with tree-sitter.
 //!
 //! [`declarations`] reads the top level of a file, [`type_expressions`] its types and fields, [`expressions`] the values of its
-//! constants. [`comments`] finds the markers of each declaration and [`fitting`] refuses those that do not fit it. A file with a
-//! syntax error is refused as a whole, because the parser would only guess its types.
+//! constants. [`comments`] finds the markers of each declaration and [`fitting`] refuses those that do not fit it. In a file with
+//! a syntax error, [`chunks`] separates the declarations, and those with an error are left out: Go may be newer than the grammar,
+//! and the parser would only guess their types.
 
+mod chunks;
 mod comments;
 mod declarations;
 mod expressions;
@@ -12,12 +14,14 @@ mod literal;
 mod source;
 mod type_expressions;
 
+use self::chunks::{Chunk, chunks};
+use self::declarations::FileReader;
 use self::source::SourceText;
 use super::position::Position;
 use super::types::GoFile;
 use std::path::Path;
 use std::sync::Arc;
-use tree_sitter::{Node, Parser};
+use tree_sitter::{Node, Parser, Tree};
 
 /// Deepest nesting of types and expressions.
 const DEEPEST: usize = 200;
@@ -27,12 +31,12 @@ pub struct GoParser {
     parser: Parser,
 }
 
-/// A file that is not Go. Displays without its position.
+/// A file without a readable package clause or import, or without an end. Displays without its position.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages name the fields")]
 #[non_exhaustive]
 pub enum GoSyntaxError {
-    /// The file has a syntax error.
+    /// The package clause or an import has a syntax error, or a comment or raw string has no end.
     #[error("invalid Go: {message}; the file is left out")]
     InvalidGo { position: Position, message: String },
     /// The file is not UTF-8.
@@ -66,10 +70,10 @@ impl GoParser {
         Some(Self { parser })
     }
 
-    /// Parses the bytes of a file. `path` is for positions only.
+    /// Parses the bytes of a file. `path` is for positions only. Leaves out each declaration with a syntax error.
     ///
     /// # Errors
-    /// The bytes are not UTF-8, or not Go.
+    /// The bytes are not UTF-8, the package clause or an import is not Go, or a comment or raw string has no end.
     pub fn parse(&mut self, path: &Arc<Path>, bytes: &[u8]) -> Result<GoFile, GoSyntaxError> {
         let text = std::str::from_utf8(bytes).map_err(|error| {
             let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
@@ -85,23 +89,65 @@ impl GoParser {
             ended = format!("{text}\n");
             &ended
         };
-        // tree-sitter returns no tree only if it is cancelled.
-        let tree = self.parser.parse(text, None).ok_or_else(|| GoSyntaxError::InvalidGo {
-            position: Position { file: Arc::clone(path), line: 1, column: 1 },
-            message: "the parser was cancelled".to_owned(),
-        })?;
         let source = SourceText { path, text };
-        match first_error(tree.root_node()) {
-            None => Ok(source.file(tree.root_node())),
-            Some(node) => Err(GoSyntaxError::InvalidGo {
-                position: source.position(node),
-                message: if node.is_missing() {
-                    format!("`{}` is missing", node.kind())
-                } else {
-                    "unexpected text in a declaration".to_owned()
-                },
-            }),
+        let tree = self.tree(&source)?;
+        let mut reader = FileReader::new(&source);
+        let Some(error) = first_error(tree.root_node()) else {
+            reader.read(tree.root_node());
+            return Ok(reader.finish());
+        };
+        let error = source.syntax_error(error);
+        let declarations = chunks(text).filter(|chunks| chunks.first().is_some_and(|first| first.keyword == "package"));
+        let declarations = declarations.ok_or(error)?;
+        let read = self.read_chunks(&source, &declarations, &mut reader);
+        // Without ranges, the parser reads whole files again.
+        let _ = self.parser.set_included_ranges(&[]);
+        read?;
+        Ok(reader.finish())
+    }
+
+    /// Reads each declaration alone, and leaves out those with an error.
+    fn read_chunks<'s>(
+        &mut self,
+        source: &SourceText<'s>,
+        chunks: &[Chunk<'s>],
+        reader: &mut FileReader<'_, 's>,
+    ) -> Result<(), GoSyntaxError> {
+        let mut previous = None;
+        for chunk in chunks {
+            let range = source.range(chunk, previous.as_ref());
+            let invalid_range = |_| source.cancelled();
+            self.parser.set_included_ranges(&[range]).map_err(invalid_range)?;
+            let tree = self.tree(source)?;
+            match first_error(tree.root_node()) {
+                None => reader.read(tree.root_node()),
+                Some(error) if matches!(chunk.keyword, "package" | "import") => return Err(source.syntax_error(error)),
+                Some(error) => reader.leave_out(chunk, source.syntax_error(error)),
+            }
+            previous = Some(range);
         }
+        Ok(())
+    }
+
+    /// tree-sitter returns no tree only if it is cancelled.
+    fn tree(&mut self, source: &SourceText<'_>) -> Result<Tree, GoSyntaxError> {
+        self.parser.parse(source.text, None).ok_or_else(|| source.cancelled())
+    }
+}
+
+impl SourceText<'_> {
+    fn syntax_error(&self, node: Node<'_>) -> GoSyntaxError {
+        let message = if node.is_missing() {
+            format!("`{}` is missing", node.kind())
+        } else {
+            "unexpected text in a declaration".to_owned()
+        };
+        GoSyntaxError::InvalidGo { position: self.position(node), message }
+    }
+
+    fn cancelled(&self) -> GoSyntaxError {
+        let position = Position { file: Arc::clone(self.path), line: 1, column: 1 };
+        GoSyntaxError::InvalidGo { position, message: "the parser was cancelled".to_owned() }
     }
 }
 

@@ -2,9 +2,10 @@
 //!
 //! [`syntax`](crate::syntax) makes them from text; [`packages`](crate::packages) resolves the names in them.
 
+use super::finding_kind::FindingKind;
 use super::marker::Marker;
 use super::position::Position;
-use super::severity::Severity;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A parsed Go file.
@@ -21,6 +22,21 @@ pub struct GoFile {
     pub(super) constants: Vec<Constant>,
     /// Union markers that have no effect at their position.
     pub(super) misplaced: Vec<MisplacedMarker>,
+    /// Declarations of types and constants that the parser cannot read.
+    pub(super) broken: Vec<BrokenDeclaration>,
+}
+
+/// A declaration with Go that the parser cannot read. The other declarations of its file are not affected.
+#[derive(Debug)]
+pub(super) struct BrokenDeclaration {
+    /// Position of the error.
+    pub(super) at: Position,
+    /// Names of the types that it declares.
+    pub(super) types: Vec<Box<str>>,
+    /// For constants, every name in the declaration, so those of their types too.
+    pub(super) names: BTreeSet<Box<str>>,
+    /// The error.
+    pub(super) message: String,
 }
 
 #[derive(Debug)]
@@ -128,7 +144,7 @@ pub(super) enum ConstantType<'c> {
 #[derive(Debug)]
 pub(super) struct MisplacedMarker {
     pub(super) at: Position,
-    pub(super) severity: Severity,
+    pub(super) kind: FindingKind,
     pub(super) message: String,
 }
 

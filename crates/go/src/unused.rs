@@ -1,7 +1,8 @@
-//! Markers without effect: misplaced in the sources, or on structs that no kind uses.
+//! Markers without effect: misplaced in the sources, or on structs that no kind uses. And types that the parser cannot read.
 
 use super::derivation::Derivation;
-use super::finding::{FindingReason, GoFinding};
+use super::finding::GoFinding;
+use super::finding_kind::FindingKind;
 use super::packages::{Packages, TypeId};
 use super::severity::Severity;
 use std::collections::BTreeSet;
@@ -16,14 +17,29 @@ impl Packages {
         let finding = |marker: &super::types::MisplacedMarker| GoFinding {
             position: marker.at.clone(),
             path: String::new(),
-            severity: marker.severity,
-            reason: FindingReason::Marker,
+            severity: marker.kind.severity(),
+            kind: marker.kind,
             message: marker.message.clone(),
         };
         misplaced.map(finding).collect()
     }
 
-    /// Returns a note for each package that these derivations use and that has union markers on structs which they do not use.
+    /// Returns a note for each declaration of types that the parser cannot read. With `used_by`, looks only into the packages
+    /// that these derivations use. A declaration that a kind needs is also a finding of its derivation, at the same position.
+    pub fn unread_types(&self, used_by: Option<&[&Derivation]>) -> Vec<GoFinding> {
+        let used = used_by.map(|derivations| used_packages(&used_types(derivations)));
+        let packages = self.packages().filter(|(index, _)| used.as_ref().is_none_or(|used| used.contains(index)));
+        let broken = packages.flat_map(|(_, package)| &package.files).flat_map(|file| &file.broken);
+        let finding = |broken: &super::types::BrokenDeclaration| {
+            let name = broken.types.first()?;
+            let message = format!("cannot read the declaration of `{name}`: {}", broken.message);
+            let (severity, kind) = (Severity::Note, FindingKind::UnreadableType);
+            Some(GoFinding { position: broken.at.clone(), path: String::new(), severity, kind, message })
+        };
+        broken.filter_map(finding).collect()
+    }
+
+    /// Returns a note for each struct with union markers that these derivations do not use, in the packages that they use.
     pub fn unreached_structs(&self, derivations: &[&Derivation]) -> Vec<GoFinding> {
         let used = used_types(derivations);
         let mut findings = Vec::new();
@@ -31,22 +47,17 @@ impl Packages {
             let Some(package) = self.package(index) else { continue };
             let is_used = |name: &str| self.declared(index, name).iter().any(|id| used.contains(id));
             let marked = package.types().filter(|declaration| declaration.has_union_markers());
-            let unused: Vec<_> = marked.filter(|declaration| !is_used(&declaration.name)).collect();
-            let Some(first) = unused.first() else { continue };
-            let names: Vec<_> = unused.iter().take(3).map(|declaration| format!("`{}`", declaration.name)).collect();
-            let more = unused.len() - names.len();
-            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            findings.push(GoFinding {
-                position: first.at.clone(),
+            let unused = marked.filter(|declaration| !is_used(&declaration.name));
+            findings.extend(unused.map(|declaration| GoFinding {
+                position: declaration.at.clone(),
                 path: String::new(),
                 severity: Severity::Note,
-                reason: FindingReason::Unreached,
+                kind: FindingKind::UnreachedStruct,
                 message: format!(
-                    "none of these kinds uses {}{more} of the package `{}`, which have union markers",
-                    names.join(", "),
-                    package.name
+                    "none of these kinds uses `{}` of the package `{}`, which has union markers",
+                    declaration.name, package.name
                 ),
-            });
+            }));
         }
         findings
     }

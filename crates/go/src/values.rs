@@ -1,19 +1,21 @@
-//! Collects the values of a discriminator from the constants of its Go type, Enum markers and the schema's `enum`.
+//! Collects the values of a discriminator from the schema's `enum`, Enum markers and the constants of its Go type.
 //!
-//! All sources that exist must agree. The empty string needs no constant, because it is the zero value of a Go string.
+//! The schema's `enum` decides, because the API server enforces it: a Go source that differs is worth a warning. Without it, the
+//! Go sources must agree. The empty string needs no constant, because it is the zero value of a Go string.
 
+use super::finding_kind::FindingKind;
 use super::marker::{Marker, Meaning};
-use super::packages::{Packages, ScopedType};
+use super::packages::{Packages, ScopedType, Underlying};
 use kube_unions_core::schema::Schema;
-use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// The values of a discriminator, by source.
 #[derive(Debug)]
 pub(super) struct DiscriminatorValues {
-    /// The schema's `enum` first, if there is one.
+    /// The values that the schema's `enum` and `allOf` allow.
+    schema: Option<BTreeSet<Box<str>>>,
+    /// The values that all Enum markers allow, and the constants.
     sources: Vec<ValueSource>,
-    has_schema_enum: bool,
     /// Position of a constant whose text the sources do not determine.
     unreadable: Option<String>,
 }
@@ -25,35 +27,62 @@ struct ValueSource {
     values: BTreeSet<Box<str>>,
 }
 
+/// A source that has other values than the schema or than another source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Disagreement {
+    one: String,
+    other: String,
+    /// Values of `one` that `other` lacks.
+    only: Vec<Box<str>>,
+}
+
 /// A discriminator without reliable values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ValuesError {
     /// No source has values. Holds the position of an unreadable constant.
     None(Option<String>),
-    /// The source `one` has values that `other` lacks.
-    Disagree { one: String, other: String, only: Vec<Box<str>> },
+    /// The schema has no `enum`, and two Go sources differ.
+    Disagree(Disagreement),
+}
+
+impl Disagreement {
+    /// Returns `the constants of X have A, which the schema's enum lacks`.
+    fn describe(&self) -> String {
+        let verb = |name: &str, plural: &'static str, singular: &'static str| {
+            if name.ends_with("markers") || name.contains("constants") { plural } else { singular }
+        };
+        let Self { one, other, only } = self;
+        format!("{one} {} {}, which {other} {}", verb(one, "have", "has"), quoted(only), verb(other, "lack", "lacks"))
+    }
+
+    /// Returns the first disagreement of two sources.
+    fn between((one, ones): (&str, &BTreeSet<Box<str>>), (other, others): (&str, &BTreeSet<Box<str>>)) -> Option<Self> {
+        let only = |one: &BTreeSet<Box<str>>, other| one.difference(other).cloned().collect::<Vec<_>>();
+        let of = |one: &str, other: &str, only: Vec<_>| Self { one: one.to_owned(), other: other.to_owned(), only };
+        let found = [of(one, other, only(ones, others)), of(other, one, only(others, ones))];
+        found.into_iter().find(|disagreement| !disagreement.only.is_empty())
+    }
 }
 
 impl ValuesError {
+    pub(super) fn kind(&self) -> FindingKind {
+        match self {
+            Self::None(_) => FindingKind::UnknownValues,
+            Self::Disagree { .. } => FindingKind::ContradictoryValues,
+        }
+    }
+
     pub(super) fn describe(&self, discriminator: &str) -> String {
         let remedy = "declare constants of its type, an Enum marker or an `enum` in the schema";
         match self {
             Self::None(None) => format!("the discriminator `{discriminator}` has no known values: {remedy}"),
             Self::None(Some(place)) => format!(
-                "the discriminator `{discriminator}` has no known values, because the constant at {place} is not a string \
-                 literal: {remedy}"
+                "the discriminator `{discriminator}` has no known values, because the Go at {place} cannot be evaluated: {remedy}"
             ),
-            Self::Disagree { one, other, only } => {
-                let verb = |name: &str, plural: &'static str, singular: &'static str| {
-                    if name.contains("constants") { plural } else { singular }
-                };
-                let (has, lacks) = (verb(one, "have", "has"), verb(other, "lack", "lacks"));
-                let only = quoted(only);
-                format!(
-                    "the discriminator `{discriminator}` has contradictory values: {one} {has} {only}, which {other} {lacks}; \
-                     make them equal"
-                )
-            }
+            Self::Disagree(disagreement) => format!(
+                "the discriminator `{discriminator}` has contradictory values: {}; make them equal",
+                disagreement.describe()
+            ),
         }
     }
 }
@@ -61,17 +90,19 @@ impl ValuesError {
 impl DiscriminatorValues {
     /// Collects the values of a field from its type, its markers and its schema.
     pub(super) fn gather(packages: &Packages, typed: &ScopedType<'_>, markers: &[Marker], schema: &Schema) -> Self {
-        let mut values = Self { sources: Vec::new(), has_schema_enum: schema.values.is_some(), unreadable: None };
-        if let Some(listed) = &schema.values {
-            values.add("the schema's enum", listed.iter().filter_map(Value::as_str).map(Into::into));
-        }
-        values.add_markers(markers, "the field's Enum marker");
-        let mut constants = BTreeSet::new();
+        let allowed = schema.allowed_texts().map(|values| values.into_iter().map(Into::into).collect());
+        let mut values = Self { schema: allowed, sources: Vec::new(), unreadable: None };
+        let narrowed = values.add_markers(markers, "the field's Enum marker");
+        let mut constants: BTreeSet<Box<str>> = BTreeSet::new();
         let mut title = String::new();
         let mut is_alias = true;
-        for id in packages.resolve(typed).names {
+        let resolved = packages.resolve(typed);
+        if let Underlying::Broken { declaration, .. } = resolved.underlying {
+            values.unreadable = Some(format!("{}:{}", declaration.at.file.display(), declaration.at.line));
+        }
+        for id in resolved.names {
             let Some(declaration) = packages.declaration(id) else { continue };
-            values.add_markers(&declaration.markers, &format!("the Enum marker of `{}`", declaration.name));
+            let _ = values.add_markers(&declaration.markers, &format!("the Enum marker of `{}`", declaration.name));
             // Constants belong to a type and its aliases, not to the type that it is defined by.
             for (text, at) in if is_alias { packages.constants_of(id) } else { Vec::new() } {
                 title = format!("the constants of `{}`", declaration.name);
@@ -83,48 +114,76 @@ impl DiscriminatorValues {
             is_alias &= declaration.alias;
         }
         if values.unreadable.is_none() && !constants.is_empty() {
-            if values.sources.iter().any(|source| source.values.contains("")) {
+            let listed = values.schema.iter().chain(values.sources.iter().map(|source| &source.values));
+            if listed.into_iter().any(|values| values.contains("")) {
                 constants.insert("".into());
             }
-            values.add(&title, constants);
+            // A field's own marker may leave out constants of the type on purpose.
+            if let Some(listed) = values.sources.first().filter(|_| narrowed) {
+                let in_schema = |value: &str| values.schema.as_ref().is_some_and(|schema| schema.contains(value));
+                constants.retain(|value| listed.values.contains(value) || in_schema(value));
+            }
+            values.sources.push(ValueSource { name: title, values: constants });
         }
         values
     }
 
-    /// Removes the values that satisfy a condition, except for those in the schema's `enum`.
+    /// Removes the values that satisfy a condition from the Go sources. Those in the schema's `enum` stay.
     pub(super) fn remove(&mut self, condition: impl Fn(&str) -> bool) {
-        let schema = self.sources.first().filter(|_| self.has_schema_enum).map(|source| source.values.clone());
-        let schema = schema.unwrap_or_default();
-        for source in &mut self.sources {
-            source.values.retain(|value| schema.contains(value) || !condition(value));
+        let Self { schema, sources, .. } = self;
+        let in_schema = |value: &str| schema.as_ref().is_some_and(|schema| schema.contains(value));
+        for source in sources {
+            source.values.retain(|value| in_schema(value) || !condition(value));
         }
     }
 
-    /// Returns the values if all sources agree.
-    pub(super) fn agreed(&self) -> Result<&BTreeSet<Box<str>>, ValuesError> {
+    /// Returns the values: those of the schema's `enum`, or else those of the Go sources if these agree.
+    pub(super) fn known(&self) -> Result<&BTreeSet<Box<str>>, ValuesError> {
+        if let Some(schema) = &self.schema {
+            return Ok(schema);
+        }
         let Some((first, others)) = self.sources.split_first() else {
             return Err(ValuesError::None(self.unreadable.clone()));
         };
-        for (one, other) in others.iter().flat_map(|other| [(first, other), (other, first)]) {
-            let only: Vec<Box<str>> = one.values.difference(&other.values).cloned().collect();
-            if !only.is_empty() {
-                let (one, other) = (one.name.clone(), other.name.clone());
-                return Err(ValuesError::Disagree { one, other, only });
-            }
+        match others.iter().find_map(|other| Disagreement::between(first.named(), other.named())) {
+            Some(disagreement) => Err(ValuesError::Disagree(disagreement)),
+            None => Ok(&first.values),
         }
-        Ok(&first.values)
     }
 
-    fn add_markers(&mut self, markers: &[Marker], name: &str) {
+    /// Returns a message for each Go source that differs from the schema's `enum`.
+    pub(super) fn disagreements(&self, discriminator: &str) -> Vec<String> {
+        let Some(schema) = &self.schema else { return Vec::new() };
+        let differing = self.sources.iter().filter_map(|source| {
+            let disagreement = Disagreement::between(source.named(), ("the schema's enum", schema))?;
+            Some(format!(
+                "the discriminator `{discriminator}` has contradictory values, and the schema decides: {}; make them equal",
+                disagreement.describe()
+            ))
+        });
+        differing.collect()
+    }
+
+    /// Adds the values of Enum markers and returns true if there is one. As in controller-gen, a value must be in each of them.
+    fn add_markers(&mut self, markers: &[Marker], name: &str) -> bool {
+        let mut found = false;
         for marker in markers {
-            if let Meaning::Enum(listed) = &marker.meaning {
-                self.add(name, listed.iter().cloned());
+            let Meaning::Enum(listed) = &marker.meaning else { continue };
+            found = true;
+            if let Some(source) = self.sources.first_mut() {
+                "the Enum markers".clone_into(&mut source.name);
+                source.values.retain(|value| listed.contains(value));
+            } else {
+                self.sources.push(ValueSource { name: name.to_owned(), values: listed.iter().cloned().collect() });
             }
         }
+        found
     }
+}
 
-    fn add(&mut self, name: &str, values: impl IntoIterator<Item = Box<str>>) {
-        self.sources.push(ValueSource { name: name.to_owned(), values: values.into_iter().collect() });
+impl ValueSource {
+    fn named(&self) -> (&str, &BTreeSet<Box<str>>) {
+        (&self.name, &self.values)
     }
 }
 

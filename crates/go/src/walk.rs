@@ -1,27 +1,29 @@
 //! Follows the fields of a kind's struct beside the schema of its CRD, and applies the rules at every struct on the way.
 //!
 //! The walk visits what both have: a field that the schema lacks is skipped, because the sources may have feature gates or a
-//! newer version.
+//! newer version. [`layers`] joins a struct with those inlined into it, [`unresolved`] collects the types that cannot be followed.
 
-use super::finding::{FindingReason, GoFinding};
+mod layers;
+mod unresolved;
+
+use self::layers::Layer;
+use self::unresolved::Unresolved;
+use super::evidence::ObjectRules;
+
+use super::finding::GoFinding;
+use super::finding_kind::FindingKind;
 use super::marked_union::MarkedUnion;
 use super::marker::{Marker, Meaning};
 use super::packages::{Packages, ResolvedType, Scope, ScopedType, TypeId, Underlying};
 use super::position::Position;
-use super::rules::{MarkedStruct, StructField, UnionDraft};
-use super::severity::Severity;
+use super::rules::{MarkedStruct, OneOfGroup, OneOfObject, Remark, StructField, UnionDraft};
 use super::types::{Field, Struct, TypeDeclaration};
 use kube_unions_core::schema::{Place, PlaceStep, Schema};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Packages that nearly every kind imports and that declare no unions.
-const WITHOUT_UNIONS: [&str; 2] = ["k8s.io/apimachinery/", "k8s.io/apiextensions-apiserver/"];
 
 /// Fields of every object.
 const ENVELOPE: [&str; 3] = ["apiVersion", "kind", "metadata"];
-
-/// Most structs that are inlined into one object. Real types have far fewer; types that embed each other repeatedly have more.
-const MOST_INLINED: usize = 1_000;
 
 /// A walk through one version of a kind.
 pub(super) struct KindWalk<'p> {
@@ -30,73 +32,45 @@ pub(super) struct KindWalk<'p> {
     pub(super) findings: Vec<GoFinding>,
     /// Declared types on the way.
     pub(super) reached: BTreeSet<TypeId>,
-    /// Packages whose sources were not given: their first type on the way, and the number of places that need them.
-    missing: BTreeMap<Box<str>, (MissingType, usize)>,
+    unresolved: Unresolved<'p>,
+    /// The JSON of the schema, with the rules that somebody wrote.
+    json: &'p Value,
 }
 
-/// A type that cannot be followed.
-struct MissingType {
-    name: Box<str>,
-    path: String,
-    at: Position,
-}
-
-/// One of the structs whose fields form an object: the struct itself, or one that is inlined.
-struct Layer<'p> {
-    names: Vec<TypeId>,
-    fields: &'p Struct,
-    scope: Scope<'p>,
-    /// Markers of the field with an anonymous struct.
-    markers: &'p [Marker],
-    at: &'p Position,
-}
+/// Most unions that a note about an embedded resource names.
+const MOST_NAMED: usize = 10;
 
 /// The field or declaration that has a type.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 struct Site<'p> {
     at: &'p Position,
     markers: &'p [Marker],
 }
 
 impl<'p> KindWalk<'p> {
-    /// Walks from the struct of a kind.
-    pub(super) fn of(packages: &'p Packages, id: TypeId, schema: &Schema) -> Self {
+    /// Walks from the struct of a kind. `json` is the JSON of `schema`.
+    pub(super) fn of(packages: &'p Packages, id: TypeId, schema: &Schema, json: &'p Value) -> Self {
         let mut walk = Self {
             packages,
             unions: Vec::new(),
             findings: Vec::new(),
             reached: BTreeSet::new(),
-            missing: BTreeMap::new(),
+            unresolved: Unresolved::default(),
+            json,
         };
         if let (Some(declaration), Some(typed)) = (packages.declaration(id), packages.typed(id)) {
             let resolved = packages.resolve(&typed);
             let resolved = ResolvedType { names: [vec![id], resolved.names].concat(), ..resolved };
             walk.refuse_other_crd(&resolved, schema, declaration);
             walk.visit_resolved(resolved, Site { at: &declaration.at, markers: &[] }, schema, &Place::root());
-            walk.report_missing();
+            walk.report_unresolved();
         }
         walk
     }
 
-    fn report(&mut self, at: &Position, place: &Place, severity: Severity, reason: FindingReason, message: String) {
-        self.findings.push(GoFinding { position: at.clone(), path: place.to_string(), severity, reason, message });
-    }
-
-    /// Reports each package whose sources were not given, once.
-    fn report_missing(&mut self) {
-        for (package, (missing, times)) in std::mem::take(&mut self.missing) {
-            let more = if times > 1 { format!(", nor at {} more places", times - 1) } else { String::new() };
-            self.findings.push(GoFinding {
-                position: missing.at,
-                path: missing.path,
-                severity: Severity::Note,
-                reason: FindingReason::Package,
-                message: format!(
-                    "the sources of the package `{package}` were not given: unions in `{}` are not declared here{more}; give them",
-                    missing.name
-                ),
-            });
-        }
+    fn report(&mut self, at: &Position, place: &Place, kind: FindingKind, message: String) {
+        let (position, path, severity) = (at.clone(), place.to_string(), kind.severity());
+        self.findings.push(GoFinding { position, path, severity, kind, message });
     }
 
     /// Reports a CRD that was made from another type with the name of the kind.
@@ -121,14 +95,37 @@ impl<'p> KindWalk<'p> {
                 "the CRD was made from another type: its schema has no field of `{}`; give the sources of that type",
                 declaration.name
             );
-            self.report(&declaration.at, &Place::root(), Severity::Error, FindingReason::Kind, message);
+            self.report(&declaration.at, &Place::root(), FindingKind::OtherType, message);
         }
     }
 
     fn visit(&mut self, typed: &ScopedType<'p>, site: Site<'p>, schema: &Schema, place: &Place) {
         let is_open = !schema.properties.is_empty() || schema.items.is_some() || schema.additional_properties.is_some();
-        if is_open {
-            self.visit_resolved(self.packages.resolve(typed), site, schema, place);
+        if !is_open {
+            return;
+        }
+        let is_embedded = |marker: &Marker| marker.meaning == Meaning::EmbeddedResource;
+        if schema.embedded_resource || site.markers.iter().any(is_embedded) {
+            return self.visit_embedded(typed, site, schema, place);
+        }
+        self.visit_resolved(self.packages.resolve(typed), site, schema, place);
+    }
+
+    /// Visits an object of another kind. Its unions are declared on its own CRD, because no request for this kind checks them.
+    fn visit_embedded(&mut self, typed: &ScopedType<'p>, site: Site<'p>, schema: &Schema, place: &Place) {
+        let (unions, findings) = (self.unions.len(), self.findings.len());
+        self.visit_resolved(self.packages.resolve(typed), site, schema, place);
+        // Nothing is declared here, so nothing that is found here matters.
+        self.findings.truncate(findings);
+        let inside: Vec<String> =
+            self.unions.drain(unions..).map(|union| format!("`{}`", union.place)).take(MOST_NAMED).collect();
+        if !inside.is_empty() {
+            let message = format!(
+                "the unions in an embedded resource are not declared, because it is an object of another kind: {}; declare \
+                 them on the CRD of that kind",
+                inside.join(", ")
+            );
+            self.report(site.at, place, FindingKind::EmbeddedUnion, message);
         }
     }
 
@@ -151,16 +148,11 @@ impl<'p> KindWalk<'p> {
                 let Some(values) = &schema.additional_properties else { return };
                 self.visit(&value, site, values, &place.then(PlaceStep::Values));
             }
-            Underlying::Missing { package, name } => self.add_missing(package, name, site.at, place),
+            unresolved @ (Underlying::NotGiven { .. } | Underlying::Undeclared { .. } | Underlying::Broken { .. }) => {
+                self.unresolved.add(&unresolved, site, place);
+            }
             Underlying::Cycle => self.report_cycle(site.at, place),
             Underlying::Plain => {}
-        }
-    }
-
-    fn add_missing(&mut self, package: Box<str>, name: Box<str>, at: &Position, place: &Place) {
-        if !WITHOUT_UNIONS.iter().any(|known| package.starts_with(known)) {
-            let missing = || (MissingType { name, path: place.to_string(), at: at.clone() }, 0);
-            self.missing.entry(package).or_insert_with(missing).1 += 1;
         }
     }
 
@@ -176,7 +168,7 @@ impl<'p> KindWalk<'p> {
                  left out",
                 declaration.name
             );
-            self.report(second, place, Severity::Error, FindingReason::Ambiguous, message);
+            self.report(second, place, FindingKind::DuplicateType, message);
             return true;
         }
         false
@@ -184,79 +176,36 @@ impl<'p> KindWalk<'p> {
 
     fn report_cycle(&mut self, at: &Position, place: &Place) {
         let message = "the type contains itself without end; left out".to_owned();
-        self.report(at, place, Severity::Error, FindingReason::Fault, message);
+        self.report(at, place, FindingKind::RecursiveType, message);
     }
 
     /// Derives the unions of a struct and of those inlined into it, then visits their fields.
     fn visit_object(&mut self, layer: Layer<'p>, schema: &Schema, place: &Place) {
-        let layers = self.inlined(layer, schema, place);
+        let layers: Vec<_> = self.inlined(layer, schema, place).into_values().collect();
         // As in Go, an outer field hides an inner one of the same name.
-        let mut taken: BTreeSet<&str> = BTreeSet::new();
-        let mut inner: Vec<(&'p Field, Scope<'p>)> = Vec::new();
-        for (_, level) in layers {
+        let mut visible: BTreeMap<&str, (&'p Field, Scope<'p>)> = BTreeMap::new();
+        let mut order = Vec::new();
+        let first = self.unions.len();
+        for level in &layers {
             let mut names_here = Vec::new();
             for layer in level {
-                let fields: Vec<_> = layer
-                    .fields
-                    .fields
-                    .iter()
-                    .filter(|field| field.json_name().is_some_and(|name| !taken.contains(name)))
-                    .collect();
-                names_here.extend(fields.iter().filter_map(|field| field.json_name()));
-                inner.extend(fields.iter().map(|field| (*field, layer.scope.clone())));
-                self.derive_unions(&layer, &fields, schema, place);
+                let own = layer.fields.fields.iter().filter_map(|field| Some((field.json_name()?, field)));
+                let own: Vec<_> = own.filter(|(name, _)| !visible.contains_key(name)).collect();
+                names_here.extend(own.iter().map(|(name, field)| (*name, (*field, layer.scope.clone()))));
+                let fields: Vec<&Field> = own.into_iter().map(|(_, field)| field).collect();
+                self.derive_unions(layer, &fields, schema, place);
             }
-            taken.extend(names_here);
+            order.extend(names_here.iter().cloned());
+            for (name, field) in names_here {
+                visible.entry(name).or_insert(field);
+            }
         }
-        for (field, scope) in inner {
-            let Some((name, property)) = field.json_name().and_then(|name| Some((name, schema.properties.get(name)?)))
-            else {
-                continue;
-            };
+        self.derive_one_of(&layers, &visible, schema, place, first);
+        for (name, (field, scope)) in order {
+            let Some(property) = schema.properties.get(name) else { continue };
             let typed = ScopedType { written: &field.written, scope };
             self.visit(&typed, Site { at: &field.at, markers: &field.markers }, property, &place.property(name));
         }
-    }
-
-    /// Returns the struct and all structs inlined into it, by depth.
-    fn inlined(&mut self, layer: Layer<'p>, schema: &Schema, place: &Place) -> BTreeMap<usize, Vec<Layer<'p>>> {
-        let mut layers: BTreeMap<usize, Vec<Layer<'p>>> = BTreeMap::new();
-        // Each struct comes with the types around it, so that one that contains itself is recognized.
-        let within: BTreeSet<TypeId> = layer.names.iter().copied().collect();
-        let mut waiting = vec![(0, layer, within)];
-        let mut count = 0;
-        while let Some((depth, layer, within)) = waiting.pop() {
-            count += 1;
-            if count > MOST_INLINED {
-                self.report_cycle(layer.at, place);
-                break;
-            }
-            for field in layer.fields.fields.iter().filter(|field| field.is_inlined()) {
-                let typed = ScopedType { written: &field.written, scope: layer.scope.clone() };
-                let ResolvedType { names, underlying, .. } = self.packages.resolve(&typed);
-                if self.is_declared_twice(&names, place) {
-                    continue;
-                }
-                match underlying {
-                    Underlying::Struct { fields, scope } if !names.iter().any(|name| within.contains(name)) => {
-                        self.reached.extend(&names);
-                        let within = within.iter().copied().chain(names.iter().copied()).collect();
-                        let (markers, at) = (&*field.markers, &field.at);
-                        waiting.push((depth + 1, Layer { names, fields, scope, markers, at }, within));
-                    }
-                    Underlying::Struct { .. } | Underlying::Cycle => self.report_cycle(&field.at, place),
-                    Underlying::Missing { package, name } => {
-                        // If the struct explains every field of the schema, nothing is missing.
-                        if has_unexplained(layer.fields, schema) {
-                            self.add_missing(package, name, &field.at, place);
-                        }
-                    }
-                    Underlying::List(_) | Underlying::Map(_) | Underlying::Plain => {}
-                }
-            }
-            layers.entry(depth).or_default().push(layer);
-        }
-        layers
     }
 
     fn derive_unions(&mut self, layer: &Layer<'p>, fields: &[&'p Field], schema: &Schema, place: &Place) {
@@ -266,35 +215,65 @@ impl<'p> KindWalk<'p> {
             let required = schema.required.iter().any(|required| **required == *name);
             Some(StructField { field, name, scope: layer.scope.clone(), schema: schema.properties.get(name), required })
         });
-        let of_names = layer.names.iter().filter_map(|id| self.packages.declaration(*id)).flat_map(|it| &it.markers);
         // A field's markers apply to its anonymous struct.
         let of_field = layer.markers.iter().filter(|marker| layer.names.is_empty() && marker.meaning == Meaning::Union);
-        let title = layer.names.first().map_or_else(|| "struct".to_owned(), |id| self.packages.title(*id));
+        let title = self.title(layer);
         let marked = MarkedStruct {
             title,
             at: declaration.map_or(layer.at, |declaration| &declaration.at),
-            markers: of_names.chain(of_field).collect(),
+            markers: self.type_markers(layer).chain(of_field).collect(),
             fields: own.collect(),
+            rules: ObjectRules::new(self.json, place),
         };
-        let (drafts, omissions) = marked.unions(self.packages);
-        self.findings.extend(omissions.into_iter().map(|omission| omission.into_finding(place.to_string())));
-        self.unions.extend(drafts.into_iter().map(|draft| {
-            let UnionDraft { form, discriminator, choices, at: source, members } = draft;
-            MarkedUnion {
-                place: place.clone(),
-                form,
-                discriminator,
-                choices,
-                go_type: marked.title.clone(),
-                source,
-                members,
-            }
-        }));
+        let (drafts, remarks) = marked.unions(self.packages);
+        let title = marked.title;
+        self.add(drafts, remarks, &title, place);
     }
-}
 
-/// Returns true if the schema has fields that the struct does not declare itself.
-fn has_unexplained(fields: &Struct, schema: &Schema) -> bool {
-    let own: BTreeSet<&str> = fields.fields.iter().filter_map(Field::json_name).chain(ENVELOPE).collect();
-    schema.properties.keys().any(|name| !own.contains(&**name))
+    /// Derives the unions of `ExactlyOneOf` and `AtMostOneOf`, whose fields may be those of inlined structs. `first` is the first
+    /// union of the object.
+    fn derive_one_of(
+        &mut self,
+        layers: &[Vec<Layer<'p>>],
+        visible: &BTreeMap<&'p str, (&'p Field, Scope<'p>)>,
+        schema: &Schema,
+        place: &Place,
+        first: usize,
+    ) {
+        let mut groups = Vec::new();
+        for layer in layers.iter().flatten() {
+            let markers = self.type_markers(layer);
+            groups.extend(markers.filter_map(|marker| OneOfGroup::of(marker, self.title(layer))));
+        }
+        if groups.is_empty() {
+            return;
+        }
+        let fields = visible.iter().map(|(name, (field, _))| (*name, *field)).collect();
+        let object = OneOfObject { fields, schema, marked: self.unions.get(first..).unwrap_or_default() };
+        for (title, drafts, remarks) in object.unions(&groups) {
+            self.add(drafts, remarks, &title, place);
+        }
+    }
+
+    fn add(
+        &mut self,
+        drafts: impl IntoIterator<Item = UnionDraft>,
+        remarks: impl IntoIterator<Item = Remark>,
+        title: &str,
+        place: &Place,
+    ) {
+        self.findings.extend(remarks.into_iter().map(|remark| remark.into_finding(place.to_string())));
+        self.unions.extend(drafts.into_iter().map(|draft| draft.into_union(place.clone(), title.to_owned())));
+    }
+
+    fn title(&self, layer: &Layer<'_>) -> String {
+        layer.names.first().map_or_else(|| "struct".to_owned(), |id| self.packages.title(*id))
+    }
+
+    /// Returns the markers of the declarations behind a struct.
+    fn type_markers(&self, layer: &Layer<'p>) -> impl Iterator<Item = &'p Marker> + use<'p> {
+        let packages = self.packages;
+        let names = layer.names.clone();
+        names.into_iter().filter_map(|id| packages.declaration(id)).flat_map(|declaration| &declaration.markers)
+    }
 }

@@ -72,6 +72,11 @@ pub(crate) fn is_set(map: &str, name: &str) -> String {
     format!("{name} in {map} && {map}[{name}] != null")
 }
 
+/// Returns true if a value, which is not null, is `false`, zero, `""`, `{}` or `[]`.
+pub(crate) fn is_empty(value: &str) -> String {
+    format!("{value} in [dyn(false), dyn(0), dyn(\"\"), dyn({{}}), dyn([])]")
+}
+
 /// The longest text of a user's object in a message, in characters.
 const LONGEST: usize = 64;
 

@@ -1,6 +1,6 @@
 //! The constants of a union: its members, its values, and the tables between them.
 
-use crate::cel::{self, is_set, string_field, table, text, texts};
+use crate::cel::{self, is_empty, is_set, string_field, table, text, texts};
 use crate::variables::Variables;
 use kube_unions_core::union::{Choice, Form, Union};
 
@@ -10,6 +10,8 @@ pub(crate) struct Members<'u> {
     pub(crate) union: &'u Union,
     /// The names of the members, sorted.
     pub(crate) all: String,
+    /// The names of the members whose empty values count as not set, sorted. Empty if there are none.
+    pub(crate) empty_is_unset: String,
     /// The member that each value of the discriminator selects, `""` for an empty member.
     pub(crate) selects: String,
     /// The first value that selects each member.
@@ -40,7 +42,11 @@ impl<'u> Algorithm<'u> {
 impl<'u> Members<'u> {
     pub(crate) fn new(union: &'u Union, name: &str, variables: &mut Variables) -> Self {
         let all = variables.constant(&format!("{name}_members"), texts(union.members()));
-        let mut members = Self { union, all, selects: String::new(), value: String::new() };
+        let mut empty_is_unset = String::new();
+        if union.empty_is_unset().next().is_some() {
+            empty_is_unset = variables.constant(&format!("{name}_unset"), texts(union.empty_is_unset()));
+        }
+        let mut members = Self { union, all, empty_is_unset, selects: String::new(), value: String::new() };
         match Algorithm::of(union) {
             Algorithm::Map(_) => {
                 let selects = |choice: &'u Choice| (choice.value(), choice.member().unwrap_or_default().to_owned());
@@ -64,14 +70,23 @@ impl<'u> Members<'u> {
         choices.filter(|choice| choice.member() == Some(member)).map(Choice::value).collect()
     }
 
+    /// Returns true if the member `m` is set in an object.
+    pub(crate) fn is_set(&self, object: &str) -> String {
+        let set = is_set(object, "m");
+        if self.empty_is_unset.is_empty() {
+            return set;
+        }
+        format!("{set} && !(m in {} && {})", self.empty_is_unset, is_empty(&format!("{object}[m]")))
+    }
+
     /// Returns the members that are set in an object.
     pub(crate) fn set_in(&self, object: &str) -> String {
-        format!("{}.filter(m, {})", self.all, is_set(object, "m"))
+        format!("{}.filter(m, {})", self.all, self.is_set(object))
     }
 
     /// Returns the members that are set in `p.new`, and in no known old object.
     pub(crate) fn added(&self) -> String {
-        format!("{}.filter(m, {} && !p.old.exists(o, {}))", self.all, is_set("p.new", "m"), is_set("o", "m"))
+        format!("{}.filter(m, {} && !p.old.exists(o, {}))", self.all, self.is_set("p.new"), self.is_set("o"))
     }
 
     /// Returns the value of the discriminator in an object, empty if there is none.

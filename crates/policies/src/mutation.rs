@@ -31,7 +31,7 @@ pub(crate) fn compile(places: &[UnionPlace<'_>]) -> Option<Mutation> {
     deepest_first.sort_by_key(|place| std::cmp::Reverse(place.steps.len()));
     for place in deepest_first {
         let has_identity = !place.steps.contains(&UnionStep::Items { keys: Vec::new() });
-        for union in place.unions {
+        for union in place.unions.iter().filter(|union| union.is_normalized()) {
             let algorithm = Algorithm::of(union);
             // In a list without keys nothing is known to be changed, so nothing is cleared.
             if !has_identity && !matches!(algorithm, Algorithm::Discriminated(_)) {

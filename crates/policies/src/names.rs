@@ -1,17 +1,17 @@
 //! The names of policies.
 
 use crate::target::PolicyTarget;
+use kube_unions_core::schema::Actions;
 use kube_unions_core::union::Part;
 
 /// The longest name of a policy. A longer one ends in a hash.
 const LONGEST: usize = 63;
 
-/// The parts of a policy's work. Each is a policy of its own, because a policy has one binding and one kind of action.
+/// The parts of a policy's work. Each is a policy of its own, because a policy has one binding and one set of actions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Work {
     Normalize,
-    Deny,
-    Warn,
+    Validate(Actions),
 }
 
 /// Returns the name of a policy, for example `unions-rollouts.example.com-status-deny`. It depends only on the arguments.
@@ -23,9 +23,8 @@ pub(crate) fn policy_name(prefix: &str, target: &PolicyTarget<'_>, part: Part, w
         Part::Status => "-status",
     };
     let work = match work {
-        Work::Normalize => "normalize",
-        Work::Deny => "deny",
-        Work::Warn => "warn",
+        Work::Normalize => "normalize".to_owned(),
+        Work::Validate(actions) => actions.names().join("-").to_ascii_lowercase(),
     };
     let whole = format!("{prefix}{}{dot}{group}", target.plural);
     let end = format!("{part}-{work}");
@@ -53,7 +52,7 @@ mod tests {
         let gvk = GroupVersionKind { group: group.into(), version: "v1".into(), kind: "Kind".into() };
         let plan = Plan::default();
         let target = PolicyTarget { gvk: &gvk, plural, custom: true, plan: &plan };
-        policy_name("unions-", &target, Part::Status, Work::Deny)
+        policy_name("unions-", &target, Part::Status, Work::Validate(Actions::DENY))
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The options of compiling.
 
 use crate::version::KubernetesVersion;
-use kube_unions_core::schema::Action;
+use kube_unions_core::schema::Actions;
 use std::collections::BTreeMap;
 
 /// Options of [`compile`](crate::compile()).
@@ -9,14 +9,14 @@ use std::collections::BTreeMap;
 pub struct PolicyOptions {
     /// The API server that the policies are for.
     pub server: KubernetesVersion,
-    /// Compile a `MutatingAdmissionPolicy`, which normalises.
+    /// Compile a `MutatingAdmissionPolicy`, which normalises. It leaves out unions that are only judged.
     pub mutate: bool,
-    /// Compile `ValidatingAdmissionPolicies`, which reject and warn.
+    /// Compile `ValidatingAdmissionPolicies`, which reject, warn and audit.
     pub validate: bool,
     /// Let a violation through if the request did not change the choice of the union.
     pub ratchet: bool,
-    /// The treatment of an object that violates a union, instead of the action of its declaration.
-    pub action: Option<Action>,
+    /// The treatment of an object that violates a union, instead of the actions of its declaration.
+    pub actions: Option<Actions>,
     /// Namespaces whose objects are left alone.
     pub excluded_namespaces: Vec<String>,
     /// The beginning of the name of every object.
@@ -32,7 +32,7 @@ impl Default for PolicyOptions {
             mutate: true,
             validate: true,
             ratchet: true,
-            action: None,
+            actions: None,
             excluded_namespaces: Vec::new(),
             name_prefix: "unions-".to_owned(),
             labels: BTreeMap::new(),

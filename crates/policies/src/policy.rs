@@ -6,7 +6,7 @@ use crate::object::{PolicyApi, PolicyObject};
 use crate::options::PolicyOptions;
 use crate::refusal::{Refusal, RefusalReason};
 use crate::target::PolicyTarget;
-use crate::validation::{self, Told, Treatment, Validation};
+use crate::validation::{self, Treatment, Validation};
 use k8s_openapi::api::admissionregistration::v1::{
     JSONPatch, MatchCondition, MatchResources, MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding,
     MutatingAdmissionPolicyBindingSpec, MutatingAdmissionPolicySpec, Mutation as PolicyMutation,
@@ -15,7 +15,8 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement, ObjectMeta};
 use kube_unions_core::declaration::is_exempt;
-use kube_unions_core::union::{Part, UnionPlace, UnionStep};
+use kube_unions_core::schema::Actions;
+use kube_unions_core::union::{Part, Union, UnionPlace, UnionStep};
 
 /// The policies of a kind, and the unions that they leave out.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -65,7 +66,8 @@ impl Compiler<'_> {
             self.refuse(None, RefusalReason::NoValidation(options.server));
         }
         let parts = [Part::Main, Part::Status].map(|part| (part, target.plan.places(part)));
-        if options.mutate && !options.server.has_mutating_policies() && parts.iter().any(|(_, all)| !all.is_empty()) {
+        let normalizes = target.plan.unions().iter().any(Union::is_normalized);
+        if options.mutate && !options.server.has_mutating_policies() && normalizes {
             self.refuse(None, RefusalReason::NoMutation(options.server));
         }
         for (part, places) in parts {
@@ -74,8 +76,9 @@ impl Compiler<'_> {
                 self.mutation(part, &places);
             }
             if options.validate && options.server.has_validating_policies() {
-                self.validation(part, &places, Told::Denied);
-                self.validation(part, &places, Told::LetThrough);
+                for actions in Actions::ALL {
+                    self.validation(part, &places, actions);
+                }
             }
         }
     }
@@ -141,24 +144,20 @@ impl Compiler<'_> {
         ]);
     }
 
-    fn validation(&mut self, part: Part, places: &[UnionPlace<'_>], told: Told) {
+    fn validation(&mut self, part: Part, places: &[UnionPlace<'_>], actions: Actions) {
         let treatment = Treatment {
             ratchet: self.options.ratchet,
-            action: self.options.action,
+            actions: self.options.actions,
             list_functions: self.options.server.has_list_functions(),
         };
-        let Some(compiled) = validation::compile(places, told, treatment) else { return };
+        let Some(compiled) = validation::compile(places, actions, treatment) else { return };
         let Validation { variables, expression, message, condition } = compiled;
         if variables.longest().max(expression.len()) > LONGEST_EXPRESSION {
             return self.refuse(None, RefusalReason::TooLong);
         }
-        let (work, action) = match told {
-            Told::Denied => (Work::Deny, "Deny"),
-            Told::LetThrough => (Work::Warn, "Warn"),
-        };
-        let name = self.name(part, work);
+        let name = self.name(part, Work::Validate(actions));
         let spec = ValidatingAdmissionPolicySpec {
-            failure_policy: Some(if told == Told::Denied { "Fail" } else { "Ignore" }.to_owned()),
+            failure_policy: Some(if actions.denies() { "Fail" } else { "Ignore" }.to_owned()),
             match_conditions: condition.map(condition_of),
             match_constraints: Some(self.constraints(part, true)),
             validations: Some(vec![PolicyValidation {
@@ -172,7 +171,7 @@ impl Compiler<'_> {
         };
         let binding = ValidatingAdmissionPolicyBindingSpec {
             policy_name: name.clone(),
-            validation_actions: vec![action.to_owned()],
+            validation_actions: actions.names().iter().map(|name| (*name).to_owned()).collect(),
             ..ValidatingAdmissionPolicyBindingSpec::default()
         };
         self.push([

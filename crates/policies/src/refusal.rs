@@ -62,9 +62,12 @@ pub enum RefusalReason {
     /// No CRD defines the kind.
     #[error("no CRD among the inputs defines it, and rules stand in the schema of a CRD; use policies")]
     NotACustomResource,
-    /// The declaration only warns.
-    #[error("it only warns, and rules in a CRD can only reject; use policies")]
+    /// The declaration only warns or audits.
+    #[error("its declaration does not deny, and rules in a CRD can only reject; use policies")]
     RulesOnlyReject,
+    /// The declaration denies and audits.
+    #[error("rules in a CRD reject what violates it, but write no audit annotation; use policies")]
+    RulesDoNotAudit,
     /// A schema on the way to the union has no type.
     #[error(
         "a schema that holds it has no `type`, and the API server evaluates no rules there; give it its type, or use policies"
@@ -75,6 +78,11 @@ pub enum RefusalReason {
         "the schema of the field {0:?} has no `type` that rules can read; give it and its items a type, or use policies"
     )]
     UntypedField(String),
+    /// Rules cannot tell if a member is empty.
+    #[error(
+        "rules cannot tell if the member {0:?} of `emptyIsUnset` is empty: they can for booleans, numbers, lists, maps, and strings without a format; use policies"
+    )]
+    UnknownEmptiness(String),
     /// A field of the union has a name that expressions cannot select.
     #[error(
         "rules cannot read the field {0:?}: such a name has ASCII letters, digits, `_`, `-`, `.` and `/` only, and does not begin with a digit; use policies"

@@ -18,7 +18,6 @@ pub use embed::SchemaEdit;
 use crate::options::PolicyOptions;
 use crate::refusal::{Refusal, RefusalReason};
 use kube_unions_core::names::GroupVersionKind;
-use kube_unions_core::schema::Action;
 use kube_unions_core::union::{Part, Plan, Union};
 use schema::ObjectSchema;
 use serde_json::Value;
@@ -89,7 +88,12 @@ pub fn compile_rules(target: &RulesTarget<'_>, options: &PolicyOptions) -> Compi
             let object = ObjectSchema::find(target.schema, &place.steps);
             for union in place.unions {
                 match candidate(union, &object, options) {
-                    Ok(candidate) => candidates.push(candidate),
+                    Ok(candidate) => {
+                        if options.actions.unwrap_or(union.actions()).audits() {
+                            refusals.push(refusal(Some(union.path()), RefusalReason::RulesDoNotAudit));
+                        }
+                        candidates.push(candidate);
+                    }
                     Err(reason) => refusals.push(refusal(Some(union.path()), reason)),
                 }
             }
@@ -130,7 +134,7 @@ fn candidate<'p>(
     object: &Result<ObjectSchema<'_>, RefusalReason>,
     options: &PolicyOptions,
 ) -> Result<Candidate<'p>, RefusalReason> {
-    if options.action.unwrap_or(union.action()) == Action::Warn {
+    if !options.actions.unwrap_or(union.actions()).denies() {
         return Err(RefusalReason::RulesOnlyReject);
     }
     let object = object.as_ref().map_err(Clone::clone)?;

@@ -3,12 +3,12 @@
 //!
 //! A policy tells only the first of its validations that fails, so each policy has one validation, which joins all faults.
 
-use crate::cel::{is_set, one_line, printable, text};
+use crate::cel::{one_line, printable, text};
 use crate::condition::Watched;
 use crate::members::{Algorithm, Members, backticked, name_of, words};
 use crate::places::{Places, Purpose, SEPARATOR};
 use crate::variables::Variables;
-use kube_unions_core::schema::Action;
+use kube_unions_core::schema::Actions;
 use kube_unions_core::union::UnionPlace;
 
 /// The treatment of faults.
@@ -16,19 +16,10 @@ use kube_unions_core::union::UnionPlace;
 pub(crate) struct Treatment {
     /// Faults that were there before are let through.
     pub(crate) ratchet: bool,
-    /// Overrides the action of the declarations.
-    pub(crate) action: Option<Action>,
+    /// Overrides the actions of the declarations.
+    pub(crate) actions: Option<Actions>,
     /// The API server knows `flatten` and `sortBy`.
     pub(crate) list_functions: bool,
-}
-
-/// The faults that a policy tells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Told {
-    /// Faults that deny the request.
-    Denied,
-    /// Faults that are let through.
-    LetThrough,
 }
 
 /// A validating policy, without its frame.
@@ -55,30 +46,27 @@ const KEPT: usize = LONGEST_MESSAGE / 4 - 3;
 const UNCHANGED: &str = "; let through because the union did not change";
 const WARN_ONLY: &str = "; let through because its declaration only warns";
 
-/// Compiles the validation of places. Returns `None` if it could tell nothing.
-pub(crate) fn compile(places: &[UnionPlace<'_>], told: Told, treatment: Treatment) -> Option<Validation> {
+/// Compiles the faults of places to which a binding with these actions reacts. Returns `None` if there can be none.
+pub(crate) fn compile(places: &[UnionPlace<'_>], actions: Actions, treatment: Treatment) -> Option<Validation> {
     let mut variables = Variables::default();
     let mut entries = Places::new(Purpose::Validation, treatment.list_functions);
     let (mut faults, mut watched) = (Vec::new(), Watched::default());
     for place in places {
-        for union in place.unions {
-            let warns = treatment.action.unwrap_or(union.action()) == Action::Warn;
-            let (wanted, suffix) = match (told, warns, treatment.ratchet) {
-                (Told::Denied, false, true) => ("!f.known", ""),
-                (Told::Denied, false, false) => ("true", ""),
-                (Told::LetThrough, true, _) => ("true", WARN_ONLY),
-                (Told::LetThrough, false, true) => ("f.known", UNCHANGED),
-                (Told::Denied, true, _) | (Told::LetThrough, false, false) => continue,
-            };
+        for (position, union) in place.unions.iter().enumerate() {
+            let declared = treatment.actions.unwrap_or(union.actions());
+            let Some((wanted, suffix)) = wanted(declared, actions, treatment.ratchet) else { continue };
             watched.add(&place.steps, None);
             let entry = entries.variable(&place.steps, &mut variables);
             let name = name_of(&entry, union);
             let members = Members::new(union, &name, &mut variables);
-            let union =
-                UnionFaults { entry: &entry, dot: if place.steps.is_empty() { "" } else { "." }, members: &members };
+            let dot = if place.steps.is_empty() { "" } else { "." };
+            let union = UnionFaults { entry: &entry, dot, position, members: &members };
             let expression = match Algorithm::of(members.union) {
                 Algorithm::Map(discriminator) => union.of_map(discriminator, &name, &mut variables),
-                Algorithm::Discriminated(discriminator) => union.of_list(Some(discriminator)),
+                Algorithm::Discriminated(discriminator) if members.union.is_normalized() => {
+                    union.of_list(Some(discriminator))
+                }
+                Algorithm::Discriminated(discriminator) => union.of_list_alone(discriminator),
                 Algorithm::Undiscriminated => union.of_list(None),
             };
             let found = variables.add(&format!("{name}_faults"), expression);
@@ -102,9 +90,26 @@ pub(crate) fn compile(places: &[UnionPlace<'_>], told: Told, treatment: Treatmen
         "size(bytes({told_text})) <= {LONGEST_MESSAGE} ? {told_text} : {told_text}.substring(0, {KEPT}) + \"…\""
     );
     // A fault of a union that the request left as it was never denies.
-    let condition = (told == Told::Denied && treatment.ratchet)
-        .then(|| format!("oldObject == null || {}", watched.into_expression()));
+    let condition =
+        (actions.denies() && treatment.ratchet).then(|| format!("oldObject == null || {}", watched.into_expression()));
     Some(Validation { variables, expression: format!("size({all}) == 0"), message, condition })
+}
+
+/// Returns the faults of a union that a binding reacts to, as a condition on `f`, with the end of their text. `None` if the
+/// binding is not for this union.
+fn wanted(declared: Actions, binding: Actions, ratchet: bool) -> Option<(&'static str, &'static str)> {
+    match (declared, binding) {
+        (Actions::Deny { .. }, Actions::Deny { .. }) if declared == binding => {
+            Some((if ratchet { "!f.known" } else { "true" }, ""))
+        }
+        // A fault that was there before is a warning.
+        (Actions::Deny { audit }, Actions::Warn { audit: audits }) if audit == audits && ratchet => {
+            Some(("f.known", UNCHANGED))
+        }
+        (Actions::Warn { .. }, Actions::Warn { .. }) if declared == binding => Some(("true", WARN_ONLY)),
+        (Actions::Audit, Actions::Audit) => Some(("true", "")),
+        (Actions::Deny { .. } | Actions::Warn { .. } | Actions::Audit, _) => None,
+    }
 }
 
 fn with_suffix(lines: &str, suffix: &str) -> String {
@@ -117,6 +122,8 @@ struct UnionFaults<'a> {
     entry: &'a str,
     /// Separates the path of the object and a field.
     dot: &'static str,
+    /// The position of the union in its object.
+    position: usize,
     members: &'a Members<'a>,
 }
 
@@ -132,8 +139,10 @@ impl UnionFaults<'_> {
             .map(|required| variables.constant(&format!("{name}_required"), required))
             .map(|required| format!("u.now in {required} && !({selected} in u.set)"));
         let values = variables.constant(&format!("{name}_values"), members.listed_values());
+        // Nothing at all is a fault only if a choice is required.
+        let guard = if members.union.is_required() { "" } else { "(u.now != \"\" || size(u.set) > 0) && " };
         let is_faulty = format!(
-            "(u.now != \"\" || size(u.set) > 0) && (!(u.now in {selects}) || u.set.exists(m, m != {selected}){})",
+            "{guard}(!(u.now in {selects}) || u.set.exists(m, m != {selected}){})",
             needs.as_ref().map(|needs| format!(" || {needs}")).unwrap_or_default()
         );
         let quoted = backticked(discriminator);
@@ -152,13 +161,19 @@ impl UnionFaults<'_> {
         let at = text(discriminator);
         let required = words(&[": Required value: must be specified when `"]);
         let required = self.fault(&at, &format!("{required} + u.set[0] + \"` is set\""));
+        let without_value = if members.union.is_required() {
+            let chosen = words(&[": Required value: must be specified: supported values: ", &members.supported()]);
+            format!("(size(u.set) == 0 ? [{}] : [{required}])", self.fault(&at, &chosen))
+        } else {
+            format!("[{required}]")
+        };
         let unsupported = text(": Unsupported value: \"");
         let supported = words(&["\": supported values: ", &members.supported()]);
         let unknown = self.fault(&at, &format!("{unsupported} + {} + {supported}", printable("u.now")));
         let state = format!("{{\"p\": dyn(p), \"now\": dyn({now}), \"set\": dyn({set})}}");
         format!(
             "{entry}.map(p, !({wrong}), {state}).filter(u, {is_faulty}).map(u, {{\"known\": dyn({}), \"faults\": dyn(\
-             u.now in {selects} ? {blamed}{missing} : u.now == \"\" ? [{required}] : [{unknown}])}})",
+             u.now in {selects} ? {blamed}{missing} : u.now == \"\" ? {without_value} : [{unknown}])}})",
             self.known()
         )
     }
@@ -168,10 +183,7 @@ impl UnionFaults<'_> {
         let Self { entry, members, .. } = *self;
         let (now, set, added) = (members.discriminator_in("p.new"), members.set_in("p.new"), members.added());
         let value = &members.value;
-        let several = words(&[": Forbidden: at most one of `"]);
-        let several = self.fault("m", &format!("{several} + u.set.join(\"`, `\") + \"` may be set\""));
-        let blamed = "size(u.p.old) == 1 && size(u.added) > 0 ? u.added : u.set.filter(m, m != u.set[0])";
-        let too_many = format!("size(u.set) > 1 ? ({blamed}).map(m, {several}) : []");
+        let (is_wrong_number, wrong_number) = self.wrong_number();
         let state = |changed: &str| {
             format!(
                 "{entry}.map(p, {{\"p\": dyn(p), \"now\": dyn({now}), \"changed\": dyn({changed}), \"set\": dyn({set}), \"added\": dyn({added})}})"
@@ -180,7 +192,7 @@ impl UnionFaults<'_> {
         let known = self.known();
         let Some(discriminator) = discriminator else {
             return format!(
-                "{}.filter(u, size(u.set) > 1).map(u, {{\"known\": dyn({known}), \"faults\": dyn({too_many})}})",
+                "{}.filter(u, {is_wrong_number}).map(u, {{\"known\": dyn({known}), \"faults\": dyn({wrong_number})}})",
                 state("false")
             );
         };
@@ -190,9 +202,57 @@ impl UnionFaults<'_> {
         let fault = self.fault("m", &format!("{only} + {shown} + \"\\\"\""));
         let contradictions = format!("u.added.filter(m, {value}[m] != u.now).map(m, {fault})");
         format!(
-            "{}.filter(u, size(u.set) > 1 || {contradicts}).map(u, {{\"known\": dyn({known}), \"faults\": dyn({contradicts} ? {contradictions} : {too_many})}})",
+            "{}.filter(u, {is_wrong_number} || {contradicts}).map(u, {{\"known\": dyn({known}), \"faults\": dyn({contradicts} ? {contradictions} : {wrong_number})}})",
             state(&members.changed())
         )
+    }
+
+    /// Returns the faults of the 2019 form with a discriminator that is never deduced: the discriminator and the members must
+    /// agree.
+    fn of_list_alone(&self, discriminator: &str) -> String {
+        let Self { entry, members, .. } = *self;
+        let (now, set, added) = (members.discriminator_in("p.new"), members.set_in("p.new"), members.added());
+        let value = &members.value;
+        let quoted = backticked(discriminator);
+        let only = words(&[": Forbidden: may only be specified when ", &quoted, " is \""]);
+        let hint = words(&["; change ", &quoted, " to switch the member"]);
+        let unchanged = format!("u.p.old.exists(o, {} == u.now)", members.discriminator_in("o"));
+        let shown = printable(&format!("{value}[m]"));
+        let fault = self.fault("m", &format!("{only} + {shown} + \"\\\"\" + ({unchanged} ? {hint} : \"\")"));
+        let not_selected = format!("u.set.filter(m, {value}[m] != u.now)");
+        let (is_wrong_number, wrong_number) = self.wrong_number();
+        // A value without a member is a fault of the number of members, if one is required.
+        let has_value = if members.union.is_required() { "size(u.set) > 0 && u.now != \"\"" } else { "u.now != \"\"" };
+        format!(
+            "{entry}.map(p, {{\"p\": dyn(p), \"now\": dyn({now}), \"set\": dyn({set}), \"added\": dyn({added})}})\
+             .filter(u, {has_value} ? u.set.exists(m, {value}[m] != u.now) : {is_wrong_number})\
+             .map(u, {{\"known\": dyn({}), \"faults\": dyn({has_value} ? {not_selected}.map(m, {fault}) : {wrong_number})}})",
+            self.known()
+        )
+    }
+
+    /// Returns true if more than one member is set, or none although one is required, and the faults of that.
+    fn wrong_number(&self) -> (&'static str, String) {
+        let several = words(&[": Forbidden: at most one of `"]);
+        let several = self.fault("m", &format!("{several} + u.set.join(\"`, `\") + \"` may be set\""));
+        let blamed = "size(u.p.old) == 1 && size(u.added) > 0 ? u.added : u.set.filter(m, m != u.set[0])";
+        let too_many = format!("size(u.set) > 1 ? ({blamed}).map(m, {several}) : []");
+        if self.members.union.is_required() {
+            ("size(u.set) != 1", format!("size(u.set) == 0 ? [{}] : {too_many}", self.none_set()))
+        } else {
+            ("size(u.set) > 1", too_many)
+        }
+    }
+
+    /// Returns the fault of an object without a member. It comes before the faults of fields.
+    fn none_set(&self) -> String {
+        let names: Vec<_> = self.members.union.members().map(backticked).collect();
+        let one_of = if names.len() == 1 { "" } else { "one of " };
+        // The root has no path.
+        let colon = if self.dot.is_empty() { "" } else { ": " };
+        let words = words(&[colon, "Required value: ", one_of, &names.join(", "), " must be set"]);
+        let position = text(&format!("{:03}", self.position));
+        format!("{{\"by\": dyn(u.p.by + \"{SEPARATOR}{SEPARATOR}\" + {position}), \"text\": dyn(u.p.at + {words})}}")
     }
 
     /// Returns a fault of a field `name`, an expression, with the words after its path.
@@ -204,7 +264,7 @@ impl UnionFaults<'_> {
     /// Returns true if the same choice stood there before.
     fn known(&self) -> String {
         let members = self.members;
-        let same = format!("{}.all(m, ({}) == (m in u.set))", members.all, is_set("o", "m"));
+        let same = format!("{}.all(m, ({}) == (m in u.set))", members.all, members.is_set("o"));
         let was = if members.union.discriminator().is_some() {
             format!("{} == u.now && ", members.discriminator_in("o"))
         } else {

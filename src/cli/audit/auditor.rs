@@ -1,11 +1,12 @@
 //! Judges objects, counts them, and reports findings, wherever the objects come from.
 
 use super::report::{AuditEnd, AuditReport};
-use super::rules::{AuditRule, FileLocation, ObjectFinding, title};
+use super::rules::{AuditRule, ObjectFinding, title};
 use super::tally::{Tally, count};
 use crate::cli::exit::{self, Verdict};
 use crate::cli::output::{self, Paint};
 use crate::cli::progress::Progress;
+use crate::cli::sarif::FilePlace;
 use anyhow::bail;
 use kube_unions_core::admission::StoredObject;
 use kube_unions_core::catalog::{Catalog, CatalogEntry};
@@ -46,7 +47,7 @@ impl Auditor {
         &mut self,
         entry: &CatalogEntry,
         object: AuditedObject<'o>,
-        locate: impl Fn(&FieldPath) -> Option<FileLocation<'o>>,
+        locate: impl Fn(&FieldPath) -> Option<FilePlace<'o>>,
     ) -> anyhow::Result<()> {
         self.tally.objects += 1;
         let AuditedObject { namespace, name, text } = object;
@@ -60,10 +61,12 @@ impl Auditor {
                 return Ok(());
             }
         };
-        let (violations, warnings, repaired) = (stored.violations(), stored.warnings(), stored.is_repaired());
+        let (violations, repaired) = (stored.violations(), stored.is_repaired());
+        let (warnings, observed) = (stored.warnings(), stored.observed());
         self.tally.invalid += u64::from(!violations.is_empty());
         self.tally.mended_by_next_write += u64::from(repaired);
         self.tally.would_warn += u64::from(!warnings.is_empty());
+        self.tally.would_audit += u64::from(!observed.is_empty());
 
         let mut add = |rule, path: &FieldPath, message, repaired| {
             let (field, location) = (path.to_string(), locate(path));
@@ -76,11 +79,13 @@ impl Auditor {
             let message = left_out(violations.left_out());
             add(AuditRule::MoreViolations, &FieldPath::default(), message, repaired)?;
         }
-        for it in warnings.kept() {
-            add(AuditRule::WouldWarn, &it.path, it.message(), false)?;
-        }
-        if warnings.left_out() > 0 {
-            add(AuditRule::WouldWarn, &FieldPath::default(), left_out(warnings.left_out()), false)?;
+        for (rule, tolerated) in [(AuditRule::WouldWarn, warnings), (AuditRule::WouldAudit, observed)] {
+            for it in tolerated.kept() {
+                add(rule, &it.path, it.message(), false)?;
+            }
+            if tolerated.left_out() > 0 {
+                add(rule, &FieldPath::default(), left_out(tolerated.left_out()), false)?;
+            }
         }
         let mut changes = 0;
         for it in stored.changes() {

@@ -1,11 +1,11 @@
 //! Audits the objects of files by the kinds that the same files describe.
 //!
-//! All files are read before the first object is judged: a CRD may be in the last of them, and standard input can be read only once.
+//! Objects are judged as admission sees them, with the defaults of their schema. All files are read before the first object is judged: a CRD may be in the last of them, and standard input can be read only once.
 
 use super::AuditArgs;
 use super::auditor::{AuditedObject, Auditor, warn_of_faults};
 use super::report::AuditReport;
-use super::rules::{FileLocation, title};
+use super::rules::title;
 use super::stop::Stop;
 use super::tally::grouped;
 use crate::cli::exit::Verdict;
@@ -13,6 +13,7 @@ use crate::cli::explain;
 use crate::cli::kinds;
 use crate::cli::manifest::{self, Document, ManifestFile};
 use crate::cli::progress::Progress;
+use crate::cli::sarif::FilePlace;
 use anyhow::bail;
 use kube_unions_core::catalog::{Catalog, CatalogEntry, KindNames};
 use kube_unions_core::names::GroupVersionKind;
@@ -64,8 +65,15 @@ pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
         };
         if kinds.iter().any(|kind| kind.gvk() == entry.gvk()) && is_within(arguments, entry, document) {
             seen.insert(entry.gvk().group_kind());
-            auditor.audit(entry, object(document), |field| {
-                Some(FileLocation { file: &document.file, position: document.position(&field.to_pointer()) })
+            let text = match assembly.completed(document) {
+                Ok(text) => text,
+                Err(error) => {
+                    auditor.problem(format_args!("{}: {}: {error}", document.file.display(), document.title()), None);
+                    continue;
+                }
+            };
+            auditor.audit(entry, object(document, &text), |field| {
+                Some(FilePlace { file: &document.file, position: document.position(&field.to_pointer()) })
             })?;
             auditor.flush_if_full(&progress)?;
         }
@@ -117,10 +125,10 @@ fn is_within(arguments: &AuditArgs, entry: &CatalogEntry, document: &Document) -
     }
 }
 
-fn object(document: &Document) -> AuditedObject<'_> {
+fn object<'d>(document: &'d Document, text: &'d str) -> AuditedObject<'d> {
     AuditedObject {
         namespace: document.namespace.as_deref().unwrap_or_default(),
         name: document.name.as_deref().unwrap_or_default(),
-        text: &document.text,
+        text,
     }
 }

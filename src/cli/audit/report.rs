@@ -1,14 +1,14 @@
 //! The output of an audit as a table, JSON or SARIF. Every format is written while findings come in, through a bounded buffer.
 
 mod json;
-mod sarif;
 mod table;
 
 use super::AuditFormat;
-use super::rules::ObjectFinding;
+use super::rules::{AuditRule, ObjectFinding};
 use super::tally::Tally;
 use crate::cli::output;
 use crate::cli::progress::Progress;
+use crate::cli::sarif::{self, SarifEnd};
 use kube_unions_core::names::GroupVersionKind;
 use table::Table;
 
@@ -49,7 +49,7 @@ impl AuditReport {
         let (style, text) = match format {
             AuditFormat::Table => (ReportStyle::Table(Table::new(in_files, kinds)), String::new()),
             AuditFormat::Json => (ReportStyle::Json, json::head(kinds)?),
-            AuditFormat::Sarif => (ReportStyle::Sarif, sarif::head()?),
+            AuditFormat::Sarif => (ReportStyle::Sarif, sarif::head(AuditRule::ALL.into_iter().map(AuditRule::sarif))?),
         };
         Ok(Self { style, text, begun: false })
     }
@@ -61,7 +61,7 @@ impl AuditReport {
                 self.text.push_str(if self.begun { ",\n" } else { "\n" });
                 self.begun = true;
                 let json = matches!(self.style, ReportStyle::Json);
-                self.text.push_str(&if json { json::finding(finding)? } else { sarif::result(finding)? });
+                self.text.push_str(&if json { json::finding(finding)? } else { finding.sarif().text()? });
             }
         }
         Ok(())
@@ -82,7 +82,7 @@ impl AuditReport {
         let rest = match &self.style {
             ReportStyle::Table(_) => String::new(),
             ReportStyle::Json => json::tail(end, self.begun)?,
-            ReportStyle::Sarif => sarif::tail(end, self.begun)?,
+            ReportStyle::Sarif => sarif::tail(&SarifEnd { problems: end.problems, code: end.code }, self.begun)?,
         };
         self.text.push_str(&rest);
         if self.buffered() == 0 { Ok(()) } else { self.write(None) }

@@ -1,8 +1,8 @@
 //! The rules of an audit, and a finding: one object that breaks one rule in one field.
 
+use crate::cli::sarif::{FilePlace, SarifFinding, SarifLevel, SarifRule, SarifSubject};
 use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::union::{Violation, ViolationKind};
-use std::path::Path;
 
 /// One finding about one object. It shows no value of the object but a discriminator's.
 #[derive(Debug)]
@@ -18,15 +18,7 @@ pub(super) struct ObjectFinding<'f> {
     /// True if the object is invalid, and its next write makes it valid.
     pub(super) repaired: bool,
     /// The place of the field in a file.
-    pub(super) location: Option<FileLocation<'f>>,
-}
-
-/// A place in a file.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct FileLocation<'f> {
-    pub(super) file: &'f Path,
-    /// Line and column, counted from 1.
-    pub(super) position: Option<(usize, usize)>,
+    pub(super) location: Option<FilePlace<'f>>,
 }
 
 /// The consequence of a finding for its object.
@@ -34,6 +26,7 @@ pub(super) struct FileLocation<'f> {
 pub(super) enum Impact {
     Invalid,
     WouldWarn,
+    WouldAudit,
     WouldChange,
 }
 
@@ -45,8 +38,10 @@ pub(super) enum AuditRule {
     MemberRequired,
     MemberNotSelected,
     TooManyMembers,
+    ChoiceRequired,
     MoreViolations,
     WouldWarn,
+    WouldAudit,
     WouldChange,
 }
 
@@ -56,6 +51,7 @@ impl Impact {
         match self {
             Self::Invalid => "invalid",
             Self::WouldWarn => "would warn",
+            Self::WouldAudit => "would audit",
             Self::WouldChange => "would change",
         }
     }
@@ -65,30 +61,33 @@ impl Impact {
         match self {
             Self::Invalid => "invalid",
             Self::WouldWarn => "wouldWarn",
+            Self::WouldAudit => "wouldAudit",
             Self::WouldChange => "wouldChange",
         }
     }
 
     /// Returns the level in SARIF.
-    pub(super) fn level(self) -> &'static str {
+    fn level(self) -> SarifLevel {
         match self {
-            Self::Invalid => "error",
-            Self::WouldWarn => "warning",
-            Self::WouldChange => "note",
+            Self::Invalid => SarifLevel::Error,
+            Self::WouldWarn => SarifLevel::Warning,
+            Self::WouldAudit | Self::WouldChange => SarifLevel::Note,
         }
     }
 }
 
 impl AuditRule {
     /// Every rule, in the order of their declaration.
-    pub(super) const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 10] = [
         Self::UnknownValue,
         Self::DiscriminatorRequired,
         Self::MemberRequired,
         Self::MemberNotSelected,
         Self::TooManyMembers,
+        Self::ChoiceRequired,
         Self::MoreViolations,
         Self::WouldWarn,
+        Self::WouldAudit,
         Self::WouldChange,
     ];
 
@@ -96,6 +95,7 @@ impl AuditRule {
         match violation.kind {
             ViolationKind::UnknownValue { .. } => Self::UnknownValue,
             ViolationKind::DiscriminatorRequired { .. } => Self::DiscriminatorRequired,
+            ViolationKind::OneRequired { .. } | ViolationKind::ChoiceRequired { .. } => Self::ChoiceRequired,
             ViolationKind::MemberRequired { .. } => Self::MemberRequired,
             ViolationKind::NotSelected { .. } => Self::MemberNotSelected,
             ViolationKind::TooMany { .. } => Self::TooManyMembers,
@@ -107,36 +107,46 @@ impl AuditRule {
         match self {
             Self::UnknownValue => "unknown-value",
             Self::DiscriminatorRequired => "discriminator-required",
+            Self::ChoiceRequired => "choice-required",
             Self::MemberRequired => "member-required",
             Self::MemberNotSelected => "member-not-selected",
             Self::TooManyMembers => "too-many-members",
             Self::MoreViolations => "more-violations",
             Self::WouldWarn => "would-warn",
+            Self::WouldAudit => "would-audit",
             Self::WouldChange => "would-change",
         }
     }
 
-    pub(super) fn description(self) -> &'static str {
+    fn description(self) -> &'static str {
         match self {
             Self::UnknownValue => "The discriminator has a value that its union does not declare.",
             Self::DiscriminatorRequired => "A member is set, and the discriminator is empty.",
+            Self::ChoiceRequired => "No member is set, and the union requires one.",
             Self::MemberRequired => "The discriminator selects a member that is not set.",
             Self::MemberNotSelected => "A member is set that the discriminator does not select.",
             Self::TooManyMembers => "Several members are set, and no discriminator selects one of them.",
             Self::MoreViolations => "The object has more violations than an audit lists.",
             Self::WouldWarn => "The object is invalid, and its declaration only warns.",
+            Self::WouldAudit => "The object is invalid, and its declaration only audits.",
             Self::WouldChange => {
                 "The next write of the object would be normalised: a member cleared, or a discriminator set."
             }
         }
     }
 
+    pub(super) fn sarif(self) -> SarifRule {
+        SarifRule { id: self.id(), description: self.description(), level: self.impact().level() }
+    }
+
     pub(super) fn impact(self) -> Impact {
         match self {
             Self::WouldWarn => Impact::WouldWarn,
+            Self::WouldAudit => Impact::WouldAudit,
             Self::WouldChange => Impact::WouldChange,
             Self::UnknownValue
             | Self::DiscriminatorRequired
+            | Self::ChoiceRequired
             | Self::MemberRequired
             | Self::MemberNotSelected
             | Self::TooManyMembers
@@ -145,7 +155,24 @@ impl AuditRule {
     }
 }
 
-impl ObjectFinding<'_> {
+impl<'f> ObjectFinding<'f> {
+    pub(super) fn sarif(&self) -> SarifFinding<'f> {
+        let Self { rule, kind, namespace, name, field, location, .. } = self;
+        let slash = if namespace.is_empty() { "" } else { "/" };
+        let object = format!("{} {namespace}{slash}{name}", title(kind));
+        let full = if field.is_empty() { object } else { format!("{object}: {field}") };
+        SarifFinding {
+            rule: rule.id(),
+            rule_index: *rule as usize,
+            level: rule.impact().level(),
+            message: format!("{full}: {}", self.sentence()),
+            place: *location,
+            subjects: vec![SarifSubject { field: field.clone(), full }],
+            related: Vec::new(),
+            suppressed: None,
+        }
+    }
+
     /// Returns the message, and for an invalid object a note if its next write repairs it.
     pub(super) fn sentence(&self) -> String {
         let repaired = if self.repaired { "; the next write mends it by normalisation" } else { "" };

@@ -15,6 +15,7 @@ pub(super) struct Tally {
     /// Objects, valid or not, that their next write would normalise.
     pub(super) would_change: u64,
     pub(super) would_warn: u64,
+    pub(super) would_audit: u64,
     /// Documents in files whose kind has no unions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) passed_over: Option<u64>,
@@ -31,12 +32,16 @@ impl Tally {
             0 => String::new(),
             some => format!(", {} only warned of", grouped(some)),
         };
+        let audited = match self.would_audit {
+            0 => String::new(),
+            some => format!(", {} only audited", grouped(some)),
+        };
         let passed_over = match self.passed_over {
             None | Some(0) => String::new(),
             Some(some) => format!("; {} of other kinds passed over", count(some, "document")),
         };
         format!(
-            "audited {} of {}: {} invalid{mended}, {} that normalisation would change{warned}{passed_over}",
+            "audited {} of {}: {} invalid{mended}, {} that normalisation would change{warned}{audited}{passed_over}",
             count(self.objects, "object"),
             count(self.kinds, "kind"),
             none_or(self.invalid),
@@ -90,12 +95,13 @@ mod tests {
             mended_by_next_write: 5,
             would_change: 12,
             would_warn: 2,
+            would_audit: 3,
             passed_over: Some(4),
         };
         assert_eq!(
             tally.sentence(),
             "audited 5,000 objects of 3 kinds: 37 invalid (5 mended by the next write), 12 that normalisation would \
-             change, 2 only warned of; 4 documents of other kinds passed over"
+             change, 2 only warned of, 3 only audited; 4 documents of other kinds passed over"
         );
     }
 }

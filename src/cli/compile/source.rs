@@ -1,7 +1,7 @@
 //! Learns the unions to compile, from files or from a cluster.
 
 use super::CompileArgs;
-use crate::cli::diagnostic;
+use crate::cli::diagnostic::{self, painted};
 use crate::cli::kinds;
 use crate::cli::manifest::{self, ManifestFile};
 use crate::cli::output::{self, Paint};
@@ -9,7 +9,7 @@ use crate::cli::progress::Progress;
 use crate::cluster::live::Live;
 use anyhow::{Context, bail};
 use kube_unions_core::catalog::Catalog;
-use kube_unions_core::declaration::{Fault, Severity};
+use kube_unions_core::declaration::{Fault, FaultOfVersions, Severity};
 use kube_unions_policies::KubernetesVersion;
 use std::collections::BTreeSet;
 
@@ -78,7 +78,8 @@ impl CompileSource {
         let paint = Paint::of(&std::io::stderr());
         let gaps =
             learnt.lacking.iter().map(|(subject, reason)| format!("{} {subject}: {reason}", paint.error("error:")));
-        let faults: BTreeSet<String> = learnt.catalog.faults().iter().map(|fault| line(fault, paint)).collect();
+        let groups = FaultOfVersions::group(learnt.catalog.faults());
+        let faults: BTreeSet<String> = groups.iter().map(|group| line(group, paint)).collect();
         let is_error = |fault: &Fault| fault.severity == Severity::Error;
         Ok(Self {
             errors: !learnt.lacking.is_empty() || learnt.catalog.faults().iter().any(is_error),
@@ -102,15 +103,13 @@ impl CompileSource {
 }
 
 /// Describes a fault of a declaration in the cluster: its object, and otherwise as `lint`.
-fn line(fault: &Fault, paint: Paint) -> String {
+fn line(group: &FaultOfVersions<'_>, paint: Paint) -> String {
+    let FaultOfVersions { fault, versions } = group;
     let object = match &fault.declaration {
         Some(name) => format!("uniondeclaration/{name}:"),
         None => format!("{}:", fault.definition),
     };
     let path = if fault.path.is_empty() { String::new() } else { format!("{}: ", fault.path) };
-    let severity = match fault.severity {
-        Severity::Error => paint.error("error:"),
-        Severity::Warning => paint.warning("warning:"),
-    };
-    format!("{} {path}{severity} {}", paint.strong(&object), fault.message)
+    let versions = if versions.is_empty() { String::new() } else { format!("{}: ", group.versions_text()) };
+    format!("{} {path}{} {versions}{}", paint.strong(&object), painted(fault.severity, paint), fault.message)
 }

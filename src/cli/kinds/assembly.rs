@@ -9,7 +9,8 @@ use kube_unions_core::declaration::{
     Declaration, Definition, DefinitionError, Fault, OpenApi, Severity, Source, Target,
 };
 use kube_unions_core::names::{GroupKind, GroupVersionKind};
-use kube_unions_core::schema::EXTENSION;
+use kube_unions_core::schema::{EXTENSION, Schema};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -25,6 +26,8 @@ pub(in crate::cli) struct Assembly {
     targets: Vec<Target>,
     openapi: Vec<(PathBuf, OpenApi)>,
     builtin: BuiltinUnionsArg,
+    /// The schemas of the served versions of CRDs. Built-in types have their defaults in Go code.
+    schemas: BTreeMap<GroupVersionKind, Schema>,
 }
 
 impl KindParts {
@@ -32,9 +35,14 @@ impl KindParts {
     pub(super) fn assemble(mut self, builtin: BuiltinUnionsArg) -> Assembly {
         let mut builder = Builder::new();
         let mut described: BTreeSet<GroupKind> = BTreeSet::new();
-        let mut definitions = BTreeMap::new();
+        let (mut definitions, mut schemas) = (BTreeMap::new(), BTreeMap::new());
         for (name, (document, definition)) in std::mem::take(&mut self.definitions) {
             described.insert(definition.group_kind().clone());
+            for version in definition.versions().iter().filter(|version| version.served) {
+                let GroupKind { group, kind } = definition.group_kind().clone();
+                let kind = GroupVersionKind { group, version: version.name.clone(), kind };
+                schemas.insert(kind, version.schema.clone());
+            }
             builder.apply(self.declared(definition));
             definitions.insert(name, document);
         }
@@ -77,6 +85,7 @@ impl KindParts {
             targets,
             openapi: self.openapi.into_iter().map(|(document, openapi)| (document.file, openapi)).collect(),
             builtin,
+            schemas,
         }
     }
 
@@ -117,6 +126,19 @@ impl KindParts {
 }
 
 impl Assembly {
+    /// Returns a custom resource as admission sees it: without the nulls that the API server prunes, and with the defaults of its
+    /// schema. A built-in type stays as it is, and so does a text that cannot be parsed.
+    pub(in crate::cli) fn completed<'d>(&self, document: &'d Document) -> anyhow::Result<Cow<'d, str>> {
+        let (group, version) = document.group_version();
+        let kind = document.kind.as_deref().unwrap_or_default();
+        let kind = GroupVersionKind { group: group.into(), version: version.into(), kind: kind.into() };
+        let parsed =
+            self.schemas.get(&kind).and_then(|schema| Some((schema, serde_json::from_str(&document.text).ok()?)));
+        let Some((schema, mut object)) = parsed else { return Ok(Cow::Borrowed(&document.text)) };
+        schema.complete(&mut object)?;
+        Ok(Cow::Owned(object.to_string()))
+    }
+
     /// Returns the file of a fault, and its line and column.
     pub(in crate::cli) fn place_of(&self, fault: &Fault) -> Option<(&Path, Option<(usize, usize)>)> {
         let document = match &fault.declaration {
@@ -170,6 +192,7 @@ fn target_missing(declaration: &Declaration) -> Fault {
         source: Some(Source::Declaration),
         pointer: "/spec/target".to_owned(),
         message: format!("nothing here describes the target; give {}", description_of(target)),
+        left_out: false,
     }
 }
 

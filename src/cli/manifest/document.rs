@@ -1,6 +1,7 @@
 //! One object of a manifest: its type, its name and its place in the file.
 
 use super::file::{ManifestFile, Section};
+use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -28,6 +29,24 @@ impl Document {
     /// nested too deeply to be parsed.
     pub(crate) fn position(&self, pointer: &str) -> Option<(usize, usize)> {
         self.section.position(&format!("{}{pointer}", self.pointer))
+    }
+
+    /// Returns the document with another text of its object.
+    pub(crate) fn with_text(&self, text: String) -> Self {
+        Self { text, ..self.clone() }
+    }
+
+    /// Returns true if the section of the document has the object that a path leads into.
+    pub(crate) fn has_parent_of(&self, path: &[String]) -> bool {
+        let whole: Option<Value> = serde_json::from_str(self.section.json()).ok();
+        let mut at = whole.as_ref();
+        for name in path.split_last().map_or(&[][..], |(_, parents)| parents) {
+            at = at.and_then(|value| match value.as_array() {
+                Some(items) => items.get(name.parse::<usize>().ok()?),
+                None => value.get(name),
+            });
+        }
+        at.is_some_and(Value::is_object)
     }
 
     /// Returns true for a `CustomResourceDefinition` of any version.

@@ -189,9 +189,24 @@ mod tests {
     }
 
     #[test]
+    fn quoted_texts_over_several_lines_stay_whatever_their_indentation() {
+        let before =
+            "a: # of a\n  x: \"one\ntwo\" # of x\n  v: 'three\n four\n\n  five'\n  z: 1\nb: \"six\n\tseven\"\nc: 2\n";
+        keeps(Format::Yaml, before, &[set("/a/z", 3)], &before.replace("z: 1", "z: 3"));
+        keeps(Format::Yaml, before, &[set("/a/w", 3)], &before.replace("  z: 1\n", "  z: 1\n  w: 3\n"));
+        keeps(Format::Yaml, before, &[set("/a/x", 3)], &before.replace("\"one\ntwo\"", "3"));
+        keeps(Format::Yaml, before, &[remove("/a/v")], &before.replace("  v: 'three\n four\n\n  five'\n", ""));
+        keeps(Format::Yaml, before, &[remove("/b")], &before.replace("b: \"six\n\tseven\"\n", ""));
+        keeps(Format::Yaml, before, &[set("/d", "x")], &format!("{before}d: x\n"));
+        let list = "a:\n- k: \"one\ntwo\"\n  m: 1\n- k: 'x\n  y'\n";
+        keeps(Format::Yaml, list, &[set("/a/0/m", 2)], &list.replace("m: 1", "m: 2"));
+        keeps(Format::Yaml, list, &[remove("/a/0/k")], "a:\n- m: 1\n- k: 'x\n  y'\n");
+    }
+
+    #[test]
     fn adds_replaces_and_removes_lines_of_a_block_mapping() {
-        let before = "# head\na: # of a\n  x: 1 # one\n  y:\n  - 2 # two\n  # of z\n  z: |\n    text\n\n# tail\nb: 3\n";
-        keeps(Format::Yaml, before, &[remove("/a/y")], &before.replace("  y:\n  - 2 # two\n", ""));
+        let before = "# head\na: # of a\n  x: 1 # one\n  v:\n  - 2 # two\n  # of z\n  z: |\n    text\n\n# tail\nb: 3\n";
+        keeps(Format::Yaml, before, &[remove("/a/v")], &before.replace("  v:\n  - 2 # two\n", ""));
         keeps(Format::Yaml, before, &[remove("/a/z")], &before.replace("  z: |\n    text\n", ""));
         keeps(Format::Yaml, before, &[remove("/b")], &before.replace("b: 3\n", ""));
         keeps(Format::Yaml, before, &[set("/a/w", "v")], &before.replace("    text\n", "    text\n  w: v\n"));
@@ -199,14 +214,14 @@ mod tests {
         keeps(
             Format::Yaml,
             before,
-            &[remove("/a/x"), remove("/a/y"), remove("/a/z")],
+            &[remove("/a/x"), remove("/a/v"), remove("/a/z")],
             "# head\na: # of a\n  {}\n\n# tail\nb: 3\n",
         );
         keeps(
             Format::Yaml,
             before,
             &[remove("/b"), set("/c", json!({"d/e": "it's {}", "f": {}}))],
-            "# head\na: # of a\n  x: 1 # one\n  y:\n  - 2 # two\n  # of z\n  z: |\n    text\nc:\n  d/e: 'it''s {}'\n  f: {}\n\n# tail\n",
+            "# head\na: # of a\n  x: 1 # one\n  v:\n  - 2 # two\n  # of z\n  z: |\n    text\nc:\n  d/e: 'it''s {}'\n  f: {}\n\n# tail\n",
         );
     }
 
@@ -219,8 +234,8 @@ mod tests {
 
     #[test]
     fn keeps_the_style_of_flow_mappings() {
-        keeps(Format::Yaml, "a: {x: 1, y: [2], z: 3} # c\n", &[remove("/a/y")], "a: {x: 1, z: 3} # c\n");
-        keeps(Format::Yaml, "a: {x: 1, y: [2], z: 3}\n", &[remove("/a/y"), remove("/a/z")], "a: {x: 1}\n");
+        keeps(Format::Yaml, "a: {x: 1, v: [2], z: 3} # c\n", &[remove("/a/v")], "a: {x: 1, z: 3} # c\n");
+        keeps(Format::Yaml, "a: {x: 1, v: [2], z: 3}\n", &[remove("/a/v"), remove("/a/z")], "a: {x: 1}\n");
         keeps(Format::Yaml, "a: {x: 1}\n", &[remove("/a/x")], "a: {}\n");
         keeps(Format::Yaml, "a: {}\n", &[set("/a/b", "c")], "a: {\"b\": \"c\"}\n");
         keeps(Format::Yaml, "a: {x: }\n", &[set("/a/b", "c")], "a: {x:, \"b\": \"c\" }\n");
@@ -248,7 +263,7 @@ mod tests {
 
     #[test]
     fn items_are_added_to_and_removed_from_a_block_sequence() {
-        let before = "a:\n  l:\n    # of x\n    - x: 1 # one\n      y: 2\n    # of z\n    - z: 3\n    - w: 4\n  b: 5\n";
+        let before = "a:\n  l:\n    # of x\n    - x: 1 # one\n      v: 2\n    # of z\n    - z: 3\n    - w: 4\n  b: 5\n";
         let added = json!([{"rule": "a || \"b\"", "m": [1]}, "s"]);
         keeps(
             Format::Yaml,
@@ -260,7 +275,7 @@ mod tests {
             Format::Yaml,
             before,
             &[items("/a/l", &[1, 2], json!([]))],
-            &before.replace("    - x: 1 # one\n      y: 2\n", ""),
+            &before.replace("    - x: 1 # one\n      v: 2\n", ""),
         );
         keeps(Format::Yaml, before, &[items("/a/l", &[], json!([]))], "a:\n  b: 5\n");
         keeps(
@@ -308,11 +323,11 @@ mod tests {
 
     #[test]
     fn edits_an_anchor_once_or_rewrites_the_document() {
-        let shared = "a: &a\n  x: 1 # one\n  y: 2\nb: *a\n";
+        let shared = "a: &a\n  x: 1 # one\n  v: 2\nb: *a\n";
         keeps(Format::Yaml, shared, &[remove("/a/x"), remove("/b/x")], &shared.replace("  x: 1 # one\n", ""));
         let (text, rewritten) = edited(shared, Format::Yaml, &[remove("/b/x")]);
         assert!(rewritten);
-        assert_eq!(yaml::to_json(&text).unwrap(), r#"{"a":{"x":1,"y":2},"b":{"y":2}}"#);
+        assert_eq!(yaml::to_json(&text).unwrap(), r#"{"a":{"x":1,"v":2},"b":{"v":2}}"#);
         let (text, rewritten) = edited("---\na: &a {x: 1}\nb: {<<: *a}\n", Format::Yaml, &[remove("/b/x")]);
         assert!(rewritten && text.starts_with("---\n"), "{text}");
     }

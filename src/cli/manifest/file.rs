@@ -44,7 +44,10 @@ impl ManifestFile {
         let text = String::from_utf8(bytes).map_err(|error| {
             let before = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
             let position = position_after(&String::from_utf8_lossy(before), (1, 1));
-            Problem::at(&path, position, "not text in UTF-8".to_owned())
+            // PowerShell writes redirected output in UTF-16.
+            let is_utf16 = error.as_bytes().starts_with(b"\xff\xfe") || error.as_bytes().starts_with(b"\xfe\xff");
+            let message = if is_utf16 { "text in UTF-16; save the file in UTF-8" } else { "not text in UTF-8" };
+            Problem::at(&path, position, message.to_owned())
         })?;
         Self::parse(path, &text)
     }

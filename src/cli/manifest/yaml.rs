@@ -207,8 +207,7 @@ impl<'de> Visitor<'de> for Transcode<'_> {
     fn visit_map<A: MapAccess<'de>>(mut self, mut entries: A) -> Result<(), A::Error> {
         self.json.push('{');
         let mut first = true;
-        // Keys of other types (`1: …`, `true: …`) become strings with their spelling in YAML.
-        while let Some(key) = entries.next_key::<String>()? {
+        while let Some(key) = entries.next_key_seed(Key)? {
             if !first {
                 self.json.push(',');
             }
@@ -218,6 +217,58 @@ impl<'de> Visitor<'de> for Transcode<'_> {
             entries.next_value_seed(self.again())?;
         }
         self.put('}')
+    }
+}
+
+/// Reads a key as the text that kubectl makes of it: `on` is `true`, and `0644` is `420`.
+struct Key;
+
+impl<'de> DeserializeSeed<'de> for Key {
+    type Value = String;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<String, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl Visitor<'_> for Key {
+    type Value = String;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key that JSON can express")
+    }
+
+    fn visit_unit<E: serde::de::Error>(self) -> Result<String, E> {
+        Err(E::custom("the key is null: quote it to use it as text"))
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<String, E> {
+        Ok(value.to_string())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<String, E> {
+        Ok(value.to_string())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<String, E> {
+        Ok(value.to_string())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<String, E> {
+        // As Go's format `g`: an exponent of at least two digits from a million on.
+        let scientific = format!("{value:e}");
+        let exponent = scientific.split_once('e').and_then(|(mantissa, it)| Some((mantissa, it.parse::<i32>().ok()?)));
+        Ok(match exponent {
+            None | Some((_, -4..=5)) => value.to_string(),
+            Some((mantissa, exponent)) => {
+                let sign = if exponent < 0 { '-' } else { '+' };
+                format!("{mantissa}e{sign}{:02}", exponent.unsigned_abs())
+            }
+        })
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<String, E> {
+        Ok(text.to_owned())
     }
 }
 
@@ -258,10 +309,69 @@ mod tests {
 
     #[test]
     fn keeps_order_and_spelling_of_keys_and_expands_aliases_and_merges() {
-        let yaml = "z: 1\n1: [a, {}, []]\ntrue: &t {x: 1}\nm: {<<: *t, y: 2}\n";
+        let yaml = "z: 1\n1: [a, {}, []]\ntrue: &t {x: 1}\nm: {<<: *t, w: 2}\n";
         let value: serde_json::Value = serde_json::from_str(&to_json(yaml).unwrap()).unwrap();
-        let expected = r#"{"z":1,"1":["a",{},[]],"true":{"x":1},"m":{"y":2,"x":1}}"#;
+        let expected = r#"{"z":1,"1":["a",{},[]],"true":{"x":1},"m":{"w":2,"x":1}}"#;
         assert_eq!(value.to_string(), expected);
+    }
+
+    /// The values are those of sigs.k8s.io/yaml.
+    #[test]
+    fn keys_are_read_as_kubectl_does() {
+        for (yaml, key) in [
+            ("on", "true"),
+            ("yes", "true"),
+            ("n", "false"),
+            ("'on'", "on"),
+            ("\"1\"", "1"),
+            ("0644", "420"),
+            ("0x10", "16"),
+            ("1_000", "1000"),
+            ("-0", "0"),
+            ("1.5", "1.5"),
+            ("1e3", "1000"),
+            ("1e6", "1e+06"),
+            ("1.5e-7", "1.5e-07"),
+            ("2001-01-01", "2001-01-01"),
+            ("v1", "v1"),
+        ] {
+            let want = serde_json::json!({ key: 1 }).to_string();
+            assert_eq!(to_json(&format!("{yaml}: 1\n")).unwrap(), want, "{yaml}");
+        }
+    }
+
+    /// The values are those of sigs.k8s.io/yaml, which allows any indentation of the lines that continue a quoted text.
+    #[test]
+    fn quoted_texts_go_over_several_lines_as_in_libyaml() {
+        for (yaml, json) in [
+            ("a:\n  b: \"one\n  two\"\n", r#"{"a":{"b":"one two"}}"#),
+            ("a:\n  b: \"one\n two\"\n", r#"{"a":{"b":"one two"}}"#),
+            ("a:\n  b: \"one\ntwo\"\n  c: 1\n", r#"{"a":{"b":"one two","c":1}}"#),
+            ("a:\n  b: 'one\n  two'\n", r#"{"a":{"b":"one two"}}"#),
+            ("a:\n- b: 'it''s\nfine'\n  c: 1\n- d\n", r#"{"a":[{"b":"it's fine","c":1},"d"]}"#),
+            ("b: \"one\ntwo\"\nc: 1\n", r#"{"b":"one two","c":1}"#),
+            ("b: \"one\n two\n\n  three\"\n", r#"{"b":"one two\nthree"}"#),
+            ("a:\n  b: \"one\n\n\n  two\"\n", r#"{"a":{"b":"one\n\ntwo"}}"#),
+            ("b: \"one\\\n  two\"\n", r#"{"b":"onetwo"}"#),
+            ("b: \"one \\\n  \\ two\"\n", r#"{"b":"one  two"}"#),
+            ("a:\n  b: \"one\n\ttwo\"\n", r#"{"a":{"b":"one two"}}"#),
+            ("a: \"one\r\n  two\"\r\nb: 1\r\n", r#"{"a":"one two","b":1}"#),
+            ("a: \"x # no comment\n  # neither\"\n", r#"{"a":"x # no comment # neither"}"#),
+            ("s: \"first\n  second: third\n  - fourth\"\n", r#"{"s":"first second: third - fourth"}"#),
+            (
+                "a:\n  - b: \"many\n      lines\"\n    c: 'of\n    text\n    '\n",
+                r#"{"a":[{"b":"many lines","c":"of text "}]}"#,
+            ),
+            ("k: {a: \"x\ny\", b: 'p\nq'}\n", r#"{"k":{"a":"x y","b":"p q"}}"#),
+            ("- - \"x\ny\"\n", r#"[["x y"]]"#),
+            ("a: &z \"x\ny\"\nb: *z\n", r#"{"a":"x y","b":"x y"}"#),
+            ("a: \"x\n\ny\" # c\nb: 1\n", r#"{"a":"x\ny","b":1}"#),
+        ] {
+            assert_eq!(to_json(yaml).unwrap(), json, "{yaml}");
+        }
+        for yaml in ["a: \"x\n---\ny\"\n", "a: 'x\n...\ny'\n", "a: \"x\ny\": z\n", "a: \"x\n"] {
+            to_json(yaml).unwrap_err();
+        }
     }
 
     #[test]

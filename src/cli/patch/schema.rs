@@ -6,7 +6,7 @@ use crate::cli::manifest::{self, Document, Problem};
 use crate::cli::output::{self, Paint};
 use anyhow::bail;
 use clap::Args;
-use kube_unions_core::declaration::{Definition, DefinitionVersion, OpenApi};
+use kube_unions_core::declaration::{Definition, DefinitionVersion, OpenApi, Severity};
 use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::schema::Place;
 use std::collections::BTreeSet;
@@ -113,7 +113,8 @@ impl SchemaCandidate<'_> {
         match self {
             Self::OfDefinition(document, definition, version) => {
                 let paint = Paint::of(&std::io::stderr());
-                for fault in definition.faults() {
+                // A note is about nothing that a patch needs.
+                for fault in definition.faults().iter().filter(|fault| fault.severity != Severity::Note) {
                     // The pointer of a fault in a declaration is about another document.
                     let pointer = if fault.declaration.is_none() { fault.pointer.as_str() } else { "" };
                     let problem = Problem::of_document(document, pointer, fault.message.clone());

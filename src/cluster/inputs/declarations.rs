@@ -1,7 +1,7 @@
 //! `UnionDeclaration`s as inputs.
 
 use super::super::raw::RawDeclaration;
-use super::super::verdict::StoredCondition;
+use super::super::verdict::StoredStatus;
 use super::Inputs;
 use crate::causes::with_causes;
 use kube_unions_core::declaration::{Declaration, Fault, Source};
@@ -22,7 +22,9 @@ pub(in crate::cluster) struct StoredDeclaration {
     pub(in crate::cluster) target: Option<GroupKind>,
     /// The faults of the declaration alone, whatever the schema of its target.
     pub(in crate::cluster) faults: Vec<Fault>,
-    pub(in crate::cluster) condition: Option<StoredCondition>,
+    /// The number of declared unions, `None` if it cannot be read.
+    pub(in crate::cluster) declared: Option<usize>,
+    pub(in crate::cluster) status: StoredStatus,
 }
 
 /// The consequence of a changed declaration.
@@ -39,25 +41,26 @@ impl Inputs {
     pub(in crate::cluster) fn put_declaration(&mut self, raw: &RawDeclaration) -> Option<DeclarationChange> {
         let name = raw.name();
         let fingerprint = self.hasher.hash_one(raw.parts().map(|parts| parts.spec.get()));
-        let (generation, condition) = (raw.generation(), raw.parts().ok().and_then(StoredCondition::read));
+        let (generation, status) = (raw.generation(), raw.parts().map(StoredStatus::read).unwrap_or_default());
         if let Some(stored) = self.declarations.get_mut(name)
             && stored.fingerprint == fingerprint
         {
-            (stored.generation, stored.condition) = (generation, condition);
+            (stored.generation, stored.status) = (generation, status);
             return None;
         }
         let mut change = self.remove_declaration(name);
-        let (target, faults) = match read(raw) {
+        let (target, declared, faults) = match read(raw) {
             Ok((declaration, faults)) => {
-                let kind = declaration.target().group_kind();
+                let (kind, declared) = (declaration.target().group_kind(), declaration.declared());
                 self.targeting.entry(kind.clone()).or_default().insert(name.into(), Arc::new(declaration));
-                (Some(kind), faults)
+                (Some(kind), Some(declared), faults)
             }
-            Err(message) => (None, vec![unreadable(name, message)]),
+            Err(message) => (None, None, vec![unreadable(name, message)]),
         };
         change.kinds.extend(target.clone());
         change.has_faults |= !faults.is_empty();
-        self.declarations.insert(name.into(), StoredDeclaration { fingerprint, generation, target, faults, condition });
+        let stored = StoredDeclaration { fingerprint, generation, target, faults, declared, status };
+        self.declarations.insert(name.into(), stored);
         Some(change)
     }
 

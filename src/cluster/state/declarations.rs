@@ -4,11 +4,11 @@ use super::super::inputs::DeclarationChange;
 use super::super::raw::RawDeclaration;
 use super::super::rebuild::missing_target;
 use super::super::status::StatusWriter;
-use super::super::verdict::DeclarationVerdict;
+use super::super::verdict::{DeclarationVerdict, UnionCount};
 use super::{ClusterState, Publication};
 use kube_unions_core::declaration::Fault;
 use kube_unions_core::names::GroupKind;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::PoisonError;
 
 impl ClusterState {
@@ -100,6 +100,7 @@ impl ClusterState {
                 faults.entry(declaration).or_default().push(fault);
             }
         }
+        let in_force = catalog.in_force();
         for name in std::mem::take(due_verdicts) {
             let Some(declaration) = inputs.declaration(&name) else {
                 statuses.forget(&name);
@@ -115,8 +116,10 @@ impl ClusterState {
             }
             let missing = target.is_some_and(|kind| self.missing.contains(kind));
             let faults = faults.get(&*name).map_or(&[][..], Vec::as_slice);
-            let verdict = DeclarationVerdict::new(declaration.generation, missing, faults);
-            statuses.publish(&name, verdict, declaration.condition.as_ref());
+            let in_force = in_force.get(&*name).map_or(0, BTreeSet::len);
+            let unions = declaration.declared.map(|declared| UnionCount { in_force, declared });
+            let verdict = DeclarationVerdict::new(declaration.generation, missing, unions, faults);
+            statuses.publish(&name, verdict, &declaration.status);
         }
     }
 }

@@ -27,6 +27,8 @@ pub(super) enum FindingEffect {
     Old,
     /// The object is allowed with a warning, because it takes effect in a surprising way.
     Surprising,
+    /// The object is allowed with a warning, because the user should know something about it.
+    Noted,
 }
 
 /// The answer to one inspection.
@@ -58,6 +60,7 @@ impl Inspected {
         let warnings = findings.iter().map(|(finding, effect)| {
             let why = match effect {
                 FindingEffect::Old => "the fault is an old one",
+                FindingEffect::Noted => "a note",
                 FindingEffect::Denied | FindingEffect::Surprising => "may surprise",
             };
             (finding.warning(), format!("{} ({why})", finding.field))

@@ -17,9 +17,8 @@ use super::random::{Place, Random};
 use super::{IN_FORCE, Native, fields_of_kind, policy_message, policy_warnings};
 use crate::cluster::say;
 use crate::http::Answer;
-use crate::kind::forget_unions;
 use fixtures::crds::crd;
-use fixtures::reviews::{self, Verdict, Write, catalog, version};
+use fixtures::reviews::{self, Verdict, Write, declaration, declared_catalog, lift_unions, version};
 use fixtures::wait::eventually;
 use kube_unions_core::admission::Phase;
 use kube_unions_core::catalog::Catalog;
@@ -247,9 +246,12 @@ impl RandomKind {
             let properties: Map<_, _> = status.iter().map(|(name, place)| (name.clone(), place.schema())).collect();
             schema["properties"]["status"] = json!({"type": "object", "properties": properties});
         }
-        let mut definition = crd(GROUP, &name, &[version("v1", &schema, has_status)]);
-        let catalog = catalog(&[&definition]);
-        forget_unions(&mut definition);
+        // A `UnionDeclaration` can say more than an extension.
+        let mut plain = schema.clone();
+        let unions = lift_unions(&mut plain);
+        let definition = crd(GROUP, &name, &[version("v1", &plain, has_status)]);
+        let declared = declaration("differential", GROUP, &name, &json!({"unions": unions}));
+        let catalog = declared_catalog(&definition, &[declared]);
         Self { name, definition, schema, catalog, places, status }
     }
 

@@ -11,7 +11,7 @@ use crate::http::Answer;
 use crate::kind::forget_unions;
 use fixtures::crds::{ANNOTATION, crd};
 use fixtures::files::{files, parse, root};
-use fixtures::reviews::{Cause, catalog, version};
+use fixtures::reviews::{Cause, declaration, declared_catalog, version};
 use fixtures::wait::eventually;
 use kube_unions_core::catalog::Catalog;
 
@@ -65,6 +65,9 @@ pub(crate) struct Suite {
     pub(crate) schema: Value,
     annotation: Option<Value>,
     last_applied: Option<Value>,
+    /// The specs of `UnionDeclaration`s of the kind, by name, without their target.
+    #[serde(default)]
+    declarations: BTreeMap<String, Value>,
     #[serde(default)]
     status_subresource: bool,
     /// Runs only this phase.
@@ -188,7 +191,7 @@ fn exceptions(list: &str) -> BTreeMap<RowName, String> {
 }
 
 fn suites() -> Vec<(String, Suite)> {
-    const ELSEWHERE: [&str; 4] = ["declarations/", "go/", "strategic/", "native/"];
+    const ELSEWHERE: [&str; 5] = ["check-cel/", "declarations/", "go/", "strategic/", "native/"];
     let files = files("tests/cases", "yaml").into_iter();
     let files = files.filter(|(path, _)| path != "matrix.yaml" && !ELSEWHERE.iter().any(|it| path.starts_with(it)));
     files.map(|(path, text)| (path.clone(), parse(&path, &text))).collect()
@@ -241,7 +244,8 @@ impl Suite {
         }
         let mut definition = self.definition(group, kind, &self.schema);
         definition["metadata"]["annotations"] = Value::Object(annotations);
-        catalog(&[&definition])
+        let declarations = self.declarations.iter().map(|(name, spec)| declaration(name, group, kind, spec));
+        declared_catalog(&definition, &declarations.collect::<Vec<_>>())
     }
 }
 
@@ -347,7 +351,12 @@ impl Played<'_> {
 /// same words as a union.
 fn same_causes(answer: &Answer, wanted: &[Cause]) -> Result<(), String> {
     if let Some(message) = policy_message(answer) {
-        let wanted: Vec<_> = wanted.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
+        // The root has no path.
+        let told = |cause: &Cause| match &*cause.field {
+            "" => cause.message.clone(),
+            field => format!("{field}: {}", cause.message),
+        };
+        let wanted: Vec<_> = wanted.iter().map(told).collect();
         let wanted = wanted.join("; ");
         return if message == wanted { Ok(()) } else { Err(format!("denied {message}\n      want {wanted}")) };
     }

@@ -69,6 +69,9 @@ struct Choices {
     members: Vec<Member>,
     /// The value, the position of its member, and whether the member is optional. `None`: the 2019 form.
     map_form: Option<Vec<(String, Option<usize>, bool)>>,
+    required: bool,
+    /// The names of the members whose empty values count as not set.
+    empty_is_unset: Vec<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -354,7 +357,10 @@ impl Choices {
             }
             choices
         });
-        Self { discriminator, members, map_form }
+        let some_unset = random.chance(40);
+        let unset = members.iter().filter(|_| some_unset && random.chance(60)).map(|member| member.name.clone());
+        let empty_is_unset = unset.collect();
+        Self { discriminator, members, map_form, required: random.chance(25), empty_is_unset }
     }
 
     fn describe(&self, properties: &mut Map<String, Value>, list_form: &mut Vec<Value>) {
@@ -374,8 +380,8 @@ impl Choices {
             };
             let choices: Map<_, _> = choices.iter().map(choice).collect();
             let discriminator = self.discriminator.clone().expect("the 2022 form has a discriminator");
-            properties
-                .insert(discriminator, json!({"type": "string", "x-kubernetes-unions": {"fieldMembers": choices}}));
+            let union = self.with_options(json!({"fieldMembers": choices}));
+            properties.insert(discriminator, json!({"type": "string", "x-kubernetes-unions": union}));
             return;
         }
         let fields: Map<_, _> =
@@ -385,7 +391,14 @@ impl Choices {
             union["discriminator"] = json!(name);
             properties.insert(name.clone(), json!({"type": "string"}));
         }
-        list_form.push(union);
+        list_form.push(self.with_options(union));
+    }
+
+    /// Returns the union with its options, as `lift_unions` reads them.
+    fn with_options(&self, mut union: Value) -> Value {
+        union["required"] = self.required.into();
+        union["emptyIsUnset"] = json!(self.empty_is_unset);
+        union
     }
 
     /// Returns a value of the discriminator.

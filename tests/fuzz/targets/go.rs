@@ -27,7 +27,9 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
 
     let versions = || Definition::from_json(CRD).unwrap().take_versions().into_iter();
     let kind = KindVersion { group: "e", kind: "K", version: "v1", versions: &["v1"] };
-    let derivation = packages.unions(kind, versions().next().unwrap());
+    let json: serde_json::Value = serde_json::from_str(CRD).unwrap();
+    let schema = &json["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    let derivation = packages.unions(kind, versions().next().unwrap(), schema);
     let _ = packages.unreached_structs(&[&derivation]);
     let mut version = versions().next().unwrap();
     for (place, value) in derivation.declarations() {

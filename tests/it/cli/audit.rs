@@ -121,14 +121,14 @@ fn json_has_the_kinds_the_findings_and_the_summary() {
     assert_eq!(
         report["summary"],
         json!({"kinds": 2, "objects": 6, "invalid": 4, "mendedByNextWrite": 1, "wouldChange": 2, "wouldWarn": 0,
-            "passedOver": 1, "complete": true, "notAudited": []})
+            "wouldAudit": 0, "passedOver": 1, "complete": true, "notAudited": []})
     );
     let none = folder.run(&["audit", "--from", ".", "-n", "c", "-o", "json"]).code(0).json();
     assert_eq!((&none["findings"], &none["summary"]["objects"]), (&json!([]), &json!(0)));
 }
 
 /// Asserts the rules of the SARIF specification (OASIS, version 2.1.0) for the parts of a log that we write.
-fn hold_to_the_specification(log: &Value) {
+pub(super) fn hold_to_the_specification(log: &Value) {
     assert_eq!(log["version"], "2.1.0");
     assert!(log["$schema"].as_str().unwrap().contains("sarif-2.1.0"));
     for run in log["runs"].as_array().expect("3.13.4: runs") {
@@ -279,6 +279,22 @@ fn a_declaration_that_only_warns_makes_nothing_invalid() {
     let log = folder.run(&["audit", "--from", ".", "-o", "sarif"]).code(0).json();
     hold_to_the_specification(&log);
     assert_eq!(log["runs"][0]["results"][0]["level"], "warning");
+
+    let declaration = folder.read("declaration.yaml");
+    let both = declaration.replace("[Warn]", "[Warn, Audit]");
+    folder.write("declaration.yaml", both);
+    folder.run(&["audit", "--from", "."]).code(0).says(&[", 1 only warned of; "]);
+    folder.write("declaration.yaml", declaration.replace("[Warn]", "[Audit]"));
+    let run = folder.run(&["audit", "--from", "."]).code(0).says(&["none invalid", ", 1 only audited; "]);
+    assert!(run.stdout.contains("would audit"), "{run:#?}");
+    let report = folder.run(&["audit", "--from", ".", "-o", "json"]).code(0).json();
+    assert_eq!(
+        (&report["findings"][0]["finding"], &report["summary"]["wouldAudit"]),
+        (&json!("wouldAudit"), &json!(1))
+    );
+    let log = folder.run(&["audit", "--from", ".", "-o", "sarif"]).code(0).json();
+    hold_to_the_specification(&log);
+    assert_eq!(log["runs"][0]["results"][0]["level"], "note");
 }
 
 #[test]

@@ -20,8 +20,8 @@ fn lint_names_file_line_column_and_path() {
         findings.as_array().unwrap().iter().find(|finding| finding["message"].to_string().contains("`missing`"));
     let finding = finding.unwrap();
     assert_eq!(
-        (&finding["file"], &finding["line"], &finding["column"], &finding["definition"], &finding["version"]),
-        (&json!("faulty.yaml"), &json!(37), &json!(21), &json!("widgets.example.com"), &json!("v1"))
+        (&finding["file"], &finding["line"], &finding["column"], &finding["definition"], &finding["versions"]),
+        (&json!("faulty.yaml"), &json!(37), &json!(21), &json!("widgets.example.com"), &json!(["v1"]))
     );
     assert_eq!(
         (&finding["path"], &finding["severity"], &finding["source"]),

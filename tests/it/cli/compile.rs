@@ -113,7 +113,7 @@ fn a_wrong_flag_is_refused_with_what_to_write_instead() {
         ("--name-prefix=Team_A", "invalid prefix \"Team_A\": use up to 28 lower-case letters"),
         ("--name-prefix=", "invalid prefix \"\": use "),
         ("--name-prefix=a-name-that-is-much-too-long-for-a-prefix-", "use up to 28"),
-        ("--action=refuse", "[possible values: deny, warn]"),
+        ("--action=refuse", "[possible values: deny, warn, audit]"),
         ("--ratcheting=on", "[possible values: enabled, disabled]"),
         ("--to=rules", "[possible values: cel, vap, map, policies]"),
         ("--context=x", "files are compiled without a cluster"),
@@ -156,6 +156,9 @@ fn flags_change_what_they_name_and_nothing_else() {
     assert_eq!(kinds_of(&changed), ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"]);
     let warning = titles(&compile(&folder, &["--action=warn"]).code(0));
     assert!(!warning.iter().any(|it| it.ends_with("-deny")), "{warning:?}");
+    let audited = titles(&compile(&folder, &["--action=audit"]).code(0));
+    assert!(audited.iter().any(|it| it.ends_with("-audit")), "{audited:?}");
+    assert!(!audited.iter().any(|it| it.ends_with("-deny") || it.ends_with("-warn")), "{audited:?}");
 }
 
 #[test]

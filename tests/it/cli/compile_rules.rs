@@ -155,7 +155,7 @@ fn flags_that_mean_nothing_for_rules_are_refused() {
     let strict = folder.run(&compile(&["crd.yaml", "--ratcheting", "disabled"])).code(1);
     strict.says(&["never applies rules to unchanged parts of an object"]);
     let warn = folder.run(&compile(&["crd.yaml", "--action", "warn"])).code(1).prints(CRD);
-    warn.says(&["it only warns, and rules in a CRD can only reject; use policies"]);
+    warn.says(&["its declaration does not deny, and rules in a CRD can only reject; use policies"]);
 }
 
 #[test]

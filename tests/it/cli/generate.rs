@@ -1,6 +1,8 @@
 //! `generate`: from Go sources and their CRDs to CRDs with unions.
 
+mod baseline;
 mod broken;
+mod from_crd;
 mod rows;
 mod scale;
 mod standing;
@@ -20,6 +22,8 @@ use std::process::Command;
 struct Report {
     kinds: Vec<KindReport>,
     findings: Vec<FindingReport>,
+    #[serde(default, rename = "staleBaselineEntries")]
+    stale: Vec<Value>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -43,6 +47,7 @@ struct UnionReport {
     discriminator: Option<String>,
     members: Vec<String>,
     choices: Vec<ChoiceReport>,
+    evidence: String,
     #[serde(rename = "type")]
     type_name: String,
     file: String,
@@ -56,6 +61,7 @@ struct ChoiceReport {
     value: String,
     member: Option<String>,
     optional: bool,
+    evidence: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -65,10 +71,15 @@ struct FindingReport {
     line: usize,
     column: usize,
     definition: Option<String>,
+    #[serde(rename = "definitionFile")]
+    definition_file: Option<String>,
+    #[serde(rename = "definitionLine")]
+    definition_line: Option<usize>,
     version: Option<String>,
     path: String,
     severity: Severity,
-    reason: String,
+    rule: String,
+    standing: String,
     message: String,
 }
 
@@ -88,7 +99,9 @@ impl Report {
 
     fn union(&self, wanted: &Union) -> Option<&UnionReport> {
         let mut found = self.unions().filter(|(kind, union)| {
-            kind.version == wanted.version && union.path == wanted.path && union.discriminator == wanted.discriminator
+            let of_wanted = |name: &String| wanted.member_names().contains(&**name);
+            (&kind.version, &union.path, &union.discriminator) == (&wanted.version, &wanted.path, &wanted.discriminator)
+                && union.members.iter().any(of_wanted)
         });
         found.next().map(|(_, union)| union)
     }
@@ -118,10 +131,13 @@ impl FindingReport {
     /// Returns true if it is this finding.
     fn is(&self, wanted: &Finding) -> bool {
         let message = self.message.to_lowercase();
-        let is_whole = self.column > 0 && (self.version.is_none() || self.definition.is_some());
+        let is_whole = self.column > 0
+            && (self.version.is_none() || self.definition.is_some())
+            && self.definition.is_some() == self.definition_file.is_some()
+            && self.definition_file.is_some() == self.definition_line.is_some_and(|line| line > 0);
         is_whole
             && self.severity >= wanted.severity
-            && wanted.reason.as_ref().is_none_or(|reason| *reason == self.reason)
+            && wanted.rule.as_ref().is_none_or(|rule| *rule == self.rule)
             && wanted.version.as_ref().is_none_or(|version| Some(version) == self.version.as_ref())
             && wanted.path.as_ref().is_none_or(|path| *path == self.path)
             && wanted.says.iter().all(|text| message.contains(&text.to_lowercase()))
@@ -215,6 +231,13 @@ fn a_union_is_reported_with_its_members_its_struct_and_where_it_stands() {
             failures.note(wanted.type_name.as_ref().is_none_or(|wanted| *wanted == union.type_name), || {
                 format!("{name}: type {} instead of {:?}", union.type_name, wanted.type_name)
             });
+            failures.note(union.evidence == wanted.evidence, || format!("{name}: evidence {}", union.evidence));
+            for choice in &union.choices {
+                // A member that is found by name is required by a rule or not at all.
+                let by_rule = wanted.evidence == "names" && choice.member.is_some() && !choice.optional;
+                failures
+                    .note(choice.evidence.as_deref() == by_rule.then_some("rule"), || format!("{name}: {choice:?}"));
+            }
             let (line, column) = wanted.source.position();
             failures.note((&*wanted.source.file, line, column) == (&*union.file, union.line, union.column), || {
                 format!(
@@ -252,6 +275,11 @@ fn warnings_are_those_of_the_rows() {
         for wanted in &kind.findings {
             failures.note(found().any(|finding| finding.is(wanted)), || {
                 format!("{}: nobody says {wanted:?}, but {:#?}", kind.file, found().collect::<Vec<_>>())
+            });
+        }
+        for wanted in &kind.notes {
+            failures.note(report.findings.iter().any(|finding| finding.is(wanted)), || {
+                format!("{}: nobody notes {wanted:?}, but {:#?}", kind.file, report.findings)
             });
         }
         for finding in found() {

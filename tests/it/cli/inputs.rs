@@ -74,9 +74,11 @@ fn bytes_that_are_no_text_are_refused() {
     folder.write("image.yaml", b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR");
     folder.write("latin.yaml", b"a: 1\nb: caf\xe9\n");
     folder.write("zero.yaml", b"a: \x00\n");
+    folder.write("utf-16.yaml", b"\xff\xfea\0:\0 \x001\0\n\0");
     all_refuse(&folder, "image.yaml", &["image.yaml:1:1: ", "not text in UTF-8"]);
     all_refuse(&folder, "latin.yaml", &["latin.yaml:2:7: ", "not text in UTF-8"]);
     all_refuse(&folder, "zero.yaml", &["zero.yaml:1:4: "]);
+    all_refuse(&folder, "utf-16.yaml", &["utf-16.yaml:1:1: ", "UTF-16", "UTF-8"]);
 }
 
 #[test]

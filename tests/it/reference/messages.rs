@@ -124,6 +124,8 @@ fn violations() -> Vec<ViolationKind> {
     vec![
         ViolationKind::UnknownValue { value: name("VALUE"), supported: Arc::new([name("A"), name("B")]) },
         ViolationKind::DiscriminatorRequired { member: name("MEMBER") },
+        ViolationKind::OneRequired { members: Arc::new([name("MEMBER"), name("OTHER")]) },
+        ViolationKind::ChoiceRequired { supported: Arc::new([name("A"), name("B")]) },
         ViolationKind::MemberRequired { discriminator: name("DISCRIMINATOR"), value: name("VALUE") },
         not_selected(false),
         not_selected(true),
@@ -139,6 +141,13 @@ fn explain_violation(kind: &ViolationKind) -> Explanation {
         ViolationKind::DiscriminatorRequired { .. } => {
             ("A member is set, and the discriminator is empty.", "Set the discriminator to the member's value.")
         }
+        ViolationKind::OneRequired { .. } => {
+            ("No member is set, and the UnionDeclaration has `required: true`.", "Set one of the members.")
+        }
+        ViolationKind::ChoiceRequired { .. } => (
+            "Neither the discriminator nor a member is set, and the UnionDeclaration has `required: true`.",
+            "Set the discriminator to a value of the list.",
+        ),
         ViolationKind::MemberRequired { .. } => {
             ("The discriminator selects a member that is not set.", "Set the member, or change the discriminator.")
         }
@@ -191,7 +200,7 @@ fn let_through() -> Vec<[String; 3]> {
         ),
         (
             "let through because its declaration only warns",
-            "The declaration has `validationActions: [Warn]`.",
+            "The declaration has the action `Warn`.",
             "Correct the object before the declaration denies.",
         ),
     ];

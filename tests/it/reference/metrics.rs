@@ -16,7 +16,7 @@ Labels take their values from the catalog, never from a request: a kind without 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_page_of_metrics_is_up_to_date() {
     let server = Running::start().await;
-    server.catalogs.send_replace(Some(crate::webhook::declared(1)));
+    server.catalogs.send_replace(Some(crate::webhook::observed(&["Audit"])));
     until(async || server.metric("kube_unions_catalog_unions{source=\"schema\"}").await == Some(1.0)).await;
     server.send(&Request::post("/mutate", review("u"))).await;
     let text = server.ops("/metrics").await.body;

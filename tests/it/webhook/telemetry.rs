@@ -1,16 +1,17 @@
 //! The names, types and labels at `/metrics`, on which dashboards and alerts depend, and the number of series.
 
-use super::declared;
+use super::observed;
 use super::wire::{Request, Running, review, until};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Every metric with its type and labels.
-const METRICS: [(&str, &str, &[&str]); 29] = [
+const METRICS: [(&str, &str, &[&str]); 30] = [
     ("kube_unions_admission_in_flight", "gauge", &[]),
     ("kube_unions_admission_in_flight_bytes", "gauge", &[]),
     ("kube_unions_admission_refused", "counter", &["reason"]),
     ("kube_unions_admission_review_duration_seconds", "histogram", &["le", "phase"]),
     ("kube_unions_admission_reviews", "counter", &["group", "kind", "operation", "outcome", "phase"]),
+    ("kube_unions_audited_violations", "counter", &["group", "kind"]),
     ("kube_unions_build", "info", &["version"]),
     ("kube_unions_catalog_digest", "gauge", &[]),
     ("kube_unions_catalog_unions", "gauge", &["source"]),
@@ -73,7 +74,7 @@ async fn metrics(server: &Running) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_metrics_keep_their_names_types_and_labels() {
     let server = Running::start().await;
-    server.catalogs.send_replace(Some(declared(1)));
+    server.catalogs.send_replace(Some(observed(&["Audit"])));
     until(async || server.metric("kube_unions_catalog_unions{source=\"schema\"}").await == Some(1.0)).await;
     server.send(&Request::post("/mutate", review("u"))).await;
     let found = described(&metrics(&server).await);

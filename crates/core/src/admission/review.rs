@@ -4,9 +4,9 @@
 //! ([`super::response`]).
 
 use super::request::{Operation, Request};
-use super::response::{AdmissionResponse, Annotations, Denial, DenialCause, LONGEST_CAUSE, Warnings};
+use super::response::{AdmissionResponse, Annotations, Denial, DenialCause, LONGEST_CAUSE, Listing, Warnings};
 use super::{Phase, ReviewOutcome};
-use crate::field_path::{Printable, cut};
+use crate::field_path::{AboutField, Printable, cut};
 use crate::meter::{Exhausted, Meter, Unmetered, render};
 use crate::union::{Capped, Change, ChangeReason, Changes, Judgement, LetThrough, Violation};
 
@@ -30,6 +30,8 @@ pub struct Review {
     changes: Changes,
     violations: Capped<Violation>,
     let_through: Capped<(Violation, LetThrough)>,
+    observed: Capped<Violation>,
+    audited: usize,
     denial: Option<Denial>,
     annotations: Annotations,
 }
@@ -46,6 +48,8 @@ impl Review {
             changes: Changes::default(),
             violations: Capped::default(),
             let_through: Capped::default(),
+            observed: Capped::default(),
+            audited: 0,
             denial: None,
             annotations: Annotations::default(),
         }
@@ -95,17 +99,20 @@ impl Review {
             warnings.leave_out(judgement.let_through.left_out());
             annotations.warned.leave_out(judgement.let_through.left_out());
         }
+        list(&judgement.audited, &mut annotations.audited);
         let warnings = warnings.finish();
         let outcome = match (judgement.changes.is_empty(), warnings.is_empty()) {
             (false, _) => ReviewOutcome::Patched,
             (true, false) => ReviewOutcome::Warned,
             (true, true) => ReviewOutcome::Allowed,
         };
-        let Judgement { changes, let_through, .. } = judgement;
+        let Judgement { changes, let_through, observed, audited, .. } = judgement;
         meter.charge(
             annotations.size().saturating_add(warnings.iter().map(|it| it.len() + size_of::<String>()).sum()),
         )?;
-        Ok(Self { outcome, warnings, changes, let_through, annotations, ..Self::allow(request) })
+        let audited = audited.total();
+        let allowed = Self::allow(request);
+        Ok(Self { outcome, warnings, changes, let_through, observed, audited, annotations, ..allowed })
     }
 
     /// Denies a request with every violation at once.
@@ -113,7 +120,7 @@ impl Review {
         // On CREATE the request may have no name, because the object has it.
         let in_object = || request.subject.as_ref().map_or("", |subject| subject.new.name());
         let name = if request.name.is_empty() { in_object() } else { &request.name };
-        let Judgement { violations, let_through, .. } = judgement;
+        let Judgement { violations, let_through, observed, audited, .. } = judgement;
         let mut causes = Vec::new();
         meter.charge(violations.kept().len().saturating_mul(size_of::<DenialCause>()))?;
         causes.reserve_exact(violations.kept().len());
@@ -124,9 +131,9 @@ impl Review {
                 message: render(meter, &violation.kind, LONGEST_CAUSE)?,
                 field: render(meter, &violation.path, usize::MAX)?,
             });
-            annotations.denied.push(format_args!("{}: {}", violation.path, violation.reason()));
         }
-        annotations.denied.leave_out(violations.left_out());
+        list(&violations, &mut annotations.denied);
+        list(&audited, &mut annotations.audited);
         let (kind, name) = (&request.kind, cut(name, LONGEST_NAME).to_owned());
         let denial = Denial::with_rest(&kind.group, &kind.name, name, causes, violations.left_out());
         meter.charge(annotations.size().saturating_add(denial.size()))?;
@@ -135,6 +142,8 @@ impl Review {
             outcome: ReviewOutcome::Denied,
             violations,
             let_through,
+            observed,
+            audited: audited.total(),
             denial: Some(denial),
             annotations,
             ..denied
@@ -200,6 +209,18 @@ impl Review {
         &self.let_through
     }
 
+    /// Returns the violations that only the audit log tells of, up to the same limit. Empty in mutating admission, unless it
+    /// denies the request.
+    pub fn observed(&self) -> &Capped<Violation> {
+        &self.observed
+    }
+
+    /// Returns the number of violations that the audit log tells of because their declaration asks for it. Each request that
+    /// the API server sends to both phases has them once.
+    pub fn audited(&self) -> usize {
+        self.audited
+    }
+
     /// Returns the warnings for the client.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
@@ -220,4 +241,12 @@ impl Review {
     pub fn denied_paths(&self) -> Vec<String> {
         self.causes().map(|(path, _)| path.to_owned()).collect()
     }
+}
+
+/// Writes violations into an audit annotation.
+fn list(violations: &Capped<Violation>, listing: &mut Listing) {
+    for violation in violations.kept() {
+        listing.push(AboutField { path: &violation.path.to_string(), text: violation.reason() });
+    }
+    listing.leave_out(violations.left_out());
 }

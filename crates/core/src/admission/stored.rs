@@ -16,6 +16,7 @@ use serde::de::DeserializeSeed;
 pub struct StoredObject {
     violations: Capped<Violation>,
     warnings: Capped<Violation>,
+    observed: Capped<Violation>,
     changes: Vec<Changes>,
     repaired: bool,
 }
@@ -68,6 +69,11 @@ impl StoredObject {
         &self.warnings
     }
 
+    /// Returns the violations that only the audit log tells of, up to the same limit.
+    pub fn observed(&self) -> &Capped<Violation> {
+        &self.observed
+    }
+
     /// Returns the changes that any update of the object makes, in the order of paths, those of the status last.
     pub fn changes(&self) -> impl Iterator<Item = Change> {
         self.changes.iter().flat_map(Changes::iter)
@@ -91,9 +97,10 @@ impl StoredObject {
             };
             self.repaired &= !changes.is_empty() && repaired()?;
         }
-        let Judgement { violations, let_through, .. } = create;
+        let Judgement { violations, let_through, observed, .. } = create;
         self.violations.append(violations, |violation| violation);
         self.warnings.append(let_through, |(violation, _)| violation);
+        self.observed.append(observed, |violation| violation);
         self.changes.push(changes);
         Ok(())
     }

@@ -63,8 +63,10 @@ impl CompiledDefinition {
         for version in definition.take_versions().into_iter().filter(|version| version.served) {
             let compiled = compile(&version.schema, version.status_subresource);
             faults.extend(compiled.faults.iter().map(|fault| {
-                let (origin, message) = (fault.origin.as_ref(), fault.kind.to_string());
-                version.fault(definition.name(), &fault.place, fault.source, origin, fault.severity(), message)
+                let (origin, message) = (fault.origin.as_ref(), fault.message());
+                let told =
+                    version.fault(definition.name(), &fault.place, fault.source, origin, fault.severity(), message);
+                Fault { left_out: fault.is_left_out(), ..told }
             }));
             versions.push(CompiledVersion::new(version, compiled.plan));
         }

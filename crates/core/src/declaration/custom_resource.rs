@@ -3,12 +3,14 @@
 //! The wire types are those of the custom resource. A [`Declaration`] is the checked form: places and extensions, ready to
 //! be grafted onto the schema of the target.
 
-use super::{Action, Fault, Source, wire};
+use super::{Actions, Fault, Normalization, Source, wire};
+use crate::field_path::Printable;
 use crate::names::GroupKind;
-use crate::schema::{Declared, Origin, Place};
+use crate::near::nearest;
+use crate::schema::{Declared, Origin, Place, UnionOptions};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The `apiVersion` of a `UnionDeclaration`.
@@ -30,25 +32,53 @@ const API_VERSION: &str = "kube-unions.dev/v1alpha1";
         category = "kube-unions",
         printcolumn = r#"{"name": "Group", "type": "string", "jsonPath": ".spec.target.group"}"#,
         printcolumn = r#"{"name": "Target", "type": "string", "jsonPath": ".spec.target.kind"}"#,
+        printcolumn = r#"{"name": "Unions", "type": "string", "jsonPath": ".status.unions",
+            "description": "Unions in force, of those declared"}"#,
         printcolumn = r#"{"name": "Accepted", "type": "string",
             "jsonPath": ".status.conditions[?(@.type==\"Accepted\")].status"}"#,
         printcolumn = r#"{"name": "Reason", "type": "string", "priority": 1,
             "jsonPath": ".status.conditions[?(@.type==\"Accepted\")].reason"}"#,
+        printcolumn = r#"{"name": "InForce", "type": "string", "priority": 1,
+            "jsonPath": ".status.conditions[?(@.type==\"InForce\")].status"}"#,
         printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
     ),
-    schemars(transform = structural)
+    schemars(transform = structural, extend("x-kubernetes-validations" = [{
+        "rule": "has(self.unions) && self.unions.size() > 0 || has(self.podTemplates) && self.podTemplates.size() > 0",
+        "message": "declare at least one union, or a pod template",
+        "reason": "FieldValueRequired",
+        "fieldPath": ".unions"
+    }]))
 )]
 #[serde(rename_all = "camelCase", deny_unknown_fields, expecting = "the spec of a UnionDeclaration")]
 pub struct UnionDeclarationSpec {
     /// The kind whose fields are declared. Its schema comes from the cluster.
     pub target: Target,
-    /// The action for an object that violates a union: `Deny` rejects it, `Warn` accepts it with a warning. Exactly one.
+    /// The treatment of an object that normalisation would change. `Enabled`, the default, clears the members that a write did
+    /// not choose, and deduces discriminators. `Disabled` changes nothing: objects are only judged. Use it for a kind whose
+    /// controller sets several members itself.
+    #[serde(default, skip_serializing_if = "Normalization::is_enabled")]
+    pub normalization: Normalization,
+    /// The actions for an object that violates a union, as in a `ValidatingAdmissionPolicyBinding`: `Deny` rejects it, `Warn`
+    /// accepts it with a warning, `Audit` counts it in a metric and writes an audit annotation. `Deny` and `Warn` exclude each
+    /// other.
     #[serde(default = "deny", skip_serializing_if = "Vec::is_empty")]
-    #[cfg_attr(feature = "kube", schemars(length(min = 1, max = 1), extend("x-kubernetes-list-type" = "set")))]
+    #[cfg_attr(feature = "kube", schemars(
+        length(min = 1, max = 3),
+        extend("x-kubernetes-list-type" = "set", "x-kubernetes-validations" = [{
+            "rule": "!('Deny' in self && 'Warn' in self)",
+            "message": "must not contain both Deny and Warn: a denial already says what a warning would repeat",
+        }])
+    ))]
     pub validation_actions: Vec<ValidationAction>,
-    /// The unions.
-    #[cfg_attr(feature = "kube", schemars(length(min = 1, max = 256), extend("x-kubernetes-list-type" = "atomic")))]
+    /// The unions. They may be left out if there are `podTemplates`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "kube", schemars(length(max = 256), extend("x-kubernetes-list-type" = "atomic")))]
     pub unions: Vec<DeclaredUnion>,
+    /// The places of pod templates, for example `spec.template`. Declares all unions of a pod there: the volumes, and of
+    /// containers the environment variables, handlers and security profiles. The schema need not describe them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "kube", schemars(length(max = 16), extend("x-kubernetes-list-type" = "set")))]
+    pub pod_templates: Vec<String>,
 }
 
 /// The status of a `UnionDeclaration`, written by the webhook.
@@ -56,10 +86,15 @@ pub struct UnionDeclarationSpec {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", expecting = "the status of a UnionDeclaration")]
 pub struct UnionDeclarationStatus {
-    /// Conditions. `Accepted` is `True` if the unions are in force.
+    /// Conditions. `Accepted` is `True` if every union is valid, and `Unknown` if the cluster does not have the target.
+    /// `InForce` is `True` if at least one union is in force; its message names what the schema of the target lacks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition>,
+    /// The number of unions in force and of those declared, for example `3/4`. A union counts if it is in force in one of the
+    /// served versions to which the declaration applies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unions: Option<String>,
 }
 
 /// A kind.
@@ -86,6 +121,8 @@ pub enum ValidationAction {
     Deny,
     /// Accept the object with a warning.
     Warn,
+    /// Count the violation and write it to the audit log.
+    Audit,
 }
 
 /// A union.
@@ -105,6 +142,23 @@ pub struct DeclaredUnion {
     /// The 2019 form: the fields and the discriminator value of each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fields_to_discriminate_by: Option<BTreeMap<String, String>>,
+    /// True if an object at the path must have a member set. In the 2022 form a value that selects no member, or an optional
+    /// one, is enough. An object that is missing is not checked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub required: bool,
+    /// The members that count as not set if they are `false`, `0`, `""`, `{}` or `[]`. Such a value is never cleared.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "kube", schemars(length(max = 128), extend("x-kubernetes-list-type" = "set")))]
+    pub empty_is_unset: Vec<String>,
+    /// True if the schema need not describe the fields, because it keeps unknown fields
+    /// (`x-kubernetes-preserve-unknown-fields`) at the path or on the way to it. Fields that it does describe are checked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub schemaless: bool,
+    /// With `schemaless`: the fields that identify an item, of each list on the way that the schema does not describe, for
+    /// example `spec.template.spec.volumes: [name]`. Nothing can be cleared in a list without keys.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[cfg_attr(feature = "kube", schemars(extend("maxProperties" = 16), transform = super::untyped::sets_of_keys))]
+    pub list_keys: BTreeMap<String, Vec<String>>,
 }
 
 /// The field that a discriminator value selects.
@@ -143,6 +197,8 @@ pub struct Declaration {
     name: Arc<str>,
     target: Target,
     unions: Vec<(Place, Declared)>,
+    /// The number of declared unions, with those that are invalid in themselves.
+    declared: usize,
 }
 
 #[derive(Deserialize)]
@@ -188,31 +244,28 @@ impl Declaration {
         if spec.target.kind.is_empty() {
             report("", "/spec/target/kind".to_owned(), "the target names no kind".to_owned());
         }
-        let action = match spec.validation_actions.as_slice() {
-            [] | [ValidationAction::Deny] => Action::Deny,
-            [ValidationAction::Warn] => Action::Warn,
-            [_, ..] => {
-                let message = "`validationActions` must be [Deny] or [Warn], not both";
-                report("", "/spec/validationActions".to_owned(), message.to_owned());
-                Action::Deny
-            }
-        };
-        if spec.unions.is_empty() {
+        let actions = ValidationAction::set_of(&spec.validation_actions).unwrap_or_else(|(actions, message)| {
+            report("", "/spec/validationActions".to_owned(), message.to_owned());
+            actions
+        });
+        let normalization = spec.normalization;
+        if spec.unions.is_empty() && spec.pod_templates.is_empty() {
             report("", "/spec/unions".to_owned(), "no union is declared".to_owned());
         }
         let mut unions = Vec::new();
-        for (position, union) in spec.unions.iter().enumerate() {
-            match union.graft() {
-                Ok((place, value)) => {
-                    let origin = Some(Origin { declaration: Arc::clone(&name), union: position });
-                    unions.push((place, Declared { value, source: Source::Declaration, origin, action }));
+        for (entry, union) in spec.entries(&mut report) {
+            match union.checked() {
+                Ok((place, declared)) => {
+                    let origin = Some(Origin { declaration: Arc::clone(&name), entry });
+                    unions.push((place, Declared { origin, actions, normalization, ..declared }));
                 }
                 Err(message) => {
-                    report(&union.path, format!("/spec/unions/{position}"), message);
+                    report(&union.path, entry.pointer(), message);
                 }
             }
         }
-        (Self { name: Arc::clone(&name), target: spec.target.clone(), unions }, faults)
+        let declared = spec.union_count();
+        (Self { name: Arc::clone(&name), target: spec.target.clone(), unions, declared }, faults)
     }
 
     /// Returns the name of the `UnionDeclaration`.
@@ -235,6 +288,11 @@ impl Declaration {
         &self.target.versions
     }
 
+    /// Returns the number of declared unions, with those that are invalid in themselves.
+    pub fn declared(&self) -> usize {
+        self.declared
+    }
+
     /// Returns the declared unions with their places.
     pub(super) fn unions(&self) -> &[(Place, Declared)] {
         &self.unions
@@ -248,9 +306,34 @@ impl Target {
     }
 }
 
+impl ValidationAction {
+    /// Returns the set of these actions, [`Actions::Deny`] if there are none. A list that the API server would refuse is an
+    /// error: the strictest set of its actions, and the message of a fault.
+    fn set_of(listed: &[Self]) -> Result<Actions, (Actions, &'static str)> {
+        let [denies, warns, audit] = [Self::Deny, Self::Warn, Self::Audit].map(|action| listed.contains(&action));
+        let actions = match (denies || listed.is_empty(), warns) {
+            (true, _) => Actions::Deny { audit },
+            (false, true) => Actions::Warn { audit },
+            (false, false) => Actions::Audit,
+        };
+        let distinct = [denies, warns, audit].into_iter().filter(|listed| *listed).count();
+        if denies && warns {
+            return Err((
+                actions,
+                "`validationActions` must not contain both Deny and Warn: a denial already says what a warning would \
+                 repeat; remove one",
+            ));
+        }
+        if distinct < listed.len() {
+            return Err((actions, "`validationActions` contains an action twice; remove one"));
+        }
+        Ok(actions)
+    }
+}
+
 impl DeclaredUnion {
     /// Returns the place in the schema and the extension for it, or the message of a fault.
-    fn graft(&self) -> Result<(Place, Value), String> {
+    pub(super) fn graft(&self) -> Result<(Place, Value), String> {
         let object = Place::from_path(&self.path).map_err(|error| error.to_string())?;
         match (&self.field_members, &self.fields_to_discriminate_by, &self.discriminator) {
             (Some(members), None, Some(discriminator)) => {
@@ -273,6 +356,33 @@ impl DeclaredUnion {
             (None, None, _) => Err("has neither `fieldMembers` nor `fieldsToDiscriminateBy`; give one".to_owned()),
         }
     }
+
+    /// Returns the rules that the extension cannot state, or the message of a fault.
+    pub(super) fn options(&self) -> Result<UnionOptions, String> {
+        let selected = self.field_members.iter().flat_map(BTreeMap::values).filter_map(|member| member.name.as_deref());
+        let fields = self.fields_to_discriminate_by.iter().flat_map(BTreeMap::keys).map(String::as_str);
+        let members: BTreeSet<&str> = selected.chain(fields).collect();
+        let mut empty_is_unset: BTreeSet<&str> = BTreeSet::new();
+        for name in &self.empty_is_unset {
+            if !members.contains(&**name) {
+                return Err(not_a_member(name, &members));
+            }
+            if !empty_is_unset.insert(name) {
+                return Err(format!("`emptyIsUnset` has `{}` twice; remove one", Printable::new(name, usize::MAX)));
+            }
+        }
+        let empty_is_unset = empty_is_unset.into_iter().map(Into::into).collect();
+        Ok(UnionOptions { required: self.required, empty_is_unset })
+    }
+}
+
+fn not_a_member(name: &str, members: &BTreeSet<&str>) -> String {
+    let quoted = |name: &str| format!("`{}`", Printable::new(name, usize::MAX));
+    let advice = match nearest(name, members.iter().copied()) {
+        Some(similar) => format!("did you mean {}?", quoted(similar)),
+        None => format!("the members are {}", members.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ")),
+    };
+    format!("`emptyIsUnset` has {}, which is not a member; {advice}", quoted(name))
 }
 
 fn deny() -> Vec<ValidationAction> {

@@ -4,7 +4,7 @@ use super::{
     ANNOTATION, ClaimedKind, Declared, Fault, LAST_APPLIED, OpenApi, Place, annotation, is_exempt, last_applied, wire,
 };
 use crate::names::{GroupKind, GroupVersionKind};
-use crate::schema::{OpenApiError, Schema};
+use crate::schema::{MOST_UNTYPED_NODES, OpenApiError, Schema};
 use std::collections::{BTreeMap, HashMap};
 
 /// A kind: the schemas of its versions, with every declaration grafted onto them. A CRD defines it, or for a built-in type
@@ -18,6 +18,8 @@ pub struct Definition {
     /// The position of each version by name. If two versions have the same name, that of the first.
     pub(super) positions: HashMap<Box<str>, usize>,
     pub(super) faults: Vec<Fault>,
+    /// The number of nodes that declarations may still add where the schemas describe nothing.
+    pub(super) untyped_budget: usize,
 }
 
 /// The resource of a kind.
@@ -143,7 +145,7 @@ impl Definition {
         for (position, version) in versions.iter().enumerate() {
             positions.entry(version.name.clone()).or_insert(position);
         }
-        Self { name, kind, resource, versions, positions, faults: Vec::new() }
+        Self { name, kind, resource, versions, positions, faults: Vec::new(), untyped_budget: MOST_UNTYPED_NODES }
     }
 
     /// Reads a built-in type from the OpenAPI documents that describe it, one version from each. Drops the unions that the

@@ -1,9 +1,9 @@
 //! Faults of declarations, with limits on their number and length.
 
 use super::{Severity, Source};
-use crate::schema::Origin;
-use std::collections::BTreeMap;
-use std::fmt;
+use crate::schema::{Origin, OriginEntry};
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::{self, Write};
 
 /// Longest message and longest path of a fault, in bytes. Both quote user input.
 const LONGEST: usize = 512;
@@ -31,6 +31,8 @@ pub struct Fault {
     pub pointer: String,
     /// The fault, and how to repair it.
     pub message: String,
+    /// True if the fault is a note about a part of the declaration that is left out, because the schema lacks it.
+    pub left_out: bool,
 }
 
 impl Fault {
@@ -45,6 +47,7 @@ impl Fault {
             source: None,
             pointer: String::new(),
             message,
+            left_out: false,
         }
     }
 
@@ -52,8 +55,12 @@ impl Fault {
     pub(super) fn with_origin(self, origin: Option<&Origin>) -> Self {
         match origin {
             None => self,
-            Some(Origin { declaration, union }) => {
-                Self { declaration: Some(declaration.to_string()), pointer: format!("/spec/unions/{union}"), ..self }
+            Some(Origin { declaration, entry }) => {
+                let message = match entry {
+                    OriginEntry::Union(_) => self.message,
+                    OriginEntry::PodTemplate(position, _) => format!("podTemplates[{position}]: {}", self.message),
+                };
+                Self { declaration: Some(declaration.to_string()), pointer: entry.pointer(), message, ..self }
             }
         }
     }
@@ -80,8 +87,10 @@ impl Fault {
         }
         let mut limited = Vec::new();
         for mut faults in of_declarations.into_values() {
-            // Sort errors first, so that none is left out for a warning.
-            faults.sort_by(|one, other| (one.severity, one).cmp(&(other.severity, other)));
+            // Sort errors first, so that none is left out for a warning or note.
+            faults.sort_by(|one, other| {
+                (one.severity, !one.left_out, one).cmp(&(other.severity, !other.left_out, other))
+            });
             faults.dedup();
             let rest = faults.split_off(faults.len().min(MOST));
             limited.append(&mut faults);
@@ -102,6 +111,50 @@ impl Fault {
             message: format!("and at least {count} more; repair those above to see the next"),
             ..self
         }
+    }
+}
+
+/// A fault that one or several versions have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FaultOfVersions<'f> {
+    /// The fault in the first of the versions.
+    pub fault: &'f Fault,
+    /// The versions that have it, in the order of the faults. Empty if it belongs to none.
+    pub versions: Vec<&'f str>,
+}
+
+impl<'f> FaultOfVersions<'f> {
+    /// Groups faults that differ only in their version, in the order of the first of each group.
+    pub fn group(faults: impl IntoIterator<Item = &'f Fault>) -> Vec<Self> {
+        let mut groups: Vec<Self> = Vec::new();
+        let mut known = HashMap::new();
+        for fault in faults {
+            let Fault { definition, declaration, version: _, path, severity, source, pointer, message, left_out } =
+                fault;
+            let same = (definition, declaration, path, severity, source, pointer, message, left_out);
+            let position = *known.entry(same).or_insert(groups.len());
+            if position == groups.len() {
+                groups.push(Self { fault, versions: Vec::new() });
+            }
+            if let (Some(group), Some(version)) = (groups.get_mut(position), fault.version.as_deref())
+                && !group.versions.contains(&version)
+            {
+                group.versions.push(version);
+            }
+        }
+        groups
+    }
+
+    /// Returns the names of the versions, the first of many.
+    pub fn versions_text(&self) -> String {
+        const MOST: usize = 8;
+        let more = self.versions.len().saturating_sub(MOST);
+        let mut text = self.versions.iter().take(MOST).copied().collect::<Vec<_>>().join(", ");
+        if more > 0 {
+            // Writing to a string cannot fail.
+            let _ = write!(text, " and {more} more");
+        }
+        text
     }
 }
 

@@ -1,14 +1,18 @@
 //! Grafts declarations onto the schemas of a kind, and reports those that do not fit.
 
+use super::missing_place::missing_place;
 use super::{
     ANNOTATION, Declaration, Declared, Definition, DefinitionVersion, Fault, LAST_APPLIED, Origin, Place, Severity,
     Source,
 };
 use crate::field_path::push_token;
-use crate::schema::EXTENSION;
+use crate::schema::{EXTENSION, MOST_UNTYPED_NODES, OriginEntry, PlaceStep, UntypedError};
 
 /// Most declarations that are kept at one place. An object has at most 255 unions.
 const MOST_AT_ONE_PLACE: usize = 255;
+
+/// Most versions of a kind that a fault names.
+const MOST_VERSIONS: usize = 16;
 
 impl Definition {
     /// Grafts a `UnionDeclaration` if the kind is its target. Returns true if it is.
@@ -27,11 +31,17 @@ impl Definition {
         }
         for name in declaration.versions() {
             if self.version_named(name).is_none() {
-                let message = format!("the kind has no version `{name}`; correct the name or remove it");
+                let known: Vec<_> =
+                    self.versions.iter().take(MOST_VERSIONS).map(|version| format!("`{}`", version.name)).collect();
+                let message = format!(
+                    "the kind has no version `{name}`, so nothing is in force there; it has {}",
+                    known.join(", ")
+                );
                 self.faults.push(Fault {
                     declaration: Some(declaration.name().to_owned()),
                     pointer: "/spec/target/versions".to_owned(),
-                    ..self.fault(None, &Place::root(), Source::Declaration, Severity::Error, message)
+                    left_out: true,
+                    ..self.fault(None, &Place::root(), Source::Declaration, Severity::Note, message)
                 });
             }
         }
@@ -52,20 +62,33 @@ impl Definition {
     /// contradict each other, the better one wins and the other one is reported.
     pub(super) fn graft(&mut self, version: usize, place: &Place, declared: Declared) {
         let Some(target) = self.versions.get_mut(version) else { return };
+        if let Some(untyped) = &declared.untyped
+            && let Err(error) = target.schema.add_untyped(untyped, &mut self.untyped_budget)
+        {
+            return self.report_untyped(version, place, &declared, error);
+        }
+        if declared.untyped.is_none()
+            && let Some((around, step)) = target.schema.undescribed(place)
+        {
+            let message = undescribed(&around, step, declared.source);
+            return self.report_declared(version, place, &declared, message);
+        }
         let Some(node) = target.schema.at_mut(place) else {
-            let message = "the schema has no such place; correct the path or remove the declaration";
-            return self.report_declared(version, place, &declared, message.to_owned());
+            return self.report_missing(version, place, &declared);
         };
-        if let Some(better) = node.unions.iter().find(|known| known.source < declared.source) {
-            if !better.agrees_with(&declared) {
+        if let Some(better) = node.unions.iter_mut().find(|known| known.source < declared.source) {
+            if better.agrees_with(&declared) {
+                better.repeat(declared.origin);
+            } else {
                 let message =
                     format!("contradicts the {}, which is in force; make them the same or remove one", better.source);
                 self.report_declared(version, place, &declared, message);
             }
             return;
         }
-        if node.unions.iter().any(|known| known.source == declared.source && known.agrees_with(&declared)) {
-            return;
+        let mut others = node.unions.iter_mut().filter(|known| known.source == declared.source);
+        if let Some(same) = others.find(|known| known.agrees_with(&declared)) {
+            return same.repeat(declared.origin);
         }
         if node.unions.len() >= MOST_AT_ONE_PLACE {
             let message = format!("more than {MOST_AT_ONE_PLACE} declarations have this place; remove some");
@@ -79,6 +102,51 @@ impl Definition {
         for worse in overruled {
             self.report_declared(version, place, &worse, message.clone());
         }
+    }
+
+    /// Reports a place that the schema need not describe, and that cannot be added to it.
+    fn report_untyped(&mut self, version: usize, place: &Place, declared: &Declared, error: UntypedError) {
+        let of_template = matches!(declared.origin, Some(Origin { entry: OriginEntry::PodTemplate(..), .. }));
+        let (at, message) = match error {
+            // The parts of a pod template that are missing together are one fault.
+            UntypedError::Missing(at) if of_template => return self.report_missing(version, &at, declared),
+            UntypedError::Missing(_) => return self.report_missing(version, place, declared),
+            UntypedError::Embedded(at) => (
+                if of_template { at } else { place.clone() },
+                "stands inside an embedded resource, where unions have no effect; declare it for the kind of that resource"
+                    .to_owned(),
+            ),
+            UntypedError::OtherType(at, wanted) => (
+                place.clone(),
+                format!("`{at}` is not {wanted}, as the schema or another declaration has it; correct one of them"),
+            ),
+            UntypedError::OtherKeys(at, keys) => (
+                place.clone(),
+                format!(
+                    "another declaration, which is in force, says that the items of `{at}` have the keys {}; make them the same",
+                    keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ")
+                ),
+            ),
+            UntypedError::TooMany => (
+                place.clone(),
+                format!("the declarations of this kind have more than {MOST_UNTYPED_NODES} fields without a schema; remove some"),
+            ),
+        };
+        self.report_declared(version, &at, declared, message);
+    }
+
+    fn report_missing(&mut self, version: usize, place: &Place, declared: &Declared) {
+        let Some(target) = self.versions.get(version) else { return };
+        let (severity, message) = missing_place(&target.schema, place, declared.source);
+        let left_out = severity == Severity::Note;
+        let message = match &declared.origin {
+            Some(Origin { entry: OriginEntry::PodTemplate(..), .. }) if left_out => {
+                format!("the schema has no `{place}`, so the unions in it are not in force")
+            }
+            _ => message,
+        };
+        let fault = self.fault(Some(target), place, declared.source, severity, message);
+        self.faults.push(Fault { left_out, ..fault.with_origin(declared.origin.as_ref()) });
     }
 
     fn report_declared(&mut self, version: usize, place: &Place, declared: &Declared, message: String) {
@@ -141,6 +209,22 @@ fn fault(
         pointer: pointer(version, place, source),
         ..Fault::unreadable(definition, message)
     }
+}
+
+/// Returns the message for a place that the schema does not describe, with the reason.
+fn undescribed(around: &Place, step: &PlaceStep, source: Source) -> String {
+    let around = if around.steps().is_empty() { "the schema".to_owned() } else { format!("the schema of `{around}`") };
+    let inner = match step {
+        PlaceStep::Property(name) => format!("`{name}`"),
+        PlaceStep::Items => "the items of a list".to_owned(),
+        PlaceStep::Values => "the values of a map".to_owned(),
+    };
+    let remedy = if source == Source::Declaration {
+        "add `schemaless: true`, and `listKeys` for the lists on the way"
+    } else {
+        "describe it there, or declare the union in a UnionDeclaration with `schemaless: true`"
+    };
+    format!("{around} keeps unknown fields and does not describe {inner}; {remedy}")
 }
 
 /// Returns the JSON Pointer of a declaration in the document of its CRD or `UnionDeclaration`.

@@ -1,8 +1,13 @@
 //! Declarations as they are grafted onto a schema, with their sources.
 
+use super::Untyped;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
+
+/// Most `UnionDeclaration`s that are recorded for declaring the same.
+const MOST_REPEATS: usize = 255;
 
 /// An unchecked value of `x-kubernetes-unions`, with its source.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,7 +19,24 @@ pub struct Declared {
     /// The `UnionDeclaration` it comes from, if the source is [`Source::Declaration`].
     pub origin: Option<Origin>,
     /// The treatment of an object that violates the union.
-    pub action: Action,
+    pub actions: Actions,
+    /// The treatment of an object that normalisation would change.
+    pub normalization: Normalization,
+    /// The rules that the extension itself cannot state.
+    pub options: UnionOptions,
+    /// The unions of `UnionDeclaration`s that declare the same at the same place.
+    pub repeated_by: Vec<Origin>,
+    /// The fields that the schema need not describe, if the declaration allows it.
+    pub untyped: Option<Arc<Untyped>>,
+}
+
+/// The rules of a union that only a `UnionDeclaration` can state.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct UnionOptions {
+    /// An object without a choice violates the union.
+    pub required: bool,
+    /// The members that count as not set if they are `false`, zero, `""`, `{}` or `[]`. Sorted and distinct.
+    pub empty_is_unset: Box<[Box<str>]>,
 }
 
 /// A union of a `UnionDeclaration`.
@@ -22,8 +44,17 @@ pub struct Declared {
 pub struct Origin {
     /// The name of the `UnionDeclaration`.
     pub declaration: Arc<str>,
-    /// The position of the union in `spec.unions`.
-    pub union: usize,
+    /// The entry that declares the union.
+    pub entry: OriginEntry,
+}
+
+/// An entry of a `UnionDeclaration`, by its position in a list of the spec.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum OriginEntry {
+    /// An item of `spec.unions`.
+    Union(usize),
+    /// An item of `spec.podTemplates`, and the position of the union in the template.
+    PodTemplate(usize, usize),
 }
 
 /// The source of a declaration. For the same place an earlier source wins over a later one.
@@ -43,14 +74,33 @@ pub enum Source {
     Published,
 }
 
-/// The treatment of an object that violates a union, as in a `ValidatingAdmissionPolicy`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub enum Action {
+/// The treatment of an object that violates a union: the sets of actions that a `ValidatingAdmissionPolicyBinding` may have.
+/// There is at least one action, and never both `Deny` and `Warn`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Actions {
     /// Reject the object.
-    #[default]
-    Deny,
+    Deny {
+        /// Write the violation to the audit log, too.
+        audit: bool,
+    },
     /// Accept the object with a warning.
-    Warn,
+    Warn {
+        /// Write the violation to the audit log, too.
+        audit: bool,
+    },
+    /// Accept the object, and write the violation to the audit log.
+    Audit,
+}
+
+/// The treatment of an object that normalisation would change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "kube", derive(schemars::JsonSchema))]
+pub enum Normalization {
+    /// Clear the members that the request did not choose, and deduce the discriminator.
+    #[default]
+    Enabled,
+    /// Change nothing. The union is only judged.
+    Disabled,
 }
 
 /// The severity of a fault.
@@ -60,17 +110,108 @@ pub enum Severity {
     Error,
     /// The declaration is in force but may surprise, or nothing was lost.
     Warning,
+    /// Nothing is wrong. A part of the declaration is not in force, because the schema lacks it, or something is worth
+    /// knowing.
+    Note,
+}
+
+impl OriginEntry {
+    /// Returns the JSON Pointer of the entry in the `UnionDeclaration`.
+    pub(crate) fn pointer(self) -> String {
+        match self {
+            Self::Union(position) => format!("/spec/unions/{position}"),
+            Self::PodTemplate(position, _) => format!("/spec/podTemplates/{position}"),
+        }
+    }
 }
 
 impl Declared {
     /// Returns a declaration that denies and belongs to no `UnionDeclaration`.
     pub fn new(value: Value, source: Source) -> Self {
-        Self { value, source, origin: None, action: Action::Deny }
+        Self {
+            value,
+            source,
+            origin: None,
+            actions: Actions::DENY,
+            normalization: Normalization::Enabled,
+            options: UnionOptions::default(),
+            repeated_by: Vec::new(),
+            untyped: None,
+        }
     }
 
-    /// Returns true if both have the same value and action.
+    /// Records a union of a `UnionDeclaration` that declares the same.
+    pub(crate) fn repeat(&mut self, origin: Option<Origin>) {
+        let room = MOST_REPEATS.saturating_sub(self.repeated_by.len());
+        self.repeated_by.extend(origin.into_iter().take(room));
+    }
+
+    /// Returns true if both have the same value, treatment and options.
     pub(crate) fn agrees_with(&self, other: &Self) -> bool {
-        self.value == other.value && self.action == other.action
+        let of = |declared: &Self| (declared.actions, declared.normalization);
+        self.value == other.value && of(self) == of(other) && self.options == other.options
+    }
+}
+
+impl Actions {
+    /// All sets.
+    pub const ALL: [Self; 5] =
+        [Self::DENY, Self::Deny { audit: true }, Self::WARN, Self::Warn { audit: true }, Self::Audit];
+    /// Reject the object.
+    pub const DENY: Self = Self::Deny { audit: false };
+    /// Accept the object with a warning.
+    pub const WARN: Self = Self::Warn { audit: false };
+
+    /// Returns true if the object is rejected.
+    pub fn denies(self) -> bool {
+        matches!(self, Self::Deny { .. })
+    }
+
+    /// Returns true if the violation is written to the audit log.
+    pub fn audits(self) -> bool {
+        match self {
+            Self::Deny { audit } | Self::Warn { audit } => audit,
+            Self::Audit => true,
+        }
+    }
+
+    /// Returns the names of the actions, as in `validationActions`.
+    pub fn names(self) -> &'static [&'static str] {
+        match self {
+            Self::Deny { audit: false } => &["Deny"],
+            Self::Deny { audit: true } => &["Deny", "Audit"],
+            Self::Warn { audit: false } => &["Warn"],
+            Self::Warn { audit: true } => &["Warn", "Audit"],
+            Self::Audit => &["Audit"],
+        }
+    }
+}
+
+impl Default for Actions {
+    fn default() -> Self {
+        Self::DENY
+    }
+}
+
+impl Normalization {
+    /// Returns true if objects are normalised.
+    pub fn is_enabled(&self) -> bool {
+        *self == Self::Enabled
+    }
+
+    /// Returns the name, as in `normalization`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Enabled => "Enabled",
+            Self::Disabled => "Disabled",
+        }
+    }
+}
+
+impl UnionOptions {
+    /// Returns true if an empty value of this member counts as not set.
+    pub(crate) fn is_unset_if_empty(&self, member: &str) -> bool {
+        self.empty_is_unset.binary_search_by(|known| (**known).cmp(member)).is_ok()
     }
 }
 
@@ -93,11 +234,19 @@ impl fmt::Display for Source {
     }
 }
 
-impl fmt::Display for Severity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl Severity {
+    /// Returns the name for reports.
+    pub fn name(self) -> &'static str {
+        match self {
             Self::Error => "error",
             Self::Warning => "warning",
-        })
+            Self::Note => "note",
+        }
+    }
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }

@@ -135,6 +135,13 @@ impl Place {
         Some(Self(around.to_vec()))
     }
 
+    /// Returns the innermost place that has both places in it.
+    #[must_use]
+    pub(crate) fn shared_with(&self, other: &Self) -> Self {
+        let both = self.0.iter().zip(&other.0);
+        Self(both.take_while(|(one, other)| one == other).map(|(step, _)| step.clone()).collect())
+    }
+
     /// Returns the place of a property of this object.
     #[must_use]
     pub fn property(&self, name: &str) -> Self {

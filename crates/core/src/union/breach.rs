@@ -16,6 +16,8 @@ pub(super) struct Breaches {
     pub(super) missing: Option<u8>,
     /// The violation of the discriminator.
     pub(super) discriminator: Option<DiscriminatorBreach>,
+    /// True if no member is set and the union requires one. This is a violation of the object.
+    pub(super) none_set: bool,
 }
 
 /// The reason why a member must not be set.
@@ -38,6 +40,8 @@ pub(super) enum DiscriminatorBreach {
     Unknown,
     /// The discriminator is empty although this member is set.
     Required(u8),
+    /// The discriminator is empty, no member is set, and the union requires a choice.
+    ChoiceRequired,
 }
 
 impl Breaches {
@@ -57,6 +61,7 @@ impl Breaches {
     /// Returns the number of violations.
     pub(super) fn len(&self) -> usize {
         let blamed = usize::try_from(self.blamed.len()).unwrap_or(usize::MAX);
-        blamed.saturating_add(usize::from(self.missing.is_some())).saturating_add(self.discriminator.is_some().into())
+        let others = [self.missing.is_some(), self.discriminator.is_some(), self.none_set].map(usize::from);
+        blamed.saturating_add(others.iter().sum())
     }
 }

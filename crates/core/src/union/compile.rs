@@ -5,17 +5,22 @@
 
 mod check;
 mod fault;
+mod lack;
+mod template;
 
 pub use fault::{PlaceFault, PlaceFaultKind};
+pub use lack::{DiscriminatorLack, LeftOut};
 
 use super::Union;
 use super::plan::{FieldNode, ListNode, Node, NodeId, ObjectNode, Plan, Role};
 use crate::schema::{
-    Declared, DefaultValue, Extension, ExtensionError, ListUnion, MapUnion, Place, PlaceStep, Schema, Severity,
+    Declared, DefaultValue, Extension, ExtensionError, ListUnion, MapUnion, Origin, Place, PlaceStep, Schema, Severity,
+    Source,
 };
 use check::{Checked, Faults, Object};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use template::TemplateNotes;
 
 /// The result of compiling a schema.
 #[derive(Debug, Default)]
@@ -37,12 +42,15 @@ pub fn compile(schema: &Schema, status_subresource: bool) -> Compiled {
     let main = compiler.object(schema, &root, status_subresource);
     let status = schema.properties.get("status").filter(|_| status_subresource).and_then(|status| {
         let child = compiler.node(status, &root.inwards(SchemaStep::Property("status")))?;
-        let field = FieldNode { name: "status".into(), role: Role::Bystander, key: None, child: Some(child) };
-        let node = ObjectNode { fields: Box::new([field]), first_union: 0, union_count: 0 };
+        let field = FieldNode { child: Some(child), ..FieldNode::new("status", Role::Bystander) };
+        let node = ObjectNode { fields: Box::new([field]), first_union: 0, union_count: 0, required: Box::default() };
         Some(compiler.add(Node::Object(node)))
     });
-    let Compiler { nodes, unions, mut faults, left_out, .. } = compiler;
-    faults.extend(left_out.into_values().map(LeftOut::into_fault));
+    for PlaceFault { place, source, origin, kind } in std::mem::take(&mut compiler.templates).into_faults() {
+        compiler.report(|| place, source, origin, kind);
+    }
+    let Compiler { nodes, unions, mut faults, more, .. } = compiler;
+    faults.extend(more.into_values().map(MoreFaults::into_fault));
     faults.sort();
     Compiled { plan: Plan { nodes: nodes.into(), unions: unions.into(), main, status }, faults }
 }
@@ -64,21 +72,23 @@ struct Compiler {
     faults: Vec<PlaceFault>,
     /// The number of faults of each `UnionDeclaration`, and under `None` of the CRD itself.
     counts: HashMap<Option<Arc<str>>, usize>,
-    left_out: BTreeMap<Option<Arc<str>>, LeftOut>,
+    more: BTreeMap<Option<Arc<str>>, MoreFaults>,
+    templates: TemplateNotes,
 }
 
 /// Faults that are counted but not reported.
-struct LeftOut {
+struct MoreFaults {
     first: PlaceFault,
     count: usize,
     severity: Severity,
 }
 
-impl LeftOut {
+impl MoreFaults {
     fn into_fault(self) -> PlaceFault {
         let kind = match self.severity {
             Severity::Error => PlaceFaultKind::More(self.count),
             Severity::Warning => PlaceFaultKind::MoreWarnings(self.count),
+            Severity::Note => PlaceFaultKind::MoreNotes(self.count),
         };
         PlaceFault { kind, ..self.first }
     }
@@ -133,9 +143,15 @@ impl Compiler {
         id
     }
 
+    /// Reports a fault of a declaration. Notes that the unions of a pod template share are kept for the end.
+    fn fault(&mut self, place: impl FnOnce() -> Place + Clone, declared: &Declared, kind: PlaceFaultKind) {
+        if let Some(kind) = self.templates.keep(place.clone(), declared, kind) {
+            self.report(place, declared.source, declared.origin.clone(), kind);
+        }
+    }
+
     /// Reports a fault, or counts it if its declaration has too many. `place` is called only for a reported fault.
-    fn fault(&mut self, place: impl FnOnce() -> Place, declared: &Declared, kind: PlaceFaultKind) {
-        let (source, origin) = (declared.source, declared.origin.clone());
+    fn report(&mut self, place: impl FnOnce() -> Place, source: Source, origin: Option<Origin>, kind: PlaceFaultKind) {
         let of = origin.as_ref().map(|origin| Arc::clone(&origin.declaration));
         let count = self.counts.entry(of.clone()).or_default();
         *count = count.saturating_add(1);
@@ -143,11 +159,11 @@ impl Compiler {
             self.faults.push(PlaceFault { place: place(), source, origin, kind });
             return;
         }
-        let severity = kind.severity();
+        let severity = kind.severity(source);
         let first = || PlaceFault { place: place(), source, origin, kind };
-        let left_out = self.left_out.entry(of).or_insert_with(|| LeftOut { first: first(), count: 0, severity });
-        left_out.count = left_out.count.saturating_add(1);
-        left_out.severity = left_out.severity.min(severity);
+        let more = self.more.entry(of).or_insert_with(|| MoreFaults { first: first(), count: 0, severity });
+        more.count = more.count.saturating_add(1);
+        more.severity = more.severity.min(severity);
     }
 
     /// Compiles a node and everything below it. Returns `None` if there is no union. A declaration of the 2022 form on the
@@ -181,10 +197,18 @@ impl Compiler {
         let first_union = u32::try_from(self.unions.len()).unwrap_or(u32::MAX);
         let mut roles = BTreeMap::new();
         self.declare(schema, at, &mut roles);
-        let union_count = self.unions.len().saturating_sub(usize::try_from(first_union).unwrap_or(usize::MAX));
+        let unions = self.unions.get(usize::try_from(first_union).unwrap_or(usize::MAX)..).unwrap_or_default();
+        let union_count = unions.len();
+        let required =
+            (0_u8..).zip(unions).filter(|(_, union)| union.is_required()).map(|(number, _)| number).collect();
         let mut fields = BTreeMap::new();
         for (name, role) in &roles {
-            fields.insert(name.clone(), FieldNode { name: name.clone(), role: *role, key: None, child: None });
+            let member = match role {
+                Role::Member { union, index } => unions.get(usize::from(*union)).and_then(|union| union.member(*index)),
+                Role::Bystander | Role::Discriminator { .. } => None,
+            };
+            let empty_is_unset = member.is_some_and(|member| member.empty_is_unset);
+            fields.insert(name.clone(), FieldNode { empty_is_unset, ..FieldNode::new(name, *role) });
         }
         for (name, property) in &schema.properties {
             if without_status && &**name == "status" {
@@ -204,6 +228,7 @@ impl Compiler {
             fields: fields.into_values().collect(),
             first_union,
             union_count: u8::try_from(union_count).unwrap_or(u8::MAX),
+            required,
         })))
     }
 
@@ -245,9 +270,20 @@ impl Compiler {
                 (Extension::Map(_), None) => vec![Err(PlaceFaultKind::NotAProperty)],
             };
             for union in unions {
+                let union = match union {
+                    Ok(union) if declared.source == Source::Declaration => {
+                        let (rest, note) = lack::fit(union, &mut object);
+                        if let Some(note) = note {
+                            self.fault(place, declared, note);
+                        }
+                        let Some(rest) = rest else { continue };
+                        Ok(rest)
+                    }
+                    other => other,
+                };
                 let checked = union.map_err(Faults::of).and_then(|union| match union {
-                    Written::List(union) => check::list(&union, &mut object),
-                    Written::Map(name, union) => check::map(&union, name, &mut object),
+                    Written::List(union) => check::list(&union, &declared.options, &mut object),
+                    Written::Map(name, union) => check::map(&union, name, &declared.options, &mut object),
                 });
                 let checked = checked.and_then(|checked| check::published(checked, declared.source, schema));
                 let taken = checked.and_then(|checked| check::free(&checked, roles).map(|()| checked));
@@ -289,7 +325,7 @@ impl Compiler {
         if discriminator.default != DefaultValue::Absent {
             self.fault(&place, declared, PlaceFaultKind::DiscriminatorHasDefault(name.into()));
         }
-        if discriminator.values.is_none() {
+        if !discriminator.has_enum() && !discriminator.untyped {
             self.fault(&place, declared, PlaceFaultKind::DiscriminatorWithoutEnum(name.into()));
         }
     }
@@ -317,9 +353,18 @@ enum Written<'s> {
     Map(&'s str, MapUnion),
 }
 
+impl Written<'_> {
+    /// Returns the members, and the discriminator of the 2019 form. The 2022 form is found at its discriminator.
+    fn names(&self) -> Box<dyn Iterator<Item = &str> + '_> {
+        match self {
+            Self::List(union) => Box::new(union.fields.keys().chain(&union.discriminator).map(AsRef::as_ref)),
+            Self::Map(_, union) => Box::new(union.members.values().flatten().map(|member| &*member.name)),
+        }
+    }
+}
+
 fn bystander<'f>(fields: &'f mut BTreeMap<Box<str>, FieldNode>, name: &str) -> &'f mut FieldNode {
-    let new = || FieldNode { name: name.into(), role: Role::Bystander, key: None, child: None };
-    fields.entry(name.into()).or_insert_with(new)
+    fields.entry(name.into()).or_insert_with(|| FieldNode::new(name, Role::Bystander))
 }
 
 #[cfg(test)]

@@ -68,7 +68,17 @@ pub(super) struct Witnesses<'o> {
     old: Shape<'o>,
     meter: &'o dyn Meter,
     // Only violations need them, so they are gathered on demand.
-    stood: OnceCell<Vec<Witness>>,
+    stood: OnceCell<Stood>,
+}
+
+/// The unions of the old items.
+#[derive(Debug, Default)]
+struct Stood {
+    /// Those with something set, sorted.
+    set: Vec<Witness>,
+    /// A bit for each union of the plan, true if an item has no choice of it although it is required. Empty if there is no
+    /// such item.
+    unset: Vec<u64>,
 }
 
 /// A union of an old item, by its position in the plan.
@@ -86,7 +96,7 @@ impl<'o> Witnesses<'o> {
     }
 
     /// Returns true if the old list had this union, given by its position in the plan, with the same choice. The union must
-    /// have something set.
+    /// have something set, or be required.
     pub(super) fn stood(&self, union: u32, state: &UnionState<'_>) -> Result<bool, Exhausted> {
         let stood = if let Some(stood) = self.stood.get() {
             stood
@@ -94,30 +104,39 @@ impl<'o> Witnesses<'o> {
             let gathered = self.gather()?;
             self.stood.get_or_init(|| gathered)
         };
+        if state.is_unset() {
+            let (word, bit) = Stood::unset_bit(union);
+            return Ok(stood.unset.get(word).is_some_and(|word| word & bit != 0));
+        }
         let wanted = (union, state.choice());
         let shapes = self.old.shapes;
         let found =
-            stood.binary_search_by(|witness| (witness.union, shapes.state(witness.state).choice()).cmp(&wanted));
+            stood.set.binary_search_by(|witness| (witness.union, shapes.state(witness.state).choice()).cmp(&wanted));
         Ok(found.is_ok())
     }
 
-    fn gather(&self) -> Result<Vec<Witness>, Exhausted> {
-        let mut stood = Buffer::new(self.meter);
+    fn gather(&self) -> Result<Stood, Exhausted> {
+        let mut stood = Gathered { set: Buffer::new(self.meter), unset: Buffer::new(self.meter) };
         for (_, item) in self.old.items() {
             self.gather_from(self.items, item, &mut stood)?;
         }
         let shapes = self.old.shapes;
         let choice = |witness: &Witness| (witness.union, shapes.state(witness.state).choice());
-        stood.sort_unstable_by(|one, other| choice(one).cmp(&choice(other)));
-        Ok(stood.keep())
+        stood.set.sort_unstable_by(|one, other| choice(one).cmp(&choice(other)));
+        Ok(Stood { set: stood.set.keep(), unset: stood.unset.keep() })
     }
 
-    fn gather_from(&self, node: NodeId, shape: Shape<'o>, stood: &mut Buffer<'o, Witness>) -> Result<(), Exhausted> {
+    fn gather_from(&self, node: NodeId, shape: Shape<'o>, stood: &mut Gathered<'o>) -> Result<(), Exhausted> {
         match self.plan.node(node) {
             Some(Node::Object(node)) => {
                 let object = shape.object();
                 for ((position, _), state) in object.states().zip(object.state_offsets()) {
-                    stood.push(Witness { union: node.union(position), state })?;
+                    stood.set.push(Witness { union: node.union(position), state })?;
+                }
+                if !node.required.is_empty() {
+                    for (position, _) in object.states_with(&node.required).filter(|(_, state)| state.is_unset()) {
+                        stood.mark_unset(node.union(position), self.plan.unions.len())?;
+                    }
                 }
                 for (position, child) in object.children() {
                     if let Some(id) = node.child(position) {
@@ -143,8 +162,38 @@ impl<'o> Witnesses<'o> {
 
 impl Drop for Witnesses<'_> {
     fn drop(&mut self) {
-        let gathered = self.stood.take().unwrap_or_default();
-        self.meter.release(gathered.capacity().saturating_mul(size_of::<Witness>()));
+        let Stood { set, unset } = self.stood.take().unwrap_or_default();
+        self.meter.release(set.capacity().saturating_mul(size_of::<Witness>()));
+        self.meter.release(unset.capacity().saturating_mul(size_of::<u64>()));
+    }
+}
+
+/// [`Stood`] while it is gathered.
+struct Gathered<'m> {
+    set: Buffer<'m, Witness>,
+    unset: Buffer<'m, u64>,
+}
+
+impl Gathered<'_> {
+    /// Sets the bit of a union of a plan with this number of unions.
+    fn mark_unset(&mut self, union: u32, unions: usize) -> Result<(), Exhausted> {
+        if self.unset.is_empty() {
+            let words = unions.div_ceil(64);
+            self.unset.reserve(words)?;
+            (0..words).try_for_each(|_| self.unset.push(0))?;
+        }
+        let (word, bit) = Stood::unset_bit(union);
+        if let Some(word) = self.unset.get_mut(word) {
+            *word |= bit;
+        }
+        Ok(())
+    }
+}
+
+impl Stood {
+    /// Returns the word and the bit of a union.
+    fn unset_bit(union: u32) -> (usize, u64) {
+        (usize::try_from(union / 64).unwrap_or(usize::MAX), 1 << (union % 64))
     }
 }
 

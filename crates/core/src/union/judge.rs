@@ -6,25 +6,25 @@
 
 mod judged;
 
-use self::judged::{Event, EventKind, JudgedUnion};
+use self::judged::{Event, EventKind, Fate, JudgedUnion};
 use super::breach::Breaches;
 use super::change::{Changes, Here, Inwards, ReasonCode, Recorder};
 use super::correlate::{Old, Pair, Pairs, Witnesses};
-use super::normalize::{ClearingCause, normalize};
+use super::normalize::{ClearingCause, Normalized, normalize};
 use super::plan::{ListNode, Node, NodeId, ObjectNode, Part, Plan, Role};
 use super::projection::Projection;
 use super::shape::{Object, Shape, UnionState};
-use super::validate::validate;
+use super::validate::{validate, validate_alone};
 use super::violation::{Capped, Violation};
 use super::{MemberSet, Union};
 use crate::meter::{Buffer, Exhausted, Meter};
-use crate::schema::Action;
+use crate::schema::Actions;
 use std::sync::Arc;
 
 /// The rules by which an object is judged.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rules {
-    /// Normalise the object, and validate the result. Otherwise validate the object as it is.
+    /// Normalise the unions that are normalised, and validate the result. Otherwise validate the object as it is.
     pub(crate) normalize: bool,
     /// Report all violations. Otherwise report contradictions only: violations that normalisation cannot resolve.
     pub(crate) validate: bool,
@@ -41,6 +41,10 @@ pub(crate) struct Judgement {
     pub(crate) violations: Capped<Violation>,
     /// The violations that do not count, with the reason.
     pub(crate) let_through: Capped<(Violation, LetThrough)>,
+    /// The violations that only the audit log tells of.
+    pub(crate) observed: Capped<Violation>,
+    /// All violations for the audit log, whatever else becomes of them.
+    pub(crate) audited: Capped<Violation>,
 }
 
 /// The reason why a violation does not count.
@@ -69,13 +73,15 @@ pub(crate) fn judge(
         changes: Recorder::new(meter),
         violations: Capped::default(),
         let_through: Capped::default(),
+        observed: Capped::default(),
+        audited: Capped::default(),
     };
     if let Some((root, new)) = plan.root(part).zip(new.root()) {
         let old = old.and_then(Projection::root).map_or(Old::None, Old::Known);
         walk.shape(root, new, old, &Here::root())?;
     }
-    let Walk { changes, violations, let_through, .. } = walk;
-    Ok(Judgement { changes: changes.finish(plan), violations, let_through })
+    let Walk { changes, violations, let_through, observed, audited, .. } = walk;
+    Ok(Judgement { changes: changes.finish(plan), violations, let_through, observed, audited })
 }
 
 struct Walk<'w> {
@@ -85,6 +91,8 @@ struct Walk<'w> {
     changes: Recorder<'w>,
     violations: Capped<Violation>,
     let_through: Capped<(Violation, LetThrough)>,
+    observed: Capped<Violation>,
+    audited: Capped<Violation>,
 }
 
 impl<'w> Walk<'w> {
@@ -114,7 +122,7 @@ impl<'w> Walk<'w> {
         // Empty, without an allocation, unless a union changes or has violations.
         let mut findings = Buffer::new(self.meter);
         let unions = self.plan.unions_of(node);
-        for (position, state) in new.states() {
+        for (position, state) in new.states_with(&node.required) {
             if let Some(union) = unions.get(usize::from(position))
                 && let Some(finding) = self.union(union, position, node.union(position), state, old)?
             {
@@ -122,7 +130,7 @@ impl<'w> Walk<'w> {
             }
         }
         let mut events = self.events(&findings)?;
-        events.sort_unstable_by(|one, other| one.field.cmp(other.field));
+        events.sort_unstable_by(|one, other| (one.field, one.finding).cmp(&(other.field, other.finding)));
         let mut said = 0;
         for (position, shape) in new.children() {
             let Some(field) = usize::try_from(position).ok().and_then(|at| node.fields.get(at)) else { continue };
@@ -188,7 +196,7 @@ impl<'w> Walk<'w> {
         Ok(())
     }
 
-    /// Judges one union with something set. Returns `None` if nothing changes and nothing is wrong.
+    /// Judges one union with something set, or one that is required. Returns `None` if nothing changes and nothing is wrong.
     fn union<'f, 'o>(
         &self,
         union: &'f Union,
@@ -198,7 +206,8 @@ impl<'w> Walk<'w> {
         old: Old<'o, Object<'o>>,
     ) -> Result<Option<JudgedUnion<'f>>, Exhausted> {
         let before = old.state(position);
-        let normalized = normalize(union, before.as_ref(), &state);
+        let normalized =
+            if union.is_normalized() { normalize(union, before.as_ref(), &state) } else { Normalized::default() };
         let contradicted = !normalized.contradictions.is_empty();
         let applies = self.rules.normalize && !contradicted;
         let mut finding = JudgedUnion {
@@ -210,10 +219,11 @@ impl<'w> Walk<'w> {
             cause: normalized.cause,
             deduced: normalized.deduce.filter(|_| applies),
             faults: normalized.contradictions,
-            let_through: None,
+            fate: Fate::Denied,
             set: None,
         };
         if !contradicted && self.rules.validate {
+            let validate = if union.is_normalized() { validate } else { validate_alone };
             finding.faults = validate(union, before.as_ref(), &finding.state);
         }
         if !finding.faults.is_empty() {
@@ -222,13 +232,14 @@ impl<'w> Walk<'w> {
                 Old::Lost(witnesses) => witnesses.stood(ordinal, &state),
                 Old::None => Ok(false),
             };
-            finding.let_through = if union.action() == Action::Warn {
-                Some(LetThrough::WarnOnly)
-            } else {
-                (self.rules.ratchet && untouched()?).then_some(LetThrough::Unchanged)
+            finding.fate = match union.actions() {
+                Actions::Audit => Fate::Observed,
+                Actions::Warn { .. } => Fate::LetThrough(LetThrough::WarnOnly),
+                Actions::Deny { .. } if self.rules.ratchet && untouched()? => Fate::LetThrough(LetThrough::Unchanged),
+                Actions::Deny { .. } => Fate::Denied,
             };
             // Without validation, violations that would be let through are not reported.
-            if finding.let_through.is_some() && !self.rules.validate {
+            if finding.fate != Fate::Denied && !self.rules.validate {
                 finding.faults = Breaches::default();
             }
         }
@@ -251,6 +262,10 @@ impl<'w> Walk<'w> {
             if self.is_full(finding) {
                 self.leave_out(finding, faults.len());
                 continue;
+            }
+            if faults.none_set {
+                // The object comes before its fields.
+                push("", EventKind::NoneSet)?;
             }
             for index in faults.blamed.iter() {
                 push(union.member_name(index), EventKind::Blame(index))?;
@@ -283,33 +298,50 @@ impl<'w> Walk<'w> {
                     self.changes.record(here, ordinal, index, reason, value)?;
                 }
                 EventKind::Deduce(index) => self.changes.record(here, ordinal, index, ReasonCode::Deduced, value)?,
-                EventKind::Blame(_) | EventKind::Missing | EventKind::Discriminator(_) if self.is_full(finding) => {
-                    self.leave_out(finding, 1);
-                }
-                EventKind::Blame(_) | EventKind::Missing | EventKind::Discriminator(_) => {
+                _ if self.is_full(finding) => self.leave_out(finding, 1),
+                EventKind::Blame(_) | EventKind::Missing | EventKind::NoneSet | EventKind::Discriminator(_) => {
                     let size = here.trail.size_of_field(field).saturating_add(4 * size_of::<(Violation, LetThrough)>());
-                    self.meter.charge(size)?;
+                    let copies = 1_usize.saturating_add(finding.union.actions().audits().into());
+                    self.meter.charge(size.saturating_mul(copies))?;
                     let kind = finding.violation(*what, self.meter)?;
-                    let violation = Violation { path: here.trail.field(field), kind };
-                    match finding.let_through {
-                        Some(reason) => self.let_through.push((violation, reason)),
-                        None => self.violations.push(violation),
-                    }
+                    let path =
+                        if matches!(what, EventKind::NoneSet) { here.trail.to_path() } else { here.trail.field(field) };
+                    self.push(finding, Violation { path, kind });
                 }
             }
         }
         Ok(())
     }
 
+    fn push(&mut self, finding: &JudgedUnion<'_>, violation: Violation) {
+        if finding.union.actions().audits() {
+            self.audited.push(violation.clone());
+        }
+        match finding.fate {
+            Fate::Denied => self.violations.push(violation),
+            Fate::LetThrough(reason) => self.let_through.push((violation, reason)),
+            Fate::Observed => self.observed.push(violation),
+        }
+    }
+
+    /// Returns true if no list has room for another violation of this union.
     fn is_full(&self, finding: &JudgedUnion<'_>) -> bool {
-        if finding.let_through.is_some() { self.let_through.is_full() } else { self.violations.is_full() }
+        let is_full = match finding.fate {
+            Fate::Denied => self.violations.is_full(),
+            Fate::LetThrough(_) => self.let_through.is_full(),
+            Fate::Observed => self.observed.is_full(),
+        };
+        is_full && (!finding.union.actions().audits() || self.audited.is_full())
     }
 
     fn leave_out(&mut self, finding: &JudgedUnion<'_>, number: usize) {
-        if finding.let_through.is_some() {
-            self.let_through.leave_out(number);
-        } else {
-            self.violations.leave_out(number);
+        if finding.union.actions().audits() {
+            self.audited.leave_out(number);
+        }
+        match finding.fate {
+            Fate::Denied => self.violations.leave_out(number),
+            Fate::LetThrough(_) => self.let_through.leave_out(number),
+            Fate::Observed => self.observed.leave_out(number),
         }
     }
 }

@@ -42,6 +42,8 @@ pub(super) struct ObjectNode {
     /// The position of this object's first union in [`Plan::unions`].
     pub(super) first_union: u32,
     pub(super) union_count: u8,
+    /// The unions that are judged even if nothing of them is set. Sorted, numbered from the object's first.
+    pub(super) required: Box<[u8]>,
 }
 
 /// A field that a projection reads.
@@ -49,6 +51,8 @@ pub(super) struct ObjectNode {
 pub(super) struct FieldNode {
     pub(super) name: Box<str>,
     pub(super) role: Role,
+    /// True for a member whose empty value counts as not set.
+    pub(super) empty_is_unset: bool,
     /// The position of the field among the keys of the list, if the object is an item of a keyed list.
     pub(super) key: Option<u8>,
     pub(super) child: Option<NodeId>,
@@ -94,6 +98,13 @@ impl Plan {
         let first = usize::try_from(object.first_union).unwrap_or(usize::MAX);
         let rest = self.unions.get(first..).unwrap_or_default();
         rest.get(..usize::from(object.union_count)).unwrap_or_default()
+    }
+}
+
+impl FieldNode {
+    /// Returns a field that leads nowhere.
+    pub(super) fn new(name: &str, role: Role) -> Self {
+        Self { name: name.into(), role, empty_is_unset: false, key: None, child: None }
     }
 }
 

@@ -18,6 +18,7 @@ macro_rules! ignore_scalars {
     };
 }
 
+mod emptiness;
 mod metadata;
 mod names;
 mod node;
@@ -44,9 +45,17 @@ enum Read {
     /// The value is missing or null.
     Null,
     /// Nothing is stored: the value has an unexpected type, or no part of it matters.
-    Other,
-    /// A stored node. `says` is true if a member or a discriminator is set in it.
-    Node { at: u32, says: bool },
+    Other { empty: bool },
+    /// A stored node. `says` is true if a union in it must be judged: a member or a discriminator is set, or the union is
+    /// required.
+    Node { at: u32, says: bool, empty: bool },
+}
+
+impl Read {
+    /// Returns true for `false`, zero, `""`, `{}` and `[]`.
+    fn is_empty(self) -> bool {
+        matches!(self, Self::Other { empty: true } | Self::Node { empty: true, .. })
+    }
 }
 
 impl Projection<'_> {
@@ -71,7 +80,7 @@ impl Projection<'_> {
     pub(super) fn root(&self) -> Option<Shape<'_>> {
         match self.root {
             Read::Node { at, .. } => Some(Shape { shapes: &self.shapes, at }),
-            Read::Null | Read::Other => None,
+            Read::Null | Read::Other { .. } => None,
         }
     }
 }
@@ -118,7 +127,7 @@ impl<'de> DeserializeSeed<'de> for ProjectionSeed<'_, 'de> {
 mod tests {
     use super::*;
     use crate::meter::{Exhausted, Unmetered};
-    use crate::schema::Schema;
+    use crate::schema::{Place, Schema};
     use serde_json::json;
 
     fn plan() -> Plan {
@@ -185,7 +194,7 @@ mod tests {
             {"discriminator": "t", "fields-to-discriminateBy": values}]});
         union["properties"]["t"] = json!({"type": "string"});
         union["properties"]["k"] = json!({"type": "string"});
-        let schema: Schema = serde_json::from_value(json!({"type": "object", "properties": {
+        let mut schema: Schema = serde_json::from_value(json!({"type": "object", "properties": {
             "list": {"type": "array", "items": union},
             "lists": {"type": "array", "items": {"type": "array", "items": union}},
             "map": {"type": "object", "additionalProperties": union},
@@ -216,5 +225,41 @@ mod tests {
             drop(projection);
             assert_eq!(meter.0.get(), 0, "all of it is released");
         }
+        // An item of two bytes is stored if its union is required.
+        schema.at_mut(&Place::from_path("list[*]").unwrap()).unwrap().unions[0].options.required = true;
+        let plan = super::super::compile(&schema, false).plan;
+        let text = format!("{{\"list\":[{}]}}", vec!["{}"; 100_000].join(","));
+        let meter = Counting::default();
+        let seed = ProjectionSeed::new(&plan, Part::Main, &text, &meter);
+        let projection = seed.deserialize(&mut serde_json::Deserializer::from_str(&text)).unwrap();
+        assert!(meter.0.get() <= 5 * text.len(), "{} bytes for {}", meter.0.get(), text.len());
+        drop(projection);
+        assert_eq!(meter.0.get(), 0, "all of it is released");
+    }
+
+    #[test]
+    fn empty_values_of_members_that_say_so_are_not_set() {
+        let mut schema: Schema = serde_json::from_value(json!({"type": "object", "properties": {
+            "spec": {"type": "object", "properties": {"a": {}, "b": {"type": "object", "properties": {"x": {}, "y": {}},
+                "x-kubernetes-unions": [{"fields-to-discriminateBy": {"x": "X", "y": "Y"}}]}},
+                "x-kubernetes-unions": [{"fields-to-discriminateBy": {"a": "A", "b": "B"}}]}}}))
+        .unwrap();
+        let spec = schema.at_mut(&Place::from_path("spec").unwrap()).unwrap();
+        spec.unions[0].options.empty_is_unset = Box::new(["a".into(), "b".into()]);
+        let plan = super::super::compile(&schema, false).plan;
+        let members = |text: &str| {
+            let seed = ProjectionSeed::new(&plan, Part::Main, text, &Unmetered);
+            let projection = seed.deserialize(&mut serde_json::Deserializer::from_str(text)).unwrap();
+            let (_, spec) = projection.root().unwrap().object().children().next().unwrap();
+            spec.object().state(0).members.iter().collect::<Vec<_>>()
+        };
+        // The values of `b` are read, because it has a union, and those of `a` are skipped.
+        for value in ["null", "false", "0", "-0", "0.0", "0e5", "\"\"", "{}", "{ }", "[]", "[ ]"] {
+            assert_eq!(members(&format!(r#"{{"spec": {{"a": {value}, "b": {value}}}}}"#)), [0_u8; 0], "{value}");
+        }
+        for value in ["true", "1", "0.1", "\" \"", "{\"z\": null}", "{\"x\": null}", "[0]", "[{}]"] {
+            assert_eq!(members(&format!(r#"{{"spec": {{"a": {value}, "b": {value}}}}}"#)), [0, 1], "{value}");
+        }
+        assert_eq!(members(r#"{"spec": {"a": 1, "a": 0, "b": {}, "b": {"x": 1}}}"#), [1], "the last one counts");
     }
 }

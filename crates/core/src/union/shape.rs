@@ -111,6 +111,11 @@ impl<'s> UnionState<'s> {
         matches!(self.discriminator, Scalar::Literal(_) | Scalar::Unfit)
     }
 
+    /// Returns true if there is no choice: no member is set, and the discriminator has no value.
+    pub(super) fn is_unset(&self) -> bool {
+        self.choice() == ("", MemberSet::EMPTY)
+    }
+
     /// Returns true if both have the same discriminator value and the same members set.
     pub(super) fn same_choice(&self, other: &UnionState<'_>) -> bool {
         self.choice() == other.choice()
@@ -163,6 +168,21 @@ impl<'s> Object<'s> {
     /// Returns the unions with something set, by their position in the object.
     pub(super) fn states(self) -> impl Iterator<Item = (u8, UnionState<'s>)> {
         self.state_offsets().map(move |at| (position_of(self.shapes.word(at)), self.shapes.state(at)))
+    }
+
+    /// Returns the unions with something set, and those at these positions even if nothing of them is set. `required` is
+    /// sorted.
+    pub(super) fn states_with(self, required: &[u8]) -> impl Iterator<Item = (u8, UnionState<'s>)> {
+        let mut set = self.states().peekable();
+        let mut required = required.iter().copied().peekable();
+        std::iter::from_fn(move || {
+            let next_set = set.peek().map(|(position, _)| *position);
+            let unset = required.next_if(|position| next_set.is_none_or(|next| *position <= next));
+            match unset {
+                Some(position) if Some(position) != next_set => Some((position, UnionState::default())),
+                _ => set.next(),
+            }
+        })
     }
 
     /// Returns the offsets of the states.

@@ -2,28 +2,44 @@
 
 use super::breach::{Blame, Breaches, DiscriminatorBreach};
 use super::shape::UnionState;
-use super::{Form, Union};
+use super::{Form, MemberSet, Union};
 
 /// Validates one union. `old` only tells which members were added and if the discriminator changed.
 pub(super) fn validate(union: &Union, old: Option<&UnionState<'_>>, new: &UnionState<'_>) -> Breaches {
     match union.form {
+        Form::List if new.members.is_empty() => Breaches { none_set: union.is_required(), ..Breaches::default() },
         Form::List if new.members.len() < 2 => Breaches::default(),
-        // A union has at most one member. The schema may require exactly one.
         Form::List => Breaches::too_many(old, new.members),
         Form::Map => validate_map(union, old, new),
     }
 }
 
+/// Validates a union that is never normalised. Without normalisation a discriminator of the 2019 form is what the writer made
+/// of it, so it must agree with the members.
+pub(super) fn validate_alone(union: &Union, old: Option<&UnionState<'_>>, new: &UnionState<'_>) -> Breaches {
+    let value = new.value();
+    if union.form == Form::Map || value.is_empty() || new.is_wrong_type() {
+        return validate(union, old, new);
+    }
+    let selected = union.choice(value).map_or(MemberSet::EMPTY, super::Choice::selected);
+    let unchanged = old.is_some_and(|old| old.value() == value);
+    let none_set = union.is_required() && new.members.is_empty();
+    let blamed = new.members.less(selected);
+    Breaches { blamed, blame: Blame::NotSelected { unchanged }, none_set, ..Breaches::default() }
+}
+
 /// Validates the 2022 form: the discriminator and the members must agree.
 fn validate_map(union: &Union, old: Option<&UnionState<'_>>, new: &UnionState<'_>) -> Breaches {
     let value = new.value();
-    if new.is_wrong_type() || (value.is_empty() && new.members.is_empty()) {
+    let says_nothing = value.is_empty() && new.members.is_empty();
+    if new.is_wrong_type() || (says_nothing && !union.is_required()) {
         return Breaches::default();
     }
     let Some(choice) = union.choice(value) else {
         // Nothing tells which member was meant, so none is blamed.
         let fault = match new.members.first() {
             Some(first) if value.is_empty() => DiscriminatorBreach::Required(first),
+            None if value.is_empty() => DiscriminatorBreach::ChoiceRequired,
             _ => DiscriminatorBreach::Unknown,
         };
         return Breaches { discriminator: Some(fault), ..Breaches::default() };
@@ -34,6 +50,6 @@ fn validate_map(union: &Union, old: Option<&UnionState<'_>>, new: &UnionState<'_
         blamed: new.members.less(choice.selected()),
         blame: Blame::NotSelected { unchanged: old.is_some_and(|old| old.value() == value) },
         missing: missing.map(|selected| selected.index),
-        discriminator: None,
+        ..Breaches::default()
     }
 }

@@ -1,6 +1,6 @@
 //! Violations of unions, in the words of the API server's validation.
 
-use crate::field_path::{FieldPath, Printable, cut};
+use crate::field_path::{AboutField, FieldPath, Printable, cut};
 use std::fmt;
 use std::sync::Arc;
 
@@ -41,11 +41,7 @@ impl<T> Capped<T> {
     /// Appends another list, up to the limit.
     pub(crate) fn append<U>(&mut self, other: Capped<U>, convert: impl Fn(U) -> T) {
         for one in other.kept {
-            if self.is_full() {
-                self.leave_out(1);
-            } else {
-                self.push(convert(one));
-            }
+            self.push(convert(one));
         }
         self.leave_out(other.left_out);
     }
@@ -54,8 +50,13 @@ impl<T> Capped<T> {
         self.kept.len() >= MOST_VIOLATIONS
     }
 
+    /// Adds an item, or counts it if the list is full.
     pub(super) fn push(&mut self, one: T) {
-        self.kept.push(one);
+        if self.is_full() {
+            self.leave_out(1);
+        } else {
+            self.kept.push(one);
+        }
     }
 
     pub(super) fn leave_out(&mut self, number: usize) {
@@ -101,6 +102,16 @@ pub enum ViolationKind {
         /// The member that is set.
         member: Arc<str>,
     },
+    /// No member is set, and the union requires one.
+    OneRequired {
+        /// All members, sorted.
+        members: Arc<[Arc<str>]>,
+    },
+    /// The discriminator is empty, no member is set, and the union requires a choice.
+    ChoiceRequired {
+        /// The declared values without the empty one, sorted.
+        supported: Arc<[Arc<str>]>,
+    },
     /// The discriminator selects a member that is not set.
     MemberRequired {
         /// The name of the discriminator.
@@ -129,7 +140,10 @@ impl Violation {
     pub fn reason(&self) -> &'static str {
         match self.kind {
             ViolationKind::UnknownValue { .. } => "FieldValueNotSupported",
-            ViolationKind::DiscriminatorRequired { .. } | ViolationKind::MemberRequired { .. } => "FieldValueRequired",
+            ViolationKind::DiscriminatorRequired { .. }
+            | ViolationKind::OneRequired { .. }
+            | ViolationKind::ChoiceRequired { .. }
+            | ViolationKind::MemberRequired { .. } => "FieldValueRequired",
             ViolationKind::NotSelected { .. } | ViolationKind::TooMany { .. } => "FieldValueForbidden",
         }
     }
@@ -142,7 +156,7 @@ impl Violation {
 
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.path, self.kind)
+        AboutField { path: &self.path.to_string(), text: &self.kind }.fmt(f)
     }
 }
 
@@ -156,6 +170,16 @@ impl fmt::Display for ViolationKind {
             Self::DiscriminatorRequired { member } => {
                 let member = declared(member);
                 write!(f, "Required value: must be specified when `{member}` is set")
+            }
+            Self::OneRequired { members } => match &**members {
+                [one] => write!(f, "Required value: `{}` must be set", declared(one)),
+                members => {
+                    let members = Listed { items: members, separator: ", ", quote: '`' };
+                    write!(f, "Required value: one of {members} must be set")
+                }
+            },
+            Self::ChoiceRequired { supported } => {
+                write!(f, "Required value: must be specified: supported values: {}", Listed::quoted(supported, ", "))
             }
             Self::MemberRequired { discriminator, value } => {
                 let (discriminator, value) = (declared(discriminator), declared(value));

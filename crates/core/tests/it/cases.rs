@@ -2,12 +2,14 @@
 
 use fixtures::files::{files, parse};
 use fixtures::laws::admit_lawfully;
-use fixtures::reviews::{self, Cause, Verdict, Write, catalog, definition, reversed, thing, version};
+use fixtures::reviews::{
+    self, Cause, GROUP, Verdict, Write, declaration, declared_catalog, definition, reversed, thing, version,
+};
 use kube_unions_core::admission::{Phase, Ratcheting};
 use kube_unions_core::catalog::Catalog;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A schema and writes under it.
@@ -20,6 +22,9 @@ struct Suite {
     annotation: Option<Value>,
     /// The schema as it was applied, before the API server dropped the extension.
     last_applied: Option<Value>,
+    /// The specs of `UnionDeclaration`s of the kind, by name, without their target.
+    #[serde(default)]
+    declarations: BTreeMap<String, Value>,
     #[serde(default)]
     status_subresource: bool,
     /// Runs only this webhook. Otherwise mutation and then validation run.
@@ -47,6 +52,9 @@ struct Row {
     want_causes: Option<Vec<Cause>>,
     /// Accepted with these warnings, in this order.
     want_warnings: Option<Vec<String>>,
+    /// The violations in the audit annotation `audited`, in this order.
+    #[serde(default)]
+    want_audited: Vec<String>,
 }
 
 #[derive(Deserialize, Clone, Copy)]
@@ -79,7 +87,9 @@ impl Suite {
             );
         }
         let definition = definition(&annotations, &[version("v1", &self.schema, self.status_subresource)]);
-        catalog(&[&arrange(&definition)])
+        let declarations: Vec<_> =
+            self.declarations.iter().map(|(name, spec)| arrange(&declaration(name, GROUP, "Thing", spec))).collect();
+        declared_catalog(&arrange(&definition), &declarations)
     }
 }
 
@@ -125,6 +135,7 @@ impl Row {
             (None, true) => assert!(answer.warnings.is_empty(), "{:?}", answer.warnings),
             (None, false) => {}
         }
+        assert_eq!(answer.audited, self.want_audited);
         if self.want_unchanged {
             assert!(answer.operations.is_empty(), "no operation where nothing changes: {:?}", answer.operations);
         }
@@ -138,7 +149,9 @@ fn every_row_holds() {
     let mut failures = Vec::new();
     let (mut suites, mut rows) = (0, 0);
     for (path, text) in files("tests/cases", "yaml") {
-        if ["declarations/", "go/", "native/"].iter().any(|it| path.starts_with(it)) || path == "matrix.yaml" {
+        if ["check-cel/", "declarations/", "go/", "native/"].iter().any(|it| path.starts_with(it))
+            || path == "matrix.yaml"
+        {
             continue;
         }
         let suite: Suite = parse(&path, &text);

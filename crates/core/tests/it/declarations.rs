@@ -7,7 +7,7 @@ use fixtures::files::{files, parse};
 use fixtures::laws::admit_lawfully;
 use fixtures::reviews::{GROUP, Write, definition, reversed, thing, version};
 use kube_unions_core::catalog::{Builder, Catalog};
-use kube_unions_core::declaration::{Action, Declaration, Definition, Fault, Severity};
+use kube_unions_core::declaration::{Actions, Declaration, Definition, Fault, Severity};
 use kube_unions_core::union::{Form, Union};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -74,6 +74,7 @@ struct WantedFault {
 enum WantedSeverity {
     Error,
     Warning,
+    Note,
 }
 
 impl Crd {
@@ -178,6 +179,7 @@ impl WantedFault {
         let severity = match self.severity {
             WantedSeverity::Error => Severity::Error,
             WantedSeverity::Warning => Severity::Warning,
+            WantedSeverity::Note => Severity::Note,
         };
         fault.severity == severity
             && fault.version == self.version
@@ -225,11 +227,19 @@ fn told(union: &Union) -> String {
         Form::Map => "map",
     };
     let declaration = union.declaration().map(|name| format!(" {name}")).unwrap_or_default();
-    let action = match union.action() {
-        Action::Deny => "",
-        Action::Warn => ", only warns",
+    let actions = match union.actions() {
+        Actions::DENY => String::new(),
+        Actions::WARN => ", only warns".to_owned(),
+        other @ (Actions::Deny { .. } | Actions::Warn { .. } | Actions::Audit) => {
+            format!(", {}", other.names().join(" and "))
+        }
     };
-    format!("{}: {} ({form} form, from {}{declaration}{action})", union.path(), words.join(" "), union.source())
+    let normalized = if union.is_normalized() { "" } else { ", not normalised" };
+    let required = if union.is_required() { ", required" } else { "" };
+    let unset: Vec<_> = union.empty_is_unset().collect();
+    let unset = if unset.is_empty() { String::new() } else { format!(", empty is unset: {}", unset.join(" ")) };
+    let options = format!("{actions}{normalized}{required}{unset}");
+    format!("{}: {} ({form} form, from {}{declaration}{options})", union.path(), words.join(" "), union.source())
 }
 
 #[test]
@@ -325,14 +335,19 @@ fn documents_that_are_no_declarations_are_refused_with_the_reason() {
         (with("/metadata", json!({})), "name"),
         (with("/spec", Value::Null), "spec"),
         (with("/spec", json!({"unions": []})), "`target`"),
-        (with("/spec", json!({"target": {"kind": "Thing"}})), "`unions`"),
+        (with("/spec", json!({"target": {"kind": "Thing"}, "podTemplates": "spec"})), "spec.podTemplates"),
         (with("/spec/target", json!("Thing")), "spec.target"),
         (with("/spec/target/kind", json!(7)), "spec.target.kind"),
         (with("/spec/target", json!({"group": GROUP})), "`kind`"),
         (with("/spec/target", json!({"kind": "Thing", "resource": "things"})), "`resource`"),
         (with("/spec/target", json!({"kind": "Thing", "versions": "v1"})), "spec.target.versions"),
-        (with("/spec/validationActions", json!(["Audit"])), "`Audit`"),
+        (with("/spec/validationActions", json!(["Log"])), "`Log`"),
         (with("/spec/validationActions", json!("Deny")), "spec.validationActions"),
+        (with("/spec", json!({"target": {"kind": "Thing"}, "normalization": "Off", "unions": []})), "`Off`"),
+        (
+            with("/spec", json!({"target": {"kind": "Thing"}, "normalization": null, "unions": []})),
+            "spec.normalization",
+        ),
         (with("/spec/unions", json!({})), "spec.unions"),
         (with("/spec/unions/0/path", Value::Null), "spec.unions[0].path"),
         (with("/spec/unions/0", json!({"fieldMembers": {}})), "`path`"),

@@ -1,8 +1,12 @@
 //! The invariants of unions on generated schemas and objects, and on arbitrary bytes.
 
 use fixtures::laws::admit_lawfully;
-use fixtures::reviews::{Answer, Verdict, Write, admit, catalog, catalog_of, definition, thing, version};
+use fixtures::reviews::{
+    Answer, GROUP, Verdict, Write, admit, catalog, catalog_of, declaration, declared_catalog, definition, lift_unions,
+    thing, version,
+};
 use kube_unions_core::admission::{Phase, Ratcheting, review};
+use kube_unions_core::catalog::Catalog;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -27,6 +31,29 @@ struct Fields {
     plain: Vec<Node>,
     list: Option<(bool, Vec<Node>)>,
     map: Option<(Empty, bool, Vec<Node>)>,
+    options: [Options; 2],
+}
+
+/// The options that a `UnionDeclaration` gives a union.
+#[derive(Debug, Clone, Copy)]
+struct Options {
+    required: bool,
+    /// A bit for each member whose empty values count as not set.
+    empty_is_unset: u8,
+}
+
+impl Options {
+    fn put_into(self, union: &mut Value, prefix: &str, members: usize) {
+        let named = (0..members).filter(|position| self.empty_is_unset >> position & 1 == 1);
+        union["required"] = self.required.into();
+        union["emptyIsUnset"] = named.map(|position| format!("{prefix}{position}")).collect();
+    }
+}
+
+fn options() -> impl Strategy<Value = Options> {
+    let required = prop_oneof![3 => Just(false), 1 => Just(true)];
+    let empty_is_unset = prop_oneof![1 => Just(0), 1 => any::<u8>()];
+    (required, empty_is_unset).prop_map(|(required, empty_is_unset)| Options { required, empty_is_unset })
 }
 
 /// The empty member of a union of the 2022 form.
@@ -58,8 +85,9 @@ fn fields(depth: u32) -> impl Strategy<Value = Fields> {
         vec(node(depth), 0..2),
         option::of((any::<bool>(), vec(node(depth), 1..4))),
         option::of((empty, any::<bool>(), vec(node(depth), 1..3))),
+        [options(), options()],
     )
-        .prop_map(|(plain, list, map)| Fields { plain, list, map })
+        .prop_map(|(plain, list, map, options)| Fields { plain, list, map, options })
 }
 
 impl Node {
@@ -130,6 +158,7 @@ impl Fields {
                 union["discriminator"] = json!("lt");
                 properties.insert("lt".to_owned(), json!({"type": "string"}));
             }
+            self.options[0].put_into(&mut union, "l", members.len());
             schema["x-kubernetes-unions"] = json!([union]);
         }
         if let Some((empty, optional, members)) = &self.map {
@@ -143,8 +172,9 @@ impl Fields {
                 Empty::Named => drop(choices.insert("None".to_owned(), Value::Null)),
                 Empty::None => drop(choices.insert(String::new(), Value::Null)),
             }
-            properties
-                .insert("mt".to_owned(), json!({"type": "string", "x-kubernetes-unions": {"fieldMembers": choices}}));
+            let mut union = json!({"fieldMembers": choices});
+            self.options[1].put_into(&mut union, "m", members.len());
+            properties.insert("mt".to_owned(), json!({"type": "string", "x-kubernetes-unions": union}));
         }
         schema["properties"] = Value::Object(properties);
         schema
@@ -221,6 +251,16 @@ fn without_regressions() -> ProptestConfig {
     ProptestConfig { failure_persistence: None, cases: 800, ..ProptestConfig::default() }
 }
 
+/// Returns the catalog of a schema whose unions a `UnionDeclaration` declares, with their options.
+fn catalog_of_lifted(mut schema: Value) -> Catalog {
+    let unions = lift_unions(&mut schema);
+    let definition = definition(&Map::new(), &[version("v1", &schema, false)]);
+    match unions.as_array() {
+        Some(all) if all.is_empty() => catalog(&[&definition]),
+        _ => declared_catalog(&definition, &[declaration("lifted", GROUP, "Thing", &json!({"unions": unions}))]),
+    }
+}
+
 /// Checks that only members of unions are removed, and only discriminators of the 2019 form are set.
 fn touches_unions_only(answer: &Answer) {
     for operation in &answer.operations {
@@ -238,7 +278,7 @@ proptest! {
 
     #[test]
     fn any_write_of_any_schema_is_answered_by_the_laws((schema, old, new) in schema_and_objects(), ratchet in any::<bool>()) {
-        let catalog = catalog(&[&definition(&Map::new(), &[version("v1", &schema, false)])]);
+        let catalog = catalog_of_lifted(schema);
         let ratcheting = if ratchet { Ratcheting::Enabled } else { Ratcheting::Disabled };
         for write in [Write::new(Some(thing(&old)), thing(&new)), Write::new(None, thing(&new))] {
             let answer = admit_lawfully(&catalog, &Write { ratcheting, ..write.clone() });

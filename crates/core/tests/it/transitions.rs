@@ -1,7 +1,10 @@
 //! Every transition of small unions, compared with a model: a naive version of the proposals' algorithms on whole objects.
 
-use fixtures::reviews::{Verdict, Write, admit, catalog_of, thing};
+use fixtures::reviews::{
+    GROUP, Verdict, Write, admit, catalog_of, declaration, declared_catalog, definition, thing, version,
+};
 use kube_unions_core::admission::Ratcheting;
+use kube_unions_core::catalog::Catalog;
 use serde_json::{Map, Value, json};
 
 /// The model's result of a write: the object, or a rejection.
@@ -94,21 +97,32 @@ fn map_form(members: &[&str], choices: &[(&str, Option<&str>, bool)], old: Optio
 /// Compares every transition between the states, and every create, with the model, with and without ratcheting.
 fn agrees(schema: &Value, members: &[&str], states: &[Value], model: impl Fn(Option<&Value>, &Value) -> Modelled) {
     let catalog = catalog_of(&json!({"type": "object", "properties": {"spec": schema}}));
+    agrees_with(&catalog, Clone::clone, members, states, model);
+}
+
+/// Compares like [`agrees`]. `seen` takes from a state what does not count.
+fn agrees_with(
+    catalog: &Catalog,
+    seen: impl Fn(&Value) -> Value,
+    members: &[&str],
+    states: &[Value],
+    model: impl Fn(Option<&Value>, &Value) -> Modelled,
+) {
     let spec = |state: &Value| thing(&json!({"spec": state}));
     for new in states {
         for old in states.iter().map(Some).chain([None]) {
             let write = Write::new(old.map(spec), spec(new));
             let modelled = model(old, new);
-            let strict = admit(&catalog, &Write { ratcheting: Ratcheting::Disabled, ..write.clone() });
+            let strict = admit(catalog, &Write { ratcheting: Ratcheting::Disabled, ..write.clone() });
             let answered = match &strict.verdict {
                 Verdict::Allowed(object) => Modelled::Stored(object.as_ref().unwrap()["spec"].clone()),
                 Verdict::Denied(_) => Modelled::Rejected,
             };
             assert_eq!(answered, modelled, "from {old:?} to {new}");
 
-            let untouched = old
-                .is_some_and(|old| discriminator(old) == discriminator(new) && set(members, old) == set(members, new));
-            let lenient = admit(&catalog, &write);
+            let choice = |state| (discriminator(state).to_owned(), set(members, &seen(state)));
+            let untouched = old.is_some_and(|old| choice(old) == choice(new));
+            let lenient = admit(catalog, &write);
             match modelled {
                 Modelled::Rejected if untouched => assert_eq!(lenient.object(), &spec(new), "from {old:?} to {new}"),
                 Modelled::Rejected | Modelled::Stored(_) => assert_eq!(lenient, strict, "from {old:?} to {new}"),
@@ -161,4 +175,100 @@ fn every_transition_of_a_union_of_the_2022_form_is_as_the_proposal_has_it() {
             states(&members, &[None, Some(""), Some("A"), Some("B"), Some("None"), Some("Also"), Some("Bogus")]);
         agrees(&schema, &members, &states, |old, new| map_form(&members, choices, old, new));
     }
+}
+
+/// The members whose zero counts as not set.
+const UNSET: [&str; 2] = ["a", "b"];
+
+/// Returns the state without the zeros that count as not set.
+fn without_zeros(state: &Value) -> Value {
+    let mut state = state.clone();
+    state.as_object_mut().unwrap().retain(|name, value| !(UNSET.contains(&name.as_str()) && *value == json!(0)));
+    state
+}
+
+/// Applies a model to states without zeros, puts the zeros back, and rejects an object without a choice.
+fn with_options(
+    old: Option<&Value>,
+    new: &Value,
+    has_choice: impl Fn(&Value) -> bool,
+    model: impl Fn(Option<&Value>, &Value) -> Modelled,
+) -> Modelled {
+    let Modelled::Stored(mut stored) = model(old.map(without_zeros).as_ref(), &without_zeros(new)) else {
+        return Modelled::Rejected;
+    };
+    if !has_choice(&stored) {
+        return Modelled::Rejected;
+    }
+    for name in UNSET.into_iter().filter(|name| new[name] == json!(0)) {
+        stored[name] = json!(0);
+    }
+    Modelled::Stored(stored)
+}
+
+/// Returns every state of three members that are missing, zero or one.
+fn states_with_zeros(discriminators: &[Option<&str>]) -> Vec<Value> {
+    let mut states = Vec::new();
+    for discriminator in discriminators {
+        for number in 0..27 {
+            let mut state = Map::new();
+            for (name, digit) in [("a", number % 3), ("b", number / 3 % 3), ("c", number / 9)] {
+                if digit > 0 {
+                    state.insert(name.to_owned(), json!(digit - 1));
+                }
+            }
+            if let Some(value) = discriminator {
+                state.insert("type".to_owned(), json!(value));
+            }
+            states.push(Value::Object(state));
+        }
+    }
+    states
+}
+
+fn declared(union: &Value) -> Catalog {
+    let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+        "type": {"type": "string"}, "a": {"type": "integer"}, "b": {"type": "integer"}, "c": {"type": "integer"}}}}});
+    let mut union = union.clone();
+    union["path"] = json!("spec");
+    union["required"] = json!(true);
+    union["emptyIsUnset"] = json!(UNSET);
+    let definition = definition(&Map::new(), &[version("v1", &schema, false)]);
+    declared_catalog(&definition, &[declaration("declared", GROUP, "Thing", &json!({"unions": [union]}))])
+}
+
+#[test]
+fn every_transition_of_the_2019_form_keeps_to_its_options() {
+    let members = ["a", "b", "c"];
+    for discriminated in [true, false] {
+        let mut union = json!({"fieldsToDiscriminateBy": {"a": "A", "b": "B", "c": "C"}});
+        let mut discriminators = vec![None];
+        if discriminated {
+            union["discriminator"] = json!("type");
+            discriminators.extend([Some("A"), Some("C"), Some("Other")]);
+        }
+        let has_choice = |stored: &Value| !set(&members, stored).is_empty();
+        let states = states_with_zeros(&discriminators);
+        agrees_with(&declared(&union), without_zeros, &members, &states, |old, new| {
+            with_options(old, new, has_choice, |old, new| list_form(&members, discriminated, old, new))
+        });
+    }
+}
+
+#[test]
+fn every_transition_of_the_2022_form_keeps_to_its_options() {
+    let members = ["a", "b", "c"];
+    let choices = [("A", Some("a"), false), ("B", Some("b"), true), ("C", Some("c"), false), ("None", None, false)];
+    let fields: Map<_, _> = choices
+        .iter()
+        .map(|(value, member, optional)| {
+            ((*value).to_owned(), member.map_or(json!({}), |name| json!({"name": name, "optional": optional})))
+        })
+        .collect();
+    let catalog = declared(&json!({"discriminator": "type", "fieldMembers": fields}));
+    let has_choice = |stored: &Value| !discriminator(stored).is_empty();
+    let states = states_with_zeros(&[None, Some(""), Some("A"), Some("B"), Some("None"), Some("Bogus")]);
+    agrees_with(&catalog, without_zeros, &members, &states, |old, new| {
+        with_options(old, new, has_choice, |old, new| map_form(&members, &choices, old, new))
+    });
 }

@@ -148,23 +148,33 @@ fn without_comment(text: &str) -> &str {
     text
 }
 
-/// Parses the values of an Enum marker: `=A;B;"C"`, `={A,B}` or `:=A;B`.
-pub(super) fn enum_values(rest: &str) -> Vec<Box<str>> {
+/// Parses a list of texts: `=A;B;"C"`, `={A,B}` or `:=A;B`. As for controller-gen, a separator at the end adds nothing.
+pub(super) fn listed(rest: &str) -> Vec<Box<str>> {
     let text = rest.trim().trim_start_matches([':', '=']).trim();
     let (text, separator) = match text.strip_prefix('{').and_then(|inner| inner.strip_suffix('}')) {
         Some(inner) => (inner, ','),
         None => (text, ';'),
     };
     let (mut values, mut value, mut quote) = (Vec::new(), String::new(), None);
+    // A quoted empty text is a value, the nothing behind the last separator is not.
+    let mut quoted = false;
     for character in text.chars() {
         match quote {
             Some(open) if character == open => quote = None,
-            None if matches!(character, '"' | '`' | '\'') => quote = Some(character),
-            None if character == separator => values.push(std::mem::take(&mut value).trim().into()),
+            None if matches!(character, '"' | '`' | '\'') => {
+                quoted = true;
+                quote = Some(character);
+            }
+            None if character == separator => {
+                values.push(std::mem::take(&mut value).trim().into());
+                quoted = false;
+            }
             Some(_) | None => value.push(character),
         }
     }
-    values.push(value.trim().into());
+    if quoted || !value.trim().is_empty() {
+        values.push(value.trim().into());
+    }
     values
 }
 

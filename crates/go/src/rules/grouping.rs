@@ -1,7 +1,8 @@
 //! Assigns the members of a struct to its discriminators.
 
 use super::marked_struct::{MarkedStruct, StructField};
-use super::omission::Omission;
+use super::remark::Remark;
+use crate::finding_kind::FindingKind;
 use crate::marker::{Family, Meaning};
 use crate::position::Position;
 
@@ -38,6 +39,11 @@ impl<'m> MarkedMember<'m> {
     pub(super) fn value(&self) -> &'m str {
         self.named_value.unwrap_or(&self.field.field.name)
     }
+
+    /// Returns the names that may be the value, the best first: the JSON name counts if the values lack the Go name.
+    pub(super) fn value_names(&self) -> Vec<&'m str> {
+        self.named_value.map_or_else(|| vec![&*self.field.field.name, self.field.name], |named| vec![named])
+    }
 }
 
 /// A discriminator with the name of its union.
@@ -56,23 +62,23 @@ enum UnionKey<'m> {
 }
 
 /// Returns the unions of a struct and what was left out.
-pub(super) fn groups<'m>(marked: &'m MarkedStruct<'m, 'm>) -> (Vec<UnionGroup<'m>>, Vec<Omission>) {
+pub(super) fn groups<'m>(marked: &'m MarkedStruct<'m, 'm>) -> (Vec<UnionGroup<'m>>, Vec<Remark>) {
     let discriminators = discriminators(marked);
-    let (members, omissions) = members(marked, &discriminators);
+    let (members, remarks) = members(marked, &discriminators);
     // A member without a union makes every union of the struct uncertain.
-    if !omissions.is_empty() {
-        return (Vec::new(), omissions);
+    if !remarks.is_empty() {
+        return (Vec::new(), remarks);
     }
     let result = if members.is_empty() {
         group_by_name(marked, &discriminators)
-    } else if let Some(omission) = in_two_unions(&members) {
-        Err(omission)
+    } else if let Some(remark) = in_two_unions(&members) {
+        Err(remark)
     } else {
         return group_by_key(marked, &discriminators, members);
     };
     match result {
         Ok(group) => (group.into_iter().collect(), Vec::new()),
-        Err(omission) => (Vec::new(), vec![omission]),
+        Err(remark) => (Vec::new(), vec![remark]),
     }
 }
 
@@ -90,8 +96,8 @@ fn discriminators<'m>(marked: &'m MarkedStruct<'m, 'm>) -> Vec<Discriminator<'m>
 fn members<'m>(
     marked: &'m MarkedStruct<'m, 'm>,
     discriminators: &[Discriminator<'m>],
-) -> (Vec<(UnionKey<'m>, MarkedMember<'m>)>, Vec<Omission>) {
-    let (mut members, mut omissions) = (Vec::new(), Vec::new());
+) -> (Vec<(UnionKey<'m>, MarkedMember<'m>)>, Vec<Remark>) {
+    let (mut members, mut remarks) = (Vec::new(), Vec::new());
     for field in &marked.fields {
         let by = field.field.markers.iter().find_map(|marker| {
             let Meaning::DiscriminatedBy(name) = &marker.meaning else { return None };
@@ -106,15 +112,15 @@ fn members<'m>(
                     let (named_value, optional, family) = (member.value.as_deref(), member.optional, member.family);
                     members.push((key, MarkedMember { field, at: marker.at.clone(), named_value, optional, family }));
                 }
-                Err(omission) => omissions.push(omission),
+                Err(remark) => remarks.push(remark),
             }
         }
         if let Some((_, at)) = by.filter(|_| !is_member) {
             let message = "`+unionDiscriminatedBy` is on a field that is not a member: add `+unionMember`";
-            omissions.push(Omission::fault(at, message.to_owned()));
+            remarks.push(Remark::new(at, FindingKind::MisplacedMarker, message.to_owned()));
         }
     }
-    (members, omissions)
+    (members, remarks)
 }
 
 /// Returns the union of a member.
@@ -124,14 +130,14 @@ fn key<'m>(
     family: Family,
     by: Option<(&str, &Position)>,
     at: &Position,
-) -> Result<UnionKey<'m>, Omission> {
+) -> Result<UnionKey<'m>, Remark> {
     let zero_or_one = family == Family::ZeroOrOneOf;
     if let Some((name, at)) = by {
         let is_named = |it: &Discriminator<'_>| *it.field.field.name == *name || it.field.name == name;
         return discriminators.iter().position(is_named).map(UnionKey::Discriminator).ok_or_else(|| {
             let message =
                 format!("`+unionDiscriminatedBy={name}` names no discriminator of this struct: correct the name");
-            Omission::fault(at, message)
+            Remark::new(at, FindingKind::ContradictoryMarkers, message)
         });
     }
     if zero_or_one {
@@ -143,7 +149,7 @@ fn key<'m>(
                      union: write `+k8s:unionMember`",
                     discriminator.field.name
                 );
-                Err(Omission::fault(at, message))
+                Err(Remark::new(at, FindingKind::ContradictoryMarkers, message))
             }
         };
     }
@@ -156,12 +162,12 @@ fn key<'m>(
         ([], None) => {
             let message =
                 "the member names no union, but every discriminator of this struct does: name the member's union";
-            Err(Omission::ambiguous(at, message.to_owned()))
+            Err(Remark::new(at, FindingKind::AmbiguousUnion, message.to_owned()))
         }
         (_, _) => {
             let message =
                 "several discriminators may select the member: add `+unionDiscriminatedBy=Field`, or name the unions";
-            Err(Omission::ambiguous(at, message.to_owned()))
+            Err(Remark::new(at, FindingKind::AmbiguousUnion, message.to_owned()))
         }
     }
 }
@@ -171,7 +177,7 @@ fn group_by_key<'m>(
     marked: &'m MarkedStruct<'m, 'm>,
     discriminators: &[Discriminator<'m>],
     members: Vec<(UnionKey<'m>, MarkedMember<'m>)>,
-) -> (Vec<UnionGroup<'m>>, Vec<Omission>) {
+) -> (Vec<UnionGroup<'m>>, Vec<Remark>) {
     let mut groups: Vec<(UnionKey<'m>, Vec<MarkedMember<'m>>)> = Vec::new();
     for (key, member) in members {
         match groups.iter_mut().find(|(known, _)| *known == key) {
@@ -181,15 +187,15 @@ fn group_by_key<'m>(
     }
     let is_alone = |position: usize| !groups.iter().any(|(key, _)| *key == UnionKey::Discriminator(position));
     let alone = discriminators.iter().enumerate().filter(|(position, _)| is_alone(*position));
-    let omissions = alone.map(|(_, discriminator)| {
+    let remarks = alone.map(|(_, discriminator)| {
         let message = format!(
             "the discriminator `{}` has no members, although other fields of `{}` are marked: mark its members too, or remove \
              its marker",
             discriminator.field.name, marked.title
         );
-        Omission::ambiguous(discriminator.field.at(), message)
+        Remark::new(discriminator.field.at(), FindingKind::AmbiguousUnion, message)
     });
-    let omissions = omissions.collect();
+    let remarks = remarks.collect();
     let groups = groups.into_iter().map(|(key, members)| {
         let discriminator = match key {
             UnionKey::Discriminator(position) => discriminators.get(position).map(|discriminator| discriminator.field),
@@ -197,22 +203,24 @@ fn group_by_key<'m>(
         };
         UnionGroup { discriminator, members: Membership::Marked(members) }
     });
-    (groups.collect(), omissions)
+    (groups.collect(), remarks)
 }
 
 /// Returns the union of a struct without marked members, or `None` if the struct has no union markers at all.
 fn group_by_name<'m>(
     marked: &'m MarkedStruct<'m, 'm>,
     discriminators: &[Discriminator<'m>],
-) -> Result<Option<UnionGroup<'m>>, Omission> {
+) -> Result<Option<UnionGroup<'m>>, Remark> {
     match discriminators {
-        [] if !marked.markers.iter().any(|marker| marker.meaning == Meaning::Union) => Ok(None),
+        [] if !marked.is_union() => Ok(None),
+        // The groups of the struct are its unions.
+        [] if marked.markers.iter().any(|marker| matches!(marker.meaning, Meaning::OneOf(_))) => Ok(None),
         [] => {
             let message = format!(
                 "`{}` has `+union`, but no discriminator and no marked members: mark the members with `+unionMember`",
                 marked.title
             );
-            Err(Omission::ambiguous(marked.at, message))
+            Err(Remark::new(marked.at, FindingKind::UnmarkedUnion, message))
         }
         [only] => Ok(Some(UnionGroup { discriminator: Some(only.field), members: Membership::ByName })),
         [_, second, ..] => {
@@ -221,16 +229,16 @@ fn group_by_name<'m>(
                  `+unionDiscriminatedBy=Field`",
                 marked.title
             );
-            Err(Omission::ambiguous(second.field.at(), message))
+            Err(Remark::new(second.field.at(), FindingKind::AmbiguousUnion, message))
         }
     }
 }
 
-fn in_two_unions(members: &[(UnionKey<'_>, MarkedMember<'_>)]) -> Option<Omission> {
+fn in_two_unions(members: &[(UnionKey<'_>, MarkedMember<'_>)]) -> Option<Remark> {
     let (_, member) = members.iter().enumerate().find_map(|(position, (key, member))| {
         let mut before = members.iter().take(position).filter(|(_, other)| other.field.name == member.field.name);
         before.any(|(other, _)| other != key).then_some((key, member))
     })?;
     let message = format!("the field `{}` is a member of two unions: remove one of its markers", member.field.name);
-    Some(Omission::fault(&member.at, message))
+    Some(Remark::new(&member.at, FindingKind::ContradictoryMarkers, message))
 }

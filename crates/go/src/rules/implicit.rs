@@ -1,16 +1,18 @@
-//! Members that are not marked: the optional fields whose name is a value of the discriminator.
+//! Members that are not marked: the optional fields whose Go or JSON name is a value of the discriminator.
 //!
 //! `+union` alone does not make every field a member, because types keep timeouts and names beside their members.
 
 use super::Choices;
 use super::marked_struct::{MarkedStruct, StructField};
-use super::omission::Omission;
+use super::remark::Remark;
+use crate::finding_kind::FindingKind;
 use crate::marked_union::Selection;
 use crate::packages::{Packages, Underlying};
-use crate::values::{DiscriminatorValues, quoted};
+use crate::values::{DiscriminatorValues, ValuesError, quoted};
 use kube_unions_core::schema::Schema;
+use std::collections::BTreeSet;
 
-/// Returns the member of each value.
+/// Returns the member of each value. A member is optional unless the rules of the CRD require it: the name alone does not say so.
 ///
 /// Fails if the values are unknown, if two fields fit one value, if no field fits any, or if a field that looks like a member
 /// fits none.
@@ -19,17 +21,27 @@ pub(super) fn choices(
     discriminator: &StructField<'_, '_>,
     values: &DiscriminatorValues,
     packages: &Packages,
-) -> Result<Choices, Omission> {
-    let known = values.agreed().map_err(|error| {
-        Omission::ambiguous(discriminator.at(), format!("{}, or mark the members", error.describe(discriminator.name)))
-    })?;
-    let is_value = |field: &StructField<'_, '_>| known.iter().any(|value| field.is_named(value));
+) -> Result<Choices, Remark> {
     let others = || marked.fields.iter().filter(|field| field.name != discriminator.name && field.schema.is_some());
-    let mut choices = Choices::new();
+    let looks_like_member = |field: &&StructField<'_, '_>| !field.required && is_pointer_to_struct(field, packages);
+    let known = values.known().map_err(|error| {
+        if matches!(error, ValuesError::None(_))
+            && !marked.is_union()
+            && !others().any(|field| looks_like_member(&field))
+        {
+            return alone(marked, discriminator, "looks like a member");
+        }
+        let message = format!("{}, or mark the members", error.describe(discriminator.name));
+        Remark::new(discriminator.at(), error.kind(), message)
+    })?;
+    let mut selected: Vec<(&str, Option<&str>)> = Vec::new();
+    let mut named = BTreeSet::new();
     for value in known {
-        let named: Vec<_> = others().filter(|field| field.is_named(value)).collect();
-        let exact = named.iter().find(|field| *field.field.name == **value);
-        let member = match (exact, named.as_slice()) {
+        let fields = marked.named(value, discriminator.name);
+        named.extend(fields.iter().map(|field| field.name));
+        let fields: Vec<_> = fields.into_iter().filter(|field| field.schema.is_some()).collect();
+        let exact = fields.iter().find(|field| [&*field.field.name, field.name].contains(&&**value));
+        let member = match (exact, fields.as_slice()) {
             (Some(exact), _) => Some(*exact),
             (None, []) => None,
             (None, [only]) => Some(*only),
@@ -38,36 +50,56 @@ pub(super) fn choices(
                     "the value `{value}` may select `{}` or `{}`, which differ from it in letter case: mark the members",
                     one.name, other.name
                 );
-                return Err(Omission::ambiguous(other.at(), message));
+                return Err(Remark::new(other.at(), FindingKind::AmbiguousMember, message));
             }
         };
-        choices.insert(value.clone(), member.map(|field| Selection { name: field.name.into(), optional: false }));
+        selected.push((value, member.map(|field| field.name)));
     }
-    let left_over = others().find(|field| !is_value(field) && !field.required && is_pointer_to_struct(field, packages));
-    if let Some(field) = left_over {
+    let is_left_over = |field: &&StructField<'_, '_>| !named.contains(field.name) && looks_like_member(field);
+    if let Some(field) = others().find(is_left_over) {
         let message = format!(
             "`{}` looks like a member (optional, a pointer to a struct), but no value of `{}` has its name: mark the members \
              with `+unionMember`",
             field.name, discriminator.name
         );
-        return Err(Omission::ambiguous(field.at(), message));
+        return Err(Remark::new(field.at(), FindingKind::UnmarkedMember, message));
     }
-    if !marked.fields.iter().any(is_value) {
+    if named.is_empty() {
+        if !marked.is_union() {
+            return Err(alone(marked, discriminator, "has the name of one of its values"));
+        }
         let message = format!(
             "no field of `{}` has the name of a value of `{}` ({}): mark the members with `+unionMember=Value`",
             marked.title,
             discriminator.name,
             quoted(known)
         );
-        return Err(Omission::fault(discriminator.at(), message));
+        return Err(Remark::new(discriminator.at(), FindingKind::UnmarkedUnion, message));
     }
-    Ok(choices)
+    let members: Vec<_> = selected.iter().filter_map(|(value, member)| Some((*value, (*member)?))).collect();
+    let values: Vec<&str> = selected.iter().map(|(value, _)| *value).collect();
+    let required = marked.rules.required(discriminator.name, &values, &members);
+    let choice = |(value, member): (&str, Option<&str>)| {
+        let by_rule = required.contains(value);
+        let selection = |name: &str| Selection { name: name.into(), optional: !by_rule, by_rule };
+        (value.into(), member.map(selection))
+    };
+    Ok(selected.into_iter().map(choice).collect())
+}
+
+/// Returns the note on a struct with a discriminator and nothing that it could select.
+fn alone(marked: &MarkedStruct<'_, '_>, discriminator: &StructField<'_, '_>, lack: &str) -> Remark {
+    let message = format!(
+        "`{}` has the discriminator `{}`, and no field {lack}: if it is a union, mark its members with `+unionMember`",
+        marked.title, discriminator.name
+    );
+    Remark::new(discriminator.at(), FindingKind::DiscriminatorAlone, message)
 }
 
 /// Returns true for a pointer to a struct in Go that is also an object in the schema. A duration, for example, is a string
 /// there.
 fn is_pointer_to_struct(field: &StructField<'_, '_>, packages: &Packages) -> bool {
     let resolved = packages.resolve(&field.typed());
-    let may_be = matches!(resolved.underlying, Underlying::Struct { .. } | Underlying::Missing { .. });
+    let may_be = matches!(resolved.underlying, Underlying::Struct { .. } | Underlying::NotGiven { .. });
     resolved.pointer && may_be && field.schema.is_some_and(Schema::is_object)
 }

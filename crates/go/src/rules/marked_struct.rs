@@ -1,6 +1,7 @@
 //! A struct with its markers and its schema: the input of the rules.
 
-use crate::marker::Marker;
+use crate::evidence::ObjectRules;
+use crate::marker::{Marker, Meaning};
 use crate::packages::{Scope, ScopedType};
 use crate::position::Position;
 use crate::types::Field;
@@ -15,6 +16,8 @@ pub(crate) struct MarkedStruct<'p, 's> {
     pub(crate) markers: Vec<&'p Marker>,
     /// Fields that JSON has, in the order of the sources.
     pub(crate) fields: Vec<StructField<'p, 's>>,
+    /// The validation rules of the CRD for the struct.
+    pub(crate) rules: ObjectRules<'s>,
 }
 
 /// A field of the struct.
@@ -38,10 +41,23 @@ impl<'p> StructField<'p, '_> {
     pub(super) fn typed(&self) -> ScopedType<'p> {
         ScopedType { written: &self.field.written, scope: self.scope.clone() }
     }
+}
 
-    /// Returns true if the Go name or else the JSON name equals a value, except for letter case.
-    pub(super) fn is_named(&self, value: &str) -> bool {
-        same_letters(&self.field.name, value)
+impl<'p, 's> MarkedStruct<'p, 's> {
+    /// Returns true if the struct itself is marked as a union.
+    pub(super) fn is_union(&self) -> bool {
+        self.markers.iter().any(|marker| marker.meaning == Meaning::Union)
+    }
+
+    /// Returns the fields that a value names, except for letter case: by their Go names, or else by their JSON names.
+    pub(super) fn named<'m>(&'m self, value: &str, discriminator: &str) -> Vec<&'m StructField<'p, 's>> {
+        let others = || self.fields.iter().filter(|field| field.name != discriminator);
+        let by_go_name: Vec<_> = others().filter(|field| same_letters(&field.field.name, value)).collect();
+        if by_go_name.is_empty() {
+            others().filter(|field| same_letters(field.name, value)).collect()
+        } else {
+            by_go_name
+        }
     }
 }
 

@@ -2,8 +2,8 @@
 //! and the group before that one. A comment on the same line as a declaration belongs to nothing.
 
 use super::source::SourceText;
+use crate::finding_kind::FindingKind;
 use crate::marker::{self, Marker, Meaning};
-use crate::severity::Severity;
 use crate::types::MisplacedMarker;
 use tree_sitter::Node;
 
@@ -75,6 +75,12 @@ impl<'a, 's> Comments<'a, 's> {
         CommentGroups { groups: std::mem::take(&mut self.groups), row: node.start_position().row }
     }
 
+    /// Skips a declaration, with the comments before it and those behind it on its last line.
+    pub(super) fn skip(&mut self) {
+        self.groups.clear();
+        self.last_row = None;
+    }
+
     /// Returns the markers that belong to the declaration, and reports union markers that are too far away.
     pub(super) fn markers(&mut self, before: CommentGroups) -> Vec<Marker> {
         let CommentGroups { mut groups, row } = before;
@@ -138,10 +144,10 @@ fn is_valid(marker: &Marker) -> bool {
 }
 
 fn misplaced(marker: &Marker, message: &str) -> MisplacedMarker {
-    let message = if let Meaning::Invalid(error) = &marker.meaning {
-        error.clone()
+    let (kind, message) = if let Meaning::Invalid(error) = &marker.meaning {
+        (FindingKind::InvalidMarker, error.clone())
     } else {
-        format!("`{}` {message}", marker.spelling)
+        (FindingKind::MisplacedMarker, format!("`{}` {message}", marker.spelling))
     };
-    MisplacedMarker { at: marker.at.clone(), severity: Severity::Error, message }
+    MisplacedMarker { at: marker.at.clone(), kind, message }
 }

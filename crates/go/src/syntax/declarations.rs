@@ -1,16 +1,25 @@
 //! Reads the declarations at the top level of a file, and reports union markers on those that cannot have any.
 
+use super::GoSyntaxError;
+use super::chunks::{Chunk, type_names, words};
 use super::comments::{CommentGroups, Comments};
 use super::fitting::keep_fitting_type_markers;
 use super::literal::unquote;
 use super::source::{SourceText, operands};
 use crate::marker::{self, Meaning};
-use crate::types::{Constant, Expression, GoFile, Import, Type, TypeDeclaration};
+use crate::types::{BrokenDeclaration, Constant, Expression, GoFile, Import, Type, TypeDeclaration};
 use tree_sitter::Node;
 
-impl<'s> SourceText<'s> {
-    pub(super) fn file(&self, root: Node<'_>) -> GoFile {
-        let mut file = GoFile {
+/// Reads a file, tree by tree.
+pub(super) struct FileReader<'a, 's> {
+    source: &'a SourceText<'s>,
+    file: GoFile,
+    comments: Comments<'a, 's>,
+}
+
+impl<'a, 's> FileReader<'a, 's> {
+    pub(super) fn new(source: &'a SourceText<'s>) -> Self {
+        let file = GoFile {
             package: Box::default(),
             imports: Vec::new(),
             group: None,
@@ -18,8 +27,14 @@ impl<'s> SourceText<'s> {
             types: Vec::new(),
             constants: Vec::new(),
             misplaced: Vec::new(),
+            broken: Vec::new(),
         };
-        let mut comments = Comments::new(self);
+        Self { source, file, comments: Comments::new(source) }
+    }
+
+    /// Adds the declarations of a tree without errors.
+    pub(super) fn read(&mut self, root: Node<'_>) {
+        let Self { source, file, comments } = self;
         for node in root.children(&mut root.walk()) {
             if comments.take(node) {
                 continue;
@@ -27,32 +42,54 @@ impl<'s> SourceText<'s> {
             let before = comments.before(node);
             match node.kind() {
                 "package_clause" => {
-                    file.package = node.named_child(0).map(|name| self.text(name)).unwrap_or_default().into();
+                    file.package = node.named_child(0).map(|name| source.text(name)).unwrap_or_default().into();
                     comments.refuse_detached(before);
                 }
                 "import_declaration" => {
-                    self.imports(node, &mut file);
+                    source.imports(node, file);
                     comments.refuse_detached(before);
                 }
-                "type_declaration" => self.types(node, before, &mut file, &mut comments),
+                "type_declaration" => source.types(node, before, file, comments),
                 "const_declaration" => {
-                    self.constants(node, &mut file);
+                    source.constants(node, file);
                     comments.refuse_on(before, "a constant");
-                    self.refuse_markers_within(node, &mut comments);
+                    source.refuse_markers_within(node, comments);
                 }
                 "var_declaration" => {
                     comments.refuse_on(before, "a variable");
-                    self.refuse_markers_within(node, &mut comments);
+                    source.refuse_markers_within(node, comments);
                 }
                 "function_declaration" | "method_declaration" => comments.refuse_on(before, "a function"),
                 _ => comments.refuse_detached(before),
             }
         }
-        file.misplaced = comments.into_misplaced();
-        self.package_markers(root, &mut file);
-        file
+        source.package_markers(root, file);
     }
 
+    /// Leaves out a declaration with an error.
+    pub(super) fn leave_out(&mut self, chunk: &Chunk<'_>, error: GoSyntaxError) {
+        self.comments.skip();
+        let text = self.source.text.get(chunk.start..chunk.end).unwrap_or_default();
+        let (types, names) = match chunk.keyword {
+            "type" => (type_names(text), Vec::new()),
+            "const" => (Vec::new(), words(text)),
+            _ => return,
+        };
+        let GoSyntaxError::InvalidGo { position, message } = error else { return };
+        self.file.broken.push(BrokenDeclaration {
+            at: position,
+            types: types.into_iter().map(Into::into).collect(),
+            names: names.into_iter().map(Into::into).collect(),
+            message,
+        });
+    }
+
+    pub(super) fn finish(self) -> GoFile {
+        GoFile { misplaced: self.comments.into_misplaced(), ..self.file }
+    }
+}
+
+impl<'s> SourceText<'s> {
     /// Reads `+groupName=` and `+versionName=` from any comment at the top level.
     fn package_markers(&self, root: Node<'_>, file: &mut GoFile) {
         for comment in root.children(&mut root.walk()).filter(|node| node.kind() == "comment") {

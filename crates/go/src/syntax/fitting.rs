@@ -1,8 +1,8 @@
 //! Refuses markers that do not fit their declaration.
 
 use super::comments::Comments;
+use crate::finding_kind::FindingKind;
 use crate::marker::{Marker, Meaning};
-use crate::severity::Severity;
 use crate::types::{Field, MisplacedMarker, Type};
 
 /// Returns the markers that fit a type, and reports the others and the invalid ones.
@@ -15,7 +15,8 @@ pub(super) fn keep_fitting_type_markers(
         if is_for_fields(meaning) {
             return Some("has no effect on a type: write it above a field of a struct");
         }
-        let misplaced = *meaning == Meaning::Union && !may_be_struct(definition);
+        let is_for_structs = matches!(meaning, Meaning::Union | Meaning::OneOf(_));
+        let misplaced = is_for_structs && !may_be_struct(definition);
         misplaced.then_some("has no effect on a type that is not a struct")
     };
     keep_fitting(markers, complaint, comments)
@@ -24,7 +25,9 @@ pub(super) fn keep_fitting_type_markers(
 /// Returns a field with the markers that fit it, and reports the others and the invalid ones.
 pub(super) fn with_fitting_markers(field: Field, markers: &[Marker], comments: &mut Comments<'_, '_>) -> Field {
     let complaint = |meaning: &Meaning| {
-        if *meaning == Meaning::Union && !is_anonymous_struct(&field.written) {
+        // controller-gen reads groups on declarations only.
+        let is_group = matches!(meaning, Meaning::OneOf(_));
+        if is_group || (*meaning == Meaning::Union && !is_anonymous_struct(&field.written)) {
             Some("has no effect on a field: write it above the struct that has the members")
         } else if is_for_fields(meaning) && field.is_inlined() {
             Some("has no effect on an inlined struct: write it above one of its fields")
@@ -46,12 +49,12 @@ fn keep_fitting(
     markers.retain(|marker| {
         let at = marker.at.clone();
         if let Meaning::Invalid(message) = &marker.meaning {
-            comments.report(MisplacedMarker { at, severity: Severity::Error, message: message.clone() });
+            comments.report(MisplacedMarker { at, kind: FindingKind::InvalidMarker, message: message.clone() });
         } else if let Meaning::Unsupported(message) = &marker.meaning {
-            comments.report(MisplacedMarker { at, severity: Severity::Note, message: message.clone() });
+            comments.report(MisplacedMarker { at, kind: FindingKind::UnsupportedMarker, message: message.clone() });
         } else if let Some(complaint) = complaint(&marker.meaning) {
             let message = format!("`{}` {complaint}", marker.spelling);
-            comments.report(MisplacedMarker { at, severity: Severity::Error, message });
+            comments.report(MisplacedMarker { at, kind: FindingKind::MisplacedMarker, message });
             return false;
         }
         true

@@ -7,14 +7,18 @@
     reason = "a failing test panics"
 )]
 
+mod broken;
+mod embedded;
+mod one_of;
 mod parsing;
 mod property;
 mod shapes;
 mod unused;
+mod values;
 
 use fixtures::files::parse;
 use kube_unions_core::declaration::Definition;
-use kube_unions_go::{Derivation, GoFile, GoParser, KindVersion, Packages};
+use kube_unions_go::{Derivation, FindingKind, GoFile, GoParser, KindVersion, Packages, Severity};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -46,11 +50,24 @@ fn packages(files: &[(&str, &str)]) -> Packages {
 
 /// Derives the unions of the only version of a CRD.
 fn derive(packages: &Packages, crd: &str) -> Derivation {
-    let mut definition = Definition::from_json(&parse::<Value>("crd.yaml", crd).to_string()).unwrap();
+    let json = parse::<Value>("crd.yaml", crd);
+    let mut definition = Definition::from_json(&json.to_string()).unwrap();
     let [version] = <[_; 1]>::try_from(definition.take_versions()).expect("one version");
     let name = version.name.clone();
     let kind = KindVersion { group: definition.group(), kind: definition.kind(), version: &name, versions: &[&name] };
-    packages.unions(kind, version)
+    packages.unions(kind, version, &json["spec"]["versions"][0]["schema"]["openAPIV3Schema"])
+}
+
+/// Returns a text with one part replaced.
+#[track_caller]
+fn with(text: &str, before: &str, after: &str) -> String {
+    assert!(text.contains(before), "no `{before}` in {text}");
+    text.replacen(before, after, 1)
+}
+
+/// Returns severity, reason and message of each finding.
+fn findings(derivation: &Derivation) -> Vec<(Severity, FindingKind, &str)> {
+    derivation.findings.iter().map(|finding| (finding.severity, finding.kind, &*finding.message)).collect()
 }
 
 /// Returns path and sorted members of each union.

@@ -44,9 +44,13 @@ fn a_kind_without_a_struct_derives_nothing() {
 fn syntax_errors_have_a_position() {
     let mut parser = GoParser::new().unwrap();
     let mut error = |bytes: &[u8]| parser.parse(&Path::new("k.go").into(), bytes).unwrap_err();
-    let broken = error(b"package v1\n\ntype K strung {{{\n");
+    let broken = error(b"package v1\n\nimport \"a\" b\n\ntype K string\n");
     assert!(matches!(broken, GoSyntaxError::InvalidGo { .. }), "{broken:?}");
     assert_eq!((&*broken.position().file, broken.position().line), (Path::new("k.go"), 3));
+    for no_go in ["type K string {{{\n", "package\n\ntype K string {\n", "package v1\n\ntype K string {\n/*\n", "\0\0"]
+    {
+        assert!(matches!(error(no_go.as_bytes()), GoSyntaxError::InvalidGo { .. }), "{no_go}");
+    }
     let binary = error(b"package v1\n// \xff\n");
     assert!(matches!(binary, GoSyntaxError::InvalidUtf8 { .. }), "{binary:?}");
     assert_eq!(binary.position().to_string(), "k.go:2:4");

@@ -2,7 +2,6 @@
 
 use super::{derive, packages};
 use kube_unions_core::union::Form;
-use kube_unions_go::FindingReason;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -292,7 +291,7 @@ proptest! {
         prop_assert!(derivation.unions.is_empty() && derivation.declarations().is_empty(), "{}\n{:#?}", go, derivation);
         let line = 1 + go.lines().position(|line| line.trim_start().starts_with(&format!("{name} *Detail"))).unwrap();
         let is_reported = derivation.findings.iter().any(|finding| {
-            finding.reason == FindingReason::Ambiguous
+            finding.kind.is_ambiguous()
                 && finding.position.line == line
                 && finding.message.contains(&name.to_lowercase())
         });

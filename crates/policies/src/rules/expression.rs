@@ -16,6 +16,8 @@ pub(super) enum Expression {
     Text(String),
     /// A number.
     Number(u8),
+    /// Zero as a floating point number.
+    ZeroPointZero,
     Not(Box<Expression>),
     /// All hold. Never empty.
     And(Vec<Expression>),
@@ -25,6 +27,8 @@ pub(super) enum Expression {
     Differs(Box<Expression>, Box<Expression>),
     /// `number <= 1`.
     AtMostOne(Box<Expression>),
+    /// `collection.size() > 0`.
+    HasItems(Box<Expression>),
     /// The sum of numbers, or strings one after another. Never empty.
     Sum(Vec<Expression>),
     If(Box<Expression>, Box<Expression>, Box<Expression>),
@@ -61,6 +65,10 @@ impl Expression {
         Self::Differs(Box::new(self), Box::new(Self::text(value)))
     }
 
+    pub(super) fn differs_from(self, other: Self) -> Self {
+        Self::Differs(Box::new(self), Box::new(other))
+    }
+
     pub(super) fn then(self, yes: Self, no: Self) -> Self {
         Self::If(Box::new(self), Box::new(yes), Box::new(no))
     }
@@ -69,10 +77,11 @@ impl Expression {
     pub(super) fn cost(&self) -> u64 {
         let sum = |all: &[Self]| all.iter().fold(0_u64, |sum, one| sum.saturating_add(one.cost()));
         match self {
-            Self::Text(_) | Self::Number(_) => 0,
+            Self::Text(_) | Self::Number(_) | Self::ZeroPointZero => 0,
             Self::Has(_) => 1,
             Self::Field(..) => 2,
             Self::Not(inner) | Self::AtMostOne(inner) => inner.cost().saturating_add(1),
+            Self::HasItems(inner) => inner.cost().saturating_add(2),
             Self::And(all) | Self::Or(all) => sum(all),
             Self::Equals(one, other) | Self::Differs(one, other) => {
                 let compared = traversal(one.size().min(other.size()));
@@ -103,6 +112,8 @@ impl Expression {
             Self::Tail(text) => text.size(),
             Self::Has(_)
             | Self::Number(_)
+            | Self::ZeroPointZero
+            | Self::HasItems(_)
             | Self::Not(_)
             | Self::And(_)
             | Self::Or(_)
@@ -123,9 +134,11 @@ impl Expression {
             Self::And(all) if all.len() > 1 => Binding::And,
             Self::Sum(parts) if parts.len() > 1 => Binding::Sum,
             Self::Or(all) | Self::And(all) | Self::Sum(all) => all.first().map_or(Binding::Tight, Self::binding),
-            Self::Equals(..) | Self::Differs(..) | Self::AtMostOne(_) => Binding::Relation,
+            Self::Equals(..) | Self::Differs(..) | Self::AtMostOne(_) | Self::HasItems(_) => Binding::Relation,
             Self::Not(_) => Binding::Unary,
-            Self::Has(_) | Self::Field(..) | Self::Text(_) | Self::Number(_) | Self::Tail(_) => Binding::Tight,
+            Self::Has(_) | Self::Field(..) | Self::Text(_) | Self::Number(_) | Self::ZeroPointZero | Self::Tail(_) => {
+                Binding::Tight
+            }
         }
     }
 
@@ -156,6 +169,7 @@ impl fmt::Display for Expression {
             Self::Field(name, _) => write!(f, "self.{name}"),
             Self::Text(text) => write_literal(f, text),
             Self::Number(number) => write!(f, "{number}"),
+            Self::ZeroPointZero => f.write_str("0.0"),
             Self::Not(inner) => {
                 f.write_char('!')?;
                 inner.write(f, Binding::Tight)
@@ -178,6 +192,10 @@ impl fmt::Display for Expression {
             Self::AtMostOne(number) => {
                 number.write(f, Binding::Sum)?;
                 f.write_str(" <= 1")
+            }
+            Self::HasItems(collection) => {
+                collection.write(f, Binding::Tight)?;
+                f.write_str(".size() > 0")
             }
             Self::If(condition, yes, no) => {
                 condition.write(f, Binding::Or)?;

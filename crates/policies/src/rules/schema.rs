@@ -1,7 +1,8 @@
 //! The raw schema of a version: the objects with unions in it, and how often an API server assumes that each occurs.
 
-use super::name::escaped;
+use super::expression::Expression;
 use crate::refusal::RefusalReason;
+use kube_unions_core::schema::cel_name::escape;
 use kube_unions_core::union::UnionStep;
 use serde_json::Value;
 
@@ -95,9 +96,37 @@ impl<'s> ObjectSchema<'s> {
 
     /// Returns the name by which an expression selects a field.
     pub(super) fn readable(&self, name: &str) -> Result<String, RefusalReason> {
-        let escaped = escaped(name).ok_or_else(|| RefusalReason::UnreadableName(name.to_owned()))?;
+        let escaped = escape(name).ok_or_else(|| RefusalReason::UnreadableName(name.to_owned()))?;
         let property = self.property(name).filter(|property| smallest(property).is_some());
         property.map(|_| escaped).ok_or_else(|| RefusalReason::UntypedField(name.to_owned()))
+    }
+
+    /// Returns true if a member is set: it is there, and if `empty_is_unset`, it is not empty.
+    pub(super) fn is_set(&self, name: &str, empty_is_unset: bool) -> Result<Expression, RefusalReason> {
+        let escaped = self.readable(name)?;
+        let has = Expression::Has(escaped.clone());
+        if !empty_is_unset {
+            return Ok(has);
+        }
+        let property = self.property(name).unwrap_or(&Value::Null);
+        let longest = property.get("maxLength").and_then(limit).map(|length| length.saturating_mul(4));
+        let value = Expression::Field(escaped, longest.unwrap_or(LARGEST_REQUEST - 2));
+        let has_format = property.get("format").and_then(Value::as_str).is_some_and(|it| NOT_STRINGS.contains(&it));
+        let is_map = property.get("additionalProperties").is_some_and(Value::is_object);
+        let mut all = vec![has];
+        match property.get("type").and_then(Value::as_str) {
+            _ if property.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true)) => {
+                all.extend([value.clone().differs_from(Expression::Number(0)), value.differs("")]);
+            }
+            Some("boolean") => all.push(value),
+            Some("integer") => all.push(value.differs_from(Expression::Number(0))),
+            Some("number") => all.push(value.differs_from(Expression::ZeroPointZero)),
+            Some("string") if !has_format => all.push(value.differs("")),
+            Some("array") => all.push(Expression::HasItems(Box::new(value))),
+            Some("object") if is_map => all.push(Expression::HasItems(Box::new(value))),
+            _ => return Err(RefusalReason::UnknownEmptiness(name.to_owned())),
+        }
+        Ok(Expression::And(all))
     }
 
     /// Returns the discriminator.

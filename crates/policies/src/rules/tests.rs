@@ -1,6 +1,6 @@
 use super::*;
 use crate::version::KubernetesVersion;
-use kube_unions_core::schema::Schema;
+use kube_unions_core::schema::{Actions, Schema};
 use serde_json::json;
 
 /// Compiles the unions of a schema.
@@ -105,6 +105,76 @@ fn a_required_discriminator_needs_no_rule_and_a_nullable_one_may_be_null() {
         ]
     );
     assert_eq!(after["x-kubernetes-validations"][0]["message"], "supported values: \"A\", \"B\", \"None\"");
+}
+
+/// Returns the schema with the rules of a required union with these members of `emptyIsUnset`, or why there are none.
+fn embedded_with_options(schema: &Value, empty_is_unset: &[&str]) -> Result<Value, RefusalReason> {
+    let mut parsed: Schema = serde_json::from_value(schema.clone()).unwrap();
+    let of_properties = parsed.properties.values_mut().flat_map(|property| &mut property.unions);
+    for declared in parsed.unions.iter_mut().chain(of_properties) {
+        declared.options.required = true;
+        declared.options.empty_is_unset = empty_is_unset.iter().map(|name| (*name).into()).collect();
+    }
+    let plan = kube_unions_core::union::compile(&parsed, true).plan;
+    let gvk = GroupVersionKind { group: "g".into(), version: "v1".into(), kind: "K".into() };
+    let compiled = compile_rules(&RulesTarget { gvk: &gvk, plan: &plan, schema }, &PolicyOptions::default());
+    let mut after = schema.clone();
+    compiled.apply(&mut after);
+    compiled.refusals.into_iter().next().map_or(Ok(after), |refusal| Err(refusal.reason))
+}
+
+#[test]
+fn a_required_union_has_a_rule_about_its_choice() {
+    let after = embedded_with_options(&list_form(), &[]).unwrap();
+    let rules = after["x-kubernetes-validations"].as_array().unwrap();
+    let required = json!({"message": "one of `git`, `oci`, `x-y` must be set", "reason": "FieldValueRequired",
+        "rule": "has(self.git) || has(self.oci) || has(self.x__dash__y) // kube-unions"});
+    assert_eq!(rules.last(), Some(&required));
+    let after = embedded_with_options(&map_form(), &[]).unwrap();
+    let required = json!({"fieldPath": ".type", "message": "must be specified: supported values: \"A\", \"B\", \"None\"",
+        "reason": "FieldValueRequired", "rule": "has(self.type) || has(self.a) || has(self.b) // kube-unions"});
+    assert_eq!(after["x-kubernetes-validations"][1], required);
+    let mut schema = map_form();
+    schema["properties"]["type"]["enum"] = json!(["", "B"]);
+    schema["properties"]["type"]["x-kubernetes-unions"]["fieldMembers"] =
+        json!({"": {"name": "a"}, "B": {"name": "b"}});
+    let after = embedded_with_options(&schema, &[]).unwrap();
+    let wanted = "has(self.a) || has(self.type) && self.type != \"\" // kube-unions";
+    assert!(conditions(&after).contains(&wanted), "{:?}", conditions(&after));
+}
+
+#[test]
+fn an_empty_value_is_told_from_a_set_one_by_its_type() {
+    let members = [
+        ("flag", json!({"type": "boolean"}), "has(self.flag) && self.flag"),
+        ("number", json!({"type": "integer"}), "has(self.number) && self.number != 0"),
+        ("real", json!({"type": "number"}), "has(self.real) && self.real != 0.0"),
+        ("text", json!({"type": "string"}), "has(self.text) && self.text != \"\""),
+        ("list", json!({"type": "array", "items": {"type": "string"}}), "has(self.list) && self.list.size() > 0"),
+        (
+            "map",
+            json!({"type": "object", "additionalProperties": {"type": "string"}}),
+            "has(self.map) && self.map.size() > 0",
+        ),
+        ("any", json!({"x-kubernetes-int-or-string": true}), "has(self.any) && self.any != 0 && self.any != \"\""),
+    ];
+    for (name, member, is_set) in members {
+        let mut schema = object(json!({(name): member, "zz": {"type": "string"}}));
+        schema["x-kubernetes-unions"] = json!([{"fields-to-discriminateBy": {(name): "A", "zz": "Z"}}]);
+        let after = embedded_with_options(&schema, &[name]).unwrap();
+        assert_eq!(
+            conditions(&after),
+            [
+                format!("!(has(self.zz) && ({is_set})) // kube-unions"),
+                format!("{is_set} || has(self.zz) // kube-unions")
+            ]
+        );
+    }
+    let mut schema = list_form();
+    schema["properties"]["git"] = object(json!({"url": {"type": "string"}}));
+    assert_eq!(embedded_with_options(&schema, &["git"]), Err(RefusalReason::UnknownEmptiness("git".to_owned())));
+    schema["properties"]["git"] = json!({"type": "string", "format": "date-time"});
+    assert_eq!(embedded_with_options(&schema, &["git"]), Err(RefusalReason::UnknownEmptiness("git".to_owned())));
 }
 
 #[test]
@@ -215,8 +285,13 @@ fn unions_that_rules_cannot_express_are_named_with_the_reason() {
     assert_eq!(refused.refusals[0].place.as_deref(), Some("spec.u"));
     assert_eq!(refused.edits, []);
 
-    let warns = PolicyOptions { action: Some(Action::Warn), ..options.clone() };
+    let warns = PolicyOptions { actions: Some(Actions::WARN), ..options.clone() };
     assert_eq!(reasons(&map_form(), &warns), [RefusalReason::RulesOnlyReject]);
+    let audits = PolicyOptions { actions: Some(Actions::Audit), ..options.clone() };
+    assert_eq!(reasons(&map_form(), &audits), [RefusalReason::RulesOnlyReject]);
+    let both = PolicyOptions { actions: Some(Actions::Deny { audit: true }), ..options.clone() };
+    assert_eq!(reasons(&map_form(), &both), [RefusalReason::RulesDoNotAudit]);
+    assert_eq!(compiled(&map_form(), &both).edits, compiled(&map_form(), &options).edits);
     let old = PolicyOptions { server: KubernetesVersion::new(1, 28), ..options.clone() };
     assert_eq!(reasons(&map_form(), &old), [RefusalReason::NoRules(old.server)]);
     let older = PolicyOptions { server: KubernetesVersion::new(1, 32), ..options.clone() };

@@ -9,6 +9,7 @@ use super::schema::{DiscriminatorSchema, ObjectSchema};
 use crate::refusal::RefusalReason;
 use kube_unions_core::union::{Choice, Form, Union};
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// The end of the text of every rule that this crate makes. It is a comment in CEL.
 const MARK: &str = " // kube-unions";
@@ -91,15 +92,16 @@ impl UnionRules {
                 always_set: schema.required && !schema.nullable,
             }
         });
-        let member = |name| Ok(Member { name, has: Expression::Has(object.readable(name)?) });
+        let unset: BTreeSet<&str> = union.empty_is_unset().collect();
+        let member = |name| Ok(Member { name, has: object.is_set(name, unset.contains(name))? });
         let members = union.members().map(member).collect::<Result<_, RefusalReason>>()?;
         let fields = Fields { union, members, discriminator };
         let rules = match (union.form(), &fields.discriminator) {
             (Form::Map, Some(discriminator)) => fields.map_form(discriminator),
             (Form::List, Some(discriminator)) => {
-                fields.at_most_one().chain(fields.discriminated(discriminator)).collect()
+                fields.at_most_one().chain(fields.discriminated(discriminator)).chain(fields.at_least_one()).collect()
             }
-            (Form::List | Form::Map, None) => fields.at_most_one().collect(),
+            (Form::List | Form::Map, None) => fields.at_most_one().chain(fields.at_least_one()).collect(),
         };
         let rules = Self { rules, values };
         if rules.rules.iter().any(Rule::is_too_long) { Err(RefusalReason::TooLong) } else { Ok(rules) }
@@ -124,6 +126,7 @@ impl Fields<'_> {
         }
         if empty.is_none() && !discriminator.always_set {
             rules.push(self.discriminator_required(discriminator));
+            rules.extend(self.union.is_required().then(|| self.choice_required(discriminator)));
         }
         for member in &self.members {
             let selects = |choice: &&Choice| choice.member() == Some(member.name);
@@ -177,13 +180,42 @@ impl Fields<'_> {
         }
     }
 
-    /// The empty value selects a member that is not set, and another member is set.
+    /// Neither the discriminator nor a member is set, and a choice is required.
+    fn choice_required(&self, discriminator: &Discriminator<'_>) -> Rule {
+        let any = self.members.iter().map(|member| member.has.clone());
+        let values = self.union.choices().iter().map(Choice::value).filter(|value| !value.is_empty());
+        let listed: Vec<_> = values.map(|value| format!("\"{}\"", on_one_line(value))).collect();
+        Rule {
+            condition: Expression::Or(std::iter::once(discriminator.is_set()).chain(any).collect()),
+            field: Some(discriminator.name.to_owned()),
+            reason: Reason::Required,
+            message: format!("must be specified: supported values: {}", listed.join(", ")),
+            message_expression: None,
+        }
+    }
+
+    /// No member is set, and one is required.
+    fn at_least_one(&self) -> Option<Rule> {
+        let one_of = if self.members.len() == 1 { "" } else { "one of " };
+        self.union.is_required().then(|| Rule {
+            condition: Expression::Or(self.members.iter().map(|member| member.has.clone()).collect()),
+            field: None,
+            reason: Reason::Required,
+            message: format!("{one_of}{} must be set", self.named(", ")),
+            message_expression: None,
+        })
+    }
+
+    /// The empty value selects a member that is not set, and another member is set or a choice is required.
     fn required_without_value(&self, discriminator: &Discriminator<'_>, member: &Member<'_>) -> Option<Rule> {
         let others = self.members.iter().filter(|other| other.name != member.name);
         let others: Vec<_> = others.map(|other| other.has.clone()).collect();
-        let any = (!others.is_empty()).then_some(Expression::Or(others))?;
+        let mut all = vec![member.has.clone(), discriminator.is_set()];
+        if !self.union.is_required() {
+            all.push((!others.is_empty()).then_some(Expression::Or(others))?.not());
+        }
         Some(Rule {
-            condition: Expression::Or(vec![member.has.clone(), discriminator.is_set(), any.not()]),
+            condition: Expression::Or(all),
             field: Some(member.name.to_owned()),
             reason: Reason::Required,
             message: format!("must be specified when `{}` is \"\"", on_one_line(discriminator.name)),

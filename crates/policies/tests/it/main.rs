@@ -8,9 +8,10 @@
 )]
 
 use fixtures::crds;
+use fixtures::reviews::{declaration, declared_catalog};
 use kube_unions_core::catalog::{Builder, Catalog};
 use kube_unions_core::declaration::Definition;
-use kube_unions_core::schema::Action;
+use kube_unions_core::schema::Actions;
 use kube_unions_policies::{
     CompiledPolicies, KubernetesVersion, PolicyObject, PolicyOptions, PolicyTarget, RefusalReason, compile,
 };
@@ -125,7 +126,7 @@ fn kinds_that_repair_a_cluster_and_names_that_no_patch_can_carry_are_refused() {
 fn options_select_requests_and_treatment() {
     let catalog = thing(&json!({"x": union()}));
     let options = PolicyOptions {
-        action: Some(Action::Warn),
+        actions: Some(Actions::WARN),
         excluded_namespaces: vec!["b".to_owned(), "a".to_owned(), "b".to_owned()],
         name_prefix: "p-".to_owned(),
         labels: [("k".to_owned(), "v".to_owned())].into(),
@@ -155,6 +156,77 @@ fn options_select_requests_and_treatment() {
     let strict = PolicyOptions { ratchet: false, mutate: false, ..PolicyOptions::default() };
     let strict = compile(&PolicyTarget::of_catalog(&catalog)[0], &strict);
     assert_eq!(summary(&strict).len(), 2, "without ratcheting nothing is let through with a warning");
+}
+
+/// Returns a catalog with `one` and `two`, unions of declarations with these specs.
+fn declared(specs: &[(&str, Value)]) -> Catalog {
+    let pair = json!({"type": "object", "properties": {"type": {"type": "string"}, "a": {"type": "object"}, "b": {"type": "object"}}});
+    let schema = json!({"type": "object", "properties": {"one": pair, "two": pair}});
+    let declarations: Vec<_> = specs
+        .iter()
+        .map(|(path, spec)| {
+            let mut spec = spec.clone();
+            spec["unions"] = json!([{"path": path, "fieldsToDiscriminateBy": {"a": "A", "b": "B"}}]);
+            declaration(path, "example.com", "Thing", &spec)
+        })
+        .collect();
+    declared_catalog(&crds::crd("example.com", "Thing", &[crds::version("v1", &schema)]), &declarations)
+}
+
+/// Returns the works of the policies, and the actions of their bindings.
+fn works(compiled: &CompiledPolicies) -> Vec<(String, Value)> {
+    let bindings = compiled.objects.iter().filter(|object| object.kind().ends_with("Binding"));
+    let work = |object: &PolicyObject| {
+        let name = object.name().strip_prefix("unions-things.example.com-").unwrap().to_owned();
+        (name, object.to_json()["spec"]["validationActions"].clone())
+    };
+    bindings.map(work).collect()
+}
+
+#[test]
+fn each_set_of_actions_has_a_policy_of_its_own_and_unions_that_are_only_judged_have_no_mutation() {
+    let normalize = || ("normalize".to_owned(), Value::Null);
+    let actions = |name: &str, actions: Value| (name.to_owned(), actions);
+    for (spec, wanted) in [
+        (json!({"validationActions": ["Audit"]}), vec![normalize(), actions("audit", json!(["Audit"]))]),
+        (
+            json!({"normalization": "Disabled", "validationActions": ["Audit"]}),
+            vec![actions("audit", json!(["Audit"]))],
+        ),
+        (
+            json!({"normalization": "Disabled", "validationActions": ["Audit", "Warn"]}),
+            vec![actions("warn-audit", json!(["Warn", "Audit"]))],
+        ),
+        (
+            json!({"normalization": "Disabled", "validationActions": ["Deny", "Audit"]}),
+            vec![actions("deny-audit", json!(["Deny", "Audit"])), actions("warn-audit", json!(["Warn", "Audit"]))],
+        ),
+    ] {
+        let compiled = compiled(&declared(&[("one", spec.clone())]), &PolicyOptions::default());
+        assert_eq!((works(&compiled), &compiled.refusals[..]), (wanted, &[][..]), "{spec}");
+    }
+    let mixed = [("one", json!({"normalization": "Disabled", "validationActions": ["Audit"]})), ("two", json!({}))];
+    let compiled = compiled(&declared(&mixed), &PolicyOptions::default());
+    let wanted = [
+        normalize(),
+        actions("deny", json!(["Deny"])),
+        actions("warn", json!(["Warn"])),
+        actions("audit", json!(["Audit"])),
+    ];
+    assert_eq!(works(&compiled), wanted);
+    let text = |name: &str| {
+        let object = compiled.objects.iter().find(|object| object.name().ends_with(name)).unwrap();
+        object.to_json().to_string()
+    };
+    assert!(!text("-normalize").contains("one") && text("-normalize").contains("two"));
+    assert!(text("-audit").contains("one") && !text("-audit").contains("two"));
+}
+
+#[test]
+fn a_version_without_mutating_policies_expresses_what_is_only_judged() {
+    let observed = declared(&[("one", json!({"normalization": "Disabled", "validationActions": ["Audit"]}))]);
+    let compiled = compiled(&observed, &for_version(33));
+    assert_eq!((compiled.refusals.len(), works(&compiled)), (0, vec![("audit".to_owned(), json!(["Audit"]))]));
 }
 
 #[test]

@@ -158,7 +158,11 @@ impl<'s> View<'s> {
         self.any(|part| declares(part, list)) || self.properties().values().any(|property| declares(property, map))
     }
 
+    /// Returns the declared type. A place that only a `UnionDeclaration` names has none: the API server stores any value there.
     fn shape(&self) -> Option<SchemaShape> {
+        if self.any(|part| part.untyped) {
+            return None;
+        }
         match self.find(|part| part.type_name.as_deref()) {
             Some("object") => Some(SchemaShape::Object),
             Some("array") => Some(SchemaShape::List),
@@ -250,7 +254,7 @@ impl<'s> Building<'s> {
             let metadata = FieldSchema { shape: Some(SchemaShape::Object), object, ..FieldSchema::default() };
             fields.insert(Box::from("metadata"), metadata);
         }
-        let open = !described || view.any(|part| part.preserve_unknown_fields);
+        let open = !described || view.any(|part| part.preserve_unknown_fields || part.untyped);
         Ok(ObjectSchema { name: view.name.as_ref().into(), fields, values, open })
     }
 
@@ -322,9 +326,9 @@ fn derived(view: &View<'_>, items: Option<&View<'_>>, keyed: bool) -> (Strategy,
         _ if view.find(|part| part.map_type.as_deref()) == Some("atomic") => Strategy::Replace,
         _ => Strategy::Unsaid,
     };
-    let of_union = match view.shape() {
-        Some(SchemaShape::List) => items.is_some_and(View::declares_union),
-        _ => view.declares_union(),
+    let of_union = match items {
+        Some(items) => items.declares_union(),
+        None => view.shape() != Some(SchemaShape::List) && view.declares_union(),
     };
     (strategy, of_union)
 }

@@ -2,8 +2,9 @@
 //!
 //! The kinds are known from the start. The other columns grow with wider values; rows that are written stay as they are.
 
-use crate::cli::audit::rules::{FileLocation, Impact, ObjectFinding, title};
+use crate::cli::audit::rules::{Impact, ObjectFinding, title};
 use crate::cli::output::Paint;
+use crate::cli::sarif::FilePlace;
 use kube_unions_core::field_path::Printable;
 use kube_unions_core::names::GroupVersionKind;
 
@@ -93,7 +94,7 @@ impl Table {
             match impact.filter(|_| position == IMPACT + usize::from(self.in_files)) {
                 Some(Impact::Invalid) => text.push_str(&self.paint.error(cell)),
                 Some(Impact::WouldWarn) => text.push_str(&self.paint.warning(cell)),
-                Some(Impact::WouldChange) | None => text.push_str(cell),
+                Some(Impact::WouldAudit | Impact::WouldChange) | None => text.push_str(cell),
             }
             text.extend(std::iter::repeat_n(' ', padding));
         }
@@ -102,7 +103,7 @@ impl Table {
     }
 }
 
-fn place(FileLocation { file, position }: FileLocation<'_>) -> String {
+fn place(FilePlace { file, position }: FilePlace<'_>) -> String {
     match position {
         Some((line, column)) => format!("{}:{line}:{column}", file.display()),
         None => file.display().to_string(),

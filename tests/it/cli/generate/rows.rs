@@ -37,6 +37,9 @@ pub(super) struct Sample {
     /// Everything worse than a note.
     #[serde(default)]
     pub(super) findings: Vec<Finding>,
+    /// Notes that must be there. Others may be.
+    #[serde(default)]
+    pub(super) notes: Vec<Finding>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -48,6 +51,9 @@ pub(super) struct Union {
     pub(super) form: Form,
     pub(super) discriminator: Option<String>,
     pub(super) choices: BTreeMap<String, Option<Member>>,
+    /// The way in which the members are found.
+    #[serde(default = "by_markers")]
+    pub(super) evidence: String,
     /// The struct's name with its package's.
     #[serde(rename = "type")]
     pub(super) type_name: Option<String>,
@@ -77,6 +83,9 @@ pub(super) struct Rejected {
     pub(super) object: Value,
     /// `field: message`, in this order.
     pub(super) causes: Vec<String>,
+    /// The cause that an API server gives instead, because a rule of the CRD rejects the object before the webhook does.
+    #[serde(default, rename = "rule")]
+    _rule: Option<String>,
 }
 
 /// A line of a Go file, by its text.
@@ -93,7 +102,7 @@ pub(super) struct Source {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Finding {
-    pub(super) reason: Option<String>,
+    pub(super) rule: Option<String>,
     /// The least that it may be.
     pub(super) severity: Severity,
     pub(super) version: Option<String>,
@@ -110,6 +119,10 @@ pub(super) enum Severity {
     Note,
     Warning,
     Error,
+}
+
+fn by_markers() -> String {
+    "markers".to_owned()
 }
 
 /// A kind of the module `doubtful`.
@@ -183,7 +196,7 @@ impl Sample {
                 let causes = self.causes(&catalog, definition, &union.version, object);
                 assert_eq!(causes, [""; 0], "{}: {}: {object}", self.file, union.path);
             }
-            for Rejected { object, causes: wanted } in &union.rejected {
+            for Rejected { object, causes: wanted, .. } in &union.rejected {
                 let causes = self.causes(&catalog, definition, &union.version, object);
                 assert_eq!(&causes, wanted, "{}: {}: {object}", self.file, union.path);
             }

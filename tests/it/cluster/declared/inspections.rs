@@ -54,7 +54,7 @@ async fn forged_reviews_of_declarations_cost_the_api_server_nothing() {
         specs.push(spec);
     }
     let mut nowhere = of_apple();
-    nowhere["unions"][0]["path"] = "no.such.place".into();
+    nowhere["unions"][0]["path"] = "no..such.place".into();
     specs.push(nowhere);
     for spec in &specs {
         let answer = webhook.send(&Request::post("/validate", review(spec))).await;

@@ -26,6 +26,9 @@ pub struct Annotations {
     /// Violations that are let through, with the reason.
     #[serde(skip_serializing_if = "Listing::is_empty")]
     pub warned: Listing,
+    /// Violations of unions whose declaration has the action `Audit`, whatever else becomes of them.
+    #[serde(skip_serializing_if = "Listing::is_empty")]
+    pub audited: Listing,
 }
 
 impl Annotations {
@@ -38,8 +41,8 @@ impl Annotations {
         self.listings().into_iter().map(|listing| listing.text.capacity()).sum()
     }
 
-    fn listings(&self) -> [&Listing; 4] {
-        [&self.cleared, &self.set, &self.denied, &self.warned]
+    fn listings(&self) -> [&Listing; 5] {
+        [&self.cleared, &self.set, &self.denied, &self.warned, &self.audited]
     }
 }
 

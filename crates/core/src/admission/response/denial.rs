@@ -1,6 +1,7 @@
 //! Denials in the words of the API server.
 
 use super::shorten;
+use crate::field_path::AboutField;
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -64,8 +65,9 @@ impl Denial {
                 break;
             }
             let separator = if position == 0 { "" } else { ", " };
+            let about = AboutField { path: &cause.field, text: &cause.message };
             // Writing to a string cannot fail.
-            let _ = write!(message, "{separator}{}: {}", cause.field, cause.message);
+            let _ = write!(message, "{separator}{about}");
         }
         message.push_str(close);
         let left_out = total.saturating_sub(causes.len().min(MOST_CAUSES));

@@ -1,10 +1,11 @@
 //! The checks of one declaration against its object.
 
 use super::PlaceFaultKind as Kind;
-use crate::schema::{Declared, DefaultValue, ListUnion, MapUnion, Schema, Source};
+use crate::schema::{Declared, DefaultValue, ListUnion, MapUnion, Schema, Source, UnionOptions};
 use crate::union::plan::Role;
 use crate::union::{Choice, Form, Member, MemberSet, Selected, Union};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
 /// A declaration that is valid by itself. [`free`] checks that no other union has its fields.
 pub(super) struct Checked {
@@ -60,8 +61,8 @@ impl Faults {
 pub(super) struct Object<'s> {
     pub(super) schema: &'s Schema,
     required: HashSet<&'s str>,
-    /// The enum values of each property.
-    values: HashMap<&'s str, BTreeSet<&'s str>>,
+    /// The enum values of each property, `None` without an enum.
+    values: HashMap<&'s str, Option<BTreeSet<&'s str>>>,
 }
 
 impl<'s> Object<'s> {
@@ -70,15 +71,13 @@ impl<'s> Object<'s> {
     }
 
     /// Returns the enum values of a property, if it has an enum.
-    fn values(&mut self, name: &'s str, property: &'s Schema) -> Option<&BTreeSet<&'s str>> {
-        let values = property.values.as_ref()?;
-        let texts = || values.iter().filter_map(serde_json::Value::as_str).collect();
-        Some(self.values.entry(name).or_insert_with(texts))
+    pub(super) fn values(&mut self, name: &'s str, property: &'s Schema) -> Option<&BTreeSet<&'s str>> {
+        self.values.entry(name).or_insert_with(|| property.allowed_texts()).as_ref()
     }
 }
 
 /// Checks a union of the 2019 form. Reports all faults, not only the first.
-pub(super) fn list(union: &ListUnion, object: &mut Object<'_>) -> Result<Checked, Faults> {
+pub(super) fn list(union: &ListUnion, options: &UnionOptions, object: &mut Object<'_>) -> Result<Checked, Faults> {
     let schema = object.schema;
     if !schema.is_object() {
         return Err(Faults::of(Kind::NotAnObject(describe(schema))));
@@ -97,7 +96,7 @@ pub(super) fn list(union: &ListUnion, object: &mut Object<'_>) -> Result<Checked
         }
     }
     let members: Vec<_> = union.fields.keys().cloned().collect();
-    check_members(&members, discriminator, object, &mut faults);
+    check_members(&members, discriminator, options, object, &mut faults);
     if let Some(name) = discriminator
         && let Some(values) = check_discriminator(name, object, &mut faults)
     {
@@ -112,7 +111,12 @@ pub(super) fn list(union: &ListUnion, object: &mut Object<'_>) -> Result<Checked
 }
 
 /// Checks a union of the 2022 form on the property `discriminator` of the object.
-pub(super) fn map(union: &MapUnion, discriminator: &str, object: &mut Object<'_>) -> Result<Checked, Faults> {
+pub(super) fn map(
+    union: &MapUnion,
+    discriminator: &str,
+    options: &UnionOptions,
+    object: &mut Object<'_>,
+) -> Result<Checked, Faults> {
     let mut members: Vec<_> = union.members.values().flatten().map(|member| member.name.clone()).collect();
     members.sort();
     // Several values may select the same field.
@@ -121,7 +125,7 @@ pub(super) fn map(union: &MapUnion, discriminator: &str, object: &mut Object<'_>
         return Err(Faults::of(Kind::TooManyMembers(members.len())));
     }
     let mut faults = Faults::default();
-    check_members(&members, Some(discriminator), object, &mut faults);
+    check_members(&members, Some(discriminator), options, object, &mut faults);
     if let Some(values) = check_discriminator(discriminator, object, &mut faults) {
         let missing = union.members.keys().filter(|value| !values.contains(&***value));
         faults.extend(
@@ -150,7 +154,7 @@ pub(super) fn map(union: &MapUnion, discriminator: &str, object: &mut Object<'_>
 /// which are often wrong. Values are trusted only if an enum confirms them.
 pub(super) fn published(checked: Checked, source: Source, schema: &Schema) -> Result<Checked, Faults> {
     match checked.discriminator_in(schema) {
-        Some((name, discriminator)) if source == Source::Published && discriminator.values.is_none() => {
+        Some((name, discriminator)) if source == Source::Published && !discriminator.has_enum() => {
             let values = checked.choices.iter().map(|choice| (*choice.value).into()).collect();
             Err(Faults::of(Kind::ValuesUnconfirmed { discriminator: name.into(), values }))
         }
@@ -184,15 +188,22 @@ impl Checked {
     }
 
     pub(super) fn into_union(self, path: String, declared: &Declared) -> Union {
-        let members =
-            (0_u8..).zip(&self.members).map(|(index, name)| Member::new(index, name, &self.choices)).collect();
+        let Declared { options, .. } = declared;
+        let members = (0_u8..).zip(&self.members);
+        let members: Box<[_]> = members
+            .map(|(index, name)| Member::new(index, name, &self.choices, options.is_unset_if_empty(name)))
+            .collect();
+        let names = || members.iter().map(|member| Arc::clone(&member.name)).collect();
         let values = self.choices.iter().map(|choice| &choice.value).filter(|value| !value.is_empty());
         Union {
             path: path.into(),
             form: self.form,
             source: declared.source,
             origin: declared.origin.clone(),
-            action: declared.action,
+            repeated_by: declared.repeated_by.clone().into(),
+            actions: declared.actions,
+            normalization: declared.normalization,
+            required: options.required.then(names),
             discriminator: self.discriminator.map(Into::into),
             members,
             supported: values.cloned().collect(),
@@ -201,7 +212,13 @@ impl Checked {
     }
 }
 
-fn check_members(members: &[Box<str>], discriminator: Option<&str>, object: &Object<'_>, faults: &mut Faults) {
+fn check_members(
+    members: &[Box<str>],
+    discriminator: Option<&str>,
+    options: &UnionOptions,
+    object: &Object<'_>,
+    faults: &mut Faults,
+) {
     if members.is_empty() {
         faults.push(Kind::NoMembers);
     }
@@ -217,7 +234,9 @@ fn check_members(members: &[Box<str>], discriminator: Option<&str>, object: &Obj
         if object.required.contains(&**member) {
             faults.push(Kind::MemberRequired(member.clone()));
         }
-        if property.default != DefaultValue::Absent {
+        // A default that counts as not set may come back.
+        let is_unset = matches!(property.default, DefaultValue::Zero(_)) && options.is_unset_if_empty(member);
+        if property.default != DefaultValue::Absent && !is_unset {
             faults.push(Kind::MemberHasDefault(member.clone()));
         }
     }

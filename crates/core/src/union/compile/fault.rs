@@ -1,5 +1,6 @@
 //! The faults of declarations, each with a way to repair it.
 
+use super::lack::{DiscriminatorLack, LeftOut};
 use crate::schema::{Origin, Place, Severity, Source};
 use std::fmt;
 
@@ -39,6 +40,12 @@ pub enum PlaceFaultKind {
     /// A member is not a property of the object.
     #[error("the member `{0}` is not a property of this object; declare it or correct the name")]
     NoSuchMember(Box<str>),
+    /// A member or the discriminator of a `UnionDeclaration` is in another object.
+    #[error(
+        "`{0}` is a path, but the discriminator and the members of a union are fields of one object; declare the union at the \
+         object that has them all"
+    )]
+    NotBeside(Box<str>),
     /// The discriminator is listed as a member.
     #[error("the discriminator `{0}` can't be a member of its own union")]
     MemberIsDiscriminator(Box<str>),
@@ -94,6 +101,15 @@ pub enum PlaceFaultKind {
     /// The number of warnings that are not reported one by one.
     #[error("and {0} more warnings")]
     MoreWarnings(usize),
+    /// The number of notes that are not reported one by one.
+    #[error("and {0} more notes")]
+    MoreNotes(usize),
+    /// Note: the schema lacks members of a `UnionDeclaration`.
+    #[error("{0}")]
+    MembersLeftOut(LeftOut),
+    /// Note: the schema lacks the discriminator of a `UnionDeclaration`.
+    #[error("{0}")]
+    DiscriminatorLeftOut(DiscriminatorLack),
     /// The object has too many unions.
     #[error("more than 255 unions are declared on one object")]
     TooManyUnions,
@@ -102,6 +118,11 @@ pub enum PlaceFaultKind {
         "stands inside the list `{0}`, whose items have no keys: members in it can be rejected but not cleared; give the list `x-kubernetes-list-type: map`"
     )]
     InsideKeylessList(String),
+    /// Note: several unions of a pod template are in a list without keys.
+    #[error(
+        "{count} unions stand inside the list `{list}`, whose items have no keys: their members can be rejected but not cleared"
+    )]
+    SeveralInsideKeylessList { list: String, count: usize },
     /// Warning: a client that omits the discriminator seems to choose its default.
     #[error(
         "the discriminator `{0}` has a default: a client that omits the field chooses the default, which clears the other members; make it required instead"
@@ -110,6 +131,9 @@ pub enum PlaceFaultKind {
     /// Warning: the schema does not check the values of the discriminator.
     #[error("the discriminator `{0}` has no enum; list its values there so that clients know them")]
     DiscriminatorWithoutEnum(Box<str>),
+    /// Note: the schema does not check the values of several discriminators of a pod template.
+    #[error("{0} discriminators have no enum, so that the API server itself accepts every value")]
+    DiscriminatorsWithoutEnum(usize),
     /// Warning: the union is in an embedded resource, which is never evaluated.
     #[error(
         "stands inside an embedded resource, where unions have no effect; declare it for the kind of that resource"
@@ -118,8 +142,19 @@ pub enum PlaceFaultKind {
 }
 
 impl PlaceFaultKind {
-    /// Returns the severity.
-    pub fn severity(&self) -> Severity {
+    /// Returns the severity of a fault in a declaration of this source. The author of a `UnionDeclaration` cannot change the
+    /// schema, so its shortcomings are notes there.
+    pub(super) fn severity(&self, source: Source) -> Severity {
+        let of_declaration = source == Source::Declaration;
+        let note = matches!(
+            self,
+            Self::MembersLeftOut(_)
+                | Self::DiscriminatorLeftOut(_)
+                | Self::SeveralInsideKeylessList { .. }
+                | Self::DiscriminatorsWithoutEnum(_)
+                | Self::MoreNotes(_)
+        ) || of_declaration
+            && matches!(self, Self::InsideKeylessList(_) | Self::DiscriminatorWithoutEnum(_));
         let warning = matches!(
             self,
             Self::InsideKeylessList(_)
@@ -128,20 +163,61 @@ impl PlaceFaultKind {
                 | Self::InsideEmbeddedResource
                 | Self::MoreWarnings(_)
         );
-        if warning { Severity::Warning } else { Severity::Error }
+        match (note, warning) {
+            (true, _) => Severity::Note,
+            (false, true) => Severity::Warning,
+            (false, false) => Severity::Error,
+        }
+    }
+
+    /// Returns the message for the author of a `UnionDeclaration`, who cannot change the schema, if it differs.
+    #[allow(clippy::wildcard_enum_match_arm, reason = "every other message is for any author")]
+    fn message_of_declaration(&self) -> Option<String> {
+        Some(match self {
+            Self::InsideKeylessList(list) => format!(
+                "stands inside the list `{list}`, whose items have no keys: its members can be rejected but not cleared"
+            ),
+            Self::DiscriminatorHasDefault(name) => format!(
+                "the discriminator `{name}` has a default: a client that omits the field chooses the default, which clears the other members"
+            ),
+            Self::DiscriminatorWithoutEnum(name) => {
+                format!("the discriminator `{name}` has no enum, so that the API server itself accepts every value")
+            }
+            Self::MemberRequired(name) => format!(
+                "the member `{name}` is required by the schema, so it can never be cleared; take it out of this union"
+            ),
+            Self::MemberHasDefault(name) => format!(
+                "the member `{name}` has a default, so the API server would restore it whenever it is cleared; take it out of this union"
+            ),
+            Self::ValueNotInEnum { discriminator, value } => {
+                format!("the value `{value}` is not in the enum of `{discriminator}`; correct it or remove it")
+            }
+            _ => return None,
+        })
     }
 }
 
 impl PlaceFault {
     /// Returns the severity.
     pub fn severity(&self) -> Severity {
-        self.kind.severity()
+        self.kind.severity(self.source)
+    }
+
+    /// Returns the message, with advice for the author of the declaration.
+    pub fn message(&self) -> String {
+        let of_declaration = (self.source == Source::Declaration).then(|| self.kind.message_of_declaration()).flatten();
+        of_declaration.unwrap_or_else(|| self.kind.to_string())
+    }
+
+    /// Returns true if the fault is a note about a part of the declaration that is left out.
+    pub fn is_left_out(&self) -> bool {
+        matches!(self.kind, PlaceFaultKind::MembersLeftOut(_) | PlaceFaultKind::DiscriminatorLeftOut(_))
     }
 }
 
 impl fmt::Display for PlaceFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.place, self.kind)
+        write!(f, "{}: {}", self.place, self.message())
     }
 }
 

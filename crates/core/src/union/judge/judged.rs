@@ -21,9 +21,18 @@ pub(super) struct JudgedUnion<'f> {
     pub(super) cause: Option<ClearingCause>,
     pub(super) deduced: Option<u8>,
     pub(super) faults: Breaches,
-    pub(super) let_through: Option<LetThrough>,
+    pub(super) fate: Fate,
     /// The names of the members that are set, shared by all violations.
     pub(super) set: Option<Arc<[Arc<str>]>>,
+}
+
+/// The treatment of the violations of a union. If the declaration audits, the audit log has them as well.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    Denied,
+    LetThrough(LetThrough),
+    /// Only the audit log tells of them.
+    Observed,
 }
 
 /// A change or violation of one field.
@@ -40,6 +49,7 @@ pub(super) enum EventKind {
     Deduce(u8),
     Blame(u8),
     Missing,
+    NoneSet,
     Discriminator(DiscriminatorBreach),
 }
 
@@ -63,6 +73,12 @@ impl JudgedUnion<'_> {
             }
             (EventKind::Discriminator(DiscriminatorBreach::Required(index)), _) => {
                 ViolationKind::DiscriminatorRequired { member: name(index) }
+            }
+            (EventKind::Discriminator(DiscriminatorBreach::ChoiceRequired), _) => {
+                ViolationKind::ChoiceRequired { supported: Arc::clone(&union.supported) }
+            }
+            (EventKind::NoneSet, _) => {
+                ViolationKind::OneRequired { members: union.required.clone().unwrap_or_default() }
             }
             (EventKind::Blame(_) | EventKind::Clear(_) | EventKind::Deduce(_), _) => {
                 ViolationKind::TooMany { set: self.set(meter)? }

@@ -1,6 +1,7 @@
 //! Reads the value at one node of the plan.
 
 use super::Read;
+use super::emptiness::is_empty;
 use super::metadata::MetadataSeed;
 use super::names::{Field, FieldSeed, TextSeed};
 use super::reader::{Drafts, ProjectionReader, Slot};
@@ -37,14 +38,35 @@ impl<'de> Visitor<'de> for ShapeSeed<'_, '_, 'de> {
         Ok(Read::Null)
     }
 
-    ignore_scalars!(Read::Other);
+    fn visit_bool<E>(self, value: bool) -> Result<Self::Value, E> {
+        Ok(Read::Other { empty: !value })
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Self::Value, E> {
+        Ok(Read::Other { empty: value == 0 })
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Self::Value, E> {
+        Ok(Read::Other { empty: value == 0 })
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Self::Value, E> {
+        Ok(Read::Other { empty: value == 0.0 })
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Self::Value, E> {
+        Ok(Read::Other { empty: value.is_empty() })
+    }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
         if let Some(Node::List(node)) = self.node {
             return self.read_list(node, list);
         }
-        while list.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Read::Other)
+        let mut empty = true;
+        while list.next_element::<IgnoredAny>()?.is_some() {
+            empty = false;
+        }
+        Ok(Read::Other { empty })
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
@@ -52,14 +74,18 @@ impl<'de> Visitor<'de> for ShapeSeed<'_, '_, 'de> {
             Some(Node::Object(node)) => self.read_object(node, map),
             Some(Node::Map(values)) => self.read_map(*values, map),
             other => {
-                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                let mut empty = true;
+                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {
+                    empty = false;
+                }
                 if other.is_some() {
-                    return Ok(Read::Other);
+                    return Ok(Read::Other { empty });
                 }
                 let Self { reader, slot, .. } = self;
-                let empty =
+                let none =
                     Drafts { states: reader.states.len(), children: reader.children.len(), keys: reader.keys.len() };
-                Ok(reader.store_object(slot, empty).map_err(A::Error::custom)?.unwrap_or(Read::Other))
+                let stored = reader.store_object(slot, none, empty).map_err(A::Error::custom)?;
+                Ok(stored.unwrap_or(Read::Other { empty }))
             }
         }
     }
@@ -70,7 +96,9 @@ impl<'p, 'de> ShapeSeed<'_, 'p, 'de> {
         let Self { reader, slot, .. } = self;
         let first = Drafts { states: reader.states.len(), children: reader.children.len(), keys: reader.keys.len() };
         let is_root = matches!(slot, Slot::Root);
+        let mut empty = true;
         while let Some(key) = map.next_key_seed(FieldSeed { node, is_root })? {
+            empty = false;
             let field = match key {
                 Field::Planned(position) => node.fields.get(position).map(|field| (position, field)),
                 Field::Metadata => {
@@ -88,39 +116,49 @@ impl<'p, 'de> ShapeSeed<'_, 'p, 'de> {
                 let read = map.next_value_seed(ShapeSeed { reader: &mut *reader, node, slot: Slot::Field })?;
                 let position = u32::try_from(position).map_err(A::Error::custom)?;
                 reader.put_child(first.children, position, read).map_err(A::Error::custom)?;
-                !matches!(read, Read::Null)
-            } else if field.key.is_none() && matches!(field.role, Role::Member { .. }) {
+                !(matches!(read, Read::Null) || field.empty_is_unset && read.is_empty())
+            } else if field.key.is_none() && !field.empty_is_unset && matches!(field.role, Role::Member { .. }) {
                 map.next_value::<Option<IgnoredAny>>()?.is_some()
+            } else if field.key.is_none() && field.empty_is_unset {
+                let text = map.next_value::<&RawValue>()?.get();
+                text != "null" && !is_empty(text)
             } else {
-                let scalar = reader.scalar(map.next_value::<&RawValue>()?).map_err(A::Error::custom)?;
+                let raw = map.next_value::<&RawValue>()?;
+                let scalar = reader.scalar(raw).map_err(A::Error::custom)?;
                 if let Some(key) = field.key {
                     reader.put_key(first.keys, key.into(), scalar).map_err(A::Error::custom)?;
                 }
                 if let Role::Discriminator { union } = field.role {
                     reader.state(first.states, union).map_err(A::Error::custom)?.discriminator = scalar;
                 }
-                scalar.is_some()
+                scalar.is_some() && !(field.empty_is_unset && is_empty(raw.get()))
             };
             if let Role::Member { union, index } = field.role {
                 reader.state(first.states, union).map_err(A::Error::custom)?.members.put(index, present);
             }
         }
-        let stored = reader.store_object(slot, first).map_err(A::Error::custom)?;
-        stored.ok_or_else(|| A::Error::custom("an object has too many fields that lead to unions"))
+        let stored = reader.store_object(slot, first, empty).map_err(A::Error::custom)?;
+        match stored {
+            Some(Read::Node { at, says, empty }) => {
+                Ok(Read::Node { at, says: says || !node.required.is_empty(), empty })
+            }
+            _ => Err(A::Error::custom("an object has too many fields that lead to unions")),
+        }
     }
 
     fn read_list<A: SeqAccess<'de>>(self, node: &ListNode, mut items: A) -> Result<Read, A::Error> {
         let Self { reader, slot, .. } = self;
         let item = reader.plan.node(node.items);
-        let (mut first, mut last, mut count, mut list_says) = (NONE, NONE, 0_u32, false);
+        let (mut first, mut last, mut count, mut list_says, mut empty) = (NONE, NONE, 0_u32, false, true);
         for index in 0.. {
             let (start, side) = (reader.shapes.end().map_err(A::Error::custom)?, reader.shapes.side_end());
             let seed = ShapeSeed { reader: &mut *reader, node: item, slot: Slot::Item(index) };
             let Some(read) = items.next_element_seed(seed)? else { break };
+            empty = false;
             match read {
-                // Keep all items of a keyed list, because they are paired. Keep other items only if something is set in
-                // them.
-                Read::Node { at, says } if says || (node.keyed && reader.shapes.has_keys(at)) => {
+                // Keep all items of a keyed list, because they are paired. Keep other items only if a union in them must be
+                // judged.
+                Read::Node { at, says, .. } if says || (node.keyed && reader.shapes.has_keys(at)) => {
                     let record = at.saturating_sub(ITEM);
                     if last == NONE {
                         first = record;
@@ -131,32 +169,33 @@ impl<'p, 'de> ShapeSeed<'_, 'p, 'de> {
                     count = count.saturating_add(1);
                     list_says |= says;
                 }
-                Read::Node { .. } | Read::Null | Read::Other => reader.shapes.truncate(start, side),
+                Read::Node { .. } | Read::Null | Read::Other { .. } => reader.shapes.truncate(start, side),
             }
         }
         if first == NONE {
-            return Ok(Read::Other);
+            return Ok(Read::Other { empty });
         }
         let at = reader.begin(slot).map_err(A::Error::custom)?;
         reader.shapes.push(&[first, count]).map_err(A::Error::custom)?;
-        Ok(Read::Node { at, says: list_says })
+        Ok(Read::Node { at, says: list_says, empty })
     }
 
     fn read_map<A: MapAccess<'de>>(self, values: NodeId, mut map: A) -> Result<Read, A::Error> {
         let Self { reader, slot, .. } = self;
         let node = reader.plan.node(values);
         let (start, side) = (reader.shapes.end().map_err(A::Error::custom)?, reader.shapes.side_end());
-        let (mut first, mut last, mut sorted, mut map_says) = (NONE, NONE, true, false);
+        let (mut first, mut last, mut sorted, mut map_says, mut empty) = (NONE, NONE, true, false, true);
         while let Some(key) = map.next_key_seed(TextSeed(&mut reader.shapes))? {
+            empty = false;
             let key = key.map_err(A::Error::custom)?;
             let read = map.next_value_seed(ShapeSeed { reader: &mut *reader, node, slot: Slot::Entry(key) })?;
             let entry = match read {
-                Read::Node { at, says } => {
+                Read::Node { at, says, .. } => {
                     map_says |= says;
                     at.saturating_sub(ENTRY)
                 }
                 // The entry may replace an earlier one with the same key.
-                Read::Null | Read::Other => {
+                Read::Null | Read::Other { .. } => {
                     let end = reader.shapes.end().map_err(A::Error::custom)?;
                     reader.shapes.push_entry(key, false).map_err(A::Error::custom)?;
                     end
@@ -173,10 +212,10 @@ impl<'p, 'de> ShapeSeed<'_, 'p, 'de> {
         let first = reader.shapes.settle_entries(first, sorted);
         if first == NONE {
             reader.shapes.truncate(start, side);
-            return Ok(Read::Other);
+            return Ok(Read::Other { empty });
         }
         let at = reader.begin(slot).map_err(A::Error::custom)?;
         reader.shapes.push(&[first]).map_err(A::Error::custom)?;
-        Ok(Read::Node { at, says: map_says })
+        Ok(Read::Node { at, says: map_says, empty })
     }
 }

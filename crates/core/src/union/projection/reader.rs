@@ -63,8 +63,8 @@ impl<'a> ProjectionReader<'_, 'a> {
     /// Adds a field that leads to a node. If a field occurs twice, the last one counts, as for the API server.
     pub(super) fn put_child(&mut self, first: usize, position: u32, read: Read) -> Result<(), Exhausted> {
         let (node, says) = match read {
-            Read::Node { at, says } => (Some(at), says),
-            Read::Null | Read::Other => (None, false),
+            Read::Node { at, says, .. } => (Some(at), says),
+            Read::Null | Read::Other { .. } => (None, false),
         };
         self.children_read = self.children_read.checked_add(1).ok_or(Exhausted)?;
         let draft = ChildDraft { position, order: self.children_read, node, says };
@@ -103,9 +103,9 @@ impl<'a> ProjectionReader<'_, 'a> {
         self.shapes.end()
     }
 
-    /// Stores an object and removes its drafts, which begin at `first`. Returns `None` if the object has too many fields to
-    /// be stored.
-    pub(super) fn store_object(&mut self, slot: Slot, first: Drafts) -> Result<Option<Read>, Exhausted> {
+    /// Stores an object and removes its drafts, which begin at `first`. `empty` tells if the object has no fields. Returns
+    /// `None` if it has too many fields to be stored.
+    pub(super) fn store_object(&mut self, slot: Slot, first: Drafts, empty: bool) -> Result<Option<Read>, Exhausted> {
         let says = self.settle(first);
         let counts =
             (self.states.len() - first.states, self.keys.len() - first.keys, self.children.len() - first.children);
@@ -125,7 +125,7 @@ impl<'a> ProjectionReader<'_, 'a> {
         keys.truncate(first.keys);
         states.truncate(first.states);
         children.truncate(first.children);
-        Ok(Some(Read::Node { at, says }))
+        Ok(Some(Read::Node { at, says, empty }))
     }
 
     /// Sorts the drafts of an object and drops the empty ones. Returns true if a member or a discriminator is set.

@@ -4,14 +4,15 @@ use super::union_declaration;
 use fixtures::reviews::{GROUP, definition, version};
 use kube_unions_core::catalog::{Builder, Catalog};
 use kube_unions_core::declaration::{
-    Declaration, DeclaredMember, DeclaredUnion, Definition, Place, Severity, Target, UnionDeclarationSpec,
-    ValidationAction,
+    Declaration, DeclaredMember, DeclaredUnion, Definition, Normalization, Place, Severity, Target,
+    UnionDeclarationSpec, ValidationAction,
 };
 use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
 /// A schema with one node of each type, so that declarations hit and miss.
 fn fixed_schema() -> Value {
@@ -27,7 +28,7 @@ fn fixed_schema() -> Value {
     json!({"type": "object", "properties": {
         "spec": {"type": "object", "properties": {
             "a": object, "list": {"type": "array", "items": object}, "map": {"type": "object", "additionalProperties": object},
-            "type": {"type": "string"}, "b": {"type": "string"},
+            "type": {"type": "string"}, "b": {"type": "string"}, "open": {"x-kubernetes-preserve-unknown-fields": true},
         }},
         "a": {"type": "string"}, "type": {"type": "string"}, "status": object,
     }})
@@ -42,7 +43,8 @@ fn paths() -> impl Strategy<Value = String> {
         "spec", "status", ".a", ".list", ".map", ".type", "[*]", ".*", "a", "", ".", "[0]", "[\"a\"]", "[\"", "]",
     ]);
     prop_oneof![
-        4 => select(vec!["", "spec", "spec.a", "spec.list[*]", "spec.map.*", "status", "spec.list", "spec.map", "spec.a.type"])
+        4 => select(vec!["", "spec", "spec.a", "spec.list[*]", "spec.map.*", "status", "spec.list", "spec.map", "spec.a.type",
+            "spec.open", "spec.open[*]", "spec.open.list[*]", "spec.open.a.b"])
             .prop_map(str::to_owned),
         4 => vec(step, 0..5).prop_map(|steps| steps.concat()),
         1 => ".{0,12}",
@@ -53,12 +55,19 @@ fn declared_unions() -> impl Strategy<Value = DeclaredUnion> {
     let member = (option::of(names()), any::<bool>()).prop_map(|(name, optional)| DeclaredMember { name, optional });
     let members = option::of(btree_map(names(), member, 0..4));
     let fields = option::of(btree_map(names(), names(), 0..4));
-    (paths(), option::of(names()), members, fields).prop_map(
-        |(path, discriminator, field_members, fields_to_discriminate_by)| DeclaredUnion {
+    let options = (any::<bool>(), prop_oneof![3 => vec(names(), 0..1), 1 => vec(names(), 0..4)]);
+    let list_keys = prop_oneof![3 => Just(BTreeMap::new()), 1 => btree_map(paths(), vec(names(), 0..2), 0..2)];
+    let untyped = (any::<bool>(), list_keys);
+    (paths(), option::of(names()), members, fields, options, untyped).prop_map(
+        |(path, discriminator, field_members, fields_to_discriminate_by, options, untyped)| DeclaredUnion {
             path,
             discriminator,
             field_members,
             fields_to_discriminate_by,
+            required: options.0,
+            empty_is_unset: options.1,
+            schemaless: untyped.0,
+            list_keys: untyped.1,
         },
     )
 }
@@ -70,9 +79,18 @@ fn specs() -> impl Strategy<Value = UnionDeclarationSpec> {
             kind,
             versions: versions.into_iter().map(str::to_owned).collect(),
         });
-    let actions = vec(select(vec![ValidationAction::Deny, ValidationAction::Warn]), 0..3);
-    (target, actions, vec(declared_unions(), 0..6))
-        .prop_map(|(target, validation_actions, unions)| UnionDeclarationSpec { target, validation_actions, unions })
+    let actions = vec(select(vec![ValidationAction::Deny, ValidationAction::Warn, ValidationAction::Audit]), 0..3);
+    let normalization = select(vec![Normalization::Enabled, Normalization::Disabled]);
+    let pod_templates = prop_oneof![3 => Just(Vec::new()), 1 => vec(paths(), 0..2)];
+    (target, normalization, actions, vec(declared_unions(), 0..6), pod_templates).prop_map(
+        |(target, normalization, validation_actions, unions, pod_templates)| UnionDeclarationSpec {
+            target,
+            normalization,
+            validation_actions,
+            unions,
+            pod_templates,
+        },
+    )
 }
 
 proptest! {
@@ -122,7 +140,10 @@ fn is_about_v1(spec: &UnionDeclarationSpec) -> bool {
 
 fn is_at_fault(catalog: &Catalog, position: usize) -> bool {
     let pointer = format!("/spec/unions/{position}");
-    catalog.faults().iter().any(|fault| fault.pointer == pointer && fault.severity == Severity::Error)
+    catalog
+        .faults()
+        .iter()
+        .any(|fault| fault.pointer == pointer && (fault.severity == Severity::Error || fault.left_out))
 }
 
 fn is_in_force(catalog: &Catalog, path: &str) -> bool {

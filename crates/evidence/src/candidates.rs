@@ -1,0 +1,192 @@
+//! Finds fields that a validation names together.
+
+use crate::expression::{CelEnv, FieldSelection};
+use crate::limits::{DEEPEST_PLACE, MOST_PLACES};
+use crate::node::SchemaNode;
+use crate::proposal::is_discriminator;
+use crate::rule::{Parsed, ValidationRule, children};
+use cel::common::ast::operators as op;
+use cel::common::ast::{Expr, IdedExpr};
+use kube_unions_core::schema::cel_name::unescape;
+use kube_unions_core::schema::{Place, PlaceStep};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Fields of one object that validations name together.
+#[derive(Debug)]
+pub(crate) struct CandidateFields<'s> {
+    /// The place of the object.
+    pub(crate) place: Place,
+    /// True if a name on the way cannot stand in a path.
+    pub(crate) odd: bool,
+    /// True if the object is in a list without keys.
+    pub(crate) keyless: bool,
+    /// The schema of the root.
+    pub(crate) schema: &'s Value,
+    pub(crate) node: SchemaNode<'s>,
+    /// The fields, in the order of the schema.
+    pub(crate) fields: Vec<String>,
+    /// The fields among them, and beside them, that may be a discriminator.
+    pub(crate) discriminators: Vec<String>,
+}
+
+/// An object on the way through a schema.
+#[derive(Debug, Clone)]
+struct Visited<'s> {
+    place: Place,
+    odd: bool,
+    keyless: bool,
+    schema: &'s Value,
+    node: SchemaNode<'s>,
+    depth: usize,
+}
+
+/// Fields by the place of their object.
+type Named = BTreeMap<Place, BTreeSet<String>>;
+
+/// Returns the candidates of a schema, and true if no place was left out.
+pub(crate) fn of<'s>(schema: &'s Value, env: &CelEnv) -> (Vec<CandidateFields<'s>>, bool) {
+    let root = Visited { place: Place::root(), odd: false, keyless: false, schema, node: SchemaNode(schema), depth: 0 };
+    let (mut waiting, mut complete, mut visited) = (vec![root], true, Vec::new());
+    let mut named = Named::new();
+    while let Some(place) = waiting.pop() {
+        if visited.len() >= MOST_PLACES || place.depth > DEEPEST_PLACE {
+            complete = false;
+            continue;
+        }
+        place.names(env, &mut named);
+        waiting.extend(place.children().into_iter().rev());
+        visited.push(place);
+    }
+    let candidates = visited.into_iter().filter_map(|place| {
+        let named = named.get(&place.place)?;
+        place.candidate(named)
+    });
+    (candidates.collect(), complete)
+}
+
+impl<'s> Visited<'s> {
+    /// Returns the objects directly below.
+    fn children(&self) -> Vec<Self> {
+        let depth = self.depth.saturating_add(1);
+        let mut children = Vec::new();
+        for (name, node) in self.node.properties() {
+            let odd = self.odd || name.contains(['.', '[', ']', '*']);
+            children.push(Self { place: self.place.property(name), odd, node, depth, ..self.clone() });
+        }
+        let mut around = |step: PlaceStep, keyless: bool| {
+            let Some(node) = self.node.below(&step) else { return };
+            let keyless = self.keyless || keyless;
+            children.push(Self { place: self.place.then(step), keyless, node, depth, ..self.clone() });
+        };
+        around(PlaceStep::Items, self.node.text("x-kubernetes-list-type") != Some("map"));
+        around(PlaceStep::Values, false);
+        if self.node.flag("x-kubernetes-embedded-resource") { Vec::new() } else { children }
+    }
+
+    /// Collects the fields that the validations of this object name.
+    fn names(&self, env: &CelEnv, named: &mut Named) {
+        for keyword in ["allOf", "anyOf", "oneOf", "not"] {
+            if let Some(argument) = self.node.get(keyword) {
+                required_in(argument, &self.place, named, self.depth);
+            }
+        }
+        if self.node.get("maxProperties").is_some_and(|most| most == 1) {
+            let all = self.node.properties().map(|(name, _)| name.to_owned());
+            named.entry(self.place.clone()).or_default().extend(all);
+        }
+        for rule in ValidationRule::of(self.node, env) {
+            if let Parsed::Expression(expression) = &*rule.parsed {
+                tested_in(expression, &[("self", self.place.clone())], named);
+            }
+        }
+    }
+
+    fn candidate(self, named: &BTreeSet<String>) -> Option<CandidateFields<'s>> {
+        let known = self.node.properties().filter(|(name, _)| named.contains(*name));
+        let fields: Vec<String> = known.map(|(name, _)| name.to_owned()).collect();
+        let may_choose = |name: &&String| self.node.property(name).is_some_and(is_discriminator);
+        let discriminators: Vec<String> = fields.iter().filter(may_choose).cloned().collect();
+        if fields.len() < 2 {
+            return None;
+        }
+        let Self { place, odd, keyless, schema, node, .. } = self;
+        Some(CandidateFields { place, odd, keyless, schema, node, fields, discriminators })
+    }
+}
+
+/// Collects the names of `required`, at each object that a validation describes.
+fn required_in(validation: &Value, place: &Place, named: &mut Named, depth: usize) {
+    if depth > DEEPEST_PLACE {
+        return;
+    }
+    let below = depth.saturating_add(1);
+    if let Value::Array(parts) = validation {
+        for part in parts {
+            required_in(part, place, named, below);
+        }
+    }
+    let node = SchemaNode(validation);
+    let required: BTreeSet<String> = node.required().map(str::to_owned).collect();
+    if !required.is_empty() {
+        named.entry(place.clone()).or_default().extend(required);
+    }
+    for keyword in ["allOf", "anyOf", "oneOf", "not"] {
+        if let Some(argument) = node.get(keyword) {
+            required_in(argument, place, named, below);
+        }
+    }
+    for (name, field) in node.properties() {
+        if field.get("enum").is_some() {
+            named.entry(place.clone()).or_default().insert(name.to_owned());
+        }
+        required_in(field.0, &place.property(name), named, below);
+    }
+}
+
+/// Collects the fields that an expression tests with `has()` or compares, with the places of its variables. The variable of a
+/// macro over a list is an item of it.
+fn tested_in(expression: &IdedExpr, variables: &[(&str, Place)], named: &mut Named) {
+    let place_of = |value: &IdedExpr| {
+        let selection = FieldSelection::of(value)?;
+        let (_, root) = variables.iter().rev().find(|(name, _)| *name == selection.variable)?;
+        selection.names().into_iter().try_fold(root.clone(), |place, name| Some(place.property(&unescape(name)?)))
+    };
+    let mut add = |place: Option<Place>| {
+        let Some(place) = place else { return };
+        if let (Some(object), Some(PlaceStep::Property(field))) = (place.parent(), place.steps().last()) {
+            named.entry(object).or_default().insert(field.to_string());
+        }
+    };
+    match &expression.expr {
+        Expr::Select(select) if select.test => {
+            let field = unescape(&select.field);
+            add(place_of(&select.operand).zip(field).map(|(object, field)| object.property(&field)));
+        }
+        Expr::Call(call) => match call.func_name.as_str() {
+            op::OPT_SELECT => add(place_of(expression)),
+            op::EQUALS | op::NOT_EQUALS | op::IN => call.args.iter().for_each(|side| add(place_of(side))),
+            _ => {}
+        },
+        Expr::Unspecified
+        | Expr::Comprehension(_)
+        | Expr::Ident(_)
+        | Expr::List(_)
+        | Expr::Literal(_)
+        | Expr::Map(_)
+        | Expr::Select(_)
+        | Expr::Struct(_) => {}
+    }
+    if let Expr::Comprehension(it) = &expression.expr
+        && let Some(list) = place_of(&it.iter_range)
+    {
+        let variables = [variables, &[(it.iter_var.as_str(), list.then(PlaceStep::Items))]].concat();
+        for part in children(&expression.expr) {
+            tested_in(part, &variables, named);
+        }
+        return;
+    }
+    for part in children(&expression.expr) {
+        tested_in(part, variables, named);
+    }
+}

@@ -1,0 +1,150 @@
+//! The facts about an object of which only a part is known: which fields are set, and some values.
+
+use crate::node::SchemaNode;
+use kube_unions_core::schema::PlaceStep;
+use kube_unions_core::schema::cel_name::unescape;
+use serde_json::Value;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// An object of which some fields are known.
+#[derive(Debug)]
+pub(crate) struct PartialObject<'s> {
+    pub(crate) node: SchemaNode<'s>,
+    pub(crate) fields: BTreeMap<Cow<'s, str>, KnownField<'s>>,
+}
+
+/// A known field of a [`PartialObject`].
+#[derive(Debug)]
+pub(crate) enum KnownField<'s> {
+    /// The field is not set.
+    Absent,
+    /// The field is set, its content is not known.
+    Present,
+    /// The field is set to this value.
+    Value(Value),
+    /// The field is an object of which some fields are known.
+    Object(Box<PartialObject<'s>>),
+    /// The field is a list or a map of which one item is known.
+    Around(Box<Around<'s>>),
+}
+
+/// A list or a map of which one item is known, and nothing else.
+#[derive(Debug)]
+pub(crate) struct Around<'s> {
+    pub(crate) node: SchemaNode<'s>,
+    pub(crate) item: KnownField<'s>,
+    /// False for a map.
+    pub(crate) is_list: bool,
+}
+
+/// The knowledge of a value.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Fact<'f, 's> {
+    /// The value is not set.
+    Absent,
+    /// The whole value is known.
+    Value(&'f Value, Option<SchemaNode<'s>>),
+    /// Some fields of the object are known.
+    Object(&'f PartialObject<'s>),
+    /// One item of the list or map is known.
+    Around(&'f Around<'s>),
+    /// The value is set, its content is not known.
+    Present(Option<SchemaNode<'s>>),
+    /// It is not known if the value is set.
+    Maybe(Option<SchemaNode<'s>>),
+    /// The schema does not have the field, so the API server would refuse the rule.
+    Nowhere,
+}
+
+/// The knowledge of the value at the end of a path.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reached<'f, 's> {
+    pub(crate) fact: Fact<'f, 's>,
+    /// True if a field before the last one may not be set.
+    pub(crate) parent_maybe: bool,
+    /// True if a field before the last one is not set.
+    pub(crate) parent_absent: bool,
+}
+
+impl<'f, 's> Fact<'f, 's> {
+    /// Follows a path of names as CEL writes them.
+    pub(crate) fn follow(self, path: &[&str]) -> Reached<'f, 's> {
+        let mut reached = Reached { fact: self, parent_maybe: false, parent_absent: false };
+        for name in path {
+            match reached.fact {
+                Fact::Absent => reached.parent_absent = true,
+                Fact::Maybe(_) => reached.parent_maybe = true,
+                Fact::Value(..) | Fact::Object(_) | Fact::Around(_) | Fact::Present(_) | Fact::Nowhere => {}
+            }
+            reached.fact = reached.fact.field(name);
+        }
+        reached
+    }
+
+    /// Returns the knowledge of a field, named as in CEL.
+    fn field(self, name: &str) -> Self {
+        if !self.node().is_some_and(SchemaNode::has_properties) {
+            return self.plain_field(name);
+        }
+        unescape(name).map_or(Self::Nowhere, |plain| self.plain_field(&plain))
+    }
+
+    /// Returns the knowledge of a field.
+    pub(crate) fn plain_field(self, name: &str) -> Self {
+        let node = self.node();
+        let below = node.and_then(|node| node.property(name).or(node.map_values()));
+        let is_known = matches!(self, Self::Value(value, _) if value.get(name).is_some());
+        if let Some(node) = node
+            && !is_known
+            && below.is_none()
+            && !node.is_open()
+            && (node.has_properties() || node.get("additionalProperties").is_none())
+        {
+            return Self::Nowhere;
+        }
+        match self {
+            Self::Absent => Self::Absent,
+            Self::Nowhere => Self::Nowhere,
+            Self::Present(node) if node.is_some_and(|node| node.always_has(name)) => Self::Present(below),
+            Self::Maybe(_) | Self::Present(_) | Self::Around(_) => Self::Maybe(below),
+            Self::Value(value, _) => value.get(name).map_or(Self::Absent, |value| Self::Value(value, below)),
+            Self::Object(object) => match object.fields.get(name) {
+                Some(field) => field.fact(below),
+                None if object.node.always_has(name) => Self::Present(below),
+                None => Self::Maybe(below),
+            },
+        }
+    }
+
+    /// Returns the knowledge of the value at a step.
+    pub(crate) fn below(self, step: &PlaceStep) -> Self {
+        match (step, self) {
+            (PlaceStep::Property(name), _) => self.plain_field(name),
+            (PlaceStep::Items | PlaceStep::Values, Self::Around(around)) => around.item.fact(around.node.below(step)),
+            (PlaceStep::Items | PlaceStep::Values, _) => Self::Nowhere,
+        }
+    }
+
+    pub(crate) fn node(self) -> Option<SchemaNode<'s>> {
+        match self {
+            Self::Absent | Self::Nowhere => None,
+            Self::Value(_, node) | Self::Present(node) | Self::Maybe(node) => node,
+            Self::Object(object) => Some(object.node),
+            Self::Around(around) => Some(around.node),
+        }
+    }
+}
+
+impl<'s> KnownField<'s> {
+    /// Returns the knowledge of the field, whose schema is `node`.
+    pub(crate) fn fact<'f>(&'f self, node: Option<SchemaNode<'s>>) -> Fact<'f, 's> {
+        match self {
+            Self::Absent => Fact::Absent,
+            Self::Present => Fact::Present(node),
+            Self::Value(value) => Fact::Value(value, node),
+            Self::Object(object) => Fact::Object(object),
+            Self::Around(around) => Fact::Around(around),
+        }
+    }
+}

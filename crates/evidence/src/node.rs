@@ -1,0 +1,83 @@
+//! A node of a structural schema, as JSON.
+
+use kube_unions_core::schema::PlaceStep;
+use serde_json::{Map, Value};
+
+/// A node of a structural schema. Anything that is not an object has no keywords.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SchemaNode<'s>(pub(crate) &'s Value);
+
+impl<'s> SchemaNode<'s> {
+    pub(crate) fn get(self, keyword: &str) -> Option<&'s Value> {
+        self.0.get(keyword)
+    }
+
+    fn object(self, keyword: &str) -> Option<&'s Map<String, Value>> {
+        self.get(keyword).and_then(Value::as_object)
+    }
+
+    pub(crate) fn list(self, keyword: &str) -> &'s [Value] {
+        self.get(keyword).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    }
+
+    pub(crate) fn text(self, keyword: &str) -> Option<&'s str> {
+        self.get(keyword).and_then(Value::as_str)
+    }
+
+    pub(crate) fn flag(self, keyword: &str) -> bool {
+        self.get(keyword).and_then(Value::as_bool).unwrap_or(false)
+    }
+
+    pub(crate) fn type_name(self) -> Option<&'s str> {
+        self.text("type")
+    }
+
+    pub(crate) fn properties(self) -> impl Iterator<Item = (&'s str, SchemaNode<'s>)> {
+        self.object("properties").into_iter().flatten().map(|(name, node)| (name.as_str(), SchemaNode(node)))
+    }
+
+    pub(crate) fn property(self, name: &str) -> Option<SchemaNode<'s>> {
+        self.object("properties").and_then(|properties| properties.get(name)).map(SchemaNode)
+    }
+
+    /// Returns true for an object with named fields, whose names CEL escapes.
+    pub(crate) fn has_properties(self) -> bool {
+        self.get("properties").is_some()
+    }
+
+    /// Returns the schema of the values of a map.
+    pub(crate) fn map_values(self) -> Option<SchemaNode<'s>> {
+        self.get("additionalProperties").filter(|values| values.is_object()).map(SchemaNode)
+    }
+
+    /// Returns the schema below this one.
+    pub(crate) fn below(self, step: &PlaceStep) -> Option<SchemaNode<'s>> {
+        match step {
+            PlaceStep::Property(name) => self.property(name),
+            PlaceStep::Items => self.get("items").map(SchemaNode),
+            PlaceStep::Values => self.map_values(),
+        }
+    }
+
+    pub(crate) fn required(self) -> impl Iterator<Item = &'s str> {
+        self.list("required").iter().filter_map(Value::as_str)
+    }
+
+    pub(crate) fn requires(self, name: &str) -> bool {
+        self.required().any(|required| required == name)
+    }
+
+    pub(crate) fn default(self) -> Option<&'s Value> {
+        self.get("default").filter(|default| !default.is_null())
+    }
+
+    /// Returns true if every valid object has the field.
+    pub(crate) fn always_has(self, name: &str) -> bool {
+        self.requires(name) || self.property(name).is_some_and(|field| field.default().is_some())
+    }
+
+    /// Returns true if the object may have fields that the schema does not name.
+    pub(crate) fn is_open(self) -> bool {
+        self.flag("x-kubernetes-preserve-unknown-fields") || self.flag("x-kubernetes-embedded-resource")
+    }
+}

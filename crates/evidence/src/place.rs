@@ -1,0 +1,290 @@
+//! The validations that reach a place: those of the object with the union, and those of the objects around it.
+
+use crate::expression::{CelEnv, Scene};
+use crate::facts::{Around, Fact, KnownField, PartialObject};
+use crate::limits::{MOST_EVIDENCE, MOST_LEVELS, TOO_MANY_STEPS};
+use crate::names::mentions;
+use crate::node::SchemaNode;
+use crate::outcome::Outcomes;
+use crate::rule::{Parsed, ValidationRule};
+use crate::table::UnionFields;
+use crate::validation::{SchemaLevel, check_keyword};
+use kube_unions_core::schema::cel_name::escape;
+use kube_unions_core::schema::{Place, PlaceStep};
+use serde_json::Value;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// A validation that may say something about a union.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Evidence {
+    /// The kind of validation.
+    pub kind: EvidenceKind,
+    /// The JSON Pointer of the schema node, from the schema that the table was made of.
+    pub pointer: String,
+    /// The text of a rule, empty for a keyword.
+    pub text: String,
+    /// The message of a rule.
+    pub message: Option<String>,
+    /// The meaning of the validation for the union.
+    pub state: EvidenceState,
+}
+
+/// The kinds of validation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EvidenceKind {
+    /// The rule of `x-kubernetes-validations` at this position.
+    Rule(usize),
+    /// A keyword of OpenAPI, for example `oneOf`.
+    Keyword(String),
+}
+
+/// The meaning of a validation for a union.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EvidenceState {
+    /// The validation rejects some combination.
+    Decides,
+    /// The validation rejects no combination for its members alone.
+    Elsewhere,
+    /// The rule compares with the old object, so it does not apply to a create.
+    Transition,
+    /// The rule cannot be read, for this reason.
+    Unreadable(String),
+    /// The validation cannot be evaluated for some combination, for this reason.
+    Beyond(String),
+}
+
+impl Evidence {
+    /// Returns the JSON Pointer of the validation itself.
+    pub fn position(&self) -> String {
+        match &self.kind {
+            EvidenceKind::Rule(index) => format!("{}/{}/{index}", self.pointer, crate::rule::RULES),
+            EvidenceKind::Keyword(keyword) => format!("{}/{keyword}", self.pointer),
+        }
+    }
+
+    /// Returns true for a rule or keyword that somebody wrote about several fields, unlike `required` and `enum`.
+    pub fn is_about_fields(&self) -> bool {
+        !matches!(&self.kind, EvidenceKind::Keyword(keyword) if matches!(keyword.as_str(), "required" | "enum" | "type"))
+    }
+}
+
+/// A place with the validations that reach it.
+#[derive(Debug)]
+pub(crate) struct PlaceValidations<'s> {
+    /// The place in the schema.
+    place: Place,
+    /// The schemas on the way. The last one is that of the place.
+    nodes: Vec<SchemaNode<'s>>,
+    validations: Vec<PlacedValidation<'s>>,
+    env: Rc<CelEnv>,
+    /// True if there were more validations than are considered.
+    pub(crate) cut: bool,
+}
+
+#[derive(Debug)]
+struct PlacedValidation<'s> {
+    /// The position in `nodes`.
+    level: usize,
+    pointer: String,
+    /// The number of steps to judge it once. The steps of a rule are counted when it is evaluated.
+    size: usize,
+    body: Body<'s>,
+}
+
+#[derive(Debug)]
+enum Body<'s> {
+    Rule(ValidationRule<'s>),
+    Keyword(&'s str, &'s Value),
+    /// The `enum` of the discriminator.
+    Values(String, &'s Value),
+}
+
+/// Keywords whose meaning spans several fields.
+const SPANNING: [&str; 6] = ["allOf", "anyOf", "maxProperties", "minProperties", "not", "oneOf"];
+
+impl<'s> PlaceValidations<'s> {
+    /// Finds the validations. Returns `None` if the schema does not have the place.
+    pub(crate) fn find(schema: &'s Value, place: &Place, union: &UnionFields, env: &Rc<CelEnv>) -> Option<Self> {
+        let mut nodes = vec![SchemaNode(schema)];
+        for step in place.steps() {
+            nodes.push(nodes.last().and_then(|node| node.below(step))?);
+        }
+        let mut found = Self { place: place.clone(), nodes, validations: Vec::new(), env: Rc::clone(env), cut: false };
+        found.collect(union);
+        Some(found)
+    }
+
+    pub(crate) fn node(&self) -> SchemaNode<'s> {
+        self.nodes.last().copied().unwrap_or(SchemaNode(&Value::Null))
+    }
+
+    /// Returns the validations, not judged yet.
+    pub(crate) fn evidence(&self) -> Vec<Evidence> {
+        let evidence = self.validations.iter().map(|validation| {
+            let (kind, text, message, state) = match &validation.body {
+                Body::Keyword(keyword, _) => {
+                    (EvidenceKind::Keyword((*keyword).to_owned()), "", None, EvidenceState::Elsewhere)
+                }
+                Body::Values(..) => (EvidenceKind::Keyword("enum".to_owned()), "", None, EvidenceState::Elsewhere),
+                Body::Rule(rule) => {
+                    let state = match &*rule.parsed {
+                        Parsed::Expression(_) => EvidenceState::Elsewhere,
+                        Parsed::Transition => EvidenceState::Transition,
+                        Parsed::Unreadable(why) => EvidenceState::Unreadable(why.clone()),
+                    };
+                    (EvidenceKind::Rule(rule.index), rule.text, rule.message, state)
+                }
+            };
+            let message = message.map(str::to_owned);
+            Evidence { kind, pointer: validation.pointer.clone(), text: text.to_owned(), message, state }
+        });
+        evidence.collect()
+    }
+
+    /// Judges every validation on a place with these fields. The results are in the order of [`Self::evidence`].
+    pub(crate) fn judge(&self, fields: BTreeMap<Cow<'s, str>, KnownField<'s>>) -> Vec<Outcomes> {
+        let mut whole = KnownField::Object(Box::new(PartialObject { node: self.node(), fields }));
+        for (node, step) in self.nodes.iter().zip(self.place.steps()).rev() {
+            whole = match step {
+                PlaceStep::Property(name) => {
+                    let fields = BTreeMap::from([(Cow::Owned(name.to_string()), whole)]);
+                    KnownField::Object(Box::new(PartialObject { node: *node, fields }))
+                }
+                PlaceStep::Items | PlaceStep::Values => {
+                    let is_list = *step == PlaceStep::Items;
+                    KnownField::Around(Box::new(Around { node: *node, item: whole, is_list }))
+                }
+            };
+        }
+        let root = whole.fact(self.nodes.first().copied());
+        let at = |level: usize| self.place.steps().iter().take(level).fold(root, Fact::below);
+        // Even a place without validations takes time.
+        self.env.take(self.nodes.len());
+        let judge = |validation: &PlacedValidation<'s>| {
+            let object = at(validation.level);
+            if !self.env.take(validation.size) {
+                return Outcomes::beyond(TOO_MANY_STEPS);
+            }
+            match &validation.body {
+                Body::Keyword(keyword, argument) => {
+                    let node = self.nodes.get(validation.level).copied().unwrap_or(self.node());
+                    check_keyword(node, keyword, argument, object, SchemaLevel::ROOT)
+                }
+                Body::Values(field, values) => {
+                    check_keyword(self.node(), "enum", values, object.plain_field(field), SchemaLevel::ROOT)
+                }
+                Body::Rule(rule) => match &*rule.parsed {
+                    Parsed::Expression(expression) => Scene { object, env: &self.env, bound: None }.judge(expression),
+                    Parsed::Transition => Outcomes::certain(true),
+                    Parsed::Unreadable(why) => Outcomes::beyond(why.as_str()),
+                },
+            }
+        };
+        self.validations.iter().map(judge).collect()
+    }
+
+    fn collect(&mut self, union: &UnionFields) {
+        let last = self.nodes.len().saturating_sub(1);
+        let steps = self.place.steps();
+        let mut found = Vec::new();
+        for (level, node) in self.nodes.iter().enumerate().skip(last.saturating_sub(MOST_LEVELS)) {
+            let object: Place = steps.iter().take(level).cloned().collect();
+            found.extend(self.at_level(level, *node, &object, steps.get(level), union));
+        }
+        self.cut = found.len() > MOST_EVIDENCE || self.env.is_exhausted();
+        // Those of the place itself matter most.
+        found.reverse();
+        found.truncate(MOST_EVIDENCE);
+        found.reverse();
+        self.validations = found;
+    }
+
+    fn at_level(
+        &self,
+        level: usize,
+        node: SchemaNode<'s>,
+        object: &Place,
+        next: Option<&PlaceStep>,
+        union: &UnionFields,
+    ) -> Vec<PlacedValidation<'s>> {
+        let mut found = Vec::new();
+        let pointer = object.to_pointer();
+        let validation = |body: Body<'s>| PlacedValidation { level, pointer: pointer.clone(), size: body.size(), body };
+        let searched = union.members.len().saturating_add(1);
+        for (keyword, argument) in node.0.as_object().into_iter().flatten() {
+            let spans = SPANNING.contains(&keyword.as_str());
+            if spans && next.is_some() && !self.env.take(size(argument).saturating_mul(searched)) {
+                continue;
+            }
+            // Validations above the place matter if they look into it.
+            let counts = matches!(keyword.as_str(), "maxProperties" | "minProperties");
+            let matters = match next {
+                None => spans || keyword == "required",
+                Some(_) => spans && !counts && names_members(argument, union),
+            };
+            if matters {
+                found.push(validation(Body::Keyword(keyword, argument)));
+            }
+        }
+        if next.is_none()
+            && let Some(field) = &union.discriminator
+            && let Some(values) = node.property(field).and_then(|field| field.get("enum"))
+        {
+            let body = Body::Values(field.clone(), values);
+            found.push(PlacedValidation {
+                level,
+                pointer: object.property(field).to_pointer(),
+                size: body.size(),
+                body,
+            });
+        }
+        let is_wanted = |text: &str| {
+            if !self.env.take(text.len().saturating_mul(searched) / 64) {
+                return false;
+            }
+            let is_named =
+                |name: &str| mentions(text, &escape(name).unwrap_or_else(|| name.to_owned())) || mentions(text, name);
+            let leads_here = match next {
+                Some(PlaceStep::Property(name)) => is_named(name),
+                Some(PlaceStep::Items | PlaceStep::Values) | None => true,
+            };
+            leads_here && union.fields().any(is_named)
+        };
+        let rules = ValidationRule::of_those(node, &self.env, MOST_EVIDENCE.saturating_add(1), is_wanted);
+        found.extend(rules.into_iter().map(|rule| validation(Body::Rule(rule))));
+        found
+    }
+}
+
+impl Body<'_> {
+    fn size(&self) -> usize {
+        match self {
+            Self::Rule(_) => 1,
+            Self::Keyword(_, argument) | Self::Values(_, argument) => size(argument),
+        }
+    }
+}
+
+/// Returns the number of values in a value.
+fn size(value: &Value) -> usize {
+    let below: usize = match value {
+        Value::Array(items) => items.iter().map(size).sum(),
+        Value::Object(fields) => fields.values().map(size).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+    };
+    below.saturating_add(1)
+}
+
+/// Returns true if a validation requires a member somewhere, or restricts one.
+fn names_members(validation: &Value, union: &UnionFields) -> bool {
+    match validation {
+        Value::Object(fields) => {
+            fields.iter().any(|(name, below)| union.fields().any(|field| field == name) || names_members(below, union))
+        }
+        Value::Array(items) => items.iter().any(|item| names_members(item, union)),
+        Value::String(text) => union.fields().any(|field| field == text),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}

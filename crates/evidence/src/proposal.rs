@@ -1,0 +1,322 @@
+//! Proposes the unions that the validations of a schema enforce already.
+//!
+//! [`candidates`](crate::candidates) finds fields that a validation names together. A truth table confirms each group: every
+//! pair of members is rejected together, and each member alone is not. A group that is not confirmed is a doubt.
+
+use crate::candidates::{self, CandidateFields};
+use crate::expression::CelEnv;
+use crate::limits::MOST_PROPOSALS;
+use crate::node::SchemaNode;
+use crate::place::Evidence;
+use crate::table::{Decision, OtherMembers, TruthTable, UnionFields, with_stack};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+/// The unions that a schema enforces.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Proposals {
+    /// The confirmed unions, in the order of the schema.
+    pub unions: Vec<ProposedUnion>,
+    /// The groups that are not confirmed.
+    pub doubts: Vec<DoubtfulGroup>,
+    /// False if places were left out, because of a limit.
+    pub complete: bool,
+}
+
+/// A union that validations enforce.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProposedUnion {
+    /// The path of the object, as in a `UnionDeclaration`: `spec.filters[*]`. Empty for the root.
+    pub path: String,
+    /// True if the place is in a list whose items have no keys.
+    pub keyless: bool,
+    /// The discriminator, if the validations have one.
+    pub discriminator: Option<String>,
+    /// The values of the discriminator. Empty without one.
+    pub choices: Vec<ProposedChoice>,
+    /// The members, in the order of the schema.
+    pub members: Vec<String>,
+    /// True if an object without a member is rejected.
+    pub exactly_one: bool,
+    /// The validations that reject other combinations. Their pointers begin at the schema that was searched.
+    pub evidence: Vec<Evidence>,
+}
+
+/// A value of a proposed discriminator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProposedChoice {
+    /// The value.
+    pub value: String,
+    /// The member that may be set with it.
+    pub member: Option<String>,
+    /// True if the member may be missing.
+    pub optional: bool,
+}
+
+/// Fields that a validation names together, and that are no union, or not surely.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DoubtfulGroup {
+    /// The path of the object.
+    pub path: String,
+    /// The fields.
+    pub fields: Vec<String>,
+    /// The reason.
+    pub why: String,
+}
+
+/// The truth table of a group of fields without a discriminator.
+struct Exclusions {
+    table: TruthTable,
+    fields: Vec<String>,
+    /// The pairs of fields that are rejected together, though neither is alone. Each pair is in both orders.
+    pairs: BTreeSet<(usize, usize)>,
+}
+
+impl Proposals {
+    /// Proposes the unions of a schema. Nothing is proposed if the schema is nested too deeply for memory.
+    pub fn of(schema: &Value) -> Self {
+        with_stack(|| Self::find(schema)).unwrap_or_default()
+    }
+
+    fn find(schema: &Value) -> Self {
+        let env = CelEnv::new();
+        let (mut candidates, complete) = candidates::of(schema, &env);
+        let mut found = Self { complete: complete && candidates.len() <= MOST_PROPOSALS, ..Self::default() };
+        candidates.truncate(MOST_PROPOSALS);
+        for candidate in &candidates {
+            found.examine(candidate, &env);
+        }
+        found.complete &= !env.is_exhausted();
+        found
+    }
+
+    fn examine(&mut self, candidate: &CandidateFields<'_>, env: &Rc<CelEnv>) {
+        let mut rest = candidate.fields.clone();
+        let mut with_discriminator = Vec::new();
+        for discriminator in &candidate.discriminators {
+            let fields: Vec<String> = rest.iter().filter(|field| *field != discriminator).cloned().collect();
+            if let Some(union) = candidate.discriminated(discriminator, &fields, env) {
+                rest.retain(|field| !union.members.contains(field) && field != discriminator);
+                with_discriminator.push(union);
+            }
+        }
+        for union in with_discriminator {
+            self.propose(candidate, union);
+        }
+        let Some(exclusions) = Exclusions::of(candidate, rest, env) else { return };
+        if !exclusions.table.is_complete() {
+            let why = "there are too many fields or validations to try every pair".to_owned();
+            self.doubts.push(DoubtfulGroup { path: candidate.place.to_string(), fields: exclusions.fields, why });
+            return;
+        }
+        let mut groups = Vec::new();
+        let mut open: Vec<usize> = (0..exclusions.fields.len()).collect();
+        while let Some(group) = exclusions.largest(&open) {
+            open.retain(|field| !group.contains(field));
+            groups.push(group);
+        }
+        for group in groups {
+            let outside = exclusions.outside(&group);
+            if outside.is_empty() {
+                self.propose(candidate, exclusions.union(candidate, &group, env));
+                continue;
+            }
+            let why = format!("some of them also exclude {}, and a field can be in one union only", outside.join(", "));
+            let fields = exclusions.names(&group);
+            self.doubts.push(DoubtfulGroup { path: candidate.place.to_string(), fields, why });
+        }
+        if let Some((fields, why)) = exclusions.undecided() {
+            self.doubts.push(DoubtfulGroup { path: candidate.place.to_string(), fields, why });
+        }
+    }
+
+    /// Adds a union, or a doubt if a declaration of it would have a fault.
+    fn propose(&mut self, candidate: &CandidateFields<'_>, union: ProposedUnion) {
+        let node = candidate.node;
+        let fixed = union.members.iter().find(|member| node.always_has(member));
+        let odd = |name: &str| name.contains(['.', '[', ']', '*']);
+        let why = match fixed {
+            Some(member) => format!("`{member}` is required or has a default, so it cannot be cleared"),
+            None if candidate.odd => "a field on the path has a name that a path cannot have".to_owned(),
+            None if union.members.iter().any(|member| odd(member)) => "a member has a name with a dot".to_owned(),
+            None => return self.unions.push(union),
+        };
+        self.doubts.push(DoubtfulGroup { path: union.path, fields: union.members, why });
+    }
+}
+
+impl Exclusions {
+    fn of(candidate: &CandidateFields<'_>, fields: Vec<String>, env: &Rc<CelEnv>) -> Option<Self> {
+        if fields.len() < 2 {
+            return None;
+        }
+        let union = UnionFields { members: fields.clone(), ..UnionFields::default() };
+        let table = TruthTable::make(candidate.schema, &candidate.place, &union, OtherMembers::Unknown, env)?;
+        let rejects = |members: &[&str]| table.decision(None, members).is_some_and(|it| is_rejection(&table, it));
+        let mut pairs = BTreeSet::new();
+        // A table of too many fields does not have every pair.
+        if table.is_complete() {
+            let free = fields.iter().enumerate().filter(|(_, field)| !rejects(&[field]));
+            let free: Vec<(usize, &String)> = free.collect();
+            for (length, (other, other_name)) in free.iter().enumerate() {
+                let before = free.iter().take(length);
+                for (one, _) in before.filter(|(_, one_name)| rejects(&[one_name, other_name])) {
+                    pairs.extend([(*one, *other), (*other, *one)]);
+                }
+            }
+        }
+        Some(Self { table, fields, pairs })
+    }
+
+    /// Returns a large group of fields that exclude each other, in the order of the schema.
+    fn largest(&self, open: &[usize]) -> Option<Vec<usize>> {
+        let grow = |first: usize| {
+            let mut group = vec![first];
+            for &field in open {
+                if group.iter().all(|&member| self.pairs.contains(&(member, field))) {
+                    group.push(field);
+                }
+            }
+            group
+        };
+        let groups = open.iter().map(|&first| grow(first)).filter(|group| group.len() > 1);
+        // The first of the largest groups wins.
+        let mut largest = groups.reduce(|best, group| if group.len() > best.len() { group } else { best })?;
+        largest.sort_unstable();
+        Some(largest)
+    }
+
+    fn names(&self, group: &[usize]) -> Vec<String> {
+        group.iter().filter_map(|&field| self.fields.get(field)).cloned().collect()
+    }
+
+    fn union(&self, candidate: &CandidateFields<'_>, group: &[usize], env: &Rc<CelEnv>) -> ProposedUnion {
+        let members = self.names(group);
+        let of_pairs = self.table.rows().iter().filter(|row| {
+            row.combination.members.len() == 2 && row.combination.members.iter().all(|member| members.contains(member))
+        });
+        ProposedUnion {
+            path: candidate.place.to_string(),
+            keyless: candidate.keyless,
+            discriminator: None,
+            choices: Vec::new(),
+            exactly_one: requires_one(candidate, &members, env),
+            evidence: CandidateFields::evidence(&self.table, of_pairs.map(|row| &row.decision)),
+            members,
+        }
+    }
+
+    /// Returns the fields outside of a group that a member excludes, quoted.
+    fn outside(&self, group: &[usize]) -> Vec<String> {
+        let others = self.fields.iter().enumerate().filter(|(field, _)| !group.contains(field));
+        let excluded = others.filter(|(other, _)| group.iter().any(|&member| self.pairs.contains(&(member, *other))));
+        excluded.map(|(_, field)| format!("`{field}`")).collect()
+    }
+
+    /// Returns the fields if a rule that names them could not be evaluated.
+    fn undecided(&self) -> Option<(Vec<String>, String)> {
+        let why = self.table.rows().iter().find_map(|row| match &row.decision {
+            Decision::Undecided { why } if row.combination.members.len() == 2 => Some(why.clone()),
+            Decision::Allowed | Decision::Rejected { .. } | Decision::Undecided { .. } => None,
+        });
+        why.map(|why| (self.fields.clone(), why))
+    }
+}
+
+impl CandidateFields<'_> {
+    /// Returns the union of a discriminator, if every value allows at most one member, and rejects the others.
+    fn discriminated(&self, discriminator: &str, fields: &[String], env: &Rc<CelEnv>) -> Option<ProposedUnion> {
+        let values: Vec<String> = self.values_of(discriminator)?;
+        let table_of = |members: Vec<String>| {
+            let union = UnionFields { discriminator: Some(discriminator.to_owned()), values: values.clone(), members };
+            TruthTable::make(self.schema, &self.place, &union, OtherMembers::Absent, env)
+                .filter(TruthTable::has_all_validations)
+        };
+        // A table of one field has only the rules that name it, so an unreadable rule about others does no harm.
+        let mut members = Vec::new();
+        for field in fields {
+            let table = table_of(vec![field.clone()])?;
+            let decisions = || values.iter().filter_map(|value| table.decision(Some(value), &[field]));
+            let allowed = decisions().filter(|decision| **decision == Decision::Allowed).count();
+            let rejected = decisions().filter(|decision| is_rejection(&table, decision)).count();
+            // A member is allowed alone with some values, and rejected with all others.
+            if allowed > 0 && rejected > 0 && allowed.saturating_add(rejected) == values.len() {
+                members.push(field.clone());
+            }
+        }
+        let table = table_of(members.clone())?;
+        let decision = |value: &str, members: &[&str]| table.decision(Some(value), members);
+        let allows = |value: &str, members: &[&str]| matches!(decision(value, members), Some(Decision::Allowed));
+        let rejects =
+            |value: &str, members: &[&str]| decision(value, members).is_some_and(|it| is_rejection(&table, it));
+        let mut choices = Vec::new();
+        for value in &values {
+            let mut selected = members.iter().filter(|member| allows(value, &[member]));
+            let member = selected.next().cloned();
+            if selected.next().is_some() {
+                return None;
+            }
+            let optional = member.is_some() && !rejects(value, &[]);
+            choices.push(ProposedChoice { value: value.clone(), member, optional });
+        }
+        let selected: BTreeSet<&String> = choices.iter().filter_map(|choice| choice.member.as_ref()).collect();
+        // One field that depends on a value is no choice between members.
+        if selected.len() < 2 || selected.len() < members.len() {
+            return None;
+        }
+        let decisive = table.rows().iter().filter(|row| row.combination.members.len() == 1);
+        let evidence = Self::evidence(&table, decisive.map(|row| &row.decision));
+        Some(ProposedUnion {
+            path: self.place.to_string(),
+            keyless: self.keyless,
+            discriminator: Some(discriminator.to_owned()),
+            choices,
+            members,
+            exactly_one: false,
+            evidence,
+        })
+    }
+
+    /// Returns the values of a discriminator: its `enum`.
+    fn values_of(&self, discriminator: &str) -> Option<Vec<String>> {
+        let values: Vec<String> = self
+            .node
+            .property(discriminator)?
+            .list("enum")
+            .iter()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect();
+        (!values.is_empty()).then_some(values)
+    }
+
+    /// Returns the validations that cause rejections.
+    fn evidence<'v>(table: &TruthTable, decisions: impl Iterator<Item = &'v Decision>) -> Vec<Evidence> {
+        let mut positions = BTreeMap::new();
+        for decision in decisions {
+            if let Decision::Rejected { by } = decision {
+                positions.extend(by.iter().filter_map(|&at| Some((at, table.evidence().get(at)?))));
+            }
+        }
+        positions.into_values().filter(|evidence| evidence.is_about_fields()).cloned().collect()
+    }
+}
+
+/// Returns true if an object without any of these members is rejected, whatever else it has.
+fn requires_one(candidate: &CandidateFields<'_>, members: &[String], env: &Rc<CelEnv>) -> bool {
+    let union = UnionFields { members: members.to_vec(), ..UnionFields::default() };
+    let table = TruthTable::make(candidate.schema, &candidate.place, &union, OtherMembers::Absent, env);
+    table.is_some_and(|table| table.decision(None, &[]).is_some_and(|decision| is_rejection(&table, decision)))
+}
+
+/// Returns true if a rule or keyword about several fields rejects a combination.
+fn is_rejection(table: &TruthTable, decision: &Decision) -> bool {
+    let Decision::Rejected { by } = decision else { return false };
+    by.iter().filter_map(|&at| table.evidence().get(at)).any(Evidence::is_about_fields)
+}
+
+/// Returns true if a field can be a discriminator.
+pub(crate) fn is_discriminator(field: SchemaNode<'_>) -> bool {
+    field.type_name() == Some("string") && !field.list("enum").is_empty()
+}

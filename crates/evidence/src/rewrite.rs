@@ -1,0 +1,357 @@
+//! Evaluates a part of a rule: replaces the fields of `self` by what is known about them, and lets the library compute.
+//!
+//! A part that needs an unknown value has any result. A part that uses a function whose meaning may differ between the
+//! library and the API server is not evaluated.
+
+mod optional;
+
+use crate::expression::{FieldSelection, Scene, lacking};
+use crate::facts::Fact;
+use crate::limits::{MOST_OPEN_TESTS, TOO_MANY_STEPS};
+use crate::outcome::{Outcome, Outcomes};
+use crate::value;
+use cel::common::ast::operators as op;
+use cel::common::ast::{
+    CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedEntryExpr, IdedExpr, ListExpr, LiteralValue, MapEntryExpr,
+    MapExpr, SelectExpr,
+};
+use cel::{Context, ExecutionError, Value};
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// Operators and functions that mean the same in the library and in the API server.
+const SAME: [&str; 23] = [
+    op::CONDITIONAL,
+    op::LOGICAL_AND,
+    op::LOGICAL_OR,
+    op::LOGICAL_NOT,
+    op::SUBSTRACT,
+    op::ADD,
+    op::MULTIPLY,
+    op::DIVIDE,
+    op::MODULO,
+    op::EQUALS,
+    op::NOT_EQUALS,
+    op::GREATER_EQUALS,
+    op::LESS_EQUALS,
+    op::GREATER,
+    op::LESS,
+    op::NEGATE,
+    op::INDEX,
+    op::NOT_STRICTLY_FALSE,
+    op::IN,
+    "size",
+    "startsWith",
+    "endsWith",
+    "contains",
+];
+
+/// Operators that do not evaluate every operand.
+const LAZY: [&str; 4] = [op::CONDITIONAL, op::LOGICAL_AND, op::LOGICAL_OR, op::NOT_STRICTLY_FALSE];
+
+/// Evaluates an expression.
+pub(crate) fn evaluate(scene: &Scene<'_, '_>, expression: &IdedExpr) -> Outcomes {
+    let mut tests = BTreeMap::new();
+    let outcomes = attempt(scene, expression, &mut tests);
+    if tests.is_empty() {
+        return outcomes;
+    }
+    if tests.len() > MOST_OPEN_TESTS {
+        return Outcomes::content();
+    }
+    // Only the presence of other fields is open, so try each combination.
+    let mut result: Option<Outcomes> = None;
+    for number in 0..1_u32 << tests.len() {
+        for (bit, present) in tests.values_mut().enumerate() {
+            *present = number >> bit & 1 == 1;
+        }
+        let outcomes = attempt(scene, expression, &mut tests);
+        result = Some(match result {
+            None => outcomes,
+            Some(result) => result.either(outcomes),
+        });
+        // More combinations cannot decide it.
+        if result.as_ref().is_some_and(Outcomes::is_open) {
+            return Outcomes::content();
+        }
+    }
+    result.map_or_else(Outcomes::content, Outcomes::of_contents)
+}
+
+/// Evaluates an expression with assumptions about the presence of fields. Adds the tests without an assumption.
+fn attempt(scene: &Scene<'_, '_>, expression: &IdedExpr, tests: &mut BTreeMap<String, bool>) -> Outcomes {
+    let mut closing =
+        Closing { scene, tests, names: Vec::new(), values: Vec::new(), lazy: 0, unknown: false, beyond: None };
+    let closed = match closing.close(expression) {
+        Ok(closed) => closed,
+        Err(StrictError) => return Outcomes::only(Outcome::Error),
+    };
+    let Closing { values, unknown, beyond, .. } = closing;
+    match beyond {
+        _ if unknown => Outcomes::content(),
+        Some(why) => Outcomes::beyond(why),
+        None => compute(scene, &closed, values),
+    }
+}
+
+/// Evaluates an expression without unknown parts.
+fn compute(scene: &Scene<'_, '_>, closed: &IdedExpr, values: Vec<(String, Value)>) -> Outcomes {
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        let mut context = Context::with_env(Arc::clone(&scene.env.library));
+        for (name, value) in values {
+            context.add_variable_from_value(name, value);
+        }
+        Value::resolve(closed, &context)
+    }));
+    match result {
+        Ok(Ok(Value::Bool(holds))) => Outcomes::certain(holds),
+        Ok(Ok(_)) => Outcomes::beyond("a part of the rule is not a boolean"),
+        // Errors that depend on values. Every other one is of types, which the API server finds before it stores the rule.
+        Ok(Err(
+            ExecutionError::NoSuchKey(_)
+            | ExecutionError::IndexOutOfBounds(_)
+            | ExecutionError::DivisionByZero(_)
+            | ExecutionError::RemainderByZero(_)
+            | ExecutionError::Overflow(..),
+        )) => Outcomes::only(Outcome::Error),
+        Ok(Err(_)) | Err(_) => Outcomes::beyond("a part of the rule cannot be evaluated"),
+    }
+}
+
+/// A part that is always evaluated reads a field that is not set.
+struct StrictError;
+
+/// Replaces the fields of `self` in an expression.
+struct Closing<'c, 'f, 's> {
+    scene: &'c Scene<'f, 's>,
+    /// Assumptions, by the path of the field from its variable.
+    tests: &'c mut BTreeMap<String, bool>,
+    /// The variables of the macros around the current part.
+    names: Vec<String>,
+    /// The values that replace fields.
+    values: Vec<(String, Value)>,
+    /// The number of lazy operators and macros around the current part.
+    lazy: usize,
+    unknown: bool,
+    beyond: Option<String>,
+}
+
+type Closed = Result<IdedExpr, StrictError>;
+
+impl<'f, 's> Closing<'_, 'f, 's> {
+    fn close(&mut self, expression: &IdedExpr) -> Closed {
+        if !self.scene.env.take(1) {
+            self.refuse_because(TOO_MANY_STEPS.to_owned());
+            return Ok(nothing());
+        }
+        if let Some((root, selection)) = self.path(expression) {
+            return self.read(root, &selection.names());
+        }
+        let expr = match &expression.expr {
+            Expr::Literal(_) => expression.expr.clone(),
+            Expr::Ident(name) => {
+                if !self.names.contains(name) {
+                    self.refuse(&format!("the name `{name}`"));
+                }
+                expression.expr.clone()
+            }
+            Expr::Select(select) if select.test => return self.test(select),
+            Expr::Select(select) => {
+                let operand = Box::new(self.close(&select.operand)?);
+                Expr::Select(SelectExpr { operand, field: select.field.clone(), test: false })
+            }
+            Expr::Call(call) => return self.call(call),
+            Expr::List(list) => {
+                if !list.optional_indices.is_empty() {
+                    self.refuse("optional elements");
+                }
+                Expr::List(ListExpr::new(self.close_all(&list.elements)?))
+            }
+            Expr::Map(map) => Expr::Map(MapExpr { entries: self.entries(&map.entries)? }),
+            Expr::Comprehension(it) => self.comprehension(it)?,
+            Expr::Struct(_) | Expr::Unspecified => {
+                self.refuse("an object of a named type");
+                expression.expr.clone()
+            }
+        };
+        Ok(plain(expr))
+    }
+
+    /// Returns the way to a value, unless it begins with the variable of a macro that the library evaluates.
+    fn path<'e>(&self, expression: &'e IdedExpr) -> Option<(Fact<'f, 's>, FieldSelection<'e>)> {
+        let selection = FieldSelection::plain(expression)?;
+        Some((self.variable(&selection)?, selection))
+    }
+
+    /// Returns the knowledge of the variable of a selection, unless the variable is that of a macro that the library evaluates.
+    fn variable(&self, selection: &FieldSelection<'_>) -> Option<Fact<'f, 's>> {
+        let is_free = self.names.iter().all(|name| name != selection.variable);
+        is_free.then(|| self.scene.variable(selection.variable)).flatten()
+    }
+
+    fn close_all(&mut self, expressions: &[IdedExpr]) -> Result<Vec<IdedExpr>, StrictError> {
+        expressions.iter().map(|one| self.close(one)).collect()
+    }
+
+    /// Replaces a field.
+    fn read(&mut self, root: Fact<'_, '_>, path: &[&str]) -> Closed {
+        let reached = root.follow(path);
+        match reached.fact {
+            Fact::Absent => return self.error(),
+            Fact::Nowhere => self.refuse_because(lacking(path)),
+            Fact::Value(value, node) => match value::to_cel(value, node) {
+                Some(value) => {
+                    let name = format!("@field{}", self.values.len());
+                    self.values.push((name.clone(), value));
+                    return Ok(plain(Expr::Ident(name)));
+                }
+                None => self.refuse_because(format!("the type of the field `{}` is not compared here", path.join("."))),
+            },
+            Fact::Object(_) | Fact::Around(_) | Fact::Present(_) | Fact::Maybe(_) => self.unknown = true,
+        }
+        Ok(nothing())
+    }
+
+    /// Replaces `has()`.
+    fn test(&mut self, select: &SelectExpr) -> Closed {
+        let Some((root, selection)) = self.path(&select.operand) else {
+            let operand = Box::new(self.close(&select.operand)?);
+            return Ok(plain(Expr::Select(SelectExpr { operand, field: select.field.clone(), test: true })));
+        };
+        let mut path = selection.names();
+        path.push(&select.field);
+        let reached = root.follow(&path);
+        if reached.parent_absent {
+            return self.error();
+        }
+        self.unknown |= reached.parent_maybe;
+        let present = match reached.fact {
+            Fact::Absent => false,
+            Fact::Value(..) | Fact::Object(_) | Fact::Around(_) | Fact::Present(_) => true,
+            Fact::Maybe(_) => {
+                let field = format!("{}.{}", selection.variable, path.join("."));
+                *self.tests.entry(field).or_insert(false)
+            }
+            Fact::Nowhere => {
+                self.refuse_because(lacking(&path));
+                false
+            }
+        };
+        Ok(boolean(present))
+    }
+
+    fn call(&mut self, call: &CallExpr) -> Closed {
+        let name = call.func_name.as_str();
+        if let Some(closed) = self.optional(call) {
+            return closed;
+        }
+        let known = SAME.contains(&name) || (name == "matches" && has_plain_pattern(call));
+        if !known {
+            self.refuse(&function(name));
+        }
+        let target = call.target.as_deref().map(|target| self.close(target)).transpose()?.map(Box::new);
+        let is_lazy = LAZY.contains(&name);
+        let args = if is_lazy && name == op::CONDITIONAL {
+            let (condition, branches) = call.args.split_at(call.args.len().min(1));
+            let mut args = self.close_all(condition)?;
+            args.extend(self.lazily(|this| this.close_all(branches))?);
+            args
+        } else if is_lazy {
+            self.lazily(|this| this.close_all(&call.args))?
+        } else {
+            self.close_all(&call.args)?
+        };
+        Ok(plain(Expr::Call(CallExpr { func_name: name.to_owned(), target, args })))
+    }
+
+    fn comprehension(&mut self, it: &ComprehensionExpr) -> Result<Expr, StrictError> {
+        let iter_range = self.close(&it.iter_range)?;
+        if it.iter_var2.is_some() || it.iter_var == "self" {
+            self.refuse("a macro with these variables");
+        }
+        let bound = self.names.len();
+        self.names.extend([it.iter_var.clone(), it.accu_var.clone()]);
+        let parts = self.lazily(|this| {
+            let [accu_init, loop_cond, loop_step, result] = [&it.accu_init, &it.loop_cond, &it.loop_step, &it.result];
+            Ok([this.close(accu_init)?, this.close(loop_cond)?, this.close(loop_step)?, this.close(result)?])
+        });
+        self.names.truncate(bound);
+        let [accu_init, loop_cond, loop_step, result] = parts?;
+        let (iter_var, accu_var) = (it.iter_var.clone(), it.accu_var.clone());
+        let closed = ComprehensionExpr {
+            iter_range,
+            iter_var,
+            iter_var2: None,
+            accu_var,
+            accu_init,
+            loop_cond,
+            loop_step,
+            result,
+        };
+        Ok(Expr::Comprehension(Box::new(closed)))
+    }
+
+    fn entries(&mut self, entries: &[IdedEntryExpr]) -> Result<Vec<IdedEntryExpr>, StrictError> {
+        let mut closed = Vec::new();
+        for entry in entries {
+            match &entry.expr {
+                EntryExpr::MapEntry(it) if !it.optional => {
+                    let (key, value) = (self.close(&it.key)?, self.close(&it.value)?);
+                    let expr = EntryExpr::MapEntry(MapEntryExpr { key, value, optional: false });
+                    closed.push(IdedEntryExpr { id: 0, expr });
+                }
+                EntryExpr::MapEntry(_) | EntryExpr::StructField(_) => self.refuse("optional entries"),
+            }
+        }
+        Ok(closed)
+    }
+
+    fn lazily<T>(&mut self, close: impl FnOnce(&mut Self) -> Result<T, StrictError>) -> Result<T, StrictError> {
+        self.lazy = self.lazy.saturating_add(1);
+        let closed = close(self);
+        self.lazy = self.lazy.saturating_sub(1);
+        closed
+    }
+
+    /// Returns an expression that fails as the API server does, for a part that may not be evaluated.
+    fn error(&self) -> Closed {
+        if self.lazy == 0 {
+            return Err(StrictError);
+        }
+        let operand = Box::new(plain(Expr::Map(MapExpr { entries: Vec::new() })));
+        Ok(plain(Expr::Select(SelectExpr { operand, field: "absent".to_owned(), test: false })))
+    }
+
+    fn refuse(&mut self, what: &str) {
+        self.refuse_because(format!("{what} is not evaluated here"));
+    }
+
+    fn refuse_because(&mut self, why: String) {
+        self.beyond.get_or_insert(why);
+    }
+}
+
+/// Returns true if the pattern of `matches` is a literal that both read in the same way.
+fn has_plain_pattern(call: &CallExpr) -> bool {
+    let Some(Expr::Literal(LiteralValue::String(text))) = call.args.last().map(|arg| &arg.expr) else { return false };
+    value::pattern(text.inner()).is_some()
+}
+
+fn function(name: &str) -> String {
+    let operator = name.starts_with(['_', '@', '!', '-']);
+    if operator { format!("the operator `{}`", name.replace('_', "")) } else { format!("the function `{name}`") }
+}
+
+fn plain(expr: Expr) -> IdedExpr {
+    IdedExpr { id: 0, expr }
+}
+
+fn boolean(value: bool) -> IdedExpr {
+    plain(Expr::Literal(LiteralValue::Boolean(value.into())))
+}
+
+/// A placeholder of a part that is not evaluated.
+fn nothing() -> IdedExpr {
+    boolean(false)
+}

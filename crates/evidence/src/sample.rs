@@ -1,0 +1,254 @@
+//! Smallest objects with a combination, and if the validations of a place accept them.
+
+use crate::expression::{CelEnv, Scene};
+use crate::facts::Fact;
+use crate::limits::{DEEPEST_SCHEMA, MOST_SAMPLES};
+use crate::node::SchemaNode;
+use crate::rule::{Parsed, ValidationRule};
+use crate::table::{Combination, UnionFields};
+use crate::validation::{SchemaLevel, check};
+use crate::value;
+use serde_json::{Map, Value, json};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// Strings that match many patterns.
+const STRINGS: [&str; 16] = [
+    "x",
+    "a",
+    "A",
+    "1",
+    "xx",
+    "abc",
+    "a-b",
+    "example.com",
+    "https://example.com",
+    "a/b",
+    "1s",
+    "10%",
+    "/x",
+    "xxxxxxxx",
+    "192.0.2.1",
+    "192.0.2.0/24",
+];
+
+/// An object with a combination.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sample {
+    /// The object at the place. Fields with defaults are left out.
+    pub object: Value,
+    /// True if every validation of the object and of its contents accepts it.
+    pub accepted: bool,
+}
+
+/// Makes values that a schema accepts.
+#[derive(Debug)]
+pub(crate) struct Sampler<'s> {
+    env: &'s CelEnv,
+    /// The parsed rules of nodes, by the address of the node.
+    rules: HashMap<*const Value, Rc<Vec<ValidationRule<'s>>>>,
+    /// The number of objects that may still be tried.
+    left: usize,
+}
+
+impl<'s> Sampler<'s> {
+    pub(crate) fn new(env: &'s CelEnv) -> Self {
+        Self { env, rules: HashMap::new(), left: MOST_SAMPLES }
+    }
+
+    /// Returns the smallest object found with a combination, if possible one that is accepted.
+    pub(crate) fn sample(&mut self, node: SchemaNode<'s>, union: &UnionFields, combination: &Combination) -> Sample {
+        let mut base = Map::new();
+        if let (Some(discriminator), Some(value)) = (&union.discriminator, &combination.value) {
+            base.insert(discriminator.clone(), json!(value));
+        }
+        for member in &combination.members {
+            base.insert(member.clone(), self.value(node.property(member), 1));
+        }
+        let is_free = |name: &str| !union.fields().any(|field| field == name);
+        for name in node.required().filter(|name| is_free(name)) {
+            base.insert(name.to_owned(), self.value(node.property(name), 1));
+        }
+        let others: Vec<&str> = node.properties().map(|(name, _)| name).filter(|name| is_free(name)).collect();
+        let (object, accepted) = self.complete(node, base, &others, 0);
+        Sample { object, accepted }
+    }
+
+    /// Returns the smallest value found, if possible one that the node accepts.
+    fn value(&mut self, node: Option<SchemaNode<'s>>, depth: usize) -> Value {
+        let Some(node) = node.filter(|_| depth <= DEEPEST_SCHEMA) else { return json!({}) };
+        if let Some(first) = node.list("enum").iter().find(|value| !value.is_null()) {
+            return first.clone();
+        }
+        if node.flag("x-kubernetes-int-or-string") {
+            return json!(1);
+        }
+        match node.type_name() {
+            Some("string") => json!(string(node)),
+            Some("boolean") => json!(true),
+            Some("integer" | "number") => number(node),
+            Some("array") => {
+                let items = node.get("items").map(SchemaNode);
+                let least = node.get("minItems").and_then(Value::as_u64).unwrap_or(0).min(8);
+                (0..least).map(|_| self.value(items, depth.saturating_add(1))).collect()
+            }
+            _ => self.object(node, depth),
+        }
+    }
+
+    fn object(&mut self, node: SchemaNode<'s>, depth: usize) -> Value {
+        let below = depth.saturating_add(1);
+        let base = node.required().map(|name| (name.to_owned(), self.value(node.property(name), below)));
+        let base: Map<String, Value> = base.collect();
+        let others: Vec<&str> = node.properties().map(|(name, _)| name).collect();
+        self.complete(node, base, &others, depth).0
+    }
+
+    /// Adds optional fields until the node accepts the object: none, each alone, then pairs.
+    fn complete(
+        &mut self,
+        node: SchemaNode<'s>,
+        base: Map<String, Value>,
+        others: &[&'s str],
+        depth: usize,
+    ) -> (Value, bool) {
+        let base = Value::Object(base);
+        if self.accepts(node, &base, depth) {
+            return (base, true);
+        }
+        let free: Vec<&str> = others.iter().copied().filter(|name| base.get(name).is_none()).collect();
+        let singles = free.iter().map(|&name| vec![name]);
+        let pairs = free.iter().enumerate().flat_map(|(position, &one)| {
+            free.iter().skip(position.saturating_add(1)).map(move |&other| vec![one, other])
+        });
+        for names in singles.chain(pairs) {
+            if self.left == 0 {
+                break;
+            }
+            self.left = self.left.saturating_sub(1);
+            let mut object = base.clone();
+            if let Some(fields) = object.as_object_mut() {
+                for name in names {
+                    fields.insert(name.to_owned(), self.value(node.property(name), depth.saturating_add(1)));
+                }
+            }
+            if self.accepts(node, &object, depth) {
+                return (object, true);
+            }
+        }
+        (base, false)
+    }
+
+    /// Returns true if every validation of a node and of the nodes below it accepts a value.
+    fn accepts(&mut self, node: SchemaNode<'s>, value: &Value, depth: usize) -> bool {
+        let value = with_defaults(node, value, depth);
+        let fact = Fact::Value(&value, Some(node));
+        check(node, fact, SchemaLevel::ROOT).accepts() && self.rules_accept(node, &value, depth)
+    }
+
+    fn rules_accept(&mut self, node: SchemaNode<'s>, value: &Value, depth: usize) -> bool {
+        if depth > DEEPEST_SCHEMA {
+            return false;
+        }
+        let env = self.env;
+        let rules =
+            self.rules.entry(std::ptr::from_ref(node.0)).or_insert_with(|| Rc::new(ValidationRule::of(node, env)));
+        let rules = Rc::clone(rules);
+        let scene = Scene { object: Fact::Value(value, Some(node)), env, bound: None };
+        let holds = rules.iter().all(|rule| match &*rule.parsed {
+            Parsed::Expression(expression) => scene.judge(expression).accepts(),
+            Parsed::Transition => true,
+            Parsed::Unreadable(_) => false,
+        });
+        let below = depth.saturating_add(1);
+        holds
+            && match value {
+                Value::Object(fields) => fields.iter().all(|(name, value)| {
+                    let node = node.property(name).or(node.map_values());
+                    node.is_none_or(|node| self.rules_accept(node, value, below))
+                }),
+                Value::Array(items) => {
+                    let node = node.get("items").map(SchemaNode);
+                    items.iter().all(|item| node.is_none_or(|node| self.rules_accept(node, item, below)))
+                }
+                Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+            }
+    }
+}
+
+/// Returns a value with the defaults of its schema, as the API server stores it.
+fn with_defaults(node: SchemaNode<'_>, value: &Value, depth: usize) -> Value {
+    let below = depth.saturating_add(1);
+    match value {
+        _ if depth > DEEPEST_SCHEMA => value.clone(),
+        Value::Object(fields) => {
+            let mut fields = fields.clone();
+            for (name, field) in node.properties() {
+                if let Some(default) = field.default()
+                    && !fields.contains_key(name)
+                {
+                    fields.insert(name.to_owned(), default.clone());
+                }
+            }
+            for (name, value) in &mut fields {
+                if let Some(field) = node.property(name).or(node.map_values()) {
+                    *value = with_defaults(field, value, below);
+                }
+            }
+            Value::Object(fields)
+        }
+        Value::Array(items) => {
+            let node = node.get("items").map(SchemaNode);
+            items
+                .iter()
+                .map(|item| node.map_or_else(|| item.clone(), |node| with_defaults(node, item, below)))
+                .collect()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
+    }
+}
+
+fn string(node: SchemaNode<'_>) -> String {
+    if let Some(known) = node.text("format").and_then(of_format) {
+        return known.to_owned();
+    }
+    let count = |keyword: &str| node.get(keyword).and_then(Value::as_u64).and_then(|count| usize::try_from(count).ok());
+    let least = count("minLength").unwrap_or(0).min(1024);
+    let padded = STRINGS.iter().map(|text| format!("{text}{}", "x".repeat(least.saturating_sub(text.len()))));
+    let pattern = node.text("pattern").and_then(value::pattern);
+    let fits = |text: &String| {
+        count("maxLength").is_none_or(|most| text.len() <= most) && pattern.as_ref().is_none_or(|it| it.is_match(text))
+    };
+    padded.into_iter().find(fits).unwrap_or_else(|| "x".to_owned())
+}
+
+fn number(node: SchemaNode<'_>) -> Value {
+    let bound = |keyword: &str| node.get(keyword).and_then(Value::as_f64);
+    let exclusive = |keyword: &str| if node.flag(keyword) { 1.0 } else { 0.0 };
+    let least = bound("minimum").map(|least| least + exclusive("exclusiveMinimum"));
+    let most = bound("maximum").map(|most| most - exclusive("exclusiveMaximum"));
+    let step = node.get("multipleOf").and_then(Value::as_f64).unwrap_or(1.0);
+    let value = least.map_or(step, |least| least.max(step));
+    let value = most.map_or(value, |most| value.min(most)).ceil();
+    // A bound that is no integer of 64 bits makes an unfit sample, which is not accepted.
+    format!("{value:.0}").parse::<i64>().map_or_else(|_| json!(1), |value| json!(value))
+}
+
+/// Returns a value of a format that the API server checks.
+pub(crate) fn of_format(format: &str) -> Option<&'static str> {
+    Some(match format {
+        "byte" => "eA==",
+        "cidr" => "192.0.2.0/24",
+        "date" => "2020-01-01",
+        "date-time" | "datetime" => "2020-01-01T00:00:00Z",
+        "duration" => "1s",
+        "email" => "a@example.com",
+        "hostname" => "example.com",
+        "ipv4" => "192.0.2.1",
+        "ipv6" => "2001:db8::1",
+        "mac" => "02:00:00:00:00:01",
+        "uri" => "https://example.com",
+        "uuid" => "123e4567-e89b-42d3-a456-426614174000",
+        _ => return None,
+    })
+}

@@ -1,0 +1,280 @@
+//! The truth table of a union: which combinations of discriminator value and members the validations of a CRD allow.
+
+use crate::expression::CelEnv;
+use crate::facts::KnownField;
+use crate::limits::{MOST_COMBINATIONS, MOST_JUDGEMENTS, MOST_PAIRED_MEMBERS, STACK};
+use crate::node::SchemaNode;
+use crate::place::{Evidence, EvidenceState, PlaceValidations};
+use crate::sample::{Sample, Sampler};
+use kube_unions_core::schema::Place;
+use serde_json::Value;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+/// The fields of a union.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UnionFields {
+    /// The discriminator, if the union has one.
+    pub discriminator: Option<String>,
+    /// The values of the discriminator. Without a discriminator, they are ignored.
+    pub values: Vec<String>,
+    /// The members.
+    pub members: Vec<String>,
+}
+
+/// A value of the discriminator and a set of members.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Combination {
+    /// The value of the discriminator. `None` if it is not set, or the union has none.
+    pub value: Option<String>,
+    /// The members that are set.
+    pub members: BTreeSet<String>,
+}
+
+/// A combination and its decision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableRow {
+    /// The combination.
+    pub combination: Combination,
+    /// The decision of all validations.
+    pub decision: Decision,
+}
+
+/// The decision of the validations of a CRD on a combination.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// No validation rejects the combination as such. One may still reject some contents.
+    Allowed,
+    /// A validation rejects every object with this combination.
+    Rejected {
+        /// The positions of these validations in [`TruthTable::evidence`].
+        by: Vec<usize>,
+    },
+    /// A validation could not be evaluated.
+    Undecided {
+        /// The reason.
+        why: String,
+    },
+}
+
+/// The answer to: must this member be set when the discriminator has this value?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemberRequirement {
+    /// An object without the member is rejected.
+    Required,
+    /// An object without the member is not rejected for that.
+    Optional,
+    /// A validation could not be evaluated, or rejects the value with and without the member.
+    Undecided,
+}
+
+/// The decisions on all combinations of a union.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TruthTable {
+    evidence: Vec<Evidence>,
+    rows: Vec<TableRow>,
+    complete: bool,
+    has_all_validations: bool,
+}
+
+/// The members that a combination does not name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OtherMembers {
+    /// They are not set.
+    Absent,
+    /// They may be set.
+    Unknown,
+}
+
+impl UnionFields {
+    pub(crate) fn fields(&self) -> impl Iterator<Item = &str> {
+        self.discriminator.iter().chain(&self.members).map(String::as_str)
+    }
+
+    /// Returns the combinations, smallest first, and true if none was left out.
+    fn combinations(&self) -> (Vec<Combination>, bool) {
+        let mut all = BTreeSet::new();
+        let values: Vec<Option<&String>> = match &self.discriminator {
+            Some(_) => [None].into_iter().chain(self.values.iter().map(Some)).collect(),
+            None => vec![None],
+        };
+        let pairs_of_all = self.discriminator.is_none() || self.members.len() <= MOST_PAIRED_MEMBERS;
+        for value in values {
+            let mut add = |members: &[&String]| {
+                let members = members.iter().map(|&member| member.clone()).collect();
+                all.insert(Combination { value: value.cloned(), members });
+            };
+            add(&[]);
+            add(&self.members.iter().collect::<Vec<_>>());
+            for (position, one) in self.members.iter().enumerate() {
+                add(&[one]);
+                if pairs_of_all {
+                    self.members.iter().skip(position.saturating_add(1)).for_each(|other| add(&[one, other]));
+                }
+            }
+        }
+        let mut all: Vec<Combination> = all.into_iter().collect();
+        all.sort_by_key(|it| it.members.len());
+        let complete = pairs_of_all && all.len() <= MOST_COMBINATIONS;
+        all.truncate(MOST_COMBINATIONS);
+        (all, complete)
+    }
+}
+
+impl TruthTable {
+    /// Makes the table of a union from the schema of the object that has its fields.
+    pub fn of(node: &Value, union: &UnionFields) -> Self {
+        Self::at(node, &Place::root(), union).unwrap_or_default()
+    }
+
+    /// Makes the table of a union at a place below a schema. The validations of every object on the way are considered.
+    ///
+    /// Returns `None` if the schema does not have the place.
+    pub fn at(schema: &Value, place: &Place, union: &UnionFields) -> Option<Self> {
+        // Without the stack, no rule is read.
+        with_stack(|| Self::make(schema, place, union, OtherMembers::Absent, &CelEnv::new()))
+            .unwrap_or_else(|| Some(Self::undecided(union)))
+    }
+
+    /// Makes the table on this thread.
+    pub(crate) fn make(
+        schema: &Value,
+        place: &Place,
+        union: &UnionFields,
+        rest: OtherMembers,
+        env: &Rc<CelEnv>,
+    ) -> Option<Self> {
+        let place = PlaceValidations::find(schema, place, union, env)?;
+        let mut evidence = place.evidence();
+        let (mut combinations, complete) = union.combinations();
+        let most = MOST_JUDGEMENTS / evidence.len().max(1);
+        let complete = complete && !place.cut && combinations.len() <= most;
+        combinations.truncate(most);
+        let has_all_validations = !place.cut;
+        let rows = combinations.into_iter().map(|combination| {
+            let decision = decision(&place, union, &combination, rest, &mut evidence);
+            TableRow { combination, decision }
+        });
+        let rows = rows.collect();
+        Some(Self { evidence, rows, complete: complete && !env.is_exhausted(), has_all_validations })
+    }
+
+    fn undecided(union: &UnionFields) -> Self {
+        let rows = union.combinations().0.into_iter().map(|combination| {
+            let why = "there is not enough memory to evaluate rules".to_owned();
+            TableRow { combination, decision: Decision::Undecided { why } }
+        });
+        Self { evidence: Vec::new(), rows: rows.collect(), complete: false, has_all_validations: false }
+    }
+
+    /// Returns the smallest object with a combination, if possible one that every validation of the place accepts.
+    ///
+    /// Returns `None` if the schema does not have the place.
+    pub fn sample(schema: &Value, place: &Place, union: &UnionFields, combination: &Combination) -> Option<Sample> {
+        let node = place.steps().iter().try_fold(SchemaNode(schema), SchemaNode::below)?;
+        with_stack(|| {
+            let env = CelEnv::new();
+            Sampler::new(&env).sample(node, union, combination)
+        })
+    }
+
+    /// Returns the validations that name a field of the union.
+    pub fn evidence(&self) -> &[Evidence] {
+        &self.evidence
+    }
+
+    /// Returns the combinations, those with fewer members first.
+    pub fn rows(&self) -> &[TableRow] {
+        &self.rows
+    }
+
+    /// Returns false if combinations or validations were left out, because of a limit.
+    pub fn is_complete(&self) -> bool {
+        self.complete
+    }
+
+    /// Returns false if validations were left out.
+    pub(crate) fn has_all_validations(&self) -> bool {
+        self.has_all_validations
+    }
+
+    /// Returns the decision on a combination, `None` if it is not in the table.
+    pub fn decision(&self, value: Option<&str>, members: &[&str]) -> Option<&Decision> {
+        let members: BTreeSet<&str> = members.iter().copied().collect();
+        // INVARIANT: the rows are in the order of this comparison, see `UnionFields::combinations`.
+        let found = self.rows.binary_search_by(|row| {
+            let of_row = &row.combination;
+            let by_size = of_row.members.len().cmp(&members.len());
+            let by_value = by_size.then_with(|| of_row.value.as_deref().cmp(&value));
+            by_value.then_with(|| of_row.members.iter().map(String::as_str).cmp(members.iter().copied()))
+        });
+        found.ok().and_then(|position| self.rows.get(position)).map(|row| &row.decision)
+    }
+
+    /// Returns if a member must be set when the discriminator has a value.
+    pub fn requires(&self, value: &str, member: &str) -> MemberRequirement {
+        match (self.decision(Some(value), &[]), self.decision(Some(value), &[member])) {
+            (Some(Decision::Allowed), _) => MemberRequirement::Optional,
+            (Some(Decision::Rejected { .. }), Some(Decision::Allowed)) => MemberRequirement::Required,
+            _ => MemberRequirement::Undecided,
+        }
+    }
+}
+
+/// Computes on a thread with the stack that the library needs. Returns `None` if there is no memory for it.
+pub(crate) fn with_stack<T: Send>(compute: impl FnOnce() -> T + Send) -> Option<T> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, compute);
+        thread.ok().and_then(|thread| thread.join().ok())
+    })
+}
+
+fn decision(
+    place: &PlaceValidations<'_>,
+    union: &UnionFields,
+    combination: &Combination,
+    rest: OtherMembers,
+    evidence: &mut [Evidence],
+) -> Decision {
+    let node = place.node();
+    let mut fields = BTreeMap::new();
+    for member in &union.members {
+        let set = combination.members.contains(member);
+        if !set && rest == OtherMembers::Unknown {
+            continue;
+        }
+        if !set && node.property(member).is_some_and(|field| field.default().is_some()) {
+            return Decision::Undecided { why: format!("the member `{member}` has a default") };
+        }
+        fields.insert(Cow::Owned(member.clone()), if set { KnownField::Present } else { KnownField::Absent });
+    }
+    if let Some(discriminator) = &union.discriminator {
+        let default = node.property(discriminator).and_then(SchemaNode::default);
+        let value = combination.value.as_ref().map(|value| Value::String(value.clone())).or(default.cloned());
+        fields.insert(Cow::Owned(discriminator.clone()), value.map_or(KnownField::Absent, KnownField::Value));
+    }
+    let (mut by, mut why) = (Vec::new(), None);
+    for (position, (outcomes, evidence)) in place.judge(fields).iter().zip(evidence).enumerate() {
+        if outcomes.rejects() {
+            by.push(position);
+            decided(evidence, EvidenceState::Decides);
+        } else if let Some(reason) = outcomes.beyond_reason() {
+            why.get_or_insert_with(|| reason.to_owned());
+            decided(evidence, EvidenceState::Beyond(reason.to_owned()));
+        }
+    }
+    match why {
+        _ if !by.is_empty() => Decision::Rejected { by },
+        Some(why) => Decision::Undecided { why },
+        None => Decision::Allowed,
+    }
+}
+
+/// Records what a validation does, unless it is known to do more.
+fn decided(evidence: &mut Evidence, state: EvidenceState) {
+    let keep = matches!(evidence.state, EvidenceState::Unreadable(_) | EvidenceState::Decides);
+    if !keep {
+        evidence.state = state;
+    }
+}

@@ -1,0 +1,113 @@
+//! Values of samples as values of CEL, and patterns as the API server reads them.
+
+use crate::node::SchemaNode;
+use kube_unions_core::schema::cel_name::escape;
+use regex::Regex;
+use serde_json::Value;
+use std::collections::HashMap;
+
+/// Formats whose strings are of another type in CEL.
+const TYPED_FORMATS: [&str; 5] = ["byte", "date", "date-time", "datetime", "duration"];
+
+/// Returns a value as the API server gives it to CEL. `None` if the types of both could differ.
+pub(crate) fn to_cel(value: &Value, node: Option<SchemaNode<'_>>) -> Option<cel::Value> {
+    match value {
+        Value::Null => None,
+        Value::Bool(value) => Some((*value).into()),
+        Value::Number(number) if node.and_then(SchemaNode::type_name) == Some("number") => {
+            number.as_f64().map(cel::Value::Float)
+        }
+        Value::Number(number) => number.as_i64().map(cel::Value::Int).or(number.as_f64().map(cel::Value::Float)),
+        Value::String(text) => {
+            let typed = node.and_then(|node| node.text("format")).is_some_and(|it| TYPED_FORMATS.contains(&it));
+            // Classes of patterns are those of Unicode in the library, and of ASCII in Go.
+            (!typed && text.is_ascii()).then(|| text.as_str().into())
+        }
+        Value::Array(items) => {
+            // Lists of these types are equal in any order.
+            let unordered = node.and_then(|node| node.text("x-kubernetes-list-type")).is_some_and(|it| it != "atomic");
+            if unordered && items.len() > 1 {
+                return None;
+            }
+            let node = node.and_then(|node| node.get("items")).map(SchemaNode);
+            let items: Option<Vec<_>> = items.iter().map(|item| to_cel(item, node)).collect();
+            items.map(Into::into)
+        }
+        Value::Object(fields) => {
+            let is_struct = node.is_some_and(SchemaNode::has_properties);
+            let field = |(name, value): (&String, &Value)| {
+                let below = node.and_then(|node| node.property(name).or(node.map_values()));
+                let name = if is_struct { escape(name)? } else { name.clone() };
+                Some((name, to_cel(value, below)?))
+            };
+            let fields: Option<HashMap<String, cel::Value>> = fields.iter().map(field).collect();
+            fields.map(Into::into)
+        }
+    }
+}
+
+/// Compiles a pattern that Go's regular expressions read in the same way.
+pub(crate) fn pattern(text: &str) -> Option<Regex> {
+    let mut in_class = false;
+    let mut letters = text.chars().peekable();
+    while let Some(it) = letters.next() {
+        let next = letters.peek().copied();
+        match it {
+            '\\' => {
+                // Escapes that both know.
+                let known = |it: char| it.is_ascii_punctuation() || "dDwWsSbBAztnrf".contains(it);
+                if !next.is_some_and(known) {
+                    return None;
+                }
+                letters.next();
+            }
+            '[' if in_class => return None,
+            '[' => {
+                in_class = true;
+                // A bracket that comes first is a member of the class.
+                if next == Some('^') {
+                    letters.next();
+                }
+                if letters.peek() == Some(&']') {
+                    letters.next();
+                }
+            }
+            ']' => in_class = false,
+            '&' | '~' | '-' if in_class && next == Some(it) => return None,
+            '{' if !in_class && next == Some(',') => return None,
+            '(' if !in_class && next == Some('?') => {
+                letters.next();
+                if letters.peek() != Some(&':') {
+                    return None;
+                }
+            }
+            _ => {}
+        }
+    }
+    Regex::new(text).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn patterns_that_go_reads_otherwise_are_not_used() {
+        for text in ["[[a]]", "[a&&b]", "a{,3}", "(?!x)", "(?x) a", r"\pN", r"\Qa.b\E", r"\u{61}", "("] {
+            assert!(pattern(text).is_none(), "{text}");
+        }
+        for text in ["^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", r"^\d{1,3}(?:\.\d+)?$", "[]a]", r"[^\]]+"] {
+            assert!(pattern(text).is_some(), "{text}");
+        }
+    }
+
+    #[test]
+    fn values_that_the_api_server_types_are_not_guessed() {
+        let node = json!({"type": "string", "format": "duration"});
+        assert!(to_cel(&json!("1s"), Some(SchemaNode(&node))).is_none());
+        let node = json!({"type": "number"});
+        assert_eq!(to_cel(&json!(1), Some(SchemaNode(&node))), Some(cel::Value::Float(1.0)));
+        assert_eq!(to_cel(&json!(1), None), Some(cel::Value::Int(1)));
+    }
+}

@@ -1,0 +1,164 @@
+//! Proposed unions: only those that the schema enforces.
+
+use kube_unions_evidence::{Evidence, Proposals, ProposedUnion};
+use serde_json::{Value, json};
+
+/// Returns a schema with `spec`, which has these rules and other keywords, and the fields `type`, `a`, `b`, `c` and `d`.
+fn schema(rules: &[&str], keywords: &Value) -> Value {
+    let rules: Vec<Value> = rules.iter().map(|rule| json!({"rule": rule})).collect();
+    let mut spec = json!({"type": "object", "x-kubernetes-validations": rules, "properties": {
+        "type": {"type": "string", "enum": ["A", "B", "N"]},
+        "a": {"type": "object"}, "b": {"type": "object"}, "c": {"type": "object"}, "d": {"type": "object"}}});
+    spec.as_object_mut().unwrap().extend(keywords.as_object().unwrap().clone());
+    json!({"type": "object", "properties": {"spec": spec}})
+}
+
+/// Returns a union in short: `spec: a, b`, with `!` if one is required, or with the values of the discriminator.
+fn short(union: &ProposedUnion) -> String {
+    let ProposedUnion { path, members, discriminator, choices, exactly_one, .. } = union;
+    let Some(discriminator) = discriminator else {
+        return format!("{path}: {}{}", members.join(" "), if *exactly_one { "!" } else { "" });
+    };
+    let choices = choices.iter().map(|it| {
+        let optional = if it.optional { "?" } else { "" };
+        format!("{}={}{optional}", it.value, it.member.as_deref().unwrap_or("-"))
+    });
+    format!("{path}: {discriminator}: {}", choices.collect::<Vec<_>>().join(" "))
+}
+
+fn proposed(rules: &[&str], keywords: &Value) -> Vec<String> {
+    Proposals::of(&schema(rules, keywords)).unions.iter().map(short).collect()
+}
+
+#[test]
+fn rules_that_exclude_each_pair_make_a_union() {
+    let rows: &[(&[&str], &[&str])] = &[
+        (&["!(has(self.a) && has(self.b))"], &["spec: a b"]),
+        (&["[has(self.a),has(self.b),has(self.c)].filter(x,x==true).size() <= 1"], &["spec: a b c"]),
+        (&["[has(self.a),has(self.b)].filter(x,x==true).size() == 1"], &["spec: a b!"]),
+        (&["(has(self.a)?1:0)+(has(self.b)?1:0)+(has(self.c)?1:0) == 1"], &["spec: a b c!"]),
+        (&["has(self.a) != has(self.b)"], &["spec: a b!"]),
+        (&["!has(self.a) || !has(self.b)", "has(self.a) || has(self.b)"], &["spec: a b!"]),
+        (&["!(has(self.a) && has(self.b))", "!(has(self.c) && has(self.d))"], &["spec: a b", "spec: c d"]),
+        (&["has(self.a) != has(self.b)", "has(self.c) != has(self.d)"], &["spec: a b!", "spec: c d!"]),
+        (&["self.?a.hasValue() ? !self.?b.hasValue() : true"], &["spec: a b"]),
+        (
+            &["self.type == 'A' ? has(self.a) : !has(self.a)", "self.type == 'B' ? has(self.b) : !has(self.b)"],
+            &["spec: type: A=a B=b N=-"],
+        ),
+        (&["!has(self.a) || self.type == 'A'", "!has(self.b) || self.type == 'B'"], &["spec: type: A=a? B=b? N=-"]),
+        (&["self.type == 'A' ? has(self.a) : !has(self.a)"], &[]),
+        // A single field that depends on a value, together or not at all, one-sided, or beyond the library: no unions.
+        (&["has(self.a) == has(self.b)"], &[]),
+        (&["!has(self.a) || has(self.b)"], &[]),
+        (&["has(self.a) || has(self.b)"], &[]),
+        (&["self.type != 'A' || has(self.a)"], &[]),
+        (&["isURL('x') || !(has(self.a) && has(self.b))"], &[]),
+    ];
+    for (rules, want) in rows {
+        assert_eq!(proposed(rules, &json!({})), *want, "{rules:?}");
+    }
+}
+
+#[test]
+fn keywords_that_exclude_each_pair_make_a_union() {
+    let required = |name: &str| json!({"required": [name]});
+    let rows: [(Value, &[&str]); 6] = [
+        (json!({"oneOf": [required("a"), required("b"), required("c")]}), &["spec: a b c!"]),
+        (json!({"not": {"required": ["a", "b"]}}), &["spec: a b"]),
+        (json!({"maxProperties": 1, "minProperties": 1}), &["spec: type a b c d!"]),
+        (json!({"anyOf": [required("a"), required("b")]}), &[]),
+        (json!({"oneOf": [{"required": ["a", "b"]}, required("c")]}), &[]),
+        (json!({"oneOf": [required("a"), {"not": required("a")}]}), &[]),
+    ];
+    for (keywords, want) in rows {
+        assert_eq!(proposed(&[], &keywords), want, "{keywords}");
+    }
+}
+
+#[test]
+fn a_rule_above_the_place_and_a_list_are_places_too() {
+    let item = json!({"type": "object", "oneOf": [{"required": ["a"]}, {"required": ["b"]}],
+        "properties": {"a": {"type": "string"}, "b": {"type": "string"}}});
+    let mut root = schema(&[], &json!({}));
+    root["x-kubernetes-validations"] = json!([{"rule": "!has(self.spec) || !(has(self.spec.a) && has(self.spec.b))"}]);
+    root["properties"]["items"] = json!({"type": "array", "items": item});
+    let rules = [
+        "self.all(x, !(has(x.c) && has(x.d)))",
+        "!self.exists(y, has(y.e) && has(y.f))",
+        "self.all(x, has(x.g) && has(x.h))",
+    ];
+    let rules: Vec<Value> = rules.iter().map(|rule| json!({"rule": rule})).collect();
+    let fields: serde_json::Map<_, _> =
+        ["c", "d", "e", "f", "g", "h"].map(|name| (name.to_owned(), json!({"type": "string"}))).into_iter().collect();
+    let item_with_rules = json!({"type": "object", "properties": fields});
+    root["properties"]["ruled"] = json!({"type": "array", "items": item_with_rules, "x-kubernetes-validations": rules});
+    root["properties"]["byName"] = json!({"type": "object", "additionalProperties": item});
+    let found = Proposals::of(&root);
+    assert!(found.complete);
+    let short: Vec<_> = found.unions.iter().map(|union| (short(union), union.keyless)).collect();
+    let want = [
+        ("spec: a b", false),
+        ("items[*]: a b!", true),
+        ("ruled[*]: c d", true),
+        ("ruled[*]: e f", true),
+        ("byName.*: a b!", false),
+    ];
+    assert_eq!(short, want.map(|(union, keyless)| (union.to_owned(), keyless)));
+    let positions: Vec<String> =
+        found.unions.iter().flat_map(|union| &union.evidence).map(Evidence::position).collect();
+    assert_eq!(
+        positions,
+        [
+            "/x-kubernetes-validations/0",
+            "/properties/items/items/oneOf",
+            "/properties/ruled/x-kubernetes-validations/0",
+            "/properties/ruled/x-kubernetes-validations/1",
+            "/properties/byName/additionalProperties/oneOf",
+        ]
+    );
+}
+
+#[test]
+fn doubtful_groups_say_why() {
+    let overlapping = schema(&["!(has(self.a) && has(self.b))", "!(has(self.b) && has(self.c))"], &json!({}));
+    let found = Proposals::of(&overlapping);
+    assert!(found.unions.is_empty(), "{found:?}");
+    assert_eq!(found.doubts[0].fields, ["a", "b"]);
+    assert!(found.doubts[0].why.contains("`c`"), "{found:?}");
+
+    let required = schema(&["!(has(self.a) && has(self.b))"], &json!({"required": ["a"]}));
+    let found = Proposals::of(&required);
+    assert!(found.unions.is_empty(), "{found:?}");
+
+    let unknown = schema(&["isURL('x') || !(has(self.a) && has(self.b))"], &json!({}));
+    let [doubt] = &*Proposals::of(&unknown).doubts else { panic!() };
+    assert!(doubt.why.contains("`isURL`"), "{doubt:?}");
+}
+
+#[test]
+fn a_schema_without_validations_has_no_proposals() {
+    for schema in [schema(&[], &json!({})), json!(null), json!({"properties": []})] {
+        assert_eq!(Proposals::of(&schema), Proposals { complete: true, ..Proposals::default() });
+    }
+}
+
+#[test]
+fn ten_members_that_are_counted_make_a_union() {
+    let names: Vec<String> = (0..10).map(|number| format!("m{number}")).collect();
+    let sum: Vec<String> = names.iter().map(|name| format!("(has(self.{name}) ? 1 : 0)")).collect();
+    let properties: serde_json::Map<_, _> = names.iter().map(|it| (it.clone(), json!({"type": "object"}))).collect();
+    let rule = format!("{} <= 1", sum.join(" + "));
+    let schema = json!({"type": "object", "properties": properties, "x-kubernetes-validations": [{"rule": rule}]});
+    let found = Proposals::of(&schema);
+    assert_eq!(found.unions.iter().map(|union| union.members.clone()).collect::<Vec<_>>(), [names]);
+}
+
+#[test]
+fn fields_of_which_not_every_pair_can_be_tried_are_in_doubt() {
+    let names: Vec<String> = (0..120).map(|number| format!("m{number}")).collect();
+    let properties: serde_json::Map<_, _> = names.iter().map(|it| (it.clone(), json!({"type": "object"}))).collect();
+    let found = Proposals::of(&json!({"type": "object", "properties": properties, "maxProperties": 1}));
+    assert_eq!(found.unions, []);
+    assert!(found.doubts[0].why.contains("too many fields"), "{:?}", found.doubts[0].why);
+}

@@ -1,0 +1,142 @@
+//! Unions from `+kubebuilder:validation:ExactlyOneOf` and `AtMostOneOf`: groups of JSON names on a struct, in the 2019 form without
+//! a discriminator.
+//!
+//! Marked unions win, because their authors said more. A field in two groups leaves both out: no union can share a field.
+
+use super::UnionDraft;
+use super::remark::Remark;
+use crate::finding_kind::FindingKind;
+use crate::marked_union::{FoundBy, MarkedUnion, Selection};
+use crate::marker::{Marker, Meaning, OneOfMarker};
+use crate::position::Position;
+use crate::types::Field;
+use crate::values::quoted;
+use kube_unions_core::schema::Schema;
+use kube_unions_core::union::Form;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A group of fields of which at most one may be set.
+#[derive(Debug)]
+pub(crate) struct OneOfGroup<'p> {
+    /// Name of the struct with its package.
+    title: String,
+    at: &'p Position,
+    marker: &'p OneOfMarker,
+}
+
+/// The object that the groups are about.
+#[derive(Debug)]
+pub(crate) struct OneOfObject<'p, 's> {
+    /// Fields by JSON name, with those of inlined structs.
+    pub(crate) fields: BTreeMap<&'p str, &'p Field>,
+    pub(crate) schema: &'s Schema,
+    /// The unions that markers on the fields make.
+    pub(crate) marked: &'s [MarkedUnion],
+}
+
+/// A group with the members that the schema has.
+struct FoundGroup<'g> {
+    group: &'g OneOfGroup<'g>,
+    members: BTreeSet<&'g str>,
+    remarks: Vec<Remark>,
+}
+
+/// The union of one group, if it has one, and the remarks about the group.
+type OneOfResult = (String, Option<UnionDraft>, Vec<Remark>);
+
+impl<'p> OneOfGroup<'p> {
+    /// Returns the group of a marker, if it is one of these markers.
+    pub(crate) fn of(marker: &'p Marker, title: String) -> Option<Self> {
+        let Meaning::OneOf(one_of) = &marker.meaning else { return None };
+        Some(Self { title, at: &marker.at, marker: one_of })
+    }
+}
+
+impl OneOfObject<'_, '_> {
+    /// Returns the unions of the groups, each with the title of its struct.
+    pub(crate) fn unions(&self, groups: &[OneOfGroup<'_>]) -> Vec<OneOfResult> {
+        let mut found: Vec<FoundGroup<'_>> = groups.iter().map(|group| self.find(group)).collect();
+        // `ExactlyOneOf` says more than `AtMostOneOf` about the same fields.
+        found.sort_by_key(|found| !found.group.marker.exactly);
+        let mut seen = BTreeSet::new();
+        found.retain(|found| seen.insert(found.members.clone()));
+        found.iter().map(|one| self.union(one, &found)).collect()
+    }
+
+    /// Returns the union of a group among all groups of the object.
+    fn union(&self, found: &FoundGroup<'_>, all: &[FoundGroup<'_>]) -> OneOfResult {
+        let FoundGroup { group, members, remarks } = found;
+        let (title, mut remarks) = (group.title.clone(), remarks.clone());
+        if members.len() < 2 || self.is_marked(members) {
+            return (title, None, remarks);
+        }
+        let others = all.iter().map(|other| &other.members).filter(|other| *other != members && other.len() > 1);
+        let overlap = self.marked_overlap(members).or_else(|| group_overlap(members, others));
+        if let Some(message) = overlap {
+            remarks.push(Remark::new(group.at, FindingKind::OverlappingGroup, message));
+            return (title, None, remarks);
+        }
+        if group.marker.exactly {
+            let names: BTreeSet<Box<str>> = members.iter().map(|&name| name.into()).collect();
+            let message = format!(
+                "one of {} must be set, which a union in a CRD cannot say: the rule that controller-gen adds for \
+                 `ExactlyOneOf` says it",
+                quoted(&names)
+            );
+            remarks.push(Remark::besides(group.at, FindingKind::RequiredGroup, message));
+        }
+        (title, Some(self.draft(group, members)), remarks)
+    }
+
+    /// Finds the members of a group that the schema has.
+    fn find<'g>(&self, group: &'g OneOfGroup<'g>) -> FoundGroup<'g> {
+        let (mut members, mut remarks) = (BTreeSet::new(), Vec::new());
+        for name in &group.marker.fields {
+            if self.schema.properties.contains_key(name) {
+                members.insert(&**name);
+            } else if let Some(field) = self.fields.get(&**name) {
+                let message = format!("the member `{name}` is not in the schema");
+                remarks.push(Remark::new(&field.at, FindingKind::MissingField, message));
+            } else {
+                let message = format!("`{name}` is not a field of `{}`: write the JSON name of a field", group.title);
+                remarks.push(Remark::new(group.at, FindingKind::UnknownField, message));
+            }
+        }
+        FoundGroup { group, members, remarks }
+    }
+
+    /// Returns true if a marked union has the same members.
+    fn is_marked(&self, members: &BTreeSet<&str>) -> bool {
+        self.marked.iter().any(|union| union.members().into_iter().collect::<BTreeSet<_>>() == *members)
+    }
+
+    /// Returns a message if a marked union has one of the fields.
+    fn marked_overlap(&self, members: &BTreeSet<&str>) -> Option<String> {
+        let fields = |union: &MarkedUnion| -> Vec<Box<str>> {
+            let members = union.members().into_iter().map(Into::into);
+            union.discriminator.iter().cloned().chain(members).collect()
+        };
+        let shared = self.marked.iter().flat_map(fields).find(|name| members.contains(&**name))?;
+        Some(format!("the group shares the field `{shared}` with a marked union of the struct, which keeps it"))
+    }
+
+    fn draft(&self, group: &OneOfGroup<'_>, members: &BTreeSet<&str>) -> UnionDraft {
+        let go_name = |name: &str| self.fields.get(name).map_or_else(|| name.into(), |field| field.name.clone());
+        let at = |name: &str| self.fields.get(name).map_or(group.at, |field| &field.at).clone();
+        let selection = |name: &str| Some(Selection { name: name.into(), optional: true, by_rule: false });
+        UnionDraft {
+            form: Form::List,
+            discriminator: None,
+            choices: members.iter().map(|name| (go_name(name), selection(name))).collect(),
+            at: group.at.clone(),
+            members: members.iter().map(|&name| (name.into(), at(name))).collect(),
+            found_by: FoundBy::OneOf,
+        }
+    }
+}
+
+/// Returns a message if another group has one of the fields.
+fn group_overlap<'g>(members: &BTreeSet<&str>, others: impl Iterator<Item = &'g BTreeSet<&'g str>>) -> Option<String> {
+    let shared = others.flatten().find(|name| members.contains(*name))?;
+    Some(format!("the field `{shared}` is in two groups of the struct, but no two unions can share a field"))
+}

@@ -1,0 +1,243 @@
+//! Compares what a union says with what the rules of its CRD say, combination by combination.
+
+use super::subjects::Subject;
+use kube_unions_core::admission::{Phase, Ratcheting, StoredObject, review};
+use kube_unions_core::union::{Capped, Form, Part};
+use kube_unions_evidence::{Combination, Decision, Evidence, EvidenceState, TableRow, TruthTable, UnionFields};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+
+/// The result of comparing a union with rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum RuleVerdict {
+    Agrees,
+    TooWeak,
+    TooStrong,
+    NoRules,
+    Undecided,
+}
+
+/// The comparison of a union.
+#[derive(Debug)]
+pub(super) struct RuleComparison {
+    /// Never empty. Several, if the rules are too weak and too strong.
+    pub(super) verdicts: BTreeSet<RuleVerdict>,
+    pub(super) disagreements: Vec<RuleDisagreement>,
+    /// The reasons why combinations are undecided, without duplicates.
+    pub(super) undecided: BTreeSet<String>,
+    /// The validations that name a field of the union.
+    pub(super) evidence: Vec<Evidence>,
+    /// True if the rules require a member, which the union does not say.
+    pub(super) requires_member: bool,
+    /// The number of combinations that no rule rejects, and for which no object was found that every rule accepts.
+    samples_without_proof: usize,
+}
+
+/// A combination on which union and rules disagree, of which no smaller one does.
+#[derive(Debug)]
+pub(super) struct RuleDisagreement {
+    pub(super) verdict: RuleVerdict,
+    /// The object at the place.
+    pub(super) object: Value,
+    /// The message of the union, if it rejects the object.
+    pub(super) violation: Option<String>,
+    /// The positions of the validations that reject the object in [`RuleComparison::evidence`].
+    pub(super) by: Vec<usize>,
+    /// The other values of the discriminator with which the same members disagree.
+    pub(super) also: Vec<String>,
+    combination: Combination,
+}
+
+/// The judgement of the union on a new object.
+enum UnionVerdict {
+    Valid,
+    /// Normalisation changes the object, so rules never see it like this.
+    Normalized,
+    Invalid(String),
+}
+
+/// Most disagreements of a union in each direction that are reported.
+const MOST_DISAGREEMENTS: usize = 16;
+
+impl RuleVerdict {
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Self::Agrees => "agrees",
+            Self::TooWeak => "too weak",
+            Self::TooStrong => "too strong",
+            Self::NoRules => "no rules",
+            Self::Undecided => "undecided",
+        }
+    }
+
+    /// Returns the value in JSON.
+    pub(super) fn key(self) -> &'static str {
+        match self {
+            Self::Agrees => "agrees",
+            Self::TooWeak => "tooWeak",
+            Self::TooStrong => "tooStrong",
+            Self::NoRules => "noRules",
+            Self::Undecided => "undecided",
+        }
+    }
+}
+
+impl RuleComparison {
+    pub(super) fn of(subject: &Subject<'_>) -> Self {
+        let fields = subject.fields();
+        let table = TruthTable::at(subject.schema, &subject.place, &fields).unwrap_or_default();
+        let mut comparison = Self {
+            verdicts: BTreeSet::new(),
+            disagreements: Vec::new(),
+            undecided: BTreeSet::new(),
+            evidence: table.evidence().to_vec(),
+            requires_member: false,
+            samples_without_proof: 0,
+        };
+        if !comparison.has_rules() {
+            comparison.verdicts.insert(RuleVerdict::NoRules);
+            return comparison;
+        }
+        for row in table.rows() {
+            comparison.compare(subject, &fields, row);
+        }
+        if !table.is_complete() {
+            comparison.undecided.insert("the union has too many members or rules to try every combination".to_owned());
+        }
+        let disagreements = comparison.disagreements.iter().map(|it| it.verdict);
+        comparison.verdicts.extend(disagreements);
+        if comparison.verdicts.is_empty() {
+            let decided = comparison.undecided.is_empty();
+            comparison.verdicts.insert(if decided { RuleVerdict::Agrees } else { RuleVerdict::Undecided });
+        }
+        comparison
+    }
+
+    fn has_rules(&self) -> bool {
+        self.evidence.iter().any(|it| match it.state {
+            EvidenceState::Decides => it.is_about_fields(),
+            EvidenceState::Unreadable(_) | EvidenceState::Beyond(_) => true,
+            EvidenceState::Elsewhere | EvidenceState::Transition => false,
+        })
+    }
+
+    fn compare(&mut self, subject: &Subject<'_>, fields: &UnionFields, row: &TableRow) {
+        let TableRow { combination, decision } = row;
+        match (judge(subject, fields, combination), decision) {
+            (UnionVerdict::Normalized, _)
+            | (UnionVerdict::Valid, Decision::Allowed)
+            | (UnionVerdict::Invalid(_), Decision::Rejected { .. }) => {}
+            (UnionVerdict::Valid, Decision::Rejected { by }) => {
+                if !self.is_about_fields(by) {
+                    return;
+                }
+                if cannot_be_said(subject, combination) {
+                    // Without a value, the rules require the discriminator.
+                    self.requires_member |= fields.discriminator.is_none() || combination.value.is_some();
+                    return;
+                }
+                if self.is_news(RuleVerdict::TooStrong, combination)
+                    && let Some(sample) = TruthTable::sample(subject.schema, &subject.place, fields, combination)
+                {
+                    let found = RuleDisagreement::new(RuleVerdict::TooStrong, combination, sample.object);
+                    self.disagreements.push(RuleDisagreement { by: by.clone(), ..found });
+                }
+            }
+            (UnionVerdict::Invalid(violation), Decision::Allowed) => {
+                if self.samples_without_proof >= MOST_DISAGREEMENTS || !self.is_news(RuleVerdict::TooWeak, combination)
+                {
+                    return;
+                }
+                match TruthTable::sample(subject.schema, &subject.place, fields, combination) {
+                    Some(sample) if sample.accepted => {
+                        let found = RuleDisagreement::new(RuleVerdict::TooWeak, combination, sample.object);
+                        self.disagreements.push(RuleDisagreement { violation: Some(violation), ..found });
+                    }
+                    _ => {
+                        self.samples_without_proof = self.samples_without_proof.saturating_add(1);
+                        self.undecided.insert(
+                            "no rule rejects a combination that the union rejects, but no object was found that every rule \
+                             accepts"
+                                .to_owned(),
+                        );
+                    }
+                }
+            }
+            (UnionVerdict::Valid | UnionVerdict::Invalid(_), Decision::Undecided { why }) => {
+                self.undecided.insert(why.clone());
+            }
+        }
+    }
+
+    /// Returns true if a disagreement is worth reporting: no smaller combination of the same value disagrees in the same way.
+    /// Notes the value if the same members disagree with another value.
+    fn is_news(&mut self, verdict: RuleVerdict, combination: &Combination) -> bool {
+        let mut alike = 0_usize;
+        for known in self.disagreements.iter_mut().filter(|known| known.verdict == verdict) {
+            alike = alike.saturating_add(1);
+            let smaller = known.combination.members.is_subset(&combination.members);
+            if smaller && (known.combination.value == combination.value || known.knows(combination)) {
+                return false;
+            }
+            if known.combination.members == combination.members {
+                known.also.extend(combination.value.clone());
+                return false;
+            }
+        }
+        alike < MOST_DISAGREEMENTS
+    }
+
+    fn is_about_fields(&self, by: &[usize]) -> bool {
+        by.iter().filter_map(|&position| self.evidence.get(position)).any(Evidence::is_about_fields)
+    }
+}
+
+impl RuleDisagreement {
+    fn new(verdict: RuleVerdict, combination: &Combination, object: Value) -> Self {
+        let combination = combination.clone();
+        Self { verdict, object, violation: None, by: Vec::new(), also: Vec::new(), combination }
+    }
+
+    fn knows(&self, combination: &Combination) -> bool {
+        combination.value.as_ref().is_some_and(|value| self.also.contains(value))
+    }
+}
+
+/// Returns true for a combination without members. `x-kubernetes-unions` cannot reject it, so a rule may.
+fn cannot_be_said(subject: &Subject<'_>, combination: &Combination) -> bool {
+    combination.members.is_empty() && (combination.value.is_none() || subject.union.form() == Form::List)
+}
+
+/// Judges a new object with a combination by the union.
+fn judge(subject: &Subject<'_>, fields: &UnionFields, combination: &Combination) -> UnionVerdict {
+    let mut object: Map<String, Value> = combination.members.iter().map(|member| (member.clone(), json!(1))).collect();
+    if let Some(discriminator) = &fields.discriminator {
+        let default = || subject.node()?.get("properties")?.get(discriminator)?.get("default").cloned();
+        let value = combination.value.clone().map(Value::String).or_else(default);
+        object.extend(value.map(|value| (discriminator.clone(), value)));
+    }
+    let whole = subject.whole(Value::Object(object));
+    if subject.part == Part::Main && is_normalized(subject, &whole) {
+        return UnionVerdict::Normalized;
+    }
+    let stored = match StoredObject::judge(subject.entry, &whole.to_string()) {
+        Ok(stored) => stored,
+        Err(error) => return UnionVerdict::Invalid(error.to_string()),
+    };
+    let violations = [stored.violations(), stored.warnings(), stored.observed()];
+    let mut violations = violations.into_iter().flat_map(Capped::kept);
+    let first = violations.find(|violation| subject.is_at_place(&violation.path));
+    let first = first.map(|violation| violation.kind.to_string());
+    first.map_or(UnionVerdict::Valid, UnionVerdict::Invalid)
+}
+
+/// Returns true if the webhook changes an object when it is created.
+fn is_normalized(subject: &Subject<'_>, whole: &Value) -> bool {
+    let kind = subject.entry.gvk();
+    let request = json!({
+        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+        "request": {"uid": "1", "operation": "CREATE", "object": whole,
+            "kind": {"group": &*kind.group, "version": &*kind.version, "kind": &*kind.kind}}});
+    let answer = review(subject.catalog, Phase::Mutate, Ratcheting::Enabled, request.to_string().as_bytes());
+    answer.is_ok_and(|answer| answer.changes().any(|change| subject.is_at_place(&change.path)))
+}

@@ -1,0 +1,304 @@
+use super::*;
+use crate::cluster::policies::api::PolicyResource;
+use serde_json::json;
+
+const HANDOVER: Duration = Duration::from_secs(10);
+const SECOND: Duration = Duration::from_secs(1);
+const NEARLY: Duration = Duration::from_secs(9);
+
+fn kind(name: &str) -> GroupKind {
+    GroupKind::new("g", name)
+}
+
+fn key(resource: PolicyResource, name: &str) -> PolicyKey {
+    PolicyKey { resource, name: name.into() }
+}
+
+/// A kind with two objects that have this digest.
+fn desired(name: &str, digest: u64) -> DesiredKind {
+    let object = |resource| DesiredObject { key: key(resource, name), body: Arc::new(json!({})), digest };
+    let resources = [PolicyResource::ValidatingPolicy, PolicyResource::ValidatingBinding];
+    DesiredKind { objects: resources.map(object).into(), refusals: Vec::new(), is_registrable: true }
+}
+
+fn refused() -> DesiredKind {
+    DesiredKind { objects: Vec::new(), refusals: vec!["no".to_owned()], is_registrable: true }
+}
+
+/// A ledger, and the kinds that the webhook is registered for.
+struct Trial {
+    ledger: Ledger,
+    registered: BTreeMap<GroupKind, Instant>,
+    now: Instant,
+}
+
+impl Trial {
+    fn new(duty: PolicyDuty) -> Self {
+        Self { ledger: Ledger::new(duty, HANDOVER), registered: BTreeMap::new(), now: Instant::now() }
+    }
+
+    fn with(mut self, desired: impl IntoIterator<Item = (&'static str, DesiredKind)>) -> Self {
+        self.want(desired);
+        self.ledger.listed(self.now);
+        self
+    }
+
+    fn want(&mut self, desired: impl IntoIterator<Item = (&'static str, DesiredKind)>) {
+        self.ledger.want(desired.into_iter().map(|(name, desired)| (kind(name), Arc::new(desired))).collect());
+    }
+
+    fn store(&mut self, key: PolicyKey, digest: u64) {
+        let kind = Some(kind(&key.name));
+        let stored = StoredPolicy { resource_version: "1".into(), kind, is_of_another_installation: false, digest };
+        self.ledger.put(key, stored);
+    }
+
+    fn store_both(&mut self, name: &str, digest: u64) {
+        for resource in [PolicyResource::ValidatingPolicy, PolicyResource::ValidatingBinding] {
+            self.store(key(resource, name), digest);
+        }
+    }
+
+    fn step(&mut self) -> LedgerStep {
+        self.ledger.step(&self.registered, self.now)
+    }
+
+    /// Returns what is written now, and carries it out.
+    fn write(&mut self) -> Vec<String> {
+        let writes = self.step().writes;
+        let names = writes.iter().map(|write| match write {
+            PolicyWrite::Create(key, _) => format!("create {key}"),
+            PolicyWrite::Replace(key, _) => format!("replace {key}"),
+            PolicyWrite::Delete(key, _) => format!("delete {key}"),
+        });
+        let names = names.collect();
+        for write in writes {
+            match write {
+                PolicyWrite::Delete(key, _) => self.ledger.remove(&key),
+                PolicyWrite::Create(key, _) | PolicyWrite::Replace(key, _) => {
+                    let digest = self.ledger.digest_of(&key).unwrap();
+                    self.ledger.wrote(&key);
+                    self.store(key, digest);
+                }
+            }
+        }
+        names
+    }
+
+    fn write_all(&mut self) {
+        while !self.write().is_empty() {}
+    }
+
+    fn coverage(&mut self) -> Coverage {
+        self.step();
+        self.ledger.coverage(self.now)
+    }
+}
+
+fn kinds(names: &[&str]) -> Coverage {
+    Coverage::Kinds(Arc::new(names.iter().map(|name| kind(name)).collect()))
+}
+
+#[test]
+fn nothing_is_written_before_the_lists_and_the_catalog_are_known() {
+    let mut trial = Trial::new(PolicyDuty::BesideWebhook);
+    trial.want([("a", desired("a", 1))]);
+    assert!(trial.step().writes.is_empty());
+    let mut trial = Trial::new(PolicyDuty::BesideWebhook);
+    trial.store_both("a", 1);
+    trial.ledger.listed(trial.now);
+    assert!(trial.step().writes.is_empty());
+    assert_eq!(trial.coverage(), Coverage::Unknown);
+}
+
+#[test]
+fn the_objects_of_a_kind_are_written_in_order_and_those_of_other_kinds_beside_them() {
+    let mut trial = Trial::new(PolicyDuty::BesideWebhook).with([("a", desired("a", 1)), ("b", desired("b", 1))]);
+    assert_eq!(trial.write(), ["create ValidatingAdmissionPolicy `a`", "create ValidatingAdmissionPolicy `b`"]);
+    assert_eq!(
+        trial.write(),
+        ["create ValidatingAdmissionPolicyBinding `a`", "create ValidatingAdmissionPolicyBinding `b`"]
+    );
+    assert!(trial.write().is_empty());
+    assert_eq!(trial.step().in_sync, 4);
+}
+
+#[test]
+fn a_kind_is_covered_when_its_policies_have_been_there_for_the_handover_time() {
+    let mut trial = Trial::new(PolicyDuty::BesideWebhook).with([("a", desired("a", 1)), ("b", refused())]);
+    assert_eq!(trial.coverage(), Coverage::none());
+    trial.write_all();
+    let start = trial.now;
+    assert_eq!(trial.step().wake, Some(start + HANDOVER));
+    trial.now = start + NEARLY;
+    assert_eq!(trial.coverage(), Coverage::none());
+    trial.now = start + HANDOVER;
+    assert_eq!(trial.coverage(), kinds(&["a"]));
+    // A change of the kind is written at once. The webhook would learn of it no sooner.
+    trial.want([("a", desired("a", 2)), ("b", refused())]);
+    assert_eq!(trial.coverage(), kinds(&["a"]));
+    assert_eq!(trial.write(), ["replace ValidatingAdmissionPolicy `a`"]);
+}
+
+#[test]
+fn a_kind_whose_policy_the_api_server_refuses_goes_back_to_the_webhook_and_is_tried_again_later_and_later() {
+    let mut trial = Trial::new(PolicyDuty::BesideWebhook).with([("a", desired("a", 1))]);
+    trial.write_all();
+    trial.now += HANDOVER;
+    assert_eq!(trial.coverage(), kinds(&["a"]));
+    trial.want([("a", desired("a", 2))]);
+    let mut waits = Vec::new();
+    for _ in 0..9 {
+        assert_eq!(trial.step().writes.len(), 1);
+        trial.ledger.failed(key(PolicyResource::ValidatingPolicy, "a"), true, trial.now);
+        let step = trial.step();
+        assert!(step.writes.is_empty(), "no hot loop");
+        waits.push((step.wake.unwrap() - trial.now).as_millis());
+        trial.now = step.wake.unwrap();
+    }
+    assert_eq!(waits, [500, 1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000]);
+    assert_eq!(trial.coverage(), Coverage::none());
+    trial.want([("a", desired("a", 3))]);
+    assert_eq!(trial.step().writes.len(), 1, "a changed object is tried at once");
+}
+
+#[test]
+fn drift_is_corrected_after_a_wait_that_doubles() {
+    let mut trial = Trial::new(PolicyDuty::BesideWebhook).with([("a", desired("a", 1))]);
+    trial.write_all();
+    let mut waits = Vec::new();
+    for _ in 0..4 {
+        trial.ledger.remove(&key(PolicyResource::ValidatingBinding, "a"));
+        let step = trial.step();
+        assert!(step.writes.is_empty());
+        waits.push((step.wake.unwrap() - trial.now).as_secs());
+        trial.now = step.wake.unwrap();
+        assert_eq!(trial.write(), ["create ValidatingAdmissionPolicyBinding `a`"]);
+        trial.step();
+    }
+    assert_eq!(waits, [1, 2, 4, 4]);
+    trial.now += HANDOVER;
+    assert_eq!(trial.coverage(), kinds(&["a"]));
+}
+
+#[test]
+fn policies_of_a_kind_without_unions_are_deleted_at_once_and_bindings_first() {
+    let mut trial = Trial::new(PolicyDuty::BesideWebhook).with([]);
+    trial.store_both("gone", 1);
+    assert_eq!(
+        trial.write(),
+        ["delete ValidatingAdmissionPolicyBinding `gone`", "delete ValidatingAdmissionPolicy `gone`"]
+    );
+}
+
+#[test]
+fn policies_under_an_earlier_name_are_deleted_when_their_successors_are_in_force() {
+    let mut trial = Trial::new(PolicyDuty::BesideWebhook).with([("a", desired("a", 1))]);
+    let old = key(PolicyResource::ValidatingBinding, "a-before");
+    let stored = StoredPolicy {
+        resource_version: "1".into(),
+        kind: Some(kind("a")),
+        is_of_another_installation: false,
+        digest: 1,
+    };
+    trial.ledger.put(old, stored);
+    trial.write_all();
+    trial.now += NEARLY;
+    assert!(trial.write().is_empty());
+    trial.now += SECOND;
+    assert_eq!(trial.write(), ["delete ValidatingAdmissionPolicyBinding `a-before`"]);
+}
+
+#[test]
+fn policies_stay_until_the_webhook_has_been_registered_for_the_handover_time() {
+    for duty in [PolicyDuty::RemoveOnceRegistered, PolicyDuty::BesideWebhook] {
+        let mut trial = Trial::new(duty).with([("a", refused())]);
+        trial.store_both("a", 1);
+        trial.now += HANDOVER * 10;
+        assert!(trial.write().is_empty(), "{duty:?}");
+        trial.registered.insert(kind("a"), trial.now);
+        trial.now += NEARLY;
+        assert!(trial.write().is_empty(), "{duty:?}");
+        trial.now += SECOND;
+        assert_eq!(trial.write().len(), 2, "{duty:?}");
+    }
+    for duty in [PolicyDuty::Remove, PolicyDuty::Alone] {
+        let mut trial = Trial::new(duty).with([("a", refused())]);
+        trial.store_both("a", 1);
+        assert_eq!(trial.write().len(), 2, "{duty:?}");
+    }
+}
+
+#[test]
+fn a_registration_of_before_the_kind_was_given_back_does_not_count() {
+    let mut trial = Trial::new(PolicyDuty::BesideWebhook).with([("a", desired("a", 1))]);
+    trial.registered.insert(kind("a"), trial.now);
+    trial.write_all();
+    trial.now += HANDOVER * 2;
+    assert_eq!(trial.coverage(), kinds(&["a"]));
+    // The registration drops the kind while the kind becomes inexpressible.
+    trial.want([("a", refused())]);
+    assert_eq!(trial.coverage(), Coverage::none());
+    assert!(trial.write().is_empty());
+    trial.now += HANDOVER;
+    assert_eq!(trial.write().len(), 2);
+}
+
+#[test]
+fn after_a_start_the_coverage_is_unknown_until_the_policies_that_were_there_count() {
+    let mut trial = Trial::new(PolicyDuty::BesideWebhook);
+    trial.store_both("a", 1);
+    let mut trial = trial.with([("a", desired("a", 1)), ("b", desired("b", 1))]);
+    assert_eq!(trial.coverage(), Coverage::Unknown);
+    trial.write_all();
+    trial.now += HANDOVER;
+    assert_eq!(trial.coverage(), kinds(&["a", "b"]));
+    // One that cannot be written holds the others up for a while only.
+    let mut trial = Trial::new(PolicyDuty::BesideWebhook);
+    trial.store_both("a", 1);
+    let mut trial = trial.with([("a", desired("a", 1)), ("b", desired("b", 1))]);
+    trial.step();
+    trial.now += HANDOVER * 2;
+    assert_eq!(trial.coverage(), Coverage::Unknown);
+    trial.now += HANDOVER;
+    assert_eq!(trial.coverage(), kinds(&["a"]));
+}
+
+#[test]
+fn without_a_webhook_the_registration_stays_until_all_policies_are_in_force_once() {
+    let mut trial = Trial::new(PolicyDuty::Alone).with([("a", desired("a", 1)), ("b", refused())]);
+    trial.write_all();
+    assert_eq!(trial.coverage(), Coverage::Unknown);
+    trial.now += HANDOVER;
+    assert_eq!(trial.coverage(), Coverage::Everything);
+    trial.want([("a", desired("a", 1)), ("c", desired("c", 1))]);
+    assert_eq!(trial.coverage(), Coverage::Everything);
+}
+
+#[test]
+fn without_the_right_to_list_policies_the_webhook_has_all_kinds() {
+    let mut trial = Trial::new(PolicyDuty::BesideWebhook);
+    trial.want([("a", desired("a", 1))]);
+    trial.ledger.list_refused(trial.now);
+    assert_eq!(trial.coverage(), Coverage::Unknown);
+    trial.now += HANDOVER;
+    trial.ledger.list_refused(trial.now);
+    assert_eq!(trial.coverage(), Coverage::none());
+}
+
+#[test]
+fn a_step_has_a_bounded_number_of_writes() {
+    let names: Vec<&'static str> = (0..500).map(|number| &*format!("k{number:03}").leak()).collect();
+    let mut trial = Trial::new(PolicyDuty::BesideWebhook).with(names.iter().map(|name| (*name, desired(name, 1))));
+    let mut rounds = 0;
+    loop {
+        let written = trial.write();
+        assert!(written.len() <= MOST_WRITES);
+        if written.is_empty() {
+            break;
+        }
+        rounds += 1;
+    }
+    assert_eq!(rounds, 16, "1,000 objects");
+    assert_eq!(trial.step().in_sync, 1_000);
+}

@@ -1,0 +1,382 @@
+use super::super::differences::differences;
+use super::super::options::EntryOptions;
+use super::super::rules::{RegistrationRule, RegistrationRules};
+use super::super::stored::{other_installation, ours};
+use super::super::wanted::{Frame, Inspections, Owner, Phase};
+use super::*;
+use kube_unions_core::admission::InspectionToken;
+use rcgen::{CertificateParams, KeyPair};
+
+const BOTH: Inspections = Inspections { declarations: true, definitions: true };
+
+fn service() -> ServiceReference {
+    "kube-unions/kube-unions:8443".parse().unwrap()
+}
+
+fn token(digit: u8) -> InspectionToken {
+    InspectionToken::from_random([digit; 16])
+}
+
+fn owner(uid: &str) -> Owner {
+    Owner { name: "kube-unions".to_owned(), uid: uid.to_owned() }
+}
+
+fn certificate() -> String {
+    CertificateParams::default().self_signed(&KeyPair::generate().unwrap()).unwrap().pem()
+}
+
+/// The wanted content when only custom resources have unions.
+fn wanted_of(phase: Phase, options: EntryOptions, ca: BundleSource) -> Wanted {
+    let rules = RegistrationRules { custom: vec![RegistrationRule::of_declarations()], ..RegistrationRules::default() };
+    let frame = Frame::new(service(), options, &["b".to_owned(), "a".to_owned(), "kube-system".to_owned()]);
+    frame.wanted(phase, &rules, BOTH, ca, Some(owner("1")), token(1))
+}
+
+fn wanted() -> Wanted {
+    wanted_of(Phase::Mutating, EntryOptions::default(), BundleSource::Ours("pem".to_owned()))
+}
+
+fn validating() -> Wanted {
+    Wanted { phase: Phase::Validating, ..wanted_of(Phase::Validating, EntryOptions::default(), wanted().ca) }
+}
+
+/// The object as the API server has stored it.
+fn stored_of(wanted: &Wanted) -> Value {
+    let mut object = desired(None, wanted).unwrap();
+    object["metadata"]["resourceVersion"] = json!("7");
+    object["metadata"]["uid"] = json!("of-the-configuration");
+    object["metadata"]["managedFields"] = json!([{"manager": "kube-unions", "operation": "Apply"}]);
+    object
+}
+
+fn patched(mut object: Value, patch: Value) -> Value {
+    let patch: json_patch::Patch = serde_json::from_value(patch).unwrap();
+    json_patch::patch(&mut object, &patch).unwrap();
+    object
+}
+
+fn add(pointer: &str, value: &Value) -> Value {
+    json!([{"op": "add", "path": pointer, "value": value}])
+}
+
+#[test]
+fn every_field_is_written_out() {
+    let object = desired(None, &wanted()).unwrap();
+    let entry = object["webhooks"][0].as_object().unwrap();
+    // All fields of v1 except `matchConditions`, which must be absent.
+    assert_eq!(entry.len(), 11, "another field manager could own an omitted field: {entry:?}");
+    assert_eq!(
+        object["metadata"],
+        json!({
+            "name": "kube-unions",
+            "labels": {"app.kubernetes.io/name": "kube-unions", "app.kubernetes.io/managed-by": "kube-unions"},
+            "annotations": {"kube-unions.dev/installation": "kube-unions/kube-unions"},
+            "ownerReferences": [{
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "name": "kube-unions", "uid": "1",
+            }],
+        })
+    );
+    assert_eq!(
+        object["webhooks"][0]["namespaceSelector"]["matchExpressions"][0]["values"],
+        json!(["a", "b", "kube-system", "kube-unions"])
+    );
+}
+
+#[test]
+fn without_entries_nothing_is_created() {
+    assert_eq!(desired(None, &Wanted { entries: Vec::new(), ..wanted() }), None);
+}
+
+#[test]
+fn additions_of_other_writers_stay_and_cause_no_write() {
+    let stored = stored_of(&wanted());
+    assert_eq!(desired(Some(&stored), &wanted()), None);
+    let stranger =
+        json!({"name": "of.others.example", "clientConfig": {"url": "https://a"}, "fieldOfLater": [1, null]});
+    let other_owner = json!({"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "9"});
+    for (pointer, value) in [
+        ("/webhooks/0", stranger.clone()),
+        ("/webhooks/1", stranger),
+        ("/webhooks/0/fieldOfLater", json!("Default")),
+        ("/webhooks/0/clientConfig/fieldOfLater", json!({})),
+        ("/webhooks/0/matchConditions", json!([])),
+        ("/webhooks/0/matchConditions", Value::Null),
+        ("/metadata/annotations/of", json!("others")),
+        ("/metadata/labels/of", json!("others")),
+        ("/metadata/finalizers", json!(["of/others"])),
+        ("/metadata/ownerReferences/0", other_owner),
+        ("/fieldOfLater", json!({"a": [{}]})),
+    ] {
+        let more = patched(stored.clone(), add(pointer, &value));
+        assert_eq!(desired(Some(&more), &wanted()), None, "{pointer}");
+    }
+}
+
+/// Rows: a change, and the beginning of a reported difference. One write reverts every change.
+#[test]
+fn every_change_of_our_parts_is_reverted_by_one_write() {
+    let stored = stored_of(&wanted());
+    let entry = stored["webhooks"][0].as_object().unwrap();
+    let mut rows = Vec::new();
+    for field in entry.keys().filter(|field| *field != "name") {
+        let (path, want) = (format!("/webhooks/0/{field}"), format!("mutate.kube-unions.dev {field}"));
+        rows.push((json!([{"op": "remove", "path": path}]), want.clone()));
+        rows.push((add(&path, &json!(["other"])), want));
+    }
+    let changed = [
+        ("/webhooks/0/clientConfig/service/port", json!(443), "mutate.kube-unions.dev clientConfig"),
+        ("/webhooks/0/clientConfig/caBundle", json!(""), "mutate.kube-unions.dev clientConfig"),
+        ("/webhooks/0/clientConfig/url", json!("https://a"), "mutate.kube-unions.dev clientConfig"),
+        ("/webhooks/0/clientConfig", json!({"url": "https://a"}), "mutate.kube-unions.dev clientConfig"),
+        (
+            "/webhooks/0/matchConditions",
+            json!([{"name": "a", "expression": "false"}]),
+            "mutate.kube-unions.dev matchConditions",
+        ),
+        ("/webhooks/0/objectSelector/matchLabels", json!({"a": "b"}), "mutate.kube-unions.dev objectSelector"),
+        ("/webhooks/0/namespaceSelector/matchLabels", json!({}), "mutate.kube-unions.dev namespaceSelector"),
+        ("/webhooks/0/rules/1", json!({}), "mutate.kube-unions.dev rules"),
+        (
+            "/webhooks/1",
+            json!({"name": "mutate.builtin.kube-unions.dev"}),
+            "mutate.builtin.kube-unions.dev is not wanted",
+        ),
+        ("/webhooks/1", stored["webhooks"][0].clone(), "a duplicate entry"),
+        ("/webhooks/0/name", json!("a.example"), "mutate.kube-unions.dev is missing"),
+        ("/webhooks", json!({"not": "a list"}), "mutate.kube-unions.dev is missing"),
+        ("/webhooks", Value::Null, "mutate.kube-unions.dev is missing"),
+        ("/webhooks/0", json!({"name": 7}), "mutate.kube-unions.dev is missing"),
+        ("/metadata/labels/app.kubernetes.io~1name", json!("else"), "labels `app.kubernetes.io/name`"),
+        ("/metadata/labels", json!(["nonsense"]), "labels `app.kubernetes.io/managed-by`"),
+        (
+            "/metadata/annotations/cert-manager.io~1inject-ca-from",
+            json!("a/b"),
+            "annotations `cert-manager.io/inject-ca-from`",
+        ),
+        (
+            "/metadata/annotations/kube-unions.dev~1installation",
+            json!("a/b"),
+            "annotations `kube-unions.dev/installation`",
+        ),
+        ("/metadata/annotations", json!("nonsense"), "annotations `kube-unions.dev/installation`"),
+        ("/metadata/ownerReferences", json!("nonsense"), "ownerReferences"),
+        ("/metadata/ownerReferences", json!([]), "ownerReferences"),
+        ("/metadata/ownerReferences/0/uid", json!("stale"), "ownerReferences"),
+        ("/metadata/ownerReferences/0/blockOwnerDeletion", json!(true), "ownerReferences"),
+    ];
+    rows.extend(changed.map(|(path, value, want)| (add(path, &value), want.to_owned())));
+    for (patch, want) in rows {
+        // The first row of a replaced entry leaves it in the place of ours.
+        let patch = if patch[0]["path"] == "/webhooks/0" {
+            json!([{"op": "replace", "path": "/webhooks/0", "value": patch[0]["value"]}])
+        } else {
+            patch
+        };
+        let changed = patched(stored.clone(), patch.clone());
+        let written = desired(Some(&changed), &wanted()).unwrap_or_else(|| panic!("no write: {patch}"));
+        let found = differences(&changed, &written);
+        assert!(found.iter().any(|found| found.starts_with(&want)), "{patch}: {found:?}");
+        assert_eq!(desired(Some(&written), &wanted()), None, "{patch}");
+        assert_eq!(written["metadata"]["resourceVersion"], "7", "bound to the version that was read");
+        let ours: Vec<_> = ours(&written).map(|(_, entry)| entry).collect();
+        assert_eq!(ours, [&stored["webhooks"][0]], "{patch}");
+    }
+}
+
+#[test]
+fn a_malformed_object_is_completed() {
+    for stored in
+        [json!(null), json!([]), json!("a"), json!({}), json!({"metadata": 1, "webhooks": [1, null, "a", []]})]
+    {
+        let written = desired(Some(&stored), &wanted()).unwrap();
+        assert_eq!(ours(&written).count(), 1);
+        assert_eq!(desired(Some(&written), &wanted()), None);
+        assert_eq!(other_installation(&stored, &service()), None);
+        assert!(!differences(&stored, &written).is_empty());
+        assert_eq!(with_bundle(&stored, "pem"), None);
+        assert!(inspection_token(&stored).is_none());
+    }
+}
+
+/// Earlier versions had two field managers. One of them may still own a name and a bundle.
+#[test]
+fn a_remnant_of_an_entry_is_removed() {
+    let mut stored = stored_of(&wanted());
+    let remnant = json!({"name": "mutate.builtin.kube-unions.dev", "clientConfig": {"caBundle": "cGVt"}});
+    stored["webhooks"].as_array_mut().unwrap().push(remnant);
+    let written = desired(Some(&stored), &wanted()).unwrap();
+    assert_eq!(written["webhooks"], stored_of(&wanted())["webhooks"]);
+}
+
+#[test]
+fn an_entry_under_another_name_that_calls_our_service_is_removed() {
+    let calls = |name: &str, namespace: &str| json!({"name": name, "clientConfig": {"service": {"namespace": namespace, "name": "kube-unions"}}});
+    let mut stored = stored_of(&wanted());
+    let own = stored["webhooks"][0].clone();
+    stored["webhooks"] = json!([calls("a.example", "else"), calls("b.example", "kube-unions"), own]);
+    let written = desired(Some(&stored), &wanted()).unwrap();
+    assert_eq!(written["webhooks"], json!([calls("a.example", "else"), own]));
+    assert_eq!(differences(&stored, &written), ["b.example is not wanted"]);
+}
+
+#[test]
+fn foreign_owners_stay_and_without_an_owner_of_ours_they_are_unchanged() {
+    let other = json!({"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "9"});
+    let mut stored = stored_of(&wanted());
+    stored["metadata"]["ownerReferences"] = json!([owner("stale").reference(), other]);
+    let written = desired(Some(&stored), &wanted()).unwrap();
+    assert_eq!(written["metadata"]["ownerReferences"], json!([other, owner("1").reference()]));
+    assert_eq!(desired(Some(&stored), &Wanted { owner: None, ..wanted() }), None);
+}
+
+#[test]
+fn bundle_and_policy_change_in_one_write() {
+    let injected = || wanted_of(Phase::Mutating, EntryOptions::default(), BundleSource::Injected("a/b".to_owned()));
+    let bundle = BASE64_STANDARD.encode(certificate());
+    let with = |bundle: &str| {
+        let mut object = stored_of(&injected());
+        object["webhooks"][0]["clientConfig"]["caBundle"] = json!(bundle);
+        desired(Some(&object), &injected()).unwrap_or(object)
+    };
+    let fresh = desired(None, &injected()).unwrap();
+    assert_eq!(fresh["metadata"]["annotations"]["cert-manager.io/inject-ca-from"], "a/b");
+    // Without a usable bundle the policy is `Ignore`, and the stored text stays.
+    assert_eq!(fresh["webhooks"][0]["failurePolicy"], "Ignore");
+    assert_eq!(fresh["webhooks"][0]["clientConfig"].get("caBundle"), None);
+    for bundle in ["", "nonsense", "AAAA"] {
+        assert_eq!(with(bundle)["webhooks"][0]["failurePolicy"], "Ignore", "{bundle}");
+        assert_eq!(with(bundle)["webhooks"][0]["clientConfig"]["caBundle"], bundle);
+    }
+    assert_eq!(with(&bundle)["webhooks"][0]["failurePolicy"], "Fail");
+    assert_eq!(with(&bundle)["webhooks"][0]["clientConfig"]["caBundle"], bundle.as_str());
+
+    // To cert-manager and back: no step has `Fail` without a bundle.
+    let ours = wanted_of(Phase::Mutating, EntryOptions::default(), BundleSource::Ours(certificate()));
+    let switched = desired(Some(&stored_of(&ours)), &injected()).unwrap();
+    assert_eq!(
+        switched["webhooks"],
+        stored_of(&ours)["webhooks"],
+        "the bundle stays until cert-manager writes its own"
+    );
+    let back = desired(Some(&with("")), &ours).unwrap();
+    assert_eq!(back["webhooks"], stored_of(&ours)["webhooks"]);
+    assert_eq!(back["metadata"]["annotations"].get(INJECT), None);
+}
+
+#[test]
+fn with_bundle_changes_the_bundle_of_our_entries_alone() {
+    let mut stored = stored_of(&wanted());
+    stored["webhooks"].as_array_mut().unwrap().push(json!({"name": "of.others.example", "clientConfig": {}}));
+    assert_eq!(with_bundle(&stored, "pem"), None);
+    let written = with_bundle(&stored, "other").unwrap();
+    let mut want = stored.clone();
+    want["webhooks"][0]["clientConfig"]["caBundle"] = BASE64_STANDARD.encode("other").into();
+    assert_eq!(written, want);
+}
+
+#[test]
+fn a_well_formed_stored_token_is_kept() {
+    let path = |object: &Value, entry: usize| object["webhooks"][entry]["clientConfig"]["service"]["path"].clone();
+    let fresh = stored_of(&validating());
+    let names: Vec<_> = ours(&fresh).map(|(name, _)| name).collect();
+    assert_eq!(names, ["validate.kube-unions.dev", "declarations.kube-unions.dev", "definitions.kube-unions.dev"]);
+    assert_eq!(inspection_token(&fresh), Some(token(1)));
+    assert_eq!(
+        [path(&fresh, 0), path(&fresh, 1), path(&fresh, 2)],
+        [json!("/validate"), json!(token(1).path()), json!(token(1).path())]
+    );
+    let other = Wanted { fresh: token(2), ..validating() };
+    assert_eq!(desired(Some(&fresh), &other), None, "the token of another replica is kept");
+    // Every entry for inspections gets the stored token, or a fresh one if none is stored.
+    for (entries, kept) in [(&[1][..], 1), (&[2], 1), (&[1, 2], 2)] {
+        let mut stored = fresh.clone();
+        for &entry in entries {
+            stored["webhooks"][entry]["clientConfig"]["service"]["path"] = json!("/validate/inspect/short");
+        }
+        let written = desired(Some(&stored), &other).unwrap();
+        assert_eq!([path(&written, 1), path(&written, 2)], [token(kept).path(), token(kept).path()].map(Value::from));
+        assert!(differences(&stored, &written).iter().all(|found| !found.contains("inspect/")));
+    }
+}
+
+#[test]
+fn crds_that_declare_unions_are_inspected_with_the_policy_ignore() {
+    let object = desired(None, &validating()).unwrap();
+    let entry = &object["webhooks"][2];
+    assert_eq!(entry["name"], "definitions.kube-unions.dev");
+    assert_eq!(entry["failurePolicy"], "Ignore");
+    assert_eq!(
+        entry["matchConditions"],
+        json!([{"name": "declares-unions", "expression":
+            "has(object.metadata.annotations) && \"kube-unions.dev/unions\" in object.metadata.annotations"}])
+    );
+    assert_eq!(
+        entry["rules"],
+        json!([{"apiGroups": ["apiextensions.k8s.io"], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"],
+                "resources": ["customresourcedefinitions"], "scope": "Cluster"}])
+    );
+}
+
+#[test]
+fn options_apply_to_the_entries_for_objects_alone() {
+    let options = EntryOptions {
+        custom: super::super::FailurePolicy::Ignore,
+        timeout_seconds: 7,
+        match_conditions:
+            r#"[{"name": "a", "expression": "true"}]"#.parse::<super::super::MatchConditions>().unwrap().0,
+        object_selector: r#"{"matchLabels": {"c": "d"}}"#.parse().unwrap(),
+        namespace_selector: r#"{"matchLabels": {"e": "f"}, "matchExpressions": [{"key": "g", "operator": "Exists"}]}"#
+            .parse()
+            .unwrap(),
+        ..EntryOptions::default()
+    };
+    let wanted = wanted_of(Phase::Validating, options, BundleSource::Ours("pem".to_owned()));
+    let object = desired(None, &wanted).unwrap();
+    let [entry, declarations] = [0, 1].map(|index: usize| &object["webhooks"][index]);
+    assert_eq!(entry["failurePolicy"], "Ignore");
+    assert_eq!(entry["timeoutSeconds"], 7);
+    assert_eq!(entry["matchConditions"], json!([{"name": "a", "expression": "true"}]));
+    assert_eq!(entry["objectSelector"], json!({"matchLabels": {"c": "d"}}));
+    let always = declarations["namespaceSelector"]["matchExpressions"].as_array().unwrap();
+    let mut all = always.clone();
+    all.push(json!({"key": "g", "operator": "Exists"}));
+    assert_eq!(entry["namespaceSelector"], json!({"matchLabels": {"e": "f"}, "matchExpressions": all}));
+    assert_eq!(always.len(), 2);
+    assert_eq!([&declarations["timeoutSeconds"], &declarations["objectSelector"]], [&json!(5), &json!({})]);
+    let changed = patched(stored_of(&wanted), json!([{"op": "remove", "path": "/webhooks/0/matchConditions"}]));
+    assert_eq!(
+        differences(&changed, &desired(Some(&changed), &wanted).unwrap()),
+        ["validate.kube-unions.dev matchConditions"]
+    );
+}
+
+/// Rows: the annotation, the Services that our entries call, and the other installation.
+#[test]
+fn a_configuration_is_of_another_installation_if_neither_annotation_nor_entries_name_ours() {
+    let (own, other) = ("kube-unions/kube-unions", "else/kube-unions");
+    for (annotation, called, want) in [
+        (None, &[][..], None),
+        (Some(own), &[], None),
+        (Some(own), &[other], None),
+        (Some(other), &[own], None),
+        (Some(other), &[other, own], None),
+        (None, &[own, other], None),
+        (Some(other), &[], Some(other)),
+        (Some(other), &[other], Some(other)),
+        (None, &[other], Some(other)),
+    ] {
+        let entry = |called: &&str| {
+            let (namespace, name) = called.split_once('/').unwrap();
+            json!({"name": "mutate.kube-unions.dev", "clientConfig": {"service": {"namespace": namespace, "name": name}}})
+        };
+        let mut stored =
+            json!({"metadata": {"name": "kube-unions"}, "webhooks": called.iter().map(entry).collect::<Vec<_>>()});
+        if let Some(annotation) = annotation {
+            stored["metadata"]["annotations"] = json!({"kube-unions.dev/installation": annotation});
+        }
+        let found = other_installation(&stored, &service());
+        assert_eq!(found.as_deref(), want, "{annotation:?} {called:?}");
+    }
+    let stranger = json!({"webhooks": [{"name": "of.others.example", "clientConfig": {"service": {"namespace": "a", "name": "b"}}}]});
+    assert_eq!(other_installation(&stranger, &service()), None);
+}

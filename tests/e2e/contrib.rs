@@ -1,0 +1,523 @@
+//! `manifests/presets/contrib` on a real API server: what a switch of a member does before and after a preset is in force.
+//!
+//! The kinds are ours (`contrib/kinds`). They have the shape of the projects' kinds at the places of their unions, and the rules
+//! of their schemas. `contrib/rows` has a switch for each union that is shown, and its expected outcome for each [`Way`].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::sync::Mutex;
+use std::thread;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::cluster::{Cluster, is_left_out, say};
+use crate::http::{Answer, Client};
+use crate::kind::{documents, parse};
+use crate::kubectl::{Kubectl, Output};
+use crate::webhook::kube_unions;
+use fixtures::files::files;
+use fixtures::wait::eventually;
+
+/// The folder of the presets for the CRDs of other projects.
+const PRESETS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/presets/contrib");
+
+const DECLARATIONS: &str = "/apis/kube-unions.dev/v1alpha1/uniondeclarations";
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+/// The deadline of work that the API server does in the background, far above the usual time.
+const SETTLED: Duration = Duration::from_secs(30);
+
+/// Requests that are under way at the same time.
+const WORKERS: usize = 4;
+
+/// Kinds that share a schema.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Fixture {
+    group: String,
+    version: String,
+    kinds: Vec<Names>,
+    /// The schema of `spec`.
+    spec: Value,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Names {
+    kind: String,
+    /// The kind in lower case with an `s`, unless it is given.
+    plural: Option<String>,
+    /// `Namespaced` or `Cluster`.
+    scope: Option<String>,
+}
+
+/// A kind of a fixture.
+struct Kind {
+    group: String,
+    version: String,
+    name: String,
+    plural: String,
+    namespaced: bool,
+    spec: Value,
+}
+
+/// A switch from one member to another.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    kinds: Vec<String>,
+    /// The place of the union.
+    at: String,
+    /// The rest of the object.
+    #[serde(default)]
+    beside: Value,
+    /// The contents of the place at first.
+    from: Value,
+    /// The contents of the place that is switched to.
+    to: Value,
+    before: BTreeMap<Way, Outcome>,
+    after: BTreeMap<Way, Outcome>,
+    /// Part of the message of a rejection.
+    refusal: Option<String>,
+    /// The warning about the member that is cleared, if a way clears one.
+    warning: Option<String>,
+}
+
+/// A way to switch a member.
+#[derive(Deserialize, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[serde(rename_all = "camelCase")]
+enum Way {
+    /// The object is created, and a merge patch sets the new member.
+    Patch,
+    /// The object is created, and `kubectl apply` has the new member only.
+    CreateThenApply,
+    /// `kubectl apply` has one member, then the other.
+    ApplyThenApply,
+    /// Server-side apply has one member, then the other, with the same field manager.
+    SameManager,
+    /// Server-side apply has one member, then the other, with another field manager.
+    OtherManager,
+    /// The object is created, and server-side apply has the new member only.
+    CreateThenServerSide,
+}
+
+/// The result of a switch.
+#[derive(Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+#[serde(rename_all = "lowercase")]
+enum Outcome {
+    /// Only the new member is stored, and the client is warned that the old member was cleared.
+    Cleared,
+    /// Only the new member is stored. There is no warning.
+    Switched,
+    /// Both members are stored. There is no warning.
+    Both,
+    /// The request is refused, and the old member is stored.
+    Rejected,
+}
+
+/// A row that is played in one way on one kind.
+struct Switch<'r> {
+    row: &'r Row,
+    kind: &'r Kind,
+    way: Way,
+    name: String,
+    expected: Outcome,
+}
+
+/// The answer to the request that switches.
+struct Reply {
+    /// The message of a rejection.
+    refusal: Option<String>,
+    warnings: Vec<String>,
+}
+
+#[test]
+fn each_contributed_preset_fits_its_fixture_without_a_fault() {
+    if is_left_out() {
+        return;
+    }
+    assert_eq!(lint(&kinds()), Vec::<String>::new());
+}
+
+#[test]
+fn a_contributed_preset_fits_an_older_release_that_lacks_a_member_of_each_union() {
+    if is_left_out() {
+        return;
+    }
+    let mut older = kinds();
+    let mut lacking = 0;
+    for preset in presets() {
+        let kind = older.iter_mut().find(|kind| kind.name == text(&preset, "/spec/target/kind")).unwrap();
+        for union in preset["spec"]["unions"].as_array().unwrap() {
+            let members = union["fieldsToDiscriminateBy"].as_object().unwrap();
+            let mut path = text(union, "/path").split('.').skip(1);
+            let place = path.try_fold(&mut kind.spec, |place, field| place["properties"].get_mut(field));
+            let Some(place) = place else { continue };
+            place["properties"].as_object_mut().unwrap().remove(members.keys().next_back().unwrap());
+            lacking += 1;
+        }
+    }
+    let notes = lint(&older);
+    assert!(notes.len() >= lacking && lacking > 0, "{notes:#?}");
+    assert!(notes.iter().all(|line| line.contains(": note: ")), "{notes:#?}");
+}
+
+/// Returns what `kube-unions lint` prints about the presets and these kinds, and panics if it finds a fault.
+fn lint(kinds: &[Kind]) -> Vec<String> {
+    let objects: Vec<String> =
+        presets().into_iter().chain(kinds.iter().map(Kind::definition)).map(|object| object.to_string()).collect();
+    let linted = kube_unions(&["lint", "-"], &objects.join("\n---\n")).accepted();
+    linted.stdout.lines().chain(linted.stderr.lines()).map(str::to_owned).collect()
+}
+
+#[test]
+fn with_the_contributed_presets_a_switch_stores_the_new_member_alone() {
+    let Some(cluster) = Cluster::own() else { return };
+    let (kinds, rows) = (kinds(), rows());
+    let shown: BTreeSet<_> = rows.iter().flat_map(|row| row.kinds.clone()).collect();
+    let declared: BTreeSet<_> = presets().iter().map(|it| text(it, "/spec/target/kind").to_owned()).collect();
+    assert_eq!(shown, declared, "every preset has a row, and no row is about another kind");
+    assert!(kinds.iter().map(|kind| kind.name.clone()).collect::<BTreeSet<_>>() == shown, "each kind has rows");
+    let server = Server { client: cluster.client(), kubectl: cluster.kubectl("contrib") };
+
+    server.kubectl.run(&["apply", "-k", PRESETS]).accepted();
+    server.wait_for_verdicts("TargetNotFound");
+    server.kubectl.run(&["delete", "-k", PRESETS]).accepted();
+
+    for kind in &kinds {
+        let answer = server.client.post(DEFINITIONS, &kind.definition()).unwrap();
+        assert!(answer.is_success(), "{}: {answer:?}", kind.name);
+    }
+    let rules: Vec<Value> = kinds.iter().map(Kind::rule).collect();
+    let registration = cluster.webhook.registration_of("contrib.tests.example", &rules, "Fail");
+    server.kubectl.apply(&registration.to_string()).accepted();
+    for kind in &kinds {
+        let listed = || server.client.get(&kind.path("")).is_ok_and(|answer| answer.is_success());
+        assert!(eventually(SETTLED, listed), "{} is not served", kind.name);
+    }
+    let before = server.play(&switches(&rows, &kinds, "before", |row| &row.before));
+
+    server.kubectl.run(&["apply", "-k", PRESETS]).accepted();
+    server.wait_for_verdicts("True");
+    for (row, kind) in pairs(&rows, &kinds) {
+        let probe = kind.object("probe", &[&row.beside, &nest(&row.at, &row.from)]);
+        let reached = || {
+            let answer = server.client.post(&format!("{}?dryRun=All", kind.path("")), &probe).unwrap();
+            assert!(answer.is_success(), "{}: {answer:?}", kind.name);
+            ["mutate", "validate"].iter().all(|phase| cluster.webhook.reviews(&kind.group, phase) > 0)
+        };
+        assert!(eventually(SETTLED, reached), "reviews of {} never reached the webhook", kind.name);
+    }
+    let after = server.play(&switches(&rows, &kinds, "after", |row| &row.after));
+
+    say(&format!("{} switches: {} work before, {} after", before.switches, before.work, after.work));
+    let failures = [before.failures, after.failures].concat();
+    assert!(failures.is_empty(), "{} outcomes differ:\n  {}", failures.len(), failures.join("\n  "));
+}
+
+/// Returns every pair of a row and a kind that it is about.
+fn pairs<'r>(rows: &'r [Row], kinds: &'r [Kind]) -> Vec<(&'r Row, &'r Kind)> {
+    let of_row = |row: &'r Row| {
+        row.kinds.iter().map(move |name| {
+            let kind = kinds.iter().find(|kind| kind.name == *name);
+            (row, kind.unwrap_or_else(|| panic!("no fixture has the kind {name}")))
+        })
+    };
+    rows.iter().flat_map(of_row).collect()
+}
+
+fn switches<'r>(
+    rows: &'r [Row],
+    kinds: &'r [Kind],
+    phase: &str,
+    expected: impl Fn(&Row) -> &BTreeMap<Way, Outcome>,
+) -> Vec<Switch<'r>> {
+    let of_pair = |(number, (row, kind)): (usize, (&'r Row, &'r Kind))| {
+        assert_eq!(expected(row).len(), Way::ALL.len(), "{} {} lacks a way", kind.name, row.at);
+        let outcomes = expected(row).clone();
+        let switch = move |(way, expected)| {
+            let name = format!("{phase}-{number}-{way:?}").to_lowercase();
+            Switch { row, kind, way, name, expected }
+        };
+        outcomes.into_iter().map(switch).collect::<Vec<_>>()
+    };
+    pairs(rows, kinds).into_iter().enumerate().flat_map(of_pair).collect()
+}
+
+/// The API server, and its clients.
+struct Server<'c> {
+    client: &'c Client,
+    kubectl: Kubectl,
+}
+
+/// The result of all switches.
+#[derive(Default)]
+struct Played {
+    switches: usize,
+    work: usize,
+    failures: Vec<String>,
+}
+
+impl Server<'_> {
+    /// Waits until the conditions `Accepted` and `InForce` of each declaration have this status or reason.
+    fn wait_for_verdicts(&self, expected: &str) {
+        let names: Vec<String> = presets().iter().map(|preset| text(preset, "/metadata/name").to_owned()).collect();
+        let list = || self.client.get(DECLARATIONS).unwrap().body["items"].as_array().unwrap().clone();
+        let as_expected = |item: &Value, name: &str| {
+            let conditions = item["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
+            conditions.iter().any(|condition| {
+                condition["type"] == name
+                    && condition["observedGeneration"] == item["metadata"]["generation"]
+                    && [&condition["status"], &condition["reason"]].iter().any(|it| **it == *expected)
+            })
+        };
+        let reached = eventually(SETTLED, || {
+            let items = list();
+            names.iter().all(|name| {
+                let item = items.iter().find(|item| text(item, "/metadata/name") == name);
+                item.is_some_and(|item| ["Accepted", "InForce"].iter().all(|of| as_expected(item, of)))
+            })
+        });
+        assert!(reached, "not all are {expected}: {:#?}", list());
+    }
+
+    /// Plays every switch, and compares its outcome with the expected one.
+    fn play(&self, switches: &[Switch<'_>]) -> Played {
+        in_parallel(switches, |switch| self.set_up(switch));
+        let first: Vec<_> = of_way(switches, Way::ApplyThenApply).iter().map(|switch| switch.first()).collect();
+        self.apply(&first).accepted();
+        let replies: Mutex<BTreeMap<String, Reply>> = Mutex::default();
+        for way in [Way::CreateThenApply, Way::ApplyThenApply] {
+            let of_way = of_way(switches, way);
+            let second: Vec<_> = of_way.iter().map(|switch| switch.second()).collect();
+            let said = self.apply(&second).stderr;
+            let reply = |switch: &&Switch<'_>| (switch.id(), Reply::of_kubectl(&said, switch));
+            replies.lock().unwrap().extend(of_way.iter().map(reply));
+        }
+        let played: Mutex<Played> = Mutex::default();
+        in_parallel(switches, |switch| {
+            let reply = match switch.way {
+                Way::CreateThenApply | Way::ApplyThenApply => replies.lock().unwrap().remove(&switch.id()).unwrap(),
+                Way::Patch => self.patch(switch),
+                Way::SameManager | Way::CreateThenServerSide => self.apply_server_side(switch, "first"),
+                Way::OtherManager => self.apply_server_side(switch, "second"),
+            };
+            let stored = self.client.get(&switch.path()).unwrap().body;
+            let outcome = switch.outcome(&stored["spec"], &reply);
+            let mut played = played.lock().unwrap();
+            played.switches += 1;
+            played.work += usize::from(matches!(outcome, Ok(Outcome::Cleared | Outcome::Switched)));
+            if outcome != Ok(switch.expected) {
+                let Switch { row, kind, name, expected, .. } = switch;
+                played.failures.push(format!("{} {} {name}: {expected:?}, but {outcome:?}", kind.name, row.at));
+            }
+        });
+        played.into_inner().unwrap()
+    }
+
+    /// Stores the object with the first member.
+    fn set_up(&self, switch: &Switch<'_>) {
+        let answer = match switch.way {
+            Way::ApplyThenApply => return,
+            Way::Patch | Way::CreateThenApply | Way::CreateThenServerSide => {
+                self.client.post(&switch.kind.path(""), &switch.first()).unwrap()
+            }
+            Way::SameManager | Way::OtherManager => self.server_side(switch, "first", &switch.first()),
+        };
+        let accepted = answer.is_success() && answer.warnings.is_empty();
+        assert!(accepted, "{} {}: {answer:?}", switch.kind.name, switch.row.at);
+    }
+
+    fn server_side(&self, switch: &Switch<'_>, manager: &str, object: &Value) -> Answer {
+        let path = format!("{}?fieldManager={manager}&force=true", switch.path());
+        self.client.send("PATCH", &path, "application/apply-patch+yaml", object.to_string().as_bytes()).unwrap()
+    }
+
+    fn apply_server_side(&self, switch: &Switch<'_>, manager: &str) -> Reply {
+        Reply::of(&self.server_side(switch, manager, &switch.second()))
+    }
+
+    fn patch(&self, switch: &Switch<'_>) -> Reply {
+        let body = nest(&switch.row.at, &switch.row.to).to_string();
+        let content_type = "application/merge-patch+json";
+        Reply::of(&self.client.send("PATCH", &switch.path(), content_type, body.as_bytes()).unwrap())
+    }
+
+    /// Runs one `kubectl apply` for all objects.
+    fn apply(&self, objects: &[Value]) -> Output {
+        self.kubectl.apply(&json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string())
+    }
+}
+
+impl Way {
+    const ALL: [Self; 6] = [
+        Self::Patch,
+        Self::CreateThenApply,
+        Self::ApplyThenApply,
+        Self::SameManager,
+        Self::OtherManager,
+        Self::CreateThenServerSide,
+    ];
+}
+
+impl Switch<'_> {
+    fn id(&self) -> String {
+        format!("{} {}", self.kind.name, self.name)
+    }
+
+    fn path(&self) -> String {
+        self.kind.path(&self.name)
+    }
+
+    fn first(&self) -> Value {
+        self.kind.object(&self.name, &[&self.row.beside, &nest(&self.row.at, &self.row.from)])
+    }
+
+    fn second(&self) -> Value {
+        self.kind.object(&self.name, &[&self.row.beside, &nest(&self.row.at, &self.row.to)])
+    }
+
+    /// Returns the outcome. An error describes what is no outcome.
+    fn outcome(&self, stored: &Value, reply: &Reply) -> Result<Outcome, String> {
+        let mut both = self.first();
+        json_patch::merge(&mut both, &self.second());
+        let warned = self.row.warning.as_ref().is_some_and(|warning| reply.warnings == [warning.as_str()]);
+        if let Some(refusal) = &reply.refusal {
+            let expected = self.row.refusal.as_ref().is_some_and(|words| refusal.contains(words));
+            return if expected && *stored == self.first()["spec"] {
+                Ok(Outcome::Rejected)
+            } else {
+                Err(format!("refused with {refusal:?}, stored {stored}"))
+            };
+        }
+        match (*stored == self.second()["spec"], reply.warnings.is_empty()) {
+            (true, true) => Ok(Outcome::Switched),
+            (true, false) if warned => Ok(Outcome::Cleared),
+            (false, true) if *stored == both["spec"] => Ok(Outcome::Both),
+            _ => Err(format!("stored {stored}, with the warnings {:?}", reply.warnings)),
+        }
+    }
+}
+
+impl Reply {
+    fn of(answer: &Answer) -> Self {
+        let refusal = (!answer.is_success()).then(|| answer.body["message"].to_string());
+        Self { refusal, warnings: answer.warnings.clone() }
+    }
+
+    /// Returns the part of stderr that is about this switch. kubectl prints a warning once for all objects.
+    fn of_kubectl(said: &str, switch: &Switch<'_>) -> Self {
+        let about = format!("{}.{} \"{}\" is invalid", switch.kind.name, switch.kind.group, switch.name);
+        let refusal = said.split_once(&about).map(|(_, rest)| {
+            let end = rest.find("error when").unwrap_or(rest.len());
+            rest[..end].to_owned()
+        });
+        let warned = |warning: &&String| said.lines().any(|line| line == format!("Warning: {warning}"));
+        let warning = switch.row.warning.as_ref().filter(|_| refusal.is_none()).filter(warned);
+        Self { refusal, warnings: warning.cloned().into_iter().collect() }
+    }
+}
+
+impl Kind {
+    /// Returns the CRD.
+    fn definition(&self) -> Value {
+        let schema = json!({"type": "object", "properties": {"spec": self.spec}});
+        let version =
+            json!({"name": self.version, "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": format!("{}.{}", self.plural, self.group)},
+            "spec": {
+                "group": self.group,
+                "names": {"kind": self.name, "plural": self.plural},
+                "scope": if self.namespaced { "Namespaced" } else { "Cluster" },
+                "versions": [version],
+            },
+        })
+    }
+
+    /// Returns the rule that sends objects of this kind to the webhook.
+    fn rule(&self) -> Value {
+        json!({
+            "apiGroups": [self.group],
+            "apiVersions": ["*"],
+            "operations": ["CREATE", "UPDATE"],
+            "resources": [self.plural],
+        })
+    }
+
+    /// Returns the path of an object, or with an empty name of the collection.
+    fn path(&self, name: &str) -> String {
+        let namespace = if self.namespaced { "/namespaces/default" } else { "" };
+        let collection = format!("/apis/{}/{}{namespace}/{}", self.group, self.version, self.plural);
+        if name.is_empty() { collection } else { format!("{collection}/{name}") }
+    }
+
+    fn object(&self, name: &str, parts: &[&Value]) -> Value {
+        let mut object = json!({
+            "apiVersion": format!("{}/{}", self.group, self.version),
+            "kind": self.name,
+            "metadata": {"name": name},
+        });
+        if self.namespaced {
+            object["metadata"]["namespace"] = json!("default");
+        }
+        parts.iter().filter(|part| !part.is_null()).for_each(|part| json_patch::merge(&mut object, part));
+        object
+    }
+}
+
+fn kinds() -> Vec<Kind> {
+    let fixtures = files("tests/e2e/contrib/kinds", "yaml").into_iter().flat_map(|(_, text)| documents(&text));
+    let kinds = fixtures.flat_map(|fixture| {
+        let Fixture { group, version, kinds, spec } = serde_json::from_value(fixture).unwrap();
+        kinds.into_iter().map(move |Names { kind: name, plural, scope }| Kind {
+            group: group.clone(),
+            version: version.clone(),
+            plural: plural.unwrap_or_else(|| format!("{}s", name.to_lowercase())),
+            name,
+            namespaced: scope.is_none_or(|scope| scope == "Namespaced"),
+            spec: spec.clone(),
+        })
+    });
+    kinds.collect()
+}
+
+fn rows() -> Vec<Row> {
+    let files = files("tests/e2e/contrib/rows", "yaml").into_iter();
+    files.flat_map(|(_, text)| serde_json::from_value::<Vec<Row>>(parse(&text)).unwrap()).collect()
+}
+
+fn presets() -> Vec<Value> {
+    let mut files: Vec<_> = fs::read_dir(PRESETS).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|end| end == "yaml") && !path.ends_with("kustomization.yaml"));
+    files.sort();
+    files.iter().flat_map(|path| documents(&fs::read_to_string(path).unwrap())).collect()
+}
+
+fn of_way<'s, 'r>(switches: &'s [Switch<'r>], way: Way) -> Vec<&'s Switch<'r>> {
+    switches.iter().filter(|switch| switch.way == way).collect()
+}
+
+/// Calls the function for every switch, some at the same time.
+fn in_parallel<'r>(switches: &[Switch<'r>], work: impl Fn(&Switch<'r>) + Sync) {
+    let work = &work;
+    thread::scope(|scope| {
+        for worker in 0..WORKERS {
+            scope.spawn(move || switches.iter().skip(worker).step_by(WORKERS).for_each(work));
+        }
+    });
+}
+
+/// Returns the value, nested in the objects that lead to it.
+fn nest(path: &str, value: &Value) -> Value {
+    path.rsplit('.').fold(value.clone(), |inner, field| json!({ field: inner }))
+}
+
+fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}

@@ -1,0 +1,119 @@
+//! The truth tables of `kube-unions-evidence` compared with the API server: every combination of the rows of
+//! `tests/cases/check-cel` is created there. Where a table decides, both agree.
+
+use super::{IN_FORCE, Native};
+use fixtures::crds::{crd, version};
+use fixtures::files::root;
+use fixtures::wait::eventually;
+use kube_unions_core::schema::Place;
+use kube_unions_evidence::{Decision, TruthTable, UnionFields};
+use serde_json::{Map, Value, json};
+use std::fs::read_to_string;
+
+const GROUP: &str = "check-cel.example";
+
+/// Returns the schema of a row, without unions.
+fn schema(row: &Value) -> Value {
+    let mut spec = row["spec"].clone();
+    strip(&mut spec);
+    let above = row.get("above").cloned().unwrap_or(json!([]));
+    json!({"type": "object", "required": ["spec"], "x-kubernetes-validations": above, "properties": {"spec": spec}})
+}
+
+fn strip(node: &mut Value) {
+    if let Some(fields) = node.as_object_mut() {
+        fields.remove("x-kubernetes-unions");
+        fields.values_mut().for_each(strip);
+    }
+}
+
+/// Returns the fields of the union of a row.
+fn union(row: &Value) -> UnionFields {
+    let spec = &row["spec"];
+    let names = |map: &Map<String, Value>| map.keys().cloned().collect::<Vec<_>>();
+    if let Some(list) = spec.get("x-kubernetes-unions") {
+        let members = names(list[0]["fields-to-discriminateBy"].as_object().unwrap());
+        return UnionFields { members, ..UnionFields::default() };
+    }
+    let choices = spec["properties"]["type"]["x-kubernetes-unions"]["fieldMembers"].as_object().unwrap();
+    let members = choices.values().filter_map(|choice| choice["name"].as_str()).map(str::to_owned).collect();
+    UnionFields { discriminator: Some("type".to_owned()), values: names(choices), members }
+}
+
+#[test]
+fn the_truth_tables_are_those_of_the_api_server() {
+    let Some(native) = Native::start() else { return };
+    let text = read_to_string(root().join("tests/cases/check-cel/rows.yaml")).unwrap();
+    let rows: Vec<Value> = serde_saphyr::from_str(&text).unwrap();
+    let (mut decided, mut undecided, mut differences) = (0, 0, Vec::new());
+    for (number, row) in rows.iter().enumerate() {
+        let (kind, schema, description) = (format!("Row{number}"), schema(row), &row["description"]);
+        let created = native.try_apply(&crd(GROUP, &kind, &[version("v1", &schema)]));
+        let refused = row["refused"].as_bool().unwrap_or(false);
+        assert_eq!(created.is_success(), !refused, "{description}: {}", created.body);
+        if refused {
+            continue;
+        }
+        let collection = format!("/apis/{GROUP}/v1/namespaces/default/row{number}s");
+        native.wait_until_served(&collection);
+        let union = union(row);
+        let table = TruthTable::at(&schema, &Place::root().property("spec"), &union).unwrap();
+        assert!(table.is_complete());
+        for row in table.rows() {
+            let sample =
+                TruthTable::sample(&schema, &Place::root().property("spec"), &union, &row.combination).unwrap();
+            let object = json!({"apiVersion": format!("{GROUP}/v1"), "kind": kind, "metadata": {"name": "o"},
+                "spec": sample.object});
+            let path = format!("{collection}?dryRun=All");
+            let mut status = 0;
+            let answered = eventually(IN_FORCE, || {
+                status = native.send("POST", &path, &object).status;
+                status == 201 || status == 422
+            });
+            assert!(answered, "{description}: {object}: {status}");
+            let agrees = match (&row.decision, status) {
+                (Decision::Rejected { .. }, 422) | (Decision::Allowed, 201) => true,
+                // A rule about contents may reject an object that was not found acceptable.
+                (Decision::Allowed, 422) => !sample.accepted,
+                (Decision::Undecided { .. }, _) => {
+                    undecided += 1;
+                    !sample.accepted || status == 201
+                }
+                _ => false,
+            };
+            decided += usize::from(!matches!(row.decision, Decision::Undecided { .. }));
+            if !agrees {
+                differences.push(format!("{description}: {}: {:?}, but {status}", sample.object, row.decision));
+            }
+        }
+    }
+    println!("{decided} decided combinations, {undecided} undecided, {} differences", differences.len());
+    assert!(decided > 100, "only {decided} combinations are decided");
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+}
+
+#[test]
+fn the_disagreements_of_check_cel_are_real() {
+    let Some(native) = Native::start() else { return };
+    let text = read_to_string(root().join("tests/cases/check-cel/rows.yaml")).unwrap();
+    let rows: Vec<Value> = serde_saphyr::from_str(&text).unwrap();
+    let row = rows.iter().find(|row| row["verdicts"] == json!(["tooWeak", "tooStrong"])).unwrap();
+    native.apply(&crd(GROUP, "Both", &[version("v1", &schema(row))]));
+    let collection = format!("/apis/{GROUP}/v1/namespaces/default/boths");
+    native.wait_until_served(&collection);
+    let mut with_unions = schema(row);
+    with_unions["properties"]["spec"] = row["spec"].clone();
+    let input = crd(GROUP, "Both", &[version("v1", &with_unions)]).to_string();
+    let run = crate::webhook::kube_unions(&["check-cel", "-", "-o", "json"], &input);
+    assert_eq!(run.code, Some(1), "{run:?}");
+    let found: Value = serde_json::from_str(&run.stdout).unwrap();
+    let disagreements = found[0]["disagreements"].as_array().unwrap();
+    assert!(disagreements.len() > 1, "{found:#}");
+    for it in disagreements {
+        let object = json!({"apiVersion": format!("{GROUP}/v1"), "kind": "Both", "metadata": {"name": "o"}, "spec": it["object"]});
+        let want = if it["verdict"] == "tooWeak" { 201 } else { 422 };
+        let answered =
+            eventually(IN_FORCE, || native.send("POST", &format!("{collection}?dryRun=All"), &object).status == want);
+        assert!(answered, "{it:#}");
+    }
+}

@@ -1,0 +1,147 @@
+//! `check-cel`: unions beside hand-written rules, one row each, and the report.
+
+use super::{Folder, yaml};
+use serde_json::{Value, json};
+
+const ROWS: &str = include_str!("../../cases/check-cel/rows.yaml");
+
+/// A CRD whose rules are too weak for one value, and too strong for another.
+const CRD: &str = "\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: stores.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: Store, plural: stores}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            x-kubernetes-validations:
+            - rule: \"self.type == 'Disk' ? has(self.disk) : true\"
+            - rule: self.type != 'Nowhere'
+              message: Nowhere is not ready yet
+            required: [type]
+            properties:
+              type:
+                type: string
+                enum: [Disk, Net, Nowhere]
+                x-kubernetes-unions: {fieldMembers: {Disk: {name: disk}, Net: {name: net}, Nowhere: null}}
+              disk: {type: object}
+              net: {type: object}
+";
+
+/// Returns the CRD of a row.
+fn crd(number: usize, row: &Value) -> Value {
+    let mut schema = json!({"type": "object", "required": ["spec"], "properties": {"spec": row["spec"]}});
+    schema["x-kubernetes-validations"] = row.get("above").cloned().unwrap_or(json!([]));
+    fixtures::crds::crd("check-cel.example", &format!("Row{number}"), &[fixtures::crds::version("v1", &schema)])
+}
+
+#[test]
+fn each_row_has_its_verdict() {
+    let rows = yaml(ROWS);
+    let folder = Folder::new(&[]);
+    for (number, row) in rows.as_array().unwrap().iter().enumerate() {
+        folder.write(&format!("{number}.json"), crd(number, row).to_string());
+    }
+    let found = folder.run(&["check-cel", ".", "-o", "json"]).code(1).json();
+    for (number, row) in rows.as_array().unwrap().iter().enumerate() {
+        let found = found.as_array().unwrap().iter().find(|it| it["kind"] == format!("Row{number}"));
+        assert_eq!(found.map(|it| &it["verdicts"]), Some(&row["verdicts"]), "{}: {found:#?}", row["description"]);
+    }
+}
+
+#[test]
+fn a_disagreement_shows_a_smallest_object_and_the_rule() {
+    let folder = Folder::new(&[("crd.yaml", CRD)]);
+    let run = folder.run(&["check-cel", "crd.yaml"]).code(1).says(&["1 CRD, 1 union: 1 too weak, 1 too strong"]);
+    let head = "Store.example.com/v1 spec:";
+    let lines: Vec<&str> = run.stdout.lines().collect();
+    assert!(
+        lines.contains(&&*format!(
+            "crd.yaml:20:15: {head} too strong: rule 1 (Nowhere is not ready yet) rejects what the union allows"
+        )),
+        "{run:#?}"
+    );
+    assert!(lines.contains(&"    {\"type\":\"Nowhere\"}"), "{run:#?}");
+    assert!(lines.contains(&"    {\"type\":\"Net\"}"), "{run:#?}");
+    let weak = format!(
+        "crd.yaml:16:11: {head} too weak: the rules allow what the union rejects: Required value: must be specified when \
+         `type` is \"Net\""
+    );
+    assert!(lines.contains(&&*weak), "{run:#?}");
+    let again = folder.run(&["check-cel", "crd.yaml"]);
+    assert_eq!(again.stdout, run.stdout);
+}
+
+#[test]
+fn a_report_in_sarif_has_a_result_for_each_disagreement() {
+    let folder = Folder::new(&[("crd.yaml", CRD)]);
+    let log = folder.run(&["check-cel", "crd.yaml", "-o", "sarif"]).code(1).json();
+    let results = log["runs"][0]["results"].as_array().unwrap();
+    let rules: Vec<&Value> = results.iter().map(|result| &result["ruleId"]).collect();
+    assert_eq!(rules, ["too-weak", "too-strong", "too-weak"], "{log:#}");
+    let region = &results[1]["locations"][0]["physicalLocation"]["region"];
+    assert_eq!((&region["startLine"], &region["startColumn"]), (&json!(20), &json!(15)), "{log:#}");
+    let message = results[1]["message"]["text"].as_str().unwrap();
+    assert!(message.contains("{\"type\":\"Nowhere\"}, which the union allows"), "{message}");
+}
+
+#[test]
+fn unions_come_from_declarations_and_standard_input_too() {
+    let plain = CRD.replace(
+        "                x-kubernetes-unions: {fieldMembers: {Disk: {name: disk}, Net: {name: net}, Nowhere: null}}\n",
+        "",
+    );
+    let declaration = "---
+apiVersion: kube-unions.dev/v1alpha1
+kind: UnionDeclaration
+metadata: {name: stores}
+spec:
+  target: {group: example.com, kind: Store}
+  validationActions: [Warn]
+  normalization: Disabled
+  unions:
+  - {path: spec, fieldsToDiscriminateBy: {disk: Disk, net: Net}}
+";
+    let folder = Folder::new(&[]);
+    folder.pipe(&["check-cel", "-"], &plain).code(0).prints("").says(&["1 CRD, 0 unions"]);
+    let run = folder.pipe(&["check-cel", "-"], format!("{plain}{declaration}")).code(0);
+    assert!(run.stdout.contains("Store.example.com/v1 spec: no rules\n"), "{run:#?}");
+    let excluded = plain.replace("self.type != 'Nowhere'", "'!(has(self.disk) && has(self.net))'");
+    let run = folder.pipe(&["check-cel", "-"], format!("{excluded}{declaration}")).code(0);
+    assert!(run.stdout.contains("Store.example.com/v1 spec: agrees\n"), "{run:#?}");
+}
+
+#[test]
+fn a_union_inside_a_member_is_judged_at_its_own_place() {
+    let outer = "{fieldMembers: {Disk: {name: disk}, Net: {name: net}, Nowhere: null}}";
+    let inner = "disk: {type: object, x-kubernetes-unions: [{fields-to-discriminateBy: {a: A, b: B}}],
+                x-kubernetes-validations: [{rule: '!(has(self.a) && has(self.b))'}],
+                properties: {a: {type: string}, b: {type: string}}}";
+    let nested = CRD.replace("disk: {type: object}", inner);
+    assert!(nested.contains(outer));
+    let run = Folder::new(&[("crd.yaml", &nested)]).run(&["check-cel", "crd.yaml"]).code(1);
+    assert!(run.stdout.contains("Store.example.com/v1 spec.disk: agrees\n"), "{run:#?}");
+}
+
+#[test]
+fn what_cannot_be_checked_is_said() {
+    let unreadable = CRD.replace("self.type != 'Nowhere'", "self.type != 'Nowhere' &&");
+    let other = CRD.replace("self.type == 'Disk' ? has(self.disk) : true", "self.type == 'Disk' ||");
+    let both = other.replace("self.type != 'Nowhere'", "self.type != 'Nowhere' &&");
+    let folder = Folder::new(&[("weak.yaml", &unreadable), ("crd.yaml", &both), ("broken.yaml", "a: [")]);
+    let run = folder.run(&["check-cel", "crd.yaml"]).code(2).says(&["1 CRD, 1 union: 1 undecided", "undecided"]);
+    assert!(run.stdout.contains("undecided: the rule is not CEL: 1:"), "{run:#?}");
+    folder.run(&["check-cel", "crd.yaml", "broken.yaml"]).code(2).says(&["broken.yaml"]);
+    folder.run(&["check-cel", "missing.yaml"]).code(2).says(&["missing.yaml"]);
+    folder.pipe(&["check-cel", "-"], "kind: Other\n").code(2).says(&["no CustomResourceDefinition in `-`"]);
+}

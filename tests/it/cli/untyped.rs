@@ -1,0 +1,289 @@
+//! Every command on unions where the schema keeps unknown fields: `schemaless` and `podTemplates`.
+
+use super::{Folder, Run, yaml};
+use fixtures::crds::{crd, version};
+use fixtures::files::{parse, root};
+use fixtures::reviews::{Cause, declaration};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+const GROUP: &str = "untyped.example.com";
+
+/// A schema, `UnionDeclaration`s for it, and writes under both.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Suite {
+    schema: Value,
+    declarations: BTreeMap<String, Value>,
+    #[serde(default)]
+    rows: Vec<Row>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Row {
+    description: String,
+    old: Option<Value>,
+    new: Value,
+    want: Option<Value>,
+    want_causes: Option<Vec<Cause>>,
+}
+
+impl Suite {
+    /// The suite with one union in each way that a schema can keep unknown fields.
+    fn schemaless() -> Self {
+        let path = "tests/cases/places/schemaless.yaml";
+        parse(path, &std::fs::read_to_string(root().join(path)).unwrap())
+    }
+
+    /// The case of a pod template that the schema does not describe.
+    fn pod_template() -> Self {
+        #[derive(Deserialize)]
+        struct Cases {
+            cases: Vec<Value>,
+        }
+        let path = "tests/cases/declarations/schemaless.yaml";
+        let all: Cases = parse(path, &std::fs::read_to_string(root().join(path)).unwrap());
+        let of_template =
+            |case: &Value| case["description"].as_str().unwrap().starts_with("a pod template is a place of many");
+        serde_json::from_value(all.cases.into_iter().find(of_template).unwrap()).unwrap()
+    }
+
+    /// A folder with the CRD and the declarations.
+    fn folder(&self) -> Folder {
+        let folder = Folder::new(&[]);
+        folder.write("kinds/crd.json", crd(GROUP, "Job", &[version("v1", &self.schema)]).to_string());
+        for (name, spec) in &self.declarations {
+            folder.write(&format!("kinds/{name}.json"), declaration(name, GROUP, "Job", spec).to_string());
+        }
+        folder
+    }
+}
+
+fn job(name: &str, fields: &Value) -> Value {
+    let mut job = fields.clone();
+    job["apiVersion"] = json!(format!("{GROUP}/v1"));
+    job["kind"] = json!("Job");
+    job["metadata"] = json!({"name": name, "namespace": "default"});
+    job
+}
+
+/// A job with this spec of its pod.
+fn with_pod(spec: &Value) -> Value {
+    job("pod", &json!({"spec": {"template": {"metadata": {"labels": {"app": "a"}}, "spec": spec}}}))
+}
+
+fn write(folder: &Folder, name: &str, object: &Value) {
+    folder.write(name, object.to_string());
+}
+
+fn normalize(folder: &Folder, old: Option<&Value>, new: &Value) -> Run {
+    write(folder, "new.json", new);
+    let mut arguments = vec!["normalize", "--from", "kinds", "-f", "new.json"];
+    if let Some(old) = old {
+        write(folder, "old.json", old);
+        arguments.extend(["--old", "old.json"]);
+    }
+    folder.run(&arguments)
+}
+
+/// A pod with two volumes, two containers and a profile, and fields that no declaration names.
+fn pod() -> Value {
+    json!({
+        "serviceAccountName": "s",
+        "volumes": [{"name": "a", "emptyDir": {}}, {"name": "b", "secret": {"secretName": "s"}}],
+        "containers": [
+            {"name": "main", "image": "i:1", "ports": [{"containerPort": 80}], "resources": {"limits": {"cpu": "1"}},
+             "env": [{"name": "A", "value": "a"}, {"name": "B", "value": "b"}]},
+            {"name": "side", "image": "s:1"},
+        ],
+        "securityContext": {"runAsUser": 1, "seccompProfile": {"type": "Localhost", "localhostProfile": "p"}},
+        "tolerations": [{"key": "x"}],
+    })
+}
+
+#[test]
+fn normalize_holds_to_every_row() {
+    let suite = Suite::schemaless();
+    let folder = suite.folder();
+    for Row { description, old, new, want, want_causes } in &suite.rows {
+        let object = |fields: &Value| job("a", fields);
+        let run = normalize(&folder, old.as_ref().map(object).as_ref(), &object(new));
+        if let Some(causes) = want_causes {
+            assert_eq!((run.code, &*run.stdout), (1, ""), "{description}: {run:#?}");
+            let told: Vec<_> = causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
+            assert!(told.iter().all(|cause| run.stderr.contains(cause)), "{description}: {run:#?}");
+        } else {
+            assert_eq!(run.code, 0, "{description}: {run:#?}");
+            assert_eq!(run.json(), object(want.as_ref().unwrap_or(new)), "{description}");
+        }
+    }
+    assert!(suite.rows.len() > 10);
+}
+
+#[test]
+fn normalize_clears_in_a_pod_template_and_keeps_what_nobody_declares() {
+    let folder = Suite::pod_template().folder();
+    let (old, mut new) = (with_pod(&pod()), with_pod(&pod()));
+    let spec = &mut new["spec"]["template"]["spec"];
+    spec["volumes"] =
+        json!([{"name": "b", "secret": {"secretName": "s"}, "hostPath": {"path": "/"}}, {"name": "a", "emptyDir": {}}]);
+    spec["containers"][0]["env"][1]["valueFrom"] = json!({"secretKeyRef": {"name": "s", "key": "k"}});
+    spec["securityContext"]["seccompProfile"]["type"] = json!("RuntimeDefault");
+    let mut want = new.clone();
+    let spec = &mut want["spec"]["template"]["spec"];
+    spec["volumes"][0].as_object_mut().unwrap().remove("secret");
+    spec["containers"][0]["env"][1].as_object_mut().unwrap().remove("value");
+    spec["securityContext"]["seccompProfile"].as_object_mut().unwrap().remove("localhostProfile");
+    let run = normalize(&folder, Some(&old), &new).code(0);
+    assert_eq!(run.json(), want);
+    run.says(&[
+        "spec.template.spec.volumes[0].secret: cleared because `hostPath` was set",
+        "spec.template.spec.containers[0].env[1].value: cleared because `valueFrom` was set",
+        "spec.template.spec.securityContext.seccompProfile.localhostProfile: cleared because `type` changed to \"RuntimeDefault\"",
+    ]);
+}
+
+#[test]
+fn audit_finds_stored_objects_that_violate_and_no_other() {
+    let two = json!([{"name": "v", "emptyDir": {}, "hostPath": {"path": "/"}}]);
+    for (suite, bad, field) in [
+        (
+            Suite::schemaless(),
+            job("bad", &json!({"spec": {"open": {"volumes": [{"name": "x", "git": 1, "oci": 2}], "free": [1]}}})),
+            "spec.open.volumes[0].oci",
+        ),
+        (
+            Suite::pod_template(),
+            job("bad", &json!({"spec": {"template": {"spec": {"volumes": two}}}})),
+            "spec.template.spec.volumes[0].hostPath",
+        ),
+    ] {
+        let folder = suite.folder();
+        write(&folder, "live/bad.json", &bad);
+        write(&folder, "live/good.json", &with_pod(&pod()));
+        // Nulls are stored where the schema describes no field. They count as not set.
+        let nulls = job(
+            "nulls",
+            &json!({"spec": {
+            "open": {"volumes": [{"name": "x", "git": null, "oci": 2, "kind": "Oci"}]},
+            "template": {"spec": {"volumes": [{"name": "v", "emptyDir": null, "hostPath": {}}], "containers": null}}}}),
+        );
+        write(&folder, "live/nulls.json", &nulls);
+        let report = folder.run(&["audit", "--from", "kinds", "--from", "live", "-o", "json"]).code(1).json();
+        let findings: Vec<_> =
+            report["findings"].as_array().unwrap().iter().map(|it| (&it["name"], &it["field"])).collect();
+        assert_eq!(findings, [(&json!("bad"), &json!(field))], "{report:#}");
+        assert_eq!(report["summary"]["objects"], json!(3));
+    }
+}
+
+#[test]
+fn compile_makes_policies_and_says_why_it_makes_no_rules() {
+    for suite in [Suite::schemaless(), Suite::pod_template()] {
+        let folder = suite.folder();
+        let run = folder.run(&["compile", "--to", "policies", "--from", "kinds"]).code(0);
+        let documents: Vec<Value> = run.stdout.split("---\n").filter(|text| !text.is_empty()).map(yaml).collect();
+        for kind in ["MutatingAdmissionPolicy", "ValidatingAdmissionPolicy"] {
+            assert!(documents.iter().any(|policy| policy["kind"] == kind), "no {kind}: {run:#?}");
+        }
+        assert!(!run.stderr.contains("error") && !run.stderr.contains("warning"), "{run:#?}");
+        let run = folder.run(&["compile", "--to", "cel", "--from", "kinds"]).code(1);
+        assert!(run.stderr.contains("use policies") || run.stderr.contains("that rules can read"), "{run:#?}");
+        assert!(!run.stdout.contains("x-kubernetes-validations"), "{run:#?}");
+    }
+}
+
+#[test]
+fn explain_shows_unions_that_the_schema_does_not_describe() {
+    let text = Suite::schemaless().folder().run(&["explain", "--from", "kinds"]).code(0).stdout;
+    assert!(text.starts_with("Job untyped.example.com/v1\n"), "{text}");
+    assert!(text.contains("── spec.open.strategy (2022 form, discriminator `type`, from declaration one)\n"), "{text}");
+    let report = Suite::pod_template().folder().run(&["explain", "--from", "kinds", "-o", "json"]).code(0).json();
+    let unions = report[0]["unions"].as_array().unwrap();
+    assert_eq!(unions.len(), 21);
+    assert!(
+        unions.iter().all(|union| union["path"].as_str().unwrap().starts_with("spec.template.spec.")),
+        "{report:#}"
+    );
+}
+
+/// A CRD whose schema describes these fields of `spec`, and a declaration.
+fn kind(spec: &Value, declared: &Value) -> Folder {
+    let schema = json!({"type": "object", "properties": {"spec": spec}});
+    Suite { schema, declarations: [("one".to_owned(), declared.clone())].into(), rows: Vec::new() }.folder()
+}
+
+#[test]
+fn lint_has_nothing_against_declared_fields() {
+    Suite::pod_template().folder().run(&["lint", "--strict", "kinds"]).code(0).prints("");
+    // A list without keys is a note, as it is where the schema describes the list.
+    let run = Suite::schemaless().folder().run(&["lint", "--strict", "kinds"]).code(0);
+    let line = ": spec.open.plain[*]: note: v1: stands inside the list `spec.open.plain`, whose items have no keys: its members can \
+                be rejected but not cleared\n";
+    assert!(run.stdout.ends_with(line) && run.stdout.lines().count() == 1, "{run:#?}");
+}
+
+#[test]
+fn lint_names_schemaless_as_the_way_out() {
+    let spec = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {"git": {}, "bucket": {}}});
+    let lint = |union: Value| {
+        let declared = json!({"unions": [union]});
+        kind(&spec, &declared).run(&["lint", "kinds"])
+    };
+    let missing = json!({"path": "spec.inner", "fieldsToDiscriminateBy": {"a": "A", "b": "B"}});
+    let run = lint(missing).code(1);
+    assert!(
+        run.stdout.contains("keeps unknown fields and does not describe `inner`; add `schemaless: true`"),
+        "{run:#?}"
+    );
+    let hint = "the API server keeps unknown fields here: if such a field is meant, add `schemaless: true`\n";
+    let run = lint(json!({"path": "spec", "fieldsToDiscriminateBy": {"git": "Git", "secret": "Secret"}})).code(0);
+    assert!(run.stdout.ends_with(hint), "{run:#?}");
+    let run =
+        lint(json!({"path": "spec", "discriminator": "kind", "fieldsToDiscriminateBy": {"git": "G", "bucket": "B"}}));
+    assert!(run.code(0).stdout.ends_with(hint));
+    // A misspelt name.
+    let run = lint(json!({"path": "spec", "fieldsToDiscriminateBy": {"git": "Git", "buckets": "Bucket"}})).code(0);
+    assert!(run.stdout.contains("did you mean `bucket`?") && !run.stdout.contains("schemaless"), "{run:#?}");
+    // The way out leads there.
+    let schemaless =
+        json!({"path": "spec", "schemaless": true, "fieldsToDiscriminateBy": {"git": "Git", "secret": "Secret"}});
+    lint(schemaless).code(0).prints("");
+}
+
+#[test]
+fn lint_tells_once_what_a_typed_pod_template_lacks() {
+    let profile =
+        json!({"type": "object", "properties": {"type": {"type": "string"}, "localhostProfile": {"type": "string"}}});
+    let open = json!({"x-kubernetes-preserve-unknown-fields": true});
+    let security = json!({"type": "object", "properties": {"appArmorProfile": profile, "seccompProfile": profile}});
+    let containers = json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
+        "items": {"type": "object", "required": ["name"], "x-kubernetes-preserve-unknown-fields": true,
+            "properties": {"name": {"type": "string"}, "securityContext": security}}});
+    let pod = json!({"type": "object", "properties": {
+        "containers": containers, "initContainers": containers, "securityContext": security, "volumes": open}});
+    let template =
+        json!({"type": "object", "properties": {"template": {"type": "object", "properties": {"spec": pod}}}});
+    let run = kind(&template, &json!({"podTemplates": ["spec.template"]})).run(&["lint", "kinds"]).code(0);
+    let line = "spec.template.spec: note: v1: podTemplates[0]: 6 discriminators have no enum, so that the API server itself accepts \
+                every value\n";
+    assert!(run.stdout.ends_with(line) && run.stdout.lines().count() == 1, "{run:#?}");
+}
+
+#[test]
+fn patch_is_silent_about_parts_of_a_pod_template_that_the_schema_lacks() {
+    let pod = json!({"type": "object", "properties": {"volumes": {"x-kubernetes-preserve-unknown-fields": true}}});
+    let template =
+        json!({"type": "object", "properties": {"template": {"type": "object", "properties": {"spec": pod}}}});
+    let folder = kind(&template, &json!({"podTemplates": ["spec.template"]}));
+    let with = |volumes: Value| json!({"spec": {"template": {"spec": {"volumes": volumes}}}});
+    let volumes = with(json!([{"name": "a", "emptyDir": {}}, {"name": "b"}]));
+    write(&folder, "job.json", &job("a", &volumes));
+    write(&folder, "patch.json", &with(json!([{"name": "b", "secret": {}}])));
+    let run =
+        folder.run(&["patch", "apply", "--schema", "kinds", "--original", "job.json", "--patch", "patch.json"]).code(0);
+    let want = with(json!([{"name": "a", "emptyDir": {}}, {"name": "b", "secret": {}}]));
+    assert_eq!((run.json(), &*run.stderr), (job("a", &want), ""));
+}
