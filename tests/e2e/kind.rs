@@ -234,6 +234,21 @@ impl<'c> Kind<'c> {
         self.stored(name)["spec"].clone()
     }
 
+    /// Waits until the watch cache of the API server has this version of an object.
+    ///
+    /// The API server prepares an update from its cache. If the cache is behind, it asks the webhooks about an outdated object,
+    /// keeps their warnings and their effects on metrics, and then asks again.
+    #[track_caller]
+    pub(crate) fn wait_until_cached(&self, object: &Value) {
+        let metadata = &object["metadata"];
+        let path = format!("{}?resourceVersion=0", self.path(metadata["name"].as_str().expect("objects have names")));
+        let is_cached = || {
+            let answer = self.client().get(&path).expect("the API server answers");
+            answer.body["metadata"]["resourceVersion"] == metadata["resourceVersion"]
+        };
+        assert!(eventually(SETTLED, is_cached), "the watch cache never has {metadata}");
+    }
+
     /// Deletes the CRD and waits until it is gone.
     pub(crate) fn delete_definition(&self) {
         let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{}", self.definition_name());

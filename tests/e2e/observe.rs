@@ -60,6 +60,7 @@ impl Observed<'_> {
         let update = |object: &Value| {
             let answer = client.send("PUT", &path, "application/json", object.to_string().as_bytes()).unwrap();
             assert!(answer.is_success(), "{answer:?}");
+            self.kind.wait_until_cached(&answer.body);
             answer
         };
         let mut object = self.kind.stored("x");
@@ -73,6 +74,7 @@ impl Observed<'_> {
         let path = format!("{path}?fieldManager=controller&force=true");
         let answer = client.send("PATCH", &path, "application/apply-patch+yaml", applied.as_bytes()).unwrap();
         assert!(answer.is_success(), "{answer:?}");
+        self.kind.wait_until_cached(&answer.body);
         answer
     }
 }
@@ -124,15 +126,17 @@ fn a_controller_that_writes_two_members_loses_nothing_while_they_are_only_observ
         all.filter(|all| all.contains_key("validate/audited")).collect()
     };
     let audited = ("validate/audited", "spec.bucket: FieldValueForbidden");
+    assert!(eventually(SETTLED, || annotated().len() >= ROUNDS), "{:?}", annotated());
     assert_eq!(annotated(), vec![said([audited]); ROUNDS]);
 
     observed.declare(&json!({"normalization": "Disabled", "validationActions": ["Warn", "Audit"]}));
     let warning = "spec.bucket: Forbidden: at most one of `bucket`, `git` may be set; let through because its declaration only warns";
     kind.merge("x", &json!({"spec": {"bucket": null}})).accepted();
+    kind.wait_until_cached(&kind.stored("x"));
     observed.wait_until_warned(&[warning]);
     assert_eq!(observed.round(0).warnings, [warning]);
     let warned = ("validate/warned", "spec.bucket: FieldValueForbidden (its declaration only warns)");
-    assert_eq!(annotated().last(), Some(&said([audited, warned])));
+    assert!(eventually(SETTLED, || annotated().last() == Some(&said([audited, warned]))), "{:?}", annotated().last());
 
     let text = fs::read_to_string(&log).unwrap();
     assert!(!text.contains("mirror-"), "{:?}", text.lines().find(|line| line.contains("mirror-")));
