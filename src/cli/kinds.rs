@@ -78,6 +78,14 @@ pub(super) struct KindSchemas {
     pub(super) definitions: Vec<(Document, Definition)>,
     pub(super) openapi: Vec<(Document, OpenApi)>,
     pub(super) problems: Vec<Problem>,
+    parts: KindParts,
+}
+
+impl KindSchemas {
+    /// Returns a definition of a built-in type with the unions of `UnionDeclaration`s.
+    pub(super) fn declared(&self, definition: Definition) -> Definition {
+        self.parts.declared(definition)
+    }
 }
 
 /// Reads the schemas of documents.
@@ -85,7 +93,8 @@ pub(super) fn schemas(documents: Vec<Document>) -> KindSchemas {
     let mut parts = KindParts::read(documents);
     let definitions = std::mem::take(&mut parts.definitions).into_values();
     let definitions = definitions.map(|(document, definition)| (document, parts.declared(definition))).collect();
-    KindSchemas { definitions, openapi: parts.openapi, problems: parts.problems }
+    let (openapi, problems) = (std::mem::take(&mut parts.openapi), std::mem::take(&mut parts.problems));
+    KindSchemas { definitions, openapi, problems, parts }
 }
 
 /// Returns true if `Kind` or `Kind.group`, in any case, is this kind.

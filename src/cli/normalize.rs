@@ -6,7 +6,7 @@
 use super::kinds::{Assembly, KindArgs};
 use super::manifest::{self, Document, Edit, Format, Stream};
 use super::output::{self, Paint};
-use super::request::admission_review;
+use super::request::ReviewedObject;
 use super::{RatchetingArg, Verdict};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
@@ -77,7 +77,8 @@ pub(super) fn run(arguments: &NormalizeArgs) -> anyhow::Result<Verdict> {
         let old = old.iter().find(|old| identity(old) == identity(document));
         let answered = || -> anyhow::Result<Review> {
             let old = old.map(|old| completed(&kinds, old)).transpose()?;
-            let request = admission_review(&completed(&kinds, document)?, old.as_ref());
+            let (kind, new) = (document.group_version_kind(), completed(&kinds, document)?);
+            let request = ReviewedObject { kind: &kind, new: &new, old: old.as_ref(), subresource: None }.to_json();
             Ok(admission::review(&kinds.catalog, Phase::Both, arguments.ratcheting.into(), request.as_bytes())?)
         };
         let review = answered().with_context(|| format!("{}: {}", document.file.display(), document.title()))?;
@@ -100,7 +101,7 @@ fn completed(kinds: &Assembly, document: &Document) -> anyhow::Result<Document> 
 }
 
 /// Returns the changes of an answer as edits, without those in objects that only defaults make.
-fn own_edits(document: &Document, review: &Review) -> Vec<Edit> {
+pub(super) fn own_edits(document: &Document, review: &Review) -> Vec<Edit> {
     let mut edits = edits(document, review);
     edits.retain(|edit| match edit {
         Edit::Set(path, _) => document.has_parent_of(path),
@@ -156,12 +157,18 @@ fn print_exceptions(catalog: &Catalog, objects: &[Document]) {
     }
 }
 
-/// Prints warnings, violations that the audit log would have, and the denial in kubectl's words.
-fn print_answer(document: &Document, review: &Review) {
+/// Prints the warnings of an answer.
+pub(super) fn print_warnings(review: &Review) {
     let paint = Paint::of(&std::io::stderr());
     for warning in review.warnings() {
         output::note(format_args!("{} {warning}", paint.warning("Warning:")));
     }
+}
+
+/// Prints warnings, violations that the audit log would have, and the denial in kubectl's words.
+pub(super) fn print_answer(document: &Document, review: &Review) {
+    print_warnings(review);
+    let paint = Paint::of(&std::io::stderr());
     for violation in review.observed().kept() {
         output::note(format_args!("{} {violation}", paint.faint("Audit:")));
     }
@@ -183,7 +190,7 @@ fn print_answer(document: &Document, review: &Review) {
 }
 
 /// Returns the changes of an answer as edits of the object's document.
-pub(super) fn edits(document: &Document, review: &Review) -> Vec<Edit> {
+fn edits(document: &Document, review: &Review) -> Vec<Edit> {
     let base = pointer_tokens(&document.pointer).unwrap_or_default();
     let place = |path: &FieldPath| base.iter().cloned().chain(path.segments().iter().map(Segment::to_token)).collect();
     let edit = |change: Change| match change.operation() {

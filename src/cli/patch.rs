@@ -1,9 +1,12 @@
 //! `patch`: creates and applies strategic merge patches, from files or on a cluster.
 //!
-//! `offline` has `patch create` and `patch apply`, `live` has `patch live`. The engine is the crate `strategic-merge-patch`.
+//! `offline` has `patch create` and `patch apply`, `live` has `patch live`. The engine is the crate `strategic-merge-patch`;
+//! `kind_patcher` joins it with the unions of a kind.
 
+mod change;
 mod difference;
 mod input;
+mod kind_patcher;
 mod live;
 mod offline;
 mod schema;

@@ -249,6 +249,12 @@ impl ObjectPath {
         let _ = write!(path, "/{}", checked(name)?);
         Ok(Self { path })
     }
+
+    /// Returns the path of a subresource of the object, for example `status`.
+    #[must_use]
+    pub fn with_subresource(self, subresource: &str) -> Self {
+        Self { path: format!("{}/{subresource}", self.path) }
+    }
 }
 
 /// Returns the path of all objects of a resource, in one namespace or in all.

@@ -132,6 +132,38 @@ fn metadata_merges_as_that_of_built_in_types() {
 }
 
 #[test]
+fn the_status_is_patched_through_its_subresource_alone() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let kind = Kind::new(cluster, "rollout");
+    kind.apply_definition();
+    kind.apply("x", &json!({"strategy": {"type": "Recreate"}})).accepted();
+    let patch = json!({"spec": {"strategy": {"type": "Canary"}}, "status": {"observedGeneration": 7}}).to_string();
+    let resource = kind.resource();
+    let patched = || live(cluster, &[&resource, "x", "--subresource=status", "-p", &patch]);
+    let known = eventually(SETTLED, || patched().code == Some(0));
+    assert!(known, "{:?}", patched());
+    let stored = kind.stored("x");
+    assert_eq!(
+        (&stored["status"], &stored["spec"]["strategy"]["type"]),
+        (&json!({"observedGeneration": 7}), &json!("Recreate"))
+    );
+}
+
+#[test]
+fn a_patch_for_another_object_is_refused() {
+    let Some(gateways) = Gateways::install() else { return };
+    gateways.create("mine");
+    let patch = json!({"metadata": {"name": "other"}, "spec": {"hosts": ["a"]}}).to_string();
+    let refused = gateways.live(&["mine", "-p", &patch]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(
+        refused.stderr.contains("the patch has `metadata.name: other`, and the object in the cluster has `mine`"),
+        "{refused:?}"
+    );
+    assert_eq!(gateways.kind.spec("mine")["hosts"], Value::Null);
+}
+
+#[test]
 fn the_api_server_itself_refuses_such_a_patch() {
     let Some(gateways) = Gateways::install() else { return };
     gateways.create("refused");
@@ -321,7 +353,7 @@ impl Suite {
             workspace.write("patch.json", &row.patch.to_string());
             let (schema, original, patch) = (file("openapi.json"), file("original.json"), file("patch.json"));
             let arguments =
-                ["patch", "apply", "--schema", &schema, "--original", &original, "--patch", &patch, "-o", "json"];
+                ["patch", "apply", "--schema", &schema, "--original", &original, "--patch-file", &patch, "-o", "json"];
             let applied = kube_unions(&arguments, "");
             let ours = applied.succeeded().then(|| send("PUT", "application/json", &applied.json()));
             let fault = match ours {

@@ -1,6 +1,7 @@
 //! One object of a manifest: its type, its name and its place in the file.
 
 use super::file::{ManifestFile, Section};
+use kube_unions_core::names::GroupVersionKind;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -78,6 +79,13 @@ impl Document {
     pub(crate) fn group_version(&self) -> (&str, &str) {
         let api_version = self.api_version.as_deref().unwrap_or_default();
         api_version.split_once('/').unwrap_or(("", api_version))
+    }
+
+    /// Returns its kind, empty where a part is missing.
+    pub(crate) fn group_version_kind(&self) -> GroupVersionKind {
+        let (group, version) = self.group_version();
+        let kind = self.kind.as_deref().unwrap_or_default();
+        GroupVersionKind { group: group.into(), version: version.into(), kind: kind.into() }
     }
 
     /// Returns its name in messages, for example `Rollout/web`.

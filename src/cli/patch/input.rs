@@ -41,6 +41,10 @@ impl PatchInput {
         self.document.as_ref()
     }
 
+    pub(super) fn into_document(self) -> Option<Document> {
+        self.document
+    }
+
     /// Returns the document as JSON text.
     pub(super) fn text(&self) -> &str {
         self.document.as_ref().map_or(ABSENT, |document| &document.text)

@@ -3,24 +3,24 @@
 //! The API server answers 415 to such a patch of a custom resource. So the command reads the object, patches it, and sends the
 //! difference as a JSON Patch that fails if somebody else changed the object meanwhile.
 
+use super::change::ChangeArgs;
 use super::difference::{JsonPatchOperation, difference};
-use super::input::{self, PatchInput};
+use super::input::PatchInput;
+use super::kind_patcher::{KindPatcher, OtherObject};
+use crate::cli::Verdict;
 use crate::cli::connection::ContextArgs;
-use crate::cli::manifest::{self, Document, Edit};
+use crate::cli::manifest::{self, Edit};
 use crate::cli::output::{self, Paint};
-use crate::cli::request::admission_review;
-use crate::cli::{Verdict, normalize};
 use crate::cluster::live::{KindDescription, Live, LiveError, ObjectPath, PatchResponse, Resource};
 use anyhow::{Context, anyhow, bail};
-use clap::{ArgGroup, Args, ValueEnum};
-use kube_unions_core::admission::{self, Phase, Ratcheting};
-use kube_unions_core::catalog::{Builder, Catalog};
+use clap::{Args, ValueEnum};
+use kube_unions_core::admission::Phase;
 use kube_unions_core::names::GroupVersionKind;
 use serde_json::value::RawValue;
 use std::hash::{BuildHasher, RandomState};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
-use strategic_merge_patch::{DocumentRole, PatchError, Patcher};
+use strategic_merge_patch::Patcher;
 
 /// Number of attempts before the command gives up because others keep changing the object.
 const TRIES: u32 = 10;
@@ -46,7 +46,6 @@ Exit codes:
   0  the object is patched, or already as the patch wants it
   1  the API server rejected the result
   2  usage, an unreadable input, or the cluster could not be reached")]
-#[command(group = ArgGroup::new("change").required(true))]
 pub(super) struct LiveArgs {
     /// The resource: its plural, singular, short name or kind, alone or with .GROUP or .VERSION.GROUP; or RESOURCE/NAME
     #[arg(value_name = "RESOURCE")]
@@ -54,12 +53,11 @@ pub(super) struct LiveArgs {
     /// The name of the object
     #[arg(value_name = "NAME")]
     name: Option<String>,
-    /// The patch, as JSON or YAML
-    #[arg(short, long, value_name = "PATCH", group = "change")]
-    patch: Option<String>,
-    /// A file with the patch; `-` reads standard input
-    #[arg(long, value_name = "FILE", group = "change")]
-    patch_file: Option<PathBuf>,
+    #[command(flatten)]
+    change: ChangeArgs,
+    /// The subresource to patch
+    #[arg(long, value_enum)]
+    subresource: Option<Subresource>,
     /// The namespace of the object [default: the namespace of the kubeconfig's context]
     #[arg(short, long, value_name = "NAMESPACE")]
     namespace: Option<String>,
@@ -84,6 +82,20 @@ enum DryRun {
     Server,
 }
 
+/// A subresource that has the schema of its object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Subresource {
+    Status,
+}
+
+impl Subresource {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Status => "status",
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum LiveFormat {
     Json,
@@ -93,18 +105,17 @@ enum LiveFormat {
 
 /// Patches the object. Returns [`Verdict::Rejected`] if the API server refuses the result.
 pub(super) fn run(arguments: &LiveArgs) -> anyhow::Result<Verdict> {
-    let patch = match (&arguments.patch, &arguments.patch_file) {
-        (Some(text), _) => PatchInput::of(Path::new("--patch"), text.clone().into_bytes())?,
-        (None, Some(file)) => PatchInput::read(file)?,
-        (None, None) => bail!("give --patch or --patch-file"),
-    };
-    patch.present("patch")?;
+    let patch = arguments.change.read()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?;
     match runtime.block_on(patch_object(arguments, &patch)) {
         Ok(()) => Ok(Verdict::Accepted),
         Err(error) => match error.downcast_ref::<LiveError>() {
             Some(LiveError::Refused(refusal)) if refusal.is_final() => {
                 output::note(refusal);
+                Ok(Verdict::Rejected)
+            }
+            _ if error.is::<OtherObject>() => {
+                output::note(format_args!("{} {error}", Paint::of(&std::io::stderr()).error("error:")));
                 Ok(Verdict::Rejected)
             }
             _ => Err(error),
@@ -117,9 +128,12 @@ async fn patch_object(arguments: &LiveArgs, patch: &PatchInput) -> anyhow::Resul
     let live = arguments.cluster.connect().await?;
     let resource = live.resource(resource).await?;
     let namespace = arguments.namespace.as_deref().unwrap_or_else(|| live.default_namespace());
+    let subresource = arguments.subresource.map(Subresource::name);
     let place = ObjectPath::new(&resource, namespace, name)?;
+    let place = subresource.into_iter().fold(place, ObjectPath::with_subresource);
     let task = LivePatch {
-        rules: KindPatcher::read(live.described(&resource).await?, &resource)?,
+        patcher: patcher(live.described(&resource).await?, &resource)?,
+        subresource,
         live,
         place,
         patch,
@@ -166,59 +180,26 @@ impl LiveArgs {
     }
 }
 
-/// Patches and normalises the objects of one kind.
-struct KindPatcher {
-    patcher: Patcher,
-    unions: Catalog,
-}
-
-impl KindPatcher {
-    fn read(described: KindDescription, resource: &Resource) -> anyhow::Result<Self> {
-        let (patcher, definition) = match described {
-            KindDescription::Custom(definition) => {
-                let version = definition.versions().iter().find(|version| version.name == resource.version);
-                let version = version.with_context(|| format!("{resource} has no schema"))?;
-                (Patcher::for_resource(&resource.kind, &version.schema)?, definition)
-            }
-            KindDescription::BuiltIn(document, definition) => {
-                let Resource { group, version, kind, .. } = resource.clone();
-                (Patcher::from_openapi(&document, &GroupVersionKind { group, version, kind })?, definition)
-            }
-        };
-        let mut builder = Builder::new();
-        builder.apply(definition);
-        Ok(Self { patcher, unions: builder.build() })
-    }
-
-    /// Applies the patch and normalises the unions as the webhook would. Returns the object and the warnings.
-    fn patched(&self, before: &str, patch: &PatchInput) -> anyhow::Result<(String, Vec<String>)> {
-        let live = PatchInput::of(Path::new("the object in the cluster"), before.as_bytes().to_vec())?;
-        let given = [(DocumentRole::Original, &live), (DocumentRole::Patch, patch)];
-        let fail = |error: PatchError| input::faulty(&error, &given);
-        let after = self.patcher.apply(before, patch.text()).map_err(fail)?;
-        if self.unions.union_count() == 0 {
-            return Ok((after, Vec::new()));
+/// Returns the patcher of a kind in the cluster. Its objects are stored with their defaults, and the API server validates them.
+fn patcher(described: KindDescription, resource: &Resource) -> anyhow::Result<KindPatcher> {
+    let Resource { group, version, kind, .. } = resource.clone();
+    let kind = GroupVersionKind { group, version, kind };
+    let (patcher, definition) = match described {
+        KindDescription::Custom(definition) => {
+            let version = definition.versions().iter().find(|version| version.name == resource.version);
+            let version = version.with_context(|| format!("{resource} has no schema"))?;
+            (Patcher::for_resource(&resource.kind, &version.schema)?, definition)
         }
-        let Some(old) = live.document() else { return Ok((after, Vec::new())) };
-        let new = PatchInput::of(Path::new("the patched object"), after.clone().into_bytes())?;
-        let Some(new) = new.document() else { return Ok((after, Vec::new())) };
-        self.normalized(new, old, after.as_str())
-    }
-
-    /// Clears the members that were not chosen. Leaves an ambiguous or invalid union to the API server.
-    fn normalized(&self, new: &Document, old: &Document, after: &str) -> anyhow::Result<(String, Vec<String>)> {
-        let request = admission_review(new, Some(old));
-        let review = admission::review(&self.unions, Phase::Mutate, Ratcheting::Enabled, request.as_bytes())?;
-        let edits = normalize::edits(new, &review);
-        let text = if edits.is_empty() { after.to_owned() } else { manifest::edit(&new.section, &edits)?.text };
-        Ok((text, review.warnings().to_vec()))
-    }
+        KindDescription::BuiltIn(document, definition) => (Patcher::from_openapi(&document, &kind)?, definition),
+    };
+    Ok(KindPatcher::new(kind, patcher).with_unions(definition))
 }
 
 /// A patch to one object in a cluster.
 struct LivePatch<'t> {
     live: Live,
-    rules: KindPatcher,
+    patcher: KindPatcher,
+    subresource: Option<&'static str>,
     place: ObjectPath,
     patch: &'t PatchInput,
     field_manager: &'t str,
@@ -241,7 +222,11 @@ impl LivePatch<'_> {
                 tokio::time::sleep(wait(attempt)).await;
                 before = self.live.read(&self.place).await?;
             }
-            let (after, mut warnings) = self.rules.patched(&before, self.patch)?;
+            let original = PatchInput::of(Path::new("the object in the cluster"), before.as_bytes().to_vec())?;
+            // The API server answers for a union that is ambiguous or invalid.
+            let patched = self.patcher.patched(&original, self.patch, Phase::Mutate, self.subresource)?;
+            let (after, review) = (patched.text, patched.review);
+            let mut warnings = review.map(|review| review.warnings().to_vec()).unwrap_or_default();
             let operations = difference(&before, &after)?;
             if operations.is_empty() || self.dry_run == DryRun::Client {
                 let changed = !operations.is_empty();

@@ -1,12 +1,15 @@
 //! `patch create` and `patch apply`: create and apply patches without a cluster.
 
+use super::change::ChangeArgs;
 use super::input::{self, GivenInput, PatchInput};
+use super::kind_patcher::OtherObject;
 use super::schema::SchemaArgs;
 use crate::cli::Verdict;
 use crate::cli::manifest::{self, Document, Format};
-use crate::cli::normalize::ObjectFormat;
+use crate::cli::normalize::{self, ObjectFormat};
 use crate::cli::output::{self, Paint};
 use clap::{ArgAction, Args};
+use kube_unions_core::admission::{Phase, ReviewOutcome};
 use std::path::PathBuf;
 use strategic_merge_patch::{Conflicts, DocumentRole, PatchError, ThreeWay};
 
@@ -54,22 +57,36 @@ pub(super) struct CreateArgs {
 /// Arguments of `patch apply`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
+A union clears the members that the patch excludes, and the result is validated as `normalize` validates it. The patch must be for
+the object: another apiVersion, kind or name in it is refused.
+
 Examples:
   # Apply patch.yaml to widget.yaml
-  kube-unions patch apply --schema crd.yaml --original widget.yaml --patch patch.yaml
+  kube-unions patch apply --schema crd.yaml --original widget.yaml --patch-file patch.yaml
+
+  # Switch a union; the other members are cleared
+  kube-unions patch apply --schema crd.yaml --original widget.yaml \\
+    -p '{\"spec\": {\"exposure\": {\"type\": \"Internal\"}}}'
 
   # Patch a Deployment with the schema of the cluster
   kubectl get --raw /openapi/v3/apis/apps/v1 > apps-v1.json
-  kube-unions patch apply --schema apps-v1.json --original deployment.yaml --patch patch.yaml")]
+  kube-unions patch apply --schema apps-v1.json --original deployment.yaml --patch-file patch.yaml
+
+Exit codes:
+  0  the patched object is on standard output
+  1  the result is invalid, or the patch is for another object
+  2  usage, or an input could not be read")]
 pub(super) struct ApplyArgs {
     #[command(flatten)]
     schema: SchemaArgs,
     /// The object; `-` reads standard input
     #[arg(long, value_name = "FILE")]
     original: PathBuf,
-    /// The patch
-    #[arg(long, value_name = "FILE")]
-    patch: PathBuf,
+    #[command(flatten)]
+    change: ChangeArgs,
+    /// Do not validate the result; the members that a union excludes are still cleared
+    #[arg(long)]
+    no_validate: bool,
     /// Output format [default: the format of the object]
     #[arg(short, long, value_enum)]
     output: Option<ObjectFormat>,
@@ -86,8 +103,8 @@ pub(super) fn create(arguments: &CreateArgs) -> anyhow::Result<Verdict> {
     given.push((DocumentRole::Modified, &modified));
     let patcher = schema.patcher(given.iter().rev().filter_map(|(_, object)| object.document()))?;
     let made = match &current {
-        None => patcher.create_two_way(original.text(), modified.text()),
-        Some(current) => patcher.create_three_way(&ThreeWay {
+        None => patcher.engine().create_two_way(original.text(), modified.text()),
+        Some(current) => patcher.engine().create_three_way(&ThreeWay {
             original: original.text(),
             modified: modified.text(),
             current: current.text(),
@@ -106,15 +123,31 @@ pub(super) fn create(arguments: &CreateArgs) -> anyhow::Result<Verdict> {
 
 /// Applies a patch.
 pub(super) fn apply(arguments: &ApplyArgs) -> anyhow::Result<Verdict> {
-    let ApplyArgs { schema, original, patch, output } = arguments;
-    input::only_one_is_piped(schema.files().iter().chain([original, patch]))?;
-    let (original, patch) = (PatchInput::read(original)?, PatchInput::read(patch)?);
-    patch.present("patch")?;
-    let given = [(DocumentRole::Original, &original), (DocumentRole::Patch, &patch)];
-    let documents = || given.iter().filter_map(|(_, object)| object.document());
-    let patcher = schema.patcher(documents())?;
-    let result = patcher.apply(original.text(), patch.text()).map_err(|error| input::faulty(&error, &given))?;
-    print(&result, *output, documents().next())
+    let ApplyArgs { schema, original, change, no_validate, output } = arguments;
+    input::only_one_is_piped(schema.files().iter().chain([original]).chain(change.file()))?;
+    let (original, patch) = (PatchInput::read(original)?, change.read()?);
+    let documents = || [&original, &patch].into_iter().filter_map(PatchInput::document);
+    let rules = schema.patcher(documents())?;
+    let phase = if *no_validate { Phase::Mutate } else { Phase::Both };
+    let result = match rules.patched(&original, &patch, phase, None) {
+        Ok(result) => result,
+        Err(error) if error.is::<OtherObject>() => {
+            output::note(format_args!("{} {error}", Paint::of(&std::io::stderr()).error("error:")));
+            return Ok(Verdict::Rejected);
+        }
+        Err(error) => return Err(error),
+    };
+    match (&result.document, &result.review) {
+        (_, Some(review)) if *no_validate => normalize::print_warnings(review),
+        (Some(document), Some(review)) => {
+            normalize::print_answer(document, review);
+            if review.outcome() == ReviewOutcome::Denied {
+                return Ok(Verdict::Rejected);
+            }
+        }
+        _ => {}
+    }
+    print(&result.text, *output, documents().next())
 }
 
 /// Prints JSON text in the wanted format, or else in the format of the document `like`.

@@ -1,5 +1,6 @@
 //! `--schema`: finds the schema of the objects in CRDs, OpenAPI documents and JSON schemas.
 
+use super::kind_patcher::KindPatcher;
 use crate::causes::with_causes;
 use crate::cli::kinds::{self, KindSchemas};
 use crate::cli::manifest::{self, Document, Problem};
@@ -53,7 +54,7 @@ impl SchemaArgs {
     }
 
     /// Returns the patcher of the objects. Without `--kind` it uses the kind of the first object that has one.
-    pub(super) fn patcher<'d>(&self, objects: impl IntoIterator<Item = &'d Document>) -> anyhow::Result<Patcher> {
+    pub(super) fn patcher<'d>(&self, objects: impl IntoIterator<Item = &'d Document>) -> anyhow::Result<KindPatcher> {
         let object = objects.into_iter().find(|object| object.kind.is_some());
         let (plain, others): (Vec<_>, Vec<_>) = manifest::read(&self.schema)?.into_iter().partition(is_plain);
         let described = kinds::schemas(others);
@@ -70,7 +71,7 @@ impl SchemaArgs {
         // The group and version of the object decide between several kinds with the same name.
         let closer: Vec<_> = fit.iter().copied().filter(|it| own.is_met_by(&it.kind())).collect();
         match (fit.as_slice(), closer.as_slice()) {
-            ([only], _) | (_, [only]) => only.patcher(),
+            ([only], _) | (_, [only]) => only.patcher(&described),
             ([], _) => bail!(
                 "nothing in {} describes {wanted}; it describes {}",
                 manifest::list(&self.schema),
@@ -84,7 +85,8 @@ impl SchemaArgs {
         }
     }
 
-    fn of_plain(&self, plain: &[Document], object: Option<&Document>) -> anyhow::Result<Patcher> {
+    /// Returns the patcher of a JSON schema, which has no unions.
+    fn of_plain(&self, plain: &[Document], object: Option<&Document>) -> anyhow::Result<KindPatcher> {
         let [document] = plain else {
             let found = if plain.is_empty() { "no" } else { "more than one" };
             bail!(
@@ -93,7 +95,9 @@ impl SchemaArgs {
             );
         };
         let kind = self.kind.as_deref().or(object.and_then(|object| object.kind.as_deref())).unwrap_or("object");
-        Patcher::from_json_schema(kind, &document.text).map_err(|error| unfit(document, "", &error))
+        let patcher = Patcher::from_json_schema(kind, &document.text).map_err(|error| unfit(document, "", &error))?;
+        let kind = GroupVersionKind { group: "".into(), version: "".into(), kind: kind.into() };
+        Ok(KindPatcher::new(kind, patcher))
     }
 }
 
@@ -109,7 +113,7 @@ impl SchemaCandidate<'_> {
         }
     }
 
-    fn patcher(&self) -> anyhow::Result<Patcher> {
+    fn patcher(&self, described: &KindSchemas) -> anyhow::Result<KindPatcher> {
         match self {
             Self::OfDefinition(document, definition, version) => {
                 let paint = Paint::of(&std::io::stderr());
@@ -121,11 +125,17 @@ impl SchemaCandidate<'_> {
                     output::note(format_args!("{} {problem}", paint.warning("Warning:")));
                 }
                 let root = format!("/spec/versions/{}/schema/openAPIV3Schema", version.position);
-                Patcher::for_resource(definition.kind(), &version.schema)
-                    .map_err(|error| unfit(document, &root, &error.into()))
+                let patcher = Patcher::for_resource(definition.kind(), &version.schema)
+                    .map_err(|error| unfit(document, &root, &error.into()))?;
+                Ok(KindPatcher::new(self.kind(), patcher)
+                    .with_unions((*definition).clone())
+                    .completing(version.schema.clone()))
             }
             Self::OfOpenApi(document, openapi, kind) => {
-                Patcher::from_openapi(openapi, kind).map_err(|error| unfit(document, "", &error))
+                let patcher = Patcher::from_openapi(openapi, kind).map_err(|error| unfit(document, "", &error))?;
+                let definition = Definition::from_openapi([*openapi], &kind.group, &kind.kind, false)
+                    .map_err(|error| Problem::of_file(&document.file, with_causes(&error)))?;
+                Ok(KindPatcher::new((*kind).clone(), patcher).with_unions(described.declared(definition)))
             }
         }
     }

@@ -66,7 +66,7 @@ const LIST: &str = r#"{"type": "object", "properties": {"items": {"type": "array
 fn apply(folder: &Folder, original: &str, patch: &str) -> Run {
     folder.write("o.json", original);
     folder.write("p.json", patch);
-    folder.run(&["patch", "apply", "--schema", "s.json", "--original", "o.json", "--patch", "p.json"])
+    folder.run(&["patch", "apply", "--schema", "s.json", "--original", "o.json", "--patch-file", "p.json"])
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn applying_a_created_patch_gives_the_modified_object() {
         json!({"$retainKeys": ["type"], "type": "Internal", "loadBalancer": null})
     );
     folder.write("patch.yaml", &patch.stdout);
-    let patched = folder.run(&[&["patch", "apply"], &schema[..], &["--patch", "patch.yaml"]].concat()).code(0);
+    let patched = folder.run(&[&["patch", "apply"], &schema[..], &["--patch-file", "patch.yaml"]].concat()).code(0);
     assert_eq!(yaml(&patched.stdout), yaml(&new));
 }
 

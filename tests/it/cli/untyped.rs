@@ -282,8 +282,9 @@ fn patch_is_silent_about_parts_of_a_pod_template_that_the_schema_lacks() {
     let volumes = with(json!([{"name": "a", "emptyDir": {}}, {"name": "b"}]));
     write(&folder, "job.json", &job("a", &volumes));
     write(&folder, "patch.json", &with(json!([{"name": "b", "secret": {}}])));
-    let run =
-        folder.run(&["patch", "apply", "--schema", "kinds", "--original", "job.json", "--patch", "patch.json"]).code(0);
+    let run = folder
+        .run(&["patch", "apply", "--schema", "kinds", "--original", "job.json", "--patch-file", "patch.json"])
+        .code(0);
     let want = with(json!([{"name": "a", "emptyDir": {}}, {"name": "b", "secret": {}}]));
     assert_eq!((run.json(), &*run.stderr), (job("a", &want), ""));
 }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 
 /// A kind: the schemas of its versions, with every declaration grafted onto them. A CRD defines it, or for a built-in type
 /// OpenAPI documents.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Definition {
     pub(super) name: String,
     pub(super) kind: GroupKind,
@@ -38,7 +38,7 @@ pub struct Resource {
 }
 
 /// A version of a kind.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct DefinitionVersion {
     /// The name, for example `v1beta1`.
     pub name: Box<str>,
