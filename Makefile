@@ -48,6 +48,7 @@ test: build ## Run every test, including those on a real API server (KUBE_UNIONS
 e2e: build ## Run the tests on a real API server
 	@$(MAKE) -s assets >/dev/null; $(HELM) >/dev/null; $(CONTROLLERS) >/dev/null
 	$(CARGO) build --locked --package kube-unions-author --example rollout
+	$(CARGO) build --locked --all-features --example patch-custom-resource
 	$(CARGO) test --locked --all-features --test e2e -- --skip loss::
 	@$(MAKE) -s loss LOSS_SECONDS=1
 

@@ -1,7 +1,5 @@
 //! A kind whose author writes Rust: the sample as it is compiled, its CRD on a real API server, and objects of it.
 
-use std::env;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -12,6 +10,7 @@ use serde_json::{Value, json};
 use crate::cluster::AnyCluster;
 use crate::kind::parse;
 use crate::kubectl::{Kubectl, Output, run};
+use crate::process::example;
 use crate::webhook::kube_unions;
 use fixtures::wait::eventually;
 
@@ -95,18 +94,9 @@ fn object(name: &str, spec: &Value) -> Value {
     })
 }
 
-/// Returns the sample's output. Cargo puts examples beside the folder of the tests.
+/// Returns the sample's output.
 fn printed() -> String {
-    let tests = env::current_exe().expect("a test has a binary");
-    let example: PathBuf =
-        tests.parent().and_then(Path::parent).expect("it is in a folder of the target").join("examples/rollout");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/samples/rust/rollout.rs");
-    let modified = |path: &Path| path.metadata().and_then(|file| file.modified()).ok();
-    assert!(
-        modified(&example) > modified(&source),
-        "`{}` is missing or older than its source; run `cargo build --package kube-unions-author --example rollout`",
-        example.display()
-    );
+    let example = example("kube-unions-author", "rollout", "manifests/samples/rust/rollout.rs");
     let output = run(Command::new(&example), "rollout", "").accepted();
     assert_eq!(output.stderr, "");
     output.stdout

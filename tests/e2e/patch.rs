@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
@@ -13,8 +14,8 @@ use serde_json::{Value, json};
 use crate::builtin;
 use crate::cluster::Cluster;
 use crate::kind::{Kind, parse};
-use crate::kubectl::Output;
-use crate::process::Workspace;
+use crate::kubectl::{Output, run};
+use crate::process::{Workspace, example};
 use crate::webhook::kube_unions;
 use fixtures::wait::eventually;
 
@@ -147,6 +148,32 @@ fn the_status_is_patched_through_its_subresource_alone() {
         (&stored["status"], &stored["spec"]["strategy"]["type"]),
         (&json!({"observedGeneration": 7}), &json!("Recreate"))
     );
+}
+
+#[test]
+fn the_example_for_controllers_switches_a_union_and_loses_no_write_of_others() {
+    let Some(gateways) = Gateways::install() else { return };
+    let program = example("kube-unions", "patch-custom-resource", "examples/patch-custom-resource.rs");
+    gateways.create("example");
+    let patched = |patch: &Value| {
+        let mut command = Command::new(&program);
+        command.env("KUBECONFIG", gateways.cluster.control_plane.admin_kubeconfig());
+        command.args([&gateways.kind.definition_name(), "default", "example", &patch.to_string()]);
+        run(command, "patch-custom-resource", "").accepted()
+    };
+    let patched = &patched;
+    let hosts: BTreeSet<String> = (0..6).map(|number| format!("host-{number}")).collect();
+    thread::scope(|scope| {
+        for host in &hosts {
+            scope.spawn(move || patched(&json!({"spec": {"hosts": [host]}})));
+        }
+    });
+    let stored: BTreeSet<String> = serde_json::from_value(gateways.kind.spec("example")["hosts"].clone()).unwrap();
+    assert_eq!(stored, hosts);
+
+    let exposure = json!({"$retainKeys": ["type", "nodePort"], "type": "NodePort", "nodePort": {"first": 30053}});
+    patched(&json!({"spec": {"exposure": exposure}}));
+    assert_eq!(gateways.kind.spec("example")["exposure"], json!({"type": "NodePort", "nodePort": {"first": 30053}}));
 }
 
 #[test]

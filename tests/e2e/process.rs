@@ -4,6 +4,7 @@
 //! is therefore the child of a small shell watchdog that holds the read end of a pipe whose write end only this process
 //! has: words on the pipe are signals to send, and its end, however this process came to its own, ends the server.
 
+use std::env;
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -196,4 +197,18 @@ fn tail(log: &Path) -> String {
     let text = fs::read_to_string(log).unwrap_or_default();
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(40)..].join("\n")
+}
+
+/// Returns the program of an example. Cargo puts examples beside the folder of the tests.
+pub(crate) fn example(package: &str, name: &str, source: &str) -> PathBuf {
+    let tests = env::current_exe().expect("a test has a binary");
+    let folder = tests.parent().and_then(Path::parent).expect("it is in a folder of the target");
+    let (example, source) = (folder.join("examples").join(name), Path::new(env!("CARGO_MANIFEST_DIR")).join(source));
+    let modified = |path: &Path| path.metadata().and_then(|file| file.modified()).ok();
+    assert!(
+        modified(&example) > modified(&source),
+        "`{}` is missing or older than its source; run `cargo build --package {package} --example {name}`",
+        example.display()
+    );
+    example
 }
