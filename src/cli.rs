@@ -2,7 +2,8 @@
 //!
 //! - `manifest` reads and edits YAML and JSON; `kinds` builds a catalog from files; `crd` edits the unions of a CRD;
 //! - `connection` connects to a cluster; `request` builds an `AdmissionReview`;
-//! - `diagnostic`, `sarif`, `tree`, `progress` and `output` print; `exit` has the exit codes.
+//! - `diagnostic`, `sarif`, `tree`, `counts`, `progress` and `output` print; `exit` has the exit codes, and `require` the flag that
+//!   makes "nothing to check" a failure.
 //!
 //! Data goes to standard output, everything else to standard error. Users script against both, and against the exit codes.
 
@@ -13,6 +14,7 @@ mod check_cel;
 mod compile;
 mod completion;
 mod connection;
+mod counts;
 mod crd;
 mod diagnostic;
 mod exit;
@@ -26,6 +28,7 @@ mod output;
 mod patch;
 mod progress;
 mod request;
+mod require;
 mod review;
 mod sarif;
 mod serve;

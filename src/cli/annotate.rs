@@ -3,10 +3,12 @@
 //! It edits text, so comments, order and other documents stay as they are. It works as a Helm post-renderer and, because it
 //! edits the items of any list, as a KRM function of kustomize.
 
+use super::counts::{count, grouped};
 use super::crd::EditableCrd;
 use super::kinds::{self, BuiltinUnionsArg};
 use super::manifest::{self, Document, EditedFile, ManifestFile, Stream};
 use super::output::{self, Paint};
+use super::require::RequireArg;
 use super::{Verdict, diagnostic};
 use anyhow::bail;
 use clap::Args;
@@ -33,7 +35,7 @@ Examples:
 
 Exit codes:
   0  every declaration is valid (with --check also: nothing would change)
-  1  a declaration has an error, as `lint` reports it, or would change; the output is complete
+  1  a declaration has an error, as `lint` reports it, or would change, or with --require: there is none; the output is complete
   2  an input could not be read")]
 pub(super) struct AnnotateArgs {
     /// Files and folders with manifests; `-` reads standard input [default: standard input]
@@ -45,6 +47,8 @@ pub(super) struct AnnotateArgs {
     /// Print no manifests; exit with 1 if a CRD would change
     #[arg(long)]
     check: bool,
+    #[command(flatten)]
+    require: RequireArg,
 }
 
 /// Messages for standard error.
@@ -53,6 +57,17 @@ struct Messages {
     /// Messages that set the exit code to 1.
     errors: Vec<String>,
     notices: Vec<String>,
+    counts: Counts,
+}
+
+/// The number of things in the input.
+#[derive(Default)]
+struct Counts {
+    definitions: usize,
+    /// The declarations in schemas and annotations.
+    declarations: usize,
+    /// The declarations that are moved.
+    moved: usize,
 }
 
 pub(super) fn run(arguments: &AnnotateArgs) -> anyhow::Result<Verdict> {
@@ -77,7 +92,19 @@ pub(super) fn run(arguments: &AnnotateArgs) -> anyhow::Result<Verdict> {
     if !arguments.check {
         output::print(stream.into_text())?;
     }
-    Ok(Verdict::rejected_if(!messages.errors.is_empty()))
+    let Messages { errors, counts, .. } = messages;
+    if errors.is_empty() && counts.declarations == 0 {
+        return Ok(arguments.require.warn(format_args!("nothing to annotate: {}", counts.found())));
+    }
+    let moved = if arguments.check { "to move" } else { "moved" };
+    output::note(format_args!("{}, {} {moved}", counts.found(), grouped(counts.moved)));
+    Ok(Verdict::rejected_if(!errors.is_empty()))
+}
+
+impl Counts {
+    fn found(&self) -> String {
+        format!("{}, {}", count(self.definitions, "CRD"), count(self.declarations, "declaration"))
+    }
 }
 
 /// Returns a text of manifests, YAML or JSON, with its CRDs annotated. Every other byte stays as it is. Faults of the
@@ -91,12 +118,17 @@ pub fn annotated(text: &str) -> anyhow::Result<String> {
 fn annotate(file: &ManifestFile, check: bool, messages: &mut Messages) -> anyhow::Result<EditedFile> {
     let edited = manifest::edit_crds(file, |document| {
         let crd = EditableCrd::read(document)?;
+        messages.counts.definitions += 1;
+        messages.counts.declarations += crd.places().len();
         if crd.extensions.is_empty() {
             return Ok(Vec::new());
         }
         messages.add_diagnostics(document);
         let (edits, problem) = crd.move_to_annotation(&AnnotationContent::new())?;
         messages.errors.extend(problem.map(|problem| line(document, &problem)));
+        if !edits.is_empty() {
+            messages.counts.moved += crd.extensions.len();
+        }
         if check && !edits.is_empty() {
             messages.errors.push(line(document, "would change"));
         }

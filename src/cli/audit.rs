@@ -13,6 +13,7 @@ mod tally;
 
 use super::exit::Verdict;
 use super::kinds::BuiltinUnionsArg;
+use super::require::RequireArg;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -34,7 +35,7 @@ audit came.
 
 Exit codes:
   0  no object is invalid
-  1  at least one object is invalid
+  1  at least one object is invalid, or with --require: there are no objects
   2  wrong usage, unreadable input, an interrupt, or a kind that could not be listed; the rest was audited
 
 Examples:
@@ -64,6 +65,8 @@ pub(super) struct AuditArgs {
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: AuditFormat,
+    #[command(flatten)]
+    require: RequireArg,
     #[command(flatten)]
     cluster: super::connection::ContextArgs,
 }

@@ -9,9 +9,11 @@ mod subjects;
 
 use self::comparison::{RuleComparison, RuleVerdict};
 use self::report::ComparedUnion;
+use super::counts::{count, grouped};
 use super::exit::FAILED;
 use super::kinds::{self, BuiltinUnionsArg};
 use super::output;
+use super::require::RequireArg;
 use super::{FindingsFormat, Verdict, manifest};
 use anyhow::bail;
 use clap::Args;
@@ -34,7 +36,7 @@ A disagreement shows a smallest object. Transition rules, and rules about other 
 
 Exit codes:
   0  every union with rules agrees with them
-  1  at least one disagreement
+  1  at least one disagreement, or with --require: no union has rules
   2  a file could not be read, or a union is undecided; the others were checked
 
 Examples:
@@ -48,6 +50,8 @@ pub(super) struct CheckCelArgs {
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: FindingsFormat,
+    #[command(flatten)]
+    require: RequireArg,
 }
 
 pub(super) fn run(arguments: &CheckCelArgs) -> anyhow::Result<Verdict> {
@@ -68,8 +72,11 @@ pub(super) fn run(arguments: &CheckCelArgs) -> anyhow::Result<Verdict> {
         .collect();
     let is = |wanted: RuleVerdict| compared.iter().any(|union| union.verdicts().contains(&wanted));
     let disagrees = is(RuleVerdict::TooWeak) || is(RuleVerdict::TooStrong);
+    let nothing = problems.is_empty()
+        && compared.iter().all(|union| union.verdicts().iter().all(|verdict| *verdict == RuleVerdict::NoRules));
     let code = match problems.is_empty() {
         true if disagrees => Verdict::Rejected.code(),
+        true if nothing => arguments.require.verdict().code(),
         true if !is(RuleVerdict::Undecided) => Verdict::Accepted.code(),
         _ => FAILED,
     };
@@ -84,26 +91,28 @@ pub(super) fn run(arguments: &CheckCelArgs) -> anyhow::Result<Verdict> {
     {
         bail!(lack);
     }
-    output::note(sentence(definitions.len(), &compared));
+    let sentence = sentence(definitions.len(), &compared);
+    if nothing {
+        return Ok(arguments.require.warn(format_args!("nothing to compare: {sentence}")));
+    }
+    output::note(sentence);
     match problems.len() {
         0 if disagrees => Ok(Verdict::Rejected),
         0 if is(RuleVerdict::Undecided) => {
             bail!("some unions are undecided: rewrite the rules named above, or test them by hand")
         }
         0 => Ok(Verdict::Accepted),
-        1 => bail!("1 problem kept something from being checked"),
-        several => bail!("{several} problems kept something from being checked"),
+        some => bail!("{} kept something from being checked", count(some, "problem")),
     }
 }
 
 /// Returns the summary, for example `3 CRDs, 5 unions: 4 agree, 1 too weak`.
 fn sentence(definitions: usize, compared: &[ComparedUnion<'_>]) -> String {
-    let count = |number: usize, thing: &str| format!("{number} {thing}{}", if number == 1 { "" } else { "s" });
     let all: BTreeSet<RuleVerdict> = compared.iter().flat_map(ComparedUnion::verdicts).copied().collect();
     let counts = all.into_iter().map(|verdict| {
         let number = compared.iter().filter(|union| union.verdicts().contains(&verdict)).count();
         let words = if verdict == RuleVerdict::Agrees && number != 1 { "agree" } else { verdict.words() };
-        format!("{number} {words}")
+        format!("{} {words}", grouped(number))
     });
     let counts: Vec<String> = counts.collect();
     let colon = if counts.is_empty() { "" } else { ": " };

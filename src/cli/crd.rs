@@ -8,6 +8,7 @@ use kube_unions_core::declaration::{ANNOTATION, ANNOTATIONS_LIMIT, AnnotationCon
 use kube_unions_core::field_path::{pointer_tokens, push_token};
 use kube_unions_core::schema::EXTENSION;
 use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 
 /// Keywords whose value is a schema.
 const SCHEMAS: [&str; 4] = ["items", "additionalProperties", "additionalItems", "not"];
@@ -60,6 +61,13 @@ impl EditableCrd {
             format!("not changed: the annotation `{ANNOTATION}` is unreadable ({error}); remove it first")
         });
         Ok(Self { crd, base, extensions: found, annotation })
+    }
+
+    /// Returns the places with a declaration, in a schema or in the annotation: version and JSON Pointer.
+    pub(super) fn places(&self) -> BTreeSet<(&str, &str)> {
+        let annotated = self.annotation.iter().flatten();
+        let annotated = annotated.flat_map(|(version, places)| places.keys().map(move |at| (&**version, &**at)));
+        annotated.chain(self.extensions.iter().map(|it| (&*it.version, &*it.pointer))).collect()
     }
 
     /// Returns the edit that removes an extension from the schema of a version.

@@ -10,9 +10,11 @@ mod sources;
 
 use self::baseline::{Baseline, Scope};
 use self::report::{CrdSubject, Report, ReportedFinding};
+use super::counts::count;
 use super::crd::EditableCrd;
 use super::exit::FAILED;
 use super::manifest::{self, Document, Edit, EditedFile, Problem, Stream};
+use super::require::RequireArg;
 use super::{FindingsFormat, Verdict, kinds, output};
 use anyhow::bail;
 use clap::Args;
@@ -52,7 +54,8 @@ Examples:
 
 Exit codes:
   0  every marked union is declared (with --check also: nothing would change)
-  1  a union was left out, or with --check: a CRD would change, or the baseline has entries that no longer occur; the output is complete
+  1  a union was left out; with --check: a CRD would change, or the baseline has entries that no longer occur; with --require: there
+     are no markers of unions; the output is complete
   2  an input could not be read; the rest was processed")]
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(super) struct GenerateArgs {
@@ -98,6 +101,8 @@ pub(super) struct GenerateArgs {
     /// Format of the report
     #[arg(short, long, value_enum, default_value_t)]
     output: FindingsFormat,
+    #[command(flatten)]
+    require: RequireArg,
 }
 
 /// Returns the parser of rule names. It suggests similar ones and lists all.
@@ -142,7 +147,9 @@ pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<Verdict> {
     report.sort();
     arguments.compare(&mut report, problems.is_empty())?;
     let would_change = check && (report.is_stale() || edited.iter().any(|file| file.changed));
-    let verdict = Verdict::rejected_if(would_change || report.has_errors());
+    let nothing = report.is_empty() && !would_change && problems.is_empty();
+    let verdict =
+        if nothing { arguments.require.verdict() } else { Verdict::rejected_if(would_change || report.has_errors()) };
 
     // A reader of the report may close the pipe of the CRDs, so the report comes first.
     edited.iter().flat_map(|file| &file.notices).for_each(output::note);
@@ -161,6 +168,11 @@ pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<Verdict> {
         output::print(stream.into_text())?;
     }
     manifest::fail_on(&problems)?;
+    // A report for programs on standard error stays alone there.
+    if nothing && (write || check || arguments.output == FindingsFormat::Text) {
+        let definitions = count(report.definitions, "CRD");
+        return Ok(arguments.require.warn(format_args!("nothing to declare: no markers of unions for {definitions}")));
+    }
     Ok(verdict)
 }
 

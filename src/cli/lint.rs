@@ -1,8 +1,10 @@
 //! `lint`: reports every fault in the unions that CRDs and `UnionDeclaration`s declare, with its place in the file.
 
+use super::counts::count;
 use super::diagnostic::{self, Diagnostic};
-use super::kinds::{self, BuiltinUnionsArg};
+use super::kinds::{self, Assembly, BuiltinUnionsArg};
 use super::output::{self, Paint};
+use super::require::RequireArg;
 use super::{ReportFormat, Verdict, manifest};
 use anyhow::bail;
 use clap::Args;
@@ -15,9 +17,11 @@ Each line is `file:line:column: path: severity: message`. A declaration with an 
 warning has effect, but may surprise. A note tells that the schema lacks a part of a UnionDeclaration, which is left out, or \
 something else worth knowing. A fault of several versions has one line that names them.
 
+The last line, on standard error, counts the CRDs and unions that were checked.
+
 Exit codes:
   0  no errors (and, with --strict, no warnings; notes never count)
-  1  at least one
+  1  at least one, or with --require: no union was found
   2  a file could not be read; the others were checked
 
 Examples:
@@ -37,6 +41,8 @@ pub(super) struct LintArgs {
     /// Exit with 1 for warnings, too
     #[arg(short = 'W', long)]
     strict: bool,
+    #[command(flatten)]
+    require: RequireArg,
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: ReportFormat,
@@ -56,10 +62,26 @@ pub(super) fn run(arguments: &LintArgs) -> anyhow::Result<Verdict> {
     let lack = assembly.lack(&arguments.paths);
     match (manifests.problems.len() + assembly.problems.len(), lack) {
         (0, Some(lack)) => bail!(lack),
-        (0, None) => Ok(Verdict::rejected_if(diagnostics.iter().any(is_rejected))),
-        (1, _) => bail!("1 problem kept something from being checked"),
-        (several, _) => bail!("{several} problems kept something from being checked"),
+        (0, None) if diagnostics.is_empty() && assembly.catalog.union_count() == 0 => {
+            Ok(arguments.require.warn(format_args!("nothing to check: {}", assembly.summary())))
+        }
+        (0, None) => {
+            output::note(summary(&assembly, &diagnostics));
+            Ok(Verdict::rejected_if(diagnostics.iter().any(is_rejected)))
+        }
+        (unread, _) => {
+            output::note(summary(&assembly, &diagnostics));
+            bail!("{} kept something from being checked", count(unread, "problem"))
+        }
     }
+}
+
+/// Returns the summary, for example `3 CRDs, 5 unions, 1 problem, 2 notes`.
+fn summary(assembly: &Assembly, diagnostics: &[Diagnostic]) -> String {
+    let notes = diagnostics.iter().filter(|diagnostic| diagnostic.is_note()).count();
+    let problems = count(diagnostics.len() - notes, "problem");
+    let notes = if notes > 0 { format!(", {}", count(notes, "note")) } else { String::new() };
+    format!("{}, {problems}{notes}", assembly.summary())
 }
 
 fn print(diagnostics: &[Diagnostic], format: ReportFormat) -> anyhow::Result<()> {

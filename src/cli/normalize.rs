@@ -3,15 +3,17 @@
 //! The webhook's code answers an admission review for each object. The changes of the answer are made in the text of the object:
 //! it keeps its comments and the order of its fields, and an object that needs no change is printed byte for byte.
 
+use super::counts::{count, grouped};
 use super::kinds::{Assembly, KindArgs};
 use super::manifest::{self, Document, Edit, Format, Stream};
 use super::output::{self, Paint};
 use super::request::ReviewedObject;
+use super::require::RequireArg;
 use super::{RatchetingArg, Verdict};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use kube_unions_core::admission::{self, Phase, Review, ReviewOutcome};
-use kube_unions_core::catalog::Catalog;
+use kube_unions_core::catalog::{Catalog, CatalogEntry};
 use kube_unions_core::field_path::{AboutField, FieldPath, Segment, pointer_tokens};
 use kube_unions_core::json_patch::PatchOperation;
 use kube_unions_core::union::Change;
@@ -47,6 +49,19 @@ pub(super) struct NormalizeArgs {
     /// Output format [default: the format of the input]
     #[arg(short, long, value_enum)]
     output: Option<ObjectFormat>,
+    #[command(flatten)]
+    require: RequireArg,
+}
+
+/// The number of objects.
+#[derive(Default)]
+struct Counts {
+    /// Objects of kinds with unions.
+    judged: usize,
+    changed: usize,
+    rejected: usize,
+    /// Objects of kinds without unions.
+    others: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -72,7 +87,7 @@ pub(super) fn run(arguments: &NormalizeArgs) -> anyhow::Result<Verdict> {
     };
     let new = objects(&arguments.filename)?;
     print_exceptions(&kinds.catalog, &new);
-    let (mut stream, mut rejected) = (Stream::default(), false);
+    let (mut stream, mut counts) = (Stream::default(), Counts::default());
     for document in &new {
         let old = old.iter().find(|old| identity(old) == identity(document));
         let answered = || -> anyhow::Result<Review> {
@@ -83,16 +98,47 @@ pub(super) fn run(arguments: &NormalizeArgs) -> anyhow::Result<Verdict> {
         };
         let review = answered().with_context(|| format!("{}: {}", document.file.display(), document.title()))?;
         print_answer(document, &review);
+        if entry_of(&kinds.catalog, document).is_some() {
+            counts.judged += 1;
+        } else {
+            counts.others += 1;
+        }
         if review.outcome() == ReviewOutcome::Denied {
-            rejected = true;
+            counts.rejected += 1;
             continue;
         }
-        let (text, format) = normalized(document, &own_edits(document, &review), arguments.output)?;
+        let edits = own_edits(document, &review);
+        counts.changed += usize::from(!edits.is_empty());
+        let (text, format) = normalized(document, &edits, arguments.output)?;
         stream.push(&text, format);
     }
     stream.end_line();
     output::print(stream.into_text())?;
-    Ok(Verdict::rejected_if(rejected))
+    if counts.judged == 0 && counts.rejected == 0 {
+        let others = count(counts.others, "object");
+        return Ok(arguments.require.warn(format_args!("nothing to normalise: {others} of kinds without unions")));
+    }
+    output::note(counts.summary());
+    Ok(Verdict::rejected_if(counts.rejected > 0))
+}
+
+impl Counts {
+    /// Returns the summary, for example `2 objects: 1 changed, 0 rejected; 3 of kinds without unions`.
+    fn summary(&self) -> String {
+        let Self { judged, changed, rejected, others } = self;
+        let others = match others {
+            0 => String::new(),
+            some => format!("; {} of kinds without unions", grouped(some)),
+        };
+        let (judged, changed, rejected) = (count(*judged, "object"), grouped(changed), grouped(rejected));
+        format!("{judged}: {changed} changed, {rejected} rejected{others}")
+    }
+}
+
+/// Returns the unions of an object's kind, `None` if it has none.
+fn entry_of<'c>(catalog: &'c Catalog, document: &Document) -> Option<&'c CatalogEntry> {
+    let (group, version) = document.group_version();
+    catalog.lookup(group, version, document.kind.as_deref()?)
 }
 
 /// Returns an object as admission sees it, with its defaults.
@@ -136,9 +182,7 @@ fn print_exceptions(catalog: &Catalog, objects: &[Document]) {
     let paint = Paint::of(&std::io::stderr());
     let mut entries = BTreeMap::new();
     for object in objects {
-        let (group, version) = object.group_version();
-        let found = catalog.lookup(group, version, object.kind.as_deref().unwrap_or_default());
-        entries.extend(found.map(|entry| (entry.gvk(), entry)));
+        entries.extend(entry_of(catalog, object).map(|entry| (entry.gvk(), entry)));
     }
     for (kind, entry) in entries {
         let mut places: BTreeMap<_, BTreeSet<&str>> = BTreeMap::new();

@@ -2,10 +2,12 @@
 
 use super::report::{AuditEnd, AuditReport};
 use super::rules::{AuditRule, ObjectFinding, title};
-use super::tally::{Tally, count};
+use super::tally::Tally;
+use crate::cli::counts::count;
 use crate::cli::exit::{self, Verdict};
 use crate::cli::output::{self, Paint};
 use crate::cli::progress::Progress;
+use crate::cli::require::RequireArg;
 use crate::cli::sarif::FilePlace;
 use anyhow::bail;
 use kube_unions_core::admission::StoredObject;
@@ -27,6 +29,7 @@ pub(super) struct AuditedObject<'o> {
 /// An audit in progress.
 pub(super) struct Auditor {
     report: AuditReport,
+    require: RequireArg,
     pub(super) tally: Tally,
     /// The first problems that kept something from being audited. Each was printed when it occurred.
     problems: Vec<String>,
@@ -38,8 +41,8 @@ pub(super) struct Auditor {
 const MOST_PROBLEMS: usize = 100;
 
 impl Auditor {
-    pub(super) fn new(report: AuditReport) -> Self {
-        Self { report, tally: Tally::default(), problems: Vec::new(), problem_count: 0 }
+    pub(super) fn new(report: AuditReport, require: RequireArg) -> Self {
+        Self { report, require, tally: Tally::default(), problems: Vec::new(), problem_count: 0 }
     }
 
     /// Audits an object of a kind. `locate` returns the place of a field in a file.
@@ -122,11 +125,15 @@ impl Auditor {
 
     /// Closes the report and prints the summary. `interrupted` says how far the audit came.
     pub(super) fn finish(self, interrupted: Option<String>) -> anyhow::Result<Verdict> {
-        let Self { report, tally, mut problems, problem_count } = self;
+        let Self { report, require, tally, mut problems, problem_count } = self;
         problems.extend(interrupted.as_ref().map(|progress| format!("interrupted {progress}")));
-        let verdict = Verdict::rejected_if(tally.invalid > 0);
+        let nothing = tally.objects == 0 && problems.is_empty();
+        let verdict = if nothing { require.verdict() } else { Verdict::rejected_if(tally.invalid > 0) };
         let code = if problems.is_empty() { verdict.code() } else { exit::FAILED };
         report.close(&AuditEnd { tally, problems: &problems, code })?;
+        if nothing {
+            return Ok(require.warn(tally.nothing()));
+        }
         output::note(tally.sentence());
         match (interrupted, problem_count) {
             (Some(progress), _) => bail!("interrupted {progress}"),
@@ -141,11 +148,11 @@ pub(super) fn warn_of_faults(catalog: &Catalog, where_to_look: &str) {
     let errors = catalog.faults().iter().filter(|fault| fault.severity == Severity::Error).count();
     if errors > 0 {
         let warning = Paint::of(&std::io::stderr()).warning("Warning:");
-        let faults = count(errors as u64, "fault");
+        let faults = count(errors, "fault");
         output::note(format_args!("{warning} {faults} in declarations of unions; {where_to_look}"));
     }
 }
 
 fn left_out(number: usize) -> String {
-    format!("and {} that are not listed", count(number as u64, "more violation"))
+    format!("and {} that are not listed", count(number, "more violation"))
 }

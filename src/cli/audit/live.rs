@@ -5,8 +5,8 @@ use super::auditor::{AuditedObject, Auditor, warn_of_faults};
 use super::report::AuditReport;
 use super::rules::title;
 use super::stop::Stop;
-use super::tally::{count, grouped};
 use crate::causes::with_causes;
+use crate::cli::counts::{count, grouped};
 use crate::cli::exit::Verdict;
 use crate::cli::output::{self, Paint};
 use crate::cli::progress::Progress;
@@ -44,7 +44,7 @@ async fn audit(arguments: &AuditArgs, stop: &Stop) -> anyhow::Result<Verdict> {
     );
 
     let report = AuditReport::open(arguments.output, kinds.iter().map(|kind| kind.entry.gvk()), false)?;
-    let mut auditor = Auditor::new(report);
+    let mut auditor = Auditor::new(report, arguments.require);
     for (subject, reason) in &learnt.lacking {
         auditor.problem(format_args!("{subject}: {reason}"), None);
     }

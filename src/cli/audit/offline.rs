@@ -7,7 +7,7 @@ use super::auditor::{AuditedObject, Auditor, warn_of_faults};
 use super::report::AuditReport;
 use super::rules::title;
 use super::stop::Stop;
-use super::tally::grouped;
+use crate::cli::counts::grouped;
 use crate::cli::exit::Verdict;
 use crate::cli::explain;
 use crate::cli::kinds;
@@ -40,7 +40,7 @@ pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
     warn_of_faults(&assembly.catalog, "`kube-unions lint` names them");
 
     let report = AuditReport::open(arguments.output, kinds.iter().map(|entry| entry.gvk()), true)?;
-    let mut auditor = Auditor::new(report);
+    let mut auditor = Auditor::new(report, arguments.require);
     for problem in problems {
         auditor.problem(problem, None);
     }

@@ -1,5 +1,6 @@
 //! Counts audited objects and their findings.
 
+use crate::cli::counts::{count, grouped};
 use serde::Serialize;
 
 /// Counts of objects.
@@ -36,10 +37,7 @@ impl Tally {
             0 => String::new(),
             some => format!(", {} only audited", grouped(some)),
         };
-        let passed_over = match self.passed_over {
-            None | Some(0) => String::new(),
-            Some(some) => format!("; {} of other kinds passed over", count(some, "document")),
-        };
+        let passed_over = self.passed_over_text();
         format!(
             "audited {} of {}: {} invalid{mended}, {} that normalisation would change{warned}{audited}{passed_over}",
             count(self.objects, "object"),
@@ -48,41 +46,27 @@ impl Tally {
             none_or(self.would_change),
         )
     }
-}
 
-/// Returns a number with its noun: `1 object`, `5,000 objects`.
-pub(super) fn count(number: u64, what: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{} {what}{plural}", grouped(number))
+    /// Returns the summary of an audit without objects.
+    pub(super) fn nothing(&self) -> String {
+        format!("nothing to audit: no object of a kind with unions{}", self.passed_over_text())
+    }
+
+    fn passed_over_text(&self) -> String {
+        match self.passed_over {
+            None | Some(0) => String::new(),
+            Some(some) => format!("; {} of other kinds passed over", count(some, "document")),
+        }
+    }
 }
 
 fn none_or(number: u64) -> String {
     if number == 0 { "none".to_owned() } else { grouped(number) }
 }
 
-/// Returns a number with commas between thousands.
-pub(super) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (position, digit) in digits.char_indices() {
-        if position > 0 && (digits.len() - position).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_have_commas_between_thousands() {
-        for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (12_345, "12,345"), (1_234_567, "1,234,567")] {
-            assert_eq!(grouped(number), text);
-        }
-    }
 
     #[test]
     fn the_sentence_leaves_out_what_there_is_none_of() {

@@ -1,6 +1,7 @@
 //! `--check`: compares compiled policies with those of files or of a cluster.
 
 use super::policies::CompiledKinds;
+use crate::cli::counts::count;
 use crate::cli::manifest::{self, Document, ManifestFile};
 use crate::cli::{Verdict, output};
 use crate::cluster::live::{Live, LiveError, Resource};
@@ -154,14 +155,5 @@ impl PresentPolicy {
 
     fn line(&self, message: &str) -> String {
         format!("{}{}/{}: {message}", self.place, self.kind, self.name)
-    }
-}
-
-/// Returns a number with a noun, for example `2 policies`.
-fn count(number: usize, noun: &str) -> String {
-    match (number, noun.strip_suffix('y')) {
-        (1, _) => format!("1 {noun}"),
-        (_, Some(stem)) => format!("{number} {stem}ies"),
-        (_, None) => format!("{number} {noun}s"),
     }
 }

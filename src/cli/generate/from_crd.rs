@@ -3,6 +3,7 @@
 //! The result is printed and never applied. The crate `kube-unions-evidence` finds and confirms the unions.
 
 use super::GenerateArgs;
+use crate::cli::counts::count;
 use crate::cli::manifest::{self, Document};
 use crate::cli::{Verdict, crd, kinds, output};
 use anyhow::bail;
@@ -61,13 +62,15 @@ pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<Verdict> {
     if !complete {
         output::note("some objects were not searched, because the schema has too many");
     }
-    let plural = |number: usize| if number == 1 { "" } else { "s" };
+    if unions == 0 && doubts == 0 && problems.is_empty() {
+        let definitions = count(definitions, "CRD");
+        return Ok(arguments.require.warn(format_args!("nothing to propose: no rule about a union in {definitions}")));
+    }
     output::note(format_args!(
-        "{definitions} CRD{}: {unions} union{} proposed, {doubts} group{} of fields in doubt; look through the declarations before \
-         you apply them",
-        plural(definitions),
-        plural(unions),
-        plural(doubts)
+        "{}: {} proposed, {} of fields in doubt; look through the declarations before you apply them",
+        count(definitions, "CRD"),
+        count(unions, "union"),
+        count(doubts, "group"),
     ));
     manifest::fail_on(&problems)?;
     Ok(Verdict::Accepted)

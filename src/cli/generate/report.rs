@@ -185,6 +185,12 @@ impl Report {
         self.findings.iter().any(ReportedFinding::is_counted_error)
     }
 
+    /// Returns true if there are neither unions nor findings that count.
+    pub(super) fn is_empty(&self) -> bool {
+        let counts = |finding: &ReportedFinding| finding.is_worth_a_count();
+        self.kinds.iter().all(|kind| kind.derivation.unions.is_empty()) && !self.findings.iter().any(counts)
+    }
+
     /// Returns true if the baseline has entries that no longer occur.
     pub(super) fn is_stale(&self) -> bool {
         !self.stale.is_empty()

@@ -3,6 +3,7 @@
 use super::BuiltinUnionsArg;
 use super::parts::KindParts;
 use crate::causes::with_causes;
+use crate::cli::counts::count;
 use crate::cli::manifest::{self, Document, Problem};
 use kube_unions_core::catalog::{Builder, Catalog};
 use kube_unions_core::declaration::{
@@ -137,6 +138,16 @@ impl Assembly {
         let Some((schema, mut object)) = parsed else { return Ok(Cow::Borrowed(&document.text)) };
         schema.complete(&mut object)?;
         Ok(Cow::Owned(object.to_string()))
+    }
+
+    /// Returns the number of CRDs, of other documents that describe kinds, and of unions in force: `3 CRDs, 5 unions`.
+    pub(in crate::cli) fn summary(&self) -> String {
+        let others = [(self.declarations.len(), "UnionDeclaration"), (self.openapi.len(), "OpenAPI document")];
+        let others: Vec<_> = others.into_iter().filter(|(number, _)| *number > 0).collect();
+        let crds = (self.definitions.len() > 0 || others.is_empty()).then_some((self.definitions.len(), "CRD"));
+        let unions = (self.catalog.union_count(), "union");
+        let all = crds.into_iter().chain(others).chain([unions]);
+        all.map(|(number, noun)| count(number, noun)).collect::<Vec<_>>().join(", ")
     }
 
     /// Returns the file of a fault, and its line and column.

@@ -1,6 +1,7 @@
 //! The report as lines for people. Findings that differ only in their CRD are one line.
 
 use super::{Report, ReportedFinding, Standing};
+use crate::cli::counts::count;
 use crate::cli::output::Paint;
 use crate::cli::tree;
 use kube_unions_go::{FoundBy, MarkedUnion, Position, Severity};
@@ -38,10 +39,10 @@ impl Report {
             let _ = writeln!(text, "{} {more}remove them with --update-baseline", paint.faint("baseline:"));
         }
 
-        let unions = count(kinds.iter().map(|kind| kind.derivation.unions.len()).sum(), "union", "unions");
-        let versions = count(kinds.len(), "version of a kind", "versions of a kind");
+        let unions: usize = kinds.iter().map(|kind| kind.derivation.unions.len()).sum();
         let errors = self.findings.iter().filter(|reported| reported.is_counted_error()).count();
-        let _ = write!(text, "{unions} in {versions}, {}", count(errors, "error", "errors"));
+        let (versions, errors) = (count(kinds.len(), "version"), count(errors, "error"));
+        let _ = write!(text, "{} in {versions} of a kind, {errors}", count(unions, "union"));
         for (standing, words) in [(Standing::Allowed, "allowed"), (Standing::Known, "in the baseline")] {
             let number = self.number_of(standing);
             if number > 0 {
@@ -74,7 +75,7 @@ impl Report {
         for (kind, number) in notes {
             let more = number.saturating_sub(MOST_NOTES);
             if more > 0 {
-                let more = count(more, "more note", "more notes");
+                let more = count(more, "more note");
                 let _ = writeln!(text, "{} {more} [{kind}]; -o json lists them", paint.faint("note:"));
             }
         }
@@ -113,10 +114,6 @@ fn write_group(text: &mut String, first: &ReportedFinding, group: &[ReportedFind
     let more = if more > 0 { format!(", and {more} more") } else { String::new() };
     let places = places.collect::<Vec<_>>().join(", ");
     let _ = writeln!(text, "\n    at {} places: {places}{more}", group.len());
-}
-
-fn count(number: usize, singular: &str, plural: &str) -> String {
-    format!("{number} {}", if number == 1 { singular } else { plural })
 }
 
 fn branch(union: &MarkedUnion, paint: Paint) -> Tree<String> {
