@@ -1,6 +1,7 @@
 //! The command line. One file for each command, and the files that commands share:
 //!
 //! - `manifest` reads and edits YAML and JSON; `kinds` builds a catalog from files; `crd` edits the unions of a CRD;
+//! - `misspelt` finds names that are almost right;
 //! - `connection` connects to a cluster; `request` builds an `AdmissionReview`;
 //! - `diagnostic`, `sarif`, `tree`, `counts`, `progress` and `output` print; `exit` has the exit codes, and `require` the flag that
 //!   makes "nothing to check" a failure.
@@ -23,6 +24,7 @@ mod generate;
 mod kinds;
 mod lint;
 mod manifest;
+mod misspelt;
 mod normalize;
 mod output;
 mod patch;

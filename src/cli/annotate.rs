@@ -5,11 +5,12 @@
 
 use super::counts::{count, grouped};
 use super::crd::EditableCrd;
+use super::diagnostic::{self, Diagnostic};
 use super::kinds::{self, BuiltinUnionsArg};
 use super::manifest::{self, Document, EditedFile, ManifestFile, Stream};
 use super::output::{self, Paint};
 use super::require::RequireArg;
-use super::{Verdict, diagnostic};
+use super::{Verdict, misspelt};
 use anyhow::bail;
 use clap::Args;
 use kube_unions_core::declaration::AnnotationContent;
@@ -28,14 +29,16 @@ Examples:
   kubectl kustomize . | kube-unions annotate | kubectl apply -f -
 
   # Annotate the CRDs of a chart
-  helm install shop ./shop --post-renderer kube-unions --post-renderer-args annotate
+  helm install shop ./shop --post-renderer kube-unions \\
+    --post-renderer-args annotate
 
   # Fail in CI if a CRD is not annotated
   kube-unions annotate --check config/crd/bases
 
 Exit codes:
   0  every declaration is valid (with --check also: nothing would change)
-  1  a declaration has an error, as `lint` reports it, or would change, or with --require: there is none; the output is complete
+  1  a declaration has an error, as `lint` reports it, or would change, or with --require: there is none; the \
+output is complete
   2  an input could not be read")]
 pub(super) struct AnnotateArgs {
     /// Files and folders with manifests; `-` reads standard input [default: standard input]
@@ -93,6 +96,9 @@ pub(super) fn run(arguments: &AnnotateArgs) -> anyhow::Result<Verdict> {
         output::print(stream.into_text())?;
     }
     let Messages { errors, counts, .. } = messages;
+    if manifests.files.iter().all(|file| file.documents().is_empty()) {
+        return Ok(arguments.require.warn(format_args!("nothing to annotate: {}", manifest::empty(&paths))));
+    }
     if errors.is_empty() && counts.declarations == 0 {
         return Ok(arguments.require.warn(format_args!("nothing to annotate: {}", counts.found())));
     }
@@ -121,6 +127,9 @@ fn annotate(file: &ManifestFile, check: bool, messages: &mut Messages) -> anyhow
         messages.counts.definitions += 1;
         messages.counts.declarations += crd.places().len();
         if crd.extensions.is_empty() {
+            // Only `lint` is strict with the declarations of the annotation.
+            let found = misspelt::in_definition(document).into_iter();
+            messages.add(found.map(|misspelling| Diagnostic::of_misspelling(document, misspelling)));
             return Ok(Vec::new());
         }
         messages.add_diagnostics(document);
@@ -141,10 +150,14 @@ fn annotate(file: &ManifestFile, check: bool, messages: &mut Messages) -> anyhow
 impl Messages {
     /// Adds what `lint` reports about a CRD.
     fn add_diagnostics(&mut self, document: &Document) {
-        let paint = Paint::of(&std::io::stderr());
         let assembly = kinds::assemble(vec![document.clone()], BuiltinUnionsArg::Ignored);
+        self.add(diagnostic::diagnose(&assembly));
+    }
+
+    fn add(&mut self, diagnostics: impl IntoIterator<Item = Diagnostic>) {
+        let paint = Paint::of(&std::io::stderr());
         let mut known = BTreeSet::new();
-        for found in diagnostic::diagnose(&assembly) {
+        for found in diagnostics {
             let line = found.line(paint);
             if known.insert(line.clone()) {
                 let lines = if found.is_error() { &mut self.errors } else { &mut self.notices };

@@ -41,7 +41,8 @@ Exit codes:
 Examples:
   kube-unions audit -A
   kube-unions audit rollouts gateways.example.com -n shop -o json
-  kubectl get rollouts -A -o yaml | kube-unions audit --from crds/ --from - -o sarif > audit.sarif")]
+  kubectl get rollouts -A -o yaml | \\
+    kube-unions audit --from crds/ --from - -o sarif > audit.sarif")]
 pub(super) struct AuditArgs {
     /// The kinds as in kubectl: plural, singular, short name or kind, alone or with .GROUP or .VERSION.GROUP
     /// [default: every kind with unions]

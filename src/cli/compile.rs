@@ -45,13 +45,14 @@ Exit codes:
   2  wrong usage, or input that cannot be read
 
 Examples:
-  # Apply the policies for the unions of the CRDs and UnionDeclarations of a cluster
+  # Apply the policies for the unions that a cluster declares
   kube-unions compile --to policies | kubectl apply -f -
 
   # Compile the unions of files, for a cluster that only validates
-  kube-unions compile --to vap --kubernetes-version 1.35 --from crds/ > policies.yaml
+  kube-unions compile --to vap --kubernetes-version 1.35 --from crds/ \\
+    > policies.yaml
 
-  # Write rules into the CRDs that controller-gen made, and fail in CI if they are out of date
+  # Write rules into the CRDs of controller-gen, and fail in CI if they are stale
   kube-unions compile --to cel --from config/crd/bases --write
   kube-unions compile --to cel --from config/crd/bases --check
 

@@ -47,7 +47,7 @@ impl EditableCrd {
         let base = pointer_tokens(&document.pointer).unwrap_or_default();
         let mut found = Vec::new();
         for (_, version, schema) in schemas(&crd) {
-            for (path, value) in extensions(schema) {
+            for (path, _, value) in keywords(schema, |name| name == EXTENSION) {
                 found.push(SchemaExtension {
                     version: version.to_owned(),
                     pointer: pointer(&path),
@@ -138,7 +138,8 @@ pub(super) fn schemas(crd: &Value) -> impl Iterator<Item = (usize, &str, &Value)
     })
 }
 
-fn pointer(path: &[String]) -> String {
+/// Returns the JSON Pointer of a path.
+pub(super) fn pointer(path: &[String]) -> String {
     path.iter().fold(String::new(), |mut pointer, token| {
         pointer.push('/');
         push_token(&mut pointer, token);
@@ -146,9 +147,9 @@ fn pointer(path: &[String]) -> String {
     })
 }
 
-/// Returns every extension of a schema with the path of its parent, in the order of the text. A property that has the name of
-/// the extension is not one.
-fn extensions(schema: &Value) -> Vec<(Vec<String>, &Value)> {
+/// Returns every keyword of a schema whose name is wanted, with the path of its parent, in the order of the text. A property is
+/// not a keyword.
+pub(super) fn keywords(schema: &Value, wanted: impl Fn(&str) -> bool) -> Vec<(Vec<String>, &str, &Value)> {
     let (mut found, mut waiting) = (Vec::new(), vec![(Vec::new(), schema)]);
     while let Some((path, node)) = waiting.pop() {
         let Some(members) = node.as_object() else { continue };
@@ -158,7 +159,7 @@ fn extensions(schema: &Value) -> Vec<(Vec<String>, &Value)> {
             let at =
                 |tokens: &[&str]| path.iter().cloned().chain(tokens.iter().map(|&token| token.to_owned())).collect();
             match value {
-                value if name == EXTENSION => found.push((path.clone(), value)),
+                value if wanted(name) => found.push((path.clone(), name, value)),
                 Value::Object(schemas) if MAPS_OF_SCHEMAS.contains(&name) => {
                     below.extend(schemas.iter().map(|(key, schema)| (at(&[name, key]), schema)));
                 }
@@ -196,8 +197,10 @@ mod tests {
                 "m": {"additionalProperties": {"anyOf": [{}, {"x-kubernetes-unions": [3]}]}},
             },
         });
-        let found: Vec<(String, &Value)> =
-            extensions(&schema).into_iter().map(|(path, value)| (path.join(" "), value)).collect();
+        let found: Vec<(String, &Value)> = keywords(&schema, |name| name == EXTENSION)
+            .into_iter()
+            .map(|(path, _, value)| (path.join(" "), value))
+            .collect();
         assert_eq!(
             found,
             [

@@ -1,7 +1,8 @@
 //! A fault of a declaration or a problem of a file, as a line for people and as JSON.
 
 use super::kinds::Assembly;
-use super::manifest::Problem;
+use super::manifest::{Document, Problem};
+use super::misspelt::{self, Misspelling};
 use super::output::Paint;
 use kube_unions_core::declaration::{FaultOfVersions, Severity, Source};
 use serde::{Serialize, Serializer};
@@ -61,6 +62,19 @@ impl Diagnostic {
         }
     }
 
+    /// Describes a misspelt name in a CRD.
+    pub(super) fn of_misspelling(document: &Document, misspelling: Misspelling) -> Self {
+        let Misspelling { pointer, version, path, message } = misspelling;
+        let source = if version.is_some() { Source::Schema } else { Source::Annotation };
+        Self {
+            definition: document.name.clone(),
+            versions: version.into_iter().collect(),
+            path,
+            source: Some(source.to_string()),
+            ..Self::of_problem(&Problem::of_document(document, &pointer, message))
+        }
+    }
+
     pub(super) fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }
@@ -92,7 +106,11 @@ pub(super) fn diagnose(assembly: &Assembly) -> Vec<Diagnostic> {
         Some(Diagnostic::of_fault(group, file, position))
     });
     let problems = assembly.problems.iter().map(Diagnostic::of_problem);
-    let mut diagnostics: Vec<Diagnostic> = faults.chain(problems).collect();
+    let misspelt = assembly.definitions().flat_map(|document| {
+        let found = misspelt::in_definition(document).into_iter();
+        found.map(move |misspelling| Diagnostic::of_misspelling(document, misspelling))
+    });
+    let mut diagnostics: Vec<Diagnostic> = faults.chain(problems).chain(misspelt).collect();
     diagnostics.sort();
     diagnostics
 }

@@ -3,11 +3,10 @@
 use super::kinds::{self, BuiltinUnionsArg};
 use super::output::{self, Paint};
 use super::tree::{self, ChoiceItem};
-use super::{ReportFormat, Verdict};
+use super::{ReportFormat, Verdict, manifest};
 use clap::Args;
-use kube_unions_core::catalog::{Catalog, CatalogEntry};
+use kube_unions_core::catalog::CatalogEntry;
 use kube_unions_core::declaration::Actions;
-use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::union::{Choice, Form, Union};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -26,7 +25,8 @@ pub(super) struct ExplainArgs {
     // One value for each flag: the kind may follow.
     #[arg(long, required = true, num_args = 1, value_name = "PATH")]
     from: Vec<PathBuf>,
-    /// The kind, for example `Deployment` or `deployment.apps`, in any case [default: all]
+    /// The kind as in kubectl: plural, singular, short name or kind, alone or with .GROUP or .VERSION.GROUP [default: all]
+    #[arg(value_name = "KIND")]
     kind: Option<String>,
     /// Use or ignore the unions that OpenAPI documents declare for built-in types
     #[arg(long, value_enum, default_value_t)]
@@ -35,6 +35,9 @@ pub(super) struct ExplainArgs {
     #[arg(short, long, value_enum, default_value_t)]
     output: ReportFormat,
 }
+
+/// The message for a catalog without unions.
+pub(super) const NO_UNIONS: &str = "no kind has unions; `kube-unions lint` reports faults in declarations";
 
 /// A kind with its unions in JSON.
 #[derive(Debug, Serialize)]
@@ -66,15 +69,12 @@ struct UnionReport<'c> {
 
 pub(super) fn run(arguments: &ExplainArgs) -> anyhow::Result<Verdict> {
     let catalog = kinds::catalog(&arguments.from, arguments.builtin_unions)?;
-    let asked = |entry: &&CatalogEntry| {
-        let GroupVersionKind { group, kind, .. } = entry.gvk();
-        arguments.kind.as_deref().is_none_or(|asked| kinds::is_meant(asked, group, kind))
-    };
-    let entries: Vec<&CatalogEntry> = catalog.entries().iter().filter(asked).collect();
-    if entries.is_empty() {
-        output::note(nothing_to_explain(&catalog, arguments.kind.as_deref()));
+    if catalog.entries().is_empty() {
+        output::note(NO_UNIONS);
         return Ok(Verdict::Rejected);
     }
+    let place = format!("with unions in {}", manifest::list(&arguments.from));
+    let entries = kinds::asked::entries(catalog.entries(), arguments.kind.as_slice(), &place)?;
     output::print(match arguments.output {
         ReportFormat::Text => {
             let paint = Paint::of(&std::io::stdout());
@@ -87,18 +87,6 @@ pub(super) fn run(arguments: &ExplainArgs) -> anyhow::Result<Verdict> {
         }
     })?;
     Ok(Verdict::Accepted)
-}
-
-/// Returns the message for a catalog that does not have the kind that the user asks for, or has no kind at all.
-pub(super) fn nothing_to_explain(catalog: &Catalog, asked: Option<&str>) -> String {
-    let mut known: Vec<String> = catalog.entries().iter().map(|entry| entry.gvk().group_kind().to_string()).collect();
-    known.dedup();
-    match asked {
-        Some(asked) if !known.is_empty() => {
-            format!("no kind `{asked}` with unions; there are:\n  {}", known.join("\n  "))
-        }
-        _ => "no kind has unions; `kube-unions lint` reports faults in declarations".to_owned(),
-    }
 }
 
 fn tree(entry: &CatalogEntry, paint: Paint) -> String {

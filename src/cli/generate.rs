@@ -13,13 +13,15 @@ use self::report::{CrdSubject, Report, ReportedFinding};
 use super::counts::count;
 use super::crd::EditableCrd;
 use super::exit::FAILED;
-use super::manifest::{self, Document, Edit, EditedFile, Problem, Stream};
+use super::kinds::asked::UnknownKind;
+use super::manifest::{self, Document, Edit, EditedFile, ManifestFile, Problem, Stream};
 use super::require::RequireArg;
 use super::{FindingsFormat, Verdict, kinds, output};
 use anyhow::bail;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use kube_unions_core::declaration::{AnnotationContent, Declared, Definition, DefinitionVersion};
+use kube_unions_core::names::GroupKind;
 use kube_unions_core::schema::Place;
 use kube_unions_go::{BuildContext, Derivation, FindingKind, GoFinding, KindVersion, Packages, Position, Severity};
 use serde_json::Value;
@@ -40,7 +42,8 @@ Examples:
   kube-unions generate --go ./api config/crd/bases --write
 
   # Apply CRDs whose Go types are in two folders
-  kube-unions generate --go ./api --go ../common config/crd/bases/*.yaml | kubectl apply -f -
+  kube-unions generate --go ./api --go ../common config/crd/bases/*.yaml | \\
+    kubectl apply -f -
 
   # Fail in CI if a CRD is out of date
   kube-unions generate --go ./api config/crd/bases --check
@@ -49,13 +52,15 @@ Examples:
   kube-unions generate --from-crd crds/ > declarations.yaml
 
   # Record the findings of today, and fail in CI only for new ones
-  kube-unions generate --go ./api config/crd/bases --write --baseline unions-baseline.json --update-baseline
-  kube-unions generate --go ./api config/crd/bases --check --baseline unions-baseline.json
+  kube-unions generate --go ./api config/crd/bases --write \\
+    --baseline unions-baseline.json --update-baseline
+  kube-unions generate --go ./api config/crd/bases --check \\
+    --baseline unions-baseline.json
 
 Exit codes:
   0  every marked union is declared (with --check also: nothing would change)
-  1  a union was left out; with --check: a CRD would change, or the baseline has entries that no longer occur; with --require: there
-     are no markers of unions; the output is complete
+  1  a union was left out, or with --check: a CRD would change, or the baseline has entries that no longer occur, or \
+with --require: there are no markers of unions; the output is complete
   2  an input could not be read; the rest was processed")]
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(super) struct GenerateArgs {
@@ -72,7 +77,8 @@ pub(super) struct GenerateArgs {
     /// Changes no CRD.
     #[arg(long, conflicts_with_all = ["go", "tags", "in_schema", "allow_ambiguous", "allow", "baseline", "write", "check", "output"])]
     from_crd: bool,
-    /// Process only this kind, for example `Rollout` or `rollout.example.com`; repeat for several [default: all kinds]
+    /// Process only this kind, named as in kubectl: plural, singular, short name or kind, alone or with .GROUP; repeat for several
+    /// [default: all kinds]
     #[arg(long, num_args = 1, value_name = "KIND")]
     kind: Vec<String>,
     /// Files and folders with CRDs; `-` reads standard input. Other documents pass unchanged
@@ -135,13 +141,21 @@ pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<Verdict> {
     let sources = sources::read(&arguments.go, &build)?;
     let crds = manifest::files(&arguments.paths);
     let problems = [sources.problems, crds.problems].concat();
+    // Without sources, a report would only say that no struct was found.
+    if sources.packages.files() == 0 {
+        manifest::fail_on(&problems)?;
+    }
 
-    let mut run = Run { arguments, packages: &sources.packages, report: Report::default(), problems };
+    let selected = match arguments.selected(&crds.files) {
+        Err(_) if !problems.is_empty() => return manifest::fail_on(&problems).map(|()| Verdict::Accepted),
+        selected => selected?,
+    };
+    let mut run = Run { arguments, packages: &sources.packages, selected, report: Report::default(), problems };
     let edited = crds.files.iter().map(|file| manifest::edit_crds(file, |document| run.edits(document)));
     let edited: Vec<EditedFile> = edited.collect::<anyhow::Result<_>>()?;
     let Run { mut report, problems, .. } = run;
     if report.definitions == 0 && problems.is_empty() {
-        bail!("{}", nothing_to_do(arguments));
+        bail!("{}", nothing_to_do(arguments, &crds.files));
     }
     report.add_unused(&sources.packages, arguments.kind.is_empty());
     report.sort();
@@ -177,6 +191,21 @@ pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<Verdict> {
 }
 
 impl GenerateArgs {
+    /// Returns the kinds of `--kind`, `None` for all.
+    fn selected(&self, files: &[ManifestFile]) -> Result<Option<BTreeSet<GroupKind>>, UnknownKind> {
+        if self.kind.is_empty() {
+            return Ok(None);
+        }
+        let documents = files.iter().flat_map(ManifestFile::documents).filter(Document::is_definition);
+        let definitions: Vec<Definition> =
+            documents.filter_map(|document| Definition::from_json(&document.text).ok()).collect();
+        if definitions.is_empty() {
+            return Ok(None);
+        }
+        let place = format!("in {}", manifest::list(&self.paths));
+        kinds::asked::definitions(&definitions, &self.kind, &place)
+    }
+
     /// Takes the allowed and the known findings out of the count, and updates the baseline.
     fn compare(&self, report: &mut Report, is_complete: bool) -> anyhow::Result<()> {
         report.allow(|kind| self.allow.contains(&kind) || (self.allow_ambiguous && kind.is_ambiguous()));
@@ -194,17 +223,19 @@ impl GenerateArgs {
     }
 }
 
-fn nothing_to_do(arguments: &GenerateArgs) -> String {
-    let paths = manifest::list(&arguments.paths);
-    let kinds: Vec<String> = arguments.kind.iter().map(|kind| format!("`{kind}`")).collect();
-    let of = if kinds.is_empty() { String::new() } else { format!(" of {}", kinds.join(" or ")) };
-    format!("no CustomResourceDefinition{of} in {paths}")
+fn nothing_to_do(arguments: &GenerateArgs, files: &[ManifestFile]) -> String {
+    if files.iter().all(|file| file.documents().is_empty()) {
+        return manifest::empty(&arguments.paths);
+    }
+    format!("no CustomResourceDefinition in {}", manifest::list(&arguments.paths))
 }
 
 /// The state of a run: inputs, and results so far.
 struct Run<'a> {
     arguments: &'a GenerateArgs,
     packages: &'a Packages,
+    /// The kinds of `--kind`, `None` for all.
+    selected: Option<BTreeSet<GroupKind>>,
     report: Report,
     problems: Vec<Problem>,
 }
@@ -220,8 +251,7 @@ impl Run<'_> {
             }
         };
         let (group, kind) = (definition.group().to_owned(), definition.kind().to_owned());
-        let selected = &self.arguments.kind;
-        if !(selected.is_empty() || selected.iter().any(|asked| kinds::is_meant(asked, &group, &kind))) {
+        if self.selected.as_ref().is_some_and(|selected| !selected.contains(definition.group_kind())) {
             return Ok(Vec::new());
         }
         self.report.definitions += 1;

@@ -1,8 +1,9 @@
 //! Builds a catalog from documents: CRDs, `UnionDeclaration`s and saved OpenAPI documents.
 //!
 //! A declaration applies to the CRD of its target. If no document is that CRD, the target is a built-in type, and an OpenAPI
-//! document has its schema. [`parts`] reads the documents, [`assembly`] combines them.
+//! document has its schema. [`parts`] reads the documents, [`assembly`] combines them, and [`asked`] finds a kind by a name of a user.
 
+pub(super) mod asked;
 mod assembly;
 mod parts;
 
@@ -95,10 +96,4 @@ pub(super) fn schemas(documents: Vec<Document>) -> KindSchemas {
     let definitions = definitions.map(|(document, definition)| (document, parts.declared(definition))).collect();
     let (openapi, problems) = (std::mem::take(&mut parts.openapi), std::mem::take(&mut parts.problems));
     KindSchemas { definitions, openapi, problems, parts }
-}
-
-/// Returns true if `Kind` or `Kind.group`, in any case, is this kind.
-pub(super) fn is_meant(asked: &str, group: &str, kind: &str) -> bool {
-    let (name, of) = asked.split_once('.').map_or((asked, None), |(name, of)| (name, Some(of)));
-    kind.eq_ignore_ascii_case(name) && of.is_none_or(|of| group.eq_ignore_ascii_case(of))
 }

@@ -3,9 +3,10 @@
 use super::counts::count;
 use super::diagnostic::{self, Diagnostic};
 use super::kinds::{self, Assembly, BuiltinUnionsArg};
+use super::manifest::{self, Problem};
 use super::output::{self, Paint};
 use super::require::RequireArg;
-use super::{ReportFormat, Verdict, manifest};
+use super::{ReportFormat, Verdict, misspelt};
 use anyhow::bail;
 use clap::Args;
 use std::path::PathBuf;
@@ -50,10 +51,14 @@ pub(super) struct LintArgs {
 
 pub(super) fn run(arguments: &LintArgs) -> anyhow::Result<Verdict> {
     let manifests = manifest::files(&arguments.paths);
-    let documents = manifests.files.iter().flat_map(manifest::ManifestFile::documents).collect();
+    let documents: Vec<_> = manifests.files.iter().flat_map(manifest::ManifestFile::documents).collect();
+    let misspelt = documents.iter().filter_map(|document| {
+        let message = misspelt::kind_of_declaration(document)?;
+        Some(Diagnostic::of_problem(&Problem::of_document(document, "", message)))
+    });
+    let mut diagnostics: Vec<Diagnostic> = misspelt.collect();
     let assembly = kinds::assemble(documents, arguments.builtin_unions);
-
-    let mut diagnostics: Vec<Diagnostic> = manifests.problems.iter().map(Diagnostic::of_problem).collect();
+    diagnostics.extend(manifests.problems.iter().map(Diagnostic::of_problem));
     diagnostics.extend(diagnostic::diagnose(&assembly));
     diagnostics.sort();
     print(&diagnostics, arguments.output)?;

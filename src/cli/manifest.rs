@@ -3,7 +3,7 @@
 //! A JSON document keeps its text byte for byte; YAML is converted to JSON text. A document that is `null` or empty is absent.
 //! Each item of a list is a document. Knows nothing of unions.
 //!
-//! [`folder`] finds files, [`file`] splits them, [`document`] finds the objects in them, [`edit`] changes them, and [`stream`]
+//! [`folder`] finds files, [`file`] splits them, [`foreign`] recognises templates and JSON5, [`document`] finds the objects in them, [`edit`] changes them, and [`stream`]
 //! joins the results.
 
 mod document;
@@ -11,6 +11,7 @@ mod edit;
 mod file;
 mod folded;
 mod folder;
+mod foreign;
 mod layout;
 mod stream;
 mod syntax;
@@ -137,6 +138,11 @@ pub(crate) fn bytes(file: &Path) -> Result<Vec<u8>, Problem> {
 pub(crate) fn fail_on(problems: &[Problem]) -> anyhow::Result<()> {
     let lines: Vec<String> = problems.iter().map(Problem::to_string).collect();
     if lines.is_empty() { Ok(()) } else { bail!("{}", lines.join("\n")) }
+}
+
+/// Returns the message for inputs without a document, each empty or with comments only.
+pub(crate) fn empty(paths: &[PathBuf]) -> String {
+    format!("no objects in {}: the input is empty", list(paths))
 }
 
 /// Returns paths as a message names them.

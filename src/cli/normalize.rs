@@ -6,6 +6,7 @@
 use super::counts::{count, grouped};
 use super::kinds::{Assembly, KindArgs};
 use super::manifest::{self, Document, Edit, Format, Stream};
+use super::misspelt::KnownKinds;
 use super::output::{self, Paint};
 use super::request::ReviewedObject;
 use super::require::RequireArg;
@@ -16,7 +17,8 @@ use kube_unions_core::admission::{self, Phase, Review, ReviewOutcome};
 use kube_unions_core::catalog::{Catalog, CatalogEntry};
 use kube_unions_core::field_path::{AboutField, FieldPath, Segment, pointer_tokens};
 use kube_unions_core::json_patch::PatchOperation;
-use kube_unions_core::union::Change;
+use kube_unions_core::near::nearest;
+use kube_unions_core::union::{Change, Violation, ViolationKind};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -87,6 +89,7 @@ pub(super) fn run(arguments: &NormalizeArgs) -> anyhow::Result<Verdict> {
     };
     let new = objects(&arguments.filename)?;
     print_exceptions(&kinds.catalog, &new);
+    print_near_misses(&kinds, &new);
     let (mut stream, mut counts) = (Stream::default(), Counts::default());
     for document in &new {
         let old = old.iter().find(|old| identity(old) == identity(document));
@@ -160,7 +163,7 @@ pub(super) fn own_edits(document: &Document, review: &Review) -> Vec<Edit> {
 fn objects(path: &PathBuf) -> anyhow::Result<Vec<Document>> {
     let documents = manifest::read(std::slice::from_ref(path))?;
     if documents.is_empty() {
-        bail!("no objects in `{}`", path.display());
+        bail!("{}", manifest::empty(std::slice::from_ref(path)));
     }
     for document in &documents {
         if document.kind.is_none() || document.api_version.is_none() {
@@ -201,11 +204,30 @@ fn print_exceptions(catalog: &Catalog, objects: &[Document]) {
     }
 }
 
+/// Warns of objects whose kind is almost one that the files describe.
+fn print_near_misses(kinds: &Assembly, objects: &[Document]) {
+    let paint = Paint::of(&std::io::stderr());
+    let mut known = KnownKinds::new(kinds.kinds());
+    for warning in objects.iter().filter_map(|object| known.warning(object)) {
+        output::note(format_args!("{} {warning}", paint.warning("Warning:")));
+    }
+}
+
+/// Returns the question for a value that is almost a declared one, else nothing.
+fn guess(violation: &Violation) -> Option<String> {
+    let ViolationKind::UnknownValue { value, supported } = &violation.kind else { return None };
+    let near = nearest(value, supported.iter().map(AsRef::as_ref))?;
+    Some(format!("; did you mean `{near}`?"))
+}
+
 /// Prints the warnings of an answer.
 pub(super) fn print_warnings(review: &Review) {
     let paint = Paint::of(&std::io::stderr());
     for warning in review.warnings() {
-        output::note(format_args!("{} {warning}", paint.warning("Warning:")));
+        let mut tolerated = review.let_through().kept().iter().map(|(violation, _)| violation);
+        let about = tolerated.find(|violation| warning.starts_with(&violation.to_string()));
+        let guess = about.and_then(guess).unwrap_or_default();
+        output::note(format_args!("{} {warning}{guess}", paint.warning("Warning:")));
     }
 }
 
@@ -214,13 +236,20 @@ pub(super) fn print_answer(document: &Document, review: &Review) {
     print_warnings(review);
     let paint = Paint::of(&std::io::stderr());
     for violation in review.observed().kept() {
-        output::note(format_args!("{} {violation}", paint.faint("Audit:")));
+        let guess = guess(violation).unwrap_or_default();
+        output::note(format_args!("{} {violation}{guess}", paint.faint("Audit:")));
     }
     if review.observed().left_out() > 0 {
         output::note(format_args!("{} and {} more violations", paint.faint("Audit:"), review.observed().left_out()));
     }
     let (kind, name) = (document.kind.as_deref().unwrap_or_default(), document.name.as_deref().unwrap_or_default());
-    let causes: Vec<_> = review.causes().map(|(path, text)| AboutField { path, text }).collect();
+    let guesses: BTreeMap<String, String> =
+        review.violations().kept().iter().filter_map(|it| Some((it.path.to_string(), guess(it)?))).collect();
+    let cause = |(path, text): (&str, &str)| {
+        let guess = guesses.get(path).map(String::as_str).unwrap_or_default();
+        format!("{}{guess}", AboutField { path, text: &text })
+    };
+    let causes: Vec<String> = review.causes().map(cause).collect();
     match causes.as_slice() {
         [] => {}
         [cause] => output::note(format_args!("The {kind} \"{name}\" is invalid: {cause}")),

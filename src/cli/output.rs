@@ -5,12 +5,20 @@ use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};
 use anyhow::Context;
 use std::fmt::Display;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 /// Writes data to standard output, byte for byte.
 pub(super) fn print(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_ref()).and_then(|()| stdout.flush()).context("cannot write to standard output")
+}
+
+/// Returns the width of the terminal that standard output goes to, in characters; `None` if it goes elsewhere.
+pub(super) fn terminal_width() -> Option<usize> {
+    let stdout = io::stdout();
+    let size = stdout.is_terminal().then(|| rustix::termios::tcgetwinsize(&stdout))?.ok()?;
+    // A terminal that does not know its width says 0.
+    (size.ws_col > 0).then_some(size.ws_col.into())
 }
 
 /// Writes a line to standard error. Ignores a failure: no stream is left to report it to.
@@ -39,6 +47,11 @@ pub(super) struct Paint {
 impl Paint {
     pub(super) fn of(stream: &impl RawStream) -> Self {
         Self { on: AutoStream::choice(stream) != ColorChoice::Never }
+    }
+
+    #[cfg(test)]
+    pub(super) fn plain() -> Self {
+        Self { on: false }
     }
 
     pub(super) fn is_on(self) -> bool {

@@ -60,13 +60,16 @@ pub(super) fn run(arguments: &ReviewArgs) -> anyhow::Result<Verdict> {
 fn body(path: &Path) -> anyhow::Result<Vec<u8>> {
     let bytes = manifest::bytes(path)?;
     let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
-    if first.is_none_or(|first| *first == b'{') {
+    if first.is_none() {
+        bail!("{}", manifest::empty(&[path.to_owned()]));
+    }
+    if first.is_some_and(|first| *first == b'{') {
         return Ok(bytes);
     }
     let mut documents = manifest::parse(path, bytes)?;
     match (documents.pop(), documents.len()) {
         (Some(review), 0) => Ok(review.text.into_bytes()),
-        (None, _) => bail!("`{}` has no AdmissionReview", path.display()),
+        (None, _) => bail!("{}", manifest::empty(&[path.to_owned()])),
         (Some(_), more) => {
             bail!("`{}` has {} documents: give one AdmissionReview", path.display(), more + 1)
         }

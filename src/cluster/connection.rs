@@ -1,13 +1,16 @@
 //! The client, and the health of the watch of CRDs that runs through it.
 
+use crate::causes::with_causes;
 use crate::cluster::reason::reason;
 use futures::future::BoxFuture;
 use hyper::{Request, Response, Uri};
 use hyper_util::client::proxy::matcher::Matcher;
 use kube::client::{Body, ClientBuilder};
-use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 use prometheus_client::metrics::gauge::Gauge;
+use std::error::Error as _;
+use std::io::ErrorKind;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,16 +20,19 @@ use tower::{Layer, Service};
 /// The path of the watched resource.
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
+/// A variable that every pod has.
+const POD_VARIABLE: &str = "KUBERNETES_SERVICE_HOST";
+
 /// An error of [`connect`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
     /// Neither a kubeconfig nor a pod's service account.
     #[error("no cluster: give --from, or a kubeconfig")]
-    NoCluster(#[source] kube::config::InferConfigError),
+    NoCluster(#[source] NoConfig),
     /// Neither, for a command that has no `--from`.
     #[error("no cluster: give --kubeconfig, or set KUBECONFIG")]
-    NoKubeconfig(#[source] kube::config::InferConfigError),
+    NoKubeconfig(#[source] NoConfig),
     /// The requested context cannot be used.
     #[error("cannot use this context of the kubeconfig")]
     NoContext(#[source] KubeconfigError),
@@ -38,13 +44,34 @@ pub enum ConnectError {
     Client(#[source] kube::Error),
 }
 
+/// The reason why there is no configuration of a cluster.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct NoConfig(String);
+
+impl NoConfig {
+    /// Describes the lack of a kubeconfig. kube tells at length, too, that this is not a pod, which only matters in a pod.
+    fn new(error: &InferConfigError) -> Self {
+        let cause = error.source().and_then(|cause| cause.downcast_ref::<KubeconfigError>());
+        Self(match cause {
+            _ if std::env::var_os(POD_VARIABLE).is_some() => error.to_string(),
+            Some(KubeconfigError::ReadConfig(reading, path)) if reading.kind() == ErrorKind::NotFound => {
+                format!("there is no `{}`", path.display())
+            }
+            Some(KubeconfigError::FindPath) => "there is no home folder".to_owned(),
+            Some(cause) => with_causes(cause),
+            None => error.to_string(),
+        })
+    }
+}
+
 /// Returns a client for the cluster of `kubeconfig`, else of `KUBECONFIG` or `~/.kube/config`, else of this pod.
 ///
 /// Sends nothing, so that a cluster that is down is not an error here.
 pub async fn connect(kubeconfig: Option<&Path>, link: &Link) -> Result<Client, ConnectError> {
     let config = match kubeconfig {
         Some(path) => from_file(path, &KubeConfigOptions::default()).await?,
-        None => Config::infer().await.map_err(ConnectError::NoCluster)?,
+        None => Config::infer().await.map_err(|error| ConnectError::NoCluster(NoConfig::new(&error)))?,
     };
     let builder = ClientBuilder::try_from(without_needless_proxy(config)).map_err(ConnectError::Client)?;
     Ok(builder.with_layer(link).build())
@@ -56,7 +83,7 @@ pub(super) async fn client(kubeconfig: Option<&Path>, context: Option<&str>) -> 
     let config = match (kubeconfig, context) {
         (Some(path), _) => from_file(path, &options).await?,
         (None, Some(_)) => Config::from_kubeconfig(&options).await.map_err(ConnectError::NoContext)?,
-        (None, None) => Config::infer().await.map_err(ConnectError::NoKubeconfig)?,
+        (None, None) => Config::infer().await.map_err(|error| ConnectError::NoKubeconfig(NoConfig::new(&error)))?,
     };
     Client::try_from(without_needless_proxy(config)).map_err(ConnectError::Client)
 }

@@ -8,7 +8,7 @@ mod learn;
 mod list;
 mod refusal;
 
-pub use discovery::{Resource, find};
+pub use discovery::{Resource, find, no_resource};
 pub use learn::Learnt;
 pub use list::{Object, Page, Pages};
 pub use refusal::Refusal;
@@ -57,8 +57,13 @@ pub enum LiveError {
     #[error("the list expires faster than it can be read; the objects behind `{0}` were not seen")]
     Expired(Box<str>),
     /// No resource has this name.
-    #[error("the server doesn't have a resource type `{0}`")]
-    NoResource(Box<str>),
+    #[error("the server doesn't have a resource type `{asked}`{}", near.as_deref().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default())]
+    NoResource {
+        /// The name that was asked for.
+        asked: Box<str>,
+        /// A name that it resembles.
+        near: Option<Box<str>>,
+    },
     /// Not a name of an object or a namespace.
     #[error("invalid name `{0}`: it must not be empty, `.` or `..`, or contain `/` or `%`")]
     Name(Box<str>),
@@ -142,7 +147,7 @@ impl Live {
     /// Finds a resource by plural, singular, short name or kind, alone or with `.group` or `.version.group`.
     pub async fn resource(&self, asked: &str) -> Result<Resource, LiveError> {
         let all = discovery::resources(&self.client).await?;
-        find(&all, asked).cloned().ok_or_else(|| LiveError::NoResource(asked.into()))
+        find(&all, asked).cloned().ok_or_else(|| no_resource(&all, asked))
     }
 
     /// Returns all resources, preferred versions first.

@@ -10,6 +10,7 @@ mod declarations;
 mod defaults;
 mod generate;
 mod inputs;
+mod nothing;
 mod objects;
 mod patch;
 mod terminal;

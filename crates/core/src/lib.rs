@@ -7,6 +7,6 @@ pub mod field_path;
 pub mod json_patch;
 mod meter;
 pub mod names;
-mod near;
+pub mod near;
 pub mod schema;
 pub mod union;

@@ -6,17 +6,29 @@ const LONGEST: usize = 48;
 
 /// Returns the known name that differs from `name` by letter case, or by at most two edits. A short name must differ by
 /// less, since any two short names are similar.
-pub(crate) fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
-    let most = (name.len() / 3).min(2);
+///
+/// An edit is an insertion, deletion or substitution of a character, or a swap of two neighbours.
+pub fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+    within(name, known, 2)
+}
+
+/// Returns the known name that differs from `name` by letter case, or by one edit. A name of one or two letters must differ
+/// by case only.
+pub fn one_edit_off<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+    within(name, known, 1)
+}
+
+fn within<'k>(name: &str, known: impl IntoIterator<Item = &'k str>, edits: usize) -> Option<&'k str> {
+    let most = (name.len() / 3).min(edits);
     if name.len() > LONGEST {
         return None;
     }
     let distance = |known: &str| {
-        let similar = known.len().abs_diff(name.len()) <= most;
-        if known.eq_ignore_ascii_case(name) { Some(0) } else { similar.then(|| strsim::osa_distance(name, known)) }
+        if known.eq_ignore_ascii_case(name) { 0 } else { strsim::osa_distance(name, known) }
     };
-    let known = known.into_iter().take(MOST).filter(|known| *known != name);
-    let near = known.filter_map(|known| Some((distance(known).filter(|distance| *distance <= most)?, known)));
+    let similar = |known: &&str| *known != name && known.len().abs_diff(name.len()) <= most;
+    let known = known.into_iter().filter(similar).take(MOST);
+    let near = known.map(|known| (distance(known), known)).filter(|(distance, _)| *distance <= most);
     near.min().map(|(_, known)| known)
 }
 
@@ -40,6 +52,9 @@ mod tests {
         ] {
             assert_eq!(nearest(name, known.iter().copied()), nearest_known, "{name}");
         }
+        assert_eq!(one_edit_off("canary", ["canray", "canery"]), Some("canery"));
+        assert_eq!(one_edit_off("TCPRoute", ["TLSRoute", "tcproute"]), Some("tcproute"));
+        assert_eq!(one_edit_off("TCPRoute", ["TLSRoute"]), None);
         let long = "x".repeat(10_000);
         assert_eq!(nearest(&long, [&*format!("{long}y")]), None);
     }

@@ -8,9 +8,10 @@ use super::stop::Stop;
 use crate::causes::with_causes;
 use crate::cli::counts::{count, grouped};
 use crate::cli::exit::Verdict;
+use crate::cli::kinds;
 use crate::cli::output::{self, Paint};
 use crate::cli::progress::Progress;
-use crate::cluster::live::{LiveError, Page, Pages, Resource, find};
+use crate::cluster::live::{LiveError, Page, Pages, Resource, find, no_resource};
 use anyhow::{Context, bail};
 use kube_unions_core::catalog::{Catalog, CatalogEntry};
 use kube_unions_core::declaration::is_exempt;
@@ -186,7 +187,7 @@ fn chosen<'c>(catalog: &'c Catalog, all: &'c [Resource], asked: &[String]) -> an
         }
     }
     for asked in asked {
-        let found = find(all, asked).ok_or_else(|| LiveError::NoResource(asked.as_str().into()))?;
+        let found = find(all, asked).ok_or_else(|| no_resource(all, asked))?;
         let versioned = found.is_versioned_in(asked);
         // The server lists the preferred version first.
         let mut versions =
@@ -231,6 +232,8 @@ fn is_same_resource(one: &Resource, other: &Resource) -> bool {
 
 /// Lists the kinds with unions, for an error.
 fn others(catalog: &Catalog) -> String {
-    let titles: Vec<String> = catalog.entries().iter().map(|entry| title(entry.gvk())).collect();
-    if titles.is_empty() { String::new() } else { format!("; those that have: {}", titles.join(", ")) }
+    match catalog.entries() {
+        [] => String::new(),
+        entries => format!("; those that have: {}", kinds::asked::list(entries.iter().map(CatalogEntry::gvk))),
+    }
 }

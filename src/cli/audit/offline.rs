@@ -5,18 +5,18 @@
 use super::AuditArgs;
 use super::auditor::{AuditedObject, Auditor, warn_of_faults};
 use super::report::AuditReport;
-use super::rules::title;
 use super::stop::Stop;
 use crate::cli::counts::grouped;
 use crate::cli::exit::Verdict;
 use crate::cli::explain;
 use crate::cli::kinds;
 use crate::cli::manifest::{self, Document, ManifestFile};
+use crate::cli::misspelt::KnownKinds;
+use crate::cli::output::{self, Paint};
 use crate::cli::progress::Progress;
 use crate::cli::sarif::FilePlace;
 use anyhow::bail;
-use kube_unions_core::catalog::{Catalog, CatalogEntry, KindNames};
-use kube_unions_core::names::GroupVersionKind;
+use kube_unions_core::catalog::{Catalog, CatalogEntry};
 use std::collections::BTreeSet;
 
 /// Audits every object of the files.
@@ -24,16 +24,18 @@ pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
     let manifests = manifest::files(&arguments.from);
     let documents = manifests.files.iter().flat_map(ManifestFile::documents);
     let (kinds, objects): (Vec<Document>, Vec<Document>) = documents.partition(Document::describes_kinds);
-    let assembly = kinds::assemble(kinds, arguments.builtin_unions);
+    let mut assembly = kinds::assemble(kinds, arguments.builtin_unions);
+    assembly.documents += objects.len();
     let problems: Vec<_> = manifests.problems.iter().chain(&assembly.problems).cloned().collect();
     if assembly.catalog.entries().is_empty() {
         manifest::fail_on(&problems)?;
         match assembly.lack(&arguments.from) {
             Some(lack) => bail!(lack),
-            None => bail!("{}", explain::nothing_to_explain(&assembly.catalog, None)),
+            None => bail!(explain::NO_UNIONS),
         }
     }
-    let kinds = chosen(&assembly.catalog, arguments)?;
+    let place = format!("with unions in {}", manifest::list(&arguments.from));
+    let kinds = kinds::asked::entries(assembly.catalog.entries(), &arguments.kinds, &place)?;
     if objects.is_empty() && problems.is_empty() {
         bail!("no objects in {}: only what describes kinds", manifest::list(&arguments.from));
     }
@@ -51,6 +53,7 @@ pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
     let mut seen = BTreeSet::new();
     let (mut done, mut passed_over) = (0, 0);
     let mut interrupted = None;
+    let (mut known, mut near_misses) = (KnownKinds::new(assembly.kinds()), Vec::new());
     for document in &objects {
         if stop.is_asked() {
             interrupted = Some(format!("after {} of {} documents", grouped(done), grouped(total)));
@@ -61,6 +64,7 @@ pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
         progress.show(document.file.display().to_string());
         let Some(entry) = entry_of(&assembly.catalog, document) else {
             passed_over += 1;
+            near_misses.extend(known.warning(document));
             continue;
         };
         if kinds.iter().any(|kind| kind.gvk() == entry.gvk()) && is_within(arguments, entry, document) {
@@ -79,36 +83,13 @@ pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
         }
     }
     drop(progress);
+    let paint = Paint::of(&std::io::stderr());
+    for warning in near_misses {
+        output::note(format_args!("{} {warning}", paint.warning("Warning:")));
+    }
     auditor.tally.kinds = seen.len() as u64;
     auditor.tally.passed_over = Some(passed_over);
     auditor.finish(interrupted)
-}
-
-/// Returns the kinds that the user asks for, each in all of its versions unless the user names one.
-fn chosen<'c>(catalog: &'c Catalog, arguments: &AuditArgs) -> anyhow::Result<Vec<&'c CatalogEntry>> {
-    let entries = catalog.entries();
-    if arguments.kinds.is_empty() {
-        return Ok(entries.iter().collect());
-    }
-    let names: Vec<KindNames<'_>> = entries.iter().map(KindNames::of).collect();
-    let mut wanted: Vec<&GroupVersionKind> = Vec::new();
-    for asked in &arguments.kinds {
-        let Some(found) = KindNames::find(&names, asked).and_then(|position| entries.get(position)) else {
-            let known: Vec<String> = entries.iter().map(|entry| title(entry.gvk())).collect();
-            bail!(
-                "no kind `{asked}` with unions in {}; there are: {}",
-                manifest::list(&arguments.from),
-                known.join(", ")
-            );
-        };
-        let versioned = KindNames::of(found).is_versioned_in(asked);
-        let same = |entry: &&CatalogEntry| {
-            let (gvk, found) = (entry.gvk(), found.gvk());
-            gvk.group_kind() == found.group_kind() && (!versioned || gvk.version == found.version)
-        };
-        wanted.extend(entries.iter().filter(same).map(CatalogEntry::gvk));
-    }
-    Ok(entries.iter().filter(|entry| wanted.contains(&entry.gvk())).collect())
 }
 
 fn entry_of<'c>(catalog: &'c Catalog, document: &Document) -> Option<&'c CatalogEntry> {

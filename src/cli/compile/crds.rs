@@ -21,7 +21,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 /// The message if no declaration is in force.
-pub(super) const NO_UNIONS: &str = "no kind has unions; `kube-unions lint` reports faults in declarations";
+pub(super) use crate::cli::explain::NO_UNIONS;
 
 /// The fields of `metadata` that an API server writes.
 const WRITTEN_BY_SERVER: [&str; 6] =

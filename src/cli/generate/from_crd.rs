@@ -5,7 +5,7 @@
 use super::GenerateArgs;
 use crate::cli::counts::count;
 use crate::cli::manifest::{self, Document};
-use crate::cli::{Verdict, crd, kinds, output};
+use crate::cli::{Verdict, crd, output};
 use anyhow::bail;
 use kube_unions_core::declaration::{Definition, DefinitionVersion};
 use kube_unions_core::field_path::Printable;
@@ -43,11 +43,17 @@ struct Counts {
 pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<Verdict> {
     let manifests = manifest::files(&arguments.paths);
     let mut problems = manifests.problems;
+    let selected = match arguments.selected(&manifests.files) {
+        Err(_) if !problems.is_empty() => return manifest::fail_on(&problems).map(|()| Verdict::Accepted),
+        selected => selected?,
+    };
+    let is_selected =
+        |definition: &Definition| selected.as_ref().is_none_or(|selected| selected.contains(definition.group_kind()));
     let mut counts = Counts { complete: true, ..Counts::default() };
     let mut text = String::new();
     for document in manifests.files.iter().flat_map(manifest::ManifestFile::documents).filter(Document::is_definition) {
         match Definition::from_json(&document.text) {
-            Ok(definition) if arguments.is_selected(&definition) => {
+            Ok(definition) if is_selected(&definition) => {
                 propose(&document, &definition, &mut text, &mut counts)?;
             }
             Ok(_) => {}
@@ -55,32 +61,21 @@ pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<Verdict> {
         }
     }
     if counts.definitions == 0 && problems.is_empty() {
-        bail!("{}", super::nothing_to_do(arguments));
+        bail!("{}", super::nothing_to_do(arguments, &manifests.files));
     }
     output::print(text)?;
     let Counts { definitions, unions, doubts, complete } = counts;
     if !complete {
         output::note("some objects were not searched, because the schema has too many");
     }
+    let (definitions, proposed) = (count(definitions, "CRD"), count(unions, "union"));
+    let summary = format!("{definitions}: {proposed} proposed, {} of fields in doubt", count(doubts, "group"));
     if unions == 0 && doubts == 0 && problems.is_empty() {
-        let definitions = count(definitions, "CRD");
-        return Ok(arguments.require.warn(format_args!("nothing to propose: no rule about a union in {definitions}")));
+        return Ok(arguments.require.warn(format_args!("nothing to propose: {summary}")));
     }
-    output::note(format_args!(
-        "{}: {} proposed, {} of fields in doubt; look through the declarations before you apply them",
-        count(definitions, "CRD"),
-        count(unions, "union"),
-        count(doubts, "group"),
-    ));
+    output::note(format_args!("{summary}; look through the declarations before you apply them"));
     manifest::fail_on(&problems)?;
     Ok(Verdict::Accepted)
-}
-
-impl GenerateArgs {
-    fn is_selected(&self, definition: &Definition) -> bool {
-        self.kind.is_empty()
-            || self.kind.iter().any(|asked| kinds::is_meant(asked, definition.group(), definition.kind()))
-    }
 }
 
 /// Appends the declarations of a CRD.

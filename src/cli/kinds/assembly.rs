@@ -27,6 +27,8 @@ pub(in crate::cli) struct Assembly {
     targets: Vec<Target>,
     openapi: Vec<(PathBuf, OpenApi)>,
     builtin: BuiltinUnionsArg,
+    /// The number of documents of all kinds. A caller that assembles some of its documents adds the others.
+    pub(in crate::cli) documents: usize,
     /// The schemas of the served versions of CRDs. Built-in types have their defaults in Go code.
     schemas: BTreeMap<GroupVersionKind, Schema>,
 }
@@ -86,6 +88,7 @@ impl KindParts {
             targets,
             openapi: self.openapi.into_iter().map(|(document, openapi)| (document.file, openapi)).collect(),
             builtin,
+            documents: self.documents,
             schemas,
         }
     }
@@ -140,6 +143,16 @@ impl Assembly {
         Ok(Cow::Owned(object.to_string()))
     }
 
+    /// Returns the documents that are CRDs.
+    pub(in crate::cli) fn definitions(&self) -> impl Iterator<Item = &Document> {
+        self.definitions.values()
+    }
+
+    /// Returns the kinds that the documents describe, with unions or without.
+    pub(in crate::cli) fn kinds(&self) -> impl Iterator<Item = &GroupVersionKind> {
+        self.schemas.keys().chain(self.openapi.iter().flat_map(|(_, openapi)| openapi.kinds()))
+    }
+
     /// Returns the number of CRDs, of other documents that describe kinds, and of unions in force: `3 CRDs, 5 unions`.
     pub(in crate::cli) fn summary(&self) -> String {
         let others = [(self.declarations.len(), "UnionDeclaration"), (self.openapi.len(), "OpenAPI document")];
@@ -170,10 +183,13 @@ impl Assembly {
 
     /// Returns a message if the documents cannot declare a union. It names the missing documents.
     pub(in crate::cli) fn lack(&self, paths: &[PathBuf]) -> Option<String> {
-        let paths = manifest::list(paths);
         if !self.definitions.is_empty() {
             return None;
         }
+        if self.documents == 0 {
+            return Some(manifest::empty(paths));
+        }
+        let paths = manifest::list(paths);
         match (self.targets.first(), self.openapi.is_empty()) {
             (Some(_), false) => None,
             (Some(target), true) => Some(format!(

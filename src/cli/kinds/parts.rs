@@ -14,11 +14,13 @@ pub(super) struct KindParts {
     pub(super) declarations: BTreeMap<String, (Document, (Declaration, Vec<Fault>))>,
     pub(super) openapi: Vec<(Document, OpenApi)>,
     pub(super) problems: Vec<Problem>,
+    /// The number of documents of all kinds.
+    pub(super) documents: usize,
 }
 
 impl KindParts {
     pub(super) fn read(documents: Vec<Document>) -> Self {
-        let mut parts = Self::default();
+        let mut parts = Self { documents: documents.len(), ..Self::default() };
         for document in documents {
             if document.is_definition() {
                 parts.read_definition(document);

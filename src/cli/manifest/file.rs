@@ -1,7 +1,7 @@
 //! Splits files into documents and keeps their text, so that unchanged documents are printed byte for byte.
 
 use super::syntax::{self, Tree};
-use super::{Problem, yaml};
+use super::{Problem, foreign, yaml};
 use kube_unions_core::field_path::pointer_tokens;
 use serde_json::value::RawValue;
 use std::ops::Range;
@@ -49,7 +49,10 @@ impl ManifestFile {
             let message = if is_utf16 { "text in UTF-16; save the file in UTF-8" } else { "not text in UTF-8" };
             Problem::at(&path, position, message.to_owned())
         })?;
-        Self::parse(path, &text)
+        Self::parse(path, &text).map_err(|problem| match foreign::advice(&problem.file, &text, &problem.message) {
+            Some(advice) => Problem { message: format!("{}; {advice}", problem.message), ..problem },
+            None => problem,
+        })
     }
 
     fn parse(path: PathBuf, text: &str) -> Result<Self, Problem> {
@@ -58,7 +61,7 @@ impl ManifestFile {
             match json_documents(text) {
                 Ok(ranges) => Ok((Format::Json, ranges)),
                 Err(error) => match yaml_documents(text) {
-                    Ok(ranges) if !is_json(&path) => Ok((Format::Yaml, ranges)),
+                    Ok(ranges) if !is_json(&path) && !foreign::has_comments(text) => Ok((Format::Yaml, ranges)),
                     Ok(_) | Err(_) => Err(error),
                 },
             }

@@ -37,10 +37,12 @@ const BOOKKEEPING: [&str; 3] = ["/metadata/managedFields", "/metadata/resourceVe
 #[command(after_help = "\
 Examples:
   # Change one member of a union; the other members are cleared
-  kube-unions patch live widget demo -p '{\"spec\": {\"exposure\": {\"type\": \"Internal\"}}}'
+  kube-unions patch live widget demo \\
+    -p '{\"spec\": {\"exposure\": {\"type\": \"Internal\"}}}'
 
   # Show the result of a patch in a file, without changing anything
-  kube-unions patch live widget/demo --patch-file patch.yaml --dry-run=client -o yaml
+  kube-unions patch live widget/demo --patch-file patch.yaml \\
+    --dry-run=client -o yaml
 
 Exit codes:
   0  the object is patched, or already as the patch wants it

@@ -21,10 +21,12 @@ others made to the current one.
 
 Examples:
   # Create the patch that turns old.yaml into new.yaml
-  kube-unions patch create --schema crd.yaml --original old.yaml --modified new.yaml
+  kube-unions patch create --schema crd.yaml \\
+    --original old.yaml --modified new.yaml
 
   # Keep what others changed in the cluster, and fail on conflicts
-  kubectl get widget demo -o yaml | kube-unions patch create --schema crd.yaml \\
+  kubectl get widget demo -o yaml | \\
+    kube-unions patch create --schema crd.yaml \\
     --original applied.yaml --modified new.yaml --current - --overwrite=false
 
 Exit codes:
@@ -57,12 +59,14 @@ pub(super) struct CreateArgs {
 /// Arguments of `patch apply`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A union clears the members that the patch excludes, and the result is validated as `normalize` validates it. The patch must be for
-the object: another apiVersion, kind or name in it is refused.
+A union clears the members that the patch excludes, and the result is validated
+as `normalize` validates it. The patch must be for the object: another
+apiVersion, kind or name in it is refused.
 
 Examples:
   # Apply patch.yaml to widget.yaml
-  kube-unions patch apply --schema crd.yaml --original widget.yaml --patch-file patch.yaml
+  kube-unions patch apply --schema crd.yaml \\
+    --original widget.yaml --patch-file patch.yaml
 
   # Switch a union; the other members are cleared
   kube-unions patch apply --schema crd.yaml --original widget.yaml \\
@@ -70,7 +74,8 @@ Examples:
 
   # Patch a Deployment with the schema of the cluster
   kubectl get --raw /openapi/v3/apis/apps/v1 > apps-v1.json
-  kube-unions patch apply --schema apps-v1.json --original deployment.yaml --patch-file patch.yaml
+  kube-unions patch apply --schema apps-v1.json \\
+    --original deployment.yaml --patch-file patch.yaml
 
 Exit codes:
   0  the patched object is on standard output

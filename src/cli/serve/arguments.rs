@@ -18,7 +18,7 @@ use tokio::runtime::Handle;
 
 const EXAMPLES: &str = "\
 Examples:
-  # Serve the unions of the current cluster, and register the webhook behind a Service
+  # Serve the unions of the cluster, and register the webhook behind a Service
   kube-unions serve --service kube-unions/kube-unions --tls-secret kube-unions-tls
 
   # Enforce unions by admission policies, without a webhook

@@ -75,6 +75,12 @@ pub fn find<'r>(all: &'r [Resource], asked: &str) -> Option<&'r Resource> {
     all.get(KindNames::find(&names, asked)?)
 }
 
+/// Returns the error for a name that no resource has.
+pub fn no_resource(all: &[Resource], asked: &str) -> LiveError {
+    let names: Vec<KindNames<'_>> = all.iter().map(Resource::names).collect();
+    LiveError::NoResource { asked: asked.into(), near: KindNames::suggest(&names, asked).map(Into::into) }
+}
+
 /// Returns all resources, in the server's order.
 pub(super) async fn resources(client: &Client) -> Result<Vec<Resource>, LiveError> {
     let (core, groups) =

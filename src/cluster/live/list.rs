@@ -230,7 +230,7 @@ fn is_transient(error: &LiveError) -> bool {
         LiveError::Malformed(_)
         | LiveError::Slow(_)
         | LiveError::Expired(_)
-        | LiveError::NoResource(_)
+        | LiveError::NoResource { .. }
         | LiveError::Name(_)
         | LiveError::Schema(_)
         | LiveError::Definition { .. }

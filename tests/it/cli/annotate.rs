@@ -163,7 +163,7 @@ fn aliases_and_merge_keys_of_what_changes_stay() {
     let shared = CRD.replace("              strategy:\n", "              strategy: &strategy\n");
     for own in ["other: *strategy", "other:\n                <<: *strategy"] {
         let run = Folder::new(&[]).pipe(&["annotate"], format!("{shared}              {own}\n")).code(0);
-        assert_eq!(run.stderr, "");
+        assert_eq!(run.stderr, "1 CRD, 3 declarations, 3 moved\n");
         assert!(run.stdout.contains("quotes stay") && run.stdout.contains(own), "{}", run.stdout);
         assert_eq!(declarations(&yaml(&run.stdout))["v1"].as_object().unwrap().len(), 3);
     }

@@ -78,7 +78,7 @@ Widget example.com/v1
 fn explain_lists_the_kinds_when_there_is_no_such() {
     let folder = Folder::with_crd(&[]);
     for kind in ["Gadget", "Widget.other.com", "Widget.v1"] {
-        folder.run(&["explain", "--from", ".", kind]).code(1).prints("").says(&[kind, "Widget.example.com"]);
+        folder.run(&["explain", "--from", ".", kind]).code(2).prints("").says(&[kind, "Widget.example.com"]);
     }
 }
 
@@ -143,6 +143,8 @@ fn the_help_of_a_command_is_one_line_and_examples_that_name_its_flags() {
         assert!(about.starts_with(char::is_uppercase) && !about.ends_with('.'), "{command}: {about}");
         let help = folder.run(&[command, "--help"]).code(0).stdout;
         let (options, examples) = help.split_once("\nExamples:\n").unwrap_or_else(|| panic!("no examples: {help}"));
+        // A long example continues on the next line.
+        let examples = examples.replace("\\\n", "");
         assert!(examples.lines().all(|line| line.contains(&format!("kube-unions {command}"))), "{examples}");
         let flags = examples.split_whitespace().filter(|word| word.starts_with("--") && word.len() > 2);
         for flag in flags {

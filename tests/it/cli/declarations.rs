@@ -73,7 +73,7 @@ fn explain_shows_builtin_kinds_from_either_version_of_openapi() {
     }
     folder
         .run(&["explain", "--from", "deployment.yaml", "--from", "v3.json", "Plain"])
-        .code(1)
+        .code(2)
         .prints("")
         .says(&["no kind `Plain`", "Deployment.apps"]);
 }
@@ -126,7 +126,10 @@ fn a_kind_of_the_core_group_is_shown_without_one() {
     let folder = folder(&[("core.json", &document), ("core.yaml", &with("group: apps, ", ""))]);
     let run = folder.run(&["explain", "--from", "core.yaml", "--from", "core.json", "deployment"]).code(0);
     assert!(run.stdout.starts_with("Deployment v1\n"), "{run:#?}");
-    folder.run(&["explain", "--from", "core.yaml", "--from", "core.json", "X"]).code(1).says(&["\n  Deployment\n"]);
+    folder
+        .run(&["explain", "--from", "core.yaml", "--from", "core.json", "X"])
+        .code(2)
+        .says(&["there are: Deployment/v1\n"]);
     let run = folder.run(&["lint", "core.yaml", "v3.json"]).code(1);
     assert!(run.stdout.contains("`kubectl get --raw /openapi/v3/api/v1`"), "{run:#?}");
 }

@@ -2,6 +2,7 @@
 
 use super::{Folder, binary};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
 use std::fs::{File, OpenOptions};
 use std::io::Read;
 use std::process::{Command, Stdio};
@@ -71,6 +72,40 @@ fn a_dumb_terminal_gets_no_bar() {
     assert!(child.wait().unwrap().success());
     let shown = shown.join().unwrap();
     assert!(!shown.contains("Go files") && !shown.contains('\u{1b}'), "{shown:?}");
+}
+
+#[test]
+fn a_table_that_does_not_fit_a_terminal_becomes_paragraphs_that_do() {
+    let crd = include_str!("widgets.yaml");
+    let object =
+        "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: two, namespace: shop}\nspec: {git: {}, oci: {}}\n";
+    let folder = Folder::new(&[("crd.yaml", crd), ("widget.yaml", object)]);
+    let shown = |columns: u16, colours: bool| {
+        let (terminal, program_end) = open_terminal();
+        let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&terminal, size).unwrap();
+        let mut command = Command::new(binary());
+        command.current_dir(folder.path()).args(["audit", "--from", "crd.yaml", "--from", "widget.yaml"]);
+        command.env("TERM", "xterm-256color").stdin(Stdio::null()).stderr(Stdio::null()).stdout(program_end);
+        command.env_remove("NO_COLOR").env_remove("CLICOLOR");
+        if !colours {
+            command.env("NO_COLOR", "1");
+        }
+        let mut child = command.spawn().unwrap();
+        // The command keeps its end of the terminal open until it is dropped.
+        drop(command);
+        let shown = thread::spawn(move || read_to_hang_up(terminal));
+        assert_eq!(child.wait().unwrap().code(), Some(1));
+        shown.join().unwrap().replace("\r\n", "\n")
+    };
+    let narrow = "widget.yaml:4:17: Widget.example.com/v1: shop/two: invalid: spec.oci: Forbidden:\n    \
+                  at most one of `git`, `oci` may be set\n";
+    assert_eq!(shown(80, false), narrow);
+    assert_eq!(shown(80, true), narrow.replace("invalid", "\u{1b}[1;31minvalid\u{1b}[0m"));
+    let wide = "PLACE              KIND                    NAMESPACE   NAME   FINDING   FIELD      MESSAGE\n\
+                widget.yaml:4:17   Widget.example.com/v1   shop        two    invalid   spec.oci   Forbidden: at most one of `git`, `oci` may be set\n";
+    assert_eq!(shown(200, false), wide);
+    assert_eq!(shown(0, false), wide, "a terminal that does not know its width");
 }
 
 /// Both ends of a terminal: the user's, and the program's.

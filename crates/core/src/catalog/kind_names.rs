@@ -1,6 +1,8 @@
 //! Finds a kind by the name that a user gives, like kubectl.
 
 use super::CatalogEntry;
+use crate::near::{nearest, one_edit_off};
+use std::collections::BTreeSet;
 
 /// The names of one version of a kind. A name that is not known is empty.
 #[derive(Debug, Clone, Copy)]
@@ -36,7 +38,13 @@ impl<'n> KindNames<'n> {
     /// Returns the position of the kind that a user asked for by plural, singular, short name or kind, alone or followed by
     /// `.group` or `.version.group`. Full names win over short names, then the first match wins.
     pub fn find(all: &[Self], asked: &str) -> Option<usize> {
-        let asked = Asked::new(asked)?;
+        Self::find_all(all, asked).first().copied()
+    }
+
+    /// Returns the positions of all kinds and versions that a user may mean, see [`Self::find`]. None of them is a worse match
+    /// than the first.
+    pub fn find_all(all: &[Self], asked: &str) -> Vec<usize> {
+        let Some(asked) = Asked::new(asked) else { return Vec::new() };
         let named: [&dyn Fn(&Self) -> bool; 2] =
             [&|it| it.is_named(&asked.name), &|it| it.short_names.contains(&asked.name)];
         // The readings of the part after the name, in kubectl's order.
@@ -44,7 +52,38 @@ impl<'n> KindNames<'n> {
             [&|it| asked.rest.is_empty() || asked.names_version(it), &|it| it.group == asked.rest, &|it| {
                 it.group.starts_with(&asked.rest)
             }];
-        named.iter().find_map(|named| readings.iter().find_map(|fits| all.iter().position(|it| named(it) && fits(it))))
+        let fitting = |named: &dyn Fn(&Self) -> bool, fits: &dyn Fn(&Self) -> bool| {
+            let found = all.iter().enumerate().filter(|(_, it)| named(it) && fits(it));
+            found.map(|(position, _)| position).collect::<Vec<_>>()
+        };
+        let all = named.iter().flat_map(|named| readings.iter().map(|fits| fitting(named, fits)));
+        all.into_iter().find(|found| !found.is_empty()).unwrap_or_default()
+    }
+
+    /// Returns the name that a user probably meant who asked for a kind that is not there.
+    pub fn suggest(all: &[Self], asked: &str) -> Option<String> {
+        let Asked { name, rest } = Asked::new(asked)?;
+        let is_meant = |it: &Self, name: &str| it.is_named(name) || it.short_names.iter().any(|short| short == name);
+        let name = if all.iter().any(|it| is_meant(it, &name)) {
+            name
+        } else {
+            let kinds: BTreeSet<String> = all.iter().map(|it| it.kind.to_lowercase()).collect();
+            let names = all.iter().flat_map(|it| {
+                let full = [it.plural, it.singular].into_iter().filter(|name| !name.is_empty());
+                full.chain(it.short_names.iter().map(String::as_str))
+            });
+            let names: BTreeSet<&str> = names.chain(kinds.iter().map(String::as_str)).collect();
+            // Kinds often have similar names: a widget is not a gadget.
+            one_edit_off(&name, names)?.to_owned()
+        };
+        let named = || all.iter().filter(|it| is_meant(it, &name));
+        if rest.is_empty() || named().any(|it| it.group == rest) {
+            let dot = if rest.is_empty() { "" } else { "." };
+            return Some(format!("{name}{dot}{rest}"));
+        }
+        let ends: BTreeSet<String> =
+            named().flat_map(|it| [it.group.to_owned(), format!("{}.{}", it.version, it.group)]).collect();
+        nearest(&rest, ends.iter().map(String::as_str)).map(|end| format!("{name}.{end}"))
     }
 
     /// Returns true if the user asked for this version of the kind.
@@ -74,5 +113,64 @@ impl Asked {
     fn names_version(&self, names: &KindNames<'_>) -> bool {
         let (version, group) = self.rest.split_once('.').unwrap_or((&self.rest, ""));
         !version.is_empty() && (names.version, names.group) == (version, group)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_nothing_has_resembles_one() {
+        let short = ["ro".to_owned(), "rol".to_owned()];
+        let names = |group, version, kind, plural, singular, short_names| KindNames {
+            group,
+            version,
+            kind,
+            plural,
+            singular,
+            short_names,
+        };
+        let all = [
+            names("argoproj.io", "v1", "Rollout", "rollouts", "rollout", &short[..]),
+            names("argoproj.io", "v1beta1", "Rollout", "rollouts", "rollout", &short),
+            names("", "v1", "Service", "services", "", &[]),
+        ];
+        for (asked, suggested) in [
+            ("rolout", Some("rollout")),
+            ("Rolouts", Some("rollouts")),
+            ("rolout.argoproj.io", Some("rollout.argoproj.io")),
+            ("rollout.argoprj.io", Some("rollout.argoproj.io")),
+            ("rollouts.v1beta2.argoproj.io", Some("rollouts.v1beta1.argoproj.io")),
+            ("rollout.example.com", None),
+            ("servise", Some("service")),
+            ("gadget", None),
+            ("", None),
+            (".argoproj.io", None),
+        ] {
+            assert_eq!(KindNames::suggest(&all, asked).as_deref(), suggested, "{asked}");
+        }
+    }
+
+    #[test]
+    fn all_versions_of_a_kind_are_found_unless_one_is_asked_for() {
+        let names = |group, version| KindNames {
+            group,
+            version,
+            kind: "Widget",
+            plural: "widgets",
+            singular: "widget",
+            short_names: &[],
+        };
+        let all = [names("a.example", "v1"), names("a.example", "v2"), names("b.example", "v1")];
+        for (asked, found) in [
+            ("widget", &[0, 1, 2][..]),
+            ("WIDGETS.a.example", &[0, 1]),
+            ("widgets.v1.a.example", &[0]),
+            ("widgets.b", &[2]),
+            ("widgets.c", &[]),
+        ] {
+            assert_eq!(KindNames::find_all(&all, asked), found, "{asked}");
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! The checks of one declaration against its object.
 
 use super::PlaceFaultKind as Kind;
+use crate::near::nearest;
 use crate::schema::{Declared, DefaultValue, ListUnion, MapUnion, Schema, Source, UnionOptions};
 use crate::union::plan::Role;
 use crate::union::{Choice, Form, Member, MemberSet, Selected, Union};
@@ -17,6 +18,9 @@ pub(super) struct Checked {
 
 /// Most faults that are reported of one union. The rest is counted.
 const MOST: usize = 16;
+
+/// Most values of one union that are compared with every value of the enum, to find the one that was meant.
+const MOST_GUESSED: usize = 4;
 
 /// The faults of one union.
 #[derive(Debug, Default)]
@@ -101,7 +105,7 @@ pub(super) fn list(union: &ListUnion, options: &UnionOptions, object: &mut Objec
         && let Some(values) = check_discriminator(name, object, &mut faults)
     {
         let missing = union.fields.values().filter(|value| !values.contains(&***value));
-        faults.extend(missing.map(|value| Kind::ValueNotInEnum { discriminator: name.into(), value: value.clone() }));
+        faults.extend(not_in_enum(name, missing, values));
     }
     if !faults.is_empty() {
         return Err(faults);
@@ -128,9 +132,7 @@ pub(super) fn map(
     check_members(&members, Some(discriminator), options, object, &mut faults);
     if let Some(values) = check_discriminator(discriminator, object, &mut faults) {
         let missing = union.members.keys().filter(|value| !values.contains(&***value));
-        faults.extend(
-            missing.map(|value| Kind::ValueNotInEnum { discriminator: discriminator.into(), value: value.clone() }),
-        );
+        faults.extend(not_in_enum(discriminator, missing, values));
         let undeclared = values.iter().filter(|value| !union.members.contains_key(**value));
         faults.extend(
             undeclared.map(|value| Kind::EnumValueNotDeclared {
@@ -257,6 +259,18 @@ fn check_discriminator<'o, 's>(
         return None;
     }
     object.values(name, discriminator)
+}
+
+/// Returns a fault for each declared value that the enum of the discriminator lacks.
+fn not_in_enum<'f>(
+    discriminator: &'f str,
+    missing: impl Iterator<Item = &'f Box<str>> + 'f,
+    values: &'f BTreeSet<&str>,
+) -> impl Iterator<Item = Kind> + 'f {
+    missing.enumerate().map(move |(position, value)| {
+        let near = (position < MOST_GUESSED).then(|| nearest(value, values.iter().copied())).flatten();
+        Kind::ValueNotInEnum { discriminator: discriminator.into(), value: value.clone(), near: near.map(Into::into) }
+    })
 }
 
 /// Returns the choice of a value. `selects` has the name of the member, and true if it is optional. `members` is sorted and

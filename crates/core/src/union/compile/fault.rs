@@ -67,8 +67,14 @@ pub enum PlaceFaultKind {
     #[error("the value of the member `{0}` is empty, which means no choice; give it a value")]
     EmptyValue(Box<str>),
     /// A declared value is not in the enum of the discriminator.
-    #[error("the value `{value}` is not in the enum of `{discriminator}`; add it there or correct it")]
-    ValueNotInEnum { discriminator: Box<str>, value: Box<str> },
+    #[error("the value `{value}` is not in the enum of `{discriminator}`{}; add it there or correct it", guess(.near.as_deref()))]
+    ValueNotInEnum {
+        discriminator: Box<str>,
+        /// The declared value.
+        value: Box<str>,
+        /// The value of the enum that it resembles.
+        near: Option<Box<str>>,
+    },
     /// An enum value is not declared in the 2022 form.
     #[error(
         "the enum of `{discriminator}` has `{value}`, which is not in `fieldMembers`; add it, as an empty member if it selects no field"
@@ -189,8 +195,9 @@ impl PlaceFaultKind {
             Self::MemberHasDefault(name) => format!(
                 "the member `{name}` has a default, so the API server would restore it whenever it is cleared; take it out of this union"
             ),
-            Self::ValueNotInEnum { discriminator, value } => {
-                format!("the value `{value}` is not in the enum of `{discriminator}`; correct it or remove it")
+            Self::ValueNotInEnum { discriminator, value, near } => {
+                let guess = guess(near.as_deref());
+                format!("the value `{value}` is not in the enum of `{discriminator}`{guess}; correct it or remove it")
             }
             _ => return None,
         })
@@ -219,6 +226,10 @@ impl fmt::Display for PlaceFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.place, self.message())
     }
+}
+
+fn guess(near: Option<&str>) -> String {
+    near.map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default()
 }
 
 fn quoted(names: &[Box<str>]) -> String {

@@ -1,0 +1,97 @@
+//! Finds the kinds that KIND arguments ask for.
+
+use kube_unions_core::catalog::{CatalogEntry, KindNames};
+use kube_unions_core::declaration::Definition;
+use kube_unions_core::names::{GroupKind, GroupVersionKind};
+use std::collections::BTreeSet;
+
+/// Most kinds that a message lists.
+const MOST_LISTED: usize = 20;
+
+/// No kind has the name that a user asks for.
+#[derive(Debug, thiserror::Error)]
+#[error("no kind `{asked}` {place}; {advice}")]
+pub(in crate::cli) struct UnknownKind {
+    asked: String,
+    /// Where the kind was looked for, for example "with unions in `crds/`".
+    place: String,
+    /// The kinds that there are, and the one that was probably meant.
+    advice: String,
+}
+
+/// Returns the entries of the kinds that a user asks for, in the order of the catalog; all for no argument.
+pub(in crate::cli) fn entries<'c>(
+    entries: &'c [CatalogEntry],
+    asked: &[String],
+    place: &str,
+) -> Result<Vec<&'c CatalogEntry>, UnknownKind> {
+    let names: Vec<KindNames<'_>> = entries.iter().map(KindNames::of).collect();
+    let Some(wanted) = positions(&names, asked, place)? else { return Ok(entries.iter().collect()) };
+    Ok(wanted.into_iter().filter_map(|position| entries.get(position)).collect())
+}
+
+/// Returns the kinds of the CRDs that a user asks for, `None` for no argument.
+pub(in crate::cli) fn definitions(
+    definitions: &[Definition],
+    asked: &[String],
+    place: &str,
+) -> Result<Option<BTreeSet<GroupKind>>, UnknownKind> {
+    let names: Vec<(KindNames<'_>, &Definition)> = definitions.iter().flat_map(names_of).collect();
+    let (names, owners): (Vec<KindNames<'_>>, Vec<&Definition>) = names.into_iter().unzip();
+    let wanted = positions(&names, asked, place)?;
+    Ok(wanted.map(|wanted| {
+        let owners = wanted.into_iter().filter_map(|position| owners.get(position));
+        owners.map(|definition| definition.group_kind().clone()).collect()
+    }))
+}
+
+/// Returns the names of each version of a CRD's kind.
+fn names_of(definition: &Definition) -> impl Iterator<Item = (KindNames<'_>, &Definition)> {
+    let resource = definition.resource();
+    let names = move |version| KindNames {
+        group: definition.group(),
+        version,
+        kind: definition.kind(),
+        plural: resource.map_or("", |resource| &resource.plural),
+        singular: resource.map_or("", |resource| &resource.singular),
+        short_names: resource.map_or(&[], |resource| &resource.short_names),
+    };
+    definition.versions().iter().map(move |version| (names(&version.name), definition))
+}
+
+fn positions(all: &[KindNames<'_>], asked: &[String], place: &str) -> Result<Option<BTreeSet<usize>>, UnknownKind> {
+    let mut wanted = BTreeSet::new();
+    for asked in asked {
+        let found = KindNames::find_all(all, asked);
+        if found.is_empty() {
+            return Err(unknown(all, asked, place));
+        }
+        wanted.extend(found);
+    }
+    Ok((!asked.is_empty()).then_some(wanted))
+}
+
+fn unknown(all: &[KindNames<'_>], asked: &str, place: &str) -> UnknownKind {
+    let known = listed(all.iter().map(|it| title(it.group, it.version, it.kind)));
+    let near = KindNames::suggest(all, asked).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+    UnknownKind { asked: asked.to_owned(), place: place.to_owned(), advice: format!("there are: {known}{near}") }
+}
+
+/// Lists the titles of some kinds, and counts the rest.
+pub(in crate::cli) fn list<'k>(kinds: impl Iterator<Item = &'k GroupVersionKind>) -> String {
+    listed(kinds.map(|kind| title(&kind.group, &kind.version, &kind.kind)))
+}
+
+fn listed(titles: impl Iterator<Item = String>) -> String {
+    let mut titles: Vec<String> = titles.collect();
+    let more = titles.len().saturating_sub(MOST_LISTED);
+    titles.truncate(MOST_LISTED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    titles.join(", ") + &more
+}
+
+/// Returns `Kind.group/version`.
+fn title(group: &str, version: &str, kind: &str) -> String {
+    let dot = if group.is_empty() { "" } else { "." };
+    format!("{kind}{dot}{group}/{version}")
+}

@@ -1,0 +1,173 @@
+//! Near misses: names that resemble one with a meaning, and so have none. Each would pass in silence.
+//!
+//! [`in_definition`] finds declarations under a wrong name, [`kind_of_declaration`] documents of a wrong kind, and
+//! [`KnownKinds`] objects whose kind is one letter off.
+
+use super::crd;
+use super::manifest::Document;
+use kube_unions_core::declaration::ANNOTATION;
+use kube_unions_core::names::GroupVersionKind;
+use kube_unions_core::near::{nearest, one_edit_off};
+use kube_unions_core::schema::{EXTENSION, Place, PlaceStep};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// The documents that declare unions: group and kind.
+const DECLARING: [(&str, &str); 2] =
+    [("apiextensions.k8s.io", "CustomResourceDefinition"), ("kube-unions.dev", "UnionDeclaration")];
+
+/// A misspelt name in a CRD.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Misspelling {
+    /// The JSON Pointer of the name in the CRD.
+    pub(super) pointer: String,
+    /// The version whose schema has the name, `None` for an annotation.
+    pub(super) version: Option<String>,
+    /// The path of the object in the schema.
+    pub(super) path: String,
+    pub(super) message: String,
+}
+
+/// Returns the keywords and annotations of a CRD that resemble those that declare unions.
+pub(super) fn in_definition(document: &Document) -> Vec<Misspelling> {
+    // Parsing a large CRD takes longer than this search.
+    if !document.text.contains("x-") && !document.text.contains("annotations") {
+        return Vec::new();
+    }
+    let Ok(crd) = serde_json::from_str::<Value>(&document.text) else { return Vec::new() };
+    let mut found = Vec::new();
+    let annotations = crd.pointer("/metadata/annotations").and_then(Value::as_object);
+    for name in annotations.into_iter().flat_map(|annotations| annotations.keys()) {
+        if nearest(name, [ANNOTATION]).is_some() {
+            let pointer = format!("/metadata/annotations{}", crd::pointer(std::slice::from_ref(name)));
+            let message = format!("the annotation `{name}` has no effect; did you mean `{ANNOTATION}`?");
+            found.push(Misspelling { pointer, version: None, path: String::new(), message });
+        }
+    }
+    for (index, version, schema) in crd::schemas(&crd) {
+        for (mut path, name, _) in crd::keywords(schema, |name| nearest(name, [EXTENSION]).is_some()) {
+            let place = place(&path).to_string();
+            path.push(name.to_owned());
+            let pointer = format!("/spec/versions/{index}/schema/openAPIV3Schema{}", crd::pointer(&path));
+            let message = format!("the keyword `{name}` has no effect; did you mean `{EXTENSION}`?");
+            found.push(Misspelling { pointer, version: Some(version.to_owned()), path: place, message });
+        }
+    }
+    found
+}
+
+/// Returns the place in an object that a path in its schema describes.
+fn place(path: &[String]) -> Place {
+    let mut steps = Vec::new();
+    let mut tokens = path.iter();
+    while let Some(token) = tokens.next() {
+        match token.as_str() {
+            "properties" => steps.extend(tokens.next().map(|name| PlaceStep::Property(name.as_str().into()))),
+            "items" => steps.push(PlaceStep::Items),
+            "additionalProperties" => steps.push(PlaceStep::Values),
+            _ => {}
+        }
+    }
+    steps.into_iter().collect()
+}
+
+/// Returns a message for a document whose group or kind resembles that of a CRD or a `UnionDeclaration`.
+pub(super) fn kind_of_declaration(document: &Document) -> Option<String> {
+    let (group, _) = document.group_version();
+    let kind = document.kind.as_deref()?;
+    let (group, kind) = DECLARING.into_iter().find_map(|(wanted_group, wanted_kind)| match (group, kind) {
+        (group, kind) if group == wanted_group && nearest(kind, [wanted_kind]).is_some() => Some((group, wanted_kind)),
+        (group, kind) if kind == wanted_kind && nearest(group, [wanted_group]).is_some() => Some((wanted_group, kind)),
+        _ => None,
+    })?;
+    let own = document.api_version.as_deref().unwrap_or_default();
+    let wrong = document.kind.as_deref().unwrap_or_default();
+    Some(format!("the kind `{wrong}` of `{own}` is not checked; did you mean `{kind}` of `{group}`?"))
+}
+
+/// The kinds that files describe.
+#[derive(Debug)]
+pub(super) struct KnownKinds<'k> {
+    known: BTreeSet<&'k GroupVersionKind>,
+    /// The kinds that were asked about already.
+    asked: BTreeSet<(String, String)>,
+}
+
+impl<'k> KnownKinds<'k> {
+    pub(super) fn new(known: impl Iterator<Item = &'k GroupVersionKind>) -> Self {
+        Self { known: known.collect(), asked: BTreeSet::new() }
+    }
+
+    /// Returns a warning for the first object of a kind that is not known, and whose group, version or kind is one letter off
+    /// a known one. A version that a known kind does not have always counts.
+    pub(super) fn warning(&mut self, object: &Document) -> Option<String> {
+        let (kind, api_version) = (object.kind.clone()?, object.api_version.clone()?);
+        if !self.asked.insert((api_version.clone(), kind.clone())) {
+            return None;
+        }
+        let (group, version) = object.group_version();
+        let near = self.near(group, version, &kind)?;
+        let slash = if near.group.is_empty() { "" } else { "/" };
+        let (line, column) = object.position("").unwrap_or((1, 1));
+        Some(format!(
+            "{}:{line}:{column}: the kind `{kind}` of `{api_version}` is not known; did you mean `{}` of `{}{slash}{}`?",
+            object.file.display(),
+            near.kind,
+            near.group,
+            near.version,
+        ))
+    }
+
+    fn near(&self, group: &str, version: &str, kind: &str) -> Option<&'k GroupVersionKind> {
+        let of = |group: &str, kind: &str| {
+            let mut versions = self.known.iter().filter(|it| (&*it.group, &*it.kind) == (group, kind)).copied();
+            let first = versions.clone().next();
+            versions.find(|it| &*it.version == version).or(first)
+        };
+        if let Some(same) = of(group, kind) {
+            return (&*same.version != version).then_some(same);
+        }
+        let kinds: BTreeSet<&str> = self.known.iter().filter(|it| &*it.group == group).map(|it| &*it.kind).collect();
+        let groups: BTreeSet<&str> = self.known.iter().filter(|it| &*it.kind == kind).map(|it| &*it.group).collect();
+        match (one_edit_off(kind, kinds), one_edit_off(group, groups)) {
+            (Some(kind), _) => of(group, kind),
+            (None, Some(group)) => of(group, kind),
+            (None, None) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_is_near_if_its_group_version_or_kind_is() {
+        let kind = |group: &str, version: &str, kind: &str| GroupVersionKind {
+            group: group.into(),
+            version: version.into(),
+            kind: kind.into(),
+        };
+        let all = [
+            kind("example.com", "v1", "Widget"),
+            kind("example.com", "v2", "Widget"),
+            kind("gateway.example", "v1", "TLSRoute"),
+            kind("", "v1", "Pod"),
+        ];
+        let known = KnownKinds::new(all.iter());
+        for (group, version, kind, near) in [
+            ("example.com", "v2", "Widget", None),
+            ("example.com", "v3", "Widget", Some(0)),
+            ("example.com", "v2", "Wigdet", Some(1)),
+            ("example.com", "v3", "widget", Some(0)),
+            ("exmple.com", "v2", "Widget", Some(1)),
+            ("example.org", "v1", "Widget", None),
+            ("exmple.com", "v1", "Wigdet", None),
+            ("gateway.example", "v1", "TCPRoute", None),
+            ("", "v1", "Pods", Some(3)),
+            ("", "v1", "Node", None),
+        ] {
+            assert_eq!(known.near(group, version, kind), near.map(|at: usize| &all[at]), "{group}/{version} {kind}");
+        }
+    }
+}
