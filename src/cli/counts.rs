@@ -2,7 +2,7 @@
 
 /// Returns a number with its noun: `1 object`, `5,000 objects`, `2 policies`.
 pub(super) fn count(number: impl TryInto<u64>, noun: &str) -> String {
-    let number = number.try_into().unwrap_or(u64::MAX);
+    let number: u64 = number.try_into().unwrap_or(u64::MAX);
     let stem = noun.strip_suffix('y');
     match (number, stem) {
         (1, _) => format!("1 {noun}"),
@@ -12,8 +12,8 @@ pub(super) fn count(number: impl TryInto<u64>, noun: &str) -> String {
 }
 
 /// Returns a number with commas between thousands.
-pub(super) fn grouped(number: impl ToString) -> String {
-    let digits = number.to_string();
+pub(super) fn grouped(number: impl TryInto<u64>) -> String {
+    let digits = number.try_into().unwrap_or(u64::MAX).to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (position, digit) in digits.char_indices() {
         if position > 0 && (digits.len() - position).is_multiple_of(3) {
@@ -30,7 +30,9 @@ mod tests {
 
     #[test]
     fn numbers_have_commas_between_thousands() {
-        for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (12_345, "12,345"), (1_234_567, "1,234,567")] {
+        for (number, text) in
+            [(0_u64, "0"), (999, "999"), (1000, "1,000"), (12_345, "12,345"), (1_234_567, "1,234,567")]
+        {
             assert_eq!(grouped(number), text);
         }
     }
@@ -38,7 +40,7 @@ mod tests {
     #[test]
     fn a_noun_has_a_plural_for_every_number_but_one() {
         for (number, noun, text) in [
-            (0, "CRD", "0 CRDs"),
+            (0_u64, "CRD", "0 CRDs"),
             (1, "CRD", "1 CRD"),
             (1_000, "object", "1,000 objects"),
             (1, "policy", "1 policy"),

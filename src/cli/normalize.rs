@@ -128,12 +128,12 @@ pub(super) fn run(arguments: &NormalizeArgs) -> anyhow::Result<Verdict> {
 impl Counts {
     /// Returns the summary, for example `2 objects: 1 changed, 0 rejected; 3 of kinds without unions`.
     fn summary(&self) -> String {
-        let Self { judged, changed, rejected, others } = self;
+        let Self { judged, changed, rejected, others } = *self;
         let others = match others {
             0 => String::new(),
             some => format!("; {} of kinds without unions", grouped(some)),
         };
-        let (judged, changed, rejected) = (count(*judged, "object"), grouped(changed), grouped(rejected));
+        let (judged, changed, rejected) = (count(judged, "object"), grouped(changed), grouped(rejected));
         format!("{judged}: {changed} changed, {rejected} rejected{others}")
     }
 }

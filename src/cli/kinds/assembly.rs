@@ -157,7 +157,7 @@ impl Assembly {
     pub(in crate::cli) fn summary(&self) -> String {
         let others = [(self.declarations.len(), "UnionDeclaration"), (self.openapi.len(), "OpenAPI document")];
         let others: Vec<_> = others.into_iter().filter(|(number, _)| *number > 0).collect();
-        let crds = (self.definitions.len() > 0 || others.is_empty()).then_some((self.definitions.len(), "CRD"));
+        let crds = (!self.definitions.is_empty() || others.is_empty()).then_some((self.definitions.len(), "CRD"));
         let unions = (self.catalog.union_count(), "union");
         let all = crds.into_iter().chain(others).chain([unions]);
         all.map(|(number, noun)| count(number, noun)).collect::<Vec<_>>().join(", ")

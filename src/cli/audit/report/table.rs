@@ -193,7 +193,7 @@ mod tests {
             text
         };
         let whole = "a.yaml:1:2: Widget.example.com/v1: shop/web: would change: spec.type: set to \"S3\"\n";
-        assert_eq!(shown(&cells, 80), whole);
+        assert_eq!(shown(&cells, 100), whole);
         assert_eq!(shown(&cells, whole.len() - 1), whole);
         let folded = "a.yaml:1:2: Widget.example.com/v1:\n    shop/web: would change: spec.type:\n    set to \"S3\"\n";
         assert_eq!(shown(&cells, 40), folded);
