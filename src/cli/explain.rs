@@ -1,11 +1,16 @@
-//! `explain`: shows the unions of a kind as a tree.
+//! `explain`: shows the unions of a kind as a tree, from files or as the webhook would know them on a cluster.
 
+mod selection;
+
+use self::selection::SelectedKind;
+use super::connection::ContextArgs;
 use super::kinds::{self, BuiltinUnionsArg};
 use super::output::{self, Paint};
 use super::tree::{self, ChoiceItem};
 use super::{ReportFormat, Verdict, manifest};
+use anyhow::{Context, bail};
 use clap::Args;
-use kube_unions_core::catalog::CatalogEntry;
+use kube_unions_core::catalog::Catalog;
 use kube_unions_core::declaration::Actions;
 use kube_unions_core::union::{Choice, Form, Union};
 use serde::Serialize;
@@ -15,18 +20,24 @@ use termtree::Tree;
 /// Arguments of `explain`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
+A path after the kind selects the unions at and below it, or the union of a
+member. Without --from the unions are those that the webhook would enforce on
+the cluster. This takes the right to list CRDs and UnionDeclarations.
+
 Examples:
-  kube-unions explain --from crds/
+  kube-unions explain
+  kube-unions explain rollout.spec.strategy
   kube-unions explain --from crds/ rollout
   kubectl get crd -o yaml | kube-unions explain --from - -o json")]
 pub(super) struct ExplainArgs {
-    /// A file or folder with CRDs, `UnionDeclarations` and saved OpenAPI documents, `-` is standard input; may be given
-    /// several times
+    /// Read files instead of a cluster: a file or folder with CRDs, `UnionDeclarations` and saved OpenAPI documents. `-` is
+    /// standard input; may be given several times
     // One value for each flag: the kind may follow.
-    #[arg(long, required = true, num_args = 1, value_name = "PATH")]
+    #[arg(long, num_args = 1, value_name = "PATH")]
     from: Vec<PathBuf>,
-    /// The kind as in kubectl: plural, singular, short name or kind, alone or with .GROUP or .VERSION.GROUP [default: all]
-    #[arg(value_name = "KIND")]
+    /// The kind as in kubectl: plural, singular, short name or kind, alone or with .GROUP or .VERSION.GROUP, and a path of
+    /// fields [default: all]
+    #[arg(value_name = "KIND[.PATH]")]
     kind: Option<String>,
     /// Use or ignore the unions that OpenAPI documents declare for built-in types
     #[arg(long, value_enum, default_value_t)]
@@ -34,6 +45,8 @@ pub(super) struct ExplainArgs {
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: ReportFormat,
+    #[command(flatten)]
+    cluster: ContextArgs,
 }
 
 /// The message for a catalog without unions.
@@ -68,33 +81,54 @@ struct UnionReport<'c> {
 }
 
 pub(super) fn run(arguments: &ExplainArgs) -> anyhow::Result<Verdict> {
-    let catalog = kinds::catalog(&arguments.from, arguments.builtin_unions)?;
+    let (catalog, place) = match (arguments.from.is_empty(), arguments.cluster.is_given()) {
+        (true, _) => (on_cluster(arguments)?, "with unions on the cluster".to_owned()),
+        (false, true) => bail!("give --from, or --kubeconfig and --context: files are read without a cluster"),
+        (false, false) => {
+            let catalog = kinds::catalog(&arguments.from, arguments.builtin_unions)?;
+            (catalog, format!("with unions in {}", manifest::list(&arguments.from)))
+        }
+    };
     if catalog.entries().is_empty() {
         output::note(NO_UNIONS);
         return Ok(Verdict::Rejected);
     }
-    let place = format!("with unions in {}", manifest::list(&arguments.from));
-    let entries = kinds::asked::entries(catalog.entries(), arguments.kind.as_slice(), &place)?;
+    let selected = selection::select(catalog.entries(), arguments.kind.as_deref(), &place)?;
     output::print(match arguments.output {
         ReportFormat::Text => {
             let paint = Paint::of(&std::io::stdout());
-            let trees: Vec<String> = entries.iter().map(|entry| tree(entry, paint)).collect();
+            let trees: Vec<String> = selected.iter().map(|kind| tree(kind, paint)).collect();
             trees.join("\n")
         }
         ReportFormat::Json => {
-            let reports: Vec<KindReport<'_>> = entries.iter().map(|entry| KindReport::of(entry)).collect();
+            let reports: Vec<KindReport<'_>> = selected.iter().map(KindReport::of).collect();
             serde_json::to_string_pretty(&reports)? + "\n"
         }
     })?;
     Ok(Verdict::Accepted)
 }
 
-fn tree(entry: &CatalogEntry, paint: Paint) -> String {
+/// Learns the unions of a cluster, and warns of those that cannot be learnt.
+fn on_cluster(arguments: &ExplainArgs) -> anyhow::Result<Catalog> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?;
+    let learnt = runtime.block_on(async {
+        let live = arguments.cluster.connect().await?;
+        let learnt = live.learn(arguments.builtin_unions.into(), || {}).await;
+        learnt.context("the cluster's unions cannot be learnt")
+    })?;
+    let paint = Paint::of(&std::io::stderr());
+    for (subject, reason) in &learnt.lacking {
+        output::note(format_args!("{} {subject}: {reason}", paint.warning("Warning:")));
+    }
+    Ok(learnt.catalog)
+}
+
+fn tree(SelectedKind { entry, unions }: &SelectedKind<'_>, paint: Paint) -> String {
     let gvk = entry.gvk();
     let slash = if gvk.group.is_empty() { "" } else { "/" };
     let version = format!("{}{slash}{}", gvk.group, gvk.version);
-    let branch = |union: &Union| Tree::new(headline(union, paint)).with_leaves(leaves(union));
-    let branches = entry.plan().unions().iter().map(branch);
+    let branch = |union: &&Union| Tree::new(headline(union, paint)).with_leaves(leaves(union));
+    let branches = unions.iter().map(branch);
     Tree::new(format!("{} {}", paint.strong(&gvk.kind), paint.faint(&version))).with_leaves(branches).to_string()
 }
 
@@ -144,9 +178,9 @@ fn item(choice: &Choice, form: Form) -> ChoiceItem<'_> {
 }
 
 impl<'c> KindReport<'c> {
-    fn of(entry: &'c CatalogEntry) -> Self {
+    fn of(SelectedKind { entry, unions }: &SelectedKind<'c>) -> Self {
         let gvk = entry.gvk();
-        let unions = entry.plan().unions().iter().map(UnionReport::of).collect();
+        let unions = unions.iter().copied().map(UnionReport::of).collect();
         Self { group: &gvk.group, version: &gvk.version, kind: &gvk.kind, unions }
     }
 }

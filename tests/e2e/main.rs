@@ -47,6 +47,7 @@ mod contrib;
 mod corpus;
 mod declarations;
 mod enforcement_by_policies;
+mod explain;
 mod generate;
 mod guide;
 mod image;

@@ -75,6 +75,46 @@ Widget example.com/v1
 }
 
 #[test]
+fn explain_takes_a_path_after_the_kind() {
+    let folder = Folder::with_crd(&[]);
+    let paths = |asked: &str| -> Vec<String> {
+        let report = folder.run(&["explain", "--from", ".", "-o", "json", asked]).code(0).json();
+        let unions = report[0]["unions"].as_array().unwrap();
+        unions.iter().map(|union| union["path"].as_str().unwrap().to_owned()).collect()
+    };
+    for (asked, wanted) in [
+        ("widget", &["spec", "spec.strategy"][..]),
+        ("widget.spec", &["spec", "spec.strategy"]),
+        ("widgets.example.com.spec.strategy", &["spec.strategy"]),
+        ("Widget.v1.example.com.spec.strategy", &["spec.strategy"]),
+        ("widget.spec.strategy.rolling", &["spec.strategy"]),
+        ("widget.spec.strategy.type", &["spec.strategy"]),
+        ("widget.spec.git.url", &["spec"]),
+    ] {
+        assert_eq!(paths(asked), wanted, "{asked}");
+    }
+    for (asked, says) in [
+        (
+            "widget.spec.stratgy",
+            "no kind `widget.spec.stratgy`, and no union at `spec.stratgy` of Widget.example.com/v1; there are: spec, \
+             spec.strategy; did you mean `spec.strategy`?",
+        ),
+        ("widget.status", "no union at `status` of Widget.example.com/v1; there are: spec, spec.strategy"),
+        (
+            "widgt.spec.strategy",
+            "no kind `widgt` with unions in `.`; there are: Widget.example.com/v1; did you mean `widget`?",
+        ),
+    ] {
+        folder.run(&["explain", "--from", ".", asked]).code(2).prints("").says(&[says]);
+    }
+    folder
+        .run(&["explain", "--from", ".", "--context", "c"])
+        .code(2)
+        .prints("")
+        .says(&["files are read without a cluster"]);
+}
+
+#[test]
 fn explain_lists_the_kinds_when_there_is_no_such() {
     let folder = Folder::with_crd(&[]);
     for kind in ["Gadget", "Widget.other.com", "Widget.v1"] {
