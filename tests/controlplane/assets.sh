@@ -3,6 +3,7 @@
 #
 #   assets.sh                       prints the folder of the three binaries on stdout, and progress on stderr
 #   assets.sh helm                  also builds helm into the folder of built binaries
+#   assets.sh kustomize             also builds kustomize into the folder of built binaries
 #   assets.sh controller-manager    also builds kube-controller-manager; optional if KUBEBUILDER_ASSETS is set
 #   K8S_VERSION=1.33 assets.sh      prints a folder with an older kube-apiserver, built from the go.mod of the folder 1.33
 #   K8S_VERSION=1.33 assets.sh find does that too, but fails if the older kube-apiserver has not been built
@@ -17,8 +18,11 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 more=${1:-}
 case "$more" in
-  "" | helm | controller-manager | find) ;;
-  *) echo "assets.sh: unknown argument \`$more\`: use \`helm\`, \`controller-manager\` or \`find\`" >&2; exit 2 ;;
+  "" | helm | kustomize | controller-manager | find) ;;
+  *)
+    echo "assets.sh: unknown argument \`$more\`: use \`helm\`, \`kustomize\`, \`controller-manager\` or \`find\`" >&2
+    exit 2
+    ;;
 esac
 if [ -n "${K8S_VERSION:-}" ] && [ ! -f "$here/$K8S_VERSION/go.mod" ]; then
   echo "assets.sh: K8S_VERSION is \`$K8S_VERSION\`, and there is no \`$here/$K8S_VERSION/go.mod\`" >&2
@@ -68,6 +72,11 @@ build() {
 build_helm() {
   build helm helm.sh/helm/v3/cmd/helm \
     "-X helm.sh/helm/v3/internal/version.version=$(version_of helm.sh/helm/v3)"
+}
+
+build_kustomize() {
+  build kustomize sigs.k8s.io/kustomize/kustomize/v5 \
+    "-X sigs.k8s.io/kustomize/api/provenance.version=kustomize/$(version_of sigs.k8s.io/kustomize/kustomize/v5)"
 }
 
 # Downloads prebuilt binaries. Gives up quickly, because the build always works.
@@ -129,10 +138,10 @@ else
   }
 fi
 
-if [ "$more" = helm ] && [ ! -x "$cache/helm" ]; then
+if { [ "$more" = helm ] || [ "$more" = kustomize ]; } && [ ! -x "$cache/$more" ]; then
   cache="${XDG_CACHE_HOME:-$HOME/.cache}/kube-unions/$kubernetes"
   mkdir -p "$cache"
-  build_helm
+  "build_$more"
 fi
 if [ "$more" = controller-manager ] && [ ! -x "$cache/kube-controller-manager" ]; then
   if [ -n "${KUBEBUILDER_ASSETS:-}" ]; then
