@@ -26,6 +26,7 @@ mod lint;
 mod manifest;
 mod misspelt;
 mod normalize;
+mod openapi;
 mod output;
 mod patch;
 mod progress;
@@ -86,6 +87,8 @@ enum Command {
     CheckCel(check_cel::CheckCelArgs),
     /// Compile unions to admission policies and rules in CRDs, which need no webhook
     Compile(Box<compile::CompileArgs>),
+    /// Print the OpenAPI document from which kustomize learns how custom resources merge
+    Openapi(openapi::OpenapiArgs),
     /// Show the unions of a kind as a tree
     Explain(explain::ExplainArgs),
     /// Create, apply and send strategic merge patches, also for custom resources
@@ -127,6 +130,7 @@ impl Cli {
             Command::Generate(arguments) => generate::run(&arguments)?,
             Command::CheckCel(arguments) => check_cel::run(&arguments)?,
             Command::Compile(arguments) => compile::run(&arguments)?,
+            Command::Openapi(arguments) => openapi::run(&arguments)?,
             Command::Explain(arguments) => explain::run(&arguments)?,
             Command::Patch(arguments) => patch::run(&arguments)?,
             Command::Certs(arguments) => certs::run(&arguments)?,

@@ -21,6 +21,7 @@
 )]
 
 mod access;
+mod assets;
 mod background;
 mod balancer;
 mod builtin;
@@ -53,6 +54,7 @@ mod guide;
 mod image;
 mod inspections;
 mod install;
+mod kustomize;
 mod list_form;
 mod loss;
 mod map_form;

@@ -19,8 +19,10 @@ mod write;
 pub use document::JsonDocument;
 pub use error::{BrokenRule, ConflictEffect, DocumentRole, PatchError, PatchMergeKeyFault, PatchSide, SchemaShape};
 // Types of this crate's signatures, so that a user needs no other dependency.
-pub use kube_unions_core::{field_path::FieldPath, names::GroupVersionKind, schema::OpenApi, schema::Schema};
+pub use kube_unions_core::field_path::FieldPath;
+pub use kube_unions_core::names::GroupVersionKind;
+pub use kube_unions_core::schema::{OpenApi, Place, PlaceStep, Schema};
 pub use patcher::{Conflicts, Patcher, PatcherError, ThreeWay};
 pub use read::{SyntaxError, SyntaxFault};
-pub use schema::SchemaError;
+pub use schema::{MergeRule, MergeStrategy, SchemaError};
 pub use value::ValueKind;

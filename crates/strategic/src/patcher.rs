@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::create::{self, CreateOptions, CreateSides, conflicts};
 use crate::document::JsonDocument;
 use crate::error::{DocumentRole, PatchError};
-use crate::schema::{MergeSchema, RootKind, SchemaError};
+use crate::schema::{MergeRule, MergeSchema, RootKind, SchemaError};
 use crate::value::{MapEntry, Value};
 use bumpalo::Bump;
 use kube_unions_core::names::GroupVersionKind;
@@ -39,6 +39,25 @@ impl Patcher {
     /// `apiVersion`, `kind` and `metadata` merge as in every Kubernetes object, whatever the schema says about them.
     pub fn for_resource(kind: &str, schema: &Schema) -> Result<Self, SchemaError> {
         Self::new(kind, RootKind::Resource, schema, &Definitions::default())
+    }
+
+    /// Returns the merge rules of a custom resource, sorted by place, for tools that merge objects themselves.
+    ///
+    /// They include the rules of `metadata`. An embedded resource has the rules of its own kind, and only those that the schema
+    /// has beyond them are listed.
+    ///
+    /// ```
+    /// # use strategic_merge_patch::{MergeStrategy, Patcher, Schema};
+    /// let schema: Schema = serde_json::from_str(r#"{"type": "object", "properties": {"hosts": {"type": "array",
+    ///     "x-kubernetes-list-type": "set", "items": {"type": "string"}}}}"#)?;
+    /// let rules = Patcher::resource_rules("Site", &schema)?;
+    /// assert_eq!(rules[0].place.to_string(), "hosts");
+    /// assert_eq!(rules[0].strategy, MergeStrategy::Set);
+    /// assert_eq!(rules[1].place.to_string(), "metadata.finalizers");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn resource_rules(kind: &str, schema: &Schema) -> Result<Vec<MergeRule>, SchemaError> {
+        Ok(MergeSchema::build(kind, RootKind::Resource, schema, &Definitions::default())?.rules())
     }
 
     /// Returns the patcher of a kind in an OpenAPI document. Types may refer to themselves.

@@ -6,9 +6,11 @@
 //! keys of a patch. `build` reads the schema.
 
 mod build;
+mod rules;
 
 pub(crate) use build::RootKind;
 pub use build::SchemaError;
+pub use rules::{MergeRule, MergeStrategy};
 
 use crate::error::{BrokenRule, SchemaShape};
 use crate::value::ValueKind;

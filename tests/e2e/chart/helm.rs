@@ -2,12 +2,13 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::OnceLock;
 
 use serde_json::Value;
 
 use super::{CHART, RELEASE};
+use crate::assets;
 use crate::cluster::is_left_out;
 use crate::kind::documents;
 use crate::kubectl::{self, Output};
@@ -36,7 +37,7 @@ impl Helm {
 
     fn new(kubeconfig: Option<PathBuf>) -> Self {
         static BINARY: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-        let binary = BINARY.get_or_init(find).as_deref().unwrap_or_else(|message| panic!("{message}"));
+        let binary = BINARY.get_or_init(|| assets::tool("helm")).as_deref().unwrap_or_else(|message| panic!("{message}"));
         let home = Workspace::new("helm");
         let kubeconfig = kubeconfig.unwrap_or_else(|| home.path().join("there-is-no-cluster"));
         Self { binary, home, kubeconfig }
@@ -66,25 +67,5 @@ impl Helm {
     /// `helm lint`, warnings counted as errors.
     pub(super) fn lint(&self, values: &Value) -> Output {
         self.run(&["lint", "--strict", KUBERNETES, CHART], values)
-    }
-}
-
-/// Returns the helm beside the control plane's binaries, or the one that `assets.sh` makes.
-fn find() -> Result<PathBuf, String> {
-    let given = env::var_os("KUBEBUILDER_ASSETS").map(|folder| Path::new(&folder).join("helm"));
-    if let Some(given) = given.filter(|path| path.is_file()) {
-        return Ok(given);
-    }
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/controlplane/assets.sh");
-    let output = Command::new(&script)
-        .arg("helm")
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(|error| format!("no helm: `{}` cannot be run: {error}", script.display()))?;
-    let path = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()).join("helm");
-    if output.status.success() && path.is_file() {
-        Ok(path)
-    } else {
-        Err("no helm: see what assets.sh says; KUBE_UNIONS_E2E=skip leaves these tests out".to_owned())
     }
 }

@@ -1,0 +1,159 @@
+//! `openapi`: prints the OpenAPI document from which kustomize learns how custom resources merge.
+//!
+//! kustomize knows the lists of built-in kinds only, and replaces every other list. Without `openapi: path:` in a kustomization
+//! it uses a document of its own; with it, that file alone, so the document has the built-in kinds too. [`document`] builds it,
+//! [`limits`] tells where kustomize merges in another way than the schema asks for.
+
+mod document;
+mod limits;
+
+use self::document::KustomizeDocument;
+use self::limits::Limits;
+use super::kinds::{self, BuiltinUnionsArg};
+use super::manifest::{self, Document, Problem};
+use super::normalize::ObjectFormat;
+use super::output::{self, Paint};
+use super::{Verdict, diagnostic};
+use anyhow::bail;
+use clap::Args;
+use kube_unions_core::declaration::Definition;
+use kube_unions_core::names::GroupVersionKind;
+use std::path::{Path, PathBuf};
+use strategic_merge_patch::{MergeRule, MergeStrategy, Patcher};
+
+/// Arguments of `openapi`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Save the document beside a kustomization, and name it there:
+
+  openapi:
+    path: openapi.json
+
+Patches of the kustomization then merge the lists of custom resources by their keys, as those of Deployments. kustomize reads one \
+document, in place of its own, so this one has the rules of built-in kinds as well.
+
+Standard error names each place that kustomize merges in another way than the schema asks for, and what to write in a patch.
+
+Exit codes:
+  0  every kind is in the document
+  1  a declaration has an error, or, with --require, no kind has a list that merges; the document is complete
+  2  wrong usage, or input that cannot be read
+
+Examples:
+  kube-unions openapi --from crds/ > openapi.json
+  kubectl get crd -o yaml | kube-unions openapi --from - > openapi.json
+
+  # Extend the document that a kustomization has already
+  kube-unions openapi --from crds/ --add-to rollout_cr_schema.json > openapi.json")]
+pub(super) struct OpenapiArgs {
+    /// Files and folders with CRDs and `UnionDeclarations`, `-` is standard input
+    ///
+    /// Folders are searched for .yaml, .yml and .json files, except in hidden folders. Documents of other kinds are skipped.
+    #[arg(long, required = true, num_args = 1.., value_name = "PATH")]
+    from: Vec<PathBuf>,
+    /// An OpenAPI document with other kinds, as `kustomize openapi fetch` saves it
+    ///
+    /// Its rules take precedence over those of built-in kinds. Those of --from take precedence over both.
+    #[arg(long, value_name = "FILE")]
+    add_to: Option<PathBuf>,
+    /// Exit with 1 if no kind has a list that merges
+    #[arg(long)]
+    require: bool,
+    /// Output format
+    #[arg(short, long, value_enum, default_value = "json")]
+    output: ObjectFormat,
+}
+
+/// A custom resource at one version, with its rules.
+struct CustomKind<'d> {
+    definition: &'d Definition,
+    kind: GroupVersionKind,
+    rules: Vec<MergeRule>,
+}
+
+/// The numbers of the last line.
+#[derive(Default)]
+struct Counts {
+    lists: usize,
+    unions: usize,
+}
+
+pub(super) fn run(arguments: &OpenapiArgs) -> anyhow::Result<Verdict> {
+    let documents = manifest::read(&arguments.from)?;
+    let mut document = KustomizeDocument::read(arguments.add_to.as_deref())?;
+
+    let assembly = kinds::assemble(documents.clone(), BuiltinUnionsArg::Ignored);
+    manifest::fail_on(&assembly.problems)?;
+    let described = kinds::schemas(documents);
+    if described.definitions.is_empty() {
+        bail!("no CustomResourceDefinition in {}", manifest::list(&arguments.from));
+    }
+    let paint = Paint::of(&std::io::stderr());
+    let diagnostics = diagnostic::diagnose(&assembly);
+    diagnostics.iter().for_each(|diagnostic| output::note(diagnostic.line(paint)));
+
+    let (mut limits, mut counts) = (Limits::default(), Counts::default());
+    let mut versions = 0_usize;
+    for (origin, definition) in &described.definitions {
+        for version in definition.versions().iter().filter(|version| version.served) {
+            let rules = Patcher::resource_rules(definition.kind(), &version.schema)
+                .map_err(|error| unfit(origin, version.position, &error))?;
+            let kind = definition.group_kind().clone();
+            let kind = GroupVersionKind { group: kind.group, version: version.name.clone(), kind: kind.kind };
+            let kind = CustomKind { definition, kind, rules };
+            counts.add(&kind.rules);
+            limits.add(&kind, &version.schema);
+            document.add(&kind);
+            versions += 1;
+        }
+    }
+    output::print(match arguments.output {
+        ObjectFormat::Json => document.to_json()? + "\n",
+        ObjectFormat::Yaml => manifest::to_yaml(&document.to_json()?)?,
+    })?;
+    limits.lines().for_each(|line| output::note(format_args!("{} {line}", paint.faint("Note:"))));
+    output::note(format_args!(
+        "{}: {}, {}",
+        numbered(versions, "version of a kind", "versions of kinds"),
+        numbered(counts.lists, "list that merges", "lists that merge"),
+        numbered(counts.unions, "union", "unions"),
+    ));
+    if counts.lists == 0 {
+        output::note(format_args!(
+            "{} nothing merges by a key: the schemas in {} have no list with `x-kubernetes-list-type: map` or `set`",
+            paint.warning("Warning:"),
+            manifest::list(&arguments.from)
+        ));
+    }
+    let failed = diagnostics.iter().any(diagnostic::Diagnostic::is_error);
+    Ok(Verdict::rejected_if(failed || arguments.require && counts.lists == 0))
+}
+
+impl Counts {
+    /// Counts the rules of a kind, without those of `metadata`, which every object has.
+    fn add(&mut self, rules: &[MergeRule]) {
+        for rule in rules.iter().filter(|rule| !document::is_of_metadata(rule)) {
+            self.lists += usize::from(matches!(rule.strategy, MergeStrategy::Keys(_) | MergeStrategy::Set));
+            self.unions += usize::from(rule.retain_keys);
+        }
+    }
+}
+
+fn numbered(number: usize, one: &str, several: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { several })
+}
+
+/// Returns an error about a schema with its position.
+fn unfit(origin: &Document, version: usize, error: &strategic_merge_patch::SchemaError) -> anyhow::Error {
+    let pointer = format!("/spec/versions/{version}/schema/openAPIV3Schema{}", error.place().to_pointer());
+    Problem::of_document(origin, &pointer, error.to_string()).into()
+}
+
+/// Reads the only document of a file.
+fn only_document(path: &Path) -> anyhow::Result<Document> {
+    let mut documents = manifest::read(&[path.to_owned()])?;
+    match (documents.pop(), documents.is_empty()) {
+        (Some(document), true) => Ok(document),
+        _ => bail!("{}: give one OpenAPI document, as `kustomize openapi fetch` saves it", path.display()),
+    }
+}

@@ -1,0 +1,25 @@
+//! Tools that `assets.sh` builds beside the control plane's binaries.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Returns the tool in the folder of `KUBEBUILDER_ASSETS`, or the one that `assets.sh` makes.
+pub(crate) fn tool(name: &str) -> Result<PathBuf, String> {
+    let given = env::var_os("KUBEBUILDER_ASSETS").map(|folder| Path::new(&folder).join(name));
+    if let Some(given) = given.filter(|path| path.is_file()) {
+        return Ok(given);
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/controlplane/assets.sh");
+    let output = Command::new(&script)
+        .arg(name)
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| format!("no {name}: `{}` cannot be run: {error}", script.display()))?;
+    let path = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()).join(name);
+    if output.status.success() && path.is_file() {
+        Ok(path)
+    } else {
+        Err(format!("no {name}: see what assets.sh says; KUBE_UNIONS_E2E=skip leaves these tests out"))
+    }
+}

@@ -1,0 +1,176 @@
+//! The real kustomize: patches of custom resources with the document of `kube-unions openapi`, and without it.
+
+mod builtin_kinds;
+mod rows;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use serde_json::{Value, json};
+
+use crate::assets;
+use crate::cluster::is_left_out;
+use crate::kind::documents;
+use crate::kubectl::{self, Output};
+use crate::process::Workspace;
+use crate::webhook::kube_unions;
+
+const CRD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/e2e/kustomize/crd.yaml");
+
+/// The name of the OpenAPI document in a [`Kustomization`].
+const DOCUMENT: &str = "openapi.json";
+
+/// A folder with a kustomization.
+struct Kustomization {
+    binary: &'static Path,
+    workspace: Workspace,
+}
+
+impl Kustomization {
+    /// None when the user left these tests out.
+    fn new() -> Option<Self> {
+        static BINARY: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+        if is_left_out() {
+            return None;
+        }
+        let binary = BINARY.get_or_init(|| assets::tool("kustomize"));
+        let binary = binary.as_deref().unwrap_or_else(|message| panic!("{message}"));
+        Some(Self { binary, workspace: Workspace::new("kustomize") })
+    }
+
+    /// Writes the document of the CRDs of these tests, and returns it.
+    fn write_document(&self) -> Value {
+        let output = kube_unions(&["openapi", "--from", CRD], "").accepted();
+        self.workspace.write(DOCUMENT, &output.stdout);
+        output.json()
+    }
+
+    /// Builds objects with fields of a kustomization.
+    fn run(&self, objects: &[Value], fields: Value) -> Output {
+        self.workspace.write("objects.yaml", &joined(objects));
+        let mut kustomization = json!({"resources": ["objects.yaml"]});
+        kustomization.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        self.workspace.write("kustomization.yaml", &kustomization.to_string());
+        self.build(".")
+    }
+
+    /// Builds the kustomization of a folder.
+    fn build(&self, folder: &str) -> Output {
+        let mut command = Command::new(self.binary);
+        command.env_clear().current_dir(self.workspace.path()).args(["build", folder]);
+        kubectl::run(command, "kustomize build", "")
+    }
+}
+
+/// Returns objects as documents of one file.
+fn joined(objects: &[Value]) -> String {
+    objects.iter().map(Value::to_string).collect::<Vec<_>>().join("\n---\n")
+}
+
+/// Returns patches as a kustomization has them.
+fn patches(patches: &[Value]) -> Value {
+    patches.iter().map(|patch| json!({"patch": patch.to_string()})).collect()
+}
+
+/// Returns an object of the CRDs of these tests.
+fn object(kind: &str, metadata: Value, spec: Value) -> Value {
+    json!({"apiVersion": "kustomize.example.com/v1", "kind": kind, "metadata": metadata, "spec": spec})
+}
+
+#[test]
+fn an_object_without_namespaces_gets_none_with_our_document() {
+    let Some(kustomization) = Kustomization::new() else { return };
+    kustomization.write_document();
+    let objects = [
+        object("Stack", json!({"name": "shop"}), json!({})),
+        object("Zone", json!({"name": "east"}), json!({})),
+    ];
+    let namespaces = |fields: Value| -> Vec<Value> {
+        let built = documents(&kustomization.run(&objects, fields).accepted().stdout);
+        built.iter().map(|object| object["metadata"]["namespace"].clone()).collect()
+    };
+    assert_eq!(namespaces(json!({"namespace": "shop"})), ["shop", "shop"]);
+    let with = namespaces(json!({"namespace": "shop", "openapi": {"path": DOCUMENT}}));
+    assert_eq!(with, [json!("shop"), Value::Null]);
+}
+
+#[test]
+fn the_document_of_an_overlay_is_in_force_for_its_base() {
+    let Some(kustomization) = Kustomization::new() else { return };
+    kustomization.write_document();
+    let folder = |name: &str, content: Value| {
+        let folder = kustomization.workspace.path().join(name);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("kustomization.yaml"), content.to_string()).unwrap();
+        folder
+    };
+    let containers = json!([{"name": "web", "image": "web:1"}, {"name": "proxy", "image": "proxy:1"}]);
+    let stack = object("Stack", json!({"name": "shop"}), json!({"containers": containers}));
+    let patch = |image: &str| {
+        let containers = json!([{"name": "web", "image": image}]);
+        patches(&[object("Stack", json!({"name": "shop"}), json!({"containers": containers}))])
+    };
+    let base = folder("base", json!({"resources": ["stack.yaml"], "patches": patch("web:2")}));
+    fs::write(base.join("stack.yaml"), stack.to_string()).unwrap();
+    let overlay = folder("overlay", json!({"resources": ["../base"], "openapi": {"path": DOCUMENT}}));
+    fs::copy(kustomization.workspace.path().join(DOCUMENT), overlay.join(DOCUMENT)).unwrap();
+
+    let built = |folder: &str| documents(&kustomization.build(folder).accepted().stdout);
+    assert_eq!(built("base")[0]["spec"]["containers"], json!([{"name": "web", "image": "web:2"}]));
+    let merged = json!([{"name": "web", "image": "web:2"}, {"name": "proxy", "image": "proxy:1"}]);
+    assert_eq!(built("overlay")[0]["spec"]["containers"], merged);
+}
+
+#[test]
+fn a_document_of_another_author_is_extended() {
+    let Some(kustomization) = Kustomization::new() else { return };
+    let kind = |kind: &str, group: &str| json!([{"group": group, "version": "v1", "kind": kind}]);
+    let list = |field: &str, key: &str| {
+        let list = json!({"type": "array", "x-kubernetes-patch-strategy": "merge", "x-kubernetes-patch-merge-key": key});
+        json!({"type": "object", "properties": {field: list}})
+    };
+    let definition = |of: Value, spec: Value| {
+        json!({"type": "object", "x-kubernetes-group-version-kind": of, "properties": {"spec": spec}})
+    };
+    let given = json!({
+        "swagger": "2.0",
+        "info": {"title": "of another author"},
+        "definitions": {
+            "another.Ship": definition(kind("Ship", "another.example.com"), list("masts", "name")),
+            // A kind that the CRDs describe, too: theirs counts.
+            "another.Stack": definition(kind("Stack", "kustomize.example.com"), list("containers", "image")),
+            // A built-in kind: this one counts.
+            "another.Deployment": definition(kind("Deployment", "apps"), list("volumes", "name")),
+        },
+    });
+    let given = kustomization.workspace.write("given.json", &given.to_string());
+    let given = given.to_str().unwrap();
+    let output = kube_unions(&["openapi", "--from", CRD, "--add-to", given], "").accepted();
+    assert_eq!(output.json()["info"]["title"], "of another author");
+    kustomization.workspace.write(DOCUMENT, &output.stdout);
+
+    let ship = |masts: Value| {
+        json!({"apiVersion": "another.example.com/v1", "kind": "Ship", "metadata": {"name": "a"}, "spec": {"masts": masts}})
+    };
+    let deployment = |containers: Value| {
+        let template = json!({"spec": {"containers": containers}});
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "spec": {"template": template}})
+    };
+    let pod = |containers: Value| {
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": containers}})
+    };
+    let stack = |containers: Value| object("Stack", json!({"name": "a"}), json!({"containers": containers}));
+    let all = |items: &Value| [ship(items.clone()), deployment(items.clone()), pod(items.clone()), stack(items.clone())];
+    let before = json!([{"name": "one", "image": "a"}, {"name": "two", "image": "b"}]);
+    let patch = json!([{"name": "two", "image": "c"}]);
+    let fields = json!({
+        "openapi": {"path": DOCUMENT},
+        "patches": patches(&all(&patch)),
+        "sortOptions": {"order": "fifo"},
+    });
+    let built = documents(&kustomization.run(&all(&before), fields).accepted().stdout);
+    let merged = json!([{"name": "two", "image": "c"}, {"name": "one", "image": "a"}]);
+    assert_eq!(built, [ship(merged.clone()), deployment(patch), pod(merged.clone()), stack(merged)]);
+}

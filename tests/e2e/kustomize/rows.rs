@@ -1,0 +1,78 @@
+//! Rows of patches, each built without an OpenAPI document and with ours.
+
+use std::fs;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{DOCUMENT, Kustomization, patches};
+use crate::kind::documents;
+
+const ROWS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/e2e/kustomize/rows.yaml");
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    description: String,
+    /// The spec of the only object.
+    spec: Option<Value>,
+    objects: Option<Vec<Value>>,
+    patches: Vec<Value>,
+    same: Option<Value>,
+    without: Option<Value>,
+    with: Option<Value>,
+}
+
+impl Row {
+    fn objects(&self) -> Vec<Value> {
+        self.objects.clone().unwrap_or_else(|| self.whole(self.spec.as_ref().unwrap()))
+    }
+
+    fn patches(&self) -> Vec<Value> {
+        self.patches.iter().flat_map(|patch| self.whole(patch)).collect()
+    }
+
+    /// Returns the objects that a part of the row stands for.
+    fn whole(&self, part: &Value) -> Vec<Value> {
+        let stack = |spec: &Value| {
+            let kind = json!({"apiVersion": "kustomize.example.com/v1", "kind": "Stack", "metadata": {"name": "shop"}});
+            let mut object = kind;
+            object["spec"] = spec.clone();
+            object
+        };
+        match part {
+            Value::Array(objects) => objects.clone(),
+            object if self.objects.is_some() => vec![object.clone()],
+            spec => vec![stack(spec)],
+        }
+    }
+}
+
+#[test]
+fn patches_merge_custom_resources_by_their_keys_with_our_document() {
+    let Some(kustomization) = Kustomization::new() else { return };
+    kustomization.write_document();
+    let rows: Vec<Row> = serde_saphyr::from_str(&fs::read_to_string(ROWS).unwrap()).unwrap();
+    assert!(rows.len() >= 25, "only {} rows", rows.len());
+    let mut wrong = Vec::new();
+    for row in &rows {
+        let (without, with) = match (&row.same, &row.without, &row.with) {
+            (Some(same), None, None) => (same, same),
+            (None, Some(without), Some(with)) => {
+                assert_ne!(without, with, "{}: the document changes nothing: use `same`", row.description);
+                (without, with)
+            }
+            _ => panic!("{}: needs `same`, or `without` and `with`", row.description),
+        };
+        for (want, fields) in [(without, json!({})), (with, json!({"openapi": {"path": DOCUMENT}}))] {
+            let mut fields = fields;
+            fields["patches"] = patches(&row.patches());
+            let built = documents(&kustomization.run(&row.objects(), fields.clone()).accepted().stdout);
+            if built != row.whole(want) {
+                let document = if fields["openapi"].is_null() { "without" } else { "with" };
+                wrong.push(format!("{}, {document}:\n  {}\n  {}", row.description, json!(built), json!(row.whole(want))));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
