@@ -13,8 +13,9 @@ FUZZ_SECONDS ?= 20
 LOSS_SECONDS ?= 60
 # Builds helm, for the tests of the chart.
 HELM := tests/controlplane/assets.sh helm
-# Builds kustomize, for the tests of patches and of the KRM function.
+# Build kustomize and Helm 4, for the tests of patches, functions and post-renderers.
 KUSTOMIZE := tests/controlplane/assets.sh kustomize
+HELM4 := tests/controlplane/assets.sh helm4
 # Builds kube-controller-manager, for the tests of garbage collection.
 CONTROLLERS := tests/controlplane/assets.sh controller-manager
 DIFFERENTIAL_CASES ?= 1000000
@@ -42,13 +43,13 @@ demo: build ## Run the webhook with the samples, send it one review and show the
 
 .PHONY: test
 test: build ## Run every test, including those on a real API server (KUBE_UNIONS_E2E=skip leaves these out)
-	@if [ "$${KUBE_UNIONS_E2E:-}" != skip ]; then $(MAKE) -s assets >/dev/null; $(HELM) >/dev/null; $(KUSTOMIZE) >/dev/null; $(CONTROLLERS) >/dev/null; fi
+	@if [ "$${KUBE_UNIONS_E2E:-}" != skip ]; then $(MAKE) -s assets >/dev/null; $(HELM) >/dev/null; $(HELM4) >/dev/null; $(KUSTOMIZE) >/dev/null; $(CONTROLLERS) >/dev/null; fi
 	$(CARGO) test --locked --workspace --all-features -- --skip loss::
 	@$(MAKE) -s loss LOSS_SECONDS=1
 
 .PHONY: e2e
 e2e: build ## Run the tests on a real API server
-	@$(MAKE) -s assets >/dev/null; $(HELM) >/dev/null; $(KUSTOMIZE) >/dev/null; $(CONTROLLERS) >/dev/null
+	@$(MAKE) -s assets >/dev/null; $(HELM) >/dev/null; $(HELM4) >/dev/null; $(KUSTOMIZE) >/dev/null; $(CONTROLLERS) >/dev/null
 	$(CARGO) build --locked --package kube-unions-author --example rollout
 	$(CARGO) build --locked --all-features --example patch-custom-resource
 	$(CARGO) test --locked --all-features --test e2e -- --skip loss::

@@ -16,6 +16,7 @@ page!(without_a_webhook, "guide/without-a-webhook.md");
 page!(declaring, "guide/declaring.md");
 page!(authoring, "guide/authoring.md");
 page!(patching, "guide/patching.md");
+page!(kustomize_and_helm, "guide/kustomize-and-helm.md");
 page!(operating, "guide/operating.md");
 page!(troubleshooting, "guide/troubleshooting.md");
 page!(semantics, "reference/semantics.md");

@@ -3,6 +3,7 @@
 #
 #   assets.sh                       prints the folder of the three binaries on stdout, and progress on stderr
 #   assets.sh helm                  also builds helm into the folder of built binaries
+#   assets.sh helm4                 also builds Helm 4, under this name, from the go.mod of the folder helm4
 #   assets.sh kustomize             also builds kustomize into the folder of built binaries
 #   assets.sh controller-manager    also builds kube-controller-manager; optional if KUBEBUILDER_ASSETS is set
 #   K8S_VERSION=1.33 assets.sh      prints a folder with an older kube-apiserver, built from the go.mod of the folder 1.33
@@ -18,9 +19,10 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 more=${1:-}
 case "$more" in
-  "" | helm | kustomize | controller-manager | find) ;;
+  "" | helm | helm4 | kustomize | controller-manager | find) ;;
   *)
-    echo "assets.sh: unknown argument \`$more\`: use \`helm\`, \`kustomize\`, \`controller-manager\` or \`find\`" >&2
+    echo "assets.sh: unknown argument \`$more\`:" \
+      "use \`helm\`, \`helm4\`, \`kustomize\`, \`controller-manager\` or \`find\`" >&2
     exit 2
     ;;
 esac
@@ -72,6 +74,12 @@ build() {
 build_helm() {
   build helm helm.sh/helm/v3/cmd/helm \
     "-X helm.sh/helm/v3/internal/version.version=$(version_of helm.sh/helm/v3)"
+}
+
+build_helm4() {
+  modules=$here/helm4
+  build helm4 helm.sh/helm/v4/cmd/helm \
+    "-X helm.sh/helm/v4/internal/version.version=$(version_of helm.sh/helm/v4)"
 }
 
 build_kustomize() {
@@ -138,11 +146,15 @@ else
   }
 fi
 
-if { [ "$more" = helm ] || [ "$more" = kustomize ]; } && [ ! -x "$cache/$more" ]; then
-  cache="${XDG_CACHE_HOME:-$HOME/.cache}/kube-unions/$kubernetes"
-  mkdir -p "$cache"
-  "build_$more"
-fi
+case "$more" in
+  helm | helm4 | kustomize)
+    if [ ! -x "$cache/$more" ]; then
+      cache="${XDG_CACHE_HOME:-$HOME/.cache}/kube-unions/$kubernetes"
+      mkdir -p "$cache"
+      "build_$more"
+    fi
+    ;;
+esac
 if [ "$more" = controller-manager ] && [ ! -x "$cache/kube-controller-manager" ]; then
   if [ -n "${KUBEBUILDER_ASSETS:-}" ]; then
     log "KUBEBUILDER_ASSETS has no kube-controller-manager: the tests of garbage collection check less"

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use crate::assets;
 use crate::cluster::Cluster;
 use crate::control_plane::ControlPlane;
 use crate::native::Native;
@@ -31,7 +32,7 @@ struct Step {
 fn the_guide_can_be_followed() {
     let Some(cluster) = Cluster::registering(&with_rights(), &["--registration-delay=1s"]) else { return };
     // Authoring audits the whole cluster, so it comes first.
-    for (page, fewest_steps) in [("authoring", 9), ("getting-started", 7), ("patching", 5)] {
+    for (page, fewest_steps) in [("authoring", 9), ("getting-started", 7), ("patching", 5), ("kustomize-and-helm", 5)] {
         follow(page, fewest_steps, &cluster.control_plane);
     }
 }
@@ -67,6 +68,7 @@ impl<'w> Shell<'w> {
         let link = |target: &Path, name: &str| std::os::unix::fs::symlink(target, bin.join(name)).unwrap();
         link(&webhook::binary().unwrap().canonicalize().unwrap(), "kube-unions");
         link(control_plane.access().kubectl_binary(), "kubectl");
+        link(&assets::tool("kustomize").unwrap_or_else(|message| panic!("{message}")), "kustomize");
         std::os::unix::fs::symlink(Path::new(REPOSITORY).join("manifests"), workspace.path().join("manifests"))
             .unwrap();
         workspace.write("folder", &workspace.path().display().to_string());

@@ -1,6 +1,7 @@
-//! The real kustomize: patches of custom resources with the document of `kube-unions openapi`, and without it.
+//! The real kustomize: patches of custom resources with the document of `kube-unions openapi`, and without it; and functions.
 
 mod builtin_kinds;
+mod functions;
 mod rows;
 
 use std::fs;
@@ -56,11 +57,17 @@ impl Kustomization {
         self.build(".")
     }
 
-    /// Builds the kustomization of a folder.
+    /// Builds the kustomization of a folder. Functions may be run.
     fn build(&self, folder: &str) -> Output {
+        self.build_with(&["build", "--enable-alpha-plugins", "--enable-exec", folder])
+    }
+
+    /// Runs kustomize with kube-unions in its `PATH`.
+    fn build_with(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new(self.binary);
-        command.env_clear().current_dir(self.workspace.path()).args(["build", folder]);
-        kubectl::run(command, "kustomize build", "")
+        command.env_clear().env("PATH", assets::folder_of_the_program(&self.workspace)).env("NO_COLOR", "1");
+        command.current_dir(self.workspace.path()).args(arguments);
+        kubectl::run(command, &format!("kustomize {}", arguments.join(" ")), "")
     }
 }
 
@@ -83,10 +90,8 @@ fn object(kind: &str, metadata: Value, spec: Value) -> Value {
 fn an_object_without_namespaces_gets_none_with_our_document() {
     let Some(kustomization) = Kustomization::new() else { return };
     kustomization.write_document();
-    let objects = [
-        object("Stack", json!({"name": "shop"}), json!({})),
-        object("Zone", json!({"name": "east"}), json!({})),
-    ];
+    let objects =
+        [object("Stack", json!({"name": "shop"}), json!({})), object("Zone", json!({"name": "east"}), json!({}))];
     let namespaces = |fields: Value| -> Vec<Value> {
         let built = documents(&kustomization.run(&objects, fields).accepted().stdout);
         built.iter().map(|object| object["metadata"]["namespace"].clone()).collect()
@@ -128,12 +133,11 @@ fn a_document_of_another_author_is_extended() {
     let Some(kustomization) = Kustomization::new() else { return };
     let kind = |kind: &str, group: &str| json!([{"group": group, "version": "v1", "kind": kind}]);
     let list = |field: &str, key: &str| {
-        let list = json!({"type": "array", "x-kubernetes-patch-strategy": "merge", "x-kubernetes-patch-merge-key": key});
+        let list =
+            json!({"type": "array", "x-kubernetes-patch-strategy": "merge", "x-kubernetes-patch-merge-key": key});
         json!({"type": "object", "properties": {field: list}})
     };
-    let definition = |of: Value, spec: Value| {
-        json!({"type": "object", "x-kubernetes-group-version-kind": of, "properties": {"spec": spec}})
-    };
+    let definition = |of: Value, spec: Value| json!({"type": "object", "x-kubernetes-group-version-kind": of, "properties": {"spec": spec}});
     let given = json!({
         "swagger": "2.0",
         "info": {"title": "of another author"},
@@ -151,18 +155,15 @@ fn a_document_of_another_author_is_extended() {
     assert_eq!(output.json()["info"]["title"], "of another author");
     kustomization.workspace.write(DOCUMENT, &output.stdout);
 
-    let ship = |masts: Value| {
-        json!({"apiVersion": "another.example.com/v1", "kind": "Ship", "metadata": {"name": "a"}, "spec": {"masts": masts}})
-    };
+    let ship = |masts: Value| json!({"apiVersion": "another.example.com/v1", "kind": "Ship", "metadata": {"name": "a"}, "spec": {"masts": masts}});
     let deployment = |containers: Value| {
         let template = json!({"spec": {"containers": containers}});
         json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "spec": {"template": template}})
     };
-    let pod = |containers: Value| {
-        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": containers}})
-    };
+    let pod = |containers: Value| json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": containers}});
     let stack = |containers: Value| object("Stack", json!({"name": "a"}), json!({"containers": containers}));
-    let all = |items: &Value| [ship(items.clone()), deployment(items.clone()), pod(items.clone()), stack(items.clone())];
+    let all =
+        |items: &Value| [ship(items.clone()), deployment(items.clone()), pod(items.clone()), stack(items.clone())];
     let before = json!([{"name": "one", "image": "a"}, {"name": "two", "image": "b"}]);
     let patch = json!([{"name": "two", "image": "c"}]);
     let fields = json!({

@@ -67,6 +67,7 @@ mod outage;
 mod patch;
 mod places;
 mod pod_templates;
+mod post_renderer;
 mod presets;
 mod pressure;
 mod ratcheting;

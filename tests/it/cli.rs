@@ -12,6 +12,7 @@ mod generate;
 mod inputs;
 mod nothing;
 mod objects;
+mod openapi;
 mod patch;
 mod terminal;
 mod untyped;

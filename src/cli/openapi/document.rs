@@ -73,7 +73,8 @@ impl KustomizeDocument {
         let (paths, definitions) = (section(&mut rest, "paths"), section(&mut rest, "definitions"));
         let mut document = Self { rest, paths, definitions: definitions.into_iter().collect() };
         let known: Vec<Value> = document.definitions.values().flat_map(kinds).cloned().collect();
-        let built_in: BTreeMap<String, Value> = serde_json::from_str(BUILT_IN).context("the rules of built-in kinds")?;
+        let built_in: BTreeMap<String, Value> =
+            serde_json::from_str(BUILT_IN).context("the rules of built-in kinds")?;
         for (name, mut definition) in built_in {
             remove_kinds(&mut definition, &known);
             document.definitions.entry(name).or_insert(definition);

@@ -37,7 +37,8 @@ impl Helm {
 
     fn new(kubeconfig: Option<PathBuf>) -> Self {
         static BINARY: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-        let binary = BINARY.get_or_init(|| assets::tool("helm")).as_deref().unwrap_or_else(|message| panic!("{message}"));
+        let binary =
+            BINARY.get_or_init(|| assets::tool("helm")).as_deref().unwrap_or_else(|message| panic!("{message}"));
         let home = Workspace::new("helm");
         let kubeconfig = kubeconfig.unwrap_or_else(|| home.path().join("there-is-no-cluster"));
         Self { binary, home, kubeconfig }

@@ -65,8 +65,7 @@ fn objects_of_built_in_kinds_are_built_as_without_the_document() {
 fn corpus() -> Vec<Value> {
     let mut files: Vec<_> = fs::read_dir(Path::new(CORPUS)).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
-    let mut objects: Vec<Value> =
-        files.iter().flat_map(|path| documents(&fs::read_to_string(path).unwrap())).collect();
+    let mut objects: Vec<Value> = files.iter().flat_map(|path| documents(&fs::read_to_string(path).unwrap())).collect();
     for (position, object) in objects.iter_mut().enumerate() {
         object["metadata"]["name"] = json!(format!("object-{position}"));
     }

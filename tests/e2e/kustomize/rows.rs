@@ -70,7 +70,12 @@ fn patches_merge_custom_resources_by_their_keys_with_our_document() {
             let built = documents(&kustomization.run(&row.objects(), fields.clone()).accepted().stdout);
             if built != row.whole(want) {
                 let document = if fields["openapi"].is_null() { "without" } else { "with" };
-                wrong.push(format!("{}, {document}:\n  {}\n  {}", row.description, json!(built), json!(row.whole(want))));
+                wrong.push(format!(
+                    "{}, {document}:\n  {}\n  {}",
+                    row.description,
+                    json!(built),
+                    json!(row.whole(want))
+                ));
             }
         }
     }

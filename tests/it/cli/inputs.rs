@@ -4,13 +4,14 @@ use super::{CRD, Folder};
 use std::fmt::Write;
 
 /// Every command that reads CRDs from a path.
-const READERS: [&[&str]; 6] = [
+const READERS: [&[&str]; 7] = [
     &["lint"],
     &["annotate"],
     &["explain", "--from"],
     &["review", "--from"],
     &["normalize", "-f", "crd.yaml", "--from"],
     &["audit", "--from"],
+    &["openapi", "--from"],
 ];
 
 #[track_caller]

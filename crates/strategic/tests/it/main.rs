@@ -16,3 +16,4 @@ mod documents;
 mod generate;
 mod keys;
 mod laws;
+mod rules;
