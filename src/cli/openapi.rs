@@ -90,7 +90,9 @@ pub(super) fn run(arguments: &OpenapiArgs) -> anyhow::Result<Verdict> {
     }
     let paint = Paint::of(&std::io::stderr());
     let diagnostics = diagnostic::diagnose(&assembly);
-    diagnostics.iter().for_each(|diagnostic| output::note(diagnostic.line(paint)));
+    for diagnostic in &diagnostics {
+        output::note(diagnostic.line(paint));
+    }
 
     let (mut limits, mut counts) = (Limits::default(), Counts::default());
     let mut versions = 0_usize;
@@ -111,7 +113,9 @@ pub(super) fn run(arguments: &OpenapiArgs) -> anyhow::Result<Verdict> {
         ObjectFormat::Json => document.to_json()? + "\n",
         ObjectFormat::Yaml => manifest::to_yaml(&document.to_json()?)?,
     })?;
-    limits.lines().for_each(|line| output::note(format_args!("{} {line}", paint.faint("Note:"))));
+    for line in limits.lines() {
+        output::note(format_args!("{} {line}", paint.faint("Note:")));
+    }
     output::note(format_args!(
         "{}: {}, {}",
         numbered(versions, "version of a kind", "versions of kinds"),

@@ -49,7 +49,7 @@ impl Kustomization {
     }
 
     /// Builds objects with fields of a kustomization.
-    fn run(&self, objects: &[Value], fields: Value) -> Output {
+    fn run(&self, objects: &[Value], fields: &Value) -> Output {
         self.workspace.write("objects.yaml", &joined(objects));
         let mut kustomization = json!({"resources": ["objects.yaml"]});
         kustomization.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
@@ -82,7 +82,7 @@ fn patches(patches: &[Value]) -> Value {
 }
 
 /// Returns an object of the CRDs of these tests.
-fn object(kind: &str, metadata: Value, spec: Value) -> Value {
+fn object(kind: &str, metadata: &Value, spec: &Value) -> Value {
     json!({"apiVersion": "kustomize.example.com/v1", "kind": kind, "metadata": metadata, "spec": spec})
 }
 
@@ -91,13 +91,13 @@ fn an_object_without_namespaces_gets_none_with_our_document() {
     let Some(kustomization) = Kustomization::new() else { return };
     kustomization.write_document();
     let objects =
-        [object("Stack", json!({"name": "shop"}), json!({})), object("Zone", json!({"name": "east"}), json!({}))];
-    let namespaces = |fields: Value| -> Vec<Value> {
+        [object("Stack", &json!({"name": "shop"}), &json!({})), object("Zone", &json!({"name": "east"}), &json!({}))];
+    let namespaces = |fields: &Value| -> Vec<Value> {
         let built = documents(&kustomization.run(&objects, fields).accepted().stdout);
         built.iter().map(|object| object["metadata"]["namespace"].clone()).collect()
     };
-    assert_eq!(namespaces(json!({"namespace": "shop"})), ["shop", "shop"]);
-    let with = namespaces(json!({"namespace": "shop", "openapi": {"path": DOCUMENT}}));
+    assert_eq!(namespaces(&json!({"namespace": "shop"})), ["shop", "shop"]);
+    let with = namespaces(&json!({"namespace": "shop", "openapi": {"path": DOCUMENT}}));
     assert_eq!(with, [json!("shop"), Value::Null]);
 }
 
@@ -112,10 +112,10 @@ fn the_document_of_an_overlay_is_in_force_for_its_base() {
         folder
     };
     let containers = json!([{"name": "web", "image": "web:1"}, {"name": "proxy", "image": "proxy:1"}]);
-    let stack = object("Stack", json!({"name": "shop"}), json!({"containers": containers}));
+    let stack = object("Stack", &json!({"name": "shop"}), &json!({"containers": containers}));
     let patch = |image: &str| {
         let containers = json!([{"name": "web", "image": image}]);
-        patches(&[object("Stack", json!({"name": "shop"}), json!({"containers": containers}))])
+        patches(&[object("Stack", &json!({"name": "shop"}), &json!({"containers": containers}))])
     };
     let base = folder("base", json!({"resources": ["stack.yaml"], "patches": patch("web:2")}));
     fs::write(base.join("stack.yaml"), stack.to_string()).unwrap();
@@ -161,7 +161,7 @@ fn a_document_of_another_author_is_extended() {
         json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "spec": {"template": template}})
     };
     let pod = |containers: Value| json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": containers}});
-    let stack = |containers: Value| object("Stack", json!({"name": "a"}), json!({"containers": containers}));
+    let stack = |containers: Value| object("Stack", &json!({"name": "a"}), &json!({"containers": containers}));
     let all =
         |items: &Value| [ship(items.clone()), deployment(items.clone()), pod(items.clone()), stack(items.clone())];
     let before = json!([{"name": "one", "image": "a"}, {"name": "two", "image": "b"}]);
@@ -171,7 +171,7 @@ fn a_document_of_another_author_is_extended() {
         "patches": patches(&all(&patch)),
         "sortOptions": {"order": "fifo"},
     });
-    let built = documents(&kustomization.run(&all(&before), fields).accepted().stdout);
+    let built = documents(&kustomization.run(&all(&before), &fields).accepted().stdout);
     let merged = json!([{"name": "two", "image": "c"}, {"name": "one", "image": "a"}]);
     assert_eq!(built, [ship(merged.clone()), deployment(patch), pod(merged.clone()), stack(merged)]);
 }

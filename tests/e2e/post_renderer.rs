@@ -11,6 +11,7 @@ use crate::cluster::Cluster;
 use crate::kind::documents;
 use crate::kubectl::{self, Output};
 use crate::process::Workspace;
+use crate::webhook::kube_unions;
 
 const REPOSITORY: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -72,29 +73,45 @@ impl Chart {
         assert_eq!((plain.len(), rendered.len()), (2, 2));
         let gateways = rendered.iter_mut().find(|object| object["kind"] == "CustomResourceDefinition").unwrap();
         let annotations = gateways["metadata"].as_object_mut().unwrap().remove("annotations").unwrap();
-        let is_declared =
-            |unions: &Value| unions.as_str().is_some_and(|text| text.contains("/properties/spec/properties/exposure"));
         assert!(is_declared(&annotations[UNIONS]), "{annotations}");
         let mut others = plain;
         others.iter_mut().for_each(crate::kind::forget_unions);
         assert_eq!(rendered, others);
+    }
 
+    /// Asserts that the release installs the CRD among the templates with its annotation.
+    #[track_caller]
+    fn assert_installed(&self, post_renderer: &[&str]) {
         self.run("install", post_renderer).accepted();
         let stored = self.stored_unions("gateways");
         assert!(is_declared(&stored), "{stored}");
-        // Helm installs the folder `crds` as it is.
-        assert_eq!(self.stored_unions("backups"), Value::Null);
     }
 }
 
-#[test]
-fn helm_3_runs_annotate_as_a_post_renderer() {
-    let Some(chart) = Chart::new("helm") else { return };
-    chart.assert_annotated(&["--post-renderer", "kube-unions", "--post-renderer-args", "annotate"]);
+/// Returns true for an annotation with the unions of the sample.
+fn is_declared(unions: &Value) -> bool {
+    unions.as_str().is_some_and(|text| text.contains("/properties/spec/properties/exposure"))
 }
 
 #[test]
-fn helm_4_runs_the_plugin_as_a_post_renderer() {
+fn helm_3_runs_annotate_as_a_post_renderer_and_installs_the_folder_crds_as_it_is() {
+    let Some(chart) = Chart::new("helm") else { return };
+    let post_renderer = ["--post-renderer", "kube-unions", "--post-renderer-args", "annotate"];
+    chart.assert_annotated(&post_renderer);
+    chart.assert_installed(&post_renderer);
+    assert_eq!(chart.stored_unions("backups"), Value::Null);
+}
+
+#[test]
+fn helm_4_runs_the_plugin_as_a_post_renderer_and_refuses_the_folder_crds_as_it_is() {
     let Some(chart) = Chart::new("helm4") else { return };
-    chart.assert_annotated(&["--post-renderer", "kube-unions"]);
+    let post_renderer = ["--post-renderer", "kube-unions"];
+    chart.assert_annotated(&post_renderer);
+    chart.run("install", &post_renderer).refused("x-kubernetes-unions: field not declared in schema");
+
+    let backups = chart.workspace.path().join("chart/crds/backups.yaml");
+    let annotated = kube_unions(&["annotate", backups.to_str().unwrap()], "").accepted().stdout;
+    fs::write(&backups, annotated).unwrap();
+    chart.assert_installed(&post_renderer);
+    assert!(chart.stored_unions("backups").is_string());
 }

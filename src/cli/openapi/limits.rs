@@ -54,8 +54,9 @@ fn limits(rule: &MergeRule, schema: &Schema) -> Vec<String> {
         && keys.len() > 1
     {
         let items = schema.at(&rule.place.then(PlaceStep::Items));
-        let required = |key: &&Box<str>| items.is_some_and(|items| items.required.contains(key));
-        let optional: Vec<String> = keys.iter().filter(|key| !required(key)).map(|key| format!("`{key}`")).collect();
+        let required = |key: &str| items.is_some_and(|items| items.required.iter().any(|field| **field == *key));
+        let optional: Vec<String> =
+            keys.iter().filter(|key| !required(key.as_ref())).map(|key| format!("`{key}`")).collect();
         if !optional.is_empty() {
             limits.push(format!(
                 "kustomize loses the change of an item that lacks a key which another item has: write {} in each item, of the \

@@ -40,11 +40,10 @@ impl Row {
             object["spec"] = spec.clone();
             object
         };
-        match part {
-            Value::Array(objects) => objects.clone(),
-            object if self.objects.is_some() => vec![object.clone()],
-            spec => vec![stack(spec)],
+        if let Value::Array(objects) = part {
+            return objects.clone();
         }
+        vec![if self.objects.is_some() { part.clone() } else { stack(part) }]
     }
 }
 
@@ -67,7 +66,7 @@ fn patches_merge_custom_resources_by_their_keys_with_our_document() {
         for (want, fields) in [(without, json!({})), (with, json!({"openapi": {"path": DOCUMENT}}))] {
             let mut fields = fields;
             fields["patches"] = patches(&row.patches());
-            let built = documents(&kustomization.run(&row.objects(), fields.clone()).accepted().stdout);
+            let built = documents(&kustomization.run(&row.objects(), &fields).accepted().stdout);
             if built != row.whole(want) {
                 let document = if fields["openapi"].is_null() { "without" } else { "with" };
                 wrong.push(format!(
