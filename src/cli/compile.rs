@@ -52,7 +52,7 @@ Examples:
   kube-unions compile --to vap --kubernetes-version 1.35 --from crds/ \\
     > policies.yaml
 
-  # Write rules into the CRDs of controller-gen, and fail in CI if they are stale
+  # Write rules into the CRDs of controller-gen, and fail in CI if one is stale
   kube-unions compile --to cel --from config/crd/bases --write
   kube-unions compile --to cel --from config/crd/bases --check
 

@@ -19,7 +19,8 @@ use tokio::runtime::Handle;
 const EXAMPLES: &str = "\
 Examples:
   # Serve the unions of the cluster, and register the webhook behind a Service
-  kube-unions serve --service kube-unions/kube-unions --tls-secret kube-unions-tls
+  kube-unions serve --service kube-unions/kube-unions \\
+    --tls-secret kube-unions-tls
 
   # Enforce unions by admission policies, without a webhook
   kube-unions serve --enforcement=policies --webhook=never --tls-self-signed
