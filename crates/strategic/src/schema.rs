@@ -22,6 +22,8 @@ use kube_unions_core::field_path::Segment;
 pub(crate) struct MergeSchema {
     // INVARIANT: has `NodeId::OPEN` and `NodeId::ROOT`, and every `NodeId` in it is a position.
     nodes: Vec<ObjectSchema>,
+    /// A union is declared on the object of the kind itself.
+    union_at_root: bool,
 }
 
 /// The position of an object type.

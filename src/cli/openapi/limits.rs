@@ -28,9 +28,10 @@ impl Limits {
 
     /// Returns a line for each place, sorted by kind and path.
     pub(super) fn lines(&self) -> impl Iterator<Item = String> {
-        self.places
-            .iter()
-            .map(|((kind, place, limit), versions)| format!("{kind} {}: {place}: {limit}", versions.join(", ")))
+        self.places.iter().map(|((kind, place, limit), versions)| {
+            let place = if place.is_empty() { "the root" } else { place };
+            format!("{kind} {}: {place}: {limit}", versions.join(", "))
+        })
     }
 }
 

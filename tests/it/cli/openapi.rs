@@ -59,6 +59,18 @@ fn standard_error_names_what_kustomize_merges_otherwise() {
 }
 
 #[test]
+fn a_union_at_the_root_is_told_as_any_other() {
+    let mut crd = yaml(PIPELINES);
+    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = json!({
+        "type": "object",
+        "properties": {"a": {"type": "string"}, "b": {"type": "string"}},
+        "x-kubernetes-unions": [{"fields-to-discriminateBy": {"a": "A", "b": "B"}}],
+    });
+    let run = Folder::new(&[]).pipe(&["openapi", "--from", "-"], crd.to_string()).code(0);
+    run.says(&["Note: Pipeline.samples.kube-unions.dev v1: the root: kustomize does not clear", ", 1 union\n"]);
+}
+
+#[test]
 fn one_line_is_about_several_versions() {
     let mut crd = yaml(GATEWAYS);
     let mut version = crd["spec"]["versions"][0].clone();

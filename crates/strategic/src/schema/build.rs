@@ -96,6 +96,7 @@ impl MergeSchema {
         };
         let mut view = building.view(schema, &Place::root(), &Rc::from(kind))?;
         view.name = Rc::from(kind);
+        let union_at_root = view.declares_union();
         building.ids.insert(view.identity, NodeId::ROOT);
         building.queue.push_back((NodeId::ROOT, view, root));
         while let Some((id, view, root)) = building.queue.pop_front() {
@@ -104,7 +105,7 @@ impl MergeSchema {
                 *place = node;
             }
         }
-        Ok(Self { nodes: building.nodes })
+        Ok(Self { nodes: building.nodes, union_at_root })
     }
 }
 

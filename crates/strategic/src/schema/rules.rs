@@ -58,6 +58,9 @@ impl MergeSchema {
                 rules.extend(rule.filter(|rule| rule.retain_keys || rule.strategy != MergeStrategy::Fields));
             }
         }
+        if self.union_at_root {
+            rules.push(MergeRule { place: Place::root(), strategy: MergeStrategy::Fields, retain_keys: true });
+        }
         rules.sort_by(|one, other| one.place.cmp(&other.place));
         rules
     }

@@ -84,8 +84,9 @@ fn a_union_retains_keys_of_an_object_or_of_items() {
     items["name"] = json!({"type": "string"});
     let mut list = keyed(&["name"], &items);
     list["items"]["x-kubernetes-unions"] = unions;
-    let schema = object(&json!({"spec": object(&json!({"one": union, "many": list}))}));
+    let schema = object(&json!({"spec": object(&json!({"one": union.clone(), "many": list}))}));
     assert_eq!(rules(&schema), ["spec.many: keys name, retain keys", "spec.one: fields, retain keys"]);
+    assert_eq!(rules(&union), [": fields, retain keys"]);
 }
 
 #[test]
