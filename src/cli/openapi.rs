@@ -9,10 +9,12 @@ mod limits;
 
 use self::document::KustomizeDocument;
 use self::limits::Limits;
+use super::counts::count;
 use super::kinds::{self, BuiltinUnionsArg};
 use super::manifest::{self, Document, Problem};
 use super::normalize::ObjectFormat;
 use super::output::{self, Paint};
+use super::require::RequireArg;
 use super::{Verdict, diagnostic};
 use anyhow::bail;
 use clap::Args;
@@ -56,9 +58,8 @@ pub(super) struct OpenapiArgs {
     /// Its rules take precedence over those of built-in kinds. Those of --from take precedence over both.
     #[arg(long, value_name = "FILE")]
     add_to: Option<PathBuf>,
-    /// Exit with 1 if no kind has a list that merges
-    #[arg(long)]
-    require: bool,
+    #[command(flatten)]
+    require: RequireArg,
     /// Output format
     #[arg(short, long, value_enum, default_value = "json")]
     output: ObjectFormat,
@@ -118,19 +119,20 @@ pub(super) fn run(arguments: &OpenapiArgs) -> anyhow::Result<Verdict> {
     }
     output::note(format_args!(
         "{}: {}, {}",
-        numbered(versions, "version of a kind", "versions of kinds"),
-        numbered(counts.lists, "list that merges", "lists that merge"),
-        numbered(counts.unions, "union", "unions"),
+        count(versions, "version"),
+        count(counts.lists, "merging list"),
+        count(counts.unions, "union"),
     ));
-    if counts.lists == 0 {
-        output::note(format_args!(
-            "{} nothing merges by a key: the schemas in {} have no list with `x-kubernetes-list-type: map` or `set`",
-            paint.warning("Warning:"),
-            manifest::list(&arguments.from)
-        ));
+    if diagnostics.iter().any(diagnostic::Diagnostic::is_error) {
+        return Ok(Verdict::Rejected);
     }
-    let failed = diagnostics.iter().any(diagnostic::Diagnostic::is_error);
-    Ok(Verdict::rejected_if(failed || arguments.require && counts.lists == 0))
+    if counts.lists == 0 {
+        return Ok(arguments.require.warn(format_args!(
+            "nothing merges by a key: the schemas in {} have no list with `x-kubernetes-list-type: map` or `set`",
+            manifest::list(&arguments.from)
+        )));
+    }
+    Ok(Verdict::Accepted)
 }
 
 impl Counts {
@@ -141,10 +143,6 @@ impl Counts {
             self.unions += usize::from(rule.retain_keys);
         }
     }
-}
-
-fn numbered(number: usize, one: &str, several: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { several })
 }
 
 /// Returns an error about a schema with its position.

@@ -52,7 +52,7 @@ fn standard_error_names_what_kustomize_merges_otherwise() {
             format!("{stack}spec.selector: "),
             format!("{stack}spec.sources: "),
             format!("{stack}spec.strategy: "),
-            "3 versions of kinds: 13 lists that merge, 2 unions".to_owned(),
+            "3 versions: 13 merging lists, 2 unions".to_owned(),
         ]
     );
     run.says(&["lacks a key which another item has: write `protocol` in each item"]);
@@ -81,7 +81,7 @@ fn one_line_is_about_several_versions() {
     let lines: Vec<&str> = run.stderr.lines().collect();
     assert_eq!(lines.len(), 3, "{lines:#?}");
     assert!(lines[0].starts_with("Note: Gateway.samples.kube-unions.dev v1, v2: spec.exposure: "), "{lines:#?}");
-    assert_eq!(lines[2], "2 versions of kinds: 4 lists that merge, 2 unions");
+    assert_eq!(lines[2], "2 versions: 4 merging lists, 2 unions");
 }
 
 #[test]
@@ -97,8 +97,7 @@ fn yaml_and_json_are_the_same_document_and_the_same_input_gives_the_same_text() 
 #[test]
 fn kinds_without_a_list_that_merges_are_a_warning() {
     let folder = Folder::new(&[("crd.yaml", PIPELINES)]);
-    let warning =
-        ["Warning: nothing merges by a key", "`crd.yaml`", "1 version of a kind: 0 lists that merge, 1 union"];
+    let warning = ["Warning: nothing merges by a key", "`crd.yaml`", "1 version: 0 merging lists, 1 union"];
     let run = folder.run(&["openapi", "--from", "crd.yaml"]).code(0).says(&warning);
     assert_eq!(custom(&run), ["dev.kube-unions.samples.v1.Pipeline"]);
     folder.run(&["openapi", "--from", "crd.yaml", "--require"]).code(1).says(&warning);
