@@ -46,7 +46,7 @@ Examples:
   kubectl get crd -o yaml | kube-unions openapi --from - > openapi.json
 
   # Extend the document that a kustomization has already
-  kube-unions openapi --from crds/ --add-to rollout_cr_schema.json > openapi.json")]
+  kube-unions openapi --from crds/ --add-to rollouts.json > openapi.json")]
 pub(super) struct OpenapiArgs {
     /// Files and folders with CRDs and `UnionDeclarations`, `-` is standard input
     ///

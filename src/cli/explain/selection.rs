@@ -35,7 +35,12 @@ pub(super) fn select<'c>(
         let (kind, path) = (asked.get(..dot).unwrap_or_default(), asked.get(dot + 1..).unwrap_or_default());
         if let Ok(found) = find(kind) {
             let selected: Vec<_> = found.iter().filter_map(|entry| SelectedKind::at(entry, path)).collect();
-            return if selected.is_empty() { no_union(asked, path, &found) } else { Ok(selected) };
+            match selected.is_empty() {
+                false => return Ok(selected),
+                true if is_path(path, &found) => return no_union(asked, path, &found),
+                // It is a version or a group that the kind does not have.
+                true => return Err(unknown.into()),
+            }
         }
     }
     if let Some((kind, _)) = asked.split_once('.') {
@@ -63,6 +68,15 @@ impl<'c> SelectedKind<'c> {
 fn is_into(union: &Union, asked: &[&str]) -> bool {
     let next = asked.strip_prefix(&*fields(union.path())).and_then(<[_]>::first);
     next.is_some_and(|next| union.discriminator() == Some(next) || union.members().any(|member| member == *next))
+}
+
+/// Returns true if the text begins as the path of a field does.
+fn is_path(text: &str, kinds: &[&CatalogEntry]) -> bool {
+    let mut unions = kinds.iter().flat_map(|entry| entry.plan().unions());
+    fields(text).first().is_some_and(|first| {
+        ["metadata", "spec", "status"].contains(first)
+            || unions.any(|union| fields(union.path()).first() == Some(first))
+    })
 }
 
 /// Returns the fields of a path, without the `[*]` of lists and maps.
