@@ -28,10 +28,18 @@ fn project() -> Folder {
     folder
 }
 
-fn generate(folder: &Folder) -> Command {
+/// Returns a command in a folder. No variable of the caller tells it to use colours or not.
+fn command(folder: &Folder, arguments: &[&str]) -> Command {
     let mut command = Command::new(binary());
-    command.current_dir(folder.path()).args(["generate", "--go", "api", "crd.yaml"]).stdin(Stdio::null());
+    command.current_dir(folder.path()).args(arguments).stdin(Stdio::null());
+    for variable in ["CI", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
+        command.env_remove(variable);
+    }
     command
+}
+
+fn generate(folder: &Folder) -> Command {
+    command(folder, &["generate", "--go", "api", "crd.yaml"])
 }
 
 #[test]
@@ -84,10 +92,8 @@ fn a_table_that_does_not_fit_a_terminal_becomes_paragraphs_that_do() {
         let (terminal, program_end) = open_terminal();
         let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(&terminal, size).unwrap();
-        let mut command = Command::new(binary());
-        command.current_dir(folder.path()).args(["audit", "--from", "crd.yaml", "--from", "widget.yaml"]);
-        command.env("TERM", "xterm-256color").stdin(Stdio::null()).stderr(Stdio::null()).stdout(program_end);
-        command.env_remove("NO_COLOR").env_remove("CLICOLOR");
+        let mut command = command(&folder, &["audit", "--from", "crd.yaml", "--from", "widget.yaml"]);
+        command.env("TERM", "xterm-256color").stderr(Stdio::null()).stdout(program_end);
         if !colours {
             command.env("NO_COLOR", "1");
         }
