@@ -166,7 +166,7 @@ fn one_that_is_bad_says_why_and_the_good_ones_stay_in_force() {
         still_in_force();
         kubectl.run(&["delete", "uniondeclaration", &name]).accepted();
     }
-    // What the cluster lacks is no mistake.
+    // A place, a member, a kind or a version that the cluster lacks is not an error.
     let lacking = [
         ("nowhere", &target, list("spec.nowhere", json!({"a": "A"})), "True", "no `spec.nowhere`"),
         ("no-such-member", &target, list("spec.kept", json!({"a": "A", "z": "Z"})), "True", "no property `z`"),

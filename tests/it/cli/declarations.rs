@@ -338,7 +338,7 @@ fn a_fault_of_several_versions_is_told_once_with_their_names() {
                        target: {group: example.com, kind: Widget}\n  unions:\n  \
                        - path: spec.list[*]\n    fieldsToDiscriminateBy: {git: Git, oci: OCI, bucket: Bucket}\n";
     let folder = Folder::new(&[("crd.yaml", &crd), ("widget.yaml", declaration)]);
-    // What only the author of the CRD can change is a note without advice.
+    // A note about a part that only the author of the CRD can change has no advice.
     folder.run(&["lint", "--strict", "crd.yaml", "widget.yaml"]).code(0).prints(
         "widget.yaml:7:5: spec.list[*]: note: v1, v1alpha1, v1beta1: stands inside the list `spec.list`, whose items have no \
          keys: its members can be rejected but not cleared\nwidget.yaml:7:5: spec.list[*]: note: v1alpha1, v1beta1: the \
