@@ -8,7 +8,10 @@ CARGO ?= cargo
 # Installs missing tools.
 export CARGO_INSTALL ?= $(CARGO) install --locked
 IMAGE ?= kube-unions:dev
-BIN := $(abspath $(or $(CARGO_TARGET_DIR),target)/release/kube-unions)
+TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
+BIN := $(TARGET)/release/kube-unions
+# The patch engine for other languages.
+WASM_PATCH := $(TARGET)/wasm32-wasip1/wasm/strategic-merge-patch.wasm
 FUZZ_SECONDS ?= 20
 LOSS_SECONDS ?= 60
 # Builds helm, for the tests of the chart.
@@ -47,6 +50,15 @@ test: build ## Run every test, including those on a real API server (KUBE_UNIONS
 	$(CARGO) test --locked --workspace --all-features -- --skip loss::
 	@$(MAKE) -s loss LOSS_SECONDS=1
 
+.PHONY: shells
+shells: ## Install the shells whose completion is tested: zsh, fish and elvish (needs Debian or Ubuntu, and root)
+	@[ "$$(command -v zsh fish elvish | wc -l)" = 3 ] || \
+	  { apt-get update -q && apt-get install -y -q --no-install-recommends zsh fish elvish; }
+
+.PHONY: completion
+completion: ## Test completion in bash, zsh, fish and elvish, which must be installed
+	KUBE_UNIONS_SHELLS=require $(CARGO) test --locked --all-features --test it completion::
+
 .PHONY: e2e
 e2e: build ## Run the tests on a real API server
 	@$(MAKE) -s assets >/dev/null; $(HELM) >/dev/null; $(HELM4) >/dev/null; $(KUSTOMIZE) >/dev/null; $(CONTROLLERS) >/dev/null
@@ -60,6 +72,11 @@ e2e-older: ## Run the tests of policies on an API server of Kubernetes 1.33, whi
 	@$(MAKE) -s assets >/dev/null
 	K8S_VERSION=1.33 tests/controlplane/assets.sh >/dev/null
 	KUBE_UNIONS_E2E_OLDER=require $(CARGO) test --locked --all-features --test e2e -- older
+
+.PHONY: e2e-go
+e2e-go: go-example ## Run the example for controllers in Go on a real API server (needs Go)
+	@$(MAKE) -s assets >/dev/null
+	KUBE_UNIONS_E2E_GO=require $(CARGO) test --locked --all-features --test e2e -- patch::the_example_for_controllers_in_go
 
 .PHONY: loss
 loss: build ## Count lost writes while replicas, certificates and the API server change, LOSS_SECONDS each
@@ -110,7 +127,7 @@ crates: ## Draw the crates of the workspace into the README
 	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --package kube-unions --test it crates::the_diagram
 
 # The published crates, in the order of publishing.
-PACKAGES := kube-unions-core kube-unions-evidence kube-unions-policies strategic-merge-patch kube-unions-go kube-unions-author kube-unions
+PACKAGES := kube-unions-core kube-unions-evidence kube-unions-policies strategic-merge-patch strategic-merge-patch-stdio kube-unions-go kube-unions-author kube-unions
 # The crates that also run in a browser.
 WASM := kube-unions-core kube-unions-policies strategic-merge-patch
 
@@ -128,9 +145,14 @@ packages-quick: ## Check each feature and WebAssembly, run programs that use one
 	tests/users.sh
 	$(CARGO) package --locked --allow-dirty --no-verify $(addprefix --package ,$(PACKAGES))
 
+.PHONY: man
+man: build ## Write the manual pages for packages, target/man/*.1
+	$(BIN) man target/man
+
 .PHONY: reference
-reference: ## Writes the tables of flags, metrics and messages in docs/reference
+reference: ## Write docs/reference, and the answers to mistakes
 	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test it reference
+	TRYCMD=overwrite $(CARGO) test --locked --all-features --test it mistakes
 
 .PHONY: go-samples
 go-samples: ## Generate the CRDs of the Go samples with the pinned controller-gen (needs Go)
@@ -141,6 +163,28 @@ go-samples-check: ## Check the Go samples with `go vet`, and that their CRDs are
 	cd tests/cases/go/fleet && go vet ./... && go vet -tags enterprise ./...
 	cd tests/cases/go/doubtful && go vet ./...
 	tests/cases/go/crds.sh --check
+
+.PHONY: wasm-patch
+wasm-patch: ## Build the patch engine as a WebAssembly module for other languages, and print its size
+	rustup target add wasm32-wasip1
+	$(CARGO) build --locked --profile wasm --target wasm32-wasip1 --package strategic-merge-patch-stdio
+	@touch $(WASM_PATCH)
+	@echo "$(WASM_PATCH): $$(wc -c <$(WASM_PATCH)) bytes, $$(gzip -c $(WASM_PATCH) | wc -c) compressed"
+
+.PHONY: go-check
+go-check: wasm-patch ## Check and test the Go package of strategic merge patches (needs Go); GO_TEST_FLAGS=-race looks for races
+	@unformatted=$$(gofmt -l go); [ -z "$$unformatted" ] || { echo "run gofmt on $$unformatted" >&2; exit 1; }
+	cd go && go mod verify && go vet ./...
+	cd go && STRATEGIC_MERGE_PATCH_WASM=$(WASM_PATCH) go test -count=1 $(GO_TEST_FLAGS) ./...
+
+.PHONY: go-example
+go-example: wasm-patch ## Build the example that patches a custom resource with controller-runtime (needs Go)
+	cd go/example && go vet . && go build -o $(TARGET)/go/patch-custom-resource .
+	@touch $(TARGET)/go/patch-custom-resource
+
+.PHONY: bench-go
+bench-go: wasm-patch ## Measure patches from Go, next to Go's own package (needs Go)
+	cd go/example && STRATEGIC_MERGE_PATCH_WASM=$(WASM_PATCH) go test -run '^$$' -bench .
 
 .PHONY: docs
 docs: ## Build the documentation, and fail on warnings

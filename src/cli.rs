@@ -23,6 +23,7 @@ mod explain;
 mod generate;
 mod kinds;
 mod lint;
+mod man;
 mod manifest;
 mod misspelt;
 mod normalize;
@@ -35,6 +36,7 @@ mod require;
 mod review;
 mod sarif;
 mod serve;
+mod suites;
 mod tree;
 mod unregister;
 mod verify;
@@ -49,16 +51,26 @@ use std::process::ExitCode;
 
 pub use annotate::annotated;
 pub use exit::exit_code;
+pub use suites::suite_schema;
+
+/// The name of the program, unless it is called by another one.
+const PROGRAM: &str = "kube-unions";
 
 /// The file name of the plugin that kubectl runs as `kubectl unions`.
 const PLUGIN: &str = "kubectl-unions";
 
+/// The file name of the program that kubectl runs to complete the arguments of `kubectl unions`.
+const PLUGIN_COMPLETION: &str = "kubectl_complete-unions";
+
 /// Enforce Kubernetes union types: fields of an object of which at most one may be set
 #[derive(Debug, Parser)]
-#[command(name = "kube-unions", version, max_term_width = 120, after_help = EXIT_CODES)]
+#[command(name = PROGRAM, version, max_term_width = 120, styles = output::STYLES, after_help = EXIT_CODES)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
+    /// True if the program is called as a plugin of kubectl.
+    #[arg(skip)]
+    is_plugin: bool,
 }
 
 const EXIT_CODES: &str = "\
@@ -77,6 +89,8 @@ enum Command {
     Normalize(normalize::NormalizeArgs),
     /// Report faults in the unions that CRDs and `UnionDeclarations` declare
     Lint(lint::LintArgs),
+    /// Run the tests of unions in files and folders
+    Test(suites::TestArgs),
     /// Find stored objects that the webhook would reject or change
     Audit(audit::AuditArgs),
     /// Move `x-kubernetes-unions` in CRDs into the annotation that clusters keep
@@ -103,19 +117,32 @@ enum Command {
     Completion(completion::CompletionArgs),
     /// Print the version
     Version(version::VersionArgs),
+    /// Write the manual pages, for packages
+    #[command(hide = true)]
+    Man(man::ManArgs),
+    /// Complete the arguments of `kubectl unions`. The last one is unfinished.
+    #[command(skip)]
+    CompleteForKubectl(Vec<OsString>),
 }
 
 impl Cli {
-    /// Parses the arguments, of which the first is the name of the program. Help and version are errors, see [`clap::Error::exit`].
+    /// Parses the arguments. The first one is the name of the program. Help and version are errors, see [`clap::Error::exit`].
     pub fn from_arguments(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
-        let arguments: Vec<OsString> = arguments.into_iter().collect();
-        let mut command = Self::command();
+        let mut arguments: Vec<OsString> = arguments.into_iter().collect();
         let stem = arguments.first().and_then(|program| Path::new(program).file_stem());
-        if stem.is_some_and(|stem| stem == PLUGIN) {
+        let is_called = |name: &str| stem.is_some_and(|stem| stem == name);
+        if is_called(PLUGIN_COMPLETION) {
+            let words = arguments.split_off(1);
+            return Ok(Self { command: Command::CompleteForKubectl(words), is_plugin: true });
+        }
+        let is_plugin = is_called(PLUGIN);
+        let mut command = Self::command();
+        if is_plugin {
             command = command.name(PLUGIN).bin_name("kubectl unions");
         }
-        Self::from_arg_matches_mut(&mut command.try_get_matches_from_mut(arguments)?)
-            .map_err(|error| error.format(&mut command))
+        let matches = &mut command.try_get_matches_from_mut(arguments)?;
+        let cli = Self::from_arg_matches_mut(matches).map_err(|error| error.format(&mut command))?;
+        Ok(Self { is_plugin, ..cli })
     }
 
     /// Runs the command.
@@ -125,6 +152,7 @@ impl Cli {
             Command::Review(arguments) => review::run(&arguments)?,
             Command::Normalize(arguments) => normalize::run(&arguments)?,
             Command::Lint(arguments) => lint::run(&arguments)?,
+            Command::Test(arguments) => return suites::run(&arguments),
             Command::Audit(arguments) => audit::run(&arguments)?,
             Command::Annotate(arguments) => annotate::run(&arguments)?,
             Command::Generate(arguments) => generate::run(&arguments)?,
@@ -136,8 +164,12 @@ impl Cli {
             Command::Certs(arguments) => certs::run(&arguments)?,
             Command::Verify(arguments) => verify::run(&arguments)?,
             Command::Unregister(arguments) => unregister::run(&arguments)?,
-            Command::Completion(arguments) => completion::run(&arguments)?,
+            Command::Completion(arguments) => {
+                completion::run(&arguments, if self.is_plugin { PLUGIN } else { PROGRAM })?
+            }
             Command::Version(arguments) => version::run(&arguments)?,
+            Command::Man(arguments) => man::run(&arguments)?,
+            Command::CompleteForKubectl(words) => completion::complete_for_kubectl(&words)?,
         };
         Ok(verdict.into())
     }

@@ -40,7 +40,7 @@ mod watch_channel;
 
 pub use bundle::CaBundle;
 pub use certificates::{Agreement, Timing, renewed};
-pub use connection::{ConnectError, Link, connect};
+pub use connection::{ConnectError, Link, client, connect};
 pub use handover::{Coverage, RegisteredKinds};
 pub use inspect::InspectError;
 pub use policies::{PolicyDuty, PolicyEnforcement, PolicySignals};
@@ -89,7 +89,7 @@ pub enum BuiltinUnions {
 }
 
 impl Cluster {
-    /// Returns a cluster of which nothing has been read.
+    /// Returns a cluster before anything was read.
     pub fn new(client: Client, builtin_unions: BuiltinUnions) -> Self {
         let schemas = Arc::new(Schemas::new(client.clone()));
         Self {

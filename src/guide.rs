@@ -15,6 +15,7 @@ page!(choosing, "guide/choosing.md");
 page!(without_a_webhook, "guide/without-a-webhook.md");
 page!(declaring, "guide/declaring.md");
 page!(authoring, "guide/authoring.md");
+page!(testing, "guide/testing.md");
 page!(patching, "guide/patching.md");
 page!(kustomize_and_helm, "guide/kustomize-and-helm.md");
 page!(operating, "guide/operating.md");

@@ -69,7 +69,7 @@ pub(super) struct AuditArgs {
     #[command(flatten)]
     require: RequireArg,
     #[command(flatten)]
-    cluster: super::connection::ContextArgs,
+    cluster: super::connection::ClusterArgs,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]

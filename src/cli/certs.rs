@@ -4,7 +4,7 @@ use super::{Verdict, output};
 use crate::authority::{CertificateAuthority, LOCAL, Validity};
 use crate::files::{self, FileAccess};
 use anyhow::{Context, bail};
-use clap::Args;
+use clap::{Args, ValueHint};
 use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -26,7 +26,7 @@ Examples:
   kube-unions certs --dir certs --host kube-unions.kube-unions.svc")]
 pub(super) struct CertsArgs {
     /// Directory to write to. It is created if it does not exist
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     dir: PathBuf,
     /// DNS names and IP addresses of the server [default: localhost and its addresses]
     #[arg(long, num_args = 1.., value_name = "NAME")]

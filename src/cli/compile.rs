@@ -10,7 +10,7 @@ mod source;
 
 use self::policies::CompiledKinds;
 use self::source::CompileSource;
-use super::connection::ContextArgs;
+use super::connection::ClusterArgs;
 use super::kinds::BuiltinUnionsArg;
 use super::output::{self, Paint};
 use super::serve::namespace;
@@ -104,7 +104,7 @@ pub(super) struct CompileArgs {
     #[arg(long, value_enum, default_value_t)]
     builtin_unions: BuiltinUnionsArg,
     #[command(flatten)]
-    cluster: ContextArgs,
+    cluster: ClusterArgs,
 }
 
 /// The forms that unions are compiled to.

@@ -4,7 +4,7 @@ use super::kinds::Assembly;
 use super::manifest::{Document, Problem};
 use super::misspelt::{self, Misspelling};
 use super::output::Paint;
-use kube_unions_core::declaration::{FaultOfVersions, Severity, Source};
+use kube_unions_core::declaration::{FaultKind, FaultOfVersions, Severity, Source};
 use serde::{Serialize, Serializer};
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ pub(super) struct Diagnostic {
     column: Option<usize>,
     /// The name of the CRD, or kind and group of a built-in type.
     definition: Option<String>,
-    /// The name of the faulty `UnionDeclaration`.
+    /// The name of the faulty `UnionDeclaration`, or of a document whose kind is misspelt.
     declaration: Option<String>,
     /// The versions that have the fault. Empty if it belongs to no version.
     versions: Vec<String>,
@@ -27,6 +27,53 @@ pub(super) struct Diagnostic {
     severity: Severity,
     source: Option<String>,
     message: String,
+    #[serde(serialize_with = "name_of_rule")]
+    rule: LintRule,
+}
+
+/// The rule that a diagnostic is reported under. Its name never changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum LintRule {
+    Fault(FaultKind),
+    /// A name in a CRD that resembles one that declares unions.
+    MisspeltName,
+    /// A document whose kind resembles one that declares unions.
+    MisspeltKind,
+    /// A file or document that cannot be read.
+    UnreadableInput,
+}
+
+impl LintRule {
+    pub(super) fn all() -> impl Iterator<Item = Self> {
+        let own = [Self::MisspeltName, Self::MisspeltKind, Self::UnreadableInput];
+        FaultKind::ALL.iter().copied().map(Self::Fault).chain(own)
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Fault(kind) => kind.name(),
+            Self::MisspeltName => "misspelt-name",
+            Self::MisspeltKind => "misspelt-kind",
+            Self::UnreadableInput => "unreadable-input",
+        }
+    }
+
+    pub(super) fn meaning(self) -> &'static str {
+        match self {
+            Self::Fault(kind) => kind.meaning(),
+            Self::MisspeltName => "A keyword or an annotation resembles one that declares unions, and has no effect.",
+            Self::MisspeltKind => "The kind of a document resembles one that declares unions, and is not checked.",
+            Self::UnreadableInput => "A file or a document cannot be read.",
+        }
+    }
+
+    /// Returns the severity of every diagnostic under this rule.
+    pub(super) fn severity(self) -> Severity {
+        match self {
+            Self::Fault(kind) => kind.severity(),
+            Self::MisspeltName | Self::MisspeltKind | Self::UnreadableInput => Severity::Error,
+        }
+    }
 }
 
 impl Diagnostic {
@@ -43,11 +90,22 @@ impl Diagnostic {
             severity: fault.severity,
             source: fault.source.map(|source| source.to_string()),
             message: fault.message.clone(),
+            rule: LintRule::Fault(fault.kind),
         }
     }
 
     /// Describes a file or document that could not be read.
     pub(super) fn of_problem(problem: &Problem) -> Self {
+        Self::at(problem, LintRule::UnreadableInput)
+    }
+
+    /// Describes a document of a misspelt kind.
+    pub(super) fn of_misspelt_kind(document: &Document, message: String) -> Self {
+        let problem = Problem::of_document(document, "", message);
+        Self { declaration: document.name.clone(), ..Self::at(&problem, LintRule::MisspeltKind) }
+    }
+
+    fn at(problem: &Problem, rule: LintRule) -> Self {
         Self {
             file: problem.file.clone(),
             line: problem.position.map(|(line, _)| line),
@@ -56,9 +114,10 @@ impl Diagnostic {
             declaration: None,
             versions: Vec::new(),
             path: String::new(),
-            severity: Severity::Error,
+            severity: rule.severity(),
             source: None,
             message: problem.message.clone(),
+            rule,
         }
     }
 
@@ -71,8 +130,36 @@ impl Diagnostic {
             versions: version.into_iter().collect(),
             path,
             source: Some(source.to_string()),
-            ..Self::of_problem(&Problem::of_document(document, &pointer, message))
+            ..Self::at(&Problem::of_document(document, &pointer, message), LintRule::MisspeltName)
         }
+    }
+
+    pub(super) fn rule(&self) -> LintRule {
+        self.rule
+    }
+
+    pub(super) fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// Returns line and column, counted from 1.
+    pub(super) fn position(&self) -> Option<(usize, usize)> {
+        self.line.zip(self.column)
+    }
+
+    /// Returns the name of the CRD or `UnionDeclaration`, or kind and group of a built-in type.
+    pub(super) fn subject(&self) -> Option<&str> {
+        self.declaration.as_deref().or(self.definition.as_deref())
+    }
+
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Returns the message, with the versions that have the fault.
+    pub(super) fn message_of_versions(&self) -> String {
+        let versions = if self.versions.is_empty() { String::new() } else { format!("{}: ", self.versions.join(", ")) };
+        format!("{versions}{}", self.message)
     }
 
     pub(super) fn is_error(&self) -> bool {
@@ -122,6 +209,11 @@ pub(super) fn painted(severity: Severity, paint: Paint) -> String {
         Severity::Warning => paint.warning("warning:"),
         Severity::Note => paint.faint("note:"),
     }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn name_of_rule<S: Serializer>(rule: &LintRule, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(rule.name())
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]

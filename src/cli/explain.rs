@@ -3,7 +3,7 @@
 mod selection;
 
 use self::selection::SelectedKind;
-use super::connection::ContextArgs;
+use super::connection::ClusterArgs;
 use super::kinds::{self, BuiltinUnionsArg};
 use super::output::{self, Paint};
 use super::tree::{self, ChoiceItem};
@@ -46,7 +46,7 @@ pub(super) struct ExplainArgs {
     #[arg(short, long, value_enum, default_value_t)]
     output: ReportFormat,
     #[command(flatten)]
-    cluster: ContextArgs,
+    cluster: ClusterArgs,
 }
 
 /// The message for a catalog without unions.

@@ -1,14 +1,18 @@
 //! `lint`: reports every fault in the unions that CRDs and `UnionDeclaration`s declare, with its place in the file.
 
+mod sarif;
+
 use super::counts::count;
-use super::diagnostic::{self, Diagnostic};
+use super::diagnostic::{self, Diagnostic, LintRule};
+use super::exit::FAILED;
 use super::kinds::{self, Assembly, BuiltinUnionsArg};
-use super::manifest::{self, Problem};
+use super::manifest;
 use super::output::{self, Paint};
 use super::require::RequireArg;
-use super::{ReportFormat, Verdict, misspelt};
+use super::{FindingsFormat, Verdict, misspelt};
 use anyhow::bail;
 use clap::Args;
+use kube_unions_core::declaration::FaultKind;
 use std::path::PathBuf;
 
 /// Arguments of `lint`.
@@ -28,6 +32,7 @@ Exit codes:
 Examples:
   kube-unions lint crds/
   kube-unions lint --strict -o json crd.yaml declaration.yaml
+  kube-unions lint -o sarif crds/ > lint.sarif
   kustomize build config/crd | kube-unions lint -")]
 pub(super) struct LintArgs {
     /// Files and folders with CRDs, `UnionDeclarations` and saved OpenAPI documents, `-` is standard input
@@ -42,11 +47,14 @@ pub(super) struct LintArgs {
     /// Exit with 1 for warnings, too
     #[arg(short = 'W', long)]
     strict: bool,
+    /// Do not fail for documents that are missing: the files are a part of a project, for example those of a commit
+    #[arg(long, conflicts_with = "require")]
+    partial: bool,
     #[command(flatten)]
     require: RequireArg,
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
-    output: ReportFormat,
+    output: FindingsFormat,
 }
 
 pub(super) fn run(arguments: &LintArgs) -> anyhow::Result<Verdict> {
@@ -54,31 +62,42 @@ pub(super) fn run(arguments: &LintArgs) -> anyhow::Result<Verdict> {
     let documents: Vec<_> = manifests.files.iter().flat_map(manifest::ManifestFile::documents).collect();
     let misspelt = documents.iter().filter_map(|document| {
         let message = misspelt::kind_of_declaration(document)?;
-        Some(Diagnostic::of_problem(&Problem::of_document(document, "", message)))
+        Some(Diagnostic::of_misspelt_kind(document, message))
     });
     let mut diagnostics: Vec<Diagnostic> = misspelt.collect();
     let assembly = kinds::assemble(documents, arguments.builtin_unions);
     diagnostics.extend(manifests.problems.iter().map(Diagnostic::of_problem));
     diagnostics.extend(diagnostic::diagnose(&assembly));
     diagnostics.sort();
-    print(&diagnostics, arguments.output)?;
-
-    let is_rejected = |diagnostic: &Diagnostic| diagnostic.is_error() || arguments.strict && !diagnostic.is_note();
-    let lack = assembly.lack(&arguments.paths);
-    match (manifests.problems.len() + assembly.problems.len(), lack) {
-        (0, Some(lack)) => bail!(lack),
-        (0, None) if diagnostics.is_empty() && assembly.catalog.union_count() == 0 => {
-            Ok(arguments.require.warn(format_args!("nothing to check: {}", assembly.summary())))
-        }
-        (0, None) => {
-            output::note(summary(&assembly, &diagnostics));
-            Ok(Verdict::rejected_if(diagnostics.iter().any(is_rejected)))
-        }
-        (unread, _) => {
-            output::note(summary(&assembly, &diagnostics));
-            bail!("{} kept something from being checked", count(unread, "problem"))
-        }
+    let unread = manifests.problems.len() + assembly.problems.len();
+    // A file that cannot be read may have what is missing.
+    let lack = if unread > 0 || arguments.partial { None } else { assembly.lack(&arguments.paths) };
+    if arguments.partial {
+        diagnostics.retain(|diagnostic| diagnostic.rule() != LintRule::Fault(FaultKind::MissingTarget));
     }
+    let is_rejected = |diagnostic: &Diagnostic| diagnostic.is_error() || arguments.strict && !diagnostic.is_note();
+    let verdict = Verdict::rejected_if(diagnostics.iter().any(is_rejected));
+    let nothing = diagnostics.is_empty() && assembly.catalog.union_count() == 0;
+    let problems: Vec<String> =
+        manifests.problems.iter().chain(&assembly.problems).map(ToString::to_string).chain(lack.clone()).collect();
+    let code = match (problems.is_empty(), nothing) {
+        (true, true) => arguments.require.verdict().code(),
+        (true, false) => verdict.code(),
+        (false, _) => FAILED,
+    };
+    print(&diagnostics, arguments.output, &problems, code)?;
+
+    if let Some(lack) = lack {
+        bail!(lack);
+    }
+    if unread == 0 && nothing {
+        return Ok(arguments.require.warn(format_args!("nothing to check: {}", assembly.summary())));
+    }
+    output::note(summary(&assembly, &diagnostics));
+    if unread > 0 {
+        bail!("{} kept something from being checked", count(unread, "problem"));
+    }
+    Ok(verdict)
 }
 
 /// Returns the summary, for example `3 CRDs, 5 unions, 1 problem, 2 notes`.
@@ -89,13 +108,14 @@ fn summary(assembly: &Assembly, diagnostics: &[Diagnostic]) -> String {
     format!("{}, {problems}{notes}", assembly.summary())
 }
 
-fn print(diagnostics: &[Diagnostic], format: ReportFormat) -> anyhow::Result<()> {
+fn print(diagnostics: &[Diagnostic], format: FindingsFormat, problems: &[String], code: u8) -> anyhow::Result<()> {
     let text = match format {
-        ReportFormat::Text => {
+        FindingsFormat::Text => {
             let paint = Paint::of(&std::io::stdout());
             diagnostics.iter().map(|diagnostic| diagnostic.line(paint) + "\n").collect()
         }
-        ReportFormat::Json => serde_json::to_string_pretty(diagnostics)? + "\n",
+        FindingsFormat::Json => serde_json::to_string_pretty(diagnostics)? + "\n",
+        FindingsFormat::Sarif => sarif::log(diagnostics, problems, code)?,
     };
     output::print(text)
 }

@@ -18,9 +18,9 @@ mod syntax;
 mod yaml;
 
 pub(crate) use document::Document;
-pub(crate) use edit::{Edit, EditedFile, ItemChanges, edit, edit_crds, edited_value};
+pub(crate) use edit::{Edit, EditedFile, ItemChanges, applied, edit, edit_crds, edited_value};
 pub(crate) use file::{Format, ManifestFile};
-pub(crate) use folder::below;
+pub(crate) use folder::{below, folders_below, is_manifest, manifests_below};
 pub(crate) use layout::pretty;
 pub(crate) use stream::Stream;
 
@@ -29,6 +29,7 @@ use anyhow::{Context, bail};
 use std::fmt;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The argument for standard input.
 const STDIN: &str = "-";
@@ -123,10 +124,15 @@ pub(crate) fn parse(file: &Path, bytes: Vec<u8>) -> Result<Vec<Document>, Proble
     Ok(self::file(file, bytes)?.documents())
 }
 
-/// Reads a file, or standard input for `-`.
+/// Reads a file, or standard input for `-`, which can be read only once in a run.
 pub(crate) fn bytes(file: &Path) -> Result<Vec<u8>, Problem> {
+    static STDIN_IS_READ: AtomicBool = AtomicBool::new(false);
     let mut bytes = Vec::new();
     let read = if file == Path::new(STDIN) {
+        if STDIN_IS_READ.swap(true, Ordering::Relaxed) {
+            let message = "only one file can be `-`: standard input can be read only once";
+            return Err(Problem::of_file(&named(file), message.to_owned()));
+        }
         std::io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
     } else {
         std::fs::read(file)
@@ -147,8 +153,11 @@ pub(crate) fn empty(paths: &[PathBuf]) -> String {
 
 /// Returns paths as a message names them.
 pub(crate) fn list(paths: &[PathBuf]) -> String {
-    let paths: Vec<String> = paths.iter().map(|path| format!("`{}`", path.display())).collect();
-    paths.join(", ")
+    let name = |path: &PathBuf| match path.to_str() {
+        Some(STDIN) => "standard input".to_owned(),
+        _ => format!("`{}`", path.display()),
+    };
+    paths.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
 /// Converts JSON text to YAML.

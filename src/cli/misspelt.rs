@@ -6,7 +6,7 @@
 use super::crd;
 use super::manifest::Document;
 use kube_unions_core::declaration::ANNOTATION;
-use kube_unions_core::names::GroupVersionKind;
+use kube_unions_core::names::{GroupKind, GroupVersionKind};
 use kube_unions_core::near::{nearest, one_edit_off};
 use kube_unions_core::schema::{EXTENSION, Place, PlaceStep};
 use serde_json::Value;
@@ -85,6 +85,17 @@ pub(super) fn kind_of_declaration(document: &Document) -> Option<String> {
     Some(format!("the kind `{wrong}` of `{own}` is not checked; did you mean `{kind}` of `{group}`?"))
 }
 
+/// Returns the known kind whose group or name is one letter off another kind.
+pub(super) fn near_kind<'k>(other: &GroupKind, known: &'k BTreeSet<GroupKind>) -> Option<&'k GroupKind> {
+    let kinds = known.iter().filter(|it| it.group == other.group).map(|it| &*it.kind);
+    let groups = known.iter().filter(|it| it.kind == other.kind).map(|it| &*it.group);
+    let near = match (one_edit_off(&other.kind, kinds), one_edit_off(&other.group, groups)) {
+        (Some(kind), _) => GroupKind::new(&*other.group, kind),
+        (None, group) => GroupKind::new(group?, &*other.kind),
+    };
+    known.get(&near)
+}
+
 /// The kinds that files describe.
 #[derive(Debug)]
 pub(super) struct KnownKinds<'k> {
@@ -105,17 +116,20 @@ impl<'k> KnownKinds<'k> {
         if !self.asked.insert((api_version.clone(), kind.clone())) {
             return None;
         }
-        let (group, version) = object.group_version();
-        let near = self.near(group, version, &kind)?;
-        let slash = if near.group.is_empty() { "" } else { "/" };
+        let meant = self.meant(object)?;
         let (line, column) = object.position("").unwrap_or((1, 1));
+        let file = object.file.display();
         Some(format!(
-            "{}:{line}:{column}: the kind `{kind}` of `{api_version}` is not known; did you mean `{}` of `{}{slash}{}`?",
-            object.file.display(),
-            near.kind,
-            near.group,
-            near.version,
+            "{file}:{line}:{column}: the kind `{kind}` of `{api_version}` is not known; did you mean {meant}?"
         ))
+    }
+
+    /// Returns the known kind that the kind of an object was meant to be, as messages name it: `Rollout` of `example.com/v1`.
+    pub(super) fn meant(&self, object: &Document) -> Option<String> {
+        let (group, version) = object.group_version();
+        let near = self.near(group, version, object.kind.as_deref()?)?;
+        let slash = if near.group.is_empty() { "" } else { "/" };
+        Some(format!("`{}` of `{}{slash}{}`", near.kind, near.group, near.version))
     }
 
     fn near(&self, group: &str, version: &str, kind: &str) -> Option<&'k GroupVersionKind> {
@@ -127,13 +141,8 @@ impl<'k> KnownKinds<'k> {
         if let Some(same) = of(group, kind) {
             return (&*same.version != version).then_some(same);
         }
-        let kinds: BTreeSet<&str> = self.known.iter().filter(|it| &*it.group == group).map(|it| &*it.kind).collect();
-        let groups: BTreeSet<&str> = self.known.iter().filter(|it| &*it.kind == kind).map(|it| &*it.group).collect();
-        match (one_edit_off(kind, kinds), one_edit_off(group, groups)) {
-            (Some(kind), _) => of(group, kind),
-            (None, Some(group)) => of(group, kind),
-            (None, None) => None,
-        }
+        let known: BTreeSet<GroupKind> = self.known.iter().map(|it| GroupKind::new(&*it.group, &*it.kind)).collect();
+        near_kind(&GroupKind::new(group, kind), &known).and_then(|near| of(&near.group, &near.kind))
     }
 }
 

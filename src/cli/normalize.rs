@@ -13,7 +13,7 @@ use super::require::RequireArg;
 use super::{RatchetingArg, Verdict};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use kube_unions_core::admission::{self, Phase, Review, ReviewOutcome};
+use kube_unions_core::admission::{Review, ReviewOutcome};
 use kube_unions_core::catalog::{Catalog, CatalogEntry};
 use kube_unions_core::field_path::{AboutField, FieldPath, Segment, pointer_tokens};
 use kube_unions_core::json_patch::PatchOperation;
@@ -21,7 +21,7 @@ use kube_unions_core::near::nearest;
 use kube_unions_core::union::{Change, Violation, ViolationKind};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Arguments of `normalize`.
 #[derive(Debug, Args)]
@@ -90,14 +90,17 @@ pub(super) fn run(arguments: &NormalizeArgs) -> anyhow::Result<Verdict> {
     let new = objects(&arguments.filename)?;
     print_exceptions(&kinds.catalog, &new);
     print_near_misses(&kinds, &new);
+    // The first of several old objects with one identity counts.
+    let old: BTreeMap<Identity<'_>, &Document> = old.iter().rev().map(|old| (identity(old), old)).collect();
+    print_unused(&old, &new, &arguments.filename);
     let (mut stream, mut counts) = (Stream::default(), Counts::default());
     for document in &new {
-        let old = old.iter().find(|old| identity(old) == identity(document));
+        let old = old.get(&identity(document)).copied();
         let answered = || -> anyhow::Result<Review> {
             let old = old.map(|old| completed(&kinds, old)).transpose()?;
             let (kind, new) = (document.group_version_kind(), completed(&kinds, document)?);
-            let request = ReviewedObject { kind: &kind, new: &new, old: old.as_ref(), subresource: None }.to_json();
-            Ok(admission::review(&kinds.catalog, Phase::Both, arguments.ratcheting.into(), request.as_bytes())?)
+            let object = ReviewedObject { kind: &kind, new: &new, old: old.as_ref(), subresource: None };
+            Ok(object.review(&kinds.catalog, arguments.ratcheting.into())?)
         };
         let review = answered().with_context(|| format!("{}: {}", document.file.display(), document.title()))?;
         print_answer(document, &review);
@@ -145,13 +148,13 @@ fn entry_of<'c>(catalog: &'c Catalog, document: &Document) -> Option<&'c Catalog
 }
 
 /// Returns an object as admission sees it, with its defaults.
-fn completed(kinds: &Assembly, document: &Document) -> anyhow::Result<Document> {
+pub(super) fn completed(kinds: &Assembly, document: &Document) -> anyhow::Result<Document> {
     Ok(document.with_text(kinds.completed(document)?.into_owned()))
 }
 
 /// Returns the changes of an answer as edits, without those in objects that only defaults make.
 pub(super) fn own_edits(document: &Document, review: &Review) -> Vec<Edit> {
-    let mut edits = edits(document, review);
+    let mut edits = edits_below(&pointer_tokens(&document.pointer).unwrap_or_default(), review);
     edits.retain(|edit| match edit {
         Edit::Set(path, _) => document.has_parent_of(path),
         Edit::Remove(_) | Edit::Items(..) => true,
@@ -178,6 +181,24 @@ type Identity<'d> = [&'d Option<String>; 4];
 
 fn identity(document: &Document) -> Identity<'_> {
     [&document.api_version, &document.kind, &document.namespace, &document.name]
+}
+
+/// Warns of an old object that none of the new ones replaces, and counts the others.
+fn print_unused(old: &BTreeMap<Identity<'_>, &Document>, new: &[Document], new_path: &Path) {
+    let written: BTreeSet<Identity<'_>> = new.iter().map(identity).collect();
+    let mut unused = old.iter().filter(|(identity, _)| !written.contains(*identity)).map(|(_, old)| old);
+    let Some(old) = unused.next() else { return };
+    let (line, column) = old.position("").unwrap_or((1, 1));
+    let others = match unused.count() {
+        0 => String::new(),
+        some => format!("; {} more like it", grouped(some)),
+    };
+    output::note(format_args!(
+        "{} {}:{line}:{column}: not used: no object in {} has this apiVersion, kind, namespace and name{others}",
+        Paint::of(&std::io::stderr()).warning("Warning:"),
+        old.file.display(),
+        manifest::list(&[new_path.to_owned()]),
+    ));
 }
 
 /// Names the unions of these objects that are never normalised, once for each kind and declaration.
@@ -262,9 +283,8 @@ pub(super) fn print_answer(document: &Document, review: &Review) {
     }
 }
 
-/// Returns the changes of an answer as edits of the object's document.
-fn edits(document: &Document, review: &Review) -> Vec<Edit> {
-    let base = pointer_tokens(&document.pointer).unwrap_or_default();
+/// Returns the changes of an answer as edits of a value that has the object at the path `base`.
+pub(super) fn edits_below(base: &[String], review: &Review) -> Vec<Edit> {
     let place = |path: &FieldPath| base.iter().cloned().chain(path.segments().iter().map(Segment::to_token)).collect();
     let edit = |change: Change| match change.operation() {
         PatchOperation::Set(path, value) => Edit::Set(place(&path), Value::from(&*value)),

@@ -4,8 +4,29 @@ use crate::causes::with_causes;
 use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};
 use anyhow::Context;
+use clap::builder::styling::{Ansi256Color, Color, Style, Styles};
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
+
+// The colours are numbers of the fixed part of the palette (16 to 255). The first 16 are the theme's, and many a theme has a
+// yellow, a green or a grey that nobody can read on a light background, or on a dark one. These can be read on both.
+const ERROR: Style = colour(196).bold();
+const WARNING: Style = colour(100).bold();
+const GOOD: Style = colour(65).bold();
+const FAINT: Style = colour(244);
+const ADDED: Style = colour(65);
+const REMOVED: Style = colour(196);
+const STRONG: Style = Style::new().bold();
+
+/// The colours of a progress bar, done and to do, in the notation of indicatif.
+pub(super) const BAR: &str = "31/244";
+
+/// The styles of help and of errors about arguments.
+pub(super) const STYLES: Styles = Styles::styled().error(ERROR).invalid(WARNING).valid(GOOD);
+
+const fn colour(number: u8) -> Style {
+    Style::new().fg_color(Some(Color::Ansi256(Ansi256Color(number))))
+}
 
 /// Writes data to standard output, byte for byte.
 pub(super) fn print(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
@@ -59,22 +80,30 @@ impl Paint {
     }
 
     pub(super) fn error(self, text: &str) -> String {
-        self.wrap("1;31", text)
+        self.wrap(ERROR, text)
     }
 
     pub(super) fn warning(self, text: &str) -> String {
-        self.wrap("1;33", text)
+        self.wrap(WARNING, text)
     }
 
     pub(super) fn strong(self, text: &str) -> String {
-        self.wrap("1", text)
+        self.wrap(STRONG, text)
     }
 
     pub(super) fn faint(self, text: &str) -> String {
-        self.wrap("2", text)
+        self.wrap(FAINT, text)
     }
 
-    fn wrap(self, code: &str, text: &str) -> String {
-        if self.on { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+    pub(super) fn added(self, text: &str) -> String {
+        self.wrap(ADDED, text)
+    }
+
+    pub(super) fn removed(self, text: &str) -> String {
+        self.wrap(REMOVED, text)
+    }
+
+    fn wrap(self, style: Style, text: &str) -> String {
+        if self.on { format!("{style}{text}{style:#}") } else { text.to_owned() }
     }
 }

@@ -1,6 +1,6 @@
 //! A progress bar for work that takes seconds. It appears on standard error, and only on a terminal.
 
-use super::output::Paint;
+use super::output::{BAR, Paint};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::borrow::Cow;
 use std::io::IsTerminal;
@@ -50,7 +50,7 @@ impl Drop for Progress {
 }
 
 fn style(unit: &str, total: bool, paint: Paint) -> ProgressStyle {
-    let bar = if paint.is_on() { "{wide_bar:.cyan/dim}" } else { "{wide_bar}" };
+    let bar = if paint.is_on() { format!("{{wide_bar:.{BAR}}}") } else { "{wide_bar}".to_owned() };
     let template = if total {
         format!("{{human_pos}} of {{human_len}} {unit} {bar} {{eta}} {{msg}}")
     } else {

@@ -1,6 +1,8 @@
 //! Builds the `AdmissionReview` that the API server would send. The texts of the objects go into it unchanged.
 
 use super::manifest::Document;
+use kube_unions_core::admission::{self, Phase, Ratcheting, Review, ReviewError};
+use kube_unions_core::catalog::Catalog;
 use kube_unions_core::names::GroupVersionKind;
 use serde_json::json;
 
@@ -15,6 +17,11 @@ pub(super) struct ReviewedObject<'d> {
 }
 
 impl ReviewedObject<'_> {
+    /// Returns the answer of the webhook's code to mutating and validating admission.
+    pub(super) fn review(&self, catalog: &Catalog, ratcheting: Ratcheting) -> Result<Review, ReviewError> {
+        admission::review(catalog, Phase::Both, ratcheting, self.to_json().as_bytes())
+    }
+
     /// Returns the `AdmissionReview` as JSON text.
     pub(super) fn to_json(&self) -> String {
         let GroupVersionKind { group, version, kind } = self.kind;

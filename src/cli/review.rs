@@ -71,7 +71,8 @@ fn body(path: &Path) -> anyhow::Result<Vec<u8>> {
         (Some(review), 0) => Ok(review.text.into_bytes()),
         (None, _) => bail!("{}", manifest::empty(&[path.to_owned()])),
         (Some(_), more) => {
-            bail!("`{}` has {} documents: give one AdmissionReview", path.display(), more + 1)
+            let path = manifest::list(&[path.to_owned()]);
+            bail!("{path} has {} documents: give one AdmissionReview", more + 1)
         }
     }
 }

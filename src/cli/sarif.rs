@@ -3,6 +3,7 @@
 //! A log is written in parts, so that results need not be collected: [`head`], the [`SarifFinding`]s with commas in between,
 //! and [`tail`]. This module knows no rules; each command has its own.
 
+use kube_unions_core::declaration::Severity;
 use kube_unions_core::field_path::Printable;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use serde::Serialize;
@@ -29,6 +30,17 @@ pub(super) enum SarifLevel {
     Error,
     Warning,
     Note,
+}
+
+impl SarifLevel {
+    /// Returns the level of a fault of a declaration.
+    pub(super) fn of(severity: Severity) -> Self {
+        match severity {
+            Severity::Error => Self::Error,
+            Severity::Warning => Self::Warning,
+            Severity::Note => Self::Note,
+        }
+    }
 }
 
 /// A finding.

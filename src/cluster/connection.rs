@@ -35,16 +35,16 @@ pub enum ConnectError {
     NoKubeconfig(#[source] NoConfig),
     /// The requested context cannot be used.
     #[error("cannot use this context of the kubeconfig")]
-    NoContext(#[source] KubeconfigError),
+    NoContext(#[source] NoConfig),
     /// The requested kubeconfig cannot be used.
     #[error("cannot use the kubeconfig `{path}`")]
-    Kubeconfig { path: PathBuf, source: KubeconfigError },
+    Kubeconfig { path: PathBuf, source: NoConfig },
     /// A client cannot be built from the configuration.
     #[error("cannot build a client for the cluster")]
     Client(#[source] kube::Error),
 }
 
-/// The reason why there is no configuration of a cluster.
+/// The reason why there is no configuration of a cluster. Shows nothing of a kubeconfig's content, which may be secret.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct NoConfig(String);
@@ -53,14 +53,29 @@ impl NoConfig {
     /// Describes the lack of a kubeconfig. kube tells at length, too, that this is not a pod, which only matters in a pod.
     fn new(error: &InferConfigError) -> Self {
         let cause = error.source().and_then(|cause| cause.downcast_ref::<KubeconfigError>());
-        Self(match cause {
-            _ if std::env::var_os(POD_VARIABLE).is_some() => error.to_string(),
-            Some(KubeconfigError::ReadConfig(reading, path)) if reading.kind() == ErrorKind::NotFound => {
+        match cause {
+            Some(cause) if std::env::var_os(POD_VARIABLE).is_none() => Self::of_file(cause),
+            _ => Self(error.to_string()),
+        }
+    }
+
+    /// Describes a fault of a kubeconfig.
+    fn of_file(error: &KubeconfigError) -> Self {
+        #[expect(clippy::wildcard_enum_match_arm, reason = "the texts of the others are clear")]
+        Self(match error {
+            KubeconfigError::ReadConfig(reading, path) if reading.kind() == ErrorKind::NotFound => {
                 format!("there is no `{}`", path.display())
             }
-            Some(KubeconfigError::FindPath) => "there is no home folder".to_owned(),
-            Some(cause) => with_causes(cause),
-            None => error.to_string(),
+            KubeconfigError::ReadConfig(reading, path) => format!("cannot read `{}`: {reading}", path.display()),
+            KubeconfigError::FindPath => "there is no home folder".to_owned(),
+            KubeconfigError::CurrentContextNotSet => "it has no current context: give --context".to_owned(),
+            KubeconfigError::LoadContext(name) => format!("it has no context `{name}`"),
+            KubeconfigError::LoadClusterOfContext(name) => format!("it has no cluster `{name}`"),
+            KubeconfigError::Parse(fault) => match fault.location() {
+                Some(at) => format!("it is not a kubeconfig: see line {}, column {}", at.line(), at.column()),
+                None => "it is not a kubeconfig".to_owned(),
+            },
+            other => with_causes(other),
         })
     }
 }
@@ -77,12 +92,13 @@ pub async fn connect(kubeconfig: Option<&Path>, link: &Link) -> Result<Client, C
     Ok(builder.with_layer(link).build())
 }
 
-/// Returns a client for a command that may name a context and does not watch.
-pub(super) async fn client(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<Client, ConnectError> {
+/// Returns a client for a command that may name a context and does not watch. Sends nothing.
+pub async fn client(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<Client, ConnectError> {
     let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
+    let no_context = |error: KubeconfigError| ConnectError::NoContext(NoConfig::of_file(&error));
     let config = match (kubeconfig, context) {
         (Some(path), _) => from_file(path, &options).await?,
-        (None, Some(_)) => Config::from_kubeconfig(&options).await.map_err(ConnectError::NoContext)?,
+        (None, Some(_)) => Config::from_kubeconfig(&options).await.map_err(no_context)?,
         (None, None) => Config::infer().await.map_err(|error| ConnectError::NoKubeconfig(NoConfig::new(&error)))?,
     };
     Client::try_from(without_needless_proxy(config)).map_err(ConnectError::Client)
@@ -112,7 +128,10 @@ fn is_loopback(url: &Uri) -> bool {
 }
 
 async fn from_file(path: &Path, options: &KubeConfigOptions) -> Result<Config, ConnectError> {
-    let fail = |source| ConnectError::Kubeconfig { path: path.to_owned(), source };
+    let fail = |error: KubeconfigError| {
+        let source = NoConfig::of_file(&error);
+        ConnectError::Kubeconfig { path: path.to_owned(), source }
+    };
     let file = Kubeconfig::read_from(path).map_err(fail)?;
     Config::from_custom_kubeconfig(file, options).await.map_err(fail)
 }

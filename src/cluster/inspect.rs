@@ -10,7 +10,7 @@ use super::rebuild::{MAX_COMPILE_MEMORY, missing_target};
 use super::schemas::{DocumentIndex, SchemaError, Schemas};
 use crate::causes::with_causes;
 use kube_unions_core::catalog::{Builder, compiling_cost};
-use kube_unions_core::declaration::{Acceptance, Declaration, Definition, DefinitionError, Fault, Source};
+use kube_unions_core::declaration::{Acceptance, Declaration, Definition, DefinitionError, Fault, FaultKind, Source};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
 
@@ -138,6 +138,6 @@ fn unreadable(error: &dyn std::error::Error) -> Fault {
     Fault {
         source: Some(Source::Declaration),
         pointer: "/spec".to_owned(),
-        ..Fault::unreadable("UnionDeclaration", with_causes(error))
+        ..Fault::new(FaultKind::UnreadableDeclaration, "UnionDeclaration", with_causes(error))
     }
 }

@@ -20,7 +20,7 @@ pub(super) type RawDefinition = Raw<CustomResourceDefinitions>;
 
 pub(super) type RawDeclaration = Raw<UnionDeclarations>;
 
-/// An object of which only the metadata is parsed.
+/// An object with parsed metadata. The rest stays text.
 #[derive(Debug, Clone)]
 pub(super) struct Raw<K> {
     /// `name`, `resourceVersion` and `generation` only.

@@ -7,7 +7,7 @@ use super::inputs::{StoredDefinition, SubjectInputs};
 use crate::causes::with_causes;
 use kube_unions_core::catalog::CompiledDefinition;
 use kube_unions_core::declaration::{
-    Acceptance, ClaimedKind, Declaration, Definition, DefinitionError, Fault, Severity, Source,
+    Acceptance, ClaimedKind, Declaration, Definition, DefinitionError, Fault, FaultKind, Source,
 };
 use kube_unions_core::names::GroupKind;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub(super) fn rebuild(inputs: &SubjectInputs) -> RebuiltSubject {
             Ok(Acceptance::Ignored(kind, why)) => {
                 RebuiltSubject::Ignored(kind.clone(), definition.mentions_unions.then(|| why.clone()))
             }
-            Err(message) => RebuiltSubject::Rejected(vec![Fault::unreadable(name, message.clone())]),
+            Err(message) => RebuiltSubject::Rejected(vec![Fault::new(FaultKind::UnreadableCrd, name, message.clone())]),
         },
         SubjectInputs::Builtin { kind, documents, published, declarations } => {
             let read = documents.iter().map(AsRef::as_ref);
@@ -75,12 +75,12 @@ fn compile(mut definition: Definition, declarations: &[Arc<Declaration>]) -> Reb
 
 /// No declaration about a kind is in force while its schema cannot be used, so each gets a fault, too.
 fn reject(name: &str, kind: &GroupKind, declarations: &[Arc<Declaration>], error: &DefinitionError) -> RebuiltSubject {
-    let of_subject = Fault::unreadable(name, with_causes(error));
+    let of_subject = Fault::new(FaultKind::UnreadableCrd, name, with_causes(error));
     let of_declarations = declarations.iter().map(|declaration| Fault {
         declaration: Some(declaration.name().to_owned()),
         source: Some(Source::Declaration),
         pointer: "/spec/target".to_owned(),
-        ..Fault::unreadable(name, format!("the schema of `{kind}` cannot be used; mend it"))
+        ..Fault::new(FaultKind::UnusableTarget, name, format!("the schema of `{kind}` cannot be used; mend it"))
     });
     RebuiltSubject::Rejected(std::iter::once(of_subject).chain(of_declarations).collect())
 }
@@ -92,12 +92,11 @@ pub(super) fn missing_target(kind: &GroupKind, declaration: &str) -> Fault {
         "the cluster has no kind `{kind}`; install its CRD, and the declaration takes effect, or correct the target"
     );
     Fault {
-        severity: Severity::Note,
         left_out: true,
         declaration: Some(declaration.to_owned()),
         source: Some(Source::Declaration),
         pointer: "/spec/target".to_owned(),
-        ..Fault::unreadable(&kind.to_string(), message)
+        ..Fault::new(FaultKind::TargetNotInstalled, &kind.to_string(), message)
     }
 }
 
@@ -107,7 +106,7 @@ mod tests {
     use super::super::raw::{RawDeclaration, RawDefinition};
     use super::*;
     use kube_unions_core::catalog::{Builder, Catalog};
-    use kube_unions_core::declaration::{BuiltinGroups, OpenApi};
+    use kube_unions_core::declaration::{BuiltinGroups, OpenApi, Severity};
     use serde_json::{Value, json};
     use std::collections::BTreeSet;
 
@@ -159,8 +158,12 @@ mod tests {
             RebuiltSubject::Compiled(compiled) => builder.insert(*compiled),
             RebuiltSubject::Rejected(faults) => builder.reject_all(&subject.to_string(), faults),
             RebuiltSubject::Ignored(kind, why) => builder.ignore(&subject.to_string(), kind, why),
-            RebuiltSubject::Pending => builder.report("", vec![Fault::unreadable("", "pending".to_owned())]),
-            RebuiltSubject::NotDescribed => builder.report("", vec![Fault::unreadable("", "not described".to_owned())]),
+            RebuiltSubject::Pending => {
+                builder.report("", vec![Fault::new(FaultKind::UnreadableCrd, "", "pending".to_owned())]);
+            }
+            RebuiltSubject::NotDescribed => {
+                builder.report("", vec![Fault::new(FaultKind::UnreadableCrd, "", "not described".to_owned())]);
+            }
         }
         builder.build()
     }

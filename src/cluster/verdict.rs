@@ -223,16 +223,17 @@ fn summary<'f>(faults: impl IntoIterator<Item = &'f Fault>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kube_unions_core::declaration::FaultKind;
     use serde_json::json;
     use serde_json::value::RawValue;
     use std::collections::BTreeMap;
 
-    fn fault(severity: Severity, message: &str) -> Fault {
-        Fault { severity, path: "spec".to_owned(), ..Fault::unreadable("things.example.com", message.to_owned()) }
+    fn fault(kind: FaultKind, message: &str) -> Fault {
+        Fault { path: "spec".to_owned(), ..Fault::new(kind, "things.example.com", message.to_owned()) }
     }
 
     fn left_out(version: &str, message: &str) -> Fault {
-        Fault { version: Some(version.to_owned()), left_out: true, ..fault(Severity::Note, message) }
+        Fault { version: Some(version.to_owned()), left_out: true, ..fault(FaultKind::MemberLeftOut, message) }
     }
 
     fn count(in_force: usize, declared: usize) -> UnionCount {
@@ -241,7 +242,8 @@ mod tests {
 
     #[test]
     fn errors_outrank_a_missing_target_which_outranks_warnings() {
-        let (error, warning) = (fault(Severity::Error, "wrong"), fault(Severity::Warning, "odd"));
+        let (error, warning) =
+            (fault(FaultKind::InvalidUnion, "wrong"), fault(FaultKind::DefaultedDiscriminator, "odd"));
         let missing = Fault { path: String::new(), version: None, ..left_out("", "no such kind") };
         for (is_missing, faults, status, reason, message) in [
             (false, vec![], "True", "Compiled", "every union is valid"),
@@ -261,7 +263,7 @@ mod tests {
     #[test]
     fn in_force_counts_the_unions_and_names_what_is_left_out_before_other_notes() {
         let notes = [
-            fault(Severity::Note, "no keys"),
+            fault(FaultKind::KeylessListOfTarget, "no keys"),
             left_out("v1", "no property `b`"),
             left_out("v1beta1", "no property `b`"),
         ];
@@ -274,13 +276,14 @@ mod tests {
 
         let verdict = DeclarationVerdict::new(None, false, Some(count(0, 1)), &[]);
         assert_eq!((&*verdict.in_force.status, &*verdict.in_force.message), ("False", "0 of 1 union is in force"));
-        let unreadable = DeclarationVerdict::new(None, false, None, &[&fault(Severity::Error, "unreadable")]);
+        let unreadable = DeclarationVerdict::new(None, false, None, &[&fault(FaultKind::InvalidUnion, "unreadable")]);
         assert_eq!((&*unreadable.in_force.status, unreadable.unions), ("False", None));
     }
 
     #[test]
     fn a_long_message_lists_each_fault_once_and_counts_the_rest() {
-        let faults: Vec<Fault> = (0..100).map(|number| fault(Severity::Error, &format!("{number:030}"))).collect();
+        let faults: Vec<Fault> =
+            (0..100).map(|number| fault(FaultKind::InvalidUnion, &format!("{number:030}"))).collect();
         let twice: Vec<&Fault> = faults.iter().chain(&faults).collect();
         let message = DeclarationVerdict::new(None, false, Some(count(0, 1)), &twice).accepted.message;
         assert!(message.len() < MAX_MESSAGE + 100, "{}", message.len());

@@ -37,8 +37,8 @@ const CONNECTIONS: usize = 8;
 
 const KIB: usize = 1024;
 
-/// A control plane without a webhook, and what was stored there: Rollouts, of which a few are invalid; Backups, of which a
-/// few would change; Sources, all of which are invalid; a `DaemonSet` that an update has left behind.
+/// A control plane without a webhook, and what was stored there: Rollouts, a few of them invalid; Backups, a few to be
+/// changed; Sources, all of them invalid; a `DaemonSet` that an update has left behind.
 struct Stored {
     control_plane: ControlPlane,
     cluster: AnyCluster,

@@ -312,7 +312,7 @@ fn rights_of_the_webhook() -> Value {
 }
 
 /// Returns the folder with kube-apiserver, etcd and kubectl, which is found or made once in a test run.
-fn assets() -> Result<&'static Path, String> {
+pub(crate) fn assets() -> Result<&'static Path, String> {
     static ASSETS: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     ASSETS.get_or_init(find_assets).as_deref().map_err(Clone::clone)
 }

@@ -93,7 +93,7 @@ impl Answer {
     }
 }
 
-/// Returns the text of a header such as `299 - "say \"when\""`.
+/// Returns the text of a header, for example `299 - "say \"when\""`.
 fn warning_text(header: &str) -> String {
     let quoted = header.split_once('"').map_or(header, |(_, rest)| rest.strip_suffix('"').unwrap_or(rest));
     let mut text = String::new();

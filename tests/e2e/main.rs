@@ -44,6 +44,7 @@ mod builtin_types;
 mod certificates;
 mod chart;
 mod compile;
+mod completion;
 mod contrib;
 mod corpus;
 mod declarations;

@@ -15,7 +15,7 @@ use crate::builtin;
 use crate::cluster::Cluster;
 use crate::kind::{Kind, parse};
 use crate::kubectl::{Output, run};
-use crate::process::{Workspace, example};
+use crate::process::{Workspace, example, go_example};
 use crate::webhook::kube_unions;
 use fixtures::wait::eventually;
 
@@ -50,6 +50,32 @@ impl Gateways {
         object["metadata"] = json!({"name": name, "namespace": "default", "finalizers": ["example.com/one"]});
         self.kind.kubectl().run_with(&["create", "-f", "-"], &object.to_string()).accepted();
         self.kind.stored(name)
+    }
+
+    /// Creates an object, patches it by several processes at once, and then switches its union. A process gets the name of the CRD,
+    /// the namespace, the name of the object and the patch.
+    fn patch_beside_others(&self, name: &str, command: impl Fn() -> Command + Sync) {
+        self.create(name);
+        let patch = |patch: &Value| {
+            let mut command = command();
+            command.env("KUBECONFIG", self.cluster.control_plane.admin_kubeconfig());
+            command.args([&self.kind.definition_name(), "default", name, &patch.to_string()]);
+            let patched = run(command, "patch-custom-resource", "").accepted().json();
+            assert_eq!(patched["metadata"]["name"], name);
+        };
+        let patch = &patch;
+        let hosts: BTreeSet<String> = (0..6).map(|number| format!("host-{number}")).collect();
+        thread::scope(|scope| {
+            for host in &hosts {
+                scope.spawn(move || patch(&json!({"spec": {"hosts": [host]}})));
+            }
+        });
+        let stored: BTreeSet<String> = serde_json::from_value(self.kind.spec(name)["hosts"].clone()).unwrap();
+        assert_eq!(stored, hosts);
+
+        let exposure = json!({"$retainKeys": ["type", "nodePort"], "type": "NodePort", "nodePort": {"first": 30053}});
+        patch(&json!({"spec": {"exposure": exposure}}));
+        assert_eq!(self.kind.spec(name)["exposure"], json!({"type": "NodePort", "nodePort": {"first": 30053}}));
     }
 
     fn title(&self, name: &str) -> String {
@@ -154,26 +180,18 @@ fn the_status_is_patched_through_its_subresource_alone() {
 fn the_example_for_controllers_switches_a_union_and_loses_no_write_of_others() {
     let Some(gateways) = Gateways::install() else { return };
     let program = example("kube-unions", "patch-custom-resource", "examples/patch-custom-resource.rs");
-    gateways.create("example");
-    let patched = |patch: &Value| {
-        let mut command = Command::new(&program);
-        command.env("KUBECONFIG", gateways.cluster.control_plane.admin_kubeconfig());
-        command.args([&gateways.kind.definition_name(), "default", "example", &patch.to_string()]);
-        run(command, "patch-custom-resource", "").accepted()
-    };
-    let patched = &patched;
-    let hosts: BTreeSet<String> = (0..6).map(|number| format!("host-{number}")).collect();
-    thread::scope(|scope| {
-        for host in &hosts {
-            scope.spawn(move || patched(&json!({"spec": {"hosts": [host]}})));
-        }
-    });
-    let stored: BTreeSet<String> = serde_json::from_value(gateways.kind.spec("example")["hosts"].clone()).unwrap();
-    assert_eq!(stored, hosts);
+    gateways.patch_beside_others("example", || Command::new(&program));
+}
 
-    let exposure = json!({"$retainKeys": ["type", "nodePort"], "type": "NodePort", "nodePort": {"first": 30053}});
-    patched(&json!({"spec": {"exposure": exposure}}));
-    assert_eq!(gateways.kind.spec("example")["exposure"], json!({"type": "NodePort", "nodePort": {"first": 30053}}));
+#[test]
+fn the_example_for_controllers_in_go_does_so_by_webassembly() {
+    let Some(gateways) = Gateways::install() else { return };
+    let Some((program, module)) = go_example() else { return };
+    gateways.patch_beside_others("go-example", || {
+        let mut command = Command::new(&program);
+        command.arg("-module").arg(&module);
+        command
+    });
 }
 
 #[test]

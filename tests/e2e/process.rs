@@ -212,3 +212,26 @@ pub(crate) fn example(package: &str, name: &str, source: &str) -> PathBuf {
     );
     example
 }
+
+/// Returns the program of the Go example and the WebAssembly module, which `make go-example` builds. `None`: it was not asked for,
+/// because the first build compiles all of client-go.
+pub(crate) fn go_example() -> Option<(PathBuf, PathBuf)> {
+    if env::var("KUBE_UNIONS_E2E_GO").as_deref() != Ok("require") {
+        crate::cluster::say("no Go example: `make e2e-go` runs it");
+        return None;
+    }
+    let tests = env::current_exe().expect("a test has a binary");
+    let target = tests.ancestors().nth(3).expect("it is in a folder of a profile in the target");
+    let (program, module) =
+        (target.join("go/patch-custom-resource"), target.join("wasm32-wasip1/wasm/strategic-merge-patch.wasm"));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for (made, source) in [(&program, "go/example/patch.go"), (&module, "crates/strategic-stdio/src/serve.rs")] {
+        let modified = |path: &Path| path.metadata().and_then(|file| file.modified()).ok();
+        assert!(
+            modified(made) > modified(&root.join(source)),
+            "`{}` is missing or older than its source; run `make go-example`",
+            made.display()
+        );
+    }
+    Some((program, module))
+}

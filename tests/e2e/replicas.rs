@@ -50,7 +50,7 @@ fn apply(client: &Client, collection: &str, object: &Value) {
     assert!(answer.is_success() || [409, 422].contains(&answer.status), "{answer:?}");
 }
 
-/// A CRD of the kind of that number, with one of several annotations, half of which are wrong.
+/// A CRD of the kind of that number, with one of several annotations. Half of them are wrong.
 fn definition(kind: usize, annotation: usize) -> Value {
     let union = |other: &str| json!([{"fields-to-discriminateBy": {"a": "A", other: "B"}}]);
     let text = match annotation {

@@ -67,7 +67,7 @@ fn compare(path: &str, values: &Value, schema: &Value) {
         return;
     };
     let Some(properties) = schema["properties"].as_object() else {
-        // Keys of the user's own, such as labels: their values have a type.
+        // The user's own keys, for example labels: their values have a type.
         assert!(schema["additionalProperties"]["type"].is_string(), "{path}");
         return;
     };

@@ -5,6 +5,8 @@ mod findings;
 mod flags;
 mod messages;
 mod metrics;
+mod schemas;
+mod suite_schema;
 
 use std::path::Path;
 

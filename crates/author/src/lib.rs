@@ -12,6 +12,6 @@ mod unions;
 
 pub use crd::{crd, merge, warnings};
 pub use error::CrdError;
-pub use kube_unions_core::declaration::{ANNOTATION, ANNOTATIONS_LIMIT, Fault, Severity};
+pub use kube_unions_core::declaration::{ANNOTATION, ANNOTATIONS_LIMIT, Fault, FaultKind, Severity};
 pub use union::{AtMostOne, Union};
 pub use unions::Unions;

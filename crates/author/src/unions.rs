@@ -5,7 +5,7 @@ use super::error::CrdError;
 use super::found::{DeclaredUnions, append};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomResourceDefinition, JSONSchemaProps};
 use kube_core::schema::{OptionalEnum, OptionalIntOrString, StructuralSchemaRewriter};
-use kube_unions_core::declaration::{ANNOTATION, AnnotationContent, Fault, Severity};
+use kube_unions_core::declaration::{ANNOTATION, AnnotationContent, Fault, FaultKind, Severity};
 use kube_unions_core::schema::{Place, Source};
 use schemars::generate::SchemaSettings;
 use schemars::transform::AddNullable;
@@ -99,7 +99,8 @@ impl Unions {
                 let before = by_pointer.insert(place.to_pointer(), value.clone());
                 if before.is_some_and(|before| before != *value) {
                     let message = "the annotation already declares another union here; make them equal or remove one";
-                    contradictions.push(fault(definition, &version.name, place, message.to_owned()));
+                    let kind = FaultKind::Contradiction;
+                    contradictions.push(fault(kind, definition, &version.name, place, message.to_owned()));
                 }
             }
         }
@@ -117,7 +118,9 @@ impl Unions {
         let mut all = declared.clone();
         for version in &self.versions {
             let own = version.found.faults.iter();
-            faults.extend(own.map(|(place, message)| fault(name, &version.name, place, message.clone())));
+            faults.extend(own.map(|(place, message)| {
+                fault(FaultKind::MalformedExtension, name, &version.name, place, message.clone())
+            }));
             for (place, value) in &version.found.doubtful {
                 let by_pointer = all.entry(version.name.clone()).or_default();
                 append(by_pointer.entry(place.to_pointer()).or_insert_with(|| json!([])), value);
@@ -152,16 +155,12 @@ pub(super) fn props(schema: &Value) -> Result<JSONSchemaProps, serde_json::Error
     serde_json::from_value(schema.clone())
 }
 
-fn fault(definition: &str, version: &str, place: &Place, message: String) -> Fault {
+fn fault(kind: FaultKind, definition: &str, version: &str, place: &Place, message: String) -> Fault {
     Fault {
-        definition: definition.to_owned(),
-        declaration: None,
         version: Some(version.to_owned()),
         path: place.to_string(),
-        severity: Severity::Error,
         source: Some(Source::Schema),
         pointer: "/metadata/annotations/kube-unions.dev~1unions".to_owned(),
-        message,
-        left_out: false,
+        ..Fault::new(kind, definition, message)
     }
 }

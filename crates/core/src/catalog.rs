@@ -12,7 +12,7 @@ pub use builder::{Builder, CompiledDefinition};
 pub use cost::compiling_cost;
 pub use kind_names::KindNames;
 
-use crate::declaration::{Definition, Fault, OriginEntry, Resource};
+use crate::declaration::{Definition, Fault, FaultKind, OriginEntry, Resource};
 use crate::names::GroupVersionKind;
 use crate::union::{Part, Plan, Union};
 use digest::digest_of_all;
@@ -30,7 +30,7 @@ pub fn definition_faults(text: &str) -> Vec<Fault> {
             builder.apply(definition);
             builder.build().faults
         }
-        Err(error) => vec![Fault::unreadable("CustomResourceDefinition", error.to_string())],
+        Err(error) => vec![Fault::new(FaultKind::UnreadableCrd, "CustomResourceDefinition", error.to_string())],
     }
 }
 

@@ -13,7 +13,10 @@ mod custom_resource;
 mod definition;
 mod exempt;
 mod fault;
+mod fault_kind;
 mod graft;
+#[cfg(feature = "kube")]
+mod json_schema;
 mod last_applied;
 mod missing_place;
 mod pod_template;
@@ -31,5 +34,8 @@ pub use custom_resource::{UnionDeclaration, UnionDeclarationStatus};
 pub use definition::{Definition, DefinitionError, DefinitionVersion, Resource};
 pub use exempt::{BuiltinGroups, is_exempt};
 pub use fault::{Fault, FaultOfVersions};
+pub use fault_kind::FaultKind;
+#[cfg(feature = "kube")]
+pub use json_schema::{annotation_json_schema, union_declaration_json_schema};
 pub use last_applied::LAST_APPLIED;
 pub use pod_template::{PodTemplateFamily, pod_template_families};

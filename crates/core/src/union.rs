@@ -1,4 +1,4 @@
-//! The semantics of unions: groups of fields of an object of which at most one may be set.
+//! The semantics of unions. A union is a group of fields of an object, and at most one of them may be set.
 //!
 //! A [`Schema`](crate::schema::Schema) with declarations is [compiled](compile()) once into a [`Plan`]. Each review
 //! projects the plan onto the JSON text of the new and the old object, walks both side by side and judges every union: it

@@ -1,4 +1,4 @@
-//! Judges a CEL expression on an object of which only a part is known.
+//! Judges a CEL expression on a partly known object.
 //!
 //! The logical operators are judged here, on sets of results, so that an unknown part matters only where it decides.
 //! [`rewrite`](crate::rewrite) evaluates everything else.
@@ -116,7 +116,7 @@ impl<'f, 's> Scene<'f, 's> {
         (name == "self").then_some(self.object)
     }
 
-    /// Returns the results of `all` and `exists` over a list of which one item is known. The others are not known.
+    /// Returns the results of `all` and `exists` over a list with one known item. The others are not known.
     fn quantified(&self, it: &ComprehensionExpr) -> Option<Outcomes> {
         let (list, path) = self.path(&it.iter_range)?;
         let Fact::Around(around) = list.follow(&path).fact else { return None };

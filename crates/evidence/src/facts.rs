@@ -1,4 +1,4 @@
-//! The facts about an object of which only a part is known: which fields are set, and some values.
+//! The facts about a partly known object: which fields are set, and some values.
 
 use crate::node::SchemaNode;
 use kube_unions_core::schema::PlaceStep;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// An object of which some fields are known.
+/// An object with some known fields.
 #[derive(Debug)]
 pub(crate) struct PartialObject<'s> {
     pub(crate) node: SchemaNode<'s>,
@@ -23,13 +23,13 @@ pub(crate) enum KnownField<'s> {
     Present,
     /// The field is set to this value.
     Value(Value),
-    /// The field is an object of which some fields are known.
+    /// The field is an object with some known fields.
     Object(Box<PartialObject<'s>>),
-    /// The field is a list or a map of which one item is known.
+    /// The field is a list or a map with one known item.
     Around(Box<Around<'s>>),
 }
 
-/// A list or a map of which one item is known, and nothing else.
+/// A list or a map with one known item. Nothing else is known.
 #[derive(Debug)]
 pub(crate) struct Around<'s> {
     pub(crate) node: SchemaNode<'s>,

@@ -1,4 +1,4 @@
-//! The possible results of a validation of which not every input is known.
+//! The possible results of a validation with unknown inputs.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! Judges the validations of OpenAPI on a value of which only a part is known.
+//! Judges the validations of OpenAPI on a partly known value.
 
 use crate::facts::Fact;
 use crate::limits::DEEPEST_SCHEMA;

@@ -12,7 +12,22 @@ mod arguments;
 
 use self::arguments::{listed, proposal_marker, unquoted, validation_marker};
 use super::position::Position;
+use kube_unions_core::near::nearest;
 use std::collections::BTreeSet;
+
+/// The names of the markers that declare a part of a union.
+const UNION_MARKERS: [&str; 10] = [
+    "union",
+    "unionDiscriminator",
+    "unionMember",
+    "unionDeprecated",
+    "unionDiscriminatedBy",
+    "k8s:unionDiscriminator",
+    "k8s:unionMember",
+    "k8s:zeroOrOneOfMember",
+    "kubebuilder:validation:ExactlyOneOf",
+    "kubebuilder:validation:AtMostOneOf",
+];
 
 /// A marker in the sources.
 #[derive(Debug, Clone)]
@@ -36,7 +51,7 @@ pub(super) enum Meaning {
     DiscriminatedBy(Box<str>),
     /// Values that the field or type allows.
     Enum(Vec<Box<str>>),
-    /// JSON names of fields of which at most one may be set.
+    /// JSON names of fields. At most one may be set.
     OneOf(OneOfMarker),
     /// The field is an object of another kind.
     EmbeddedResource,
@@ -131,7 +146,7 @@ pub(super) fn parse(comment: &str) -> Option<(Box<str>, Meaning)> {
         "groupName" => Ok(Meaning::GroupName(unquoted(rest.trim_start_matches('=')))),
         "versionName" => Ok(Meaning::VersionName(unquoted(rest.trim_start_matches('=')))),
         other if other.starts_with("union") || other.starts_with("k8s:union") => {
-            Err(format!("unknown marker `+{other}`: correct the name or remove it"))
+            Err(misspelt(other).unwrap_or_else(|| format!("unknown marker `+{other}`: correct the name or remove it")))
         }
         other if other.starts_with("k8s:") && has_union_behind(rest) => match other {
             "k8s:item" | "k8s:eachVal" | "k8s:eachKey" | "k8s:subfield" => {
@@ -141,9 +156,15 @@ pub(super) fn parse(comment: &str) -> Option<(Box<str>, Meaning)> {
             }
             _ => Err(format!("cannot read a union behind `+{other}`: declare the union by hand")),
         },
-        _ => return None,
+        other => Err(misspelt(other)?),
     };
     Some((format!("+{name}").into(), meaning.unwrap_or_else(Meaning::Invalid)))
+}
+
+/// Returns the message for a marker that no tool knows, if a marker of unions has almost this name.
+fn misspelt(name: &str) -> Option<String> {
+    let near = nearest(name, UNION_MARKERS)?;
+    Some(format!("unknown marker `+{name}` (did you mean `+{near}`?)"))
 }
 
 fn one_of(exactly: bool, rest: &str) -> Meaning {
@@ -254,7 +275,12 @@ mod tests {
             ("+union=x", "no argument `x`"),
             ("+unionDeprecated,optional", "no argument `optional`"),
             ("+unionDiscriminatedBy", "has no field"),
-            ("+unionMembers", "unknown marker `+unionMembers`"),
+            ("+unionMembers", "unknown marker `+unionMembers` (did you mean `+unionMember`?)"),
+            ("+unionSomething", "unknown marker `+unionSomething`: correct the name or remove it"),
+            ("+unoin", "unknown marker `+unoin` (did you mean `+union`?)"),
+            ("+uniondiscriminator", "did you mean `+unionDiscriminator`?"),
+            ("+k8s:uinonMember(union: \"u\")", "did you mean `+k8s:unionMember`?"),
+            ("+kubebuilder:validation:ExactlyOneof=a;b", "did you mean `+kubebuilder:validation:ExactlyOneOf`?"),
             ("+k8s:unionMember(colour: \"x\")", "no argument `colour`"),
             ("+k8s:unionMember(union: \"x)", "missing closing quote"),
             ("+k8s:unionMember(union: \"\")", "is empty"),
@@ -270,9 +296,17 @@ mod tests {
 
     #[test]
     fn ignores_other_comments() {
-        for comment in
-            ["union", "a +union", "+optional", "+k8s:optional", "+unique", "", "+", "+k8s:alpha(since: \"1\")"]
-        {
+        for comment in [
+            "union",
+            "a +union",
+            "+optional",
+            "+k8s:optional",
+            "+unique",
+            "",
+            "+",
+            "+k8s:alpha(since: \"1\")",
+            "+kubebuilder:validation:AtLeastOneOf=a;b",
+        ] {
             assert!(parse(comment).is_none(), "{comment}");
         }
     }

@@ -93,7 +93,7 @@ pub(crate) fn one_line(expression: String) -> String {
 }
 
 /// Returns the characters of a name that an identifier may have, with `_` for the others. Two underscores in a row could
-/// begin an escape, such as `__dash__`.
+/// begin an escape, for example `__dash__`.
 pub(crate) fn identifier(name: &str) -> String {
     let mut identifier = String::with_capacity(name.len());
     for it in name.chars().map(|it| if it.is_ascii_alphanumeric() { it } else { '_' }) {

@@ -33,7 +33,7 @@ pub(super) struct RuleComparison {
     samples_without_proof: usize,
 }
 
-/// A combination on which union and rules disagree, of which no smaller one does.
+/// A combination on which union and rules disagree. They agree on every smaller one.
 #[derive(Debug)]
 pub(super) struct RuleDisagreement {
     pub(super) verdict: RuleVerdict,

@@ -26,7 +26,7 @@ pub(in crate::cli) fn entries<'c>(
     place: &str,
 ) -> Result<Vec<&'c CatalogEntry>, UnknownKind> {
     let names: Vec<KindNames<'_>> = entries.iter().map(KindNames::of).collect();
-    let Some(wanted) = positions(&names, asked, place)? else { return Ok(entries.iter().collect()) };
+    let Some(wanted) = all_positions(&names, asked, place)? else { return Ok(entries.iter().collect()) };
     Ok(wanted.into_iter().filter_map(|position| entries.get(position)).collect())
 }
 
@@ -36,37 +36,36 @@ pub(in crate::cli) fn definitions(
     asked: &[String],
     place: &str,
 ) -> Result<Option<BTreeSet<GroupKind>>, UnknownKind> {
-    let names: Vec<(KindNames<'_>, &Definition)> = definitions.iter().flat_map(names_of).collect();
+    let names: Vec<(KindNames<'_>, &Definition)> = definitions
+        .iter()
+        .flat_map(|definition| definition.versions().iter().map(move |version| (definition, &version.name)))
+        .map(|(definition, version)| (KindNames::of_version(definition, version), definition))
+        .collect();
     let (names, owners): (Vec<KindNames<'_>>, Vec<&Definition>) = names.into_iter().unzip();
-    let wanted = positions(&names, asked, place)?;
+    let wanted = all_positions(&names, asked, place)?;
     Ok(wanted.map(|wanted| {
         let owners = wanted.into_iter().filter_map(|position| owners.get(position));
         owners.map(|definition| definition.group_kind().clone()).collect()
     }))
 }
 
-/// Returns the names of each version of a CRD's kind.
-fn names_of(definition: &Definition) -> impl Iterator<Item = (KindNames<'_>, &Definition)> {
-    let resource = definition.resource();
-    let names = move |version| KindNames {
-        group: definition.group(),
-        version,
-        kind: definition.kind(),
-        plural: resource.map_or("", |resource| &resource.plural),
-        singular: resource.map_or("", |resource| &resource.singular),
-        short_names: resource.map_or(&[], |resource| &resource.short_names),
-    };
-    definition.versions().iter().map(move |version| (names(&version.name), definition))
+/// Returns the positions of the kinds that a user asks for, at least one.
+pub(in crate::cli) fn positions(
+    all: &[KindNames<'_>],
+    asked: &str,
+    place: &str,
+) -> Result<BTreeSet<usize>, UnknownKind> {
+    let found = KindNames::find_all(all, asked);
+    if found.is_empty() {
+        return Err(unknown(all, asked, place));
+    }
+    Ok(found.into_iter().collect())
 }
 
-fn positions(all: &[KindNames<'_>], asked: &[String], place: &str) -> Result<Option<BTreeSet<usize>>, UnknownKind> {
+fn all_positions(all: &[KindNames<'_>], asked: &[String], place: &str) -> Result<Option<BTreeSet<usize>>, UnknownKind> {
     let mut wanted = BTreeSet::new();
     for asked in asked {
-        let found = KindNames::find_all(all, asked);
-        if found.is_empty() {
-            return Err(unknown(all, asked, place));
-        }
-        wanted.extend(found);
+        wanted.extend(positions(all, asked, place)?);
     }
     Ok((!asked.is_empty()).then_some(wanted))
 }

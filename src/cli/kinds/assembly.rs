@@ -5,9 +5,10 @@ use super::parts::KindParts;
 use crate::causes::with_causes;
 use crate::cli::counts::count;
 use crate::cli::manifest::{self, Document, Problem};
+use crate::cli::misspelt;
 use kube_unions_core::catalog::{Builder, Catalog};
 use kube_unions_core::declaration::{
-    Declaration, Definition, DefinitionError, Fault, OpenApi, Severity, Source, Target,
+    Declaration, Definition, DefinitionError, Fault, FaultKind, OpenApi, Source, Target,
 };
 use kube_unions_core::names::{GroupKind, GroupVersionKind};
 use kube_unions_core::schema::{EXTENSION, Schema};
@@ -75,7 +76,7 @@ impl KindParts {
             let kind = &declaration.target().kind;
             let missing = !described.contains(&declaration.target().group_kind());
             if complete && missing && !kind.is_empty() {
-                faults.push(target_missing(&declaration));
+                faults.push(target_missing(&declaration, &described));
             }
             builder.report(&name, faults);
             declarations.insert(name, document);
@@ -183,6 +184,11 @@ impl Assembly {
 
     /// Returns a message if the documents cannot declare a union. It names the missing documents.
     pub(in crate::cli) fn lack(&self, paths: &[PathBuf]) -> Option<String> {
+        self.lack_beside(paths, "--builtin-unions=openapi")
+    }
+
+    /// Returns the message of [`Self::lack`] where `option` uses the unions that OpenAPI documents publish.
+    pub(in crate::cli) fn lack_beside(&self, paths: &[PathBuf], option: &str) -> Option<String> {
         if !self.definitions.is_empty() {
             return None;
         }
@@ -199,7 +205,7 @@ impl Assembly {
             (None, false) if self.builtin == BuiltinUnionsArg::OpenApi => None,
             (None, false) => Some(format!(
                 "only OpenAPI documents in {paths}, and nothing that declares unions of their kinds: give \
-                 UnionDeclarations, or --builtin-unions=openapi for those that the documents publish"
+                 UnionDeclarations, or {option} for those that the documents publish"
             )),
             (None, true) => Some(format!(
                 "no CustomResourceDefinition in {paths}, and no UnionDeclaration with an OpenAPI document"
@@ -208,18 +214,18 @@ impl Assembly {
     }
 }
 
-fn target_missing(declaration: &Declaration) -> Fault {
+fn target_missing(declaration: &Declaration, described: &BTreeSet<GroupKind>) -> Fault {
     let target = declaration.target();
+    let advice = match misspelt::near_kind(&target.group_kind(), described) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("give {}", description_of(target)),
+    };
+    let message = format!("nothing here describes the target; {advice}");
     Fault {
-        definition: target.group_kind().to_string(),
         declaration: Some(declaration.name().to_owned()),
-        version: None,
-        path: String::new(),
-        severity: Severity::Error,
         source: Some(Source::Declaration),
         pointer: "/spec/target".to_owned(),
-        message: format!("nothing here describes the target; give {}", description_of(target)),
-        left_out: false,
+        ..Fault::new(FaultKind::MissingTarget, &target.group_kind().to_string(), message)
     }
 }
 

@@ -37,6 +37,14 @@ impl Document {
         Self { text, ..self.clone() }
     }
 
+    /// Returns a value within the document as a document of its own. Its positions stay those of the file.
+    pub(crate) fn inner(&self, pointer: &str, text: String) -> Self {
+        let ObjectHead { kind, api_version, name, namespace, openapi, items: _ } = ObjectHead::read(&text);
+        let (file, section) = (self.file.clone(), Arc::clone(&self.section));
+        let pointer = format!("{}{pointer}", self.pointer);
+        Self { file, text, kind, api_version, name, namespace, section, pointer, openapi }
+    }
+
     /// Returns true if the section of the document has the object that a path leads into.
     pub(crate) fn has_parent_of(&self, path: &[String]) -> bool {
         let whole: Option<Value> = serde_json::from_str(self.section.json()).ok();

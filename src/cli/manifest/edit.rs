@@ -95,11 +95,16 @@ pub(crate) fn edit(section: &Section, edits: &[Edit]) -> anyhow::Result<EditedDo
 
 /// Returns the value of the document after the edits.
 pub(crate) fn edited_value(section: &Section, edits: &[Edit]) -> anyhow::Result<Value> {
-    let mut value: Value = serde_json::from_str(section.json()).context("cannot edit the document")?;
+    let value = serde_json::from_str(section.json()).context("cannot edit the document")?;
+    Ok(applied(value, edits))
+}
+
+/// Returns a value with edits.
+pub(crate) fn applied(mut value: Value, edits: &[Edit]) -> Value {
     for edit in edits {
         edit.apply(&mut value);
     }
-    Ok(value)
+    value
 }
 
 impl Edit {

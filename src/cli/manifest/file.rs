@@ -49,6 +49,10 @@ impl ManifestFile {
             let message = if is_utf16 { "text in UTF-16; save the file in UTF-8" } else { "not text in UTF-8" };
             Problem::at(&path, position, message.to_owned())
         })?;
+        if let Some((before, _)) = text.split_once('\0') {
+            let position = position_after(before, (1, 1));
+            return Err(Problem::at(&path, position, "not text: it has a NUL character".to_owned()));
+        }
         Self::parse(path, &text).map_err(|problem| match foreign::advice(&problem.file, &text, &problem.message) {
             Some(advice) => Problem { message: format!("{}; {advice}", problem.message), ..problem },
             None => problem,

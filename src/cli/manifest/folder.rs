@@ -8,13 +8,29 @@ pub(super) fn manifests(path: &Path) -> Result<Vec<PathBuf>, Problem> {
     if path == Path::new(STDIN) {
         return Ok(vec![path.to_owned()]);
     }
-    // A mounted ConfigMap has its files twice, the second time in hidden folders.
-    let found = below(path, |name| !name.starts_with('.'), is_manifest)?;
+    let found = manifests_below(path)?;
     if found.is_empty() {
         let message = "no manifests in this folder (looked for .yaml, .yml and .json)";
         return Err(Problem::of_file(path, message.to_owned()));
     }
     Ok(found)
+}
+
+/// Returns the manifests in a folder and its subfolders, sorted; none is no problem. A file is returned whatever its name.
+pub(crate) fn manifests_below(path: &Path) -> Result<Vec<PathBuf>, Problem> {
+    below(path, is_visible, is_manifest)
+}
+
+/// Returns a folder and its subfolders, except hidden ones. Leaves out folders that cannot be read.
+pub(crate) fn folders_below(path: &Path) -> Vec<PathBuf> {
+    let (mut found, mut waiting) = (Vec::new(), vec![path.to_owned()]);
+    while let Some(folder) = waiting.pop() {
+        let entries = folder.read_dir().into_iter().flatten().flatten();
+        let folders = entries.filter(|entry| is_visible(&entry.file_name().to_string_lossy()));
+        waiting.extend(folders.filter(|entry| entry.file_type().is_ok_and(|it| it.is_dir())).map(|it| it.path()));
+        found.push(folder);
+    }
+    found
 }
 
 /// Returns the wanted files in a folder and its subfolders, sorted. A file is returned even if it is not wanted. Skips files and
@@ -47,7 +63,12 @@ pub(crate) fn below(
     Ok(found)
 }
 
-fn is_manifest(path: &Path) -> bool {
+/// A mounted `ConfigMap` has its files twice, the second time in hidden folders.
+fn is_visible(name: &str) -> bool {
+    !name.starts_with('.')
+}
+
+pub(crate) fn is_manifest(path: &Path) -> bool {
     let extension = path.extension().map(std::ffi::OsStr::to_ascii_lowercase);
     extension.is_some_and(|extension| extension == "yaml" || extension == "yml" || extension == "json")
         && path.is_file()

@@ -5,7 +5,7 @@ use anyhow::bail;
 use clap::Args;
 use std::path::{Path, PathBuf};
 
-/// The flags of the patch, of which exactly one is given.
+/// The flags of the patch. Exactly one is given.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub(super) struct ChangeArgs {
@@ -18,11 +18,6 @@ pub(super) struct ChangeArgs {
 }
 
 impl ChangeArgs {
-    /// Returns the file of the patch, if it is in a file.
-    pub(super) fn file(&self) -> Option<&PathBuf> {
-        self.patch_file.as_ref()
-    }
-
     /// Reads the patch, which must not be absent.
     pub(super) fn read(&self) -> anyhow::Result<PatchInput> {
         let patch = match (&self.patch, &self.patch_file) {

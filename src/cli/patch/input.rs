@@ -1,9 +1,12 @@
 //! Reads the objects and patches of the `patch` commands, and locates errors in their files.
 
 use crate::causes::with_causes;
+use crate::cli::Verdict;
 use crate::cli::manifest::{self, Document, Problem};
+use crate::cli::output::{self, Paint};
 use anyhow::bail;
 use kube_unions_core::field_path::FieldPath;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use strategic_merge_patch::{BrokenRule, DocumentRole, PatchError, PatchSide};
 
@@ -59,12 +62,10 @@ impl PatchInput {
     }
 }
 
-/// Fails if more than one file is standard input, which can be read only once.
-pub(super) fn only_one_is_piped<'p>(files: impl IntoIterator<Item = &'p PathBuf>) -> anyhow::Result<()> {
-    if files.into_iter().filter(|file| file.as_os_str() == "-").count() > 1 {
-        bail!("only one file can be `-`: standard input can be read only once");
-    }
-    Ok(())
+/// Prints the reason why a patch is rejected, and returns the verdict.
+pub(super) fn reject(reason: impl Display) -> Verdict {
+    output::note(format_args!("{} {reason}", Paint::of(&std::io::stderr()).error("error:")));
+    Verdict::Rejected
 }
 
 /// An input and its part in the operation.

@@ -5,10 +5,10 @@
 
 use super::change::ChangeArgs;
 use super::difference::{JsonPatchOperation, difference};
-use super::input::PatchInput;
+use super::input::{self, PatchInput};
 use super::kind_patcher::{KindPatcher, OtherObject};
 use crate::cli::Verdict;
-use crate::cli::connection::ContextArgs;
+use crate::cli::connection::ClusterArgs;
 use crate::cli::manifest::{self, Edit};
 use crate::cli::output::{self, Paint};
 use crate::cluster::live::{KindDescription, Live, LiveError, ObjectPath, PatchResponse, Resource};
@@ -73,7 +73,7 @@ pub(super) struct LiveArgs {
     #[arg(long, value_name = "NAME", default_value = "kube-unions-patch")]
     field_manager: String,
     #[command(flatten)]
-    cluster: ContextArgs,
+    cluster: ClusterArgs,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -116,10 +116,7 @@ pub(super) fn run(arguments: &LiveArgs) -> anyhow::Result<Verdict> {
                 output::note(refusal);
                 Ok(Verdict::Rejected)
             }
-            _ if error.is::<OtherObject>() => {
-                output::note(format_args!("{} {error}", Paint::of(&std::io::stderr()).error("error:")));
-                Ok(Verdict::Rejected)
-            }
+            _ if error.is::<OtherObject>() => Ok(input::reject(error)),
             _ => Err(error),
         },
     }

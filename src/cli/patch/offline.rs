@@ -7,7 +7,7 @@ use super::schema::SchemaArgs;
 use crate::cli::Verdict;
 use crate::cli::manifest::{self, Document, Format};
 use crate::cli::normalize::{self, ObjectFormat};
-use crate::cli::output::{self, Paint};
+use crate::cli::output;
 use clap::{ArgAction, Args};
 use kube_unions_core::admission::{Phase, ReviewOutcome};
 use std::path::PathBuf;
@@ -100,7 +100,6 @@ pub(super) struct ApplyArgs {
 /// Creates a patch. Rejects conflicts, and a change of `apiVersion`, `kind` or `metadata.name`.
 pub(super) fn create(arguments: &CreateArgs) -> anyhow::Result<Verdict> {
     let CreateArgs { schema, original, modified, current, overwrite, output } = arguments;
-    input::only_one_is_piped(schema.files().iter().chain([original, modified]).chain(current))?;
     let (original, modified) = (PatchInput::read(original)?, PatchInput::read(modified)?);
     let current = current.as_deref().map(PatchInput::read).transpose()?;
     let mut given: Vec<GivenInput<'_>> = vec![(DocumentRole::Original, &original)];
@@ -118,10 +117,7 @@ pub(super) fn create(arguments: &CreateArgs) -> anyhow::Result<Verdict> {
     };
     match made {
         Ok(patch) => print(&patch, *output, [&modified, &original].into_iter().find_map(PatchInput::document)),
-        Err(error @ (PatchError::Conflict { .. } | PatchError::Precondition { .. })) => {
-            output::note(format_args!("{} {error}", Paint::of(&std::io::stderr()).error("error:")));
-            Ok(Verdict::Rejected)
-        }
+        Err(error @ (PatchError::Conflict { .. } | PatchError::Precondition { .. })) => Ok(input::reject(error)),
         Err(error) => Err(input::faulty(&error, &given)),
     }
 }
@@ -129,17 +125,13 @@ pub(super) fn create(arguments: &CreateArgs) -> anyhow::Result<Verdict> {
 /// Applies a patch.
 pub(super) fn apply(arguments: &ApplyArgs) -> anyhow::Result<Verdict> {
     let ApplyArgs { schema, original, change, no_validate, output } = arguments;
-    input::only_one_is_piped(schema.files().iter().chain([original]).chain(change.file()))?;
     let (original, patch) = (PatchInput::read(original)?, change.read()?);
     let documents = || [&original, &patch].into_iter().filter_map(PatchInput::document);
     let rules = schema.patcher(documents())?;
     let phase = if *no_validate { Phase::Mutate } else { Phase::Both };
     let result = match rules.patched(&original, &patch, phase, None) {
         Ok(result) => result,
-        Err(error) if error.is::<OtherObject>() => {
-            output::note(format_args!("{} {error}", Paint::of(&std::io::stderr()).error("error:")));
-            return Ok(Verdict::Rejected);
-        }
+        Err(error) if error.is::<OtherObject>() => return Ok(input::reject(error)),
         Err(error) => return Err(error),
     };
     match (&result.document, &result.review) {

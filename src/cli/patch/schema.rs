@@ -2,11 +2,13 @@
 
 use super::kind_patcher::KindPatcher;
 use crate::causes::with_causes;
+use crate::cli::kinds::asked::{self, UnknownKind};
 use crate::cli::kinds::{self, KindSchemas};
 use crate::cli::manifest::{self, Document, Problem};
 use crate::cli::output::{self, Paint};
 use anyhow::bail;
 use clap::Args;
+use kube_unions_core::catalog::KindNames;
 use kube_unions_core::declaration::{Definition, DefinitionVersion, OpenApi, Severity};
 use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::schema::Place;
@@ -15,7 +17,7 @@ use std::path::PathBuf;
 use strategic_merge_patch::{Patcher, PatcherError};
 
 /// Largest number of kinds that an error lists.
-const NAMED: usize = 10;
+const MOST_LISTED: usize = 10;
 
 /// Arguments that select the schema of the objects.
 #[derive(Debug, Args)]
@@ -26,7 +28,8 @@ pub(super) struct SchemaArgs {
     /// /openapi/v3/apis/apps/v1`, or a JSON schema with `x-kubernetes-patch-*` or `x-kubernetes-list-*`.
     #[arg(long, required = true, num_args = 1.., value_name = "PATH")]
     schema: Vec<PathBuf>,
-    /// The kind, as KIND, KIND.GROUP or KIND.VERSION.GROUP [default: the kind of the objects]
+    /// The kind, as kind, plural, singular or short name, alone or followed by .GROUP or .VERSION.GROUP [default: the kind of
+    /// the objects]
     #[arg(long, value_name = "KIND")]
     kind: Option<String>,
     /// The version of the kind [default: the version of the objects, or the only one]
@@ -49,10 +52,6 @@ struct WantedKind<'w> {
 }
 
 impl SchemaArgs {
-    pub(super) fn files(&self) -> &[PathBuf] {
-        &self.schema
-    }
-
     /// Returns the patcher of the objects. Without `--kind` it uses the kind of the first object that has one.
     pub(super) fn patcher<'d>(&self, objects: impl IntoIterator<Item = &'d Document>) -> anyhow::Result<KindPatcher> {
         let object = objects.into_iter().find(|object| object.kind.is_some());
@@ -63,26 +62,38 @@ impl SchemaArgs {
         if candidates.is_empty() {
             return self.of_plain(&plain, object);
         }
-        let asked = self.kind.as_deref().map(WantedKind::parse);
         let own = object.map(WantedKind::of).unwrap_or_default();
-        let wanted = asked.unwrap_or(WantedKind { kind: own.kind, ..WantedKind::default() });
-        let wanted = WantedKind { version: self.version.as_deref().or(wanted.version), ..wanted };
-        let fit: Vec<_> = candidates.iter().filter(|it| wanted.is_met_by(&it.kind())).collect();
+        let (named, wanted) = match &self.kind {
+            Some(asked) => (self.named(&candidates, asked)?, WantedKind::default()),
+            None => (candidates.iter().collect(), WantedKind { kind: own.kind, ..WantedKind::default() }),
+        };
+        let wanted = WantedKind { version: self.version.as_deref(), ..wanted };
+        let fit: Vec<_> = named.iter().copied().filter(|it| wanted.is_met_by(&it.kind())).collect();
         // The group and version of the object decide between several kinds with the same name.
         let closer: Vec<_> = fit.iter().copied().filter(|it| own.is_met_by(&it.kind())).collect();
         match (fit.as_slice(), closer.as_slice()) {
             ([only], _) | (_, [only]) => only.patcher(&described),
-            ([], _) => bail!(
-                "nothing in {} describes {wanted}; it describes {}",
-                manifest::list(&self.schema),
-                names(&candidates.iter().collect::<Vec<_>>())
-            ),
+            ([], _) => {
+                bail!("nothing in {} describes {wanted}; it describes {}", manifest::list(&self.schema), titles(&named))
+            }
             (several, _) => bail!(
                 "{} describes more than one matching kind: select one with --kind or --version: {}",
                 manifest::list(&self.schema),
-                names(several)
+                titles(several)
             ),
         }
+    }
+
+    /// Returns the candidates that `--kind` names.
+    fn named<'c, 's>(
+        &self,
+        candidates: &'c [SchemaCandidate<'s>],
+        asked: &str,
+    ) -> Result<Vec<&'c SchemaCandidate<'s>>, UnknownKind> {
+        let names: Vec<_> = candidates.iter().map(SchemaCandidate::names).collect();
+        let place = format!("in {}", manifest::list(&self.schema));
+        let positions = asked::positions(&names, asked, &place)?;
+        Ok(positions.into_iter().filter_map(|position| candidates.get(position)).collect())
     }
 
     /// Returns the patcher of a JSON schema, which has no unions.
@@ -110,6 +121,20 @@ impl SchemaCandidate<'_> {
                 kind: definition.kind().into(),
             },
             Self::OfOpenApi(_, _, kind) => (*kind).clone(),
+        }
+    }
+
+    fn names(&self) -> KindNames<'_> {
+        match *self {
+            Self::OfDefinition(_, definition, version) => KindNames::of_version(definition, &version.name),
+            Self::OfOpenApi(_, openapi, kind) => KindNames {
+                group: &kind.group,
+                version: &kind.version,
+                kind: &kind.kind,
+                plural: openapi.resource(kind).map_or("", |(plural, _)| plural),
+                singular: "",
+                short_names: &[],
+            },
         }
     }
 
@@ -142,20 +167,6 @@ impl SchemaCandidate<'_> {
 }
 
 impl<'w> WantedKind<'w> {
-    /// Parses `KIND`, `KIND.GROUP` or `KIND.VERSION.GROUP`.
-    fn parse(asked: &'w str) -> Self {
-        let Some((kind, rest)) = asked.split_once('.') else {
-            return Self { kind: Some(asked), ..Self::default() };
-        };
-        match rest.split_once('.') {
-            Some((version, group)) if is_version(version) => {
-                Self { kind: Some(kind), group: Some(group), version: Some(version) }
-            }
-            None if is_version(rest) => Self { kind: Some(kind), group: None, version: Some(rest) },
-            _ => Self { kind: Some(kind), group: Some(rest), version: None },
-        }
-    }
-
     fn of(object: &'w Document) -> Self {
         let parts = object.api_version.as_deref().map(|it| it.split_once('/').unwrap_or(("", it)));
         Self { kind: object.kind.as_deref(), group: parts.map(|it| it.0), version: parts.map(|it| it.1) }
@@ -180,11 +191,6 @@ impl std::fmt::Display for WantedKind<'_> {
     }
 }
 
-/// Returns true for the name of a Kubernetes version: `v1`, `v2beta1`.
-fn is_version(name: &str) -> bool {
-    name.strip_prefix('v').is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
-}
-
 /// Returns true for a JSON schema, which has neither `kind` nor `apiVersion`.
 fn is_plain(document: &Document) -> bool {
     document.kind.is_none() && document.api_version.is_none() && !document.is_openapi()
@@ -203,18 +209,18 @@ fn candidates(described: &KindSchemas) -> Vec<SchemaCandidate<'_>> {
 }
 
 /// Lists kinds in the form that `--kind` accepts.
-fn names(candidates: &[&SchemaCandidate<'_>]) -> String {
-    let name = |GroupVersionKind { group, version, kind }: GroupVersionKind| match &*group {
+fn titles(candidates: &[&SchemaCandidate<'_>]) -> String {
+    let title = |GroupVersionKind { group, version, kind }: GroupVersionKind| match &*group {
         "" => format!("`{kind}.{version}`"),
         group => format!("`{kind}.{version}.{group}`"),
     };
-    let all: BTreeSet<String> = candidates.iter().map(|it| name(it.kind())).collect();
+    let all: BTreeSet<String> = candidates.iter().map(|it| title(it.kind())).collect();
     let count = all.len();
-    let mut names: Vec<String> = all.into_iter().take(NAMED).collect();
-    if count > NAMED {
-        names.push(format!("{} more", count - NAMED));
+    let mut titles: Vec<String> = all.into_iter().take(MOST_LISTED).collect();
+    if count > MOST_LISTED {
+        titles.push(format!("{} more", count - MOST_LISTED));
     }
-    names.join(", ")
+    titles.join(", ")
 }
 
 /// Returns an error about a schema with its position.

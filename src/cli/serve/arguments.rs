@@ -9,7 +9,7 @@ use crate::cluster;
 use crate::cluster::{EntryOptions, LabelSelector, MatchConditions, Registering, Registration, ServiceReference};
 use crate::telemetry::{self, Spans};
 use crate::webhook::{CertificateSource, ClientPolicy, Config, Limits};
-use clap::{ArgAction, ArgGroup, Args, ValueEnum};
+use clap::{ArgAction, ArgGroup, Args, ValueEnum, ValueHint};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ pub(in crate::cli) struct ServeArgs {
     pub(super) tls_secret: Option<String>,
 
     /// Serve with tls.crt and tls.key of this directory, and reload them when they change
-    #[arg(long, value_name = "DIR", group = "certificate")]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, group = "certificate")]
     pub(super) tls_cert_dir: Option<PathBuf>,
 
     /// Serve with a new certificate for localhost, 127.0.0.1 and `::1`; the log names the file of its CA

@@ -4,7 +4,7 @@ use super::super::raw::RawDeclaration;
 use super::super::verdict::StoredStatus;
 use super::Inputs;
 use crate::causes::with_causes;
-use kube_unions_core::declaration::{Declaration, Fault, Source};
+use kube_unions_core::declaration::{Declaration, Fault, FaultKind, Source};
 use kube_unions_core::names::GroupKind;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -128,7 +128,7 @@ fn unreadable(name: &str, message: String) -> Fault {
         declaration: Some(name.to_owned()),
         source: Some(Source::Declaration),
         pointer: "/spec".to_owned(),
-        ..Fault::unreadable("UnionDeclaration", message)
+        ..Fault::new(FaultKind::UnreadableDeclaration, "UnionDeclaration", message)
     }
 }
 

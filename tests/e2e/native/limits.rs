@@ -157,7 +157,7 @@ fn long_lists_are_judged_or_denied_and_never_judged_in_part() {
     say(&table);
 }
 
-/// Returns a list of items, of which the one in the middle is switched.
+/// Returns a list of items. The one in the middle is switched.
 fn items(kind: &str, count: usize, discriminator: bool, switched: bool) -> Value {
     let item = |number: usize| {
         let is_switched = switched && number == count / 2;

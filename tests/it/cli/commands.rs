@@ -249,14 +249,18 @@ fn there_is_no_colour_where_there_is_no_terminal() {
 
 #[test]
 fn commands_for_a_cluster_say_so_where_there_is_none() {
-    let folder = Folder::new(&[("broken", "kind: Config\nclusters: 1\n")]);
+    let folder = Folder::new(&[("broken", "kind: Config\nusers:\n- token: secret\n")]);
+    folder.kubeconfig(&json!({"server": "https://127.0.0.1:1"}));
     for name in ["verify", "unregister"] {
         let mut command = Command::new(binary());
         command.current_dir(folder.path()).arg(name).env("HOME", folder.path());
         command.env_remove("KUBECONFIG").env_remove("KUBERNETES_SERVICE_HOST");
         run(&mut command, b"").code(2).says(&["no cluster: give --kubeconfig, or set KUBECONFIG"]);
         folder.run(&[name, "--kubeconfig=missing"]).code(2).says(&["cannot use the kubeconfig `missing`"]);
-        folder.run(&[name, "--kubeconfig=broken"]).code(2).says(&["cannot use the kubeconfig `broken`"]);
+        folder.run(&[name, "--kubeconfig=kubeconfig", "--context=other"]).code(2).says(&["it has no context `other`"]);
+        let broken = folder.run(&[name, "--kubeconfig=broken"]).code(2);
+        let broken = broken.says(&["cannot use the kubeconfig `broken`: it is not a kubeconfig: see line 3, column 3"]);
+        assert!(!broken.stderr.contains("secret"), "{broken:?}");
         folder
             .run(&[name, "--timeout=soon"])
             .code(2)

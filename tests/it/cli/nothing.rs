@@ -259,8 +259,10 @@ fn empty_input_is_told_alike() {
         &["generate", "--go", "api"],
     ];
     for command in commands {
-        for file in ["empty.yaml", "comment.yaml", "-"] {
-            let error = format!("error: no objects in `{file}`: the input is empty\n");
+        for (file, name) in
+            [("empty.yaml", "`empty.yaml`"), ("comment.yaml", "`comment.yaml`"), ("-", "standard input")]
+        {
+            let error = format!("error: no objects in {name}: the input is empty\n");
             check(&[(&[command, &[file]].concat(), 2, &error)]);
         }
     }

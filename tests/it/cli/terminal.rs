@@ -1,4 +1,6 @@
-//! The progress of long work, which only a terminal shows.
+//! Output that depends on the terminal: progress, tables, colours.
+
+mod colours;
 
 use super::{Folder, binary};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -88,34 +90,44 @@ fn a_table_that_does_not_fit_a_terminal_becomes_paragraphs_that_do() {
     let object =
         "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: two, namespace: shop}\nspec: {git: {}, oci: {}}\n";
     let folder = Folder::new(&[("crd.yaml", crd), ("widget.yaml", object)]);
-    let shown = |columns: u16, colours: bool| {
-        let (terminal, program_end) = open_terminal();
-        let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
-        tcsetwinsize(&terminal, size).unwrap();
-        let mut command = command(&folder, &["audit", "--from", "crd.yaml", "--from", "widget.yaml"]);
-        command.env("TERM", "xterm-256color").stderr(Stdio::null()).stdout(program_end);
-        if !colours {
-            command.env("NO_COLOR", "1");
-        }
-        let mut child = command.spawn().unwrap();
-        // The command keeps its end of the terminal open until it is dropped.
-        drop(command);
-        let shown = thread::spawn(move || read_to_hang_up(terminal));
-        assert_eq!(child.wait().unwrap().code(), Some(1));
-        shown.join().unwrap().replace("\r\n", "\n")
-    };
+    let audit = &["audit", "--from", "crd.yaml", "--from", "widget.yaml"];
+    let shown = |columns, colours| shown(&folder, (audit, 1), columns, colours);
+    let count = "audited 1 object of 1 kind: 1 invalid, none that normalisation would change\n";
     let narrow = "widget.yaml:4:17: Widget.example.com/v1: shop/two: invalid: spec.oci: Forbidden:\n    \
                   at most one of `git`, `oci` may be set\n";
-    assert_eq!(shown(80, false), narrow);
-    assert_eq!(shown(80, true), narrow.replace("invalid", "\u{1b}[1;31minvalid\u{1b}[0m"));
+    assert_eq!(shown(80, false), narrow.to_owned() + count);
+    let red = narrow.replace("invalid", "\u{1b}[1m\u{1b}[38;5;196minvalid\u{1b}[0m");
+    assert_eq!(shown(80, true), red + count);
     let wide = "PLACE              KIND                    NAMESPACE   NAME   FINDING   FIELD      MESSAGE\n\
                 widget.yaml:4:17   Widget.example.com/v1   shop        two    invalid   spec.oci   Forbidden: at most one of `git`, `oci` may be set\n";
-    assert_eq!(shown(200, false), wide);
-    assert_eq!(shown(0, false), wide, "a terminal that does not know its width");
+    assert_eq!(shown(200, false), wide.to_owned() + count);
+    assert_eq!(shown(0, false), wide.to_owned() + count, "a terminal that does not know its width");
+}
+
+/// Runs a command on a terminal that is both of its outputs. Returns the lines that stay. A progress bar appears at any time and
+/// is erased.
+fn shown(folder: &Folder, (arguments, code): (&[&str], i32), columns: u16, colours: bool) -> String {
+    let (terminal, program_end) = open_terminal();
+    let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(&terminal, size).unwrap();
+    let mut command = command(folder, arguments);
+    command.env("TERM", "xterm-256color").stderr(program_end.try_clone().unwrap()).stdout(program_end);
+    if !colours {
+        command.env("NO_COLOR", "1");
+    }
+    let mut child = command.spawn().unwrap();
+    // The command keeps its end of the terminal open until it is dropped.
+    drop(command);
+    let shown = thread::spawn(move || read_to_hang_up(terminal));
+    let ended = child.wait().unwrap().code();
+    let shown = shown.join().unwrap().replace("\r\n", "\n");
+    assert_eq!(ended, Some(code), "{arguments:?}: {shown}");
+    let lines = shown.split_inclusive('\n');
+    lines.map(|line| line.rsplit_once(ERASE_LINE).map_or(line, |(_, rest)| rest)).collect()
 }
 
 /// Both ends of a terminal: the user's, and the program's.
-fn open_terminal() -> (File, File) {
+pub(super) fn open_terminal() -> (File, File) {
     let user = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&user).unwrap();
     unlockpt(&user).unwrap();

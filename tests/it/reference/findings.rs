@@ -1,14 +1,30 @@
-//! `docs/reference/findings.md`: every rule of `generate`, with its severity and meaning.
+//! `docs/reference/findings.md`: every rule of `generate` and of `lint`, with its severity and meaning.
 
 use super::{assert_page, code, table};
+use kube_unions_core::declaration::{self, FaultKind};
 use kube_unions_go::{FindingKind, Severity};
+use serde_json::Value;
+use std::process::Command;
 
 const INTRODUCTION: &str = "\
-# Findings of generate
+# Findings
 
-Every rule of `kube-unions generate`. A finding has the name of its rule in brackets, as `rule` in JSON and as `ruleId` in SARIF.
-An error makes the command exit with 1, unless `--allow RULE` names its rule or `--baseline FILE` has the finding. A union with an
-error is left out. This page is generated from the program: change the program and run `make reference`.
+Every rule of `kube-unions generate` and `kube-unions lint`. A finding has the name of its rule as `rule` in JSON and as `ruleId` in
+SARIF. The names never change. This page is generated from the program: change the program and run `make reference`.
+
+## generate
+
+The text has the name of the rule in brackets. An error makes the command exit with 1, unless `--allow RULE` names its rule or
+`--baseline FILE` has the finding. A union with an error is left out.
+
+";
+
+const LINT: &str = "
+## lint
+
+A declaration with an error has no effect, and the command exits with 1. A declaration with a warning has effect, and may surprise:
+`--strict` makes the command exit with 1, too. Notes never count. `unreadable-input` makes the command exit with 2; in SARIF it is a
+notification of the run.
 
 ";
 
@@ -24,5 +40,43 @@ fn the_page_of_findings_is_up_to_date() {
         let name = code(kind.name());
         [name, severity(*kind).to_owned(), kind.meaning().to_owned()]
     });
-    assert_page("findings.md", &(INTRODUCTION.to_owned() + &table(["rule", "severity", "meaning"], rows)));
+    let generate = table(["rule", "severity", "meaning"], rows);
+    let rows = rules_of_lint().into_iter().chain([UNREADABLE_INPUT.map(str::to_owned)]);
+    let lint = table(["rule", "severity", "meaning"], rows.map(|[id, level, text]| [code(&id), level, text]));
+    assert_page("findings.md", &[INTRODUCTION, &generate, LINT, &lint].concat());
+}
+
+/// The rule that no SARIF log has.
+const UNREADABLE_INPUT: [&str; 3] = ["unreadable-input", "error", "A file or a document cannot be read."];
+
+/// Returns the name, severity and meaning of each rule, as the program gives them in SARIF.
+fn rules_of_lint() -> Vec<[String; 3]> {
+    let output = Command::new(env!("CARGO_BIN_EXE_kube-unions"))
+        .args(["lint", "-o", "sarif", "manifests/samples/rollout/crd.yaml"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    let log: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rules = log["runs"][0]["tool"]["driver"]["rules"].as_array().unwrap().clone();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let parts = |rule: &Value| {
+        [&rule["id"], &rule["defaultConfiguration"]["level"], &rule["shortDescription"]["text"]].map(text)
+    };
+    rules.iter().map(parts).collect()
+}
+
+#[test]
+fn lint_has_a_rule_for_each_kind_of_fault() {
+    let rules = rules_of_lint();
+    let faults = FaultKind::ALL.iter().map(|kind| {
+        let level = match kind.severity() {
+            declaration::Severity::Error => "error",
+            declaration::Severity::Warning => "warning",
+            declaration::Severity::Note => "note",
+        };
+        [kind.name(), level, kind.meaning()].map(str::to_owned)
+    });
+    assert_eq!(rules[..FaultKind::ALL.len()], faults.collect::<Vec<_>>());
+    let own: Vec<&str> = rules[FaultKind::ALL.len()..].iter().map(|[id, ..]| id.as_str()).collect();
+    assert_eq!(own, ["misspelt-name", "misspelt-kind"]);
 }

@@ -4,7 +4,7 @@ use super::wire::{Answer, Request, Running, token, until};
 use fixtures::reviews;
 use kube_unions::webhook::Inspector;
 use kube_unions_core::admission::InspectionToken;
-use kube_unions_core::declaration::{Declaration, Fault, Severity};
+use kube_unions_core::declaration::{Declaration, Fault, FaultKind, Severity};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -30,7 +30,7 @@ fn fault(severity: Severity, version: &str, pointer: &str, path: &str, message: 
         severity,
         pointer: pointer.to_owned(),
         path: path.to_owned(),
-        ..Fault::unreadable("Deployment.apps", message.to_owned())
+        ..Fault::new(FaultKind::InvalidUnion, "Deployment.apps", message.to_owned())
     }
 }
 

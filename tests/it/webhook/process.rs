@@ -223,7 +223,7 @@ fn an_error_at_the_start_says_why() {
         (&[signed, "--exclude-namespace", "a"], "cannot be used with"),
         (&[signed, "--inject-ca-from", "a/b"], "cannot be used with"),
         (&["--tls-cert-dir", &two, "--register"], "--service <NAMESPACE/NAME[:PORT]>"),
-        (&[signed, "--kubeconfig", &unknown], "failed to load current context: d"),
+        (&[signed, "--kubeconfig", &unknown], "it has no context `d`"),
         (&[signed, "--kubeconfig", &no_address], "failed to parse cluster url"),
         (&["--from", from, "--tls-cert-dir", &one], "tls.key must belong to the first certificate in tls.crt"),
         (&["--from", from, "--tls-cert-dir", &three], "three/tls.key`"),

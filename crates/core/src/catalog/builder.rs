@@ -2,7 +2,7 @@
 
 use super::digest::digest;
 use super::{Catalog, CatalogEntry};
-use crate::declaration::{Definition, DefinitionVersion, Fault, Place, Resource, Severity, Source};
+use crate::declaration::{Definition, DefinitionVersion, Fault, FaultKind, Place, Resource, Source};
 use crate::names::{GroupKind, GroupVersionKind};
 use crate::union::{Plan, compile};
 use std::collections::BTreeMap;
@@ -64,8 +64,8 @@ impl CompiledDefinition {
             let compiled = compile(&version.schema, version.status_subresource);
             faults.extend(compiled.faults.iter().map(|fault| {
                 let (origin, message) = (fault.origin.as_ref(), fault.message());
-                let told =
-                    version.fault(definition.name(), &fault.place, fault.source, origin, fault.severity(), message);
+                let kind = fault.fault_kind();
+                let told = version.fault(kind, definition.name(), &fault.place, fault.source, origin, message);
                 Fault { left_out: fault.is_left_out(), ..told }
             }));
             versions.push(CompiledVersion::new(version, compiled.plan));
@@ -114,7 +114,7 @@ impl Builder {
     /// `None` for a CRD without unions.
     pub fn ignore(&mut self, name: &str, kind: GroupKind, why: Option<String>) {
         let state = DefinitionState::Ignored { kind };
-        let faults = why.map(|why| Fault::unreadable(name, why).bounded()).into_iter().collect();
+        let faults = why.map(|why| Fault::new(FaultKind::IgnoredCrd, name, why).bounded()).into_iter().collect();
         self.definitions.insert(name.into(), KeptDefinition { state, versions: Vec::new(), faults });
     }
 
@@ -230,7 +230,7 @@ fn contested(name: &str, kind: &GroupKind, definers: &[&str]) -> Fault {
         "{}{more} define the same kind `{kind}`, so none of their unions is in force; keep one",
         named.join(", ")
     );
-    Fault::unreadable(name, message).bounded()
+    Fault::new(FaultKind::DuplicateKind, name, message).bounded()
 }
 
 /// Returns a warning if the CRD of an exempt kind declares unions itself.
@@ -238,10 +238,9 @@ fn exempt_with_unions(definition: &Definition, versions: &[CompiledVersion]) -> 
     let mut unions = versions.iter().flat_map(|version| version.plan.unions());
     let source = unions.find(|union| union.source() != Source::Declaration)?.source();
     Some(Fault {
-        severity: Severity::Warning,
         source: Some(source),
         path: Place::root().to_string(),
-        ..Fault::unreadable(definition.name(), EXEMPT.to_owned())
+        ..Fault::new(FaultKind::ExemptKind, definition.name(), EXEMPT.to_owned())
     })
 }
 

@@ -1,6 +1,7 @@
 //! Finds a kind by the name that a user gives, like kubectl.
 
 use super::CatalogEntry;
+use crate::declaration::Definition;
 use crate::near::{nearest, one_edit_off};
 use std::collections::BTreeSet;
 
@@ -35,8 +36,21 @@ impl<'n> KindNames<'n> {
         }
     }
 
+    /// Returns the names of a version of a definition.
+    pub fn of_version(definition: &'n Definition, version: &'n str) -> Self {
+        let resource = definition.resource();
+        Self {
+            group: definition.group(),
+            version,
+            kind: definition.kind(),
+            plural: resource.map_or("", |resource| &resource.plural),
+            singular: resource.map_or("", |resource| &resource.singular),
+            short_names: resource.map_or(&[], |resource| &resource.short_names),
+        }
+    }
+
     /// Returns the position of the kind that a user asked for by plural, singular, short name or kind, alone or followed by
-    /// `.group` or `.version.group`. Full names win over short names, then the first match wins.
+    /// `.group`, `.version.group` or `.group/version`. Full names win over short names, then the first match wins.
     pub fn find(all: &[Self], asked: &str) -> Option<usize> {
         Self::find_all(all, asked).first().copied()
     }
@@ -96,7 +110,7 @@ impl<'n> KindNames<'n> {
     }
 }
 
-/// The words of a user, in lower case.
+/// The words of a user, in lower case. `kind.group/version`, as messages name kinds, is `kind.version.group`.
 struct Asked {
     name: String,
     /// The part after the first dot.
@@ -106,8 +120,10 @@ struct Asked {
 impl Asked {
     fn new(asked: &str) -> Option<Self> {
         let lower = asked.to_lowercase();
-        let (name, rest) = lower.split_once('.').unwrap_or((&lower, ""));
-        (!name.is_empty()).then(|| Self { name: name.to_owned(), rest: rest.to_owned() })
+        let (kind, version) = lower.split_once('/').unwrap_or((&lower, ""));
+        let (name, group) = kind.split_once('.').unwrap_or((kind, ""));
+        let rest: Vec<&str> = [version, group].into_iter().filter(|part| !part.is_empty()).collect();
+        (!name.is_empty()).then(|| Self { name: name.to_owned(), rest: rest.join(".") })
     }
 
     fn names_version(&self, names: &KindNames<'_>) -> bool {
@@ -167,6 +183,8 @@ mod tests {
             ("widget", &[0, 1, 2][..]),
             ("WIDGETS.a.example", &[0, 1]),
             ("widgets.v1.a.example", &[0]),
+            ("Widget.a.example/v2", &[1]),
+            ("Widget.a.example/v3", &[]),
             ("widgets.b", &[2]),
             ("widgets.c", &[]),
         ] {

@@ -3,7 +3,7 @@
 //! Its value is a JSON object: version of the CRD → JSON Pointer (RFC 6901) into the `openAPIV3Schema` of that version →
 //! value of `x-kubernetes-unions` at that place.
 
-use super::{Definition, Severity, Source};
+use super::{Definition, FaultKind, Source};
 use crate::schema::{Declared, Place};
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
@@ -29,19 +29,19 @@ pub(super) fn graft(definition: &mut Definition, text: &str) {
         Err(error) => {
             let message =
                 format!("not a JSON object of versions and pointers: {error}; write it with `kube-unions annotate`");
-            return definition.report(None, &Place::root(), Source::Annotation, Severity::Error, message);
+            return definition.report(FaultKind::InvalidAnnotation, None, &Place::root(), Source::Annotation, message);
         }
     };
     let mut versions = HashSet::new();
     for (name, by_pointer) in by_version.0.into_iter().rev() {
         if !versions.insert(name.clone()) {
             let message = format!("has the version `{name}` twice; the last one counts");
-            definition.report(None, &Place::root(), Source::Annotation, Severity::Warning, message);
+            definition.report(FaultKind::DuplicateEntry, None, &Place::root(), Source::Annotation, message);
             continue;
         }
         let Some(version) = definition.version_named(&name) else {
             let message = format!("the CRD has no version `{name}` with a schema; correct the name or remove it");
-            definition.report(None, &Place::root(), Source::Annotation, Severity::Error, message);
+            definition.report(FaultKind::UnknownVersion, None, &Place::root(), Source::Annotation, message);
             continue;
         };
         graft_version(definition, version, by_pointer);
@@ -54,14 +54,20 @@ fn graft_version(definition: &mut Definition, version: usize, by_pointer: Entrie
         match Place::from_pointer(&pointer) {
             Err(error) => {
                 let message = error.to_string();
-                definition.report(Some(version), &Place::root(), Source::Annotation, Severity::Error, message);
+                definition.report(
+                    FaultKind::InvalidAnnotation,
+                    Some(version),
+                    &Place::root(),
+                    Source::Annotation,
+                    message,
+                );
             }
             Ok(place) if places.insert(place.clone()) => {
                 definition.graft(version, &place, Declared::new(value, Source::Annotation));
             }
             Ok(place) => {
                 let message = format!("has `{pointer}` twice; the last one counts");
-                definition.report(Some(version), &place, Source::Annotation, Severity::Warning, message);
+                definition.report(FaultKind::DuplicateEntry, Some(version), &place, Source::Annotation, message);
             }
         }
     }

@@ -3,7 +3,7 @@
 //! The wire types are those of the custom resource. A [`Declaration`] is the checked form: places and extensions, ready to
 //! be grafted onto the schema of the target.
 
-use super::{Actions, Fault, Normalization, Source, wire};
+use super::{Actions, Fault, FaultKind, Normalization, Source, wire};
 use crate::field_path::Printable;
 use crate::names::GroupKind;
 use crate::near::nearest;
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The `apiVersion` of a `UnionDeclaration`.
-const API_VERSION: &str = "kube-unions.dev/v1alpha1";
+pub(super) const API_VERSION: &str = "kube-unions.dev/v1alpha1";
 
 /// Declares which fields of a kind are unions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -232,25 +232,25 @@ impl Declaration {
     pub fn from_spec(name: &str, spec: &UnionDeclarationSpec) -> (Self, Vec<Fault>) {
         let name: Arc<str> = name.into();
         let mut faults = Vec::new();
-        let mut report = |path: &str, pointer: String, message: String| {
+        let mut report = |kind: FaultKind, path: &str, pointer: String, message: String| {
             faults.push(Fault {
                 declaration: Some(name.to_string()),
                 path: path.to_owned(),
                 source: Some(Source::Declaration),
                 pointer,
-                ..Fault::unreadable(&spec.target.group_kind().to_string(), message)
+                ..Fault::new(kind, &spec.target.group_kind().to_string(), message)
             });
         };
         if spec.target.kind.is_empty() {
-            report("", "/spec/target/kind".to_owned(), "the target names no kind".to_owned());
+            report(FaultKind::InvalidTarget, "", "/spec/target/kind".to_owned(), "the target names no kind".to_owned());
         }
         let actions = ValidationAction::set_of(&spec.validation_actions).unwrap_or_else(|(actions, message)| {
-            report("", "/spec/validationActions".to_owned(), message.to_owned());
+            report(FaultKind::InvalidActions, "", "/spec/validationActions".to_owned(), message.to_owned());
             actions
         });
         let normalization = spec.normalization;
         if spec.unions.is_empty() && spec.pod_templates.is_empty() {
-            report("", "/spec/unions".to_owned(), "no union is declared".to_owned());
+            report(FaultKind::NoUnions, "", "/spec/unions".to_owned(), "no union is declared".to_owned());
         }
         let mut unions = Vec::new();
         for (entry, union) in spec.entries(&mut report) {
@@ -260,7 +260,7 @@ impl Declaration {
                     unions.push((place, Declared { origin, actions, normalization, ..declared }));
                 }
                 Err(message) => {
-                    report(&union.path, entry.pointer(), message);
+                    report(FaultKind::InvalidUnion, &union.path, entry.pointer(), message);
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! Faults of declarations, with limits on their number and length.
 
-use super::{Severity, Source};
+use super::{FaultKind, Severity, Source};
 use crate::schema::{Origin, OriginEntry};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::{self, Write};
@@ -33,21 +33,24 @@ pub struct Fault {
     pub message: String,
     /// True if the fault is a note about a part of the declaration that is left out, because the schema lacks it.
     pub left_out: bool,
+    /// The kind.
+    pub kind: FaultKind,
 }
 
 impl Fault {
-    /// Returns the fault of a definition that cannot be read.
-    pub fn unreadable(definition: &str, message: String) -> Self {
+    /// Returns a fault of a whole definition.
+    pub fn new(kind: FaultKind, definition: &str, message: String) -> Self {
         Self {
             definition: definition.to_owned(),
             declaration: None,
             version: None,
             path: String::new(),
-            severity: Severity::Error,
+            severity: kind.severity(),
             source: None,
             pointer: String::new(),
             message,
             left_out: false,
+            kind,
         }
     }
 
@@ -108,6 +111,7 @@ impl Fault {
             version: None,
             path: String::new(),
             pointer: String::new(),
+            kind: FaultKind::more(self.severity),
             message: format!("and at least {count} more; repair those above to see the next"),
             ..self
         }
@@ -129,9 +133,9 @@ impl<'f> FaultOfVersions<'f> {
         let mut groups: Vec<Self> = Vec::new();
         let mut known = HashMap::new();
         for fault in faults {
-            let Fault { definition, declaration, version: _, path, severity, source, pointer, message, left_out } =
+            let Fault { definition, declaration, version: _, path, severity, source, pointer, message, left_out, kind } =
                 fault;
-            let same = (definition, declaration, path, severity, source, pointer, message, left_out);
+            let same = (definition, declaration, path, severity, source, pointer, message, left_out, kind);
             let position = *known.entry(same).or_insert(groups.len());
             if position == groups.len() {
                 groups.push(Self { fault, versions: Vec::new() });

@@ -2,7 +2,7 @@
 
 use super::missing_place::missing_place;
 use super::{
-    ANNOTATION, Declaration, Declared, Definition, DefinitionVersion, Fault, LAST_APPLIED, Origin, Place, Severity,
+    ANNOTATION, Declaration, Declared, Definition, DefinitionVersion, Fault, FaultKind, LAST_APPLIED, Origin, Place,
     Source,
 };
 use crate::field_path::push_token;
@@ -26,7 +26,7 @@ impl Definition {
             self.faults.push(Fault {
                 declaration: Some(declaration.name().to_owned()),
                 pointer: "/spec/target".to_owned(),
-                ..self.fault(None, &Place::root(), Source::Declaration, Severity::Warning, message.to_owned())
+                ..self.fault(FaultKind::ExemptKind, None, &Place::root(), Source::Declaration, message.to_owned())
             });
         }
         for name in declaration.versions() {
@@ -41,7 +41,7 @@ impl Definition {
                     declaration: Some(declaration.name().to_owned()),
                     pointer: "/spec/target/versions".to_owned(),
                     left_out: true,
-                    ..self.fault(None, &Place::root(), Source::Declaration, Severity::Note, message)
+                    ..self.fault(FaultKind::VersionLeftOut, None, &Place::root(), Source::Declaration, message)
                 });
             }
         }
@@ -71,7 +71,7 @@ impl Definition {
             && let Some((around, step)) = target.schema.undescribed(place)
         {
             let message = undescribed(&around, step, declared.source);
-            return self.report_declared(version, place, &declared, message);
+            return self.report_declared(FaultKind::UndescribedPlace, version, place, &declared, message);
         }
         let Some(node) = target.schema.at_mut(place) else {
             return self.report_missing(version, place, &declared);
@@ -82,7 +82,7 @@ impl Definition {
             } else {
                 let message =
                     format!("contradicts the {}, which is in force; make them the same or remove one", better.source);
-                self.report_declared(version, place, &declared, message);
+                self.report_declared(FaultKind::Contradiction, version, place, &declared, message);
             }
             return;
         }
@@ -92,7 +92,7 @@ impl Definition {
         }
         if node.unions.len() >= MOST_AT_ONE_PLACE {
             let message = format!("more than {MOST_AT_ONE_PLACE} declarations have this place; remove some");
-            return self.report_declared(version, place, &declared, message);
+            return self.report_declared(FaultKind::TooManyUnions, version, place, &declared, message);
         }
         let mut overruled: Vec<_> = node.unions.extract_if(.., |known| known.source > declared.source).collect();
         overruled.retain(|worse| !worse.agrees_with(&declared));
@@ -100,27 +100,30 @@ impl Definition {
             format!("contradicts the {}, which is in force; make them the same or remove one", declared.source);
         node.unions.push(declared);
         for worse in overruled {
-            self.report_declared(version, place, &worse, message.clone());
+            self.report_declared(FaultKind::Contradiction, version, place, &worse, message.clone());
         }
     }
 
     /// Reports a place that the schema need not describe, and that cannot be added to it.
     fn report_untyped(&mut self, version: usize, place: &Place, declared: &Declared, error: UntypedError) {
         let of_template = matches!(declared.origin, Some(Origin { entry: OriginEntry::PodTemplate(..), .. }));
-        let (at, message) = match error {
+        let (kind, at, message) = match error {
             // The parts of a pod template that are missing together are one fault.
             UntypedError::Missing(at) if of_template => return self.report_missing(version, &at, declared),
             UntypedError::Missing(_) => return self.report_missing(version, place, declared),
             UntypedError::Embedded(at) => (
+                FaultKind::EmbeddedPlace,
                 if of_template { at } else { place.clone() },
                 "stands inside an embedded resource, where unions have no effect; declare it for the kind of that resource"
                     .to_owned(),
             ),
             UntypedError::OtherType(at, wanted) => (
+                FaultKind::ConflictingType,
                 place.clone(),
                 format!("`{at}` is not {wanted}, as the schema or another declaration has it; correct one of them"),
             ),
             UntypedError::OtherKeys(at, keys) => (
+                FaultKind::ConflictingKeys,
                 place.clone(),
                 format!(
                     "another declaration, which is in force, says that the items of `{at}` have the keys {}; make them the same",
@@ -128,53 +131,61 @@ impl Definition {
                 ),
             ),
             UntypedError::TooMany => (
+                FaultKind::TooManyFields,
                 place.clone(),
                 format!("the declarations of this kind have more than {MOST_UNTYPED_NODES} fields without a schema; remove some"),
             ),
         };
-        self.report_declared(version, &at, declared, message);
+        self.report_declared(kind, version, &at, declared, message);
     }
 
     fn report_missing(&mut self, version: usize, place: &Place, declared: &Declared) {
         let Some(target) = self.versions.get(version) else { return };
-        let (severity, message) = missing_place(&target.schema, place, declared.source);
-        let left_out = severity == Severity::Note;
+        let (kind, message) = missing_place(&target.schema, place, declared.source);
+        let left_out = kind == FaultKind::PlaceLeftOut;
         let message = match &declared.origin {
             Some(Origin { entry: OriginEntry::PodTemplate(..), .. }) if left_out => {
                 format!("the schema has no `{place}`, so the unions in it are not in force")
             }
             _ => message,
         };
-        let fault = self.fault(Some(target), place, declared.source, severity, message);
+        let fault = self.fault(kind, Some(target), place, declared.source, message);
         self.faults.push(Fault { left_out, ..fault.with_origin(declared.origin.as_ref()) });
     }
 
-    fn report_declared(&mut self, version: usize, place: &Place, declared: &Declared, message: String) {
-        let fault = self.fault(self.versions.get(version), place, declared.source, Severity::Error, message);
+    fn report_declared(
+        &mut self,
+        kind: FaultKind,
+        version: usize,
+        place: &Place,
+        declared: &Declared,
+        message: String,
+    ) {
+        let fault = self.fault(kind, self.versions.get(version), place, declared.source, message);
         self.faults.push(fault.with_origin(declared.origin.as_ref()));
     }
 
     pub(super) fn report(
         &mut self,
+        kind: FaultKind,
         version: Option<usize>,
         place: &Place,
         source: Source,
-        severity: Severity,
         message: String,
     ) {
         let version = version.and_then(|position| self.versions.get(position));
-        self.faults.push(self.fault(version, place, source, severity, message));
+        self.faults.push(self.fault(kind, version, place, source, message));
     }
 
     fn fault(
         &self,
+        kind: FaultKind,
         version: Option<&DefinitionVersion>,
         place: &Place,
         source: Source,
-        severity: Severity,
         message: String,
     ) -> Fault {
-        fault(&self.name, version, place, source, severity, message)
+        fault(kind, &self.name, version, place, source, message)
     }
 }
 
@@ -182,32 +193,31 @@ impl DefinitionVersion {
     /// Returns a fault of a declaration at a place of this version.
     pub fn fault(
         &self,
+        kind: FaultKind,
         definition: &str,
         place: &Place,
         source: Source,
         origin: Option<&Origin>,
-        severity: Severity,
         message: String,
     ) -> Fault {
-        fault(definition, Some(self), place, source, severity, message).with_origin(origin)
+        fault(kind, definition, Some(self), place, source, message).with_origin(origin)
     }
 }
 
 fn fault(
+    kind: FaultKind,
     definition: &str,
     version: Option<&DefinitionVersion>,
     place: &Place,
     source: Source,
-    severity: Severity,
     message: String,
 ) -> Fault {
     Fault {
         version: version.map(|version| version.name.to_string()),
         path: place.to_string(),
-        severity,
         source: Some(source),
         pointer: pointer(version, place, source),
-        ..Fault::unreadable(definition, message)
+        ..Fault::new(kind, definition, message)
     }
 }
 

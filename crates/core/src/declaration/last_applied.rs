@@ -4,7 +4,7 @@
 //! The annotation is stale if the CRD was changed by other means. A declaration in it is used only if every field that it
 //! names is in the live schema.
 
-use super::{Definition, DefinitionError, Severity, Source, wire};
+use super::{Definition, DefinitionError, FaultKind, Source, wire};
 use crate::schema::{Declared, EXTENSION, Extension, Place, PlaceStep, Schema};
 
 /// The name of the annotation.
@@ -22,7 +22,7 @@ pub(super) fn graft(definition: &mut Definition, text: &str) {
         Err(error) => {
             let error = DefinitionError::from(error);
             let message = format!("{error}; apply the CRD again");
-            return definition.report(None, &Place::root(), Source::LastApplied, Severity::Warning, message);
+            return definition.report(FaultKind::StaleLastApplied, None, &Place::root(), Source::LastApplied, message);
         }
     };
     let applied = spec.versions.into_iter().enumerate().filter_map(wire::WireVersion::into_version);
@@ -40,7 +40,7 @@ pub(super) fn graft(definition: &mut Definition, text: &str) {
             } else {
                 let message =
                     format!("stale and not used, the schema no longer has {}; apply the CRD again", missing.join(", "));
-                definition.report(Some(version), &place, Source::LastApplied, Severity::Warning, message);
+                definition.report(FaultKind::StaleLastApplied, Some(version), &place, Source::LastApplied, message);
             }
         }
     }

@@ -1,17 +1,18 @@
 //! Tells why a schema lacks the place of a declaration.
 
-use super::{Place, Severity, Source};
+use super::{FaultKind, Place, Source};
 use crate::near::nearest;
 use crate::schema::{PlaceStep, Schema};
 use crate::union::PlaceFaultKind;
 
-/// Returns the severity and the message of a fault: the schema lacks the place of a declaration.
+/// Returns the kind and the message of a fault: the schema lacks the place of a declaration.
 ///
 /// Another release of somebody else's CRD may have the place, so a `UnionDeclaration` for it has a note. A place that no
 /// release can have, because a step leads into a node of another type, is an error.
-pub(super) fn missing_place(schema: &Schema, place: &Place, source: Source) -> (Severity, String) {
+pub(super) fn missing_place(schema: &Schema, place: &Place, source: Source) -> (FaultKind, String) {
     const LACKS: &str = "the schema has no such place";
-    let error = |why: &str| (Severity::Error, format!("{LACKS}{why}; correct the path or remove the declaration"));
+    let error =
+        |why: &str| (FaultKind::UnknownPlace, format!("{LACKS}{why}; correct the path or remove the declaration"));
     if source != Source::Declaration {
         return error("");
     }
@@ -30,12 +31,15 @@ pub(super) fn missing_place(schema: &Schema, place: &Place, source: Source) -> (
                 error(&format!(": `{at}` is a map, whose values are `{at}.*`"))
             }
             PlaceStep::Property(name) if node.is_path_into_property(name) => {
-                (Severity::Error, PlaceFaultKind::NotBeside(name.clone()).to_string())
+                (FaultKind::MemberElsewhere, PlaceFaultKind::NotBeside(name.clone()).to_string())
             }
             PlaceStep::Property(name) if !node.properties.is_empty() => {
                 let near = nearest(name, node.properties.keys().map(AsRef::as_ref));
                 let near = near.map(|near| format!("; did you mean `{}`?", at.property(near))).unwrap_or_default();
-                (Severity::Note, format!("{LACKS}, so this union is not in force: there is no `{inner}`{near}"))
+                (
+                    FaultKind::PlaceLeftOut,
+                    format!("{LACKS}, so this union is not in force: there is no `{inner}`{near}"),
+                )
             }
             PlaceStep::Items if !is_list && node.type_name.is_some() => error(&format!(": `{at}` is not a list")),
             PlaceStep::Values if !node.properties.is_empty() => error(&format!(": `{at}` is not a map")),

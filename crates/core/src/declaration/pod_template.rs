@@ -2,7 +2,7 @@
 //!
 //! `manifests/presets` is generated from it, with a file for each [`PodTemplateFamily`].
 
-use super::{DeclaredMember, DeclaredUnion, OriginEntry, Place, UnionDeclarationSpec};
+use super::{DeclaredMember, DeclaredUnion, FaultKind, OriginEntry, Place, UnionDeclarationSpec};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -116,7 +116,7 @@ impl UnionDeclarationSpec {
     /// its pointer and the message of a fault.
     pub(super) fn entries(
         &self,
-        report: &mut impl FnMut(&str, String, String),
+        report: &mut impl FnMut(FaultKind, &str, String, String),
     ) -> Vec<(OriginEntry, Cow<'_, DeclaredUnion>)> {
         let own = self.unions.iter().enumerate();
         let mut all: Vec<_> =
@@ -127,7 +127,10 @@ impl UnionDeclarationSpec {
                 Ok(unions) => {
                     all.extend(unions.enumerate().map(|(number, union)| (entry(number), Cow::Owned(union))));
                 }
-                Err(message) => report(path, entry(0).pointer(), format!("podTemplates[{position}]: {message}")),
+                Err(message) => {
+                    let message = format!("podTemplates[{position}]: {message}");
+                    report(FaultKind::InvalidPodTemplate, path, entry(0).pointer(), message);
+                }
             }
         }
         all

@@ -15,6 +15,7 @@ pub enum Extension {
 
 /// A union of the 2019 form.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "kube", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, expecting = "a map with `fields-to-discriminateBy`")]
 pub struct ListUnion {
     /// The discriminator: the field with the value of the member that is set.
@@ -27,6 +28,7 @@ pub struct ListUnion {
 
 /// A union of the 2022 form.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "kube", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, expecting = "a map with `fieldMembers`")]
 pub struct MapUnion {
     /// The member that each discriminator value selects. `None` is an empty member: the value selects no field.
@@ -36,6 +38,7 @@ pub struct MapUnion {
 
 /// The member that a discriminator value selects.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "kube", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, expecting = "a map with `name`, or null")]
 pub struct MemberField {
     /// The name of the field.

@@ -91,7 +91,7 @@ impl OpenApi {
             .ok_or(OpenApiError::NoSchemas)?;
         let mut kinds = BTreeMap::new();
         for (name, schema) in &components {
-            // Skip components of several kinds: they are request options such as `DeleteOptions`.
+            // Skip components of several kinds: they are request options, for example `DeleteOptions`.
             if let Ok(Described { kinds: described }) = serde_json::from_str(schema.get())
                 && let [kind] = described.as_slice()
             {

@@ -7,11 +7,11 @@ use fixtures::files::{files, parse};
 use fixtures::laws::admit_lawfully;
 use fixtures::reviews::{GROUP, Write, definition, reversed, thing, version};
 use kube_unions_core::catalog::{Builder, Catalog};
-use kube_unions_core::declaration::{Actions, Declaration, Definition, Fault, Severity};
+use kube_unions_core::declaration::{Actions, Declaration, Definition, Fault, FaultKind, Severity};
 use kube_unions_core::union::{Form, Union};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 #[derive(Deserialize)]
@@ -198,6 +198,9 @@ fn union_declaration(name: &str, spec: &Value) -> Value {
 /// Checks that the message of a fault can be displayed and that its pointer exists.
 fn well_told(fault: &Fault, document: &Value) {
     let line = fault.to_string();
+    assert_eq!(fault.severity, fault.kind.severity(), "{line}");
+    let left_out = ["version-left-out", "place-left-out", "member-left-out", "discriminator-left-out"];
+    assert_eq!(fault.left_out, left_out.contains(&fault.kind.name()), "{line}");
     assert!(line.starts_with(&fault.definition) && line.contains(&fault.path) && !line.contains('\n'), "{line}");
     assert!(line.contains(fault.version.as_deref().unwrap_or_default()), "{line}");
     assert!(!fault.message.ends_with('.') && !fault.message.starts_with(char::is_uppercase), "{line}");
@@ -264,6 +267,41 @@ fn every_case_of_a_declaration_holds() {
     assert!(failures.is_empty(), "{} of {cases} cases do not hold:\n  {}", failures.len(), failures.join("\n  "));
 }
 
+/// The kinds that no row has: they need several CRDs, a cluster, an OpenAPI document or thousands of unions.
+const KINDS_WITHOUT_ROWS: [FaultKind; 17] = [
+    FaultKind::UnreadableCrd,
+    FaultKind::DuplicateKind,
+    FaultKind::IgnoredCrd,
+    FaultKind::ExemptKind,
+    FaultKind::EmptyValue,
+    FaultKind::UnconfirmedValues,
+    FaultKind::TooManyMembers,
+    FaultKind::TooManyUnions,
+    FaultKind::LongPath,
+    FaultKind::UnreadableDeclaration,
+    FaultKind::MissingTarget,
+    FaultKind::UnusableTarget,
+    FaultKind::TargetNotInstalled,
+    FaultKind::TooManyFields,
+    FaultKind::MoreErrors,
+    FaultKind::MoreWarnings,
+    FaultKind::MoreNotes,
+];
+
+#[test]
+fn every_kind_of_fault_has_a_row() {
+    let suites = files("tests/cases/declarations", "yaml");
+    let cases = suites.iter().flat_map(|(path, text)| parse::<Suite>(path, text).cases);
+    let kinds = cases.flat_map(|case| {
+        let mut builder = Builder::new();
+        Crd::of(&case).apply(&mut builder, Value::clone);
+        builder.build().faults().iter().map(|fault| fault.kind).collect::<Vec<_>>()
+    });
+    let rows: BTreeSet<FaultKind> = kinds.collect();
+    let without = FaultKind::ALL.iter().copied().filter(|kind| !rows.contains(kind));
+    assert_eq!(without.collect::<Vec<_>>(), KINDS_WITHOUT_ROWS);
+}
+
 #[test]
 fn nothing_is_in_force_of_a_definition_that_cannot_be_read() {
     let schema = json!({"type": "object", "x-kubernetes-unions": [{"fields-to-discriminateBy": {"a": "A", "b": "B"}}],
@@ -278,7 +316,7 @@ fn nothing_is_in_force_of_a_definition_that_cannot_be_read() {
     broken["spec"]["versions"] = json!(7);
     let error = Definition::from_json(&broken.to_string()).unwrap_err();
     let name = good["metadata"]["name"].as_str().unwrap();
-    builder.reject(name, Fault::unreadable(name, error.to_string()));
+    builder.reject(name, Fault::new(FaultKind::UnreadableCrd, name, error.to_string()));
     let catalog = builder.build();
     assert_eq!(unions(&catalog), Vec::<String>::new());
     let [fault] = catalog.faults() else { panic!("{:?}", catalog.faults()) };

@@ -2,7 +2,7 @@
 
 use fixtures::crds;
 use kube_unions_core::catalog::{Builder, Catalog, definition_faults};
-use kube_unions_core::declaration::{Definition, Fault, OpenApi, Severity};
+use kube_unions_core::declaration::{Definition, Fault, FaultKind, OpenApi, Severity};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 
@@ -53,7 +53,10 @@ fn beside_a_good_one(text: &str) -> Catalog {
     match Definition::from_json(text) {
         Ok(definition) => builder.apply(definition),
         Err(error) => {
-            builder.reject("bads.hostile.example", Fault::unreadable("bads.hostile.example", error.to_string()));
+            builder.reject(
+                "bads.hostile.example",
+                Fault::new(FaultKind::UnreadableCrd, "bads.hostile.example", error.to_string()),
+            );
         }
     }
     let catalog = builder.build();

@@ -15,7 +15,7 @@ use kube_unions_core::schema::Schema;
 use kube_unions_core::union::Form;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A group of fields of which at most one may be set.
+/// A group of fields. At most one may be set.
 #[derive(Debug)]
 pub(crate) struct OneOfGroup<'p> {
     /// Name of the struct with its package.

@@ -54,11 +54,11 @@ enum Comment {
     EndOfLine,
 }
 
-/// Values, each of which may have a member.
+/// Values. Each may have a member.
 const VALUES: [&str; 5] = ["Alpha", "HttpGet", "Gamma", "DELTA", "Epsilon"];
 /// Go names of the members.
 const NAMES: [&str; 5] = ["Alpha", "HTTPGet", "Gamma", "Delta", "Epsilon"];
-/// Names of ordinary fields, some of which are similar to those of members.
+/// Names of ordinary fields. Some are similar to those of members.
 const ORDINARY: [&str; 10] =
     ["Alphas", "AlphaRef", "Http", "Get", "NoGamma", "Delta2", "Timeout", "DisplayName", "Members", "Union"];
 

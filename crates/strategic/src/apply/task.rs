@@ -1,4 +1,4 @@
-//! A level that is merged except for some of its fields or items, each of which is a task of its own.
+//! A level that is merged except for some of its fields or items. Each of these is a task of its own.
 
 use crate::context::Context;
 use crate::schema::{FieldSchema, NodeId};

@@ -78,7 +78,7 @@ impl Spans<'_> {
         self.splice(splices)
     }
 
-    /// Edits a list of which some items stay.
+    /// Edits a list. Some of its items stay.
     fn items(&self, id: usize, kept: &[usize], added: &[Value], splices: &mut Vec<Splice>) -> Option<()> {
         let list = self.tree.node(id)?;
         let Shape::Sequence(items) = &list.shape else { return None };

@@ -149,7 +149,7 @@ fn list(items: &[Value], next: &str, remaining: usize) -> Value {
         "metadata": {"resourceVersion": "7", "continue": next, "remainingItemCount": remaining}})
 }
 
-/// The Widget `number`, of which every fifth is invalid.
+/// The Widget `number`. Every fifth is invalid.
 fn widget(number: usize) -> Value {
     let mut spec = json!({"git": {"url": "x"}});
     if number.is_multiple_of(5) {
@@ -322,7 +322,7 @@ fn a_server_that_never_gets_its_breath_back_is_said_to() {
 fn the_size_of_a_page_follows_that_of_the_objects() {
     let weighty = |number: usize| {
         let mut object = widget(number);
-        // Small ones first, then such as weigh half a MiB.
+        // Small ones first, then ones of half a MiB.
         object["metadata"]["annotations"] = json!({"a": "x".repeat(if number < 80 { 100 } else { 1 << 19 })});
         object
     };

@@ -1,6 +1,7 @@
 //! The faults of declarations, each with a way to repair it.
 
 use super::lack::{DiscriminatorLack, LeftOut};
+use crate::declaration::FaultKind;
 use crate::schema::{Origin, Place, Severity, Source};
 use std::fmt;
 
@@ -148,31 +149,49 @@ pub enum PlaceFaultKind {
 }
 
 impl PlaceFaultKind {
-    /// Returns the severity of a fault in a declaration of this source. The author of a `UnionDeclaration` cannot change the
-    /// schema, so its shortcomings are notes there.
+    /// Returns the severity of a fault in a declaration of this source.
     pub(super) fn severity(&self, source: Source) -> Severity {
+        self.fault_kind(source).severity()
+    }
+
+    /// Returns the kind of a fault in a declaration of this source. The author of a `UnionDeclaration` cannot change the
+    /// schema, so its shortcomings are notes there.
+    fn fault_kind(&self, source: Source) -> FaultKind {
         let of_declaration = source == Source::Declaration;
-        let note = matches!(
-            self,
-            Self::MembersLeftOut(_)
-                | Self::DiscriminatorLeftOut(_)
-                | Self::SeveralInsideKeylessList { .. }
-                | Self::DiscriminatorsWithoutEnum(_)
-                | Self::MoreNotes(_)
-        ) || of_declaration
-            && matches!(self, Self::InsideKeylessList(_) | Self::DiscriminatorWithoutEnum(_));
-        let warning = matches!(
-            self,
-            Self::InsideKeylessList(_)
-                | Self::DiscriminatorHasDefault(_)
-                | Self::DiscriminatorWithoutEnum(_)
-                | Self::InsideEmbeddedResource
-                | Self::MoreWarnings(_)
-        );
-        match (note, warning) {
-            (true, _) => Severity::Note,
-            (false, true) => Severity::Warning,
-            (false, false) => Severity::Error,
+        match self {
+            Self::Malformed(_) => FaultKind::MalformedExtension,
+            Self::NotAnObject(_) => FaultKind::NotAnObject,
+            Self::NotAProperty => FaultKind::NotAProperty,
+            Self::DiscriminatorNotString { .. } => FaultKind::DiscriminatorType,
+            Self::NoSuchDiscriminator(_) => FaultKind::UnknownDiscriminator,
+            Self::NoSuchMember(_) => FaultKind::UnknownMember,
+            Self::NotBeside(_) => FaultKind::MemberElsewhere,
+            Self::MemberIsDiscriminator(_) => FaultKind::DiscriminatorAsMember,
+            Self::MemberRequired(_) => FaultKind::RequiredMember,
+            Self::MemberHasDefault(_) => FaultKind::DefaultedMember,
+            Self::FieldTaken(_) => FaultKind::SharedField,
+            Self::SameValue { .. } => FaultKind::DuplicateValue,
+            Self::EmptyValue(_) => FaultKind::EmptyValue,
+            Self::ValueNotInEnum { .. } => FaultKind::UnknownValue,
+            Self::EnumValueNotDeclared { .. } => FaultKind::MissingValue,
+            Self::ValuesUnconfirmed { .. } => FaultKind::UnconfirmedValues,
+            Self::NoMembers => FaultKind::NoMembers,
+            Self::TooManyMembers(_) => FaultKind::TooManyMembers,
+            Self::TooManyInAll | Self::TooManyUnions => FaultKind::TooManyUnions,
+            Self::PathTooLong => FaultKind::LongPath,
+            Self::More(_) => FaultKind::MoreErrors,
+            Self::MoreWarnings(_) => FaultKind::MoreWarnings,
+            Self::MoreNotes(_) => FaultKind::MoreNotes,
+            Self::MembersLeftOut(_) => FaultKind::MemberLeftOut,
+            Self::DiscriminatorLeftOut(_) => FaultKind::DiscriminatorLeftOut,
+            Self::InsideKeylessList(_) if of_declaration => FaultKind::KeylessListOfTarget,
+            Self::InsideKeylessList(_) => FaultKind::KeylessList,
+            Self::SeveralInsideKeylessList { .. } => FaultKind::KeylessListOfTarget,
+            Self::DiscriminatorHasDefault(_) => FaultKind::DefaultedDiscriminator,
+            Self::DiscriminatorWithoutEnum(_) if of_declaration => FaultKind::OpenDiscriminatorOfTarget,
+            Self::DiscriminatorWithoutEnum(_) => FaultKind::OpenDiscriminator,
+            Self::DiscriminatorsWithoutEnum(_) => FaultKind::OpenDiscriminatorOfTarget,
+            Self::InsideEmbeddedResource => FaultKind::EmbeddedResource,
         }
     }
 
@@ -205,6 +224,11 @@ impl PlaceFaultKind {
 }
 
 impl PlaceFault {
+    /// Returns the kind for reports.
+    pub fn fault_kind(&self) -> FaultKind {
+        self.kind.fault_kind(self.source)
+    }
+
     /// Returns the severity.
     pub fn severity(&self) -> Severity {
         self.kind.severity(self.source)

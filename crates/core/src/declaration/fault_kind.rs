@@ -1,0 +1,134 @@
+//! Kinds of faults, with their names for reports.
+
+use super::Severity;
+use std::fmt;
+
+macro_rules! fault_kinds {
+    ($($variant:ident $name:literal $severity:ident $meaning:literal,)*) => {
+        /// Kind of a [`Fault`](super::Fault). Its name never changes.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
+        pub enum FaultKind {
+            $(#[doc = $meaning] $variant,)*
+        }
+
+        impl FaultKind {
+            /// Every kind, sorted by subject.
+            pub const ALL: &[Self] = &[$(Self::$variant,)*];
+
+            /// Returns the name, for example `unknown-member`.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)*
+                }
+            }
+
+            /// Returns the severity of every fault of this kind.
+            pub const fn severity(self) -> Severity {
+                match self {
+                    $(Self::$variant => Severity::$severity,)*
+                }
+            }
+
+            /// Returns the meaning as a sentence.
+            pub const fn meaning(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $meaning,)*
+                }
+            }
+        }
+    };
+}
+
+fault_kinds! {
+    UnreadableCrd "unreadable-crd" Error "A CRD cannot be read.",
+    DuplicateKind "duplicate-kind" Error "Several CRDs define one kind.",
+    IgnoredCrd "ignored-crd" Error "The API server does not let the CRD define its kind.",
+    ExemptKind "exempt-kind" Warning "Objects of the kind are never sent to the webhook.",
+    MalformedExtension "malformed-extension" Error "The value of `x-kubernetes-unions` cannot be read.",
+    NotAnObject "not-an-object" Error "A union in the 2019 form is not at an object.",
+    NotAProperty "not-a-property" Error "A union in the 2022 form is not at a property.",
+    DiscriminatorType "discriminator-type" Error "The discriminator is not a string.",
+    UnknownDiscriminator "unknown-discriminator" Error "The object has no property with the name of the discriminator.",
+    UnknownMember "unknown-member" Error "The object has no property with the name of a member.",
+    MemberElsewhere "member-elsewhere" Error "A member or the discriminator is a field of another object.",
+    DiscriminatorAsMember "discriminator-as-member" Error "The discriminator is a member of its own union.",
+    RequiredMember "required-member" Error "A member is a required field, so it can never be cleared.",
+    DefaultedMember "defaulted-member" Error "A member has a default, which restores it whenever it is cleared.",
+    SharedField "shared-field" Error "A field belongs to two unions.",
+    DuplicateValue "duplicate-value" Error "Two members have the same value.",
+    EmptyValue "empty-value" Error "The value of a member is empty.",
+    UnknownValue "unknown-value" Error "A value is not in the `enum` of the discriminator.",
+    MissingValue "missing-value" Error "The `enum` of the discriminator has a value that the union lacks.",
+    UnconfirmedValues "unconfirmed-values" Error "No `enum` confirms the values that a built-in type publishes.",
+    NoMembers "no-members" Error "A union has no members.",
+    TooManyMembers "too-many-members" Error "A union has more than 128 members.",
+    TooManyUnions "too-many-unions" Error "An object or a version has too many unions.",
+    LongPath "long-path" Error "The path of a union is too long.",
+    DefaultedDiscriminator "defaulted-discriminator" Warning "The discriminator has a default, which a client seems to choose by leaving it out.",
+    OpenDiscriminator "open-discriminator" Warning "The discriminator has no `enum`.",
+    OpenDiscriminatorOfTarget "open-discriminator-of-target" Note "The discriminator of a UnionDeclaration has no `enum` in the schema of the target.",
+    KeylessList "keyless-list" Warning "A union is in a list without keys, where nothing can be cleared.",
+    KeylessListOfTarget "keyless-list-of-target" Note "A union of a UnionDeclaration is in a list without keys, where nothing can be cleared.",
+    EmbeddedResource "embedded-resource" Warning "A union is in an embedded resource, where it has no effect.",
+    InvalidAnnotation "invalid-annotation" Error "The annotation, or a JSON Pointer in it, cannot be read.",
+    DuplicateEntry "duplicate-entry" Warning "The annotation has a version or a JSON Pointer twice.",
+    UnknownVersion "unknown-version" Error "The annotation names a version that the CRD does not have.",
+    UnknownPlace "unknown-place" Error "The schema has no place of this path.",
+    StaleLastApplied "stale-last-applied" Warning "The last-applied configuration does not fit the schema.",
+    Contradiction "contradiction" Error "Another declaration of the same union is in force.",
+    UnreadableDeclaration "unreadable-declaration" Error "A UnionDeclaration cannot be read.",
+    InvalidTarget "invalid-target" Error "The target of a UnionDeclaration names no kind.",
+    MissingTarget "missing-target" Error "No file describes the target of a UnionDeclaration.",
+    UnusableTarget "unusable-target" Error "The schema of the target of a UnionDeclaration cannot be read.",
+    TargetNotInstalled "target-not-installed" Note "The cluster does not have the target of a UnionDeclaration.",
+    InvalidActions "invalid-actions" Error "The actions of a UnionDeclaration contradict or repeat each other.",
+    NoUnions "no-unions" Error "A UnionDeclaration declares nothing.",
+    InvalidUnion "invalid-union" Error "A union of a UnionDeclaration is invalid in itself.",
+    InvalidPodTemplate "invalid-pod-template" Error "The path of a pod template cannot be used.",
+    UndescribedPlace "undescribed-place" Error "The schema keeps unknown fields and does not describe a place, and the union is not `schemaless`.",
+    ConflictingType "conflicting-type" Error "A `schemaless` union takes a field for another type than the schema does.",
+    ConflictingKeys "conflicting-keys" Error "Two UnionDeclarations give a list different keys.",
+    TooManyFields "too-many-fields" Error "The `schemaless` unions of a kind have too many fields.",
+    EmbeddedPlace "embedded-place" Error "A `schemaless` union is in an embedded resource.",
+    VersionLeftOut "version-left-out" Note "The target does not have a version that a UnionDeclaration names.",
+    PlaceLeftOut "place-left-out" Note "The schema of the target lacks the place of a union, which is left out.",
+    MemberLeftOut "member-left-out" Note "The schema of the target lacks a member, which is left out.",
+    DiscriminatorLeftOut "discriminator-left-out" Note "The schema of the target lacks the discriminator of a union, which is left out.",
+    MoreErrors "more-errors" Error "There are more errors than the report has.",
+    MoreWarnings "more-warnings" Warning "There are more warnings than the report has.",
+    MoreNotes "more-notes" Note "There are more notes than the report has.",
+}
+
+impl FaultKind {
+    /// Returns the kind of a fault that stands for several faults of this severity.
+    pub(crate) fn more(severity: Severity) -> Self {
+        match severity {
+            Severity::Error => Self::MoreErrors,
+            Severity::Warning => Self::MoreWarnings,
+            Severity::Note => Self::MoreNotes,
+        }
+    }
+}
+
+impl fmt::Display for FaultKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn names_are_unique_and_in_kebab_case() {
+        let names: BTreeSet<&str> = FaultKind::ALL.iter().map(|kind| kind.name()).collect();
+        assert_eq!(names.len(), FaultKind::ALL.len());
+        for kind in FaultKind::ALL {
+            assert!(kind.name().chars().all(|c| c == '-' || c.is_ascii_lowercase()), "{kind}");
+            assert!(kind.meaning().ends_with('.'), "{kind}");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! The methods: runs a request and returns its result as JSON text.
+
+use crate::answer::{Fault, FaultReason};
+use crate::request::{Apply, ConflictTreatment, CreateThreeWay, CreateTwoWay, Define, Request};
+use crate::schemas::Schemas;
+use crate::serve::PROTOCOL;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use strategic_merge_patch::{Conflicts, ThreeWay};
+
+#[derive(Serialize)]
+struct VersionResult {
+    protocol: u32,
+    version: &'static str,
+}
+
+#[derive(Serialize)]
+struct DefineResult {
+    warnings: Vec<String>,
+}
+
+/// Runs a request.
+pub(crate) fn run(request: &Request<'_>, schemas: &mut Schemas) -> Result<String, Fault> {
+    if request.jsonrpc != "2.0" {
+        return Err(Fault::new(FaultReason::InvalidRequest, "`jsonrpc` must be \"2.0\""));
+    }
+    match &*request.method {
+        "version" => result(&VersionResult { protocol: PROTOCOL, version: env!("CARGO_PKG_VERSION") }),
+        "define" => {
+            let length = request.params.map_or(0, |params| params.get().len());
+            let warnings = schemas.define(&params::<Define<'_>>(request)?, length)?;
+            result(&DefineResult { warnings })
+        }
+        "apply" => {
+            let Apply { schema, original, patch } = params(request)?;
+            Ok(schemas.patcher(&schema)?.apply(original.get(), patch.get())?)
+        }
+        "createTwoWay" => {
+            let CreateTwoWay { schema, original, modified } = params(request)?;
+            Ok(schemas.patcher(&schema)?.create_two_way(original.get(), modified.get())?)
+        }
+        "createThreeWay" => {
+            let CreateThreeWay { schema, original, modified, current, conflicts } = params(request)?;
+            let conflicts = match conflicts {
+                ConflictTreatment::Overwrite => Conflicts::Overwrite,
+                ConflictTreatment::Refuse => Conflicts::Refuse,
+            };
+            let (original, modified, current) = (original.get(), modified.get(), current.get());
+            let sides = ThreeWay { original, modified, current, conflicts };
+            Ok(schemas.patcher(&schema)?.create_three_way(&sides)?)
+        }
+        method => Err(Fault::new(
+            FaultReason::MethodNotFound,
+            format!("no method `{method}`: use version, define, apply, createTwoWay or createThreeWay"),
+        )),
+    }
+}
+
+fn params<'r, P: Deserialize<'r>>(request: &Request<'r>) -> Result<P, Fault> {
+    let text = request.params.map_or("{}", RawValue::get);
+    if !text.starts_with('{') {
+        return Err(Fault::new(FaultReason::InvalidParams, "`params` must be an object"));
+    }
+    serde_json::from_str(text).map_err(|error| Fault::new(FaultReason::InvalidParams, error.to_string()))
+}
+
+fn result(value: &impl Serialize) -> Result<String, Fault> {
+    serde_json::to_string(value).map_err(|error| Fault::new(FaultReason::InvalidRequest, error.to_string()))
+}

@@ -1,0 +1,131 @@
+//! The messages that a client sends: a JSON-RPC 2.0 request, and the parameters of each method.
+
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+/// A request. Without an `id` it is a notification, which has no answer.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a request of JSON-RPC 2.0")]
+pub(crate) struct Request<'r> {
+    #[serde(borrow)]
+    pub(crate) jsonrpc: Cow<'r, str>,
+    /// `null` is an `id`, too.
+    #[serde(borrow, default, deserialize_with = "even_null")]
+    pub(crate) id: Option<&'r RawValue>,
+    #[serde(borrow)]
+    pub(crate) method: Cow<'r, str>,
+    #[serde(borrow, default)]
+    pub(crate) params: Option<&'r RawValue>,
+}
+
+/// The parameters of `define`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase", expecting = "the parameters of `define`")]
+pub(crate) struct Define<'r> {
+    #[serde(borrow)]
+    pub(crate) schema: Cow<'r, str>,
+    #[serde(borrow)]
+    pub(crate) source: SchemaSource<'r>,
+    /// Refuse a patch that removes a merge key of one of several matching items.
+    #[serde(default)]
+    pub(crate) strict: bool,
+}
+
+/// The document that describes a kind.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", expecting = "one of `definition`, `openapi` and `jsonSchema`")]
+pub(crate) enum SchemaSource<'r> {
+    #[serde(borrow)]
+    Definition(OfDefinition<'r>),
+    Openapi(OfOpenApi<'r>),
+    JsonSchema(OfJsonSchema<'r>),
+}
+
+/// A version of a CRD, and declarations of unions for its kind.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct OfDefinition<'r> {
+    #[serde(borrow)]
+    pub(crate) document: &'r RawValue,
+    /// `None`: the only version.
+    #[serde(borrow, default)]
+    pub(crate) version: Option<Cow<'r, str>>,
+    #[serde(borrow, default)]
+    pub(crate) union_declarations: Vec<&'r RawValue>,
+}
+
+/// A kind of an OpenAPI document.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct OfOpenApi<'r> {
+    #[serde(borrow)]
+    pub(crate) document: &'r RawValue,
+    #[serde(borrow, default)]
+    pub(crate) group: Cow<'r, str>,
+    #[serde(borrow)]
+    pub(crate) version: Cow<'r, str>,
+    #[serde(borrow)]
+    pub(crate) kind: Cow<'r, str>,
+}
+
+/// A JSON schema. The name stands for the kind in error messages.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct OfJsonSchema<'r> {
+    #[serde(borrow)]
+    pub(crate) document: &'r RawValue,
+    #[serde(borrow)]
+    pub(crate) name: Cow<'r, str>,
+}
+
+/// The parameters of `apply`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "the parameters of `apply`")]
+pub(crate) struct Apply<'r> {
+    #[serde(borrow)]
+    pub(crate) schema: Cow<'r, str>,
+    #[serde(borrow)]
+    pub(crate) original: &'r RawValue,
+    #[serde(borrow)]
+    pub(crate) patch: &'r RawValue,
+}
+
+/// The parameters of `createTwoWay`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "the parameters of `createTwoWay`")]
+pub(crate) struct CreateTwoWay<'r> {
+    #[serde(borrow)]
+    pub(crate) schema: Cow<'r, str>,
+    #[serde(borrow)]
+    pub(crate) original: &'r RawValue,
+    #[serde(borrow)]
+    pub(crate) modified: &'r RawValue,
+}
+
+/// The parameters of `createThreeWay`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "the parameters of `createThreeWay`")]
+pub(crate) struct CreateThreeWay<'r> {
+    #[serde(borrow)]
+    pub(crate) schema: Cow<'r, str>,
+    #[serde(borrow)]
+    pub(crate) original: &'r RawValue,
+    #[serde(borrow)]
+    pub(crate) modified: &'r RawValue,
+    #[serde(borrow)]
+    pub(crate) current: &'r RawValue,
+    pub(crate) conflicts: ConflictTreatment,
+}
+
+/// The treatment of a field that both sides changed differently.
+#[derive(Deserialize, Clone, Copy)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum ConflictTreatment {
+    Overwrite,
+    Refuse,
+}
+
+fn even_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}

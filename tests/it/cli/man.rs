@@ -1,0 +1,75 @@
+//! `man`: the manual pages.
+
+use super::{Folder, run};
+use clap::{Command, CommandFactory};
+use kube_unions::cli::Cli;
+use std::fs;
+use std::io::{ErrorKind, Write};
+use std::process;
+
+/// Returns the file of each visible command.
+fn pages_of(command: &Command, name: &str) -> Vec<String> {
+    let inner = command.get_subcommands().filter(|it| !it.is_hide_set() && it.get_name() != "help");
+    let mut pages: Vec<String> =
+        inner.flat_map(|inner| pages_of(inner, &format!("{name}-{}", inner.get_name()))).collect();
+    pages.push(format!("{name}.1"));
+    pages
+}
+
+fn written() -> (Folder, Vec<String>) {
+    let folder = Folder::new(&[]);
+    folder.run(&["man", "target/man"]).code(0).prints("");
+    let entries = fs::read_dir(folder.path().join("target/man")).unwrap();
+    let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    (folder, names)
+}
+
+#[test]
+fn each_command_has_a_page_with_its_sections() {
+    let (folder, names) = written();
+    let mut wanted = pages_of(&Cli::command(), "kube-unions");
+    wanted.sort();
+    assert!(
+        wanted.contains(&"kube-unions-patch-apply.1".to_owned()) && !wanted.contains(&"kube-unions-man.1".to_owned())
+    );
+    assert_eq!(names, wanted);
+    for name in names {
+        let page = folder.read(&format!("target/man/{name}"));
+        let title = name.trim_end_matches(".1").to_uppercase();
+        let version = env!("CARGO_PKG_VERSION");
+        assert!(
+            page.contains(&format!("\n.TH \"{title}\" \"1\" \"\" \"kube-unions {version}\" \"kube-unions\"\n")),
+            "{page}"
+        );
+        let headings: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix(".SH ")).collect();
+        assert_eq!(headings[..4], ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS"], "{name}");
+        let more = ["SUBCOMMANDS", "NOTES", "\"EXIT STATUS\"", "EXAMPLES"];
+        assert!(headings[4..].iter().all(|heading| more.contains(heading)), "{name}: {headings:?}");
+    }
+    let lint = folder.read("target/man/kube-unions-lint.1");
+    assert!(lint.contains(".SH EXAMPLES\n  kube\\-unions lint crds/\n"), "{lint}");
+}
+
+/// groff is in the base installation of few systems, so the test leaves it out where it is missing, and says so.
+#[test]
+fn groff_has_no_warning_about_a_page() {
+    let (folder, names) = written();
+    for name in names {
+        let mut groff = process::Command::new("groff");
+        groff.current_dir(folder.path().join("target/man")).args(["-man", "-ww", "-z", "-Tutf8", &name]);
+        if groff.output().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
+            let _ = writeln!(std::io::stderr(), "skipped: no groff on PATH");
+            return;
+        }
+        let output = run(&mut groff, b"").code(0);
+        assert_eq!(output.stderr, "", "{name}");
+    }
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_an_error() {
+    let folder = Folder::new(&[("file", "")]);
+    folder.run(&["man", "file"]).code(2).says(&["cannot write the manual pages to `file`"]);
+    folder.run(&["man"]).code(2).says(&["<DIR>"]);
+}
