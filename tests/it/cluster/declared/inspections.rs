@@ -28,9 +28,12 @@ fn server() -> Server {
     })
 }
 
+fn declaration(spec: &Value) -> Value {
+    json!({"apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "metadata": {"name": "x"}, "spec": spec})
+}
+
 fn review(spec: &Value) -> String {
-    let object = json!({"apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "metadata": {"name": "x"}, "spec": spec});
-    reviews::review("1", "CREATE", Some(&object), None).to_string()
+    reviews::review("1", "CREATE", Some(&declaration(spec)), None).to_string()
 }
 
 /// The requests that have been made for what a declaration is about.
@@ -70,24 +73,31 @@ async fn forged_reviews_of_declarations_cost_the_api_server_nothing() {
     assert_eq!(gets(&server).len(), before.len() + 1);
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn inspections_at_once_share_what_they_read() {
     let server = server();
-    let (_followed, webhook) = served(&server).await;
+    let mut followed = server.follow();
+    followed.published().await;
     let before = gets(&server).len();
-    let asked = 40;
-    let send = |spec: Value| {
-        let webhook = Arc::clone(&webhook);
-        async move { webhook.send(&Request::post(&token().path(), review(&spec))).await }
-    };
-    let all = (0..asked).map(|number| send(if number % 2 == 0 { rolling() } else { of_apple() }));
-    for answer in futures::future::join_all(all).await {
-        assert_eq!(answer.json()["response"], json!({"uid": "1", "allowed": true}));
+    let objects = [rolling(), of_apple()].map(|spec| declaration(&spec).to_string());
+    let mut inspections: Vec<_> =
+        objects.iter().cycle().take(40).map(|object| Box::pin(followed.cluster.inspect(object))).collect();
+    // The runtime has one thread, which answers no request before all inspections have asked.
+    for inspection in &mut inspections {
+        assert!(futures::poll!(inspection).is_pending());
     }
-    // An index, a document and a CRD are the most for one alone.
-    let made = gets(&server).len() - before;
-    println!("{asked} inspections at once: {made} requests");
-    assert!((2..asked).contains(&made), "{made} requests");
+    for faults in futures::future::join_all(inspections).await {
+        assert_eq!(faults.unwrap(), []);
+    }
+    let made = gets(&server).split_off(before);
+    println!("{made:?}");
+    // The first of each kind reads alone, because the others asked after its read had begun. The others share a read.
+    for request in ["GET /openapi/v3", &format!("GET {DEFINITIONS}/apples.watch.example")] {
+        assert_eq!(made.iter().filter(|line| *line == request).count(), 2, "{request} of {made:?}");
+    }
+    let documents = made.iter().filter(|line| line.starts_with("GET /openapi/v3/")).count();
+    assert!((1..=2).contains(&documents), "{made:?}");
+    assert_eq!(made.len(), 4 + documents, "{made:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
