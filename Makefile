@@ -40,6 +40,10 @@ run: build ## Run the webhook with the samples on loopback, without a cluster
 	$(BIN) serve --from manifests/samples --tls-self-signed --tls-ca-file certs/run-ca.crt \
 	  --bind 127.0.0.1:10250 --ops-bind 127.0.0.1:8080 --log-format text
 
+.PHONY: quickstart
+quickstart: build ## Try kube-unions on a throw-away API server, without a container engine (needs Go once)
+	tests/quickstart.sh
+
 .PHONY: demo
 demo: build ## Run the webhook with the samples, send it one review and show the answer
 	tests/demo.sh

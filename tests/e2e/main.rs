@@ -71,6 +71,7 @@ mod pod_templates;
 mod post_renderer;
 mod presets;
 mod pressure;
+mod quickstart;
 mod ratcheting;
 mod registration;
 mod replicas;
