@@ -6,8 +6,11 @@
 #   assets.sh helm4                 also builds Helm 4, under this name, from the go.mod of the folder helm4
 #   assets.sh kustomize             also builds kustomize into the folder of built binaries
 #   assets.sh controller-manager    also builds kube-controller-manager; optional if KUBEBUILDER_ASSETS is set
-#   K8S_VERSION=1.33 assets.sh      prints a folder with an older kube-apiserver, built from the go.mod of the folder 1.33
-#   K8S_VERSION=1.33 assets.sh find does that too, but fails if the older kube-apiserver has not been built
+#   K8S_VERSION=1.33 assets.sh      prints a folder with kube-apiserver and kubectl of that version, from the go.mod of the folder
+#                                   1.33, and with etcd of the usual version
+#   K8S_VERSION=1.33 assets.sh controller-manager
+#                                   also builds kube-controller-manager of that version
+#   K8S_VERSION=1.33 assets.sh find fails if this kube-apiserver has not been built
 #
 # The first source that has the binaries is used:
 #   1. KUBEBUILDER_ASSETS, as other projects use it
@@ -26,10 +29,6 @@ case "$more" in
     exit 2
     ;;
 esac
-if [ -n "${K8S_VERSION:-}" ] && [ ! -f "$here/$K8S_VERSION/go.mod" ]; then
-  echo "assets.sh: K8S_VERSION is \`$K8S_VERSION\`, and there is no \`$here/$K8S_VERSION/go.mod\`" >&2
-  exit 2
-fi
 
 log() { echo "assets: $*" >&2; }
 
@@ -42,6 +41,14 @@ version_of() {
 }
 
 kubernetes=$(version_of k8s.io/kubernetes)
+minor=${kubernetes#v}
+minor=${minor%.*}
+[ "${K8S_VERSION:=}" != "$minor" ] || K8S_VERSION=
+if [ -n "$K8S_VERSION" ] && ! [[ "$K8S_VERSION" =~ ^[0-9]+\.[0-9]+$ && -f "$here/$K8S_VERSION/go.mod" ]]; then
+  versions=$(cd "$here" && { dirname [0-9]*/go.mod; echo "$minor"; } | sort -V | paste -sd ' ')
+  echo "assets.sh: K8S_VERSION is \`$K8S_VERSION\`: use one of $versions" >&2
+  exit 2
+fi
 setup_envtest=v0.25.1
 cache="${XDG_CACHE_HOME:-$HOME/.cache}/kube-unions/$kubernetes"
 core=(kube-apiserver etcd kubectl)
@@ -90,8 +97,7 @@ build_kustomize() {
 # Downloads prebuilt binaries. Gives up quickly, because the build always works.
 download() {
   [ "${KUBE_UNIONS_ENVTEST:-}" != skip ] && command -v go >/dev/null 2>&1 || return 1
-  local minor=${kubernetes#v} found
-  minor=${minor%.*}
+  local found
   log "looking for prebuilt binaries of Kubernetes $minor with setup-envtest"
   found=$(GOBIN="$cache/.tools" go install "sigs.k8s.io/controller-runtime/tools/setup-envtest@$setup_envtest" >&2 &&
     timeout 300 "$cache/.tools/setup-envtest" use "$minor.x" --bin-dir "$cache/.envtest" -p path 2>/dev/null) || return 1
@@ -115,9 +121,9 @@ build_core() {
   build_kubernetes kube-apiserver
 }
 
-# An older API server runs with the etcd and the kubectl of the newer one.
-if [ -n "${K8S_VERSION:-}" ]; then
-  newer=$(K8S_VERSION='' "$here/assets.sh")
+# Tools are the same for every version of Kubernetes.
+if [ -n "$K8S_VERSION" ] && [[ "$more" != helm* && "$more" != kustomize ]]; then
+  usual=$(K8S_VERSION='' "$here/assets.sh")
   modules=$here/$K8S_VERSION
   kubernetes=$(version_of k8s.io/kubernetes)
   cache="${XDG_CACHE_HOME:-$HOME/.cache}/kube-unions/$kubernetes"
@@ -126,8 +132,10 @@ if [ -n "${K8S_VERSION:-}" ]; then
     exit 1
   fi
   mkdir -p "$cache"
-  for binary in etcd kubectl; do ln -sf "$newer/$binary" "$cache/$binary"; done
+  ln -sf "$usual/etcd" "$cache/etcd"
+  build_kubernetes kubectl
   build_kubernetes kube-apiserver
+  [ "$more" != controller-manager ] || build_kubernetes kube-controller-manager
   echo "$cache"
   exit
 fi
