@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Provides the control plane that the end-to-end tests run on: kube-apiserver, etcd and kubectl.
+# Provides the control plane that the end-to-end tests run on: kube-apiserver, etcd and kubectl. Also builds helm and kustomize.
 #
 #   assets.sh                       prints the folder of the three binaries on stdout, and progress on stderr
-#   assets.sh helm                  also builds helm into the folder of built binaries
-#   assets.sh helm4                 also builds Helm 4, under this name, from the go.mod of the folder helm4
-#   assets.sh kustomize             also builds kustomize into the folder of built binaries
+#   assets.sh helm                  prints the folder of helm, and builds helm alone
+#   assets.sh helm4                 prints the folder of Helm 4, which has this name, and builds it from the go.mod of helm4
+#   assets.sh kustomize             prints the folder of kustomize, and builds kustomize alone
 #   assets.sh controller-manager    also builds kube-controller-manager; optional if KUBEBUILDER_ASSETS is set
 #   K8S_VERSION=1.33 assets.sh      prints a folder with kube-apiserver and kubectl of that version, from the go.mod of the folder
 #                                   1.33, and with etcd of the usual version
@@ -140,6 +140,20 @@ if [ -n "$K8S_VERSION" ] && [[ "$more" != helm* && "$more" != kustomize ]]; then
   exit
 fi
 
+# Tools need no control plane.
+case "$more" in
+  helm | helm4 | kustomize)
+    if [ -x "${KUBEBUILDER_ASSETS:-}/$more" ]; then
+      cache=$KUBEBUILDER_ASSETS
+    else
+      mkdir -p "$cache"
+      "build_$more"
+    fi
+    echo "$cache"
+    exit
+    ;;
+esac
+
 if [ -n "${KUBEBUILDER_ASSETS:-}" ]; then
   has_all "$KUBEBUILDER_ASSETS" || {
     log "KUBEBUILDER_ASSETS is set to \`$KUBEBUILDER_ASSETS\`, which does not have ${core[*]}: correct or unset it"
@@ -154,15 +168,6 @@ else
   }
 fi
 
-case "$more" in
-  helm | helm4 | kustomize)
-    if [ ! -x "$cache/$more" ]; then
-      cache="${XDG_CACHE_HOME:-$HOME/.cache}/kube-unions/$kubernetes"
-      mkdir -p "$cache"
-      "build_$more"
-    fi
-    ;;
-esac
 if [ "$more" = controller-manager ] && [ ! -x "$cache/kube-controller-manager" ]; then
   if [ -n "${KUBEBUILDER_ASSETS:-}" ]; then
     log "KUBEBUILDER_ASSETS has no kube-controller-manager: the tests of garbage collection check less"
