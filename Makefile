@@ -93,7 +93,7 @@ assets: ## Get kube-apiserver, etcd and kubectl for the tests, and print their f
 	@tests/controlplane/assets.sh
 
 .PHONY: lint
-lint: ## Check formatting, lock files, clippy, licences and scripts
+lint: ## Check formatting, lock files, clippy, licences, scripts and workflows (needs Go)
 	$(CARGO) fmt --all -- --check
 	for manifest in Cargo.toml tests/fuzz/Cargo.toml tests/users/*/Cargo.toml; do \
 	  $(CARGO) metadata --locked --format-version 1 --manifest-path $$manifest >/dev/null; \
@@ -101,6 +101,7 @@ lint: ## Check formatting, lock files, clippy, licences and scripts
 	$(CARGO) clippy --locked --workspace --all-features --all-targets -- -D warnings
 	$(MAKE) -s deny
 	$(MAKE) -s shellcheck
+	$(MAKE) -s workflows
 
 .PHONY: deny
 deny: ## Check licences, sources and duplicates of dependencies
@@ -237,14 +238,22 @@ image: ## Build the container image (needs Docker); IMAGE_PLATFORM=linux/arm64 s
 # The image has no public certificate authorities (a pod has the cluster's own mounted), no users (a number suffices), no
 # nsswitch.conf (glibc defaults to the hosts file, then DNS), no temporary folder and no shell, because nothing reads them.
 #
-# The target is named although it is the host, so that the flag does not apply to build scripts.
+# The target is named although it is the host, so that the flag does not apply to build scripts. Another IMAGE_PLATFORM than the
+# host's is linked with Debian's cross compiler, which `cross-tools` installs.
 IMAGE_PROFILE ?= release
 CONTENTS ?= $(or $(CARGO_TARGET_DIR),target)/image
+image_triple = $(patsubst linux/arm64,aarch64-unknown-linux-gnu,$(patsubst linux/amd64,x86_64-unknown-linux-gnu,$(IMAGE_PLATFORM)))
 image_target = $(or $(CARGO_TARGET_DIR),target)/$(1)/$(patsubst dev,debug,$(IMAGE_PROFILE))/kube-unions
 
 .PHONY: image-contents
 image-contents:
-	target=$$(rustc -vV | sed -n 's/^host: //p'); \
+	host=$$(rustc -vV | sed -n 's/^host: //p'); \
+	target='$(image_triple)'; \
+	target=$${target:-$$host}; \
+	if [ "$$target" != "$$host" ]; then \
+	  export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc; \
+	  export CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER=x86_64-linux-gnu-gcc; \
+	fi; \
 	RUSTFLAGS='-C target-feature=+crt-static' $(CARGO) build --locked --profile $(IMAGE_PROFILE) --all-features \
 	  --bin kube-unions --target "$$target"; \
 	install -D -m 0755 "$(call image_target,$$target)" '$(CONTENTS)/usr/local/bin/kube-unions'
@@ -254,9 +263,22 @@ image-contents:
 image-root: ## Run the contents of the image from an empty root, without Docker (needs root or user namespaces)
 	tests/image.sh
 
+.PHONY: cross-tools
+cross-tools: ## Install the cross compiler and the emulator for arm64 (needs Debian or Ubuntu on amd64, and root)
+	@[ "$$(command -v aarch64-linux-gnu-gcc qemu-aarch64-static | wc -l)" = 2 ] || \
+	  { apt-get update -q && \
+	    apt-get install -y -q --no-install-recommends gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static; }
+	rustup target add aarch64-unknown-linux-gnu
+
+.PHONY: image-arm64
+image-arm64: ## Build the contents of the image for arm64 and run them under an emulator (needs `make cross-tools`)
+	tests/image/arm64.sh
+
 .PHONY: e2e-kind
 e2e-kind: ## Run the end-to-end tests on a kind cluster with image and chart (needs docker, kind, kubectl, helm)
 	tests/kind.sh
+
+include release/targets.mk
 
 .PHONY: shellcheck
 shellcheck: ## Check every script of the repository

@@ -9,7 +9,8 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-log() { echo "image: $*" >&2; }
+# shellcheck source=tests/image/checks.sh
+. tests/image/checks.sh
 fail() {
   log "$*"
   exit 1
@@ -54,22 +55,14 @@ if [ -z "$root" ]; then
     cp -R --parents --preserve=timestamps "$path" "$context"
   done < <(sed -n 's/^!//p' .dockerignore)
   RUSTUP_TOOLCHAIN=$toolchain CARGO_TARGET_DIR=$target make -s -C "$context" image-contents CONTENTS="$root" >&2
+  # The folder of `make image-contents`, for the rehearsal of a release.
+  rm -rf "$target/image"
+  cp -R "$root" "$target/image"
 fi
 
-contents=$(cd "$root" && find . ! -type d -printf '/%P %M\n' | sort)
-expected='/licenses/LICENSE -rw-r--r--
-/usr/local/bin/kube-unions -rwxr-xr-x'
-[ "$contents" = "$expected" ] || fail "unexpected contents:"$'\n'"$contents"
+check_contents "$root"
+check_version tests/image/run.sh "$root"
 binary=$root/usr/local/bin/kube-unions
-if loaded=$(readelf --program-headers --dynamic --wide "$binary" | grep -E 'INTERP|NEEDED'); then
-  fail "the binary is not static: $loaded"
-fi
-log "$(awk '{ print $1 }' <<<"$contents" | paste -sd ' '), no shared library, $(du -sb "$root" | cut -f1) bytes in all"
-
-version=$(tests/image/run.sh "$root" version)
-grep -qxF "version = \"${version#kube-unions }\"" Cargo.toml || fail "it says it is \`$version\`"
-tests/image/run.sh "$root" help | grep -q '^Usage: kube-unions' || fail "it prints no help"
-log "$version and its help, from the empty root"
 
 # A pod: the image with its mounts.
 pod=$folder/pod
@@ -92,27 +85,16 @@ fi
 unshare "${as_root[@]}" --pid --fork --kill-child tests/image/run.sh "$pod" "${serve[@]}" \
   --tls-cert-dir /etc/kube-unions/tls --shutdown-delay 0s --log-format json 2>>"$folder/log" &
 engine=$!
-address() { sed -n "s/.*\"message\":\"listening\".*\"$1\":\"\([^\"]*\)\".*/\1/p" "$folder/log"; }
-deadline=$((SECONDS + 30))
-until [ -n "$(address ops)" ] && curl -fsS -o /dev/null "http://$(address ops)/readyz" 2>/dev/null; do
-  if ! kill -0 "$engine" 2>/dev/null || [ "$SECONDS" -ge "$deadline" ]; then
-    fail "it did not become ready:"$'\n'"$(cat "$folder/log")"
-  fi
-  read -r -t 0.1 <> <(:) || true
-done
+wait_until_ready "$engine" 30
 process=$(pgrep -P "$engine")
 [ "$(awk '/^NSpid:/ { print $NF }' "/proc/$process/status")" = 1 ] || fail "it is not process 1"
 awk '/^CapEff:/ && $2 !~ /^0*$/ { exit 1 }' "/proc/$process/status" || fail "it has capabilities"
 
-answer=$(curl -fsS --cacert "$pod/etc/kube-unions/tls/ca.crt" -H 'Content-Type: application/json' \
-  --data-binary @manifests/samples/review.json "https://$(address webhook)/mutate")
-patch=$(sed -n 's/.*"patch":"\([^"]*\)".*/\1/p' <<<"$answer" | base64 -d)
-[ "$patch" = '[{"op":"remove","path":"/spec/strategy/rollingUpdate"}]' ] || fail "it answers a review with $answer"
+check_review "$pod/etc/kube-unions/tls/ca.crt"
 kill -s TERM "$process"
-status=0
-wait "$engine" || status=$?
+ending=$engine
 engine=
-[ "$status" = 0 ] || fail "after SIGTERM it ended with $status:"$'\n'"$(cat "$folder/log")"
+check_end "$ending"
 log "answers a review over TLS as process 1 of user 65532 without capabilities, and ends with 0 after SIGTERM"
 
 # A pod also finds its cluster and watches it.

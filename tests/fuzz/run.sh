@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
 # Runs every fuzz target for some seconds, from its checked-in corpus. New inputs are not added to the repository.
+#
+#   FUZZ_CORPUS=DIR    also begins with the inputs in DIR, and keeps new ones there
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
@@ -15,7 +17,12 @@ fi
 cargo +nightly fuzz build --fuzz-dir .
 for target in targets/*.rs; do
   target=$(basename "$target" .rs)
-  found=$(mktemp -d)
+  if [ -n "${FUZZ_CORPUS:-}" ]; then
+    found=$FUZZ_CORPUS/$target
+    mkdir -p "$found"
+  else
+    found=$(mktemp -d)
+  fi
   cargo +nightly fuzz run --fuzz-dir . "$target" "$found" "corpus/$target" -- -max_total_time="$seconds" -max_len=65536
-  rm -rf "$found"
+  [ -n "${FUZZ_CORPUS:-}" ] || rm -rf "$found"
 done

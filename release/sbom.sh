@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Writes the SBOM of the program, CycloneDX as JSON, with every crate that it is built from. Needs cargo-cyclonedx.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=release/workspace.sh
+. release/workspace.sh
+
+# cargo-cyclonedx writes beside each Cargo.toml, so it runs in a copy of what is committed or changed here.
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+git ls-files -z --cached --others --exclude-standard | tar --create --null --files-from=- --ignore-failed-read 2>/dev/null |
+  tar --extract --directory "$folder"
+export SOURCE_DATE_EPOCH
+SOURCE_DATE_EPOCH=$(epoch)
+(cd "$folder" && cargo cyclonedx --quiet --format json --all-features --override-filename release-sbom \
+  --target all --no-build-deps --manifest-path Cargo.toml)
+mkdir -p "$dist"
+file=$dist/kube-unions-$version.cdx.json
+cp "$folder/release-sbom.json" "$file"
+crates=$(grep -c '"purl": "pkg:cargo/' "$file") || fail "\`$file\` names no crate"
+log "$file names $crates crates"
