@@ -27,7 +27,7 @@ release/notes.sh "$version" >/dev/null 2>&1 ||
 changed=$(git status --porcelain)
 [ -z "$changed" ] || problems+=("the tree has changes that are not committed:"$'\n'"$changed")
 
-if lines=$(grep -rnE 'not( yet)? published|no published image|nothing is published' \
+if lines=$(grep -rniE 'not( yet)? (been )?published|no published image|no release has been published' \
   README.md charts docs/guide docs/README.md manifests --include='*.md' --include=values.yaml); then
   log "these lines say that something is not published yet; change them in the commit of the release:"$'\n'"$lines"
 fi

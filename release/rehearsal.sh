@@ -57,6 +57,8 @@ target=$(realpath "${CARGO_TARGET_DIR:-target}")
 # A copy of the files of this checkout, committed or not, as the commit of a release. Its remote is a repository of its own.
 HELM_BIN=$(tests/controlplane/assets.sh helm)/helm
 export HELM_BIN
+# No configuration or credentials of the user.
+export HELM_CONFIG_HOME=$folder/helm HELM_CACHE_HOME=$folder/helm HELM_DATA_HOME=$folder/helm DOCKER_CONFIG=$folder/docker
 export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null
 export GIT_AUTHOR_NAME=rehearsal GIT_AUTHOR_EMAIL=rehearsal@localhost GIT_COMMITTER_NAME=rehearsal
 export GIT_COMMITTER_EMAIL=rehearsal@localhost
@@ -131,11 +133,11 @@ chart=$CHART_REPOSITORY/kube-unions
 succeeds "$HELM_BIN" pull "$chart" --version "$version" --plain-http --destination "$folder"
 cmp "$folder/kube-unions-$version.tgz" "$DIST/kube-unions-$version.tgz"
 same "digest of the chart" "$("$crane" digest "${chart#oci://}:$version")" "$(cat "$DIST/chart.digest")"
-"$HELM_BIN" template kube-unions "$chart" --version "$version" --plain-http --namespace kube-unions >"$folder/rendered"
+"$HELM_BIN" template kube-unions "$chart" --version "$version" --plain-http --namespace kube-unions >"$folder/rendered" \
+  2>"$folder/log" || fail "the published chart cannot be rendered: $(cat "$folder/log")"
 same "image of the Deployment" \
   "$(sed -n '/^kind: Deployment$/,/^---$/s/^ *image: *"\{0,1\}\([^"]*\)"\{0,1\}$/\1/p' "$folder/rendered" | sort -u)" \
   "$REPOSITORY@$digest"
-succeeds "$HELM_BIN" install kube-unions "$chart" --version "$version" --plain-http --namespace kube-unions --dry-run=client
 log "pushed the chart; its Deployment runs $REPOSITORY@$digest"
 
 succeeds "${make[@]}" sbom

@@ -12,10 +12,11 @@ git ls-files -z --cached --others --exclude-standard | tar --create --null --fil
   tar --extract --directory "$folder"
 export SOURCE_DATE_EPOCH
 SOURCE_DATE_EPOCH=$(epoch)
-(cd "$folder" && cargo cyclonedx --quiet --format json --all-features --override-filename release-sbom \
+(cd "$folder" && cargo cyclonedx --quiet --format json --spec-version 1.5 --all-features --override-filename release-sbom \
   --target all --no-build-deps --manifest-path Cargo.toml)
 mkdir -p "$dist"
 file=$dist/kube-unions-$version.cdx.json
-cp "$folder/release-sbom.json" "$file"
+# The same commit gives the same SBOM: it does not name the folder of the copy.
+sed "s|$folder|/kube-unions|g" "$folder/release-sbom.json" >"$file"
 crates=$(grep -c '"purl": "pkg:cargo/' "$file") || fail "\`$file\` names no crate"
 log "$file names $crates crates"

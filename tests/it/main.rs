@@ -16,5 +16,6 @@ mod custom_resource;
 mod documentation;
 mod presets;
 mod reference;
+mod release;
 mod samples;
 mod webhook;

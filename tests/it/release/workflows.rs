@@ -1,0 +1,217 @@
+//! The workflows call only targets of the Makefile, with the least permissions and with pinned actions.
+
+use super::{Checkout, text};
+use fixtures::files::{files, parse, root};
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+fn workflows() -> BTreeMap<String, Value> {
+    let parsed = |(name, text): (String, String)| {
+        let workflow = parse(&name, &text);
+        (name, workflow)
+    };
+    files(".github/workflows", "yml").into_iter().map(parsed).collect()
+}
+
+fn jobs(workflow: &Value) -> &Map<String, Value> {
+    workflow["jobs"].as_object().unwrap()
+}
+
+fn steps(job: &Value) -> impl Iterator<Item = &Value> {
+    job["steps"].as_array().unwrap().iter()
+}
+
+/// Returns the names of the actions that a job uses, without their commits.
+fn actions(job: &Value) -> BTreeSet<&str> {
+    steps(job).filter_map(|step| step["uses"].as_str()?.split('@').next()).collect()
+}
+
+/// Returns the targets of the Makefile that a job calls.
+fn targets(job: &Value) -> Vec<&str> {
+    let commands = steps(job).filter_map(|step| step["run"].as_str());
+    let arguments = commands.filter_map(|command| command.split_once("make ").map(|(_, arguments)| arguments));
+    arguments.flat_map(|it| it.split_whitespace()).filter(|word| !word.contains('=')).collect()
+}
+
+/// Returns the targets of the Makefile and of the file that it includes.
+fn defined() -> BTreeSet<String> {
+    let makefiles = ["Makefile", "release/targets.mk"].map(|name| fs::read_to_string(root().join(name)).unwrap());
+    let name = |line: &str| line.strip_prefix(".PHONY: ").map(str::to_owned);
+    makefiles.iter().flat_map(|text| text.lines().filter_map(name)).collect()
+}
+
+#[test]
+fn there_are_three_workflows() {
+    let workflows = workflows();
+    assert_eq!(workflows.keys().collect::<Vec<_>>(), ["ci.yml", "release.yml", "scheduled.yml"]);
+    assert_eq!(workflows["release.yml"]["on"], json!({"push": {"tags": ["v*"]}}));
+    assert_eq!(
+        workflows["scheduled.yml"]["on"].as_object().unwrap().keys().collect::<Vec<_>>(),
+        ["schedule", "workflow_dispatch"]
+    );
+}
+
+/// A command that is not a target must prepare the machine, or hand a result to another step.
+#[test]
+fn each_command_is_a_target_that_exists() {
+    const OTHERS: [&str; 3] = ["rustup toolchain install ", "sudo chown ", "echo \"digest=$(cat target/dist/"];
+    let defined = defined();
+    let mut called = BTreeSet::new();
+    for (name, workflow) in &workflows() {
+        for (job, content) in jobs(workflow) {
+            for command in steps(content).filter_map(|step| step["run"].as_str()) {
+                let is_make =
+                    command.starts_with("make ") || command.starts_with("sudo ") && command.contains(" make ");
+                assert!(
+                    is_make || OTHERS.iter().any(|other| command.starts_with(other)),
+                    "{name}, {job}: `{command}` is no target of the Makefile"
+                );
+                assert_eq!(command.lines().count(), 1, "{name}, {job}: `{command}` belongs into a target");
+            }
+            for target in targets(content) {
+                assert!(defined.contains(target), "{name}, {job}: the Makefile has no target `{target}`");
+                called.insert(target.to_owned());
+            }
+        }
+    }
+    assert!(called.len() > 25, "only {} targets are called", called.len());
+}
+
+#[test]
+fn the_workflow_for_changes_runs_each_step_of_ci() {
+    let script = fs::read_to_string(root().join(".ci/run")).unwrap();
+    let stepped =
+        |line: &str| line.trim_start().strip_prefix("step ").map(|rest| rest.split(' ').next().unwrap().to_owned());
+    let wanted: BTreeSet<String> = script.lines().filter_map(stepped).collect();
+    assert!(wanted.len() >= 10, "{wanted:?}");
+    let all = workflows();
+    let called: BTreeSet<_> = jobs(&all["ci.yml"]).values().flat_map(targets).collect();
+    let missing: Vec<_> = wanted.iter().filter(|step| !called.contains(step.as_str())).collect();
+    assert!(missing.is_empty(), "ci.yml lacks {missing:?}, which .ci/run has");
+}
+
+#[test]
+fn the_jobs_of_a_release_have_exactly_these_permissions() {
+    let all = workflows();
+    let release = &all["release.yml"];
+    assert_eq!(release["permissions"], json!({}));
+    let read = json!({"contents": "read"});
+    let publish = json!({"contents": "read", "packages": "write", "id-token": "write", "attestations": "write"});
+    let wanted = json!({
+        "check": read,
+        "binaries": read,
+        "image": publish,
+        "chart": publish,
+        "crates": {"contents": "read", "id-token": "write"},
+        "release": {"contents": "write", "id-token": "write", "attestations": "write"},
+        "go-module": {"contents": "write"},
+    });
+    let found: Map<_, _> = jobs(release).iter().map(|(name, job)| (name.clone(), job["permissions"].clone())).collect();
+    assert_eq!(Value::Object(found), wanted);
+    for name in ["ci.yml", "scheduled.yml"] {
+        assert_eq!(all[name]["permissions"], read, "{name}");
+        assert!(jobs(&all[name]).values().all(|job| job["permissions"].is_null()), "{name}");
+    }
+}
+
+/// A pull request could have written a cache, and a token that stays in the checkout can be read by every later step.
+#[test]
+fn a_release_reads_no_cache_and_leaves_no_token_in_the_checkout() {
+    for (name, workflow) in &workflows() {
+        for (job, content) in jobs(workflow) {
+            if name == "release.yml" {
+                assert!(!actions(content).iter().any(|action| action.contains("cache")), "{job} uses a cache");
+            }
+            for step in steps(content) {
+                let action = step["uses"].as_str().unwrap_or_default();
+                if action.starts_with("actions/setup-go@") {
+                    assert_eq!(step["with"]["cache"], false, "{name}, {job}");
+                }
+                if action.starts_with("actions/checkout@") && job != "go-module" {
+                    assert_eq!(step["with"]["persist-credentials"], false, "{name}, {job}");
+                }
+            }
+        }
+    }
+}
+
+/// What can be signed or attested needs an artifact that was checked, so each job waits for those before it.
+#[test]
+fn the_jobs_of_a_release_run_in_this_order() {
+    let all = workflows();
+    let needs: Map<_, _> =
+        jobs(&all["release.yml"]).iter().map(|(name, job)| (name.clone(), job["needs"].clone())).collect();
+    assert_eq!(
+        Value::Object(needs),
+        json!({
+            "check": null,
+            "binaries": "check",
+            "image": "binaries",
+            "chart": "image",
+            "crates": ["image", "chart"],
+            "release": ["image", "chart"],
+            "go-module": "release",
+        })
+    );
+}
+
+#[test]
+fn a_release_builds_each_platform_on_a_machine_of_its_own() {
+    let all = workflows();
+    let built = all["release.yml"]["jobs"]["binaries"]["strategy"]["matrix"]["include"].as_array().unwrap();
+    let built: Vec<_> =
+        built.iter().map(|row| [&row["platform"], &row["runner"]].map(|it| it.as_str().unwrap())).collect();
+    assert_eq!(
+        built,
+        [
+            ["linux/amd64", "ubuntu-24.04"],
+            ["linux/arm64", "ubuntu-24.04-arm"],
+            ["darwin/amd64", "macos-15-intel"],
+            ["darwin/arm64", "macos-15"],
+        ]
+    );
+    let makefile = fs::read_to_string(root().join("release/targets.mk")).unwrap();
+    let platforms = built.iter().map(|[platform, _]| *platform).collect::<Vec<_>>().join(" ");
+    assert!(makefile.contains(&format!("\nDIST_PLATFORMS ?= {platforms}\n")), "{platforms}");
+}
+
+#[test]
+fn an_action_that_is_not_pinned_is_found() {
+    let pinned = "uses: actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1 # v7.0.1";
+    let check = |change: Option<&str>| {
+        let checkout = Checkout::uncommitted();
+        if let Some(loose) = change {
+            checkout.replace(".github/workflows/ci.yml", pinned, loose);
+        }
+        checkout.command(checkout.path("release/workflows.sh")).env("ACTIONLINT", "true").output().unwrap()
+    };
+    let fine = check(None);
+    assert!(fine.status.success(), "{}", text(&fine.stderr));
+    for loose in [
+        "uses: actions/checkout@v7",
+        "uses: actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1",
+        "uses: actions/checkout@3d3c42e # v7.0.1",
+        "uses: actions/checkout@main # v7.0.1",
+    ] {
+        let output = check(Some(loose));
+        assert_eq!(output.status.code(), Some(1), "{loose}");
+        let said = text(&output.stderr);
+        assert!(said.contains("pin these actions by commit"), "{said}");
+        assert!(said.contains(".github/workflows/ci.yml:") && said.contains(loose), "{said}");
+    }
+}
+
+#[test]
+fn dependencies_are_updated_once_a_month_in_groups() {
+    let text = fs::read_to_string(root().join(".github/dependabot.yml")).unwrap();
+    let configuration: Value = parse(".github/dependabot.yml", &text);
+    let updates = configuration["updates"].as_array().unwrap();
+    let ecosystems: Vec<_> = updates.iter().map(|it| it["package-ecosystem"].as_str().unwrap()).collect();
+    assert_eq!(ecosystems, ["cargo", "gomod", "github-actions"]);
+    for update in updates {
+        assert_eq!(update["schedule"], json!({"interval": "monthly"}));
+        let groups: Vec<_> = update["groups"].as_object().unwrap().values().collect();
+        assert_eq!(groups, [&json!({"patterns": ["*"]})]);
+    }
+}
