@@ -264,10 +264,11 @@ image-root: ## Run the contents of the image from an empty root, without Docker 
 	tests/image.sh
 
 .PHONY: cross-tools
-cross-tools: ## Install the cross compiler and the emulator for arm64 (needs Debian or Ubuntu on amd64, and root)
-	@[ "$$(command -v aarch64-linux-gnu-gcc qemu-aarch64-static | wc -l)" = 2 ] || \
-	  { apt-get update -q && \
-	    apt-get install -y -q --no-install-recommends gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static; }
+cross-tools: ## Install the cross compiler and the emulator for arm64 (needs Debian or Ubuntu on amd64, and root or sudo)
+	@as_root=$$([ "$$(id -u)" = 0 ] || echo sudo); \
+	[ "$$(command -v aarch64-linux-gnu-gcc qemu-aarch64-static | wc -l)" = 2 ] || \
+	  { $$as_root apt-get update -q && \
+	    $$as_root apt-get install -y -q --no-install-recommends gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static; }
 	rustup target add aarch64-unknown-linux-gnu
 
 .PHONY: image-arm64

@@ -55,14 +55,13 @@ fn there_are_three_workflows() {
 /// A command that is not a target must prepare the machine, or hand a result to another step.
 #[test]
 fn each_command_is_a_target_that_exists() {
-    const OTHERS: [&str; 3] = ["rustup toolchain install ", "sudo chown ", "echo \"digest=$(cat target/dist/"];
+    const OTHERS: [&str; 3] = ["rustup toolchain install ", "sudo sysctl ", "echo \"digest=$(cat target/dist/"];
     let defined = defined();
     let mut called = BTreeSet::new();
     for (name, workflow) in &workflows() {
         for (job, content) in jobs(workflow) {
             for command in steps(content).filter_map(|step| step["run"].as_str()) {
-                let is_make =
-                    command.starts_with("make ") || command.starts_with("sudo ") && command.contains(" make ");
+                let is_make = command.starts_with("make ") || command.starts_with("sudo make ");
                 assert!(
                     is_make || OTHERS.iter().any(|other| command.starts_with(other)),
                     "{name}, {job}: `{command}` is no target of the Makefile"
