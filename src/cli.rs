@@ -21,6 +21,7 @@ mod diagnostic;
 mod exit;
 mod explain;
 mod generate;
+mod install_crd;
 mod kinds;
 mod lint;
 mod man;
@@ -111,6 +112,8 @@ enum Command {
     Certs(certs::CertsArgs),
     /// Check that a cluster enforces unions
     Verify(verify::VerifyArgs),
+    /// Install or upgrade the CRD of `UnionDeclaration` in a cluster
+    InstallCrd(install_crd::InstallCrdArgs),
     /// Remove the webhook's registration from a cluster
     Unregister(unregister::UnregisterArgs),
     /// Print a completion script
@@ -163,6 +166,7 @@ impl Cli {
             Command::Patch(arguments) => patch::run(&arguments)?,
             Command::Certs(arguments) => certs::run(&arguments)?,
             Command::Verify(arguments) => verify::run(&arguments)?,
+            Command::InstallCrd(arguments) => install_crd::run(&arguments)?,
             Command::Unregister(arguments) => unregister::run(&arguments)?,
             Command::Completion(arguments) => {
                 completion::run(&arguments, if self.is_plugin { PLUGIN } else { PROGRAM })?

@@ -19,6 +19,7 @@ mod documents;
 mod handover;
 mod inputs;
 mod inspect;
+mod install_crd;
 pub mod live;
 mod policies;
 mod queue;
@@ -43,6 +44,7 @@ pub use certificates::{Agreement, Timing, renewed};
 pub use connection::{ConnectError, Link, client, connect};
 pub use handover::{Coverage, RegisteredKinds};
 pub use inspect::InspectError;
+pub use install_crd::{InstallCrdError, InstalledCrd, crd_name, install_crd};
 pub use policies::{PolicyDuty, PolicyEnforcement, PolicySignals};
 pub use registration::{
     EntryOptions, FailurePolicy, LabelSelector, MatchCondition, MatchConditions, OptionError, Registering,

@@ -69,7 +69,7 @@ need_go() {
 # repeated.
 build() {
   local name=$1 package=$2 flags=$3 started=$SECONDS
-  [ -x "$cache/$name" ] && return 0
+  [ -x "$cache/$name" ] && [ "${4:-}" != again ] && return 0
   need_go
   log "building $name $kubernetes from Go modules (the first time takes minutes)"
   (cd "$modules" && GOFLAGS="-mod=readonly ${GOFLAGS:-}" CGO_ENABLED=0 \
@@ -78,19 +78,35 @@ build() {
   log "$name built in $((SECONDS - started)) s"
 }
 
+# Builds a tool. The folder's name has the version of Kubernetes, but not the tool's. The file `.NAME.built` has the package and
+# the flags, with the version, and a tool that was built otherwise is built again.
+build_tool() {
+  local built=$cache/.$1.built recipe="$2 $3" again=again
+  [ "$(cat "$built" 2>/dev/null)" = "$recipe" ] && again=''
+  build "$1" "$2" "$3" "$again"
+  echo "$recipe" >"$built"
+}
+
+# Without a cluster, helm renders and lints for the Kubernetes version that is linked in, as in Helm's releases: the one of
+# client-go. Helm 4 reads it from its build information.
 build_helm() {
-  build helm helm.sh/helm/v3/cmd/helm \
-    "-X helm.sh/helm/v3/internal/version.version=$(version_of helm.sh/helm/v3)"
+  local minor variable stamp
+  minor=$(version_of k8s.io/client-go | cut -d. -f2)
+  stamp="-X helm.sh/helm/v3/internal/version.version=$(version_of helm.sh/helm/v3)"
+  for variable in pkg/chartutil.k8sVersion pkg/lint/rules.k8sVersion; do
+    stamp+=" -X helm.sh/helm/v3/${variable}Major=1 -X helm.sh/helm/v3/${variable}Minor=$minor"
+  done
+  build_tool helm helm.sh/helm/v3/cmd/helm "$stamp"
 }
 
 build_helm4() {
   modules=$here/helm4
-  build helm4 helm.sh/helm/v4/cmd/helm \
+  build_tool helm4 helm.sh/helm/v4/cmd/helm \
     "-X helm.sh/helm/v4/internal/version.version=$(version_of helm.sh/helm/v4)"
 }
 
 build_kustomize() {
-  build kustomize sigs.k8s.io/kustomize/kustomize/v5 \
+  build_tool kustomize sigs.k8s.io/kustomize/kustomize/v5 \
     "-X sigs.k8s.io/kustomize/api/provenance.version=kustomize/$(version_of sigs.k8s.io/kustomize/kustomize/v5)"
 }
 
@@ -121,8 +137,21 @@ build_core() {
   build_kubernetes kube-apiserver
 }
 
-# Tools are the same for every version of Kubernetes.
-if [ -n "$K8S_VERSION" ] && [[ "$more" != helm* && "$more" != kustomize ]]; then
+# Tools need no control plane, and are the same for every version of Kubernetes.
+case "$more" in
+  helm | helm4 | kustomize)
+    if [ -x "${KUBEBUILDER_ASSETS:-}/$more" ]; then
+      cache=$KUBEBUILDER_ASSETS
+    else
+      mkdir -p "$cache"
+      "build_$more"
+    fi
+    echo "$cache"
+    exit
+    ;;
+esac
+
+if [ -n "$K8S_VERSION" ]; then
   usual=$(K8S_VERSION='' "$here/assets.sh")
   modules=$here/$K8S_VERSION
   kubernetes=$(version_of k8s.io/kubernetes)
@@ -139,20 +168,6 @@ if [ -n "$K8S_VERSION" ] && [[ "$more" != helm* && "$more" != kustomize ]]; then
   echo "$cache"
   exit
 fi
-
-# Tools need no control plane.
-case "$more" in
-  helm | helm4 | kustomize)
-    if [ -x "${KUBEBUILDER_ASSETS:-}/$more" ]; then
-      cache=$KUBEBUILDER_ASSETS
-    else
-      mkdir -p "$cache"
-      "build_$more"
-    fi
-    echo "$cache"
-    exit
-    ;;
-esac
 
 if [ -n "${KUBEBUILDER_ASSETS:-}" ]; then
   has_all "$KUBEBUILDER_ASSETS" || {

@@ -23,9 +23,11 @@ const PROBE_LIMIT: Duration = Duration::from_secs(1);
 /// The time from a probe's result to its effect, by way of a Pod's status, an `EndpointSlice` and the rules of a node.
 pub(crate) const LAG: Duration = Duration::from_millis(1500);
 
-/// The ports of a replica.
+/// Where a replica listens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Backend {
+    /// An address of loopback.
+    pub(crate) host: Ipv4Addr,
     pub(crate) port: u16,
     pub(crate) ops_port: u16,
 }
@@ -40,7 +42,7 @@ pub(crate) struct Balancer {
 /// The replicas that new connections go to.
 #[derive(Default)]
 struct Rotation {
-    ports: Mutex<Vec<u16>>,
+    backends: Mutex<Vec<Backend>>,
     /// The number of connections so far.
     opened: AtomicUsize,
 }
@@ -71,9 +73,14 @@ impl Balancer {
         runtime.spawn(watch(backend, Arc::clone(&self.rotation)));
     }
 
-    /// Returns true if new connections go to the replica on `port`.
+    /// Returns true if new connections go to a replica on `port` of 127.0.0.1.
     pub(crate) fn has(&self, port: u16) -> bool {
-        self.rotation.ports.lock().unwrap().contains(&port)
+        self.has_at(Ipv4Addr::LOCALHOST, port)
+    }
+
+    /// Returns true if new connections go to a replica at this address.
+    pub(crate) fn has_at(&self, host: Ipv4Addr, port: u16) -> bool {
+        self.rotation.backends.lock().unwrap().iter().any(|backend| (backend.host, backend.port) == (host, port))
     }
 
     /// Returns the number of connections so far.
@@ -91,19 +98,19 @@ impl Drop for Balancer {
 }
 
 impl Rotation {
-    fn set(&self, port: u16, ready: bool) {
-        let mut ports = self.ports.lock().unwrap();
-        ports.retain(|other| *other != port);
+    fn set(&self, backend: Backend, ready: bool) {
+        let mut backends = self.backends.lock().unwrap();
+        backends.retain(|other| *other != backend);
         if ready {
-            ports.push(port);
+            backends.push(backend);
         }
     }
 
     /// Each replica in its turn.
-    fn next(&self) -> Option<u16> {
-        let ports = self.ports.lock().unwrap();
-        let turn = self.opened.fetch_add(1, Ordering::Relaxed).checked_rem(ports.len())?;
-        ports.get(turn).copied()
+    fn next(&self) -> Option<Backend> {
+        let backends = self.backends.lock().unwrap();
+        let turn = self.opened.fetch_add(1, Ordering::Relaxed).checked_rem(backends.len())?;
+        backends.get(turn).copied()
     }
 }
 
@@ -113,20 +120,20 @@ async fn watch(backend: Backend, rotation: Arc<Rotation>) {
     let mut ticks = tokio::time::interval(PERIOD);
     loop {
         ticks.tick().await;
-        let ready = matches!(tokio::time::timeout(PROBE_LIMIT, is_ready(backend.ops_port)).await, Ok(Ok(true)));
+        let ready = matches!(tokio::time::timeout(PROBE_LIMIT, is_ready(backend)).await, Ok(Ok(true)));
         if ready != last {
             last = ready;
             let rotation = Arc::clone(&rotation);
             tokio::spawn(async move {
                 tokio::time::sleep(LAG).await;
-                rotation.set(backend.port, ready);
+                rotation.set(backend, ready);
             });
         }
     }
 }
 
-async fn is_ready(ops_port: u16) -> std::io::Result<bool> {
-    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, ops_port)).await?;
+async fn is_ready(backend: Backend) -> std::io::Result<bool> {
+    let mut stream = TcpStream::connect((backend.host, backend.ops_port)).await?;
     stream.write_all(b"GET /readyz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).await?;
@@ -141,10 +148,10 @@ async fn accept(listener: TcpListener, rotation: Arc<Rotation>) {
 }
 
 /// Copies bytes both ways until both ends are done. Cuts the other side off if one is cut off.
-async fn pass_on(mut client: TcpStream, port: Option<u16>) {
+async fn pass_on(mut client: TcpStream, backend: Option<Backend>) {
     let passed = async {
-        let port = port.ok_or(std::io::ErrorKind::ConnectionRefused)?;
-        let mut server = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await?;
+        let backend = backend.ok_or(std::io::ErrorKind::ConnectionRefused)?;
+        let mut server = TcpStream::connect((backend.host, backend.port)).await?;
         client.set_nodelay(true)?;
         server.set_nodelay(true)?;
         let passed = tokio::io::copy_bidirectional(&mut client, &mut server).await;

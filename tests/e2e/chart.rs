@@ -3,14 +3,18 @@
 //! helm is the real one. There are no nodes, so the tests run a pod's command themselves, with the arguments of the rendered pod
 //! and the token of its own `ServiceAccount`.
 
+mod arguments;
+mod crds;
 mod enforcement;
 mod garbage;
 mod helm;
 mod lifecycle;
 mod manifests;
 mod monitoring;
+mod networks;
 mod pods;
 mod policies;
+mod quota;
 mod refusals;
 mod rendering;
 mod rights;

@@ -126,16 +126,15 @@ impl ControlPlane {
         }
     }
 
-    /// Starts two controllers of kube-controller-manager: the garbage collector and the namespace controller. `None`: there is no
-    /// kube-controller-manager beside the other binaries.
-    pub(crate) fn start_controllers(&self) -> Option<Process> {
+    /// Starts these controllers of kube-controller-manager. `None`: there is no kube-controller-manager beside the other binaries.
+    pub(crate) fn start_controllers(&self, names: &str) -> Option<Process> {
         let binary = self.layout.assets.join("kube-controller-manager");
         if !fs::metadata(&binary).is_ok_and(|file| file.is_file()) {
             return None;
         }
         let args = [
             format!("--kubeconfig={}", self.layout.file("admin.kubeconfig").display()),
-            "--controllers=garbage-collector-controller,namespace-controller".to_owned(),
+            format!("--controllers={names}"),
             "--leader-elect=false".to_owned(),
             // It listens nowhere.
             "--secure-port=0".to_owned(),

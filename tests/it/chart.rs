@@ -1,5 +1,7 @@
 //! The Helm chart as files: what has to be in step with something else. What it renders is a matter of the end-to-end tests.
 
+mod artifact_hub;
+
 use fixtures::files::{files, parse, root};
 use serde_json::Value;
 use std::env;
@@ -77,9 +79,10 @@ fn compare(path: &str, values: &Value, schema: &Value) {
         compare(&format!("{path}.{name}"), value, schema);
     }
     for name in properties.keys() {
-        // `global` is every chart's; what claims a device has no default.
-        let undocumented =
-            fields.contains_key(name) || name == "global" || (path, name.as_str()) == (".resources", "claims");
+        // `global` is every chart's; what claims a device has no default; a template refuses the old name of `image.pullSecrets`.
+        let undocumented = fields.contains_key(name)
+            || ["global", "imagePullSecrets"].contains(&name.as_str())
+            || (path, name.as_str()) == (".resources", "claims");
         assert!(undocumented, "{path}.{name} has a schema, and is not in values.yaml");
     }
 }

@@ -105,6 +105,34 @@ secret:
 {{- else if gt (int .Values.replicas) 1 -}}true{{- end -}}
 {{- end -}}
 
+{{/* Credentials for the image, for every pod of this chart. */}}
+{{- define "kube-unions.pullSecrets" -}}
+{{- if hasKey .Values "imagePullSecrets" -}}
+{{- fail "imagePullSecrets is not a value of this chart: set image.pullSecrets" -}}
+{{- end -}}
+{{- with .Values.image.pullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{/* Fails if the ports cannot be those of the pods. */}}
+{{- define "kube-unions.checkPorts" -}}
+{{- if eq (int .Values.webhook.port) (int .Values.ops.port) -}}
+{{- fail (printf "webhook.port and ops.port are both %d: change one of them" (int .Values.ops.port)) -}}
+{{- end -}}
+{{- if .Values.hostNetwork -}}
+{{- range $value, $port := dict "webhook.port" .Values.webhook.port "ops.port" .Values.ops.port -}}
+{{- if has (int $port) (list 10248 10249 10250 10255 10256 10257 10259) -}}
+{{- fail (printf "%s=%d is a port of Kubernetes itself on every node: with hostNetwork, set another one, for example webhook.port=10260" $value (int $port)) -}}
+{{- end -}}
+{{- end -}}
+{{- if .Values.networkPolicy.enabled -}}
+{{- fail "networkPolicy.enabled has no effect on pods in the network of their nodes: set one of hostNetwork and networkPolicy.enabled" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* The security context of every pod of this chart. */}}
 {{- define "kube-unions.podSecurityContext" -}}
 runAsNonRoot: true

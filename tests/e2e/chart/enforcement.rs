@@ -9,7 +9,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde_json::{Value, json};
 
-use super::lifecycle::{Release, SETTLED, configurations};
+use super::lifecycle::{NO_NODE, Release, SETTLED, configurations};
 use super::pods::{ON_LOOPBACK, Pods, while_doing};
 use super::{CHART, RELEASE};
 use crate::cluster::{AnyCluster, say};
@@ -25,14 +25,14 @@ const SECRET: &str = "/api/v1/namespaces/kube-unions/secrets/kube-unions-tls";
 const SWITCH: &str = r#"{"spec":{"strategy":{"type":"Recreate"}}}"#;
 
 impl Release {
-    pub(super) fn install_on_loopback(&self, values: &Value) {
-        let install = ["install", RELEASE, CHART, "--create-namespace"];
-        self.helm(&[&install, &ON_LOOPBACK[..]].concat(), values).accepted();
+    pub(super) fn install_on_loopback(&self, values: &Value) -> Output {
+        let install = ["install", RELEASE, CHART, "--create-namespace", NO_NODE];
+        self.helm(&[&install, &ON_LOOPBACK[..]].concat(), values).accepted()
     }
 
     /// `helm upgrade --set`.
     fn set(&self, value: &str) {
-        let upgrade = ["upgrade", RELEASE, CHART, "--reuse-values", "--set", value];
+        let upgrade = ["upgrade", RELEASE, CHART, "--reuse-values", NO_NODE, "--set", value];
         self.helm(&[&upgrade, &ON_LOOPBACK[..]].concat(), &Value::Null).accepted();
     }
 

@@ -21,7 +21,7 @@ type Way = (&'static str, fn(&Release));
 #[test]
 fn configurations_go_with_the_cluster_role_the_release_or_the_namespace_and_then_writes_are_accepted() {
     let Some(release) = Release::new() else { return };
-    let controllers = release.control_plane.start_controllers();
+    let controllers = release.control_plane.start_controllers("garbage-collector-controller,namespace-controller");
     let cluster = AnyCluster::of_control_plane(&release.control_plane);
     let rollouts = Kind::new(&cluster, "rollout");
     rollouts.apply_definition();

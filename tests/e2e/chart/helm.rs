@@ -14,9 +14,6 @@ use crate::kind::documents;
 use crate::kubectl::{self, Output};
 use crate::process::Workspace;
 
-/// The Kubernetes version for which charts are rendered without a cluster.
-const KUBERNETES: &str = "--kube-version=1.36.0";
-
 /// A helm and its settings.
 pub(super) struct Helm {
     binary: &'static Path,
@@ -56,7 +53,7 @@ impl Helm {
 
     /// `helm template`, as text.
     pub(super) fn template(&self, values: &Value, more: &[&str]) -> Output {
-        let args = [&["template", RELEASE, CHART, "--namespace", RELEASE, KUBERNETES], more].concat();
+        let args = [&["template", RELEASE, CHART, "--namespace", RELEASE], more].concat();
         self.run(&args, values)
     }
 
@@ -67,6 +64,6 @@ impl Helm {
 
     /// `helm lint`, warnings counted as errors.
     pub(super) fn lint(&self, values: &Value) -> Output {
-        self.run(&["lint", "--strict", KUBERNETES, CHART], values)
+        self.run(&["lint", "--strict", CHART], values)
     }
 }

@@ -21,8 +21,15 @@ use fixtures::wait::{eventually, for_some};
 /// The deadline of background work, far above the usual time.
 pub(super) const SETTLED: Duration = Duration::from_secs(30);
 
-/// The accounts of the chart: of the webhook, and of its two hooks.
-pub(super) const ACCOUNTS: [&str; 3] = ["kube-unions", "kube-unions-verify", "kube-unions-unregister"];
+/// The accounts of the chart: of the webhook, and of its three hooks.
+pub(super) const ACCOUNTS: [&str; 4] =
+    ["kube-unions", "kube-unions-crds", "kube-unions-verify", "kube-unions-unregister"];
+
+/// The Job that helm runs before installing and upgrading.
+pub(super) const CRDS_JOB: &str = "/apis/batch/v1/namespaces/kube-unions/jobs/kube-unions-crds";
+
+/// For an installation or an upgrade whose Job no node runs.
+pub(super) const NO_NODE: &str = "--no-hooks";
 
 /// A bare cluster with helm at hand.
 pub(super) struct Release {
@@ -34,10 +41,15 @@ pub(super) struct Release {
 impl Release {
     /// Nothing is installed yet.
     pub(super) fn new() -> Option<Self> {
+        Self::with(&[])
+    }
+
+    /// The same, on an API server with more flags.
+    pub(super) fn with(flags: &[String]) -> Option<Self> {
         if is_left_out() {
             return None;
         }
-        let control_plane = ControlPlane::start_bare(&[]).unwrap_or_else(|message| panic!("{message}"));
+        let control_plane = ControlPlane::start_bare(flags).unwrap_or_else(|message| panic!("{message}"));
         let kubectl = control_plane.kubectl("release");
         let helm = Helm::of_cluster(control_plane.admin_kubeconfig());
         Some(Self { control_plane, kubectl, helm })
@@ -48,7 +60,7 @@ impl Release {
     }
 
     pub(super) fn install(&self, values: &Value) -> Output {
-        self.helm(&["install", RELEASE, CHART, "--create-namespace"], values).accepted()
+        self.helm(&["install", RELEASE, CHART, "--create-namespace", NO_NODE], values).accepted()
     }
 
     /// Gives the account of a hook its rights, as helm does when the hook's moment has come.
@@ -64,8 +76,13 @@ impl Release {
     /// Runs helm and plays the node: runs the pod or job at `path` that helm waits for, and reports how it ended.
     /// Returns the pod's output and helm's.
     pub(super) fn helm_with_a_node(&self, path: &str, args: &[&str]) -> (Output, Output) {
+        self.helm_with_values_and_a_node(path, args, &Value::Null)
+    }
+
+    /// The same, with values.
+    pub(super) fn helm_with_values_and_a_node(&self, path: &str, args: &[&str], values: &Value) -> (Output, Output) {
         thread::scope(|scope| {
-            let helm = scope.spawn(|| self.helm(&[args, &["--timeout=60s"]].concat(), &Value::Null));
+            let helm = scope.spawn(|| self.helm(&[args, &["--timeout=60s"]].concat(), values));
             let client = self.control_plane.client();
             // An ended pod is left from an earlier hook.
             let new = |object: &Value| match object["kind"].as_str() {
@@ -145,7 +162,10 @@ fn a_release_is_installed_tried_changed_rolled_back_and_uninstalled() {
 
     // Changes, and back.
     release
-        .helm(&["upgrade", RELEASE, CHART, "--reset-then-reuse-values"], &json!({"enforcement": "off", "replicas": 3}))
+        .helm(
+            &["upgrade", RELEASE, CHART, "--reset-then-reuse-values", NO_NODE],
+            &json!({"enforcement": "off", "replicas": 3}),
+        )
         .accepted();
     assert!(release.webhook_args().contains(&"--enforcement=off".to_owned()));
     release.helm(&["rollback", RELEASE, "1"], &Value::Null).accepted();
@@ -156,7 +176,7 @@ fn a_release_is_installed_tried_changed_rolled_back_and_uninstalled() {
     // Switched off in an emergency, and on again.
     let binding = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/kube-unions-registration";
     release.kubectl.run(&["delete", "clusterrolebinding", "kube-unions-registration"]).accepted();
-    release.helm(&["upgrade", RELEASE, CHART, "--reuse-values"], &Value::Null).accepted();
+    release.helm(&["upgrade", RELEASE, CHART, "--reuse-values", NO_NODE], &Value::Null).accepted();
     assert!(release.is_there(binding), "an upgrade puts the binding back");
 
     // It may write its own registration and no other.

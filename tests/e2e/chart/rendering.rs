@@ -9,9 +9,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::helm::Helm;
-use super::{arguments, find, id, is_hook};
+use super::{find, id, is_hook};
 use crate::kind::parse;
-use crate::webhook::kube_unions;
 
 /// Values, and the expected contents of the rendered objects.
 #[derive(Deserialize)]
@@ -96,27 +95,6 @@ fn lint_has_nothing_to_say_whatever_the_values() {
 }
 
 #[test]
-fn the_binary_understands_the_arguments_of_every_pod() {
-    let Some(helm) = Helm::offline() else { return };
-    let mut seen = BTreeSet::new();
-    for row in rows() {
-        for args in helm.render(&row.values).iter().flat_map(arguments) {
-            let loopback = |arg: &String| match arg.split_once('=') {
-                Some((flag @ ("--bind" | "--ops-bind"), _)) => format!("{flag}=127.0.0.1:0"),
-                _ => arg.clone(),
-            };
-            let mut args: Vec<_> = args.iter().map(loopback).collect();
-            args.push("--kubeconfig=/there/is/none".to_owned());
-            let words: Vec<&str> = args.iter().map(String::as_str).collect();
-            // This error comes after all arguments were parsed.
-            kube_unions(&words, "").refused("cannot use the kubeconfig `/there/is/none`");
-            seen.insert(args[0].clone());
-        }
-    }
-    assert_eq!(seen.into_iter().collect::<Vec<_>>(), ["serve", "unregister", "verify"]);
-}
-
-#[test]
 fn the_same_values_render_to_the_same_bytes() {
     let Some(helm) = Helm::offline() else { return };
     for row in rows() {
@@ -141,7 +119,9 @@ fn the_default_rendering_is_the_golden_one() {
 fn every_object_is_named_after_the_release_labelled_and_in_its_namespace() {
     let Some(helm) = Helm::offline() else { return };
     let values = json!({"nameOverride": "", "fullnameOverride": "other", "labels": {"team": "a", "app.kubernetes.io/name": "b"}});
-    let mut rows: Vec<Value> = rows().into_iter().map(|row| row.values).filter(Value::is_object).collect();
+    // Extra objects have the names and labels that their author gives them.
+    let of_the_chart = |values: &Value| values.is_object() && values["extraObjects"].is_null();
+    let mut rows: Vec<Value> = rows().into_iter().map(|row| row.values).filter(of_the_chart).collect();
     for row in &mut rows {
         row.as_object_mut().unwrap().extend(values.as_object().unwrap().clone());
     }
@@ -189,7 +169,7 @@ fn no_pod_may_more_than_the_restricted_profile_and_none_is_root() {
 fn hooks_come_after_their_rights_and_end() {
     let Some(helm) = Helm::offline() else { return };
     let objects = helm.render(&Value::Null);
-    for name in ["kube-unions-unregister", "kube-unions-verify"] {
+    for name in ["kube-unions-crds", "kube-unions-unregister", "kube-unions-verify"] {
         let of = |kind: &str| find(&objects, &format!("{kind}/{name}")).cloned();
         let weight = |kind: &str| {
             let object = of(kind).unwrap_or_else(|| panic!("no {kind}"));
@@ -202,7 +182,21 @@ fn hooks_come_after_their_rights_and_end() {
         let runs = of(runs).unwrap();
         assert!(runs["spec"]["activeDeadlineSeconds"].as_u64().unwrap() > 60, "time to pull the image, and to work");
     }
-    assert_eq!(find(&objects, "Job/kube-unions-unregister").unwrap()["spec"]["backoffLimit"], 2);
+    for job in ["Job/kube-unions-crds", "Job/kube-unions-unregister"] {
+        assert_eq!(find(&objects, job).unwrap()["spec"]["backoffLimit"], 2);
+    }
+}
+
+#[test]
+fn the_alerts_name_the_port_of_the_values() {
+    let Some(helm) = Helm::offline() else { return };
+    let alerts = |port: u16| {
+        let values = json!({"webhook": {"port": port}, "prometheusRule": {"enabled": true}});
+        find(&helm.render(&values), "PrometheusRule/kube-unions").unwrap()["spec"].to_string()
+    };
+    let default = alerts(10250);
+    assert!(default.matches("10250").count() >= 3, "{default}");
+    assert_eq!(alerts(9443), default.replace("10250", "9443"));
 }
 
 #[test]

@@ -15,6 +15,7 @@ use fixtures::wait::eventually;
 fn no_account_may_do_more_than_the_table_in_the_readme() {
     let Some(release) = Release::new() else { return };
     release.install(&Value::Null);
+    release.prepare_hook("pre-install,pre-upgrade");
     release.prepare_hook("test");
     release.prepare_hook("pre-delete");
     release.kubectl.run(&["-n", RELEASE, "create", "serviceaccount", "nobody"]).accepted();

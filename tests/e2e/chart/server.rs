@@ -15,8 +15,8 @@ use fixtures::wait::for_some;
 /// The CRDs of other projects whose objects the chart renders.
 const OTHERS: &str = include_str!("crds.yaml");
 
-/// A namespace of these tests, with the strictest pod security.
-const NAMESPACE: &str = "chart-dry-run";
+/// The namespaces of these tests, with their Pod Security level: one for all rows, one for pods in the network of their nodes.
+const NAMESPACES: [(&str, &str); 2] = [("chart-dry-run", "restricted"), ("chart-dry-run-hosts", "privileged")];
 
 /// The deadline of work that the API server does in the background, far above the usual time.
 const SETTLED: Duration = Duration::from_secs(20);
@@ -79,6 +79,20 @@ fn nothing_is_filled_in_that_could_have_been_written() {
     }
 }
 
+#[test]
+fn the_network_of_nodes_needs_the_privileged_level() {
+    let Some((kubectl, helm)) = prepared() else { return };
+    let values = json!({"hostNetwork": true, "webhook": {"port": 10260}});
+    let objects = helm.render(&values);
+    let objects: Vec<_> = objects.iter().filter(|object| object["kind"] == "Deployment").collect();
+    for ((namespace, level), is_warned) in NAMESPACES.into_iter().zip([true, false]) {
+        let mut deployment = objects[0].clone();
+        deployment["metadata"]["namespace"] = namespace.into();
+        let applied = kubectl.run_with(&["apply", "--dry-run=server", "-f", "-"], &deployment.to_string()).accepted();
+        assert_eq!(applied.stderr.contains("host namespaces (hostNetwork=true)"), is_warned, "{level}: {applied:#?}");
+    }
+}
+
 /// Collects the paths whose stored value differs from the rendered one.
 fn compare(kind: &str, at: &str, rendered: Option<&Value>, stored: &Value, filled: &mut Vec<String>) {
     match (rendered, stored) {
@@ -99,7 +113,7 @@ fn compare(kind: &str, at: &str, rendered: Option<&Value>, stored: &Value, fille
 
 /// A row's objects, in the namespace of these tests.
 fn rendered(helm: &Helm, row: &Row) -> Vec<Value> {
-    let namespace = format!("--namespace={NAMESPACE}");
+    let namespace = format!("--namespace={}", NAMESPACES[usize::from(row.values["hostNetwork"] == true)].0);
     documents(&helm.template(&row.values, &[&namespace]).accepted().stdout)
 }
 
@@ -107,12 +121,12 @@ fn rendered(helm: &Helm, row: &Row) -> Vec<Value> {
 fn prepared() -> Option<(Kubectl, Helm)> {
     let cluster = Cluster::shared()?;
     let kubectl = cluster.control_plane.kubectl("chart");
-    let labels = json!({
-        "pod-security.kubernetes.io/enforce": "restricted", "pod-security.kubernetes.io/warn": "restricted",
-    });
-    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": labels}});
-    // Tests that run side by side may both be first.
-    kubectl.run_with(&["apply", "--server-side", "-f", "-"], &namespace.to_string()).accepted();
+    for (name, level) in NAMESPACES {
+        let labels = json!({"pod-security.kubernetes.io/enforce": level, "pod-security.kubernetes.io/warn": level});
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}});
+        // Tests that run side by side may both be first.
+        kubectl.run_with(&["apply", "--server-side", "-f", "-"], &namespace.to_string()).accepted();
+    }
     kubectl.run_with(&["apply", "--server-side", "-f", "-"], OTHERS).accepted();
     for definition in documents(OTHERS) {
         let (group, plural) = (&definition["spec"]["group"], &definition["spec"]["names"]["plural"]);

@@ -251,7 +251,7 @@ fn there_is_no_colour_where_there_is_no_terminal() {
 fn commands_for_a_cluster_say_so_where_there_is_none() {
     let folder = Folder::new(&[("broken", "kind: Config\nusers:\n- token: secret\n")]);
     folder.kubeconfig(&json!({"server": "https://127.0.0.1:1"}));
-    for name in ["verify", "unregister"] {
+    for name in ["verify", "install-crd", "unregister"] {
         let mut command = Command::new(binary());
         command.current_dir(folder.path()).arg(name).env("HOME", folder.path());
         command.env_remove("KUBECONFIG").env_remove("KUBERNETES_SERVICE_HOST");

@@ -299,7 +299,7 @@ fn a_missing_folder_of_go_sources_is_told_alone() {
 fn the_reason_of_a_missing_cluster_is_one_sentence() {
     let folder = folder();
     let home = folder.path().display().to_string();
-    for command in ["audit", "verify", "unregister"] {
+    for command in ["audit", "verify", "install-crd", "unregister"] {
         let mut process = std::process::Command::new(super::binary());
         process.current_dir(folder.path()).arg(command).env("HOME", &home);
         process.env_remove("KUBECONFIG").env_remove("KUBERNETES_SERVICE_HOST");

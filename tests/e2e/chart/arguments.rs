@@ -1,0 +1,95 @@
+//! The arguments of the chart's pods are those that the program takes, and every value of the chart is in a row.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::helm::Helm;
+use super::rendering::rows;
+use super::{CHART, arguments};
+use crate::kind::parse;
+use crate::webhook::kube_unions;
+
+#[test]
+fn the_binary_understands_the_arguments_of_every_pod() {
+    let Some(helm) = Helm::offline() else { return };
+    let mut seen = BTreeSet::new();
+    for row in rows() {
+        for args in helm.render(&row.values).iter().flat_map(arguments) {
+            let loopback = |arg: &String| match arg.split_once('=') {
+                Some((flag @ ("--bind" | "--ops-bind"), _)) => format!("{flag}=127.0.0.1:0"),
+                _ => arg.clone(),
+            };
+            let mut args: Vec<_> = args.iter().map(loopback).collect();
+            args.push("--kubeconfig=/there/is/none".to_owned());
+            let words: Vec<&str> = args.iter().map(String::as_str).collect();
+            // This error comes after all arguments were parsed.
+            kube_unions(&words, "").refused("cannot use the kubeconfig `/there/is/none`");
+            seen.insert(args[0].clone());
+        }
+    }
+    assert_eq!(seen.into_iter().collect::<Vec<_>>(), ["install-crd", "serve", "unregister", "verify"]);
+}
+
+#[test]
+fn every_value_is_set_in_a_row() {
+    let values = parse(&fs::read_to_string(Path::new(CHART).join("values.yaml")).unwrap());
+    let mut waiting = vec![String::new()];
+    let (rows, mut checked) = (rows(), 0);
+    while let Some(pointer) = waiting.pop() {
+        let value = values.pointer(&pointer).unwrap();
+        // The keys below these two are the user's own.
+        let is_group = value.as_object().is_some_and(|fields| !fields.is_empty())
+            && !["/resources", "/dashboard/labels"].contains(&pointer.as_str());
+        if is_group {
+            waiting.extend(value.as_object().unwrap().keys().map(|name| format!("{pointer}/{name}")));
+            continue;
+        }
+        checked += 1;
+        assert!(rows.iter().any(|row| row.values.pointer(&pointer).is_some()), "no row sets {pointer}");
+    }
+    assert!(checked > 80, "{checked} values");
+}
+
+#[test]
+fn extra_arguments_are_the_flags_that_no_value_renders() {
+    let Some(helm) = Helm::offline() else { return };
+    let mut rendered = BTreeSet::new();
+    for row in rows() {
+        let mut values = row.values;
+        if values.is_object() {
+            values["extraArgs"] = json!([]);
+        }
+        let args =
+            helm.render(&values).iter().flat_map(arguments).filter(|args| args[0] == "serve").collect::<Vec<_>>();
+        let flags = args.into_iter().flatten().filter(|arg| arg.starts_with("--"));
+        rendered.extend(flags.map(|arg| arg.split('=').next().unwrap().to_owned()));
+    }
+    // They replace the cluster, or the certificate.
+    let without_a_cluster = ["--from", "--tls-ca-file", "--tls-self-signed"].map(str::to_owned);
+    let reference = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/flags.md")).unwrap();
+    let (_, section) = reference.split_once("\n## kube-unions serve\n").expect("the reference has the command");
+    let section = section.split("\n## ").next().unwrap();
+    let flags = section.lines().filter_map(|line| line.strip_prefix("| `--")?.split([' ', '`']).next());
+    let flags: BTreeSet<_> = flags.map(|flag| format!("--{flag}")).collect();
+    assert!(rendered.is_subset(&flags), "{rendered:?}");
+    let others: Vec<_> = flags.iter().filter(|flag| !rendered.contains(*flag)).collect();
+    let extra: Vec<_> = others.iter().filter(|flag| !without_a_cluster.contains(flag)).map(|flag| &flag[2..]).collect();
+    assert_eq!(others.len(), extra.len() + without_a_cluster.len());
+
+    let schema: Value = parse(&fs::read_to_string(Path::new(CHART).join("values.schema.json")).unwrap());
+    let pattern = &schema["properties"]["extraArgs"]["items"]["pattern"];
+    assert_eq!(*pattern, format!("^--({})=.+$", extra.join("|")));
+    for flag in &flags {
+        let is_extra = extra.contains(&&flag[2..]);
+        let takes_a_value = section.lines().any(|line| line.starts_with(&format!("| `{flag} <")));
+        assert!(takes_a_value || !is_extra, "{flag} takes no value, and the pattern requires one");
+        for extra_args in [json!([format!("{flag}=1")]), json!([flag, "1"]), json!([format!("{flag} 1")])] {
+            let output = helm.template(&json!({"extraArgs": extra_args}), &[]);
+            let is_accepted = is_extra && extra_args == json!([format!("{flag}=1")]);
+            assert_eq!(output.succeeded(), is_accepted, "{extra_args}: {output:#?}");
+        }
+    }
+}
