@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034 # The scripts that source this file use its variables.
 #
-# What the scripts of a release share. They run in the root of the repository.
+# Variables and functions of the scripts of a release. They run in the root of the repository.
 
 name=release/$(basename "$0")
 log() { echo "$name: $*" >&2; }

@@ -20,7 +20,7 @@ fn another_tag_is_refused() {
     assert!(said.ends_with("release/check.sh: v9.8.7 cannot be released\n"), "{said}");
 }
 
-/// Each version is changed by itself, and the message names its file and what it is.
+/// Each row changes one version, and the message names its file and its key.
 #[test]
 fn each_version_that_differs_is_named() {
     let cases = [

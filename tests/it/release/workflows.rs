@@ -135,7 +135,7 @@ fn a_release_reads_no_cache_and_leaves_no_token_in_the_checkout() {
     }
 }
 
-/// What can be signed or attested needs an artifact that was checked, so each job waits for those before it.
+/// Nothing is published before every version agrees and every archive is built.
 #[test]
 fn the_jobs_of_a_release_run_in_this_order() {
     let all = workflows();
