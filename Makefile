@@ -132,9 +132,9 @@ crates: ## Draw the crates of the workspace into the README
 	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --package kube-unions --test it crates::the_diagram
 
 # The published crates, in the order of publishing.
-PACKAGES := kube-unions-core kube-unions-evidence kube-unions-policies strategic-merge-patch strategic-merge-patch-stdio kube-unions-go kube-unions-author kube-unions
+PACKAGES := kube-unions-core kube-unions-manifests kube-unions-evidence kube-unions-policies strategic-merge-patch strategic-merge-patch-stdio kube-unions-go kube-unions-author kube-unions
 # The crates that also run in a browser.
-WASM := kube-unions-core kube-unions-policies strategic-merge-patch
+WASM := kube-unions-core kube-unions-manifests kube-unions-policies strategic-merge-patch
 
 .PHONY: packages
 packages: packages-quick ## Build and package each crate alone, from its own files

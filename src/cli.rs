@@ -1,10 +1,11 @@
 //! The command line. One file for each command, and the files that commands share:
 //!
-//! - `manifest` reads and edits YAML and JSON; `kinds` builds a catalog from files; `crd` edits the unions of a CRD;
-//! - `misspelt` finds names that are almost right;
-//! - `connection` connects to a cluster; `request` builds an `AdmissionReview`;
-//! - `diagnostic`, `sarif`, `tree`, `counts`, `progress` and `output` print; `exit` has the exit codes, and `require` the flag that
-//!   makes "nothing to check" a failure.
+//! - `manifest` reads and writes files; `kinds` builds a catalog from them; `crd` edits the unions of a CRD;
+//! - `connection` connects to a cluster;
+//! - `diagnostic`, `sarif`, `tree`, `progress` and `output` print; `exit` has the exit codes, and `require` the flag that makes
+//!   "nothing to check" a failure.
+//!
+//! The crate `kube-unions-manifests` parses and edits YAML and JSON, finds misspelt names, and builds an `AdmissionReview`.
 //!
 //! Data goes to standard output, everything else to standard error. Users script against both, and against the exit codes.
 
@@ -15,7 +16,6 @@ mod check_cel;
 mod compile;
 mod completion;
 mod connection;
-mod counts;
 mod crd;
 mod diagnostic;
 mod exit;
@@ -26,13 +26,11 @@ mod kinds;
 mod lint;
 mod man;
 mod manifest;
-mod misspelt;
 mod normalize;
 mod openapi;
 mod output;
 mod patch;
 mod progress;
-mod request;
 mod require;
 mod review;
 mod sarif;

@@ -1,7 +1,7 @@
 //! The program `kube-unions`: the command line and the webhook.
 //!
-//! The rules of unions and patches are not here but in libraries: `kube-unions-core`, `strategic-merge-patch` and `kube-unions-go`.
-//! The program adds files, the network and a clock.
+//! The rules of unions and patches are not here but in libraries: `kube-unions-core`, `kube-unions-manifests`,
+//! `strategic-merge-patch` and `kube-unions-go`. The program adds files, the network and a clock.
 //!
 //! | module | does | uses |
 //! |---|---|---|

@@ -3,17 +3,18 @@
 //! It edits text, so comments, order and other documents stay as they are. It works as a Helm post-renderer and, because it
 //! edits the items of any list, as a KRM function of kustomize.
 
-use super::counts::{count, grouped};
+use super::Verdict;
 use super::crd::EditableCrd;
 use super::diagnostic::{self, Diagnostic};
 use super::kinds::{self, BuiltinUnionsArg};
 use super::manifest::{self, Document, EditedFile, ManifestFile, Stream};
 use super::output::{self, Paint};
 use super::require::RequireArg;
-use super::{Verdict, misspelt};
 use anyhow::bail;
 use clap::Args;
 use kube_unions_core::declaration::AnnotationContent;
+use kube_unions_manifests::counts::{count, grouped};
+use kube_unions_manifests::misspelt;
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -158,7 +159,7 @@ impl Messages {
         let paint = Paint::of(&std::io::stderr());
         let mut known = BTreeSet::new();
         for found in diagnostics {
-            let line = found.line(paint);
+            let line = diagnostic::line(&found, paint);
             if known.insert(line.clone()) {
                 let lines = if found.is_error() { &mut self.errors } else { &mut self.notices };
                 lines.push(line);

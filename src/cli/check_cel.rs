@@ -9,7 +9,6 @@ mod subjects;
 
 use self::comparison::{RuleComparison, RuleVerdict};
 use self::report::ComparedUnion;
-use super::counts::{count, grouped};
 use super::exit::FAILED;
 use super::kinds::{self, BuiltinUnionsArg};
 use super::output;
@@ -18,6 +17,7 @@ use super::{FindingsFormat, Verdict, manifest};
 use anyhow::bail;
 use clap::Args;
 use kube_unions_core::declaration::Severity;
+use kube_unions_manifests::counts::{count, grouped};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 

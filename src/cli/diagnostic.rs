@@ -1,205 +1,22 @@
-//! A fault of a declaration or a problem of a file, as a line for people and as JSON.
+//! Prints diagnostics as lines for people.
 
-use super::kinds::Assembly;
-use super::manifest::{Document, Problem};
-use super::misspelt::{self, Misspelling};
+pub(super) use kube_unions_manifests::diagnostic::{Diagnostic, LintRule, diagnose};
+
 use super::output::Paint;
-use kube_unions_core::declaration::{FaultKind, FaultOfVersions, Severity, Source};
-use serde::{Serialize, Serializer};
-use std::path::{Path, PathBuf};
+use kube_unions_core::declaration::{Severity, Source};
 
-/// A fault or problem, with its place in a file.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub(super) struct Diagnostic {
-    file: PathBuf,
-    /// Counted from 1, as is the column. `None` for the whole file.
-    line: Option<usize>,
-    column: Option<usize>,
-    /// The name of the CRD, or kind and group of a built-in type.
-    definition: Option<String>,
-    /// The name of the faulty `UnionDeclaration`, or of a document whose kind is misspelt.
-    declaration: Option<String>,
-    /// The versions that have the fault. Empty if it belongs to no version.
-    versions: Vec<String>,
-    /// The path in the schema, empty for the whole schema.
-    path: String,
-    #[serde(serialize_with = "name_of_severity")]
-    severity: Severity,
-    source: Option<String>,
-    message: String,
-    #[serde(serialize_with = "name_of_rule")]
-    rule: LintRule,
-}
-
-/// The rule that a diagnostic is reported under. Its name never changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum LintRule {
-    Fault(FaultKind),
-    /// A name in a CRD that resembles one that declares unions.
-    MisspeltName,
-    /// A document whose kind resembles one that declares unions.
-    MisspeltKind,
-    /// A file or document that cannot be read.
-    UnreadableInput,
-}
-
-impl LintRule {
-    pub(super) fn all() -> impl Iterator<Item = Self> {
-        let own = [Self::MisspeltName, Self::MisspeltKind, Self::UnreadableInput];
-        FaultKind::ALL.iter().copied().map(Self::Fault).chain(own)
-    }
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Fault(kind) => kind.name(),
-            Self::MisspeltName => "misspelt-name",
-            Self::MisspeltKind => "misspelt-kind",
-            Self::UnreadableInput => "unreadable-input",
-        }
-    }
-
-    pub(super) fn meaning(self) -> &'static str {
-        match self {
-            Self::Fault(kind) => kind.meaning(),
-            Self::MisspeltName => "A keyword or an annotation resembles one that declares unions, and has no effect.",
-            Self::MisspeltKind => "The kind of a document resembles one that declares unions, and is not checked.",
-            Self::UnreadableInput => "A file or a document cannot be read.",
-        }
-    }
-
-    /// Returns the severity of every diagnostic under this rule.
-    pub(super) fn severity(self) -> Severity {
-        match self {
-            Self::Fault(kind) => kind.severity(),
-            Self::MisspeltName | Self::MisspeltKind | Self::UnreadableInput => Severity::Error,
-        }
-    }
-}
-
-impl Diagnostic {
-    fn of_fault(group: &FaultOfVersions<'_>, file: &Path, position: Option<(usize, usize)>) -> Self {
-        let FaultOfVersions { fault, versions } = group;
-        Self {
-            file: file.to_owned(),
-            line: position.map(|(line, _)| line),
-            column: position.map(|(_, column)| column),
-            definition: Some(fault.definition.clone()),
-            declaration: fault.declaration.clone(),
-            versions: versions.iter().map(|&version| version.to_owned()).collect(),
-            path: fault.path.clone(),
-            severity: fault.severity,
-            source: fault.source.map(|source| source.to_string()),
-            message: fault.message.clone(),
-            rule: LintRule::Fault(fault.kind),
-        }
-    }
-
-    /// Describes a file or document that could not be read.
-    pub(super) fn of_problem(problem: &Problem) -> Self {
-        Self::at(problem, LintRule::UnreadableInput)
-    }
-
-    /// Describes a document of a misspelt kind.
-    pub(super) fn of_misspelt_kind(document: &Document, message: String) -> Self {
-        let problem = Problem::of_document(document, "", message);
-        Self { declaration: document.name.clone(), ..Self::at(&problem, LintRule::MisspeltKind) }
-    }
-
-    fn at(problem: &Problem, rule: LintRule) -> Self {
-        Self {
-            file: problem.file.clone(),
-            line: problem.position.map(|(line, _)| line),
-            column: problem.position.map(|(_, column)| column),
-            definition: None,
-            declaration: None,
-            versions: Vec::new(),
-            path: String::new(),
-            severity: rule.severity(),
-            source: None,
-            message: problem.message.clone(),
-            rule,
-        }
-    }
-
-    /// Describes a misspelt name in a CRD.
-    pub(super) fn of_misspelling(document: &Document, misspelling: Misspelling) -> Self {
-        let Misspelling { pointer, version, path, message } = misspelling;
-        let source = if version.is_some() { Source::Schema } else { Source::Annotation };
-        Self {
-            definition: document.name.clone(),
-            versions: version.into_iter().collect(),
-            path,
-            source: Some(source.to_string()),
-            ..Self::at(&Problem::of_document(document, &pointer, message), LintRule::MisspeltName)
-        }
-    }
-
-    pub(super) fn rule(&self) -> LintRule {
-        self.rule
-    }
-
-    pub(super) fn file(&self) -> &Path {
-        &self.file
-    }
-
-    /// Returns line and column, counted from 1.
-    pub(super) fn position(&self) -> Option<(usize, usize)> {
-        self.line.zip(self.column)
-    }
-
-    /// Returns the name of the CRD or `UnionDeclaration`, or kind and group of a built-in type.
-    pub(super) fn subject(&self) -> Option<&str> {
-        self.declaration.as_deref().or(self.definition.as_deref())
-    }
-
-    pub(super) fn path(&self) -> &str {
-        &self.path
-    }
-
-    /// Returns the message, with the versions that have the fault.
-    pub(super) fn message_of_versions(&self) -> String {
-        let versions = if self.versions.is_empty() { String::new() } else { format!("{}: ", self.versions.join(", ")) };
-        format!("{versions}{}", self.message)
-    }
-
-    pub(super) fn is_error(&self) -> bool {
-        self.severity == Severity::Error
-    }
-
-    pub(super) fn is_note(&self) -> bool {
-        self.severity == Severity::Note
-    }
-
-    /// Returns `file:line:column: path: message`, the format of compilers that editors understand.
-    pub(super) fn line(&self, paint: Paint) -> String {
-        let position = [self.line, self.column].into_iter().flatten().map(|number| number.to_string());
-        let place = [self.file.display().to_string()].into_iter().chain(position).collect::<Vec<_>>().join(":");
-        let whole = self.definition.as_deref().unwrap_or_default();
-        let path = if self.path.is_empty() { whole } else { &self.path };
-        let path = if path.is_empty() { String::new() } else { format!("{path}: ") };
-        // The position in a schema tells its version.
-        let positioned = self.versions.is_empty() || self.source.as_deref() == Some(Source::Schema.name());
-        let versions = if positioned { String::new() } else { format!("{}: ", self.versions.join(", ")) };
-        let severity = painted(self.severity, paint);
-        format!("{} {path}{severity} {versions}{}", paint.strong(&format!("{place}:")), self.message)
-    }
-}
-
-/// Returns the faults and problems of documents, sorted by file.
-pub(super) fn diagnose(assembly: &Assembly) -> Vec<Diagnostic> {
-    let groups = FaultOfVersions::group(assembly.catalog.faults());
-    let faults = groups.iter().filter_map(|group| {
-        let (file, position) = assembly.place_of(group.fault)?;
-        Some(Diagnostic::of_fault(group, file, position))
-    });
-    let problems = assembly.problems.iter().map(Diagnostic::of_problem);
-    let misspelt = assembly.definitions().flat_map(|document| {
-        let found = misspelt::in_definition(document).into_iter();
-        found.map(move |misspelling| Diagnostic::of_misspelling(document, misspelling))
-    });
-    let mut diagnostics: Vec<Diagnostic> = faults.chain(problems).chain(misspelt).collect();
-    diagnostics.sort();
-    diagnostics
+/// Returns `file:line:column: path: message`, the format of compilers that editors understand.
+pub(super) fn line(diagnostic: &Diagnostic, paint: Paint) -> String {
+    let position = [diagnostic.line, diagnostic.column].into_iter().flatten().map(|number| number.to_string());
+    let place = [diagnostic.file.display().to_string()].into_iter().chain(position).collect::<Vec<_>>().join(":");
+    let whole = diagnostic.definition.as_deref().unwrap_or_default();
+    let path = if diagnostic.path.is_empty() { whole } else { &diagnostic.path };
+    let path = if path.is_empty() { String::new() } else { format!("{path}: ") };
+    // The position in a schema tells its version.
+    let positioned = diagnostic.versions.is_empty() || diagnostic.source.as_deref() == Some(Source::Schema.name());
+    let versions = if positioned { String::new() } else { format!("{}: ", diagnostic.versions.join(", ")) };
+    let severity = painted(diagnostic.severity, paint);
+    format!("{} {path}{severity} {versions}{}", paint.strong(&format!("{place}:")), diagnostic.message)
 }
 
 /// Returns the word for a severity, with a colon.
@@ -209,14 +26,4 @@ pub(super) fn painted(severity: Severity, paint: Paint) -> String {
         Severity::Warning => paint.warning("warning:"),
         Severity::Note => paint.faint("note:"),
     }
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn name_of_rule<S: Serializer>(rule: &LintRule, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(rule.name())
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn name_of_severity<S: Serializer>(severity: &Severity, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(severity.name())
 }

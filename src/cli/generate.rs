@@ -10,7 +10,6 @@ mod sources;
 
 use self::baseline::{Baseline, Scope};
 use self::report::{CrdSubject, Report, ReportedFinding};
-use super::counts::count;
 use super::crd::EditableCrd;
 use super::exit::FAILED;
 use super::kinds::asked::UnknownKind;
@@ -24,6 +23,7 @@ use kube_unions_core::declaration::{AnnotationContent, Declared, Definition, Def
 use kube_unions_core::names::GroupKind;
 use kube_unions_core::schema::Place;
 use kube_unions_go::{BuildContext, Derivation, FindingKind, GoFinding, KindVersion, Packages, Position, Severity};
+use kube_unions_manifests::counts::count;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

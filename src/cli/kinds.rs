@@ -1,20 +1,17 @@
 //! Builds a catalog from documents: CRDs, `UnionDeclaration`s and saved OpenAPI documents.
 //!
 //! A declaration applies to the CRD of its target. If no document is that CRD, the target is a built-in type, and an OpenAPI
-//! document has its schema. [`parts`] reads the documents, [`assembly`] combines them, and [`asked`] finds a kind by a name of a user.
+//! document has its schema. The crate `kube-unions-manifests` combines them; [`asked`] finds a kind by a name of a user.
 
 pub(super) mod asked;
-mod assembly;
-mod parts;
 
-pub(super) use assembly::Assembly;
+pub(super) use kube_unions_manifests::{Assembly, KindSchemas, schemas};
 
-use self::parts::KindParts;
-use super::manifest::{self, Document, Problem};
+use super::manifest::{self, Document};
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 use kube_unions_core::catalog::Catalog;
-use kube_unions_core::declaration::{Definition, OpenApi};
+use kube_unions_manifests::BuiltinUnions;
 use std::path::PathBuf;
 
 /// The flags of commands that judge objects by the kinds in files.
@@ -40,6 +37,15 @@ pub(super) enum BuiltinUnionsArg {
     /// Use them where their values can be checked and are right
     #[value(name = "openapi")]
     OpenApi,
+}
+
+impl From<BuiltinUnionsArg> for BuiltinUnions {
+    fn from(unions: BuiltinUnionsArg) -> Self {
+        match unions {
+            BuiltinUnionsArg::Ignored => Self::Ignored,
+            BuiltinUnionsArg::OpenApi => Self::OpenApi,
+        }
+    }
 }
 
 impl KindArgs {
@@ -69,31 +75,5 @@ fn whole(paths: &[PathBuf], builtin: BuiltinUnionsArg) -> anyhow::Result<Assembl
 
 /// Compiles the declarations of documents. A problem with one document leaves the others in force.
 pub(super) fn assemble(documents: Vec<Document>, builtin: BuiltinUnionsArg) -> Assembly {
-    KindParts::read(documents).assemble(builtin)
-}
-
-/// The schemas of kinds, each with its document.
-#[derive(Debug)]
-pub(super) struct KindSchemas {
-    /// CRDs, with the unions of `UnionDeclaration`s, sorted by name.
-    pub(super) definitions: Vec<(Document, Definition)>,
-    pub(super) openapi: Vec<(Document, OpenApi)>,
-    pub(super) problems: Vec<Problem>,
-    parts: KindParts,
-}
-
-impl KindSchemas {
-    /// Returns a definition of a built-in type with the unions of `UnionDeclaration`s.
-    pub(super) fn declared(&self, definition: Definition) -> Definition {
-        self.parts.declared(definition)
-    }
-}
-
-/// Reads the schemas of documents.
-pub(super) fn schemas(documents: Vec<Document>) -> KindSchemas {
-    let mut parts = KindParts::read(documents);
-    let definitions = std::mem::take(&mut parts.definitions).into_values();
-    let definitions = definitions.map(|(document, definition)| (document, parts.declared(definition))).collect();
-    let (openapi, problems) = (std::mem::take(&mut parts.openapi), std::mem::take(&mut parts.problems));
-    KindSchemas { definitions, openapi, problems, parts }
+    kube_unions_manifests::assemble(documents, builtin.into())
 }

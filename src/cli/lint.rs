@@ -2,17 +2,18 @@
 
 mod sarif;
 
-use super::counts::count;
 use super::diagnostic::{self, Diagnostic, LintRule};
 use super::exit::FAILED;
 use super::kinds::{self, Assembly, BuiltinUnionsArg};
 use super::manifest;
 use super::output::{self, Paint};
 use super::require::RequireArg;
-use super::{FindingsFormat, Verdict, misspelt};
+use super::{FindingsFormat, Verdict};
 use anyhow::bail;
 use clap::Args;
 use kube_unions_core::declaration::FaultKind;
+use kube_unions_manifests::counts::count;
+use kube_unions_manifests::misspelt;
 use std::path::PathBuf;
 
 /// Arguments of `lint`.
@@ -112,7 +113,7 @@ fn print(diagnostics: &[Diagnostic], format: FindingsFormat, problems: &[String]
     let text = match format {
         FindingsFormat::Text => {
             let paint = Paint::of(&std::io::stdout());
-            diagnostics.iter().map(|diagnostic| diagnostic.line(paint) + "\n").collect()
+            diagnostics.iter().map(|diagnostic| diagnostic::line(diagnostic, paint) + "\n").collect()
         }
         FindingsFormat::Json => serde_json::to_string_pretty(diagnostics)? + "\n",
         FindingsFormat::Sarif => sarif::log(diagnostics, problems, code)?,

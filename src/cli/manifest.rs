@@ -1,50 +1,22 @@
-//! Reads manifests, and edits them in place: YAML and JSON, from files, folders and standard input.
+//! Reads manifests from files, folders and standard input, and writes them back.
 //!
-//! A JSON document keeps its text byte for byte; YAML is converted to JSON text. A document that is `null` or empty is absent.
-//! Each item of a list is a document. Knows nothing of unions.
-//!
-//! [`folder`] finds files, [`file`] splits them, [`foreign`] recognises templates and JSON5, [`document`] finds the objects in them, [`edit`] changes them, and [`stream`]
-//! joins the results.
+//! The crate `kube-unions-manifests` parses, edits and prints them; this module re-exports it for the commands. [`folder`] finds files.
 
-mod document;
-mod edit;
-mod file;
-mod folded;
 mod folder;
-mod foreign;
-mod layout;
-mod stream;
-mod syntax;
-mod yaml;
 
-pub(crate) use document::Document;
-pub(crate) use edit::{Edit, EditedFile, ItemChanges, applied, edit, edit_crds, edited_value};
-pub(crate) use file::{Format, ManifestFile};
 pub(crate) use folder::{below, folders_below, is_manifest, manifests_below};
-pub(crate) use layout::pretty;
-pub(crate) use stream::Stream;
+pub(crate) use kube_unions_manifests::input::{empty, list};
+pub(crate) use kube_unions_manifests::{
+    Document, Edit, EditedFile, Format, ItemChanges, ManifestFile, Problem, Stream, applied, edit, edited_value,
+    pretty, to_folded_yaml, to_yaml,
+};
 
 use crate::files::{self as written, FileAccess};
 use anyhow::{Context, bail};
-use std::fmt;
+use kube_unions_manifests::input::{STDIN, named};
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-
-/// The argument for standard input.
-const STDIN: &str = "-";
-
-/// The name of standard input in messages.
-const STDIN_NAME: &str = "<stdin>";
-
-/// A problem with a file, and its position.
-#[derive(Debug, Clone, thiserror::Error)]
-pub(crate) struct Problem {
-    pub(crate) file: PathBuf,
-    /// Line and column, counted from 1.
-    pub(crate) position: Option<(usize, usize)>,
-    pub(crate) message: String,
-}
 
 /// The files that were read, and the problems with the others.
 #[derive(Debug, Default)]
@@ -53,37 +25,14 @@ pub(crate) struct ManifestFiles {
     pub(crate) problems: Vec<Problem>,
 }
 
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:", self.file.display())?;
-        if let Some((line, column)) = self.position {
-            write!(f, "{line}:{column}:")?;
-        }
-        write!(f, " {}", self.message)
-    }
-}
-
-impl Problem {
-    pub(crate) fn of_file(file: &Path, message: String) -> Self {
-        Self { file: file.to_owned(), position: None, message }
-    }
-
-    pub(crate) fn of_reading(file: &Path, error: &std::io::Error) -> Self {
-        let message = if error.kind() == ErrorKind::NotFound {
-            "no such file or folder".to_owned()
-        } else {
-            format!("cannot be read: {error}")
-        };
-        Self::of_file(file, message)
-    }
-
-    fn at(file: &Path, position: (usize, usize), message: String) -> Self {
-        Self { file: file.to_owned(), position: Some(position), message }
-    }
-
-    pub(crate) fn of_document(document: &Document, pointer: &str, message: String) -> Self {
-        Self { file: document.file.clone(), position: document.position(pointer), message }
-    }
+/// Returns the problem of a file that cannot be read.
+pub(crate) fn of_reading(file: &Path, error: &std::io::Error) -> Problem {
+    let message = if error.kind() == ErrorKind::NotFound {
+        "no such file or folder".to_owned()
+    } else {
+        format!("cannot be read: {error}")
+    };
+    Problem::of_file(file, message)
 }
 
 /// Reads files and folders, and standard input for `-`. A folder without manifests is a problem, an empty file is not.
@@ -137,7 +86,7 @@ pub(crate) fn bytes(file: &Path) -> Result<Vec<u8>, Problem> {
     } else {
         std::fs::read(file)
     };
-    read.map_err(|error| Problem::of_reading(&named(file), &error))
+    read.map_err(|error| of_reading(&named(file), &error))
 }
 
 /// Fails if there are problems, with a line for each.
@@ -146,28 +95,12 @@ pub(crate) fn fail_on(problems: &[Problem]) -> anyhow::Result<()> {
     if lines.is_empty() { Ok(()) } else { bail!("{}", lines.join("\n")) }
 }
 
-/// Returns the message for inputs without a document, each empty or with comments only.
-pub(crate) fn empty(paths: &[PathBuf]) -> String {
-    format!("no objects in {}: the input is empty", list(paths))
-}
-
-/// Returns paths as a message names them.
-pub(crate) fn list(paths: &[PathBuf]) -> String {
-    let name = |path: &PathBuf| match path.to_str() {
-        Some(STDIN) => "standard input".to_owned(),
-        _ => format!("`{}`", path.display()),
-    };
-    paths.iter().map(name).collect::<Vec<_>>().join(", ")
-}
-
-/// Converts JSON text to YAML.
-pub(crate) fn to_yaml(json: &str) -> anyhow::Result<String> {
-    Ok(yaml::from_value(&serde_json::from_str(json)?)?)
-}
-
-/// Returns the YAML of a JSON value, with long texts folded over several lines.
-pub(crate) fn to_folded_yaml(value: &serde_json::Value) -> anyhow::Result<String> {
-    Ok(folded::from_value(value)?)
+/// Edits the CRDs of a file. All other bytes stay as they are.
+pub(crate) fn edit_crds(
+    file: &ManifestFile,
+    edits_of: impl FnMut(&Document) -> anyhow::Result<Vec<Edit>>,
+) -> anyhow::Result<EditedFile> {
+    kube_unions_manifests::edit_crds(file, edits_of)
 }
 
 /// Replaces a file if its text changed, by a rename, so that nobody reads half a file.
@@ -180,8 +113,4 @@ pub(crate) fn write_back(file: &Path, text: &str) -> anyhow::Result<()> {
     // Keep a symbolic link and write its target.
     let file = file.canonicalize().with_context(context)?;
     written::replace(&file, text.as_bytes(), FileAccess::Unchanged).with_context(context)
-}
-
-fn named(file: &Path) -> PathBuf {
-    if file == Path::new(STDIN) { PathBuf::from(STDIN_NAME) } else { file.to_owned() }
 }

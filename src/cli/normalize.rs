@@ -3,22 +3,22 @@
 //! The webhook's code answers an admission review for each object. The changes of the answer are made in the text of the object:
 //! it keeps its comments and the order of its fields, and an object that needs no change is printed byte for byte.
 
-use super::counts::{count, grouped};
 use super::kinds::{Assembly, KindArgs};
 use super::manifest::{self, Document, Edit, Format, Stream};
-use super::misspelt::KnownKinds;
 use super::output::{self, Paint};
-use super::request::ReviewedObject;
 use super::require::RequireArg;
 use super::{RatchetingArg, Verdict};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use kube_unions_core::admission::{Review, ReviewOutcome};
 use kube_unions_core::catalog::{Catalog, CatalogEntry};
-use kube_unions_core::field_path::{AboutField, FieldPath, Segment, pointer_tokens};
-use kube_unions_core::json_patch::PatchOperation;
+use kube_unions_core::field_path::AboutField;
 use kube_unions_core::near::nearest;
-use kube_unions_core::union::{Change, Violation, ViolationKind};
+use kube_unions_core::union::{Violation, ViolationKind};
+use kube_unions_manifests::counts::{count, grouped};
+use kube_unions_manifests::misspelt::KnownKinds;
+use kube_unions_manifests::normalized::own_edits;
+use kube_unions_manifests::request::ReviewedObject;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -152,16 +152,6 @@ pub(super) fn completed(kinds: &Assembly, document: &Document) -> anyhow::Result
     Ok(document.with_text(kinds.completed(document)?.into_owned()))
 }
 
-/// Returns the changes of an answer as edits, without those in objects that only defaults make.
-pub(super) fn own_edits(document: &Document, review: &Review) -> Vec<Edit> {
-    let mut edits = edits_below(&pointer_tokens(&document.pointer).unwrap_or_default(), review);
-    edits.retain(|edit| match edit {
-        Edit::Set(path, _) => document.has_parent_of(path),
-        Edit::Remove(_) | Edit::Items(..) => true,
-    });
-    edits
-}
-
 /// Reads a file of objects.
 fn objects(path: &PathBuf) -> anyhow::Result<Vec<Document>> {
     let documents = manifest::read(std::slice::from_ref(path))?;
@@ -281,16 +271,6 @@ pub(super) fn print_answer(document: &Document, review: &Review) {
             }
         }
     }
-}
-
-/// Returns the changes of an answer as edits of a value that has the object at the path `base`.
-pub(super) fn edits_below(base: &[String], review: &Review) -> Vec<Edit> {
-    let place = |path: &FieldPath| base.iter().cloned().chain(path.segments().iter().map(Segment::to_token)).collect();
-    let edit = |change: Change| match change.operation() {
-        PatchOperation::Set(path, value) => Edit::Set(place(&path), Value::from(&*value)),
-        PatchOperation::Remove(path) => Edit::Remove(place(&path)),
-    };
-    review.changes().map(edit).collect()
 }
 
 /// Returns the text of the normalised object, and its format.

@@ -9,7 +9,6 @@ mod limits;
 
 use self::document::KustomizeDocument;
 use self::limits::Limits;
-use super::counts::count;
 use super::kinds::{self, BuiltinUnionsArg};
 use super::manifest::{self, Document, Problem};
 use super::normalize::ObjectFormat;
@@ -20,6 +19,7 @@ use anyhow::bail;
 use clap::Args;
 use kube_unions_core::declaration::Definition;
 use kube_unions_core::names::GroupVersionKind;
+use kube_unions_manifests::counts::count;
 use std::path::{Path, PathBuf};
 use strategic_merge_patch::{MergeRule, MergeStrategy, Patcher};
 
@@ -92,7 +92,7 @@ pub(super) fn run(arguments: &OpenapiArgs) -> anyhow::Result<Verdict> {
     let paint = Paint::of(&std::io::stderr());
     let diagnostics = diagnostic::diagnose(&assembly);
     for diagnostic in &diagnostics {
-        output::note(diagnostic.line(paint));
+        output::note(diagnostic::line(diagnostic, paint));
     }
 
     let (mut limits, mut counts) = (Limits::default(), Counts::default());

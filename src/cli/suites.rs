@@ -19,12 +19,12 @@ pub use self::format::suite_schema;
 
 use self::report::TestsFormat;
 use self::run::Run;
-use super::counts::count;
 use super::output::{self, Paint};
 use super::require::RequireArg;
 use super::{Verdict, manifest};
 use anyhow::bail;
 use clap::Args;
+use kube_unions_manifests::counts::count;
 use std::path::PathBuf;
 use std::process::ExitCode;
 

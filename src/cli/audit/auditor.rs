@@ -3,7 +3,6 @@
 use super::report::{AuditEnd, AuditReport};
 use super::rules::{AuditRule, ObjectFinding, title};
 use super::tally::Tally;
-use crate::cli::counts::count;
 use crate::cli::exit::{self, Verdict};
 use crate::cli::output::{self, Paint};
 use crate::cli::progress::Progress;
@@ -14,6 +13,7 @@ use kube_unions_core::admission::StoredObject;
 use kube_unions_core::catalog::{Catalog, CatalogEntry};
 use kube_unions_core::declaration::Severity;
 use kube_unions_core::field_path::FieldPath;
+use kube_unions_manifests::counts::count;
 use std::fmt::Display;
 
 /// An object to audit.

@@ -6,7 +6,6 @@ use super::report::AuditReport;
 use super::rules::title;
 use super::stop::Stop;
 use crate::causes::with_causes;
-use crate::cli::counts::{count, grouped};
 use crate::cli::exit::Verdict;
 use crate::cli::kinds;
 use crate::cli::output::{self, Paint};
@@ -15,6 +14,7 @@ use crate::cluster::live::{LiveError, Page, Pages, Resource, find, no_resource};
 use anyhow::{Context, bail};
 use kube_unions_core::catalog::{Catalog, CatalogEntry};
 use kube_unions_core::declaration::is_exempt;
+use kube_unions_manifests::counts::{count, grouped};
 use std::pin::{Pin, pin};
 use tokio::signal::unix::{SignalKind, signal};
 

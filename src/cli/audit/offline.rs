@@ -6,17 +6,17 @@ use super::AuditArgs;
 use super::auditor::{AuditedObject, Auditor, warn_of_faults};
 use super::report::AuditReport;
 use super::stop::Stop;
-use crate::cli::counts::grouped;
 use crate::cli::exit::Verdict;
 use crate::cli::explain;
 use crate::cli::kinds;
 use crate::cli::manifest::{self, Document, ManifestFile};
-use crate::cli::misspelt::KnownKinds;
 use crate::cli::output::{self, Paint};
 use crate::cli::progress::Progress;
 use crate::cli::sarif::FilePlace;
 use anyhow::bail;
 use kube_unions_core::catalog::{Catalog, CatalogEntry};
+use kube_unions_manifests::counts::grouped;
+use kube_unions_manifests::misspelt::KnownKinds;
 use std::collections::BTreeSet;
 
 /// Audits every object of the files.

@@ -1,6 +1,6 @@
 //! Counts audited objects and their findings.
 
-use crate::cli::counts::{count, grouped};
+use kube_unions_manifests::counts::{count, grouped};
 use serde::Serialize;
 
 /// Counts of objects.

@@ -62,7 +62,7 @@ impl CompileSource {
         let diagnostics = diagnostic::diagnose(&assembly);
         Ok(Self {
             errors: diagnostics.iter().any(diagnostic::Diagnostic::is_error),
-            faults: diagnostics.iter().map(|diagnostic| diagnostic.line(paint)).collect(),
+            faults: diagnostics.iter().map(|diagnostic| diagnostic::line(diagnostic, paint)).collect(),
             catalog: assembly.catalog,
             files: manifests.files,
             live: None,

@@ -3,13 +3,13 @@
 //! The result is printed and never applied. The crate `kube-unions-evidence` finds and confirms the unions.
 
 use super::GenerateArgs;
-use crate::cli::counts::count;
 use crate::cli::manifest::{self, Document};
 use crate::cli::{Verdict, crd, output};
 use anyhow::bail;
 use kube_unions_core::declaration::{Definition, DefinitionVersion};
 use kube_unions_core::field_path::Printable;
 use kube_unions_evidence::{Evidence, EvidenceKind, Proposals, ProposedUnion};
+use kube_unions_manifests::counts::count;
 use serde_json::Value;
 use std::fmt::Write;
 

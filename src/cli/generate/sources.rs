@@ -97,12 +97,12 @@ fn parse_all(files: &[Arc<Path>], build: &BuildContext) -> anyhow::Result<Vec<Pa
 }
 
 fn parse(parser: &mut GoParser, path: &Arc<Path>, build: &BuildContext) -> Parsed {
-    let size = path.metadata().map_err(|error| Problem::of_reading(path, &error))?.len();
+    let size = path.metadata().map_err(|error| manifest::of_reading(path, &error))?.len();
     if size > LARGEST {
         let message = format!("the file has {size} bytes, more than the limit of {LARGEST}; left out");
         return Err(Problem::of_file(path, message));
     }
-    let bytes = std::fs::read(path).map_err(|error| Problem::of_reading(path, &error))?;
+    let bytes = std::fs::read(path).map_err(|error| manifest::of_reading(path, &error))?;
     if !build.includes(path, &bytes) {
         return Ok(None);
     }

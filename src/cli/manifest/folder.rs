@@ -1,6 +1,6 @@
 //! Finds the manifest files of a path.
 
-use super::{Problem, STDIN};
+use super::{Problem, STDIN, of_reading};
 use std::path::{Path, PathBuf};
 
 /// Returns the manifests in a folder and its subfolders, sorted. A file is returned whatever its name.
@@ -40,19 +40,19 @@ pub(crate) fn below(
     counts: impl Fn(&str) -> bool,
     wanted: impl Fn(&Path) -> bool,
 ) -> Result<Vec<PathBuf>, Problem> {
-    if !path.metadata().map_err(|error| Problem::of_reading(path, &error))?.is_dir() {
+    if !path.metadata().map_err(|error| of_reading(path, &error))?.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
     let (mut found, mut folders) = (Vec::new(), vec![path.to_owned()]);
     while let Some(folder) = folders.pop() {
-        for entry in folder.read_dir().map_err(|error| Problem::of_reading(&folder, &error))? {
-            let entry = entry.map_err(|error| Problem::of_reading(&folder, &error))?;
+        for entry in folder.read_dir().map_err(|error| of_reading(&folder, &error))? {
+            let entry = entry.map_err(|error| of_reading(&folder, &error))?;
             if !counts(&entry.file_name().to_string_lossy()) {
                 continue;
             }
             let path = entry.path();
             // Do not follow a link to a folder: it may form a cycle.
-            if entry.file_type().map_err(|error| Problem::of_reading(&path, &error))?.is_dir() {
+            if entry.file_type().map_err(|error| of_reading(&path, &error))?.is_dir() {
                 folders.push(path);
             } else if wanted(&path) {
                 found.push(path);

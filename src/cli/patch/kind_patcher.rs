@@ -2,13 +2,13 @@
 
 use super::input::{self, PatchInput};
 use crate::cli::manifest::{self, Document, Problem};
-use crate::cli::normalize;
-use crate::cli::request::ReviewedObject;
 use kube_unions_core::admission::{self, Phase, Ratcheting, Review};
 use kube_unions_core::catalog::{Builder, Catalog};
 use kube_unions_core::declaration::Definition;
 use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::schema::Schema;
+use kube_unions_manifests::normalized::own_edits;
+use kube_unions_manifests::request::ReviewedObject;
 use std::borrow::Cow;
 use std::path::Path;
 use strategic_merge_patch::{DocumentRole, PatchError, Patcher};
@@ -87,7 +87,7 @@ impl KindPatcher {
         let request =
             ReviewedObject { kind: &self.kind, new: &*self.completed(&new)?, old: old.as_deref(), subresource };
         let review = admission::review(&self.unions, phase, Ratcheting::Enabled, request.to_json().as_bytes())?;
-        let edits = normalize::own_edits(&new, &review);
+        let edits = own_edits(&new, &review);
         let text = if edits.is_empty() { text } else { manifest::edit(&new.section, &edits)?.text };
         Ok(PatchedObject { text, document: Some(new), review: Some(review) })
     }

@@ -70,7 +70,7 @@ impl Finder {
     fn test(&mut self, file: &Path, name: &str) -> Result<bool, Problem> {
         let folder = file.parent().unwrap_or(Path::new(""));
         let listed = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-        let entries = listed.read_dir().map_err(|error| Problem::of_reading(listed, &error))?;
+        let entries = listed.read_dir().map_err(|error| manifest::of_reading(listed, &error))?;
         let mut files: Vec<PathBuf> = entries.flatten().map(|entry| folder.join(entry.file_name())).collect();
         files.retain(|file| manifest::is_manifest(file));
         files.sort();

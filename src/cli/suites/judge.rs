@@ -7,12 +7,13 @@ use super::suite::{TestedObject, TestedWrite, Want, single};
 use crate::causes::with_causes;
 use crate::cli::kinds::Assembly;
 use crate::cli::manifest::{self, Document, Problem};
-use crate::cli::misspelt::KnownKinds;
 use crate::cli::normalize;
-use crate::cli::request::ReviewedObject;
 use kube_unions_core::admission::{Review, ReviewOutcome};
 use kube_unions_core::declaration::Severity;
 use kube_unions_core::union::Part;
+use kube_unions_manifests::misspelt::KnownKinds;
+use kube_unions_manifests::normalized::edits_below;
+use kube_unions_manifests::request::ReviewedObject;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -147,7 +148,7 @@ impl Answer<'_> {
         let parse = |document: &Document| {
             serde_json::from_str::<Value>(&document.text).map_err(|error| problem_of(document, &error.into()))
         };
-        let stored = manifest::applied(parse(self.new)?, &normalize::edits_below(&[], self.review));
+        let stored = manifest::applied(parse(self.new)?, &edits_below(&[], self.review));
         // The API server sets defaults again after the patch of a webhook.
         let stored = normalize::completed(self.kinds, &self.new.with_text(stored.to_string()))
             .map_err(|error| problem_of(self.new, &error))?;

@@ -3,9 +3,9 @@
 use super::find::{self, Found};
 use super::judge::{Failure, judge};
 use super::suite::{Suite, SuiteTest};
-use crate::cli::counts::{count, grouped};
 use crate::cli::kinds::{self, Assembly};
 use crate::cli::manifest::{self, ManifestFile, Problem};
+use kube_unions_manifests::counts::{count, grouped};
 use std::path::{Path, PathBuf};
 
 /// The results of all suites.

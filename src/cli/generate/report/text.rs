@@ -1,10 +1,10 @@
 //! The report as lines for people. Findings that differ only in their CRD are one line.
 
 use super::{Report, ReportedFinding, Standing};
-use crate::cli::counts::count;
 use crate::cli::output::Paint;
 use crate::cli::tree;
 use kube_unions_go::{FoundBy, MarkedUnion, Position, Severity};
+use kube_unions_manifests::counts::count;
 use std::fmt::Write;
 use termtree::Tree;
 

@@ -1,14 +1,15 @@
 //! Prints JSON as YAML whose long texts are folded over several lines, so that people can read expressions and compare them
 //! line by line.
 
+use crate::yaml::WriteError;
 use serde_json::Value;
 use std::fmt::Write;
 
 /// The longest text that stays on one line, and the width of folded lines without their indentation.
 const WIDTH: usize = 100;
 
-/// Returns the YAML of a JSON value.
-pub(super) fn from_value(value: &Value) -> Result<String, serde_saphyr::ser::Error> {
+/// Returns the YAML of a JSON value, with long texts folded over several lines.
+pub fn to_folded_yaml(value: &Value) -> Result<String, WriteError> {
     let mut text = String::new();
     block(&mut text, value, 0)?;
     Ok(text)
@@ -140,7 +141,7 @@ mod tests {
         let expected = format!(
             "list:\n- a: >-\n    {left}\n    {right}\n  b: \"true\"\n- - 1\n  - []\nempty: {{}}\ntext: \"a: b\"\nlines: \"a\\nb\"\n"
         );
-        assert_eq!(from_value(&value).unwrap(), expected);
+        assert_eq!(to_folded_yaml(&value).unwrap(), expected);
     }
 
     fn value() -> impl Strategy<Value = Value> {
@@ -164,7 +165,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_printed_is_read_back_as_it_was(value in value()) {
-            let text = from_value(&value).unwrap();
+            let text = to_folded_yaml(&value).unwrap();
             let read: Value = serde_json::from_str(&yaml::to_json(&text).unwrap()).unwrap();
             prop_assert_eq!(read, value, "{}", text);
         }

@@ -1,25 +1,26 @@
 //! Reads CRDs, `UnionDeclaration`s and OpenAPI documents.
 
-use crate::cli::manifest::{Document, Problem};
+use crate::document::Document;
+use crate::problem::Problem;
 use kube_unions_core::declaration::{Declaration, DeclarationError, Definition, DefinitionError, Fault, OpenApi};
 use kube_unions_core::field_path::push_token;
 use std::collections::BTreeMap;
 
 /// The definitions and declarations of some documents, each with its document.
 #[derive(Debug, Default)]
-pub(super) struct KindParts {
+pub(crate) struct KindParts {
     /// By the CRD's name.
-    pub(super) definitions: BTreeMap<String, (Document, Definition)>,
+    pub(crate) definitions: BTreeMap<String, (Document, Definition)>,
     /// By the declaration's name, with the faults that it has without its target.
-    pub(super) declarations: BTreeMap<String, (Document, (Declaration, Vec<Fault>))>,
-    pub(super) openapi: Vec<(Document, OpenApi)>,
-    pub(super) problems: Vec<Problem>,
+    pub(crate) declarations: BTreeMap<String, (Document, (Declaration, Vec<Fault>))>,
+    pub(crate) openapi: Vec<(Document, OpenApi)>,
+    pub(crate) problems: Vec<Problem>,
     /// The number of documents of all kinds.
-    pub(super) documents: usize,
+    pub(crate) documents: usize,
 }
 
 impl KindParts {
-    pub(super) fn read(documents: Vec<Document>) -> Self {
+    pub(crate) fn read(documents: Vec<Document>) -> Self {
         let mut parts = Self { documents: documents.len(), ..Self::default() };
         for document in documents {
             if document.is_definition() {

@@ -1,7 +1,7 @@
 //! Indents JSON without parsing its values, so that numbers keep every digit.
 
 /// Returns JSON with each member and item on its own line, indented by two.
-pub(crate) fn pretty(json: &str) -> String {
+pub fn pretty(json: &str) -> String {
     let mut layout = Layout { text: String::with_capacity(json.len() * 2), depth: 0 };
     let mut characters =
         json.chars().filter(|character| !character.is_ascii_whitespace() || *character == ' ').peekable();

@@ -1,17 +1,17 @@
 //! Joins texts of documents into one stream and keeps their bytes.
 
-use super::file::Format;
+use crate::file::Format;
 
 /// A stream of documents. Reading it yields the documents of all texts.
 #[derive(Debug, Default)]
-pub(crate) struct Stream {
+pub struct Stream {
     text: String,
     last: Option<Format>,
 }
 
 impl Stream {
     /// Adds a text of one or more documents.
-    pub(crate) fn push(&mut self, text: &str, format: Format) {
+    pub fn push(&mut self, text: &str, format: Format) {
         if text.trim().is_empty() && self.last.is_some() {
             return;
         }
@@ -30,13 +30,15 @@ impl Stream {
         self.last = Some(format);
     }
 
-    pub(crate) fn end_line(&mut self) {
+    /// Ends the last line.
+    pub fn end_line(&mut self) {
         if !self.text.is_empty() && !self.text.ends_with('\n') {
             self.text.push('\n');
         }
     }
 
-    pub(crate) fn into_text(self) -> String {
+    /// Returns the stream.
+    pub fn into_text(self) -> String {
         self.text
     }
 }

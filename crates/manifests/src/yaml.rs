@@ -11,6 +11,7 @@ use std::fmt::{self, Write};
 const DEEPEST: usize = 250;
 
 /// Stack per level of nesting, in bytes. A debug build uses about 20 KiB.
+#[cfg(not(target_family = "wasm"))]
 const STACK_PER_LEVEL: usize = 64 << 10;
 
 /// Most bytes of JSON per byte of YAML. Only aliases of aliases ("billion laughs") need more.
@@ -29,7 +30,18 @@ pub(super) struct YamlError {
     pub(super) position: Option<(usize, usize)>,
 }
 
+/// A value that cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub enum WriteError {
+    /// The text is not JSON.
+    Json(#[from] serde_json::Error),
+    /// YAML cannot express the value.
+    Yaml(#[from] serde_saphyr::ser::Error),
+}
+
 /// Returns the JSON of a text with one YAML document.
+#[cfg(not(target_family = "wasm"))]
 pub(super) fn to_json(yaml: &str) -> Result<String, YamlError> {
     // A thread of its own has a known stack, so that the depth limit does not depend on the caller.
     std::thread::scope(|scope| {
@@ -43,6 +55,12 @@ pub(super) fn to_json(yaml: &str) -> Result<String, YamlError> {
     })
 }
 
+/// Returns the JSON of a text with one YAML document. WebAssembly has no threads: the program needs a stack of 4 MiB.
+#[cfg(target_family = "wasm")]
+pub(super) fn to_json(yaml: &str) -> Result<String, YamlError> {
+    transcode(yaml)
+}
+
 fn transcode(yaml: &str) -> Result<String, YamlError> {
     let mut json = String::with_capacity(yaml.len());
     let bound = yaml.len().saturating_mul(LARGEST_GROWTH).max(SMALLEST_BOUND);
@@ -51,6 +69,11 @@ fn transcode(yaml: &str) -> Result<String, YamlError> {
     })
     .map_err(|error| describe(&error))?;
     Ok(json)
+}
+
+/// Converts JSON text to YAML.
+pub fn to_yaml(json: &str) -> Result<String, WriteError> {
+    Ok(from_value(&serde_json::from_str(json)?)?)
 }
 
 /// Returns the YAML of a JSON value.

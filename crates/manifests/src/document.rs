@@ -1,6 +1,6 @@
 //! One object of a manifest: its type, its name and its place in the file.
 
-use super::file::{ManifestFile, Section};
+use crate::file::{ManifestFile, Section};
 use kube_unions_core::names::GroupVersionKind;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -10,35 +10,40 @@ use std::sync::Arc;
 
 /// An object of a manifest.
 #[derive(Debug, Clone)]
-pub(crate) struct Document {
+pub struct Document {
     /// The file, `<stdin>` for standard input.
-    pub(crate) file: PathBuf,
+    pub file: PathBuf,
     /// The object as JSON.
-    pub(crate) text: String,
-    pub(crate) kind: Option<String>,
-    pub(crate) api_version: Option<String>,
-    pub(crate) name: Option<String>,
-    pub(crate) namespace: Option<String>,
-    pub(crate) section: Arc<Section>,
+    pub text: String,
+    /// Its `kind`.
+    pub kind: Option<String>,
+    /// Its `apiVersion`.
+    pub api_version: Option<String>,
+    /// Its `metadata.name`.
+    pub name: Option<String>,
+    /// Its `metadata.namespace`.
+    pub namespace: Option<String>,
+    /// The part of the file that has the object.
+    pub section: Arc<Section>,
     /// Its JSON Pointer in the section: empty, or that of an item of a list.
-    pub(crate) pointer: String,
+    pub pointer: String,
     openapi: bool,
 }
 
 impl Document {
     /// Returns line and column, counted from 1, of a value in the object, or of its nearest existing parent. `None` if the text is
     /// nested too deeply to be parsed.
-    pub(crate) fn position(&self, pointer: &str) -> Option<(usize, usize)> {
+    pub fn position(&self, pointer: &str) -> Option<(usize, usize)> {
         self.section.position(&format!("{}{pointer}", self.pointer))
     }
 
     /// Returns the document with another text of its object.
-    pub(crate) fn with_text(&self, text: String) -> Self {
+    pub fn with_text(&self, text: String) -> Self {
         Self { text, ..self.clone() }
     }
 
     /// Returns a value within the document as a document of its own. Its positions stay those of the file.
-    pub(crate) fn inner(&self, pointer: &str, text: String) -> Self {
+    pub fn inner(&self, pointer: &str, text: String) -> Self {
         let ObjectHead { kind, api_version, name, namespace, openapi, items: _ } = ObjectHead::read(&text);
         let (file, section) = (self.file.clone(), Arc::clone(&self.section));
         let pointer = format!("{}{pointer}", self.pointer);
@@ -46,7 +51,7 @@ impl Document {
     }
 
     /// Returns true if the section of the document has the object that a path leads into.
-    pub(crate) fn has_parent_of(&self, path: &[String]) -> bool {
+    pub fn has_parent_of(&self, path: &[String]) -> bool {
         let whole: Option<Value> = serde_json::from_str(self.section.json()).ok();
         let mut at = whole.as_ref();
         for name in path.split_last().map_or(&[][..], |(_, parents)| parents) {
@@ -59,22 +64,22 @@ impl Document {
     }
 
     /// Returns true for a `CustomResourceDefinition` of any version.
-    pub(crate) fn is_definition(&self) -> bool {
+    pub fn is_definition(&self) -> bool {
         self.is("apiextensions.k8s.io", "CustomResourceDefinition")
     }
 
     /// Returns true for a `UnionDeclaration` of any version.
-    pub(crate) fn is_declaration(&self) -> bool {
+    pub fn is_declaration(&self) -> bool {
         self.is("kube-unions.dev", "UnionDeclaration")
     }
 
     /// Returns true for an OpenAPI document with schemas, of version 2 or 3.
-    pub(crate) fn is_openapi(&self) -> bool {
+    pub fn is_openapi(&self) -> bool {
         self.openapi
     }
 
     /// Returns true for a document that describes kinds: a CRD, a `UnionDeclaration` or an OpenAPI document.
-    pub(crate) fn describes_kinds(&self) -> bool {
+    pub fn describes_kinds(&self) -> bool {
         self.is_definition() || self.is_declaration() || self.is_openapi()
     }
 
@@ -84,27 +89,27 @@ impl Document {
     }
 
     /// Returns group and version of `apiVersion`, empty if it is missing.
-    pub(crate) fn group_version(&self) -> (&str, &str) {
+    pub fn group_version(&self) -> (&str, &str) {
         let api_version = self.api_version.as_deref().unwrap_or_default();
         api_version.split_once('/').unwrap_or(("", api_version))
     }
 
     /// Returns its kind, empty where a part is missing.
-    pub(crate) fn group_version_kind(&self) -> GroupVersionKind {
+    pub fn group_version_kind(&self) -> GroupVersionKind {
         let (group, version) = self.group_version();
         let kind = self.kind.as_deref().unwrap_or_default();
         GroupVersionKind { group: group.into(), version: version.into(), kind: kind.into() }
     }
 
     /// Returns its name in messages, for example `Rollout/web`.
-    pub(crate) fn title(&self) -> String {
+    pub fn title(&self) -> String {
         format!("{}/{}", self.kind.as_deref().unwrap_or("?"), self.name.as_deref().unwrap_or("?"))
     }
 }
 
 impl ManifestFile {
     /// Returns the documents of the file, with the items of lists.
-    pub(crate) fn documents(&self) -> Vec<Document> {
+    pub fn documents(&self) -> Vec<Document> {
         let mut documents = Vec::new();
         for section in &self.sections {
             self.flatten(section, &mut documents);
@@ -112,7 +117,8 @@ impl ManifestFile {
         documents
     }
 
-    pub(crate) fn documents_of(&self, section: &Arc<Section>) -> Vec<Document> {
+    /// Returns the documents of one section, with the items of lists.
+    pub fn documents_of(&self, section: &Arc<Section>) -> Vec<Document> {
         let mut documents = Vec::new();
         self.flatten(section, &mut documents);
         documents

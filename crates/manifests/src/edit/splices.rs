@@ -1,8 +1,8 @@
 //! Edits the text of a YAML or JSON document by replacing ranges of it.
 
 use super::{Edit, ItemChanges};
-use crate::cli::manifest::syntax::{MappingEntry, Node, Shape, Tree};
-use crate::cli::manifest::yaml;
+use crate::syntax::{MappingEntry, Node, Shape, Tree};
+use crate::yaml;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ops::Range;

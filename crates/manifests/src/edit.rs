@@ -6,16 +6,15 @@
 mod splices;
 
 use self::splices::edit_text;
-use super::document::Document;
-use super::file::{Format, ManifestFile, Section};
-use super::stream::starts_explicitly;
-use super::yaml;
-use anyhow::Context;
+use crate::document::Document;
+use crate::file::{Format, ManifestFile, Section};
+use crate::stream::starts_explicitly;
+use crate::yaml::{self, WriteError};
 use serde_json::Value;
 
 /// A change to a member of an object, by the path of the member.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Edit {
+pub enum Edit {
     /// Removes the member.
     Remove(Vec<String>),
     /// Adds the member or replaces its value. The object must exist.
@@ -26,37 +25,51 @@ pub(crate) enum Edit {
 
 /// The change of a list.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct ItemChanges {
+pub struct ItemChanges {
     /// The positions of the items that stay, ascending.
-    pub(crate) kept: Vec<usize>,
+    pub kept: Vec<usize>,
     /// The items that follow them.
-    pub(crate) added: Vec<Value>,
+    pub added: Vec<Value>,
 }
 
 /// An edited document.
 #[derive(Debug)]
-pub(crate) struct EditedDocument {
-    pub(crate) text: String,
+pub struct EditedDocument {
+    /// The new text.
+    pub text: String,
     /// The document was rewritten from its value, without comments.
-    pub(crate) rewritten: bool,
+    pub rewritten: bool,
 }
 
 /// An edited file.
 #[derive(Debug)]
-pub(crate) struct EditedFile {
-    pub(crate) text: String,
+pub struct EditedFile {
+    /// The new text.
+    pub text: String,
     /// Format of the first document.
-    pub(crate) format: Format,
-    pub(crate) changed: bool,
+    pub format: Format,
+    /// True if a CRD changed.
+    pub changed: bool,
     /// A line for each document that lost its comments.
-    pub(crate) notices: Vec<String>,
+    pub notices: Vec<String>,
+}
+
+/// A document that cannot be edited.
+#[derive(Debug, thiserror::Error)]
+pub enum EditError {
+    /// Its JSON cannot be parsed, for example because it is nested too deeply.
+    #[error("cannot edit the document")]
+    Unreadable(#[source] serde_json::Error),
+    /// Its new value cannot be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
 }
 
 /// Edits the CRDs of a file. All other bytes stay as they are.
-pub(crate) fn edit_crds(
+pub fn edit_crds<E: From<EditError>>(
     file: &ManifestFile,
-    mut edits_of: impl FnMut(&Document) -> anyhow::Result<Vec<Edit>>,
-) -> anyhow::Result<EditedFile> {
+    mut edits_of: impl FnMut(&Document) -> Result<Vec<Edit>, E>,
+) -> Result<EditedFile, E> {
     let format = file.sections.first().map_or(Format::Yaml, |section| section.format);
     let mut edited = EditedFile { text: String::new(), format, changed: false, notices: Vec::new() };
     for section in &file.sections {
@@ -84,7 +97,7 @@ pub(crate) fn edit_crds(
 }
 
 /// Makes the edits in order. Each member may be named once.
-pub(crate) fn edit(section: &Section, edits: &[Edit]) -> anyhow::Result<EditedDocument> {
+pub fn edit(section: &Section, edits: &[Edit]) -> Result<EditedDocument, EditError> {
     let value = edited_value(section, edits)?;
     let edited = section.tree().and_then(|tree| edit_text(&section.text, tree, edits));
     if let Some(text) = edited.filter(|text| parses_to(text, section.format, &value)) {
@@ -94,13 +107,13 @@ pub(crate) fn edit(section: &Section, edits: &[Edit]) -> anyhow::Result<EditedDo
 }
 
 /// Returns the value of the document after the edits.
-pub(crate) fn edited_value(section: &Section, edits: &[Edit]) -> anyhow::Result<Value> {
-    let value = serde_json::from_str(section.json()).context("cannot edit the document")?;
+pub fn edited_value(section: &Section, edits: &[Edit]) -> Result<Value, EditError> {
+    let value = serde_json::from_str(section.json()).map_err(EditError::Unreadable)?;
     Ok(applied(value, edits))
 }
 
 /// Returns a value with edits.
-pub(crate) fn applied(mut value: Value, edits: &[Edit]) -> Value {
+pub fn applied(mut value: Value, edits: &[Edit]) -> Value {
     for edit in edits {
         edit.apply(&mut value);
     }
@@ -152,7 +165,7 @@ fn parses_to(text: &str, format: Format, value: &Value) -> bool {
 }
 
 /// Returns the value as text that can replace the section.
-fn rewrite(section: &Section, value: &Value) -> anyhow::Result<String> {
+fn rewrite(section: &Section, value: &Value) -> Result<String, WriteError> {
     let before = section.text.len() - section.text.trim_start().len();
     let before = section.text.get(..before).unwrap_or_default();
     Ok(match section.format {

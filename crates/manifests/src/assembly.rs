@@ -1,42 +1,60 @@
 //! Applies declarations to definitions, and compiles the catalog.
 
-use super::BuiltinUnionsArg;
-use super::parts::KindParts;
 use crate::causes::with_causes;
-use crate::cli::counts::count;
-use crate::cli::manifest::{self, Document, Problem};
-use crate::cli::misspelt;
+use crate::counts::count;
+use crate::document::Document;
+use crate::input;
+use crate::misspelt;
+use crate::parts::KindParts;
+use crate::problem::Problem;
 use kube_unions_core::catalog::{Builder, Catalog};
 use kube_unions_core::declaration::{
     Declaration, Definition, DefinitionError, Fault, FaultKind, OpenApi, Source, Target,
 };
 use kube_unions_core::names::{GroupKind, GroupVersionKind};
-use kube_unions_core::schema::{EXTENSION, Schema};
+use kube_unions_core::schema::{DefaultsError, EXTENSION, Schema};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+/// The treatment of the unions that OpenAPI documents publish for built-in types.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum BuiltinUnions {
+    /// Ignore them: some of them are wrong.
+    #[default]
+    Ignored,
+    /// Use them where their values can be checked and are right.
+    OpenApi,
+}
+
+/// Compiles the declarations of documents. A problem with one document leaves the others in force.
+pub fn assemble(documents: Vec<Document>, builtin: BuiltinUnions) -> Assembly {
+    KindParts::read(documents).assemble(builtin)
+}
+
 /// A catalog, and the places of its faults.
 #[derive(Debug, Default)]
-pub(in crate::cli) struct Assembly {
-    pub(in crate::cli) catalog: Catalog,
-    pub(in crate::cli) problems: Vec<Problem>,
+pub struct Assembly {
+    /// The unions in force.
+    pub catalog: Catalog,
+    /// The documents that cannot be read.
+    pub problems: Vec<Problem>,
     /// CRDs, by name.
     definitions: BTreeMap<String, Document>,
     /// `UnionDeclaration`s, by name.
     declarations: BTreeMap<String, Document>,
     targets: Vec<Target>,
     openapi: Vec<(PathBuf, OpenApi)>,
-    builtin: BuiltinUnionsArg,
+    builtin: BuiltinUnions,
     /// The number of documents of all kinds. A caller that assembles some of its documents adds the others.
-    pub(in crate::cli) documents: usize,
+    pub documents: usize,
     /// The schemas of the served versions of CRDs. Built-in types have their defaults in Go code.
     schemas: BTreeMap<GroupVersionKind, Schema>,
 }
 
 impl KindParts {
     /// Applies each declaration to its target, and compiles everything.
-    pub(super) fn assemble(mut self, builtin: BuiltinUnionsArg) -> Assembly {
+    fn assemble(mut self, builtin: BuiltinUnions) -> Assembly {
         let mut builder = Builder::new();
         let mut described: BTreeSet<GroupKind> = BTreeSet::new();
         let (mut definitions, mut schemas) = (BTreeMap::new(), BTreeMap::new());
@@ -53,7 +71,7 @@ impl KindParts {
 
         let targets: Vec<Target> = self.declarations().map(|declaration| declaration.target().clone()).collect();
         let mut wanted: BTreeSet<GroupKind> = targets.iter().map(Target::group_kind).collect();
-        let published = builtin == BuiltinUnionsArg::OpenApi;
+        let published = builtin == BuiltinUnions::OpenApi;
         if published {
             wanted.extend(self.publishing());
         }
@@ -99,7 +117,7 @@ impl KindParts {
         self.declarations.values().map(|(_, (declaration, _))| declaration)
     }
 
-    pub(super) fn declared(&self, mut definition: Definition) -> Definition {
+    pub(crate) fn declared(&self, mut definition: Definition) -> Definition {
         for declaration in self.declarations() {
             definition.declare(declaration);
         }
@@ -133,7 +151,7 @@ impl KindParts {
 impl Assembly {
     /// Returns a custom resource as admission sees it: without the nulls that the API server prunes, and with the defaults of its
     /// schema. A built-in type stays as it is, and so does a text that cannot be parsed.
-    pub(in crate::cli) fn completed<'d>(&self, document: &'d Document) -> anyhow::Result<Cow<'d, str>> {
+    pub fn completed<'d>(&self, document: &'d Document) -> Result<Cow<'d, str>, DefaultsError> {
         let (group, version) = document.group_version();
         let kind = document.kind.as_deref().unwrap_or_default();
         let kind = GroupVersionKind { group: group.into(), version: version.into(), kind: kind.into() };
@@ -145,17 +163,17 @@ impl Assembly {
     }
 
     /// Returns the documents that are CRDs.
-    pub(in crate::cli) fn definitions(&self) -> impl Iterator<Item = &Document> {
+    pub fn definitions(&self) -> impl Iterator<Item = &Document> {
         self.definitions.values()
     }
 
     /// Returns the kinds that the documents describe, with unions or without.
-    pub(in crate::cli) fn kinds(&self) -> impl Iterator<Item = &GroupVersionKind> {
+    pub fn kinds(&self) -> impl Iterator<Item = &GroupVersionKind> {
         self.schemas.keys().chain(self.openapi.iter().flat_map(|(_, openapi)| openapi.kinds()))
     }
 
     /// Returns the number of CRDs, of other documents that describe kinds, and of unions in force: `3 CRDs, 5 unions`.
-    pub(in crate::cli) fn summary(&self) -> String {
+    pub fn summary(&self) -> String {
         let others = [(self.declarations.len(), "UnionDeclaration"), (self.openapi.len(), "OpenAPI document")];
         let others: Vec<_> = others.into_iter().filter(|(number, _)| *number > 0).collect();
         let crds = (!self.definitions.is_empty() || others.is_empty()).then_some((self.definitions.len(), "CRD"));
@@ -165,7 +183,7 @@ impl Assembly {
     }
 
     /// Returns the file of a fault, and its line and column.
-    pub(in crate::cli) fn place_of(&self, fault: &Fault) -> Option<(&Path, Option<(usize, usize)>)> {
+    pub fn place_of(&self, fault: &Fault) -> Option<(&Path, Option<(usize, usize)>)> {
         let document = match &fault.declaration {
             Some(name) => self.declarations.get(name),
             None => self.definitions.get(&fault.definition),
@@ -183,26 +201,26 @@ impl Assembly {
     }
 
     /// Returns a message if the documents cannot declare a union. It names the missing documents.
-    pub(in crate::cli) fn lack(&self, paths: &[PathBuf]) -> Option<String> {
+    pub fn lack(&self, paths: &[PathBuf]) -> Option<String> {
         self.lack_beside(paths, "--builtin-unions=openapi")
     }
 
     /// Returns the message of [`Self::lack`] where `option` uses the unions that OpenAPI documents publish.
-    pub(in crate::cli) fn lack_beside(&self, paths: &[PathBuf], option: &str) -> Option<String> {
+    pub fn lack_beside(&self, paths: &[PathBuf], option: &str) -> Option<String> {
         if !self.definitions.is_empty() {
             return None;
         }
         if self.documents == 0 {
-            return Some(manifest::empty(paths));
+            return Some(input::empty(paths));
         }
-        let paths = manifest::list(paths);
+        let paths = input::list(paths);
         match (self.targets.first(), self.openapi.is_empty()) {
             (Some(_), false) => None,
             (Some(target), true) => Some(format!(
                 "only UnionDeclarations in {paths}, and nothing that describes the kinds they are about: give {}",
                 description_of(target)
             )),
-            (None, false) if self.builtin == BuiltinUnionsArg::OpenApi => None,
+            (None, false) if self.builtin == BuiltinUnions::OpenApi => None,
             (None, false) => Some(format!(
                 "only OpenAPI documents in {paths}, and nothing that declares unions of their kinds: give \
                  UnionDeclarations, or {option} for those that the documents publish"

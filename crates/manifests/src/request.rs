@@ -1,29 +1,31 @@
 //! Builds the `AdmissionReview` that the API server would send. The texts of the objects go into it unchanged.
 
-use super::manifest::Document;
+use crate::document::Document;
 use kube_unions_core::admission::{self, Phase, Ratcheting, Review, ReviewError};
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::names::GroupVersionKind;
 use serde_json::json;
 
 /// An object that is to be reviewed.
-pub(super) struct ReviewedObject<'d> {
-    pub(super) kind: &'d GroupVersionKind,
-    pub(super) new: &'d Document,
+pub struct ReviewedObject<'d> {
+    /// Its kind.
+    pub kind: &'d GroupVersionKind,
+    /// The object that is written.
+    pub new: &'d Document,
     /// The stored object of an update. `None`: a create.
-    pub(super) old: Option<&'d Document>,
+    pub old: Option<&'d Document>,
     /// The subresource that is written, for example `status`.
-    pub(super) subresource: Option<&'d str>,
+    pub subresource: Option<&'d str>,
 }
 
 impl ReviewedObject<'_> {
     /// Returns the answer of the webhook's code to mutating and validating admission.
-    pub(super) fn review(&self, catalog: &Catalog, ratcheting: Ratcheting) -> Result<Review, ReviewError> {
+    pub fn review(&self, catalog: &Catalog, ratcheting: Ratcheting) -> Result<Review, ReviewError> {
         admission::review(catalog, Phase::Both, ratcheting, self.to_json().as_bytes())
     }
 
     /// Returns the `AdmissionReview` as JSON text.
-    pub(super) fn to_json(&self) -> String {
+    pub fn to_json(&self) -> String {
         let GroupVersionKind { group, version, kind } = self.kind;
         let mut request = json!({
             "uid": "kube-unions",

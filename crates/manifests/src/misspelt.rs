@@ -3,8 +3,8 @@
 //! [`in_definition`] finds declarations under a wrong name, [`kind_of_declaration`] documents of a wrong kind, and
 //! [`KnownKinds`] objects whose kind is one letter off.
 
-use super::crd;
-use super::manifest::Document;
+use crate::crd;
+use crate::document::Document;
 use kube_unions_core::declaration::ANNOTATION;
 use kube_unions_core::names::{GroupKind, GroupVersionKind};
 use kube_unions_core::near::{nearest, one_edit_off};
@@ -18,18 +18,19 @@ const DECLARING: [(&str, &str); 2] =
 
 /// A misspelt name in a CRD.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Misspelling {
+pub struct Misspelling {
     /// The JSON Pointer of the name in the CRD.
-    pub(super) pointer: String,
+    pub pointer: String,
     /// The version whose schema has the name, `None` for an annotation.
-    pub(super) version: Option<String>,
+    pub version: Option<String>,
     /// The path of the object in the schema.
-    pub(super) path: String,
-    pub(super) message: String,
+    pub path: String,
+    /// What is wrong, and what was probably meant.
+    pub message: String,
 }
 
 /// Returns the keywords and annotations of a CRD that resemble those that declare unions.
-pub(super) fn in_definition(document: &Document) -> Vec<Misspelling> {
+pub fn in_definition(document: &Document) -> Vec<Misspelling> {
     // Parsing a large CRD takes longer than this search.
     if !document.text.contains("x-") && !document.text.contains("annotations") {
         return Vec::new();
@@ -72,7 +73,7 @@ fn place(path: &[String]) -> Place {
 }
 
 /// Returns a message for a document whose group or kind resembles that of a CRD or a `UnionDeclaration`.
-pub(super) fn kind_of_declaration(document: &Document) -> Option<String> {
+pub fn kind_of_declaration(document: &Document) -> Option<String> {
     let (group, _) = document.group_version();
     let kind = document.kind.as_deref()?;
     let (group, kind) = DECLARING.into_iter().find_map(|(wanted_group, wanted_kind)| match (group, kind) {
@@ -86,7 +87,7 @@ pub(super) fn kind_of_declaration(document: &Document) -> Option<String> {
 }
 
 /// Returns the known kind whose group or name is one letter off another kind.
-pub(super) fn near_kind<'k>(other: &GroupKind, known: &'k BTreeSet<GroupKind>) -> Option<&'k GroupKind> {
+pub fn near_kind<'k>(other: &GroupKind, known: &'k BTreeSet<GroupKind>) -> Option<&'k GroupKind> {
     let kinds = known.iter().filter(|it| it.group == other.group).map(|it| &*it.kind);
     let groups = known.iter().filter(|it| it.kind == other.kind).map(|it| &*it.group);
     let near = match (one_edit_off(&other.kind, kinds), one_edit_off(&other.group, groups)) {
@@ -98,20 +99,21 @@ pub(super) fn near_kind<'k>(other: &GroupKind, known: &'k BTreeSet<GroupKind>) -
 
 /// The kinds that files describe.
 #[derive(Debug)]
-pub(super) struct KnownKinds<'k> {
+pub struct KnownKinds<'k> {
     known: BTreeSet<&'k GroupVersionKind>,
     /// The kinds that were asked about already.
     asked: BTreeSet<(String, String)>,
 }
 
 impl<'k> KnownKinds<'k> {
-    pub(super) fn new(known: impl Iterator<Item = &'k GroupVersionKind>) -> Self {
+    /// Creates the set of known kinds.
+    pub fn new(known: impl Iterator<Item = &'k GroupVersionKind>) -> Self {
         Self { known: known.collect(), asked: BTreeSet::new() }
     }
 
     /// Returns a warning for the first object of a kind that is not known, and whose group, version or kind is one letter off
     /// a known one. A version that a known kind does not have always counts.
-    pub(super) fn warning(&mut self, object: &Document) -> Option<String> {
+    pub fn warning(&mut self, object: &Document) -> Option<String> {
         let (kind, api_version) = (object.kind.clone()?, object.api_version.clone()?);
         if !self.asked.insert((api_version.clone(), kind.clone())) {
             return None;
@@ -125,7 +127,7 @@ impl<'k> KnownKinds<'k> {
     }
 
     /// Returns the known kind that the kind of an object was meant to be, as messages name it: `Rollout` of `example.com/v1`.
-    pub(super) fn meant(&self, object: &Document) -> Option<String> {
+    pub fn meant(&self, object: &Document) -> Option<String> {
         let (group, version) = object.group_version();
         let near = self.near(group, version, object.kind.as_deref()?)?;
         let slash = if near.group.is_empty() { "" } else { "/" };

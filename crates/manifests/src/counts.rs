@@ -1,7 +1,7 @@
 //! Numbers with their nouns, for messages to people.
 
 /// Returns a number with its noun: `1 object`, `5,000 objects`, `2 policies`.
-pub(super) fn count(number: impl TryInto<u64>, noun: &str) -> String {
+pub fn count(number: impl TryInto<u64>, noun: &str) -> String {
     let number: u64 = number.try_into().unwrap_or(u64::MAX);
     let stem = noun.strip_suffix('y');
     match (number, stem) {
@@ -12,7 +12,7 @@ pub(super) fn count(number: impl TryInto<u64>, noun: &str) -> String {
 }
 
 /// Returns a number with commas between thousands.
-pub(super) fn grouped(number: impl TryInto<u64>) -> String {
+pub fn grouped(number: impl TryInto<u64>) -> String {
     let digits = number.try_into().unwrap_or(u64::MAX).to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (position, digit) in digits.char_indices() {

@@ -1,7 +1,8 @@
 //! Splits files into documents and keeps their text, so that unchanged documents are printed byte for byte.
 
-use super::syntax::{self, Tree};
-use super::{Problem, foreign, yaml};
+use crate::problem::Problem;
+use crate::syntax::{self, Tree};
+use crate::{foreign, yaml};
 use kube_unions_core::field_path::pointer_tokens;
 use serde_json::value::RawValue;
 use std::ops::Range;
@@ -10,19 +11,22 @@ use std::sync::{Arc, OnceLock};
 
 /// A manifest file.
 #[derive(Debug)]
-pub(crate) struct ManifestFile {
+pub struct ManifestFile {
     /// The path of the argument, or of a file in its folder.
-    pub(crate) path: PathBuf,
-    pub(crate) sections: Vec<Arc<Section>>,
+    pub path: PathBuf,
+    /// The documents, in the order of the text.
+    pub sections: Vec<Arc<Section>>,
     /// The text after the last document: comments and blank lines.
-    pub(crate) tail: String,
+    pub tail: String,
 }
 
 /// One document of a file. The texts of all sections and the tail make up the file.
 #[derive(Debug)]
-pub(crate) struct Section {
-    pub(crate) text: String,
-    pub(crate) format: Format,
+pub struct Section {
+    /// The text, with the comments above the document.
+    pub text: String,
+    /// Its format.
+    pub format: Format,
     /// The JSON of a YAML text, `None` for JSON.
     json: Option<String>,
     /// The position of the text in its file, counted from 1.
@@ -33,14 +37,19 @@ pub(crate) struct Section {
 
 /// The format of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Format {
+pub enum Format {
+    /// JSON.
     Json,
+    /// YAML.
     Yaml,
 }
 
 impl ManifestFile {
     /// Parses the content of a file or of standard input.
-    pub(super) fn read(path: PathBuf, bytes: Vec<u8>) -> Result<Self, Problem> {
+    ///
+    /// # Errors
+    /// The first text that is neither YAML nor JSON, with its position.
+    pub fn read(path: PathBuf, bytes: Vec<u8>) -> Result<Self, Problem> {
         let text = String::from_utf8(bytes).map_err(|error| {
             let before = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
             let position = position_after(&String::from_utf8_lossy(before), (1, 1));
@@ -105,7 +114,7 @@ impl Section {
     }
 
     /// Returns the document as JSON text.
-    pub(crate) fn json(&self) -> &str {
+    pub fn json(&self) -> &str {
         self.json.as_deref().unwrap_or_else(|| self.text.trim_start_matches('\u{feff}').trim())
     }
 
@@ -115,7 +124,7 @@ impl Section {
     }
 
     /// Returns line and column in the file of a value, or of its nearest existing parent.
-    pub(super) fn position(&self, pointer: &str) -> Option<(usize, usize)> {
+    pub(crate) fn position(&self, pointer: &str) -> Option<(usize, usize)> {
         let (tree, path) = (self.tree()?, pointer_tokens(pointer)?);
         let (id, depth) = tree.nearest(&path, true);
         // The position of a member is the position of its key.

@@ -1,0 +1,34 @@
+#![doc = include_str!("../README.md")]
+
+mod assembly;
+pub mod causes;
+pub mod counts;
+pub mod crd;
+pub mod diagnostic;
+mod document;
+mod edit;
+mod file;
+mod folded;
+mod foreign;
+pub mod input;
+mod kind_schemas;
+mod layout;
+pub mod misspelt;
+pub mod normalized;
+mod parts;
+mod problem;
+pub mod request;
+mod stream;
+mod syntax;
+mod yaml;
+
+pub use assembly::{Assembly, BuiltinUnions, assemble};
+pub use document::Document;
+pub use edit::{Edit, EditError, EditedDocument, EditedFile, ItemChanges, applied, edit, edit_crds, edited_value};
+pub use file::{Format, ManifestFile, Section};
+pub use folded::to_folded_yaml;
+pub use kind_schemas::{KindSchemas, schemas};
+pub use layout::pretty;
+pub use problem::Problem;
+pub use stream::Stream;
+pub use yaml::{WriteError, to_yaml};
