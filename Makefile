@@ -95,7 +95,7 @@ assets: ## Get kube-apiserver, etcd and kubectl for the tests, and print their f
 .PHONY: lint
 lint: ## Check formatting, lock files, clippy, licences, scripts and workflows (needs Go)
 	$(CARGO) fmt --all -- --check
-	for manifest in Cargo.toml tests/fuzz/Cargo.toml tests/users/*/Cargo.toml; do \
+	for manifest in Cargo.toml site/bindgen/Cargo.toml tests/fuzz/Cargo.toml tests/users/*/Cargo.toml; do \
 	  $(CARGO) metadata --locked --format-version 1 --manifest-path $$manifest >/dev/null; \
 	done
 	$(CARGO) clippy --locked --workspace --all-features --all-targets -- -D warnings
@@ -284,3 +284,5 @@ include release/targets.mk
 .PHONY: shellcheck
 shellcheck: ## Check every script of the repository
 	tests/shellcheck.sh
+
+include site/site.mk

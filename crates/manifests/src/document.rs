@@ -38,11 +38,13 @@ impl Document {
     }
 
     /// Returns the document with another text of its object.
+    #[must_use]
     pub fn with_text(&self, text: String) -> Self {
         Self { text, ..self.clone() }
     }
 
     /// Returns a value within the document as a document of its own. Its positions stay those of the file.
+    #[must_use]
     pub fn inner(&self, pointer: &str, text: String) -> Self {
         let ObjectHead { kind, api_version, name, namespace, openapi, items: _ } = ObjectHead::read(&text);
         let (file, section) = (self.file.clone(), Arc::clone(&self.section));

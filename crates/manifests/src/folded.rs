@@ -128,8 +128,8 @@ fn split(text: &str) -> Option<(&str, &str)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::yaml;
     use super::*;
+    use crate::yaml;
     use proptest::prelude::*;
     use serde_json::json;
 

@@ -1,0 +1,196 @@
+//! Reads the texts of the page, with the problems of each.
+
+use crate::question::{Question, too_long};
+use kube_unions_core::declaration::Severity;
+use kube_unions_manifests::diagnostic::{self, Diagnostic};
+use kube_unions_manifests::misspelt::{KnownKinds, kind_of_declaration};
+use kube_unions_manifests::{Assembly, BuiltinUnions, Document, KindSchemas, ManifestFile, Problem, assemble, schemas};
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// An input of the page. Serializes as the name of its field in the question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum InputName {
+    /// CRDs and declarations.
+    Definitions,
+    /// The stored object.
+    Old,
+    /// The object that is written.
+    New,
+}
+
+/// A problem with an input.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PlaygroundProblem {
+    /// The input.
+    pub input: InputName,
+    /// Counted from 1, as is the column. `None` for the whole input.
+    pub line: Option<usize>,
+    /// The column.
+    pub column: Option<usize>,
+    /// `error`, `warning` or `note`.
+    pub severity: &'static str,
+    /// What is wrong, and what to do.
+    pub message: String,
+}
+
+/// The inputs as they were read.
+pub(crate) struct Inputs {
+    pub(crate) kinds: Assembly,
+    pub(crate) schemas: KindSchemas,
+    pub(crate) old: Option<Document>,
+    pub(crate) new: Option<Document>,
+    pub(crate) problems: Vec<PlaygroundProblem>,
+}
+
+impl InputName {
+    /// Returns the name of the input in messages.
+    fn title(self) -> &'static str {
+        match self {
+            Self::Definitions => "definitions",
+            Self::Old => "old object",
+            Self::New => "new object",
+        }
+    }
+}
+
+impl PlaygroundProblem {
+    /// Returns an error about a whole input.
+    pub fn error(input: InputName, message: String) -> Self {
+        Self { input, line: None, column: None, severity: Severity::Error.name(), message }
+    }
+
+    /// Returns a problem of a value of a document.
+    pub(crate) fn of_document(
+        input: InputName,
+        severity: Severity,
+        document: &Document,
+        pointer: &str,
+        message: String,
+    ) -> Self {
+        Self { severity: severity.name(), ..Self::of(input, Problem::of_document(document, pointer, message)) }
+    }
+
+    fn of(input: InputName, problem: Problem) -> Self {
+        let (line, column) = problem.position.unzip();
+        Self { line, column, ..Self::error(input, problem.message) }
+    }
+
+    fn of_diagnostic(diagnostic: &Diagnostic) -> Self {
+        let path = if diagnostic.path.is_empty() { String::new() } else { format!("{}: ", diagnostic.path) };
+        Self {
+            input: InputName::Definitions,
+            line: diagnostic.line,
+            column: diagnostic.column,
+            severity: diagnostic.severity.name(),
+            message: format!("{path}{}", diagnostic.message_of_versions()),
+        }
+    }
+}
+
+impl Inputs {
+    pub(crate) fn read(question: &Question) -> Self {
+        let mut problems = Vec::new();
+        let definitions = documents(InputName::Definitions, &question.definitions, &mut problems);
+        problems.extend(definitions.iter().filter_map(|document| {
+            let message = kind_of_declaration(document)?;
+            Some(PlaygroundProblem::of_document(InputName::Definitions, Severity::Error, document, "", message))
+        }));
+        let is_read = problems.is_empty();
+        let kinds = assemble(definitions.clone(), BuiltinUnions::OpenApi);
+        problems.extend(diagnostic::diagnose(&kinds).iter().map(PlaygroundProblem::of_diagnostic));
+        if is_read && let Some(message) = lack(&question.definitions, &definitions) {
+            problems.push(PlaygroundProblem::error(InputName::Definitions, message));
+        }
+        let old = object(InputName::Old, &question.old, &mut problems);
+        let new = object(InputName::New, &question.new, &mut problems);
+        let old = old.filter(|old| new.as_ref().is_none_or(|new| is_same(old, new, &mut problems)));
+        if let Some(new) = &new {
+            problems.extend(misspelt(&kinds, new));
+        }
+        Self { schemas: schemas(definitions), kinds, old, new, problems }
+    }
+}
+
+/// Returns the documents of an input.
+fn documents(input: InputName, text: &str, problems: &mut Vec<PlaygroundProblem>) -> Vec<Document> {
+    if let Some(problem) = too_long(input, text) {
+        problems.push(problem);
+        return Vec::new();
+    }
+    match ManifestFile::read(PathBuf::from(input.title()), text.as_bytes().to_vec()) {
+        Ok(file) => file.documents(),
+        Err(problem) => {
+            problems.push(PlaygroundProblem::of(input, problem));
+            Vec::new()
+        }
+    }
+}
+
+/// Returns the only object of an input, `None` for an empty one.
+fn object(input: InputName, text: &str, problems: &mut Vec<PlaygroundProblem>) -> Option<Document> {
+    let mut found = documents(input, text, problems).into_iter();
+    let first = found.next()?;
+    let mut fail = |document: &Document, message: &str| {
+        problems.push(PlaygroundProblem::of_document(input, Severity::Error, document, "", message.to_owned()));
+    };
+    if let Some(second) = found.next() {
+        fail(&second, "more than one object: give one");
+        return None;
+    }
+    if first.kind.is_none() || first.api_version.is_none() {
+        fail(&first, "not an object: `apiVersion` or `kind` is missing");
+        return None;
+    }
+    Some(first)
+}
+
+/// Returns true if both are versions of one object. Adds a problem if they are not.
+fn is_same(old: &Document, new: &Document, problems: &mut Vec<PlaygroundProblem>) -> bool {
+    let fields = [
+        ("apiVersion", "/apiVersion", &old.api_version, &new.api_version),
+        ("kind", "/kind", &old.kind, &new.kind),
+        ("metadata.namespace", "/metadata/namespace", &old.namespace, &new.namespace),
+        ("metadata.name", "/metadata/name", &old.name, &new.name),
+    ];
+    let other = fields.into_iter().find(|(_, _, old, new)| old != new);
+    let Some((field, pointer, is, wanted)) = other else { return true };
+    let shown = |value: &Option<String>| value.as_ref().map_or_else(|| "none".to_owned(), |it| format!("`{it}`"));
+    let message = format!(
+        "not used: its {field} is {}, and that of the new object is {}; give the stored version of the new object",
+        shown(is),
+        shown(wanted)
+    );
+    problems.push(PlaygroundProblem::of_document(InputName::Old, Severity::Error, old, pointer, message));
+    false
+}
+
+/// Returns a message if the definitions describe no kind.
+fn lack(text: &str, definitions: &[Document]) -> Option<String> {
+    let message = if text.trim().is_empty() || definitions.is_empty() {
+        "empty: paste a CustomResourceDefinition, or pick a sample"
+    } else if !definitions.iter().any(|it| it.is_definition() || it.is_openapi()) {
+        "nothing here describes a kind: paste a CustomResourceDefinition, or an OpenAPI document"
+    } else {
+        return None;
+    };
+    Some(message.to_owned())
+}
+
+/// Returns a warning for an object whose kind is almost one that the definitions describe, and for one that they do not describe.
+fn misspelt(kinds: &Assembly, object: &Document) -> Option<PlaygroundProblem> {
+    let kind = object.group_version_kind();
+    if kinds.catalog.lookup(&kind.group, &kind.version, &kind.kind).is_some() || kinds.kinds().next().is_none() {
+        return None;
+    }
+    let (name, api_version) = (object.kind.as_deref()?, object.api_version.as_deref()?);
+    let message = if kinds.kinds().any(|known| *known == kind) {
+        format!("the kind `{name}` of `{api_version}` has no unions: every write is allowed unchanged")
+    } else {
+        let meant = KnownKinds::new(kinds.kinds()).meant(object);
+        let advice = meant.map_or_else(|| "paste its CRD".to_owned(), |meant| format!("did you mean {meant}?"));
+        format!("the kind `{name}` of `{api_version}` is not among the definitions; {advice}")
+    };
+    Some(PlaygroundProblem::of_document(InputName::New, Severity::Warning, object, "/kind", message))
+}

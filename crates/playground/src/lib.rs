@@ -1,0 +1,34 @@
+//! The engine of the playground: what kube-unions does with an object, as one JSON text for another.
+//!
+//! [`answer`] reads a [`Question`] and returns an [`Answer`]. The page `site/` calls it in a worker of the browser. It knows no
+//! browser, and uses the code of the command line and of the webhook.
+//!
+//! `inputs` reads the texts, `verdict` judges the write, `patches` creates the patches, `unions` lists the unions, and `policies`
+//! compiles them.
+
+mod inputs;
+mod patches;
+mod policies;
+mod question;
+mod unions;
+mod verdict;
+
+pub use inputs::{InputName, PlaygroundProblem};
+pub use patches::StrategicPatch;
+pub use policies::PoliciesOfKinds;
+pub use question::{Answer, LARGEST_INPUT, Question};
+pub use unions::{ChoiceOfUnion, UnionOfKind, UnionsOfKind};
+pub use verdict::{MarkedChange, NormalizedObject, PlaygroundVerdict, VerdictCause};
+
+/// Answers a question, both as JSON.
+#[cfg_attr(target_family = "wasm", wasm_bindgen::prelude::wasm_bindgen)]
+#[must_use]
+#[allow(clippy::missing_panics_doc, reason = "it has none")]
+pub fn answer(question: &str) -> String {
+    let answer = match serde_json::from_str::<Question>(question) {
+        Ok(question) => question.answer(),
+        Err(error) => Answer::of_problem(PlaygroundProblem::error(InputName::Definitions, error.to_string())),
+    };
+    // An answer has only texts, numbers and lists.
+    serde_json::to_string(&answer).unwrap_or_default()
+}

@@ -1,0 +1,129 @@
+// The browser of the tests, and the served site.
+
+import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { mkdir } from "node:fs/promises";
+import { delimiter, join } from "node:path";
+import { after, before } from "node:test";
+import { chromium } from "playwright-core";
+import { serve } from "../serve.mjs";
+
+const BINARIES = ["chromium", "chromium-browser", "google-chrome"];
+
+/** @param {string} name */
+function required(name) {
+  const value = process.env[name];
+  assert.ok(value, `${name} is not set: run \`make site-check\``);
+  return value;
+}
+
+export const site = required("KUBE_UNIONS_SITE");
+export const screenshots = required("KUBE_UNIONS_SCREENSHOTS");
+
+/** Starts the server and the browser before the tests of a file. */
+export function browser() {
+  /** @type {import("playwright-core").Browser} */
+  let chrome;
+  /** @type {Awaited<ReturnType<typeof serve>>} */
+  let server;
+  before(async () => {
+    await mkdir(screenshots, { recursive: true });
+    server = await serve(site, 0);
+    const folders = (process.env["PATH"] ?? "").split(delimiter);
+    const found = BINARIES.flatMap((name) => folders.map((folder) => join(folder, name))).find(existsSync);
+    assert.ok(found, `none of ${BINARIES.join(", ")} is on PATH: run \`make site-browser\``);
+    // Root, as in a container, has no sandbox.
+    chrome = await chromium.launch({ executablePath: found, args: ["--no-sandbox"] });
+  });
+  after(async () => {
+    await chrome?.close();
+    server?.close();
+  });
+  return {
+    /** @param {import("playwright-core").BrowserContextOptions} [options] */
+    context: (options) => chrome.newContext({ baseURL: server.url, ...options }),
+    /**
+     * Opens the playground and waits for its first answer. Fails if the page reports an error.
+     * @param {{ fragment?: string, options?: import("playwright-core").BrowserContextOptions }} [asked]
+     */
+    async playground({ fragment = "", options } = {}) {
+      const context = await chrome.newContext({ baseURL: server.url, ...options });
+      const page = await context.newPage();
+      /** @type {string[]} */
+      const faults = [];
+      page.on("pageerror", (error) => faults.push(error.message));
+      page.on("console", (message) => {
+        if (message.type() === "error") faults.push(message.text());
+      });
+      await page.goto(`playground/${fragment}`);
+      await answers(page, 1);
+      return { page, faults, origin: server.url };
+    },
+  };
+}
+
+/**
+ * Waits until the page has shown so many answers and awaits no other.
+ * @param {import("playwright-core").Page} page
+ * @param {number} fewest
+ */
+export async function answers(page, fewest) {
+  await page.waitForFunction((fewest) => {
+    const { state, answers } = document.body.dataset;
+    return state === "ready" && Number(answers ?? 0) >= fewest;
+  }, fewest);
+}
+
+/** @param {import("playwright-core").Page} page */
+export async function answered(page) {
+  return Number(await page.evaluate(() => document.body.dataset["answers"] ?? "0"));
+}
+
+/**
+ * Replaces the text of an editor as a paste does, and waits for the answer.
+ * @param {import("playwright-core").Page} page
+ * @param {string} input
+ * @param {string} text
+ */
+export async function paste(page, input, text) {
+  const before = await answered(page);
+  await page.locator(`#${input} .cm-content`).focus();
+  await page.keyboard.press("Control+A");
+  await page.evaluate(([input, text]) => {
+    const data = new DataTransfer();
+    data.setData("text/plain", text);
+    const root = /** @type {HTMLElement} */ (document.getElementById(input)).shadowRoot;
+    const event = new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true });
+    root?.querySelector(".cm-content")?.dispatchEvent(event);
+  }, /** @type {const} */ ([input, text]));
+  await answers(page, before + 1);
+}
+
+/**
+ * Writes a screenshot of the whole page. An editor measures its lines only in view, so the window becomes as high as the page.
+ * @param {import("playwright-core").Page} page
+ * @param {string} name
+ */
+export async function photograph(page, name) {
+  const { width, height } = await page.evaluate(() => ({ width: innerWidth, height: document.documentElement.scrollHeight }));
+  await page.setViewportSize({ width, height });
+  await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+  await page.screenshot({ path: join(screenshots, `${name}.png`), fullPage: true });
+}
+
+/**
+ * Returns the text of an editor, also the lines that are not drawn.
+ * @param {import("playwright-core").Page} page
+ * @param {string} input
+ */
+export async function textOf(page, input) {
+  await page.locator(`#${input} .cm-content`).focus();
+  await page.keyboard.press("Control+A");
+  const copied = await page.evaluate((input) => {
+    const root = /** @type {HTMLElement} */ (document.getElementById(input)).shadowRoot;
+    const data = new DataTransfer();
+    root?.querySelector(".cm-content")?.dispatchEvent(new ClipboardEvent("copy", { clipboardData: data, bubbles: true, cancelable: true }));
+    return data.getData("text/plain");
+  }, input);
+  return copied;
+}
