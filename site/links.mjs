@@ -1,4 +1,5 @@
-// A preprocessor of mdBook: a link that leaves docs/ leads to the repository, for the book has no such page.
+// A preprocessor of mdBook. A link that leaves docs/ leads to the repository, for the book has no such page. A link to the published
+// site leads to the same page of this one, wherever it is served.
 
 import { readFileSync } from "node:fs";
 import { dirname, join, posix } from "node:path";
@@ -8,7 +9,8 @@ if (process.argv[2] === "supports") process.exit(0);
 const root = join(import.meta.dirname, "..");
 const manifest = readFileSync(join(root, "Cargo.toml"), "utf8");
 const repository = /^repository = "(.+)"$/m.exec(manifest)?.[1];
-if (!repository) throw new Error("Cargo.toml has no repository");
+const homepage = /^homepage = "(.+)"$/m.exec(manifest)?.[1];
+if (!repository || !homepage) throw new Error("Cargo.toml has no repository or no homepage");
 
 /**
  * @typedef {{ content: string, path: string | null, sub_items: Item[] }} Chapter
@@ -34,6 +36,7 @@ function rewritten(text, page) {
     if (isCode) return line;
     return line
       .replace(/\]\((\.\.\/[^)\s]+)\)/g, (_, target) => `](${absolute(target, page)})`)
+      .replaceAll(`](${homepage}/`, `](${"../".repeat(page.split("/").length - 2)}`)
       .replace(/^(\[[^\]]+\]: )(\.\.\/\S+)$/, (_, label, target) => label + absolute(target, page));
   });
   return lines.join("\n");

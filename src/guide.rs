@@ -20,4 +20,5 @@ page!(patching, "guide/patching.md");
 page!(kustomize_and_helm, "guide/kustomize-and-helm.md");
 page!(operating, "guide/operating.md");
 page!(troubleshooting, "guide/troubleshooting.md");
+page!(playground, "guide/playground.md");
 page!(semantics, "reference/semantics.md");

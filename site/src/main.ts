@@ -111,7 +111,7 @@ function offer(): void {
       parent.label = group;
       groups.set(group, parent);
     }
-    parent.append(new Option(name.replaceAll("-", " "), `${group}/${name}`));
+    parent.append(new Option(`${group}: ${name.replaceAll("-", " ")}`, `${group}/${name}`));
   }
   samples.replaceChildren(...groups.values());
   samples.addEventListener("change", () => {

@@ -114,6 +114,7 @@ test("a CRD with an error shows the line", async () => {
   await misspelt.click();
   assert.match((await page.locator("#definitions .cm-activeLine").textContent()) ?? "", /x-kubernetes-union:/);
   assert.ok((await page.locator("#definitions .cm-lint-marker-error").count()) > 0, "the gutter marks the line");
+  await photograph(page, "problem");
 
   await paste(page, "definitions", "kind: CustomResourceDefinition\nspec: [\n");
   assert.match((await page.locator("#problems button").first().textContent()) ?? "", /^definitions:\d+:\d+: error: /);

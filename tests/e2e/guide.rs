@@ -32,7 +32,14 @@ struct Step {
 fn the_guide_can_be_followed() {
     let Some(cluster) = Cluster::registering(&with_rights(), &["--registration-delay=1s"]) else { return };
     // Authoring audits the whole cluster, so it comes first.
-    let pages = [("authoring", 9), ("getting-started", 7), ("patching", 5), ("kustomize-and-helm", 5), ("testing", 5)];
+    let pages = [
+        ("authoring", 9),
+        ("getting-started", 7),
+        ("patching", 5),
+        ("kustomize-and-helm", 5),
+        ("playground", 1),
+        ("testing", 5),
+    ];
     for (page, fewest_steps) in pages {
         follow(page, fewest_steps, &cluster.control_plane);
     }

@@ -1,5 +1,7 @@
 //! The engine's answers about the samples, and about inputs with faults.
 
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that meets an unexpected state stops")]
+
 use fixtures::files::root;
 use kube_unions_manifests::ManifestFile;
 use kube_unions_playground::answer;
