@@ -23,7 +23,6 @@ pub use verdict::{MarkedChange, NormalizedObject, PlaygroundVerdict, VerdictCaus
 /// Answers a question, both as JSON.
 #[cfg_attr(target_family = "wasm", wasm_bindgen::prelude::wasm_bindgen)]
 #[must_use]
-#[allow(clippy::missing_panics_doc, reason = "it has none")]
 pub fn answer(question: &str) -> String {
     let answer = match serde_json::from_str::<Question>(question) {
         Ok(question) => question.answer(),
