@@ -48,7 +48,7 @@ fn the_guide_can_be_followed() {
 #[test]
 fn the_guide_without_a_webhook_can_be_followed() {
     let Some(server) = Native::start() else { return };
-    follow("without-a-webhook", 8, server.control_plane());
+    follow("without-a-webhook", 10, server.control_plane());
 }
 
 fn follow(page: &str, fewest_steps: usize, control_plane: &ControlPlane) {
