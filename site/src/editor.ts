@@ -112,18 +112,21 @@ export class Viewer {
   private readonly view: EditorView;
 
   constructor(
-    host: HTMLElement,
+    private readonly host: HTMLElement,
     private readonly label: string,
   ) {
     const root = host.attachShadow({ mode: "open" });
     this.view = new EditorView({ root, parent: root, state: this.state("", []) });
   }
 
+  /** Shows a text, and nothing for an empty one. */
   show(text: string): void {
+    this.host.hidden = text === "";
     this.view.setState(this.state(text, []));
   }
 
   compare(before: string, after: string): void {
+    this.host.hidden = false;
     const merge = unifiedMergeView({
       original: before,
       mergeControls: false,

@@ -21,8 +21,8 @@ export class Results {
     const changes = answer.normalized?.changes ?? [];
     list("changes", changes.map((change) => this.place("new", change.line, 1, `${change.path}: ${change.reason}`)));
     text("normalized-note", normalizedNote(answer));
-    if (answer.normalized) this.normalized.compare(question.new, answer.normalized.text);
-    else this.normalized.show("");
+    if (answer.normalized && answer.normalized.text !== question.new) this.normalized.compare(question.new, answer.normalized.text);
+    else this.normalized.show(answer.normalized?.text ?? "");
     element("unions").replaceChildren(...answer.unions.map(kind));
     text("unions-note", answer.unions.length === 0 ? "The definitions declare no unions." : "");
     this.jsonPatch.show(answer.jsonPatch ?? "");

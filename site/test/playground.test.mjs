@@ -57,10 +57,13 @@ test("every sample has the result that its name says", async () => {
   const samples = JSON.parse(await readFile(join(site, "playground/samples.json"), "utf8"));
   assert.ok(samples.length > 40, `only ${samples.length} samples`);
   for (const { group, name } of samples) {
-    const before = await answered(page);
-    await page.selectOption("#sample", `${group}/${name}`);
-    if (group === "rollout" && name === "normalized-to-canary") continue;
-    await answers(page, before + 1);
+    const sample = `${group}/${name}`;
+    // The first one is shown already.
+    if ((await page.inputValue("#sample")) !== sample) {
+      const before = await answered(page);
+      await page.selectOption("#sample", sample);
+      await answers(page, before + 1);
+    }
     const verdict = (await page.textContent("#verdict")) ?? "";
     assert.ok(verdict.startsWith(name.startsWith("rejected") ? "Denied: " : "Allowed: "), `${group}/${name}: ${verdict}`);
     const changes = await page.locator("#changes li").count();
