@@ -15,10 +15,11 @@ fn annotation(name: &str) -> Value {
     parse(name, text.unwrap_or_else(|| panic!("Chart.yaml has no annotation artifacthub.io/{name}")))
 }
 
-/// A line of YAML for each entry of the newest section of the changelog in a group `Chart`.
+/// YAML with each entry in a group `Chart` of the changelog's newest section. A section that was just begun has no entries.
 fn changes() -> String {
     let changelog = fs::read_to_string(root().join("CHANGELOG.md")).unwrap();
-    let newest = changelog.split("\n## ").nth(1).expect("the changelog has a section");
+    let has_entries = |section: &&str| section.contains("\n- ");
+    let newest = changelog.split("\n## ").skip(1).find(has_entries).expect("the changelog has entries");
     let mut changes: Vec<(String, String)> = Vec::new();
     let (mut kind, mut is_of_the_chart) = (String::new(), false);
     for line in newest.lines().skip(1) {
@@ -37,7 +38,9 @@ fn changes() -> String {
             is_of_the_chart = line == "Chart";
         }
     }
-    assert!(!changes.is_empty(), "the changelog has no entries about the chart");
+    if changes.is_empty() {
+        return "    []\n".to_owned();
+    }
     let kinds = ["added", "changed", "deprecated", "removed", "fixed", "security"];
     let entry = |(kind, text): &(String, String)| {
         assert!(kinds.contains(&kind.as_str()), "Artifact Hub knows no kind {kind} of changes");
