@@ -140,7 +140,7 @@ build_core() {
 # Tools need no control plane, and are the same for every version of Kubernetes.
 case "$more" in
   helm | helm4 | kustomize)
-    if [ -x "${KUBEBUILDER_ASSETS:-}/$more" ]; then
+    if [ -n "${KUBEBUILDER_ASSETS:-}" ] && [ -x "$KUBEBUILDER_ASSETS/$more" ]; then
       cache=$KUBEBUILDER_ASSETS
     else
       mkdir -p "$cache"
