@@ -36,4 +36,4 @@ site-check: site ## Check the types of the playground, and test book and playgro
 
 .PHONY: site-browser
 site-browser: ## Install the browser for the tests of the playground, Chromium (needs Debian or Ubuntu, and root)
-	@command -v chromium >/dev/null || { apt-get update -q && apt-get install -y -q --no-install-recommends chromium; }
+	@[ -n "$$(command -v chromium chromium-browser google-chrome)" ] || { apt-get update -q && apt-get install -y -q --no-install-recommends chromium; }

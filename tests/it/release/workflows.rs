@@ -34,9 +34,10 @@ fn targets(job: &Value) -> Vec<&str> {
     arguments.flat_map(|it| it.split_whitespace()).filter(|word| !word.contains('=')).collect()
 }
 
-/// Returns the targets of the Makefile and of the file that it includes.
+/// Returns the targets of the Makefile and of the files that it includes.
 fn defined() -> BTreeSet<String> {
-    let makefiles = ["Makefile", "release/targets.mk"].map(|name| fs::read_to_string(root().join(name)).unwrap());
+    let makefiles =
+        ["Makefile", "release/targets.mk", "site/site.mk"].map(|name| fs::read_to_string(root().join(name)).unwrap());
     let name = |line: &str| line.strip_prefix(".PHONY: ").map(str::to_owned);
     makefiles.iter().flat_map(|text| text.lines().filter_map(name)).collect()
 }
@@ -104,6 +105,8 @@ fn the_jobs_of_a_release_have_exactly_these_permissions() {
         "chart": publish,
         "crates": {"contents": "read", "id-token": "write"},
         "release": {"contents": "write", "id-token": "write", "attestations": "write"},
+        "site": read,
+        "pages": {"pages": "write", "id-token": "write"},
         "go-module": {"contents": "write"},
     });
     let found: Map<_, _> = jobs(release).iter().map(|(name, job)| (name.clone(), job["permissions"].clone())).collect();
@@ -150,6 +153,8 @@ fn the_jobs_of_a_release_run_in_this_order() {
             "chart": "image",
             "crates": ["image", "chart"],
             "release": ["image", "chart"],
+            "site": "check",
+            "pages": ["site", "release"],
             "go-module": "release",
         })
     );
@@ -207,7 +212,7 @@ fn dependencies_are_updated_once_a_month_in_groups() {
     let configuration: Value = parse(".github/dependabot.yml", &text);
     let updates = configuration["updates"].as_array().unwrap();
     let ecosystems: Vec<_> = updates.iter().map(|it| it["package-ecosystem"].as_str().unwrap()).collect();
-    assert_eq!(ecosystems, ["cargo", "gomod", "github-actions"]);
+    assert_eq!(ecosystems, ["cargo", "gomod", "npm", "github-actions"]);
     for update in updates {
         assert_eq!(update["schedule"], json!({"interval": "monthly"}));
         let groups: Vec<_> = update["groups"].as_object().unwrap().values().collect();
