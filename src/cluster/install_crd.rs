@@ -108,10 +108,9 @@ async fn attempt(client: &Client, crd: &Value, written: &mut Option<InstalledCrd
     }
     let path = format!("{path}?fieldManager={FIELD_MANAGER}&force=true");
     let after = call::write(client, Method::PATCH, &path, APPLY, crd).await?;
-    let revision = |crd: &Value| crd.pointer("/metadata/resourceVersion").cloned();
     let installed = written.get_or_insert(match &before {
         None => InstalledCrd::Created,
-        Some(before) if revision(before) == revision(&after) => InstalledCrd::Unchanged,
+        Some(before) if content(before) == content(&after) => InstalledCrd::Unchanged,
         Some(_) => InstalledCrd::Updated,
     });
     match call::send(client, Method::GET, &served_path()).await {
@@ -120,6 +119,11 @@ async fn attempt(client: &Client, crd: &Value, written: &mut Option<InstalledCrd
         Err(refused) if refused.is_not_found() => Ok(Attempt::Failed("the API server does not serve it yet")),
         Err(refused) => Err(refused),
     }
+}
+
+/// Returns the fields that this program writes. The API server may write the status at any time.
+fn content(crd: &Value) -> [Option<&Value>; 2] {
+    ["/spec", "/metadata/annotations"].map(|field| crd.pointer(field))
 }
 
 /// Returns the CRD of this program, with its version.

@@ -32,6 +32,9 @@ const FINISH: Duration = Duration::from_secs(10);
 /// For all slow clients to have connected once, those included that were turned away before.
 const GATHERED_WITHIN: Duration = Duration::from_mins(3);
 
+/// The webhook closes an idle connection by itself after 150 s.
+const IDLE: Duration = Duration::from_secs(140);
+
 const ROOM: Duration = Duration::from_secs(15);
 
 const MIB: usize = 1024 * 1024;
@@ -51,6 +54,7 @@ fn half_open_connections_and_slow_clients_keep_nobody_waiting_and_memory_bounded
     // A connection that the API server keeps open between two reviews.
     let mut kept = Connection::open(&webhook);
     kept.post("/validate", &body);
+    let idle_since = Instant::now();
     assert_eq!(kept.answer().unwrap().status, 200);
     let at_rest = memory(&webhook);
 
@@ -78,8 +82,10 @@ fn half_open_connections_and_slow_clients_keep_nobody_waiting_and_memory_bounded
     let under_pressure = memory(&webhook);
     eprintln!("memory at rest {at_rest}, under pressure {under_pressure}");
 
-    kept.post("/validate", &body);
-    assert_eq!(kept.answer().expect("the idle connection is still open").status, 200);
+    if idle_since.elapsed() < IDLE {
+        kept.post("/validate", &body);
+        assert_eq!(kept.answer().expect("the idle connection is still open").status, 200);
+    }
     drop(crowd);
     connecting.assert_answered();
     staying.assert_answered();
