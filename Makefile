@@ -61,7 +61,7 @@ shells: ## Install the shells whose completion is tested: zsh, fish and elvish (
 
 .PHONY: completion
 completion: ## Test completion in bash, zsh, fish and elvish, which must be installed
-	KUBE_UNIONS_SHELLS=require $(CARGO) test --locked --all-features --test it completion::
+	KUBE_UNIONS_SHELLS=require $(CARGO) test --locked --workspace --all-features --test it completion::
 
 .PHONY: e2e
 e2e: build ## Run the tests on a real API server
@@ -86,7 +86,7 @@ e2e-go: go-example ## Run the example for controllers in Go on a real API server
 loss: build ## Count lost writes while replicas, certificates and the API server change, LOSS_SECONDS each
 	@if [ "$${KUBE_UNIONS_E2E:-}" != skip ]; then $(MAKE) -s assets >/dev/null; fi
 	KUBE_UNIONS_E2E_LOSS_SECONDS=$(LOSS_SECONDS) \
-	  $(CARGO) test --locked --all-features --test e2e -- --test-threads=1 loss::
+	  $(CARGO) test --locked --workspace --all-features --test e2e -- --test-threads=1 loss::
 
 .PHONY: assets
 assets: ## Get kube-apiserver, etcd and kubectl for the tests, and print their folder

@@ -103,4 +103,4 @@ if [ "${KUBE_UNIONS_E2E:-}" = skip ]; then
   exit 0
 fi
 make -s assets >/dev/null
-KUBE_UNIONS_IMAGE_ROOT=$root KUBE_UNIONS_BIN=$binary cargo test --quiet --locked --all-features --test e2e image:: >&2
+KUBE_UNIONS_IMAGE_ROOT=$root KUBE_UNIONS_BIN=$binary cargo test --quiet --locked --workspace --all-features --test e2e image:: >&2
