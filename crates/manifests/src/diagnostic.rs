@@ -30,7 +30,7 @@ pub struct Diagnostic {
     pub severity: Severity,
     /// The origin of the faulty declaration: schema, annotation or `UnionDeclaration`.
     pub source: Option<String>,
-    /// What is wrong, and what to do.
+    /// The problem, and its remedy.
     pub message: String,
     /// Its rule.
     #[serde(serialize_with = "name_of_rule")]

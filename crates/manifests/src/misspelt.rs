@@ -25,7 +25,7 @@ pub struct Misspelling {
     pub version: Option<String>,
     /// The path of the object in the schema.
     pub path: String,
-    /// What is wrong, and what was probably meant.
+    /// The misspelt name, and the nearest known one.
     pub message: String,
 }
 

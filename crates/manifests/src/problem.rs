@@ -11,7 +11,7 @@ pub struct Problem {
     pub file: PathBuf,
     /// Line and column, counted from 1.
     pub position: Option<(usize, usize)>,
-    /// What is wrong, and what to do.
+    /// The problem, and its remedy.
     pub message: String,
 }
 

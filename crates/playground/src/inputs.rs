@@ -31,7 +31,7 @@ pub struct PlaygroundProblem {
     pub column: Option<usize>,
     /// `error`, `warning` or `note`.
     pub severity: &'static str,
-    /// What is wrong, and what to do.
+    /// The problem, and its remedy.
     pub message: String,
 }
 

@@ -1,4 +1,4 @@
-//! What Artifact Hub shows of the chart agrees with the repository.
+//! The metadata of the chart for Artifact Hub agrees with the repository.
 
 use super::{in_step, read};
 use fixtures::files::{parse, root};
