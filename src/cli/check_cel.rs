@@ -82,7 +82,7 @@ pub(super) fn run(arguments: &CheckCelArgs) -> anyhow::Result<Verdict> {
     };
     report::print(&compared, arguments.output, &problems, code)?;
 
-    let faults = assembly.catalog.faults().iter().filter(|fault| fault.severity == Severity::Error).count();
+    let faults = assembly.catalog.faults().iter().filter(|fault| fault.severity() == Severity::Error).count();
     if faults > 0 {
         output::note("some unions were left out because of faults: see `kube-unions lint` with the same files");
     }

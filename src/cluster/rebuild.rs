@@ -92,7 +92,6 @@ pub(super) fn missing_target(kind: &GroupKind, declaration: &str) -> Fault {
         "the cluster has no kind `{kind}`; install its CRD, and the declaration takes effect, or correct the target"
     );
     Fault {
-        left_out: true,
         declaration: Some(declaration.to_owned()),
         source: Some(Source::Declaration),
         pointer: "/spec/target".to_owned(),
@@ -227,7 +226,7 @@ mod tests {
                 let errors: Vec<String> = catalog
                     .faults()
                     .iter()
-                    .filter(|it| it.severity == Severity::Error)
+                    .filter(|it| it.severity() == Severity::Error)
                     .map(ToString::to_string)
                     .collect();
                 assert_eq!(errors.len(), messages.len(), "{what}: {errors:?}");

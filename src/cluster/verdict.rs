@@ -107,7 +107,7 @@ impl DeclarationVerdict {
         unions: Option<UnionCount>,
         faults: &[&Fault],
     ) -> Self {
-        let of = |severity| faults.iter().copied().filter(move |fault: &&Fault| fault.severity == severity);
+        let of = |severity| faults.iter().copied().filter(move |fault: &&Fault| fault.severity() == severity);
         let condition = |kind, status: &str, reason: &str, message| JudgedCondition {
             kind,
             generation,
@@ -233,7 +233,7 @@ mod tests {
     }
 
     fn left_out(version: &str, message: &str) -> Fault {
-        Fault { version: Some(version.to_owned()), left_out: true, ..fault(FaultKind::MemberLeftOut, message) }
+        Fault { version: Some(version.to_owned()), ..fault(FaultKind::MemberLeftOut, message) }
     }
 
     fn count(in_force: usize, declared: usize) -> UnionCount {

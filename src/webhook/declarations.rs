@@ -167,14 +167,14 @@ impl fmt::Debug for Inspections {
 
 /// Decides the effect of each fault of a declaration.
 fn judge_declaration(subject: &Subject, faults: &[Fault]) -> Judgement {
-    let effect = |fault: &Fault| match fault.severity {
+    let effect = |fault: &Fault| match fault.severity() {
         Severity::Note => FindingEffect::Noted,
         Severity::Warning => FindingEffect::Surprising,
         Severity::Error if subject.unchanged => FindingEffect::Old,
         Severity::Error => FindingEffect::Denied,
     };
     // Other notes are in the condition: whoever applies the declaration cannot change anything about them.
-    let told = faults.iter().filter(|fault| fault.severity != Severity::Note || fault.left_out);
+    let told = faults.iter().filter(|fault| fault.severity() != Severity::Note || fault.left_out);
     Judgement::Findings(told.map(|fault| (InspectionFinding::of_declaration(fault), effect(fault))).collect())
 }
 
@@ -183,7 +183,7 @@ fn judge_definition(subject: &Subject, body: &[u8]) -> Judgement {
     let severity = |fault: &Fault| match fault.source {
         // kubectl wrote this part of the CRD, which takes effect without it.
         Some(Source::LastApplied) => Severity::Warning,
-        _ => fault.severity,
+        _ => fault.severity(),
     };
     let findings = |text: &str| -> Vec<(InspectionFinding, Severity)> {
         let faults = definition_faults(text);

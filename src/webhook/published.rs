@@ -125,7 +125,7 @@ impl Collector for CatalogMetrics {
         }
 
         let faults = published.iter().flat_map(|it| it.catalog.faults());
-        let errors = faults.filter(|fault| fault.severity == Severity::Error).count();
+        let errors = faults.filter(|fault| fault.severity() == Severity::Error).count();
         encoder
             .encode_descriptor(
                 "declaration_faults",

@@ -221,7 +221,7 @@ impl Drop for InFlight<'_> {
 fn log_faults(before: &[Fault], now: &[Fault]) {
     // The faults of a catalog are sorted.
     for fault in now.iter().filter(|fault| before.binary_search(fault).is_err()) {
-        match fault.severity {
+        match fault.severity() {
             Severity::Error => tracing::warn!(%fault, "a declaration is not in force"),
             Severity::Warning => tracing::warn!(%fault, "a declaration may have a surprising effect"),
             Severity::Note => tracing::info!(%fault, "a note on a declaration"),

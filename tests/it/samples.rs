@@ -85,7 +85,7 @@ fn catalog<'s>(samples: impl IntoIterator<Item = &'s Sample>) -> Catalog {
         builder.apply(definition);
     }
     let catalog = builder.build();
-    let errors = catalog.faults().iter().filter(|fault| fault.severity == Severity::Error);
+    let errors = catalog.faults().iter().filter(|fault| fault.severity() == Severity::Error);
     assert_eq!(errors.collect::<Vec<_>>(), Vec::<&_>::new());
     catalog
 }

@@ -51,7 +51,7 @@ pub fn merge(
     }
     let merged = annotation::write(merge_crds(crds, stored)?, &declared)?;
     let faults = warnings(&merged)?;
-    if faults.iter().any(|fault| fault.severity == Severity::Error) {
+    if faults.iter().any(|fault| fault.severity() == Severity::Error) {
         return Err(CrdError::Faulty { definition: annotation::name(&merged).to_owned(), faults });
     }
     Ok(merged)

@@ -62,7 +62,7 @@ impl fmt::Debug for CrdError {
 
 fn lines(definition: &str, faults: &[Fault]) -> String {
     let mut text = subject("invalid unions", definition) + ":";
-    for Fault { version, path, severity, message, .. } in faults {
+    for Fault { version, path, kind, message, .. } in faults {
         text.push_str("\n  ");
         let place = [version.as_deref().unwrap_or_default(), path];
         for part in place.into_iter().filter(|part| !part.is_empty()) {
@@ -70,7 +70,7 @@ fn lines(definition: &str, faults: &[Fault]) -> String {
             text.push_str(": ");
         }
         // Writing to a string does not fail.
-        let _ = write!(text, "{severity}: {message}");
+        let _ = write!(text, "{}: {message}", kind.severity());
     }
     text
 }

@@ -128,7 +128,7 @@ impl Unions {
         }
         faults.extend(annotation::faults(name, &all, spec)?);
         faults.sort();
-        if faults.iter().any(|fault| fault.severity == Severity::Error) {
+        if faults.iter().any(|fault| fault.severity() == Severity::Error) {
             return Err(CrdError::Faulty { definition: name.to_owned(), faults });
         }
         Ok(())

@@ -97,7 +97,7 @@ impl Diagnostic {
             declaration: fault.declaration.clone(),
             versions: versions.iter().map(|&version| version.to_owned()).collect(),
             path: fault.path.clone(),
-            severity: fault.severity,
+            severity: fault.severity(),
             source: fault.source.map(|source| source.to_string()),
             message: fault.message.clone(),
             rule: LintRule::Fault(fault.kind),

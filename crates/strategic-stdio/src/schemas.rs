@@ -115,5 +115,5 @@ fn invalid(error: &dyn Error) -> Fault {
 /// Returns the text of a fault that takes a union out of force. A note does not.
 fn warning(fault: &DeclarationFault) -> Option<String> {
     let place = if fault.path.is_empty() { String::new() } else { format!("{}: ", fault.path) };
-    (fault.severity != Severity::Note).then(|| format!("{place}{}", fault.message))
+    (fault.severity() != Severity::Note).then(|| format!("{place}{}", fault.message))
 }

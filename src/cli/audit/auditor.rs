@@ -145,7 +145,7 @@ impl Auditor {
 
 /// Prints a warning if declarations have errors.
 pub(super) fn warn_of_faults(catalog: &Catalog, where_to_look: &str) {
-    let errors = catalog.faults().iter().filter(|fault| fault.severity == Severity::Error).count();
+    let errors = catalog.faults().iter().filter(|fault| fault.severity() == Severity::Error).count();
     if errors > 0 {
         let warning = Paint::of(&std::io::stderr()).warning("Warning:");
         let faults = count(errors, "fault");

@@ -80,7 +80,7 @@ impl CompileSource {
             learnt.lacking.iter().map(|(subject, reason)| format!("{} {subject}: {reason}", paint.error("error:")));
         let groups = FaultOfVersions::group(learnt.catalog.faults());
         let faults: BTreeSet<String> = groups.iter().map(|group| line(group, paint)).collect();
-        let is_error = |fault: &Fault| fault.severity == Severity::Error;
+        let is_error = |fault: &Fault| fault.severity() == Severity::Error;
         Ok(Self {
             errors: !learnt.lacking.is_empty() || learnt.catalog.faults().iter().any(is_error),
             faults: gaps.chain(faults).collect(),
@@ -111,5 +111,5 @@ fn line(group: &FaultOfVersions<'_>, paint: Paint) -> String {
     };
     let path = if fault.path.is_empty() { String::new() } else { format!("{}: ", fault.path) };
     let versions = if versions.is_empty() { String::new() } else { format!("{}: ", group.versions_text()) };
-    format!("{} {path}{} {versions}{}", paint.strong(&object), painted(fault.severity, paint), fault.message)
+    format!("{} {path}{} {versions}{}", paint.strong(&object), painted(fault.severity(), paint), fault.message)
 }

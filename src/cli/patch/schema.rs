@@ -143,7 +143,7 @@ impl SchemaCandidate<'_> {
             Self::OfDefinition(document, definition, version) => {
                 let paint = Paint::of(&std::io::stderr());
                 // A note is about nothing that a patch needs.
-                for fault in definition.faults().iter().filter(|fault| fault.severity != Severity::Note) {
+                for fault in definition.faults().iter().filter(|fault| fault.severity() != Severity::Note) {
                     // The pointer of a fault in a declaration is about another document.
                     let pointer = if fault.declaration.is_none() { fault.pointer.as_str() } else { "" };
                     let problem = Problem::of_document(document, pointer, fault.message.clone());

@@ -116,7 +116,7 @@ fn without_union(write: &TestedWrite, new: &Document, kinds: &Assembly) -> Optio
         None => {
             let near = KnownKinds::new(kinds.kinds()).meant(new);
             let near = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
-            let faults = kinds.catalog.faults().iter().filter(|fault| fault.severity == Severity::Error);
+            let faults = kinds.catalog.faults().iter().filter(|fault| fault.severity() == Severity::Error);
             let faults =
                 if faults.count() > 0 { "; `kube-unions lint` shows the faults of the declarations" } else { "" };
             format!("`{kind}` of `{api_version}` has no union here{near}{faults}")

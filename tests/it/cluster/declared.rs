@@ -232,7 +232,7 @@ async fn the_first_catalog_has_what_is_declared_of_crds_and_of_built_in_types() 
     let mut followed = server.follow();
     let catalog = followed.published().await;
     assert_eq!(declared(&catalog), ["Deployment: deployment", "Apple: apple"]);
-    assert!(catalog.faults().iter().all(|fault| fault.severity != Severity::Error), "{:?}", catalog.faults());
+    assert!(catalog.faults().iter().all(|fault| fault.severity() != Severity::Error), "{:?}", catalog.faults());
     server.until_said("deployment", "True", "Compiled").await;
     server.until_said("apple", "True", "Compiled").await;
     // Only what is declared is read, and a CRD that the list brought is not read again.
@@ -282,7 +282,7 @@ async fn a_target_that_is_missing_is_said_to_be_and_takes_effect_when_it_appears
     assert!(message.contains("the cluster has no kind `Apple.watch.example`"), "{message}");
     server.set(|it| it.define("Apple"));
     let catalog = until(&mut followed, "appeared", |catalog| declared(catalog) == ["Apple: apple"]).await;
-    assert!(catalog.faults().iter().all(|fault| fault.severity != Severity::Error), "{:?}", catalog.faults());
+    assert!(catalog.faults().iter().all(|fault| fault.severity() != Severity::Error), "{:?}", catalog.faults());
     server.until_said("apple", "True", "Compiled").await;
 }
 
@@ -442,7 +442,7 @@ async fn what_is_asked_about_a_declaration_is_answered_from_the_cluster() {
     let inspect = async |spec: Value| followed.cluster.inspect(&object(&spec)).await;
     let errors = async |spec: Value| {
         let faults = inspect(spec).await.unwrap();
-        faults.into_iter().filter(|fault| fault.severity == Severity::Error).map(|it| it.pointer).collect::<Vec<_>>()
+        faults.into_iter().filter(|fault| fault.severity() == Severity::Error).map(|it| it.pointer).collect::<Vec<_>>()
     };
     assert!(errors(rolling()).await.is_empty());
     assert!(errors(of_apple()).await.is_empty());
@@ -450,7 +450,7 @@ async fn what_is_asked_about_a_declaration_is_answered_from_the_cluster() {
     let mut spec = of_apple();
     spec["target"]["kind"] = "Plum".into();
     let faults = inspect(spec).await.unwrap();
-    assert_eq!((faults.len(), faults[0].severity, faults[0].pointer.as_str()), (1, Severity::Note, "/spec/target"));
+    assert_eq!((faults.len(), faults[0].severity(), faults[0].pointer.as_str()), (1, Severity::Note, "/spec/target"));
     server.set(|it| it.broken = vec!["/openapi"]);
     assert!(inspect(rolling()).await.is_err());
 }

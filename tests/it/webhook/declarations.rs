@@ -4,7 +4,7 @@ use super::wire::{Answer, Request, Running, token, until};
 use fixtures::reviews;
 use kube_unions::webhook::Inspector;
 use kube_unions_core::admission::InspectionToken;
-use kube_unions_core::declaration::{Declaration, Fault, FaultKind, Severity};
+use kube_unions_core::declaration::{Declaration, Fault, FaultKind};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -23,14 +23,13 @@ fn finding(found: Vec<Fault>) -> (Inspector, Arc<AtomicUsize>) {
     (inspector, asked)
 }
 
-fn fault(severity: Severity, version: &str, pointer: &str, path: &str, message: &str) -> Fault {
+fn fault(kind: FaultKind, version: &str, pointer: &str, path: &str, message: &str) -> Fault {
     Fault {
         declaration: Some("deployment".to_owned()),
         version: Some(version.to_owned()),
-        severity,
         pointer: pointer.to_owned(),
         path: path.to_owned(),
-        ..Fault::new(FaultKind::InvalidUnion, "Deployment.apps", message.to_owned())
+        ..Fault::new(kind, "Deployment.apps", message.to_owned())
     }
 }
 
@@ -67,9 +66,9 @@ async fn ask(server: &Running, path: &str, review: &Value) -> Value {
 async fn a_faulty_declaration_is_denied_in_the_words_of_the_api_server() {
     let message = "the schema has no such place";
     let (inspector, _) = finding(vec![
-        fault(Severity::Error, "v1", "/spec/unions/0", "spec.strategy", message),
-        fault(Severity::Error, "v1beta1", "/spec/unions/0", "spec.strategy", message),
-        fault(Severity::Warning, "v1", "/spec/unions/0", "spec.strategy", "may surprise"),
+        fault(FaultKind::InvalidUnion, "v1", "/spec/unions/0", "spec.strategy", message),
+        fault(FaultKind::InvalidUnion, "v1beta1", "/spec/unions/0", "spec.strategy", message),
+        fault(FaultKind::OpenDiscriminator, "v1", "/spec/unions/0", "spec.strategy", "may surprise"),
     ]);
     let server = Running::inspecting(inspector).await;
     let response = inspect(&server, &review("CREATE", &object("spec["), &Value::Null)).await;
@@ -97,8 +96,8 @@ async fn a_faulty_declaration_is_denied_in_the_words_of_the_api_server() {
 #[tokio::test(flavor = "multi_thread")]
 async fn surprises_and_old_faults_are_warnings() {
     let (inspector, _) = finding(vec![
-        fault(Severity::Warning, "v1", "/spec/unions/0", "spec.strategy", "may surprise"),
-        fault(Severity::Warning, "v1", "/spec/target", "", &"é".repeat(400)),
+        fault(FaultKind::OpenDiscriminator, "v1", "/spec/unions/0", "spec.strategy", "may surprise"),
+        fault(FaultKind::OpenDiscriminator, "v1", "/spec/target", "", &"é".repeat(400)),
     ]);
     let server = Running::inspecting(inspector).await;
     let response = inspect(&server, &review("CREATE", &object("spec"), &Value::Null)).await;
@@ -171,7 +170,8 @@ fn seen(answer: &Answer) -> (u16, &str, Vec<(&str, &str)>) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_forged_review_of_a_declaration_is_not_inspected() {
-    let (inspector, asked) = finding(vec![fault(Severity::Error, "v1", "/spec/unions/0", "spec", "no such place")]);
+    let (inspector, asked) =
+        finding(vec![fault(FaultKind::InvalidUnion, "v1", "/spec/unions/0", "spec", "no such place")]);
     let server = Running::inspecting(inspector).await;
     let mut answers = Vec::new();
     // An existing path, an invalid path, and an unknown kind.

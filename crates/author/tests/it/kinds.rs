@@ -147,7 +147,7 @@ fn every_union_of_the_crd_compiles() {
     let places: Vec<&str> = catalog.faults().iter().map(|fault| fault.path.as_str()).collect();
     assert_eq!(places, ["spec.deep[*].*.type", "spec.inList[*].type"]);
     assert_eq!(catalog.faults(), kube_unions_author::warnings(&crd).unwrap());
-    assert!(catalog.faults().iter().all(|fault| fault.severity == Severity::Warning));
+    assert!(catalog.faults().iter().all(|fault| fault.severity() == Severity::Warning));
     let plan = catalog.lookup("author.example.com", "v1", "Everything").unwrap().plan();
     let mut found: Vec<_> = plan.unions().iter().map(|union| (union.path().to_string(), union.form())).collect();
     found.sort_by_key(|(path, form)| (path.clone(), *form == Form::List));

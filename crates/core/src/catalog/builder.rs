@@ -65,8 +65,7 @@ impl CompiledDefinition {
             faults.extend(compiled.faults.iter().map(|fault| {
                 let (origin, message) = (fault.origin.as_ref(), fault.message());
                 let kind = fault.fault_kind();
-                let told = version.fault(kind, definition.name(), &fault.place, fault.source, origin, message);
-                Fault { left_out: fault.is_left_out(), ..told }
+                version.fault(kind, definition.name(), &fault.place, fault.source, origin, message)
             }));
             versions.push(CompiledVersion::new(version, compiled.plan));
         }

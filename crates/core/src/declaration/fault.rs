@@ -23,8 +23,6 @@ pub struct Fault {
     pub version: Option<String>,
     /// The place in the schema, for example `spec.filters[*].type`. Empty for the whole.
     pub path: String,
-    /// The severity.
-    pub severity: Severity,
     /// The source of the declaration, if there is one.
     pub source: Option<Source>,
     /// The JSON Pointer (RFC 6901) of the fault in the document of the CRD or `UnionDeclaration`.
@@ -38,20 +36,24 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// Returns a fault of a whole definition.
+    /// Returns a fault of a whole definition. It is left out if its kind is.
     pub fn new(kind: FaultKind, definition: &str, message: String) -> Self {
         Self {
             definition: definition.to_owned(),
             declaration: None,
             version: None,
             path: String::new(),
-            severity: kind.severity(),
             source: None,
             pointer: String::new(),
             message,
-            left_out: false,
+            left_out: kind.is_left_out(),
             kind,
         }
+    }
+
+    /// Returns the severity, which depends on the kind alone.
+    pub const fn severity(&self) -> Severity {
+        self.kind.severity()
     }
 
     /// Turns the fault into one of the `UnionDeclaration`, if there is one.
@@ -92,7 +94,7 @@ impl Fault {
         for mut faults in of_declarations.into_values() {
             // Sort errors first, so that none is left out for a warning or note.
             faults.sort_by(|one, other| {
-                (one.severity, !one.left_out, one).cmp(&(other.severity, !other.left_out, other))
+                (one.severity(), !one.left_out, one).cmp(&(other.severity(), !other.left_out, other))
             });
             faults.dedup();
             let rest = faults.split_off(faults.len().min(MOST));
@@ -111,7 +113,7 @@ impl Fault {
             version: None,
             path: String::new(),
             pointer: String::new(),
-            kind: FaultKind::more(self.severity),
+            kind: FaultKind::more(self.severity()),
             message: format!("and at least {count} more; repair those above to see the next"),
             ..self
         }
@@ -133,9 +135,8 @@ impl<'f> FaultOfVersions<'f> {
         let mut groups: Vec<Self> = Vec::new();
         let mut known = HashMap::new();
         for fault in faults {
-            let Fault { definition, declaration, version: _, path, severity, source, pointer, message, left_out, kind } =
-                fault;
-            let same = (definition, declaration, path, severity, source, pointer, message, left_out, kind);
+            let Fault { definition, declaration, version: _, path, source, pointer, message, left_out, kind } = fault;
+            let same = (definition, declaration, path, source, pointer, message, left_out, kind);
             let position = *known.entry(same).or_insert(groups.len());
             if position == groups.len() {
                 groups.push(Self { fault, versions: Vec::new() });

@@ -101,6 +101,18 @@ fault_kinds! {
 }
 
 impl FaultKind {
+    /// Returns true if a fault of this kind is a note about a part of the declaration that the target lacks and that is left out.
+    pub(crate) const fn is_left_out(self) -> bool {
+        matches!(
+            self,
+            Self::TargetNotInstalled
+                | Self::VersionLeftOut
+                | Self::PlaceLeftOut
+                | Self::MemberLeftOut
+                | Self::DiscriminatorLeftOut
+        )
+    }
+
     /// Returns the kind of a fault that stands for several faults of this severity.
     pub(crate) fn more(severity: Severity) -> Self {
         match severity {

@@ -40,7 +40,6 @@ impl Definition {
                 self.faults.push(Fault {
                     declaration: Some(declaration.name().to_owned()),
                     pointer: "/spec/target/versions".to_owned(),
-                    left_out: true,
                     ..self.fault(FaultKind::VersionLeftOut, None, &Place::root(), Source::Declaration, message)
                 });
             }
@@ -142,15 +141,14 @@ impl Definition {
     fn report_missing(&mut self, version: usize, place: &Place, declared: &Declared) {
         let Some(target) = self.versions.get(version) else { return };
         let (kind, message) = missing_place(&target.schema, place, declared.source);
-        let left_out = kind == FaultKind::PlaceLeftOut;
         let message = match &declared.origin {
-            Some(Origin { entry: OriginEntry::PodTemplate(..), .. }) if left_out => {
+            Some(Origin { entry: OriginEntry::PodTemplate(..), .. }) if kind == FaultKind::PlaceLeftOut => {
                 format!("the schema has no `{place}`, so the unions in it are not in force")
             }
             _ => message,
         };
         let fault = self.fault(kind, Some(target), place, declared.source, message);
-        self.faults.push(Fault { left_out, ..fault.with_origin(declared.origin.as_ref()) });
+        self.faults.push(fault.with_origin(declared.origin.as_ref()));
     }
 
     fn report_declared(

@@ -171,7 +171,7 @@ fn so_many_unions_are_in_force_and_the_rest_is_reported() {
     let faults = catalog.faults();
     assert!(faults.iter().any(|fault| fault.message.contains("more than 1,024 unions") && fault.path == "p01024"));
     assert!(
-        faults.iter().any(|fault| fault.message.contains("and 412 more") && fault.severity == Severity::Error),
+        faults.iter().any(|fault| fault.message.contains("and 412 more") && fault.severity() == Severity::Error),
         "{faults:#?}"
     );
 }
@@ -184,7 +184,7 @@ fn faults_that_are_not_told_are_counted_and_stay_errors() {
     let faults = catalog.faults();
     assert_eq!(faults.len(), 65, "{faults:#?}");
     assert!(faults.iter().any(|fault| fault.message.starts_with("and 1936 more")), "{faults:#?}");
-    assert!(faults.iter().all(|fault| fault.severity == Severity::Error));
+    assert!(faults.iter().all(|fault| fault.severity() == Severity::Error));
 }
 
 #[test]

@@ -239,11 +239,6 @@ impl PlaceFault {
         let of_declaration = (self.source == Source::Declaration).then(|| self.kind.message_of_declaration()).flatten();
         of_declaration.unwrap_or_else(|| self.kind.to_string())
     }
-
-    /// Returns true if the fault is a note about a part of the declaration that is left out.
-    pub fn is_left_out(&self) -> bool {
-        matches!(self.kind, PlaceFaultKind::MembersLeftOut(_) | PlaceFaultKind::DiscriminatorLeftOut(_))
-    }
 }
 
 impl fmt::Display for PlaceFault {

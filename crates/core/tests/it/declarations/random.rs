@@ -143,7 +143,7 @@ fn is_at_fault(catalog: &Catalog, position: usize) -> bool {
     catalog
         .faults()
         .iter()
-        .any(|fault| fault.pointer == pointer && (fault.severity == Severity::Error || fault.left_out))
+        .any(|fault| fault.pointer == pointer && (fault.severity() == Severity::Error || fault.left_out))
 }
 
 fn is_in_force(catalog: &Catalog, path: &str) -> bool {
