@@ -64,12 +64,17 @@ completion: ## Test completion in bash, zsh, fish and elvish, which must be inst
 	KUBE_UNIONS_SHELLS=require $(CARGO) test --locked --workspace --all-features --test it completion::
 
 .PHONY: e2e
-e2e: build ## Run the tests on a real API server
+e2e: build ## Run the tests on a real API server; K8S_VERSION=1.33 selects its version, and records the run in the README
 	@$(MAKE) -s assets >/dev/null; $(HELM) >/dev/null; $(HELM4) >/dev/null; $(KUSTOMIZE) >/dev/null; $(CONTROLLERS) >/dev/null
 	$(CARGO) build --locked --package kube-unions-author --example rollout
 	$(CARGO) build --locked --all-features --example patch-custom-resource
-	$(CARGO) test --locked --all-features --test e2e -- --skip loss::
+	$(if $(K8S_VERSION),tests/versions.sh) $(CARGO) test --locked --all-features --test e2e -- --skip loss::
 	@$(MAKE) -s loss LOSS_SECONDS=1
+	$(if $(K8S_VERSION),@$(MAKE) -s versions)
+
+.PHONY: versions
+versions: ## Write the table of the versions of Kubernetes into the README, from the recorded runs
+	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --package kube-unions --test it versions::the_table
 
 .PHONY: e2e-older
 e2e-older: ## Run the tests of policies on an API server of Kubernetes 1.33, which the first run builds

@@ -12,6 +12,7 @@ use crate::control_plane::ControlPlane;
 use crate::kind::{Kind, documents};
 use crate::kubectl::Output;
 use crate::webhook::kube_unions;
+use crate::version::{Feature, lacks};
 use fixtures::wait::eventually;
 
 /// The deadline of work that the API server does in the background, far above the usual time.
@@ -53,6 +54,9 @@ fn names(stream: &str) -> Vec<String> {
 
 #[test]
 fn the_policies_of_a_cluster_are_accepted_and_check_notices_every_change() {
+    if lacks(Feature::MutatingPolicies) {
+        return;
+    }
     let Some(control_plane) = Cluster::control_plane_alone() else { return };
     let kubectl = control_plane.kubectl("compile");
     compile(&control_plane, &["--to=policies"]).refused("no kind has unions");
@@ -123,6 +127,9 @@ fn two_members() -> Value {
 
 #[test]
 fn the_compiled_policies_enforce_the_unions_of_a_cluster() {
+    if lacks(Feature::MutatingPolicies) {
+        return;
+    }
     let Some(control_plane) = Cluster::control_plane_alone() else { return };
     let cluster = AnyCluster::of_control_plane(&control_plane);
     let kind = Kind::new(&cluster, "rollout");
@@ -149,6 +156,9 @@ fn the_compiled_policies_enforce_the_unions_of_a_cluster() {
 
 #[test]
 fn the_version_of_the_cluster_counts_unless_another_one_is_given() {
+    if lacks(Feature::MutatingPolicies) {
+        return;
+    }
     let Some(control_plane) = Cluster::control_plane_alone() else { return };
     let cluster = AnyCluster::of_control_plane(&control_plane);
     Kind::new(&cluster, "rollout").apply_definition();
@@ -206,6 +216,9 @@ fn an_older_api_server_gets_the_policies_that_it_can_run_and_the_rest_is_named()
 
 #[test]
 fn unions_of_files_are_compared_with_the_policies_of_a_cluster() {
+    if lacks(Feature::MutatingPolicies) {
+        return;
+    }
     let Some(control_plane) = Cluster::control_plane_alone() else { return };
     let cluster = AnyCluster::of_control_plane(&control_plane);
     let kind = Kind::new(&cluster, "rollout");

@@ -317,9 +317,10 @@ pub(crate) fn assets() -> Result<&'static Path, String> {
 }
 
 fn find_assets() -> Result<PathBuf, String> {
+    let selected = env::var_os("K8S_VERSION").is_some_and(|version| !version.is_empty());
     let folder = match env::var_os("KUBEBUILDER_ASSETS") {
-        Some(folder) => PathBuf::from(folder),
-        None => make_assets()?,
+        Some(folder) if !selected => PathBuf::from(folder),
+        _ => make_assets()?,
     };
     for name in ["kube-apiserver", "etcd", "kubectl"] {
         if !fs::metadata(folder.join(name)).is_ok_and(|file| file.is_file()) {

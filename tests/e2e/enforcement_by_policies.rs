@@ -11,6 +11,7 @@ use crate::cluster::Cluster;
 use crate::http::Client;
 use crate::kind::Kind;
 use crate::registration::with_rights;
+use crate::version::{Feature, lacks};
 use crate::webhook::Webhook;
 use fixtures::crds;
 use fixtures::wait::eventually;
@@ -50,6 +51,9 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: kube-unions}]
 const MODE: [&str; 3] = ["--enforcement=policies", "--registration-delay=0s", "--handover-delay=2s"];
 
 fn start(more: &[&str]) -> Option<Cluster> {
+    if lacks(Feature::MutatingPolicies) {
+        return None;
+    }
     let arguments: Vec<&str> = MODE.iter().chain(more).copied().collect();
     Cluster::registering(&format!("{}---{RIGHTS}", with_rights()), &arguments)
 }

@@ -35,6 +35,7 @@ mod load;
 mod pki;
 mod process;
 mod tls;
+mod version;
 mod webhook;
 mod writers;
 

@@ -24,6 +24,7 @@ use serde_json::Value;
 use crate::cluster::is_left_out;
 use crate::control_plane::ControlPlane;
 use crate::http::{Answer, Client};
+use crate::version::{Feature, lacks};
 use fixtures::wait::eventually;
 use kube_unions_core::catalog::Catalog;
 use kube_unions_policies::{CompiledPolicies, PolicyOptions, PolicyTarget, compile};
@@ -38,14 +39,14 @@ pub(crate) struct Native {
 }
 
 impl Native {
-    /// Starts an API server for one test. `None`: these tests are skipped.
+    /// Starts an API server with mutating policies for one test. `None`: these tests are skipped.
     pub(crate) fn start() -> Option<Self> {
         Self::start_with(&[])
     }
 
     /// Starts an API server with more flags for one test. `None`: these tests are skipped.
     pub(crate) fn start_with(flags: &[String]) -> Option<Self> {
-        if is_left_out() {
+        if is_left_out() || lacks(Feature::MutatingPolicies) {
             return None;
         }
         let control_plane = ControlPlane::start_bare(flags).unwrap_or_else(|message| panic!("{message}"));

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::builtin::{BuiltIn, POLICIES, PRESETS, WITH_PRESETS, path};
 use crate::cluster::AnyCluster;
 use crate::kind::documents;
+use crate::version::{Feature, lacks};
 use fixtures::wait::eventually;
 
 /// The deadline of work that the API server does in the background, far above the usual time.
@@ -109,6 +110,9 @@ fn with_the_presets_a_change_of_a_union_is_one_request() {
 
 #[test]
 fn with_the_policies_a_change_of_a_union_is_one_request_without_a_webhook() {
+    if lacks(Feature::MutatingPolicies) {
+        return;
+    }
     let Some(cluster) = BuiltIn::own() else { return };
     switch_policies_on(&cluster);
     for mut row in rows() {

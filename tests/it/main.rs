@@ -18,4 +18,5 @@ mod presets;
 mod reference;
 mod release;
 mod samples;
+mod versions;
 mod webhook;

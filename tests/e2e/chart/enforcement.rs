@@ -18,6 +18,7 @@ use crate::kind::Kind;
 use crate::kubectl::Output;
 use crate::ratcheting::{BLUE_GREEN, ROLLING_UPDATE, invalid, let_through};
 use crate::tls;
+use crate::version::{Feature, lacks};
 use fixtures::wait::eventually;
 
 const SECRET: &str = "/api/v1/namespaces/kube-unions/secrets/kube-unions-tls";
@@ -315,6 +316,9 @@ fn without_its_rights_it_waits_and_says_which_it_needs_and_with_them_it_register
 
 #[test]
 fn policies_are_kept_with_the_rights_of_the_chart_and_the_hook_deletes_them() {
+    if lacks(Feature::MutatingPolicies) {
+        return;
+    }
     let Some(release) = Release::new() else { return };
     release.install_on_loopback(&json!({"enforcement": "policies", "extraArgs": ["--handover-delay=2s"]}));
     let pods = Pods::start(&release);

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::lifecycle::{Release, SETTLED};
 use super::{CHART, RELEASE};
+use crate::version::{Feature, lacks};
 use fixtures::wait::eventually;
 
 fn deployment() -> Value {
@@ -21,6 +22,9 @@ fn deployment() -> Value {
 
 #[test]
 fn the_chart_installs_the_presets_without_a_webhook_and_removes_them_again() {
+    if lacks(Feature::MutatingPolicies) {
+        return;
+    }
     let Some(release) = Release::new() else { return };
     let kubectl = &release.kubectl;
     kubectl.apply(&deployment().to_string()).accepted();

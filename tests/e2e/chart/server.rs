@@ -10,6 +10,7 @@ use super::rendering::{Row, rows};
 use crate::cluster::Cluster;
 use crate::kind::documents;
 use crate::kubectl::Kubectl;
+use crate::version::Feature;
 use fixtures::wait::for_some;
 
 /// The CRDs of other projects whose objects the chart renders.
@@ -36,7 +37,7 @@ const OF_THE_CLUSTER: [&str; 6] = [
 #[test]
 fn every_object_of_every_row_is_accepted_without_a_warning() {
     let Some((kubectl, helm)) = prepared() else { return };
-    for row in rows() {
+    for row in rows().into_iter().filter(is_served) {
         let objects = json!({"apiVersion": "v1", "kind": "List", "items": rendered(&helm, &row)});
         let applied =
             kubectl.run_with(&["apply", "--dry-run=server", "--validate=strict", "-f", "-"], &objects.to_string());
@@ -48,7 +49,7 @@ fn every_object_of_every_row_is_accepted_without_a_warning() {
 #[test]
 fn nothing_is_filled_in_that_could_have_been_written() {
     let Some((kubectl, helm)) = prepared() else { return };
-    for row in rows() {
+    for row in rows().into_iter().filter(is_served) {
         let rendered: Vec<Value> = rendered(&helm, &row).into_iter().filter(|object| !is_hook(object)).collect();
         let mut renamed = rendered.clone();
         for object in &mut renamed {
@@ -107,8 +108,15 @@ fn compare(kind: &str, at: &str, rendered: Option<&Value>, stored: &Value, fille
             }
         }
         (rendered, stored) if rendered == Some(stored) => {}
+        // Older API servers print `creationTimestamp: null`.
+        (None, Value::Null) => {}
         _ => filled.push(format!("{kind}: {at}")),
     }
+}
+
+/// Returns true if the API server of this run has the kinds of a row.
+fn is_served(row: &Row) -> bool {
+    row.values["policies"]["presets"] != true || Feature::MutatingPolicies.is_served()
 }
 
 /// A row's objects, in the namespace of these tests.

@@ -13,6 +13,7 @@ use crate::control_plane::ControlPlane;
 use crate::kind::documents;
 use crate::kubectl::{Kubectl, Output};
 use crate::webhook::kube_unions;
+use crate::version::{Feature, lacks};
 use fixtures::wait::eventually;
 
 /// The groups and versions of the kinds that presets are about, as paths.
@@ -61,6 +62,9 @@ fn files() -> Vec<String> {
 
 #[test]
 fn the_policies_of_the_presets_are_up_to_date() {
+    if lacks(Feature::MutatingPolicies) {
+        return;
+    }
     let Some(control_plane) = Cluster::control_plane_alone() else { return };
     let update = env::var_os("KUBE_UNIONS_UPDATE").is_some_and(|set| set == "1");
     for file in files() {
@@ -173,6 +177,9 @@ fn five_commands(kubectl: &Kubectl, (kind, field, other): (&str, &str, &str), ro
 
 #[test]
 fn five_commands_fail_on_a_bare_api_server_and_work_with_the_policies_of_the_presets() {
+    if lacks(Feature::MutatingPolicies) {
+        return;
+    }
     let Some(control_plane) = Cluster::control_plane_alone() else { return };
     let kubectl = control_plane.kubectl("five");
     for workload in WORKLOADS {
@@ -205,6 +212,9 @@ fn five_commands_fail_on_a_bare_api_server_and_work_with_the_policies_of_the_pre
 
 #[test]
 fn the_policies_change_nothing_that_the_api_server_accepts_as_it_is() {
+    if lacks(Feature::MutatingPolicies) {
+        return;
+    }
     let Some(control_plane) = Cluster::control_plane_alone() else { return };
     let kubectl = control_plane.kubectl("unchanged");
     let object = fresh(&kubectl, "Deployment", "a");

@@ -1,0 +1,50 @@
+//! The version of Kubernetes that the tests run on, and the features that older versions lack.
+
+use std::process::Command;
+use std::sync::OnceLock;
+
+use crate::cluster::say;
+use crate::control_plane::assets;
+use kube_unions_policies::KubernetesVersion;
+
+/// A feature of an API server that some tests need.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Feature {
+    /// `MutatingAdmissionPolicy` in `v1`.
+    MutatingPolicies,
+}
+
+impl Feature {
+    /// Returns true if the API server of this run has the feature.
+    pub(crate) fn is_served(self) -> bool {
+        version() >= self.since()
+    }
+
+    fn since(self) -> KubernetesVersion {
+        match self {
+            Self::MutatingPolicies => KubernetesVersion::new(1, 36),
+        }
+    }
+}
+
+/// Returns true if the API server of this run lacks a feature, and prints that the test is left out.
+pub(crate) fn lacks(feature: Feature) -> bool {
+    if !feature.is_served() {
+        let (version, since) = (version(), feature.since());
+        say(&format!("left out, because Kubernetes {version} has no {feature:?}, which {since} brings"));
+    }
+    !feature.is_served()
+}
+
+/// Returns the version of the kube-apiserver of this run.
+pub(crate) fn version() -> KubernetesVersion {
+    static VERSION: OnceLock<KubernetesVersion> = OnceLock::new();
+    *VERSION.get_or_init(|| {
+        let assets = assets().unwrap_or_else(|message| panic!("{message}"));
+        let output = Command::new(assets.join("kube-apiserver")).arg("--version").output().unwrap();
+        // Kubernetes v1.36.4
+        let text = String::from_utf8(output.stdout).unwrap();
+        let version = text.trim().strip_prefix("Kubernetes ").and_then(|version| version.parse().ok());
+        version.unwrap_or_else(|| panic!("kube-apiserver has no version: {text}"))
+    })
+}

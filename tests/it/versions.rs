@@ -1,0 +1,67 @@
+//! The table in the README of the versions of Kubernetes on which the end-to-end tests were run: it shows the files that the runs wrote,
+//! and the chart promises no other versions.
+
+use fixtures::files::root;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fs;
+
+/// Set to 1, this variable makes the test write the table instead of comparing it.
+const UPDATE: &str = "KUBE_UNIONS_UPDATE";
+
+const START: &str = "<!-- versions: made by make versions -->\n";
+const END: &str = "<!-- end of versions -->\n";
+
+/// A run of the end-to-end tests, as `tests/versions.sh` writes it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct VersionRun {
+    kubernetes: String,
+    date: String,
+    passed: u32,
+    /// Tests of features that this version lacks.
+    left_out: u32,
+}
+
+/// Returns the runs by minor version.
+fn runs() -> BTreeMap<u32, VersionRun> {
+    let folder = root().join("tests/controlplane/runs");
+    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let read = |path: std::path::PathBuf| {
+        let run: VersionRun = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        assert!(run.kubernetes.starts_with(&format!("v{name}.")), "{}: {}", path.display(), run.kubernetes);
+        (name.strip_prefix("1.").unwrap().parse().unwrap(), run)
+    };
+    files.map(read).collect()
+}
+
+fn table() -> String {
+    let mut text = String::from("| Kubernetes | passed | left out | date |\n|---|---|---|---|\n");
+    for VersionRun { kubernetes, passed, left_out, date } in runs().values().rev() {
+        text += &format!("| {} | {passed} | {left_out} | {date} |\n", kubernetes.trim_start_matches('v'));
+    }
+    text
+}
+
+#[test]
+fn the_table_in_the_readme_shows_the_runs_as_they_are() {
+    let path = root().join("README.md");
+    let readme = fs::read_to_string(&path).unwrap();
+    let (before, rest) = readme.split_once(START).expect("README.md has the line that starts the table");
+    let (found, after) = rest.split_once(END).expect("README.md has the line that ends the table");
+    let wanted = format!("\n{}\n", table());
+    if std::env::var(UPDATE).is_ok_and(|value| value == "1") {
+        fs::write(&path, format!("{before}{START}{wanted}{END}{after}")).unwrap();
+    } else {
+        assert_eq!(found, wanted, "the table in README.md is out of date; run `make versions`");
+    }
+}
+
+#[test]
+fn the_chart_promises_the_oldest_version_that_was_run() {
+    let chart = fs::read_to_string(root().join("charts/kube-unions/Chart.yaml")).unwrap();
+    let promised = chart.lines().find_map(|line| line.strip_prefix("kubeVersion: ")).unwrap();
+    let oldest = *runs().keys().next().expect("there is a run");
+    assert_eq!(promised, format!("\">=1.{oldest}.0-0\""));
+}
