@@ -19,6 +19,7 @@ use crate::cluster::{AnyCluster, Cluster, say};
 use crate::control_plane::ControlPlane;
 use crate::kind::Kind;
 use crate::kubectl::Output;
+use crate::version::{Feature, lacks};
 use crate::webhook::{binary, kube_unions};
 use fixtures::wait::eventually;
 
@@ -405,6 +406,9 @@ fn a_built_in_type_is_audited_by_what_is_declared_of_it() {
 
 #[test]
 fn what_built_in_types_publish_counts_where_that_is_asked_for() {
+    if lacks(Feature::WorkloadsWithUnions) {
+        return;
+    }
     let Some(stored) = Stored::shared() else { return };
     stored.audit(&["deploy"]).refused("`deployments.v1.apps` has no unions");
     let output = stored.audit(&["deploy", "ds", "--builtin-unions=openapi", "-o", "json"]);

@@ -11,8 +11,8 @@ use crate::cluster::{AnyCluster, Cluster, DECLARATIONS, is_left_out};
 use crate::control_plane::ControlPlane;
 use crate::kind::{Kind, documents};
 use crate::kubectl::Output;
-use crate::webhook::kube_unions;
 use crate::version::{Feature, lacks};
+use crate::webhook::kube_unions;
 use fixtures::wait::eventually;
 
 /// The deadline of work that the API server does in the background, far above the usual time.

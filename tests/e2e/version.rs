@@ -12,6 +12,14 @@ use kube_unions_policies::KubernetesVersion;
 pub(crate) enum Feature {
     /// `MutatingAdmissionPolicy` in `v1`.
     MutatingPolicies,
+    /// The pod template of a StatefulSet is validated.
+    StatefulSetTemplateValidation,
+    /// The field `fileKeyRef` of a variable's source.
+    FileKeyRef,
+    /// The causes of failed rules of a CRD do not have the type of the value.
+    CausesWithoutType,
+    /// The OpenAPI documents of workloads have a union without a discriminator, which can be in force as it is published.
+    WorkloadsWithUnions,
 }
 
 impl Feature {
@@ -22,7 +30,9 @@ impl Feature {
 
     fn since(self) -> KubernetesVersion {
         match self {
-            Self::MutatingPolicies => KubernetesVersion::new(1, 36),
+            Self::StatefulSetTemplateValidation | Self::FileKeyRef => KubernetesVersion::new(1, 34),
+            Self::CausesWithoutType => KubernetesVersion::new(1, 35),
+            Self::MutatingPolicies | Self::WorkloadsWithUnions => KubernetesVersion::new(1, 36),
         }
     }
 }

@@ -12,8 +12,8 @@ use crate::cluster::Cluster;
 use crate::control_plane::ControlPlane;
 use crate::kind::documents;
 use crate::kubectl::{Kubectl, Output};
-use crate::webhook::kube_unions;
 use crate::version::{Feature, lacks};
+use crate::webhook::kube_unions;
 use fixtures::wait::eventually;
 
 /// The groups and versions of the kinds that presets are about, as paths.
