@@ -283,7 +283,7 @@ impl Compiler {
                 };
                 let checked = union.map_err(Faults::of).and_then(|union| match union {
                     Written::List(union) => check::list(&union, &declared.options, &mut object),
-                    Written::Map(name, union) => check::map(&union, name, &declared.options, &mut object),
+                    Written::Map(name, union) => check::map(&union, name, declared, &mut object),
                 });
                 let checked = checked.and_then(|checked| check::published(checked, declared.source, schema));
                 let taken = checked.and_then(|checked| check::free(&checked, roles).map(|()| checked));

@@ -118,7 +118,7 @@ pub(super) fn list(union: &ListUnion, options: &UnionOptions, object: &mut Objec
 pub(super) fn map(
     union: &MapUnion,
     discriminator: &str,
-    options: &UnionOptions,
+    declared: &Declared,
     object: &mut Object<'_>,
 ) -> Result<Checked, Faults> {
     let mut members: Vec<_> = union.members.values().flatten().map(|member| member.name.clone()).collect();
@@ -129,9 +129,12 @@ pub(super) fn map(
         return Err(Faults::of(Kind::TooManyMembers(members.len())));
     }
     let mut faults = Faults::default();
-    check_members(&members, Some(discriminator), options, object, &mut faults);
+    check_members(&members, Some(discriminator), &declared.options, object, &mut faults);
     if let Some(values) = check_discriminator(discriminator, object, &mut faults) {
-        let missing = union.members.keys().filter(|value| !values.contains(&***value));
+        // A `UnionDeclaration` may name a value of a newer release. The API server refuses it in older ones.
+        let may_lack = |member: &Option<_>| declared.source == Source::Declaration && member.is_none();
+        let missing = union.members.iter().filter(|(value, member)| !values.contains(&***value) && !may_lack(member));
+        let missing = missing.map(|(value, _)| value);
         faults.extend(not_in_enum(discriminator, missing, values));
         let undeclared = values.iter().filter(|value| !union.members.contains_key(**value));
         faults.extend(
