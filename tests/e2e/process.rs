@@ -217,7 +217,7 @@ pub(crate) fn example(package: &str, name: &str, source: &str) -> PathBuf {
 /// because the first build compiles all of client-go.
 pub(crate) fn go_example() -> Option<(PathBuf, PathBuf)> {
     if env::var("KUBE_UNIONS_E2E_GO").as_deref() != Ok("require") {
-        crate::cluster::say("no Go example: `make e2e-go` runs it");
+        crate::cluster::say("left out, since there is no Go example (`make e2e-go` builds it)");
         return None;
     }
     let tests = env::current_exe().expect("a test has a binary");
