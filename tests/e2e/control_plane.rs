@@ -82,7 +82,7 @@ impl ControlPlane {
             Ok(assets) => assets,
             Err(message) => {
                 assert!(env::var("KUBE_UNIONS_E2E_OLDER").is_err(), "no kube-apiserver {OLDER}: {message}");
-                crate::cluster::say(&format!("no kube-apiserver {OLDER}: {message}"));
+                crate::cluster::say(&format!("left out, since there is no kube-apiserver {OLDER}: {message}"));
                 return None;
             }
         };

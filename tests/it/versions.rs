@@ -65,3 +65,15 @@ fn the_chart_promises_the_oldest_version_that_was_run() {
     let oldest = *runs().keys().next().expect("there is a run");
     assert_eq!(promised, format!("\">=1.{oldest}.0-0\""));
 }
+
+#[test]
+fn the_schedule_runs_every_version_but_the_usual_one_which_each_change_runs() {
+    let workflow = fs::read_to_string(root().join(".github/workflows/scheduled.yml")).unwrap();
+    let usual = fs::read_to_string(root().join("tests/controlplane/go.mod")).unwrap();
+    let usual = usual.lines().find_map(|line| line.trim().strip_prefix("k8s.io/kubernetes v1.")).unwrap();
+    let usual: u32 = usual.split('.').next().unwrap().parse().unwrap();
+    let others: Vec<String> =
+        runs().into_keys().filter(|minor| *minor != usual).map(|minor| format!("\"1.{minor}\"")).collect();
+    let matrix = format!("version: [{}]", others.join(", "));
+    assert!(workflow.contains(&matrix), "scheduled.yml lacks `{matrix}`");
+}
