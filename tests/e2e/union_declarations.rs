@@ -154,7 +154,7 @@ fn one_that_is_bad_says_why_and_the_good_ones_stay_in_force() {
         ("unparsable", &target, list("spec..strategy[", json!({"a": "A"})), "spec..strategy["),
         ("not-a-list", &target, list("spec.kept[*]", json!({"a": "A"})), "is not a list"),
         ("contradicting", &target, strategy(json!({"Canary": {"optional": true}})), "spec.strategy"),
-        ("not-in-enum", &target, strategy(json!({"Unheard": {}})), "Unheard"),
+        ("not-in-enum", &target, strategy(json!({"Unheard": {"name": "canary"}})), "Unheard"),
         ("defaulted", &target, list("spec.kept", json!({"a": "A", "b": "B"})), "default"),
     ];
     for (name, target, unions, words) in cases {
@@ -255,7 +255,7 @@ fn a_declaration_that_can_t_be_right_is_rejected_with_path_and_reason() {
         &target,
         &json!([
             {"path": "spec.strategy", "discriminator": "type",
-             "fieldMembers": {"RollingUpdate": {"name": "rollingUpdate"}, "Recreate": {}, "Unheard": {}}},
+             "fieldMembers": {"RollingUpdate": {"name": "rollingUpdate"}, "Recreate": {}, "Unheard": {"name": "rollingUpdate"}}},
             {"path": "spec.strategy[*]", "fieldsToDiscriminateBy": {"a": "A"}},
             {"path": "spec.nowhere", "fieldsToDiscriminateBy": {"a": "A", "b": "B"}},
         ]),
