@@ -78,9 +78,10 @@ fn a_switch_clears_the_other_member_and_no_ordinary_field() {
 
 /// Returns the cause of a failed rule as this API server words it: an older one adds the type of the value.
 fn rule_of_this_version(rule: &str) -> String {
-    match Feature::CausesWithoutType.is_served() {
-        true => rule.to_owned(),
-        false => rule.replacen("Invalid value: ", "Invalid value: \"object\": ", 1),
+    if Feature::CausesWithoutType.is_served() {
+        rule.to_owned()
+    } else {
+        rule.replacen("Invalid value: ", "Invalid value: \"object\": ", 1)
     }
 }
 

@@ -12,13 +12,13 @@ use kube_unions_policies::KubernetesVersion;
 pub(crate) enum Feature {
     /// `MutatingAdmissionPolicy` in `v1`.
     MutatingPolicies,
-    /// The pod template of a StatefulSet is validated.
+    /// The pod template of a `StatefulSet` is validated.
     StatefulSetTemplateValidation,
     /// The field `fileKeyRef` of a variable's source.
     FileKeyRef,
     /// The causes of failed rules of a CRD do not have the type of the value.
     CausesWithoutType,
-    /// The OpenAPI documents of workloads have a union without a discriminator, which can be in force as it is published.
+    /// The `OpenAPI` documents of workloads have a union without a discriminator, which can be in force as it is published.
     WorkloadsWithUnions,
 }
 

@@ -4,6 +4,7 @@
 use fixtures::files::root;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::fs;
 
 /// Set to 1, this variable makes the test write the table instead of comparing it.
@@ -39,7 +40,8 @@ fn runs() -> BTreeMap<u32, VersionRun> {
 fn table() -> String {
     let mut text = String::from("| Kubernetes | passed | left out | date |\n|---|---|---|---|\n");
     for VersionRun { kubernetes, passed, left_out, date } in runs().values().rev() {
-        text += &format!("| {} | {passed} | {left_out} | {date} |\n", kubernetes.trim_start_matches('v'));
+        let version = kubernetes.trim_start_matches('v');
+        writeln!(text, "| {version} | {passed} | {left_out} | {date} |").unwrap();
     }
     text
 }
