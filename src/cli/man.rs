@@ -62,7 +62,7 @@ fn rendered(page: &Man, command: &Command) -> io::Result<Vec<u8>> {
     for paragraph in after.split("\n\n") {
         match paragraph.split_once('\n') {
             Some(("Exit codes:", codes)) => sections.push(("EXIT STATUS", codes)),
-            Some(("Examples:", examples)) => sections.push(("EXAMPLES", examples)),
+            Some(("Example:" | "Examples:", examples)) => sections.push(("EXAMPLES", examples)),
             _ => notes = [&notes, paragraph, "\n\n"].concat(),
         }
     }

@@ -46,9 +46,14 @@ fn each_command_has_a_page_with_its_sections() {
         assert_eq!(headings[..4], ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS"], "{name}");
         let more = ["SUBCOMMANDS", "NOTES", "\"EXIT STATUS\"", "EXAMPLES"];
         assert!(headings[4..].iter().all(|heading| more.contains(heading)), "{name}: {headings:?}");
+        // A heading of the help that is left in the text has not become a section.
+        let left = page.lines().find(|line| ["Example:", "Examples:", "Exit codes:"].contains(line));
+        assert_eq!(left, None, "{name}");
     }
     let lint = folder.read("target/man/kube-unions-lint.1");
     assert!(lint.contains(".SH EXAMPLES\n  kube\\-unions lint crds/\n"), "{lint}");
+    let verify = folder.read("target/man/kube-unions-verify.1");
+    assert!(verify.contains(".SH EXAMPLES\n  kube\\-unions verify "), "{verify}");
 }
 
 /// groff is in the base installation of few systems, so the test leaves it out where it is missing, and says so.
