@@ -11,8 +11,8 @@ use super::{ReportFormat, Verdict, manifest};
 use anyhow::{Context, bail};
 use clap::Args;
 use kube_unions_core::catalog::Catalog;
-use kube_unions_core::declaration::Actions;
-use kube_unions_core::union::{Choice, Form, Union};
+use kube_unions_core::union::Union;
+use kube_unions_manifests::union_details;
 use serde::Serialize;
 use std::path::PathBuf;
 use termtree::Tree;
@@ -125,36 +125,15 @@ fn on_cluster(arguments: &ExplainArgs) -> anyhow::Result<Catalog> {
 
 fn tree(SelectedKind { entry, unions }: &SelectedKind<'_>, paint: Paint) -> String {
     let gvk = entry.gvk();
-    let slash = if gvk.group.is_empty() { "" } else { "/" };
-    let version = format!("{}{slash}{}", gvk.group, gvk.version);
     let branch = |union: &&Union| Tree::new(headline(union, paint)).with_leaves(leaves(union));
     let branches = unions.iter().map(branch);
-    Tree::new(format!("{} {}", paint.strong(&gvk.kind), paint.faint(&version))).with_leaves(branches).to_string()
+    let root = format!("{} {}", paint.strong(&gvk.kind), paint.faint(&gvk.api_version()));
+    Tree::new(root).with_leaves(branches).to_string()
 }
 
 fn headline(union: &Union, paint: Paint) -> String {
-    let form = format!("{} form", tree::form(union.form()));
-    let source = match union.declaration() {
-        Some(name) => format!("from {} {name}", union.source()),
-        None => format!("from {}", union.source()),
-    };
-    let discriminator = tree::discriminator(union.discriminator());
-    let actions = union.actions().names().join(", ");
-    let mut details = vec![&*form, &*discriminator, &*source];
-    if union.actions() != Actions::DENY {
-        details.push(&actions);
-    }
-    if !union.is_normalized() {
-        details.push("not normalised");
-    }
-    if union.is_required() {
-        details.push("required");
-    }
-    let unset: Vec<&str> = union.empty_is_unset().collect();
-    let shown = format!("empty is unset: {}", unset.join(", "));
-    if !unset.is_empty() {
-        details.push(&shown);
-    }
+    let details = union_details::details(union);
+    let details: Vec<&str> = details.iter().map(String::as_str).collect();
     tree::headline(union.path(), &details, paint)
 }
 
@@ -163,18 +142,11 @@ fn leaves(union: &Union) -> Vec<String> {
     if union.discriminator().is_none() {
         return union.members().map(str::to_owned).collect();
     }
-    let items = union.choices().iter().map(|choice| item(choice, union.form()));
+    let items = union.choices().iter().map(|choice| ChoiceItem {
+        optional: union_details::is_shown_optional(union, choice),
+        ..ChoiceItem::of(choice)
+    });
     tree::choices(items)
-}
-
-fn item(choice: &Choice, form: Form) -> ChoiceItem<'_> {
-    // In the 2019 form every member is optional.
-    ChoiceItem {
-        value: choice.value(),
-        member: choice.member(),
-        optional: choice.optional() && form == Form::Map,
-        evidence: None,
-    }
 }
 
 impl<'c> KindReport<'c> {
@@ -187,15 +159,9 @@ impl<'c> KindReport<'c> {
 
 impl<'c> UnionReport<'c> {
     fn of(union: &'c Union) -> Self {
-        let choice = |choice: &'c Choice| ChoiceItem {
-            value: choice.value(),
-            member: choice.member(),
-            optional: choice.optional(),
-            evidence: None,
-        };
         Self {
             path: union.path(),
-            form: tree::form(union.form()),
+            form: union_details::form(union.form()),
             discriminator: union.discriminator(),
             source: union.source().to_string(),
             declaration: union.declaration(),
@@ -204,7 +170,7 @@ impl<'c> UnionReport<'c> {
             required: union.is_required(),
             empty_is_unset: union.empty_is_unset().collect(),
             members: union.members().collect(),
-            choices: union.choices().iter().map(choice).collect(),
+            choices: union.choices().iter().map(ChoiceItem::of).collect(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The lines of a tree of unions: a kind, its unions, and the choices of each.
 
 use super::output::Paint;
-use kube_unions_core::union::Form;
+use kube_unions_core::union::Choice;
 use serde::Serialize;
 
 /// A choice in the tree and in JSON: a value of a discriminator, the member that it selects, and true if that may be missing.
@@ -15,23 +15,17 @@ pub(super) struct ChoiceItem<'a> {
     pub(super) evidence: Option<&'static str>,
 }
 
+impl<'a> ChoiceItem<'a> {
+    /// Describes a choice that a declaration names.
+    pub(super) fn of(choice: &'a Choice) -> Self {
+        Self { value: choice.value(), member: choice.member(), optional: choice.optional(), evidence: None }
+    }
+}
+
 /// Returns the line of a union: its path and details.
 pub(super) fn headline(path: &str, details: &[&str], paint: Paint) -> String {
     let path = if path.is_empty() { "(the object)" } else { path };
     format!("{} {}", paint.strong(path), paint.faint(&format!("({})", details.join(", "))))
-}
-
-/// Returns the year of the proposal of a form.
-pub(super) fn form(form: Form) -> &'static str {
-    match form {
-        Form::List => "2019",
-        Form::Map => "2022",
-    }
-}
-
-/// Describes the discriminator of a union, or its absence.
-pub(super) fn discriminator(name: Option<&str>) -> String {
-    name.map_or_else(|| "no discriminator".to_owned(), |name| format!("discriminator `{name}`"))
 }
 
 /// Returns a line for each choice, aligned.

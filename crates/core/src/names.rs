@@ -46,13 +46,17 @@ impl GroupVersionKind {
     pub fn group_kind(&self) -> GroupKind {
         GroupKind { group: self.group.clone(), kind: self.kind.clone() }
     }
+
+    /// Returns group and version as an object has them in `apiVersion`, for example `apps/v1`.
+    pub fn api_version(&self) -> String {
+        let slash = if self.group.is_empty() { "" } else { "/" };
+        format!("{}{slash}{}", self.group, self.version)
+    }
 }
 
 impl fmt::Display for GroupVersionKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { group, version, kind } = self;
-        let slash = if group.is_empty() { "" } else { "/" };
-        write!(f, "{group}{slash}{version}, Kind={kind}")
+        write!(f, "{}, Kind={}", self.api_version(), self.kind)
     }
 }
 
@@ -89,6 +93,7 @@ mod tests {
         assert_eq!(GroupKind::new("", "Pod").to_string(), "Pod");
         let kind = |group: &str| GroupVersionKind { group: group.into(), version: "v1".into(), kind: "Thing".into() };
         assert_eq!((kind("").to_string(), kind("g").to_string()), ("v1, Kind=Thing".into(), "g/v1, Kind=Thing".into()));
+        assert_eq!((kind("").api_version(), kind("g").api_version()), ("v1".into(), "g/v1".into()));
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod problem;
 pub mod request;
 mod stream;
 mod syntax;
+pub mod union_details;
 mod yaml;
 
 pub use assembly::{Assembly, BuiltinUnions, assemble};

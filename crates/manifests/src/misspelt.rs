@@ -130,8 +130,7 @@ impl<'k> KnownKinds<'k> {
     pub fn meant(&self, object: &Document) -> Option<String> {
         let (group, version) = object.group_version();
         let near = self.near(group, version, object.kind.as_deref()?)?;
-        let slash = if near.group.is_empty() { "" } else { "/" };
-        Some(format!("`{}` of `{}{slash}{}`", near.kind, near.group, near.version))
+        Some(format!("`{}` of `{}`", near.kind, near.api_version()))
     }
 
     fn near(&self, group: &str, version: &str, kind: &str) -> Option<&'k GroupVersionKind> {

@@ -1,7 +1,8 @@
 //! The unions of the kinds, as the page shows them in a tree.
 
 use kube_unions_core::catalog::{Catalog, CatalogEntry};
-use kube_unions_core::union::{Form, Union};
+use kube_unions_core::union::Union;
+use kube_unions_manifests::union_details;
 use serde::Serialize;
 
 /// The unions of one kind.
@@ -20,7 +21,7 @@ pub struct UnionsOfKind {
 pub struct UnionOfKind {
     /// The path of the object with the union, empty for the whole object.
     pub path: String,
-    /// The form, the discriminator, the source and the exceptions, as `kube-unions explain` shows them.
+    /// The form, the discriminator, the source and the settings that are not the default, as `kube-unions explain` shows them.
     pub details: Vec<String>,
     /// The values of the discriminator; the members if there is no discriminator.
     pub choices: Vec<ChoiceOfUnion>,
@@ -45,10 +46,9 @@ pub(crate) fn of_catalog(catalog: &Catalog) -> Vec<UnionsOfKind> {
 impl UnionsOfKind {
     fn of(entry: &CatalogEntry) -> Self {
         let kind = entry.gvk();
-        let slash = if kind.group.is_empty() { "" } else { "/" };
         Self {
             kind: kind.kind.to_string(),
-            api_version: format!("{}{slash}{}", kind.group, kind.version),
+            api_version: kind.api_version(),
             unions: entry.plan().unions().iter().map(UnionOfKind::of).collect(),
         }
     }
@@ -56,32 +56,8 @@ impl UnionsOfKind {
 
 impl UnionOfKind {
     fn of(union: &Union) -> Self {
-        Self { path: union.path().to_owned(), details: details(union), choices: choices(union) }
+        Self { path: union.path().to_owned(), details: union_details::details(union), choices: choices(union) }
     }
-}
-
-fn details(union: &Union) -> Vec<String> {
-    let form = match union.form() {
-        Form::List => "2019 form",
-        Form::Map => "2022 form",
-    };
-    let discriminator =
-        union.discriminator().map_or_else(|| "no discriminator".to_owned(), |name| format!("discriminator `{name}`"));
-    let declaration = union.declaration().map(|name| format!(" {name}")).unwrap_or_default();
-    let unset: Vec<&str> = union.empty_is_unset().collect();
-    let mut details = vec![
-        form.to_owned(),
-        discriminator,
-        format!("from {}{declaration}", union.source()),
-        union.actions().names().join(", "),
-    ];
-    let exceptions = [
-        (!union.is_normalized()).then(|| "not normalised".to_owned()),
-        union.is_required().then(|| "required".to_owned()),
-        (!unset.is_empty()).then(|| format!("empty is unset: {}", unset.join(", "))),
-    ];
-    details.extend(exceptions.into_iter().flatten());
-    details
 }
 
 fn choices(union: &Union) -> Vec<ChoiceOfUnion> {
@@ -92,8 +68,7 @@ fn choices(union: &Union) -> Vec<ChoiceOfUnion> {
     let choices = union.choices().iter().map(|choice| ChoiceOfUnion {
         value: Some(choice.value().to_owned()),
         member: choice.member().map(str::to_owned),
-        // In the 2019 form every member is optional.
-        optional: choice.optional() && union.form() == Form::Map,
+        optional: union_details::is_shown_optional(union, choice),
     });
     choices.collect()
 }

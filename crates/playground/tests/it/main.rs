@@ -66,6 +66,27 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 #[test]
+fn a_union_shows_the_settings_that_are_not_the_default() {
+    let read = |name: &str| fs::read_to_string(root().join("manifests/samples/declared").join(name)).unwrap();
+    let (crd, declaration) = (read("crd.yaml"), read("declaration.yaml"));
+    let set = declaration
+        .replace("  unions:", "  validationActions: [Warn]\n  normalization: Disabled\n  unions:")
+        .replace("- path: spec\n", "- path: spec\n    required: true\n    emptyIsUnset: [ca]\n");
+    let details = |declaration: &str| {
+        let answer = ask(&format!("{crd}---\n{declaration}"), "", "");
+        assert_eq!(answer["problems"], json!([]));
+        let unions = answer["unions"][0]["unions"].as_array().unwrap();
+        json!(unions.iter().map(|union| &union["details"]).collect::<Vec<_>>())
+    };
+    let challenge = ["2022 form", "discriminator `challenge`", "from declaration issuer"];
+    let issuer = ["2019 form", "no discriminator", "from declaration issuer"];
+    assert_eq!(details(&declaration), json!([issuer, challenge]));
+    let settings = ["Warn", "not normalised", "required", "empty is unset: ca"];
+    let both = [[&issuer[..], &settings].concat(), [&challenge[..], &settings[..2]].concat()];
+    assert_eq!(details(&set), json!(both));
+}
+
+#[test]
 fn a_problem_has_the_line_of_its_input() {
     let misspelt = rollout().replace("x-kubernetes-unions:", "x-kubernetes-union:");
     let line = misspelt.lines().position(|line| line.contains("x-kubernetes-union:")).unwrap() + 1;

@@ -2,8 +2,9 @@
 
 use super::{Report, ReportedFinding, ReportedKind};
 use crate::cli::generate::baseline::BaselineEntry;
-use crate::cli::tree::{self, ChoiceItem};
+use crate::cli::tree::ChoiceItem;
 use kube_unions_go::{FoundBy, GoFinding, MarkedUnion, Position, Severity};
+use kube_unions_manifests::union_details;
 use serde::Serialize;
 use std::path::Path;
 
@@ -111,7 +112,7 @@ impl<'r> WireUnion<'r> {
     fn of(union: &'r MarkedUnion) -> Self {
         Self {
             path: union.place.to_string(),
-            form: tree::form(union.form),
+            form: union_details::form(union.form),
             discriminator: union.discriminator.as_deref(),
             members: union.members(),
             choices: leaves(union).collect(),

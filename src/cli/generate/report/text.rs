@@ -5,6 +5,7 @@ use crate::cli::output::Paint;
 use crate::cli::tree;
 use kube_unions_go::{FoundBy, MarkedUnion, Position, Severity};
 use kube_unions_manifests::counts::count;
+use kube_unions_manifests::union_details;
 use std::fmt::Write;
 use termtree::Tree;
 
@@ -117,8 +118,8 @@ fn write_group(text: &mut String, first: &ReportedFinding, group: &[ReportedFind
 }
 
 fn branch(union: &MarkedUnion, paint: Paint) -> Tree<String> {
-    let form = format!("{} form", tree::form(union.form));
-    let discriminator = tree::discriminator(union.discriminator.as_deref());
+    let form = format!("{} form", union_details::form(union.form));
+    let discriminator = union_details::discriminator(union.discriminator.as_deref());
     let source = format!("{}:{}", union.source.file.display(), union.source.line);
     let evidence = match union.found_by {
         FoundBy::Names => Some("members by name"),
