@@ -10,7 +10,7 @@ use super::require::RequireArg;
 use super::{RatchetingArg, Verdict};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use kube_unions_core::admission::{Review, ReviewOutcome};
+use kube_unions_core::admission::{Phase, Review, ReviewOutcome};
 use kube_unions_core::catalog::{Catalog, CatalogEntry};
 use kube_unions_core::field_path::AboutField;
 use kube_unions_core::near::nearest;
@@ -97,10 +97,10 @@ pub(super) fn run(arguments: &NormalizeArgs) -> anyhow::Result<Verdict> {
     for document in &new {
         let old = old.get(&identity(document)).copied();
         let answered = || -> anyhow::Result<Review> {
-            let old = old.map(|old| completed(&kinds, old)).transpose()?;
-            let (kind, new) = (document.group_version_kind(), completed(&kinds, document)?);
+            let old = old.map(|old| kinds.completed_document(old)).transpose()?;
+            let (kind, new) = (document.group_version_kind(), kinds.completed_document(document)?);
             let object = ReviewedObject { kind: &kind, new: &new, old: old.as_ref(), subresource: None };
-            Ok(object.review(&kinds.catalog, arguments.ratcheting.into())?)
+            Ok(object.review(&kinds.catalog, Phase::Both, arguments.ratcheting.into())?)
         };
         let review = answered().with_context(|| format!("{}: {}", document.file.display(), document.title()))?;
         print_answer(document, &review);
@@ -145,11 +145,6 @@ impl Counts {
 fn entry_of<'c>(catalog: &'c Catalog, document: &Document) -> Option<&'c CatalogEntry> {
     let (group, version) = document.group_version();
     catalog.lookup(group, version, document.kind.as_deref()?)
-}
-
-/// Returns an object as admission sees it, with its defaults.
-pub(super) fn completed(kinds: &Assembly, document: &Document) -> anyhow::Result<Document> {
-    Ok(document.with_text(kinds.completed(document)?.into_owned()))
 }
 
 /// Reads a file of objects.

@@ -162,6 +162,11 @@ impl Assembly {
         Ok(Cow::Owned(object.to_string()))
     }
 
+    /// Returns a document whose text is that of [`Self::completed`].
+    pub fn completed_document(&self, document: &Document) -> Result<Document, DefaultsError> {
+        Ok(document.with_text(self.completed(document)?.into_owned()))
+    }
+
     /// Returns the documents that are CRDs.
     pub fn definitions(&self) -> impl Iterator<Item = &Document> {
         self.definitions.values()

@@ -19,13 +19,13 @@ pub struct ReviewedObject<'d> {
 }
 
 impl ReviewedObject<'_> {
-    /// Returns the answer of the webhook's code to mutating and validating admission.
-    pub fn review(&self, catalog: &Catalog, ratcheting: Ratcheting) -> Result<Review, ReviewError> {
-        admission::review(catalog, Phase::Both, ratcheting, self.to_json().as_bytes())
+    /// Returns the answer of the webhook's code in a phase of admission.
+    pub fn review(&self, catalog: &Catalog, phase: Phase, ratcheting: Ratcheting) -> Result<Review, ReviewError> {
+        admission::review(catalog, phase, ratcheting, self.to_json().as_bytes())
     }
 
     /// Returns the `AdmissionReview` as JSON text.
-    pub fn to_json(&self) -> String {
+    fn to_json(&self) -> String {
         let GroupVersionKind { group, version, kind } = self.kind;
         let mut request = json!({
             "uid": "kube-unions",

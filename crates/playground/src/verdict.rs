@@ -1,7 +1,7 @@
 //! Judges the write with the code of the webhook.
 
 use crate::inputs::{InputName, Inputs, PlaygroundProblem};
-use kube_unions_core::admission::{self, Phase, Ratcheting, Review, ReviewOutcome};
+use kube_unions_core::admission::{Phase, Ratcheting, Review, ReviewOutcome};
 use kube_unions_core::declaration::Severity;
 use kube_unions_core::field_path::FieldPath;
 use kube_unions_core::union::Change;
@@ -76,16 +76,16 @@ pub(crate) fn review(inputs: &Inputs) -> Option<Result<Reviewed, PlaygroundProbl
         PlaygroundProblem::of_document(input, Severity::Error, document, "", message)
     };
     let completed = |input: InputName, document: &Document| {
-        let text = inputs.kinds.completed(document).map_err(|error| fail(input, document, error.to_string()))?;
-        Ok(document.with_text(text.into_owned()))
+        inputs.kinds.completed_document(document).map_err(|error| fail(input, document, error.to_string()))
     };
     let reviewed = || {
         let old = inputs.old.as_ref().map(|old| completed(InputName::Old, old)).transpose()?;
         let object = completed(InputName::New, new)?;
         let kind = new.group_version_kind();
-        let request = ReviewedObject { kind: &kind, new: &object, old: old.as_ref(), subresource: None }.to_json();
+        let written = ReviewedObject { kind: &kind, new: &object, old: old.as_ref(), subresource: None };
         let answer = |phase: Phase| {
-            admission::review(&inputs.kinds.catalog, phase, Ratcheting::Enabled, request.as_bytes())
+            written
+                .review(&inputs.kinds.catalog, phase, Ratcheting::Enabled)
                 .map_err(|error| fail(InputName::New, new, error.to_string()))
         };
         let both = answer(Phase::Both)?;

@@ -2,7 +2,7 @@
 
 use super::input::{self, PatchInput};
 use crate::cli::manifest::{self, Document, Problem};
-use kube_unions_core::admission::{self, Phase, Ratcheting, Review};
+use kube_unions_core::admission::{Phase, Ratcheting, Review};
 use kube_unions_core::catalog::{Builder, Catalog};
 use kube_unions_core::declaration::Definition;
 use kube_unions_core::names::GroupVersionKind;
@@ -84,9 +84,9 @@ impl KindPatcher {
         let new = PatchInput::of(Path::new("the patched object"), text.clone().into_bytes())?;
         let Some(new) = new.into_document() else { return Ok(PatchedObject { text, document: None, review: None }) };
         let old = original.document().map(|old| self.completed(old)).transpose()?;
-        let request =
-            ReviewedObject { kind: &self.kind, new: &*self.completed(&new)?, old: old.as_deref(), subresource };
-        let review = admission::review(&self.unions, phase, Ratcheting::Enabled, request.to_json().as_bytes())?;
+        let completed = self.completed(&new)?;
+        let object = ReviewedObject { kind: &self.kind, new: &completed, old: old.as_deref(), subresource };
+        let review = object.review(&self.unions, phase, Ratcheting::Enabled)?;
         let edits = own_edits(&new, &review);
         let text = if edits.is_empty() { text } else { manifest::edit(&new.section, &edits)?.text };
         Ok(PatchedObject { text, document: Some(new), review: Some(review) })

@@ -7,8 +7,7 @@ use super::suite::{TestedObject, TestedWrite, Want, single};
 use crate::causes::with_causes;
 use crate::cli::kinds::Assembly;
 use crate::cli::manifest::{self, Document, Problem};
-use crate::cli::normalize;
-use kube_unions_core::admission::{Review, ReviewOutcome};
+use kube_unions_core::admission::{Phase, Review, ReviewOutcome};
 use kube_unions_core::declaration::Severity;
 use kube_unions_core::union::Part;
 use kube_unions_manifests::misspelt::KnownKinds;
@@ -16,6 +15,7 @@ use kube_unions_manifests::normalized::edits_below;
 use kube_unions_manifests::request::ReviewedObject;
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::error::Error;
 use std::fmt;
 
 /// The answer was not the expected one.
@@ -39,13 +39,13 @@ pub(super) fn judge(write: &TestedWrite, kinds: &Assembly) -> Result<Option<Fail
         return Ok(Some(failure));
     }
     let completed =
-        |document: &Document| normalize::completed(kinds, document).map_err(|error| problem_of(document, &error));
+        |document: &Document| kinds.completed_document(document).map_err(|error| problem_of(document, &error));
     let (completed_new, old) = (completed(&new)?, old.as_ref().map(completed).transpose()?);
     let kind = new.group_version_kind();
     let subresource = write.subresource.map(SubresourceManifest::name);
     let object = ReviewedObject { kind: &kind, new: &completed_new, old: old.as_ref(), subresource };
     let review = object
-        .review(&kinds.catalog, write.ratcheting)
+        .review(&kinds.catalog, Phase::Both, write.ratcheting)
         .map_err(|error| Problem::of_document(&new, "", error.to_string()))?;
     let answer = Answer { review: &review, new: &completed_new, kinds };
     match want {
@@ -125,8 +125,8 @@ fn without_union(write: &TestedWrite, new: &Document, kinds: &Assembly) -> Optio
     Some(Failure { message, difference: Vec::new() })
 }
 
-fn problem_of(document: &Document, error: &anyhow::Error) -> Problem {
-    Problem::of_document(document, "", with_causes(&**error))
+fn problem_of(document: &Document, error: &dyn Error) -> Problem {
+    Problem::of_document(document, "", with_causes(error))
 }
 
 /// The answer to a write.
@@ -146,11 +146,13 @@ impl Answer<'_> {
             return Ok(Some(Failure { message, difference: diff::texts(&[], &causes) }));
         }
         let parse = |document: &Document| {
-            serde_json::from_str::<Value>(&document.text).map_err(|error| problem_of(document, &error.into()))
+            serde_json::from_str::<Value>(&document.text).map_err(|error| problem_of(document, &error))
         };
         let stored = manifest::applied(parse(self.new)?, &edits_below(&[], self.review));
         // The API server sets defaults again after the patch of a webhook.
-        let stored = normalize::completed(self.kinds, &self.new.with_text(stored.to_string()))
+        let stored = self
+            .kinds
+            .completed_document(&self.new.with_text(stored.to_string()))
             .map_err(|error| problem_of(self.new, &error))?;
         let (want, stored) = (parse(want)?, parse(&stored)?);
         if want != stored {
@@ -159,7 +161,7 @@ impl Answer<'_> {
             } else {
                 format!("the object is changed, not {state}")
             };
-            let difference = diff::values(want, stored).map_err(|error| problem_of(self.new, &error))?;
+            let difference = diff::values(want, stored).map_err(|error| problem_of(self.new, &*error))?;
             return Ok(Some(Failure { message, difference }));
         }
         let Some(warnings) = warnings.filter(|warnings| *warnings != self.review.warnings()) else { return Ok(None) };
