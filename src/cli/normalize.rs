@@ -15,6 +15,7 @@ use kube_unions_core::catalog::{Catalog, CatalogEntry};
 use kube_unions_core::field_path::AboutField;
 use kube_unions_core::near::nearest;
 use kube_unions_core::union::{Violation, ViolationKind};
+use kube_unions_manifests::IdentityField;
 use kube_unions_manifests::counts::{count, grouped};
 use kube_unions_manifests::misspelt::KnownKinds;
 use kube_unions_manifests::normalized::own_edits;
@@ -91,11 +92,11 @@ pub(super) fn run(arguments: &NormalizeArgs) -> anyhow::Result<Verdict> {
     print_exceptions(&kinds.catalog, &new);
     print_near_misses(&kinds, &new);
     // The first of several old objects with one identity counts.
-    let old: BTreeMap<Identity<'_>, &Document> = old.iter().rev().map(|old| (identity(old), old)).collect();
+    let old: BTreeMap<Identity<'_>, &Document> = old.iter().rev().map(|old| (old.identity(), old)).collect();
     print_unused(&old, &new, &arguments.filename);
     let (mut stream, mut counts) = (Stream::default(), Counts::default());
     for document in &new {
-        let old = old.get(&identity(document)).copied();
+        let old = old.get(&document.identity()).copied();
         let answered = || -> anyhow::Result<Review> {
             let old = old.map(|old| kinds.completed_document(old)).transpose()?;
             let (kind, new) = (document.group_version_kind(), kinds.completed_document(document)?);
@@ -162,15 +163,11 @@ fn objects(path: &PathBuf) -> anyhow::Result<Vec<Document>> {
     Ok(documents)
 }
 
-type Identity<'d> = [&'d Option<String>; 4];
-
-fn identity(document: &Document) -> Identity<'_> {
-    [&document.api_version, &document.kind, &document.namespace, &document.name]
-}
+type Identity<'d> = [IdentityField<'d>; 4];
 
 /// Warns of an old object that none of the new ones replaces, and counts the others.
 fn print_unused(old: &BTreeMap<Identity<'_>, &Document>, new: &[Document], new_path: &Path) {
-    let written: BTreeSet<Identity<'_>> = new.iter().map(identity).collect();
+    let written: BTreeSet<Identity<'_>> = new.iter().map(Document::identity).collect();
     let mut unused = old.iter().filter(|(identity, _)| !written.contains(*identity)).map(|(_, old)| old);
     let Some(old) = unused.next() else { return };
     let (line, column) = old.position("").unwrap_or((1, 1));

@@ -30,7 +30,29 @@ pub struct Document {
     openapi: bool,
 }
 
+/// A field that identifies an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct IdentityField<'d> {
+    /// The field as messages name it, for example `metadata.name`.
+    pub name: &'static str,
+    /// Its JSON Pointer in the object.
+    pub pointer: &'static str,
+    /// Its value. `None` if it is missing or no text.
+    pub value: Option<&'d str>,
+}
+
 impl Document {
+    /// Returns the fields that identify the object among all objects of a cluster.
+    pub fn identity(&self) -> [IdentityField<'_>; 4] {
+        [
+            ("apiVersion", "/apiVersion", &self.api_version),
+            ("kind", "/kind", &self.kind),
+            ("metadata.namespace", "/metadata/namespace", &self.namespace),
+            ("metadata.name", "/metadata/name", &self.name),
+        ]
+        .map(|(name, pointer, value)| IdentityField { name, pointer, value: value.as_deref() })
+    }
+
     /// Returns line and column, counted from 1, of a value in the object, or of its nearest existing parent. `None` if the text is
     /// nested too deeply to be parsed.
     pub fn position(&self, pointer: &str) -> Option<(usize, usize)> {

@@ -24,7 +24,7 @@ pub mod union_details;
 mod yaml;
 
 pub use assembly::{Assembly, BuiltinUnions, assemble};
-pub use document::Document;
+pub use document::{Document, IdentityField};
 pub use edit::{Edit, EditError, EditedDocument, EditedFile, ItemChanges, applied, edit, edit_crds, edited_value};
 pub use file::{Format, ManifestFile, Section};
 pub use folded::to_folded_yaml;

@@ -148,21 +148,16 @@ fn object(input: InputName, text: &str, problems: &mut Vec<PlaygroundProblem>) -
 
 /// Returns true if both are versions of one object. Adds a problem if they are not.
 fn is_same(old: &Document, new: &Document, problems: &mut Vec<PlaygroundProblem>) -> bool {
-    let fields = [
-        ("apiVersion", "/apiVersion", &old.api_version, &new.api_version),
-        ("kind", "/kind", &old.kind, &new.kind),
-        ("metadata.namespace", "/metadata/namespace", &old.namespace, &new.namespace),
-        ("metadata.name", "/metadata/name", &old.name, &new.name),
-    ];
-    let other = fields.into_iter().find(|(_, _, old, new)| old != new);
-    let Some((field, pointer, is, wanted)) = other else { return true };
-    let shown = |value: &Option<String>| value.as_ref().map_or_else(|| "none".to_owned(), |it| format!("`{it}`"));
+    let differing = old.identity().into_iter().zip(new.identity()).find(|(old, new)| old != new);
+    let Some((is, wanted)) = differing else { return true };
+    let shown = |value: Option<&str>| value.map_or_else(|| "none".to_owned(), |it| format!("`{it}`"));
     let message = format!(
-        "not used: its {field} is {}, and that of the new object is {}; give the stored version of the new object",
-        shown(is),
-        shown(wanted)
+        "not used: its {} is {}, and that of the new object is {}; give the stored version of the new object",
+        is.name,
+        shown(is.value),
+        shown(wanted.value)
     );
-    problems.push(PlaygroundProblem::of_document(InputName::Old, Severity::Error, old, pointer, message));
+    problems.push(PlaygroundProblem::of_document(InputName::Old, Severity::Error, old, is.pointer, message));
     false
 }
 

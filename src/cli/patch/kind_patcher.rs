@@ -102,19 +102,14 @@ impl KindPatcher {
 
 /// Fails if the patch names another object.
 fn check_identity(object: &Document, patch: &Document) -> Result<(), OtherObject> {
-    let fields = [
-        ("apiVersion", "/apiVersion", &object.api_version, &patch.api_version),
-        ("kind", "/kind", &object.kind, &patch.kind),
-        ("metadata.name", "/metadata/name", &object.name, &patch.name),
-    ];
-    for (field, pointer, is, patched) in fields {
-        if let (Some(is), Some(patched)) = (is, patched)
-            && is != patched
+    for (field, patched) in object.identity().into_iter().zip(patch.identity()) {
+        if let (Some(is), Some(wanted)) = (field.value, patched.value)
+            && is != wanted
         {
-            let object = object.file.display();
+            let (name, object) = (field.name, object.file.display());
             let message =
-                format!("the patch has `{field}: {patched}`, and {object} has `{is}`: give the patch of this object");
-            return Err(OtherObject(Problem::of_document(patch, pointer, message)));
+                format!("the patch has `{name}: {wanted}`, and {object} has `{is}`: give the patch of this object");
+            return Err(OtherObject(Problem::of_document(patch, field.pointer, message)));
         }
     }
     Ok(())

@@ -82,22 +82,16 @@ impl<'w> Expected<'w> {
 
 /// An update keeps the kind and the name of its object.
 fn check_identity(old: &Document, new: &Document) -> Result<(), Problem> {
-    let fields = [
-        ("apiVersion", "/apiVersion", &old.api_version, &new.api_version),
-        ("kind", "/kind", &old.kind, &new.kind),
-        ("metadata.name", "/metadata/name", &old.name, &new.name),
-        ("metadata.namespace", "/metadata/namespace", &old.namespace, &new.namespace),
-    ];
-    let or_none = |value: &Option<String>| value.as_deref().map_or("none".to_owned(), |value| format!("`{value}`"));
-    for (field, pointer, before, after) in fields {
-        if before != after {
-            let (before, after) = (or_none(before), or_none(after));
-            let message =
-                format!("`{field}` is {after} in the new object and {before} in the old one: an update keeps it");
-            return Err(Problem::of_document(new, pointer, message));
-        }
-    }
-    Ok(())
+    let differing = old.identity().into_iter().zip(new.identity()).find(|(old, new)| old != new);
+    let Some((before, after)) = differing else { return Ok(()) };
+    let shown = |value: Option<&str>| value.map_or("none".to_owned(), |value| format!("`{value}`"));
+    let message = format!(
+        "`{}` is {} in the new object and {} in the old one: an update keeps it",
+        after.name,
+        shown(after.value),
+        shown(before.value)
+    );
+    Err(Problem::of_document(new, after.pointer, message))
 }
 
 /// Returns a failure if no union could judge the object. Every expectation but a rejection would hold.
