@@ -5,21 +5,19 @@
 
 mod check;
 mod crds;
-mod policies;
 mod source;
 
-use self::policies::CompiledKinds;
 use self::source::CompileSource;
 use super::connection::ClusterArgs;
 use super::kinds::BuiltinUnionsArg;
 use super::output::{self, Paint};
 use super::serve::namespace;
-use super::{RatchetingArg, Verdict};
+use super::{RatchetingArg, Verdict, manifest};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use kube_unions_core::names::is_dns_subdomain;
 use kube_unions_core::schema::Actions;
-use kube_unions_policies::{KubernetesVersion, PolicyOptions};
+use kube_unions_policies::{CompiledKinds, KubernetesVersion, PolicyOptions};
 use std::fmt::Display;
 use std::path::PathBuf;
 
@@ -161,19 +159,26 @@ async fn compile(arguments: &CompileArgs) -> anyhow::Result<Verdict> {
     print_beta_note(&options);
 
     let compiled = CompiledKinds::of(&source.catalog, &options);
-    compiled.print_refusals();
-    if compiled.objects.is_empty() && !compiled.is_partial() {
+    compiled.refusals.iter().for_each(output::note);
+    if compiled.objects.is_empty() && compiled.refusals.is_empty() {
         print_note(format_args!("these unions need no such policy: nothing of them can be cleared or deduced"));
     }
     let verdict = match &arguments.check {
         None => {
-            output::print(compiled.to_yaml()?)?;
+            output::print(yaml(&compiled)?)?;
             Verdict::Accepted
         }
         Some(path) => check::run(&compiled, &options, path.as_deref(), source.live.as_ref()).await?,
     };
-    let partial = compiled.is_partial() || source.has_errors();
+    let partial = !compiled.refusals.is_empty() || source.has_errors();
     Ok(Verdict::rejected_if(verdict == Verdict::Rejected || (partial && !arguments.allow_partial)))
+}
+
+/// Returns the policies as a stream of YAML documents.
+fn yaml(compiled: &CompiledKinds) -> anyhow::Result<String> {
+    let documents: Result<Vec<String>, _> =
+        compiled.objects.iter().map(|object| manifest::to_folded_yaml(&object.to_json())).collect();
+    Ok(documents?.join("---\n"))
 }
 
 impl CompileArgs {

@@ -1,10 +1,11 @@
 //! Compiles the unions to admission policies.
 
+use crate::inputs::{InputName, PlaygroundProblem};
 use kube_unions_core::catalog::Catalog;
+use kube_unions_manifests::causes::with_causes;
 use kube_unions_manifests::to_folded_yaml;
-use kube_unions_policies::{PolicyOptions, PolicyTarget, compile};
+use kube_unions_policies::{CompiledKinds, PolicyOptions};
 use serde::Serialize;
-use std::collections::BTreeSet;
 
 /// The policies and bindings of all kinds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -16,20 +17,15 @@ pub struct PoliciesOfKinds {
 }
 
 /// Compiles the unions of a catalog. `None` without unions.
-pub(crate) fn compiled(catalog: &Catalog) -> Option<PoliciesOfKinds> {
+pub(crate) fn compiled(catalog: &Catalog) -> Option<Result<PoliciesOfKinds, PlaygroundProblem>> {
     if catalog.entries().is_empty() {
         return None;
     }
-    let (mut objects, mut refusals) = (Vec::new(), BTreeSet::new());
-    for target in PolicyTarget::of_catalog(catalog) {
-        let compiled = compile(&target, &PolicyOptions::default());
-        objects.extend(compiled.objects);
-        refusals.extend(compiled.refusals);
-    }
-    objects.sort_by(|one, other| (one.kind(), one.name()).cmp(&(other.kind(), other.name())));
-    let documents: Vec<String> = objects.iter().filter_map(|object| to_folded_yaml(&object.to_json()).ok()).collect();
-    Some(PoliciesOfKinds {
+    let CompiledKinds { objects, refusals, kinds: _ } = CompiledKinds::of(catalog, &PolicyOptions::default());
+    let documents: Result<Vec<String>, _> = objects.iter().map(|object| to_folded_yaml(&object.to_json())).collect();
+    let policies = documents.map(|documents| PoliciesOfKinds {
         yaml: documents.join("---\n"),
         refusals: refusals.iter().map(ToString::to_string).collect(),
-    })
+    });
+    Some(policies.map_err(|error| PlaygroundProblem::error(InputName::Definitions, with_causes(&error))))
 }

@@ -48,13 +48,18 @@ impl Question {
         let inputs = Inputs::read(self);
         let catalog = &inputs.kinds.catalog;
         let reviewed = verdict::review(&inputs);
+        let policies = policies::compiled(catalog);
         let mut answer = Answer {
             unions: unions::of_catalog(catalog),
             strategic_patch: patches::between(&inputs),
-            policies: policies::compiled(catalog),
             problems: inputs.problems,
             ..Answer::default()
         };
+        match policies {
+            Some(Ok(policies)) => answer.policies = Some(policies),
+            Some(Err(problem)) => answer.problems.push(problem),
+            None => {}
+        }
         match reviewed {
             Some(Ok(reviewed)) => {
                 answer.json_patch = Some(reviewed.json_patch);

@@ -3,6 +3,7 @@
 mod cel;
 mod compare;
 mod condition;
+mod kinds;
 mod members;
 mod mutation;
 mod names;
@@ -17,6 +18,7 @@ mod validation;
 mod variables;
 mod version;
 
+pub use kinds::CompiledKinds;
 pub use object::PolicyObject;
 pub use options::PolicyOptions;
 pub use policy::{CompiledPolicies, EXEMPT_LABEL, compile};

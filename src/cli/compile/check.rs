@@ -1,12 +1,11 @@
 //! `--check`: compares compiled policies with those of files or of a cluster.
 
-use super::policies::CompiledKinds;
 use crate::cli::manifest::{self, Document, ManifestFile};
 use crate::cli::{Verdict, output};
 use crate::cluster::live::{Live, LiveError, Resource};
 use anyhow::Context;
 use kube_unions_manifests::counts::count;
-use kube_unions_policies::{PolicyObject, PolicyOptions};
+use kube_unions_policies::{CompiledKinds, PolicyObject, PolicyOptions};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
