@@ -4,7 +4,7 @@ use crate::question::{Question, too_long};
 use kube_unions_core::declaration::Severity;
 use kube_unions_manifests::diagnostic::{self, Diagnostic};
 use kube_unions_manifests::misspelt::{KnownKinds, kind_of_declaration};
-use kube_unions_manifests::{Assembly, BuiltinUnions, Document, KindSchemas, ManifestFile, Problem, assemble, schemas};
+use kube_unions_manifests::{Assembly, BuiltinUnions, Document, ManifestFile, Problem, assemble};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -37,8 +37,9 @@ pub struct PlaygroundProblem {
 
 /// The inputs as they were read.
 pub(crate) struct Inputs {
+    /// The documents of the definitions.
+    pub(crate) definitions: Vec<Document>,
     pub(crate) kinds: Assembly,
-    pub(crate) schemas: KindSchemas,
     pub(crate) old: Option<Document>,
     pub(crate) new: Option<Document>,
     pub(crate) problems: Vec<PlaygroundProblem>,
@@ -109,7 +110,7 @@ impl Inputs {
         if let Some(new) = &new {
             problems.extend(misspelt(&kinds, new));
         }
-        Self { schemas: schemas(definitions), kinds, old, new, problems }
+        Self { definitions, kinds, old, new, problems }
     }
 }
 
