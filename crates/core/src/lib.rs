@@ -2,6 +2,7 @@
 
 pub mod admission;
 pub mod catalog;
+pub mod causes;
 pub mod declaration;
 pub mod field_path;
 pub mod json_patch;

@@ -1,6 +1,5 @@
 //! Applies declarations to definitions, and compiles the catalog.
 
-use crate::causes::with_causes;
 use crate::counts::count;
 use crate::document::Document;
 use crate::input;
@@ -8,6 +7,7 @@ use crate::misspelt;
 use crate::parts::KindParts;
 use crate::problem::Problem;
 use kube_unions_core::catalog::{Builder, Catalog};
+use kube_unions_core::causes::with_causes;
 use kube_unions_core::declaration::{
     Declaration, Definition, DefinitionError, Fault, FaultKind, OpenApi, Source, Target,
 };

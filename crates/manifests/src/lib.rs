@@ -1,7 +1,6 @@
 #![doc = include_str!("../README.md")]
 
 mod assembly;
-pub mod causes;
 pub mod counts;
 pub mod crd;
 pub mod diagnostic;

@@ -1,9 +1,9 @@
 //! The strategic merge patch between the old and the new object.
 
 use crate::inputs::Inputs;
+use kube_unions_core::causes::with_causes;
 use kube_unions_core::declaration::Definition;
 use kube_unions_core::names::GroupVersionKind;
-use kube_unions_manifests::causes::with_causes;
 use kube_unions_manifests::{KindSchemas, schemas, to_yaml};
 use serde::Serialize;
 use strategic_merge_patch::Patcher;

@@ -2,7 +2,7 @@
 
 use crate::inputs::{InputName, PlaygroundProblem};
 use kube_unions_core::catalog::Catalog;
-use kube_unions_manifests::causes::with_causes;
+use kube_unions_core::causes::with_causes;
 use kube_unions_manifests::to_folded_yaml;
 use kube_unions_policies::{CompiledKinds, PolicyOptions};
 use serde::Serialize;

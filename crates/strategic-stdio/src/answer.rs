@@ -1,8 +1,8 @@
 //! The messages that a client receives: the answer to a request, with a result or an error.
 
+use kube_unions_core::causes::with_causes;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use std::error::Error;
 use std::io::{Result as IoResult, Write};
 use strategic_merge_patch::{DocumentRole, PatchError};
 
@@ -102,19 +102,4 @@ fn parameter(document: DocumentRole) -> &'static str {
         DocumentRole::Patch => "patch",
         _ => "document",
     }
-}
-
-/// Returns the error and its causes on one line.
-pub(crate) fn with_causes(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        // Some errors repeat the text of their cause.
-        if !text.contains(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        source = cause.source();
-    }
-    text
 }

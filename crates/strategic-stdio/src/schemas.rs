@@ -1,7 +1,8 @@
 //! The schemas that a client has defined, by name. Their number and size are bounded: the least recently used one goes first.
 
-use crate::answer::{Fault, FaultReason, with_causes};
+use crate::answer::{Fault, FaultReason};
 use crate::request::{Define, OfDefinition, OfJsonSchema, OfOpenApi, SchemaSource};
+use kube_unions_core::causes::with_causes;
 use kube_unions_core::declaration::{Declaration, Definition, Fault as DeclarationFault, Severity};
 use serde_json::value::RawValue;
 use std::collections::VecDeque;

@@ -1,4 +1,4 @@
-//! Formats an error together with its causes. Knows nothing else of the program; every other module may use it.
+//! Formats an error together with its causes. Knows nothing else of the crate.
 
 use std::error::Error;
 
