@@ -63,7 +63,7 @@ impl Fault {
 
 impl From<PatchError> for Fault {
     fn from(error: PatchError) -> Self {
-        let mut fault = Self::new(FaultReason::Refused, with_causes(&error));
+        let message = with_causes(&error);
         let (reason, document, path) = match error {
             PatchError::Unreadable { document, .. } => (FaultReason::Unreadable, Some(document), String::new()),
             PatchError::NotAnObject { document, .. } => (FaultReason::NotAnObject, Some(document), String::new()),
@@ -71,9 +71,7 @@ impl From<PatchError> for Fault {
             PatchError::Conflict { path, .. } => (FaultReason::Conflict, None, path.to_string()),
             PatchError::Precondition { field } => (FaultReason::Precondition, None, field.to_owned()),
         };
-        fault.code = reason as i16;
-        fault.data = FaultData { reason, document: document.map(parameter), path };
-        fault
+        Self { code: reason as i16, message, data: FaultData { reason, document: document.map(parameter), path } }
     }
 }
 
