@@ -77,15 +77,12 @@ pub(super) fn run(arguments: &LintArgs) -> anyhow::Result<Verdict> {
         diagnostics.retain(|diagnostic| diagnostic.rule() != LintRule::Fault(FaultKind::MissingTarget));
     }
     let is_rejected = |diagnostic: &Diagnostic| diagnostic.is_error() || arguments.strict && !diagnostic.is_note();
-    let verdict = Verdict::rejected_if(diagnostics.iter().any(is_rejected));
     let nothing = diagnostics.is_empty() && assembly.catalog.union_count() == 0;
+    let verdict =
+        if nothing { arguments.require.verdict() } else { Verdict::rejected_if(diagnostics.iter().any(is_rejected)) };
     let problems: Vec<String> =
         manifests.problems.iter().chain(&assembly.problems).map(ToString::to_string).chain(lack.clone()).collect();
-    let code = match (problems.is_empty(), nothing) {
-        (true, true) => arguments.require.verdict().code(),
-        (true, false) => verdict.code(),
-        (false, _) => FAILED,
-    };
+    let code = if problems.is_empty() { verdict.code() } else { FAILED };
     print(&diagnostics, arguments.output, &problems, code)?;
 
     if let Some(lack) = lack {
