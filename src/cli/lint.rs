@@ -74,7 +74,7 @@ pub(super) fn run(arguments: &LintArgs) -> anyhow::Result<Verdict> {
     // A file that cannot be read may have what is missing.
     let lack = if unread > 0 || arguments.partial { None } else { assembly.lack(&arguments.paths) };
     if arguments.partial {
-        diagnostics.retain(|diagnostic| diagnostic.rule() != LintRule::Fault(FaultKind::MissingTarget));
+        diagnostics.retain(|diagnostic| diagnostic.rule != LintRule::Fault(FaultKind::MissingTarget));
     }
     let is_rejected = |diagnostic: &Diagnostic| diagnostic.is_error() || arguments.strict && !diagnostic.is_note();
     let nothing = diagnostics.is_empty() && assembly.catalog.union_count() == 0;

@@ -144,16 +144,6 @@ impl Diagnostic {
         }
     }
 
-    /// Returns the rule.
-    pub fn rule(&self) -> LintRule {
-        self.rule
-    }
-
-    /// Returns the file.
-    pub fn file(&self) -> &Path {
-        &self.file
-    }
-
     /// Returns line and column, counted from 1.
     pub fn position(&self) -> Option<(usize, usize)> {
         self.line.zip(self.column)
@@ -162,11 +152,6 @@ impl Diagnostic {
     /// Returns the name of the CRD or `UnionDeclaration`, or kind and group of a built-in type.
     pub fn subject(&self) -> Option<&str> {
         self.declaration.as_deref().or(self.definition.as_deref())
-    }
-
-    /// Returns the path in the schema, empty for the whole schema.
-    pub fn path(&self) -> &str {
-        &self.path
     }
 
     /// Returns the message, with the versions that have the fault.

@@ -13,7 +13,7 @@ pub(super) fn log(diagnostics: &[Diagnostic], problems: &[String], code: u8) -> 
     }))?;
     let mut begun = false;
     for diagnostic in diagnostics {
-        let Some(rule_index) = rules.iter().position(|rule| *rule == diagnostic.rule()) else { continue };
+        let Some(rule_index) = rules.iter().position(|rule| *rule == diagnostic.rule) else { continue };
         text.push_str(if begun { ",\n" } else { "\n" });
         text.push_str(&result(diagnostic, rule_index).text()?);
         begun = true;
@@ -23,7 +23,7 @@ pub(super) fn log(diagnostics: &[Diagnostic], problems: &[String], code: u8) -> 
 }
 
 fn result(diagnostic: &Diagnostic, rule_index: usize) -> SarifFinding<'_> {
-    let (rule, path) = (diagnostic.rule(), diagnostic.path());
+    let (rule, path) = (diagnostic.rule, &*diagnostic.path);
     let subject = diagnostic.subject().unwrap_or_default();
     let full = [subject, path].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/");
     SarifFinding {
@@ -35,7 +35,7 @@ fn result(diagnostic: &Diagnostic, rule_index: usize) -> SarifFinding<'_> {
         } else {
             format!("{full}: {}", diagnostic.message_of_versions())
         },
-        place: Some(FilePlace { file: diagnostic.file(), position: diagnostic.position() }),
+        place: Some(FilePlace { file: &diagnostic.file, position: diagnostic.position() }),
         subjects: if full.is_empty() { Vec::new() } else { vec![SarifSubject { field: path.to_owned(), full }] },
         related: Vec::new(),
         suppressed: None,
