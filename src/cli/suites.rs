@@ -89,7 +89,7 @@ impl TestArgs {
             return Ok(self.require.warn(lack));
         }
         let paint = Paint::of(&std::io::stderr());
-        for path in &run.bare {
+        for path in &run.without_suite {
             output::note(format_args!("{} no suite in `{}`", paint.warning("Warning:"), path.display()));
         }
         output::note(run.summary());
@@ -108,7 +108,7 @@ impl TestArgs {
             _ => format!(
                 "nothing to test: no suite in {} (looked for documents of the kind Suite, and for files like \
                  NAME.new.yaml and NAME.want.yaml)",
-                manifest::list(&run.bare)
+                manifest::list(&run.without_suite)
             ),
         }
     }

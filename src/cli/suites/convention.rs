@@ -3,6 +3,7 @@
 //! The files of a folder are a suite of their own. The other files of the folder declare the unions. Knows nothing of suite
 //! files.
 
+use super::find::named;
 use super::suite::{Suite, SuiteTest, TestedObject, TestedWrite, Want};
 use crate::cli::kinds::BuiltinUnionsArg;
 use kube_unions_core::admission::Ratcheting;
@@ -70,7 +71,7 @@ impl TestFiles {
 
     /// Returns the suite of a folder whose unions are in the files `from`.
     pub(super) fn into_suite(self, folder: &Path, from: Vec<PathBuf>) -> Suite {
-        let name = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        let name = named(folder);
         let tests = self.0.into_iter().map(|(name, files)| test(name, files)).collect();
         let (name, file) = (name.display().to_string(), name.to_owned());
         Suite { name, file, from, builtin_unions: BuiltinUnionsArg::Ignored, tests }

@@ -20,7 +20,7 @@ pub(super) struct Found {
     pub(super) suites: Vec<Suite>,
     pub(super) problems: Vec<Problem>,
     /// The paths without a suite.
-    pub(super) bare: Vec<PathBuf>,
+    pub(super) without_suite: Vec<PathBuf>,
 }
 
 /// Searches paths. Every file is found once.
@@ -39,7 +39,7 @@ pub(super) fn find(paths: &[PathBuf]) -> Found {
     for path in paths {
         match finder.search(path) {
             Ok(true) => {}
-            Ok(false) => finder.found.bare.push(path.clone()),
+            Ok(false) => finder.found.without_suite.push(path.clone()),
             Err(problem) => finder.found.problems.push(problem),
         }
     }
@@ -69,7 +69,7 @@ impl Finder {
     /// Reads the one test that a file is a part of.
     fn test(&mut self, file: &Path, name: &str) -> Result<bool, Problem> {
         let folder = file.parent().unwrap_or(Path::new(""));
-        let listed = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        let listed = named(folder);
         let entries = listed.read_dir().map_err(|error| manifest::of_reading(listed, &error))?;
         let mut files: Vec<PathBuf> = entries.flatten().map(|entry| folder.join(entry.file_name())).collect();
         files.retain(|file| manifest::is_manifest(file));
@@ -147,8 +147,13 @@ impl Finder {
     }
 }
 
+/// Returns the path of a folder with a name: the parent of a bare file name is empty, and means the working folder.
+pub(super) fn named(folder: &Path) -> &Path {
+    if folder.as_os_str().is_empty() { Path::new(".") } else { folder }
+}
+
 fn canonical(path: &Path) -> PathBuf {
-    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    let path = named(path);
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 

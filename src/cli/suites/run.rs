@@ -15,7 +15,7 @@ pub(super) struct Run {
     /// The problems with files that no suite could be read from.
     pub(super) problems: Vec<Problem>,
     /// The paths without a suite.
-    pub(super) bare: Vec<PathBuf>,
+    pub(super) without_suite: Vec<PathBuf>,
     /// The number of tests whose names do not match the filter.
     pub(super) left_out: usize,
     /// The files and folders that the suites name.
@@ -52,8 +52,8 @@ pub(super) enum TestResult {
 impl Run {
     /// Finds the suites of paths, and runs the tests whose names contain a text.
     pub(super) fn of(paths: &[PathBuf], filter: Option<&str>) -> Self {
-        let Found { suites, problems, bare } = find::find(paths);
-        let mut run = Self { problems, bare, ..Self::default() };
+        let Found { suites, problems, without_suite } = find::find(paths);
+        let mut run = Self { problems, without_suite, ..Self::default() };
         for mut suite in suites {
             run.inputs.extend(suite.inputs().map(Path::to_owned));
             let all = suite.tests.len();

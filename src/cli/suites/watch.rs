@@ -150,7 +150,7 @@ impl FileWatch {
                     self.forget_replaced(&events);
                     // The program itself opens the files.
                     let mut paths = events.iter().filter(|event| !event.kind.is_access()).flat_map(|it| &it.paths);
-                    if let Some(path) = paths.find(|path| self.folders.count(path)) {
+                    if let Some(path) = paths.find(|path| self.folders.may_change_a_result(path)) {
                         return Some(shown(path));
                     }
                 }

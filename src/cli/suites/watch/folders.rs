@@ -64,19 +64,19 @@ impl Folders {
     }
 
     /// Returns true if a change of a path may change a result.
-    pub(super) fn count(&self, path: &Path) -> bool {
+    pub(super) fn may_change_a_result(&self, path: &Path) -> bool {
         if self.inputs.iter().any(|input| input.starts_with(path)) {
             return true;
         }
-        let is_manifest = path
+        let has_manifest_name = path
             .extension()
             .is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension.eq_ignore_ascii_case(known)));
         // A folder that was deleted has no type any more.
         let is_folder = path.is_dir() || path.extension().is_none() && !path.exists();
         match path.parent().and_then(|parent| self.folders.get(parent)) {
             None | Some(Entries::None) => false,
-            Some(Entries::Manifests) => is_manifest,
-            Some(Entries::Folders) => is_manifest || is_folder,
+            Some(Entries::Manifests) => has_manifest_name,
+            Some(Entries::Folders) => has_manifest_name || is_folder,
         }
     }
 }
@@ -124,7 +124,7 @@ mod tests {
             ("a/other", false),
             ("a", true),
         ] {
-            assert_eq!(folders.count(&root.join(path)), counts, "{path}");
+            assert_eq!(folders.may_change_a_result(&root.join(path)), counts, "{path}");
         }
     }
 
