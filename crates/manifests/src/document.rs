@@ -142,7 +142,7 @@ impl ManifestFile {
     }
 
     /// Returns the documents of one section, with the items of lists.
-    pub fn documents_of(&self, section: &Arc<Section>) -> Vec<Document> {
+    pub(crate) fn documents_of(&self, section: &Arc<Section>) -> Vec<Document> {
         let mut documents = Vec::new();
         self.flatten(section, &mut documents);
         documents
