@@ -71,7 +71,7 @@ fn answer(words: &[OsString]) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// Lets a path complete as a candidate that stands for all paths.
+/// Replaces the completion of paths by one candidate, which tells the shell to complete them itself.
 fn with_marked_paths(argument: Arg) -> Arg {
     let hint = argument.get_value_hint();
     if hint == ValueHint::DirPath {

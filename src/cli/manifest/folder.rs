@@ -3,7 +3,7 @@
 use super::{Problem, STDIN, of_reading};
 use std::path::{Path, PathBuf};
 
-/// Returns the manifests in a folder and its subfolders, sorted. A file is returned whatever its name.
+/// Returns the manifests in a folder and its subfolders, sorted. Returns a file whatever its name.
 pub(super) fn manifests(path: &Path) -> Result<Vec<PathBuf>, Problem> {
     if path == Path::new(STDIN) {
         return Ok(vec![path.to_owned()]);
@@ -16,7 +16,7 @@ pub(super) fn manifests(path: &Path) -> Result<Vec<PathBuf>, Problem> {
     Ok(found)
 }
 
-/// Returns the manifests in a folder and its subfolders, sorted; none is no problem. A file is returned whatever its name.
+/// Returns the manifests in a folder and its subfolders, sorted. The list may be empty. Returns a file whatever its name.
 pub(crate) fn manifests_below(path: &Path) -> Result<Vec<PathBuf>, Problem> {
     below(path, is_visible, is_manifest)
 }
@@ -33,8 +33,8 @@ pub(crate) fn folders_below(path: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Returns the wanted files in a folder and its subfolders, sorted. A file is returned even if it is not wanted. Skips files and
-/// folders whose names do not `count`.
+/// Returns the wanted files in a folder and its subfolders, sorted. Returns a file even if it is not wanted. Skips files and
+/// folders whose names do not count.
 pub(crate) fn below(
     path: &Path,
     counts: impl Fn(&str) -> bool,

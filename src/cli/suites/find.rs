@@ -7,11 +7,11 @@ use crate::cli::manifest::{self, Problem};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// A suite file, and a document that is almost one, has one of these texts. Files without them are not parsed: a folder may
-/// hold templates and other files that are no manifests.
+/// Texts that mark a suite file, and a document that is almost a suite. The command parses no file without them, because a
+/// folder may have templates and other files that are not manifests.
 const TEXTS_OF_SUITES: [&str; 2] = ["kube-union", "unions.dev"];
 
-/// A file beside tests that declares unions has one of these texts.
+/// Texts that mark a file that declares unions.
 const TEXTS_OF_SOURCES: [&str; 4] = ["CustomResourceDefinition", "UnionDeclaration", "openapi", "swagger"];
 
 /// The suites of some paths.

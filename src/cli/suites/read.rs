@@ -143,7 +143,7 @@ fn no_causes(document: &Document, pointer: &str) -> Problem {
     Problem::of_document(document, pointer, message)
 }
 
-/// Returns a path of a suite file, seen from the working folder.
+/// Resolves a path in a suite file against the folder of that file.
 fn resolved(document: &Document, base: &Path, path: &str, pointer: &str) -> Result<PathBuf, Problem> {
     if path.is_empty() || path == "-" {
         let message = format!("`{path}` is no path: give the path of a file, relative to the folder of the suite");

@@ -101,7 +101,7 @@ fault_kinds! {
 }
 
 impl FaultKind {
-    /// Returns true if a fault of this kind is a note about a part of the declaration that the target lacks and that is left out.
+    /// Returns true if a fault of this kind reports that the target lacks a part of the declaration, which then has no effect.
     pub(crate) const fn is_left_out(self) -> bool {
         matches!(
             self,

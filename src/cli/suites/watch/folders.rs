@@ -1,4 +1,4 @@
-//! The folders whose entries decide about some files and folders. Watches nothing itself.
+//! Lists the folders that `--watch` has to watch, and tells which changes count. Watches nothing itself.
 
 use crate::cli::manifest;
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Default)]
 pub(super) struct Folders {
     folders: BTreeMap<PathBuf, Entries>,
-    /// The files and folders that decide.
+    /// The files and folders that the tests read.
     inputs: BTreeSet<PathBuf>,
 }
 
@@ -49,7 +49,7 @@ impl Folders {
         }
     }
 
-    /// Returns the folders that others do not have.
+    /// Returns the folders of `self` that `others` lacks.
     pub(super) fn not_in<'f>(&'f self, others: &'f Self) -> impl Iterator<Item = &'f PathBuf> {
         self.folders.keys().filter(|folder| !others.folders.contains_key(*folder))
     }
