@@ -489,6 +489,11 @@ fn kinds() -> Vec<Kind> {
     kinds.collect()
 }
 
+/// Returns the CRDs of the kinds of a group.
+pub(crate) fn definitions_of(group: &str) -> Vec<Value> {
+    kinds().iter().filter(|kind| kind.group == group).map(Kind::definition).collect()
+}
+
 fn rows() -> Vec<Row> {
     let files = files("tests/e2e/contrib/rows", "yaml").into_iter();
     files.flat_map(|(_, text)| serde_json::from_value::<Vec<Row>>(parse(&text)).unwrap()).collect()

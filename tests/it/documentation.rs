@@ -103,8 +103,7 @@ fn resolved(page: &Path, link: &str) -> PathBuf {
     path
 }
 
-/// A page cannot run every command, for example one that waits or that needs a cluster of the reader. Each has to be a command of the
-/// program, with flags that it has.
+/// The end-to-end tests run the commands. Without an API server, each has at least to be a command of the program, with flags that it has.
 #[test]
 fn the_program_accepts_every_command_of_the_pages() {
     let mut checked = 0;

@@ -1,0 +1,51 @@
+//! Pages that need an API server with a webhook beside it, or without one, and no node.
+
+use super::page::Page;
+use super::shell::Shell;
+use crate::cluster::Cluster;
+use crate::control_plane::ControlPlane;
+use crate::native::Native;
+use crate::process::Workspace;
+use crate::registration::with_rights;
+
+/// Follows pages on a cluster whose webhook registers itself. Returns false if that is skipped.
+pub(super) fn on_a_cluster(pages: &mut [Page; 7]) -> bool {
+    let Some(cluster) = Cluster::registering(&with_rights(), &["--registration-delay=1s"]) else { return false };
+    // Authoring audits the whole cluster, so it comes first. The presets change what built-in types do, so they come last.
+    let [authoring, patching, kustomize_and_helm, playground, testing, samples, presets] = pages;
+    let control_plane = &cluster.control_plane;
+    for page in [authoring, patching] {
+        with_shell(control_plane, |shell| page.follow(shell));
+    }
+    with_shell(control_plane, |shell| {
+        kustomize_and_helm.follow_up_to("helm plugin install", shell);
+        shell.prepare("helm uninstall backups");
+        shell.use_tool("helm", "helm4");
+        kustomize_and_helm.follow_up_to("kube-unions annotate", shell);
+        shell.prepare("mkdir backups/crds && cp manifests/samples/gateway/crd.yaml backups/crds/gateways.yaml");
+        kustomize_and_helm.follow(shell);
+    });
+    for page in [playground, testing] {
+        with_shell(control_plane, |shell| page.follow(shell));
+    }
+    with_shell(control_plane, |shell| {
+        shell.replace("cargo run ", "cargo run --manifest-path \"$KUBE_UNIONS/Cargo.toml\" ");
+        samples.follow(shell);
+    });
+    with_shell(control_plane, |shell| presets.follow(shell));
+    true
+}
+
+/// Follows pages on an API server without a webhook. Returns false if that is skipped.
+pub(super) fn without_a_webhook(pages: &mut [Page; 2]) -> bool {
+    let Some(server) = Native::start() else { return false };
+    for page in pages {
+        with_shell(server.control_plane(), |shell| page.follow(shell));
+    }
+    true
+}
+
+fn with_shell(control_plane: &ControlPlane, work: impl FnOnce(&mut Shell<'_>)) {
+    let workspace = Workspace::new("guide");
+    work(&mut Shell::new(control_plane, &workspace));
+}

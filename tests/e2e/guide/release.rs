@@ -1,0 +1,185 @@
+//! Pages that install the webhook on a cluster with a node.
+
+use serde_json::json;
+
+use super::node::ClusterWithNode;
+use super::page::Page;
+use super::shell::Shell;
+use crate::contrib::definitions_of;
+use crate::process::Workspace;
+
+/// The chart, installed without a registry.
+const INSTALL: &str = "helm install kube-unions charts/kube-unions -n kube-unions --create-namespace --wait";
+
+/// Ends a release, and waits until its pods are gone.
+const UNINSTALL: &str = "helm uninstall kube-unions -n kube-unions --wait";
+
+/// Waits for the pods of a release.
+const ROLLED_OUT: &str = "kubectl -n kube-unions rollout status deployment/kube-unions";
+
+/// The kind of Getting started, of which no object is valid.
+const INVALID: &str = "The Cache \"sessions\" is invalid: \n\
+    * spec.storage.disk: Required value: must be specified when `type` is \"Disk\"\n\
+    * spec.storage.memory: Forbidden: may only be specified when `type` is \"Memory\"";
+
+/// Follows a page that installs the webhook itself.
+pub(super) fn getting_started([page]: &mut [Page; 1]) -> bool {
+    with_shell(|shell| page.follow(shell))
+}
+
+pub(super) fn operating([page]: &mut [Page; 1]) -> bool {
+    with_shell(|shell| {
+        caches(shell);
+        shell.prepare("kube-unions annotate crd.yaml | kubectl apply -f -");
+        shell.prepare("kubectl wait --for=condition=Established crd/caches.demo.example.com");
+        shell.prepare("kubectl create -f bad.yaml");
+        page.follow_up_to("kubectl apply -k", shell);
+        shell.prepare(UNINSTALL);
+        page.follow_up_to("kubectl label namespace", shell);
+        shell.replace("YOUR-NAMESPACE", "default");
+        page.follow_up_to("maintained-by=serve", shell);
+        shell.prepare("kube-unions unregister && kubectl delete -k manifests/webhook --ignore-not-found");
+        shell.prepare(&format!("{INSTALL} --set enforcement=policies"));
+        page.follow(shell);
+    })
+}
+
+pub(super) fn troubleshooting([page]: &mut [Page; 1]) -> bool {
+    with_shell(|shell| {
+        caches(shell);
+        shell.prepare("kube-unions annotate crd.yaml | kubectl apply -f -");
+        shell.prepare(INSTALL);
+        enforced(shell);
+        page.follow_one("kubectl delete clusterrolebinding", shell);
+        accepted(shell);
+        shell.prepare("helm upgrade kube-unions charts/kube-unions -n kube-unions --reuse-values --wait");
+        enforced(shell);
+        shell.replace("NAME", "caches.demo.example.com");
+        page.follow_one("kubectl get crd", shell);
+        let name = "kubectl -n kube-unions get pods -l app.kubernetes.io/name=kube-unions -o jsonpath='{.items[0].metadata.name}'";
+        shell.replace("POD", shell.prepare(name));
+        page.follow_up_to("kubectl delete clusterrole ", shell);
+        shell.prepare("kubectl delete namespace kube-unions");
+        page.follow_one("kubectl delete clusterrole ", shell);
+        unregistered(shell);
+        shell.prepare(INSTALL);
+        enforced(shell);
+        page.follow_up_to("kubectl delete mutatingwebhookconfiguration", shell);
+        shell.prepare("kubectl delete clusterrolebinding kube-unions-registration");
+        page.follow(shell);
+        unregistered(shell);
+    })
+}
+
+pub(super) fn declaring([page]: &mut [Page; 1]) -> bool {
+    with_shell(|shell| {
+        caches(shell);
+        shell.prepare(INSTALL);
+        shell.prepare("sed -i 's/Disk: {name: disk}/Disc: {name: disk}/' crd.yaml");
+        page.follow_one("kube-unions lint", shell);
+        shell.prepare("sed -i 's/Disc: {name: disk}/Disk: {name: disk}/' crd.yaml");
+        shell.workspace.write("declaration.yaml", &page.block("yaml", "name: deployment-strategy"));
+        page.follow_up_to("helm upgrade", shell);
+        let definitions = json!({"apiVersion": "v1", "kind": "List", "items": definitions_of("cert-manager.io")});
+        shell.workspace.write("issuers.json", &definitions.to_string());
+        shell.prepare("kubectl apply -f issuers.json");
+        shell.prepare("kubectl wait --for=condition=Established crd/issuers.cert-manager.io");
+        let (kind, metadata) = ("Issuer", json!({"name": "tests", "namespace": "default"}));
+        let spec = json!({"ca": {"secretName": "tests"}});
+        let issuer = json!({"apiVersion": "cert-manager.io/v1", "kind": kind, "metadata": metadata, "spec": spec});
+        shell.workspace.write("issuer.yaml", &issuer.to_string());
+        shell.prepare("kubectl create -f issuer.yaml");
+        page.follow(shell);
+    })
+}
+
+pub(super) fn readme([page]: &mut [Page; 1]) -> bool {
+    with_shell(|shell| {
+        shell.prepare(INSTALL);
+        shell.prepare("kube-unions annotate manifests/samples/rollout/crd.yaml | kubectl apply -f -");
+        shell.prepare("kubectl wait --for=condition=Established crd/rollouts.samples.kube-unions.dev");
+        shell.prepare("sed 's/^  name: .*/  name: shop/' manifests/samples/rollout/valid-rolling-update.yaml | kubectl create -f -");
+        page.follow_up_to("kubectl apply -f manifests/policies", shell);
+        shell.prepare(UNINSTALL);
+        shell.prepare("cp manifests/samples/rollout/crd.yaml crd.yaml");
+        page.follow_up_to("ln -s", shell);
+        shell.prepare("mkdir -p .cargo/bin && cp --no-dereference bin/kube-unions .cargo/bin");
+        shell.replace("~/", format!("{}/", shell.workspace.path().display()));
+        page.follow(shell);
+        let version = shell.prepare("kube-unions version");
+        assert_eq!(shell.prepare("PATH=$PWD/.cargo/bin:$PATH kubectl unions version"), version);
+        let option = shell.prepare("PATH=$PWD/.cargo/bin:$PATH kubectl __complete unions lint --st 2>/dev/null");
+        assert_eq!(option, "--strict\tExit with 1 for warnings, too\n:4\n");
+    })
+}
+
+pub(super) fn readme_of_the_chart([page]: &mut [Page; 1]) -> bool {
+    with_shell(|shell| {
+        page.follow_up_to("webhook.enabled=false", shell);
+        shell.prepare(UNINSTALL);
+        page.follow_up_to("kubectl label namespace", shell);
+        shell.prepare(UNINSTALL);
+        shell.prepare(INSTALL);
+        caches(shell);
+        shell.prepare("kube-unions annotate crd.yaml | kubectl apply -f -");
+        enforced(shell);
+        shell.prepare("kubectl create namespace shop");
+        shell.replace("NAME", "shop");
+        page.follow_up_to("kubectl delete clusterrolebinding", shell);
+        accepted(shell);
+        shell.prepare("helm upgrade kube-unions charts/kube-unions -n kube-unions --reuse-values --set enforcement=on");
+        enforced(shell);
+        page.follow_up_to("enforcement=policies", shell);
+        unregistered(shell);
+        page.follow_up_to("hostNetwork=true", shell);
+        enforced(shell);
+        shell.prepare(UNINSTALL);
+        page.follow(shell);
+        shell.prepare(ROLLED_OUT);
+    })
+}
+
+pub(super) fn readme_of_the_manifests([page]: &mut [Page; 1]) -> bool {
+    with_shell(|shell| {
+        shell.replace("YOUR-NAMESPACE", "default");
+        page.follow_up_to("kube-unions unregister", shell);
+        unregistered(shell);
+        shell.prepare("kubectl apply -k manifests/webhook");
+        page.follow(shell);
+        unregistered(shell);
+    })
+}
+
+/// Runs `work` in a shell on a cluster with a node and without the webhook. Returns false if that is skipped.
+fn with_shell(work: impl FnOnce(&mut Shell<'_>)) -> bool {
+    let Some(cluster) = ClusterWithNode::start() else { return false };
+    let workspace = Workspace::new("guide");
+    work(&mut Shell::new(cluster.control_plane(), &workspace));
+    true
+}
+
+/// Writes the CRD and the invalid object of Getting started, `crd.yaml` and `bad.yaml`.
+fn caches(shell: &Shell<'_>) {
+    let page = Page::open("docs/guide/getting-started.md");
+    for file in ["crd.yaml", "bad.yaml"] {
+        let block = page.block("sh", &format!("cat > {file} <<"));
+        let (file, _) = block.split_once("\nEOF\n").expect("the block has a document");
+        shell.prepare(&format!("{file}\nEOF\n"));
+    }
+}
+
+/// Waits until the unions of Getting started are enforced.
+fn enforced(shell: &Shell<'_>) {
+    shell.wait_until("kubectl create --dry-run=server -f bad.yaml", INVALID);
+}
+
+/// Waits until the unions of Getting started are not enforced.
+fn accepted(shell: &Shell<'_>) {
+    let created = "cache.demo.example.com/sessions created (server dry run)";
+    shell.wait_until("kubectl create --dry-run=server -f bad.yaml", created);
+}
+
+/// Waits until nothing is registered.
+fn unregistered(shell: &Shell<'_>) {
+    shell.wait_until("kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations", "No resources found");
+}
