@@ -6,6 +6,7 @@
 #   assets.sh helm4                 prints the folder of Helm 4, which has this name, and builds it from the go.mod of helm4
 #   assets.sh kustomize             prints the folder of kustomize, and builds kustomize alone
 #   assets.sh controller-manager    also builds kube-controller-manager; optional if KUBEBUILDER_ASSETS is set
+#   assets.sh node                  also builds the other parts of a node: kube-controller-manager, kube-scheduler, kubelet, kube-proxy
 #   K8S_VERSION=1.33 assets.sh      prints a folder with kube-apiserver and kubectl of that version, from the go.mod of the folder
 #                                   1.33, and with etcd of the usual version
 #   K8S_VERSION=1.33 assets.sh controller-manager
@@ -22,10 +23,10 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 more=${1:-}
 case "$more" in
-  "" | helm | helm4 | kustomize | controller-manager | find) ;;
+  "" | helm | helm4 | kustomize | controller-manager | node | find) ;;
   *)
     echo "assets.sh: unknown argument \`$more\`:" \
-      "use \`helm\`, \`helm4\`, \`kustomize\`, \`controller-manager\` or \`find\`" >&2
+      "use \`helm\`, \`helm4\`, \`kustomize\`, \`controller-manager\`, \`node\` or \`find\`" >&2
     exit 2
     ;;
 esac
@@ -52,6 +53,7 @@ fi
 setup_envtest=v0.25.1
 cache="${XDG_CACHE_HOME:-$HOME/.cache}/kube-unions/$kubernetes"
 core=(kube-apiserver etcd kubectl)
+node=(kube-controller-manager kube-scheduler kubelet kube-proxy)
 
 has_all() {
   local folder=$1 binary
@@ -152,6 +154,10 @@ case "$more" in
 esac
 
 if [ -n "$K8S_VERSION" ]; then
+  if [ "$more" = node ]; then
+    log "a node has the usual version, $minor: unset K8S_VERSION"
+    exit 2
+  fi
   usual=$(K8S_VERSION='' "$here/assets.sh")
   modules=$here/$K8S_VERSION
   kubernetes=$(version_of k8s.io/kubernetes)
@@ -189,5 +195,15 @@ if [ "$more" = controller-manager ] && [ ! -x "$cache/kube-controller-manager" ]
   else
     build_kubernetes kube-controller-manager
   fi
+fi
+if [ "$more" = node ]; then
+  for binary in "${node[@]}"; do
+    [ -x "$cache/$binary" ] && continue
+    if [ -n "${KUBEBUILDER_ASSETS:-}" ]; then
+      log "KUBEBUILDER_ASSETS is set to \`$KUBEBUILDER_ASSETS\`, which does not have $binary: add it or unset KUBEBUILDER_ASSETS"
+      exit 1
+    fi
+    build_kubernetes "$binary"
+  done
 fi
 echo "$cache"
