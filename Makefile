@@ -8,6 +8,7 @@ CARGO ?= cargo
 # Installs missing tools.
 export CARGO_INSTALL ?= $(CARGO) install --locked
 IMAGE ?= kube-unions:dev
+IMAGE_ARCHIVE ?= $(TARGET)/image.tar
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 BIN := $(TARGET)/release/kube-unions
 # The patch engine for other languages.
@@ -233,6 +234,10 @@ native-differential: ## Compare NATIVE_TRANSITIONS random writes of unions by po
 .PHONY: image
 image: ## Build the container image (needs Docker); IMAGE_PLATFORM=linux/arm64 selects another platform
 	docker build $(if $(IMAGE_PLATFORM),--platform $(IMAGE_PLATFORM)) --tag $(IMAGE) .
+
+.PHONY: image-archive
+image-archive: release-tools $(if $(filter-out file,$(origin CONTENTS)),,image-contents) ## Write the image as the OCI archive IMAGE_ARCHIVE, without Docker (needs Go); CONTENTS reuses `make image-root`
+	@CRANE=$(RELEASE_TOOLS)/crane PLATFORM=$(IMAGE_PLATFORM) release/oci-archive.sh '$(IMAGE_ARCHIVE)' '$(IMAGE)' '$(CONTENTS)'
 
 # Writes the contents of the image into the folder CONTENTS. The Dockerfile and `image-root` use this target.
 #

@@ -52,6 +52,7 @@ if [ -n "${ARM64:-}" ] && [ "${platforms[0]}" != linux/arm64 ]; then
   binaries[linux/arm64]=$(realpath "$ARM64")/usr/local/bin/kube-unions
 fi
 
+contents=$(realpath "$contents")
 target=$(realpath "${CARGO_TARGET_DIR:-target}")
 
 # A copy of the files of this checkout, committed or not, as the commit of a release. Its remote is a repository of its own.
@@ -126,6 +127,18 @@ for platform in "${platforms[@]}"; do
   done
 done
 log "pushed $digest for ${platforms[*]}, twice the same"
+
+# The archive of the image for this machine has the manifest that was pushed.
+for run in first second; do
+  touch "$contents/licenses/LICENSE"
+  succeeds "${make[@]}" image-archive "CONTENTS=$contents" "IMAGE_ARCHIVE=$folder/$run.tar" IMAGE=kube-unions:rehearsal
+done
+cmp "$folder/first.tar" "$folder/second.tar"
+same "digest in the archive" "$(tail -n 1 "$folder/log")" "$("$crane" --platform "${platforms[0]}" digest "$REPOSITORY@$digest")"
+tar --extract --to-stdout --file "$folder/first.tar" index.json >"$folder/index.json"
+grep -qF '"io.containerd.image.name": "docker.io/library/kube-unions:rehearsal"' "$folder/index.json" ||
+  fail "containerd finds no name in the archive: $(cat "$folder/index.json")"
+log "the archive of the image for ${platforms[0]} has the same manifest"
 
 succeeds "${make[@]}" chart-package
 succeeds "${make[@]}" chart-publish
