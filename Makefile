@@ -25,6 +25,8 @@ CONTROLLERS := tests/controlplane/assets.sh controller-manager
 DIFFERENTIAL_CASES ?= 1000000
 NATIVE_TRANSITIONS ?= 500000
 
+# The command that `make node` runs.
+export NODE_COMMAND
 # The binary that the demo and the end-to-end tests run.
 export KUBE_UNIONS_BIN ?= $(BIN)
 
@@ -238,6 +240,27 @@ image: ## Build the container image (needs Docker); IMAGE_PLATFORM=linux/arm64 s
 .PHONY: image-archive
 image-archive: release-tools $(if $(filter-out file,$(origin CONTENTS)),,image-contents) ## Write the image as the OCI archive IMAGE_ARCHIVE, without Docker (needs Go); CONTENTS reuses `make image-root`
 	@CRANE=$(RELEASE_TOOLS)/crane PLATFORM=$(IMAGE_PLATFORM) release/oci-archive.sh '$(IMAGE_ARCHIVE)' '$(IMAGE)' '$(CONTENTS)'
+
+.PHONY: node-tools
+node-tools: ## Install what `make node` runs: containerd, runc, CNI plugins, iptables (needs Debian or Ubuntu, and root or sudo)
+	@as_root=$$([ "$$(id -u)" = 0 ] || echo sudo); missing=; \
+	export PATH=$$PATH:/usr/sbin:/sbin; \
+	command -v containerd >/dev/null || missing="$$missing containerd"; \
+	command -v runc >/dev/null || missing="$$missing runc"; \
+	command -v iptables >/dev/null || missing="$$missing iptables"; \
+	command -v ip >/dev/null || missing="$$missing iproute2"; \
+	[ -x /usr/lib/cni/ptp ] || [ -x /opt/cni/bin/ptp ] || missing="$$missing containernetworking-plugins"; \
+	[ -z "$$missing" ] || \
+	  { $$as_root apt-get update -q && $$as_root apt-get install -y -q --no-install-recommends $$missing; }
+
+.PHONY: node-pause
+node-pause: release-tools ## Write the image of pods' sandboxes as an OCI archive, target/pause.tar (needs Go and a C compiler)
+	@CRANE=$(RELEASE_TOOLS)/crane tests/node/pause.sh $(TARGET)/pause.tar
+
+.PHONY: node
+node: ## Run NODE_COMMAND in a throw-away cluster of one real node, or the cluster until Ctrl-C (needs root, Go and `make node-tools`)
+	@$(MAKE) -s image-archive node-pause >&2
+	@NODE_IMAGES='$(IMAGE_ARCHIVE) $(TARGET)/pause.tar' tests/node.sh $(if $(NODE_COMMAND),bash -c "$$NODE_COMMAND")
 
 # Writes the contents of the image into the folder CONTENTS. The Dockerfile and `image-root` use this target.
 #
