@@ -128,8 +128,9 @@ fn every_object_is_named_after_the_release_labelled_and_in_its_namespace() {
     for object in rows.iter().flat_map(|values| helm.render(values)) {
         let (id, metadata) = (id(&object), &object["metadata"]);
         assert_eq!(metadata["labels"]["team"], "a", "{id}");
-        assert_eq!(metadata["labels"]["app.kubernetes.io/name"], "kube-unions", "{id}: selectors depend on it");
         let kind = object["kind"].as_str().unwrap();
+        let name = if kind == "Pod" { metadata["name"].clone() } else { json!("kube-unions") };
+        assert_eq!(metadata["labels"]["app.kubernetes.io/name"], name, "{id}: selectors depend on it");
         // Their names are the same in every installation.
         if kind == "UnionDeclaration" || kind.starts_with("MutatingAdmissionPolicy") {
             continue;
@@ -141,6 +142,24 @@ fn every_object_is_named_after_the_release_labelled_and_in_its_namespace() {
         };
         assert_eq!(metadata["namespace"], namespace, "{id}");
     }
+}
+
+#[test]
+fn selectors_select_the_pods_of_the_deployment_and_no_other() {
+    let Some(helm) = Helm::offline() else { return };
+    let objects = helm.render(&Value::Null);
+    let selector = find(&objects, "Service/kube-unions").unwrap()["spec"]["selector"].as_object().unwrap();
+    let is_selected = |pod: &Value| selector.iter().all(|(label, value)| pod["metadata"]["labels"][label] == *value);
+    let (mut selected, mut others) = (Vec::new(), Vec::new());
+    for object in &objects {
+        let pod = if object["kind"] == "Pod" { object } else { &object["spec"]["template"] };
+        if !pod["spec"]["containers"].is_null() {
+            if is_selected(pod) { &mut selected } else { &mut others }.push(id(object));
+        }
+    }
+    others.sort();
+    assert_eq!(selected, ["Deployment/kube-unions"]);
+    assert_eq!(others, ["Job/kube-unions-crds", "Job/kube-unions-unregister", "Pod/kube-unions-verify"]);
 }
 
 #[test]
