@@ -59,7 +59,7 @@ fn every_sample_crd_is_accepted_by_strict_validation_once_annotated() {
     let Some(cluster) = AnyCluster::shared() else { return };
     for sample in ["rollout", "route", "monitor", "source", "backup", "pipeline"] {
         let kind = Kind::new(cluster, sample);
-        kind.kubectl().apply(&kind.annotated()).accepted().warned(&[]);
+        kind.kubectl().apply(&kind.annotated()).accepted().not_warned_by_the_server();
         wait_until_established(&kind);
     }
 }

@@ -126,10 +126,10 @@ impl<'c> Kind<'c> {
         let with = |args: &[&str]| {
             self.kubectl.run_with(&[args, &["--validate=strict", "-f", "-"]].concat(), &self.definition)
         };
-        with(&["create", "--dry-run=server"]).accepted().warned(&[]);
-        with(&["apply", "--server-side", "--dry-run=server"]).accepted().warned(&[]);
-        with(&["apply"]).accepted().warned(&[]);
-        with(&["apply"]).accepted().warned(&[]);
+        with(&["create", "--dry-run=server"]).accepted().not_warned_by_the_server();
+        with(&["apply", "--server-side", "--dry-run=server"]).accepted().not_warned_by_the_server();
+        with(&["apply"]).accepted().not_warned_by_the_server();
+        with(&["apply"]).accepted().not_warned_by_the_server();
         for version in self.versions() {
             let served = || self.cluster.client().get(&self.path(&version, "")).is_ok_and(|answer| answer.is_success());
             assert!(eventually(SETTLED, served), "{version} of {}.{} was never served", self.plural, self.group);

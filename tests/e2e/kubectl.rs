@@ -90,6 +90,15 @@ impl Output {
         self
     }
 
+    /// Fails the test if the API server itself warned. A webhook that registers itself also warns of the declarations in a CRD.
+    #[track_caller]
+    pub(crate) fn not_warned_by_the_server(self) -> Self {
+        let of_the_webhook = "Warning: metadata.annotations[kube-unions.dev/unions]: ";
+        let mut said = self.stderr.lines().filter(|line| line.starts_with("Warning: "));
+        assert_eq!(said.find(|line| !line.starts_with(of_the_webhook)), None, "a warning of `{}`", self.command);
+        self
+    }
+
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout)
