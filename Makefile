@@ -312,6 +312,13 @@ image-arm64: ## Build the contents of the image for arm64 and run them under an 
 e2e-kind: ## Run the end-to-end tests on a kind cluster with image and chart (needs docker, kind, kubectl, helm)
 	tests/kind.sh
 
+.PHONY: e2e-node
+e2e-node: build ## Run the end-to-end tests on a real node with image and chart, without Docker (needs root, Go and `make node-tools`)
+	@$(MAKE) -s image-archive node-pause >&2
+	$(CARGO) build --locked --package kube-unions-author --example rollout
+	$(CARGO) test --locked --all-features --test e2e --no-run
+	@export NODE_IMAGES='$(IMAGE_ARCHIVE) $(TARGET)/pause.tar'; tests/node/endings.sh && tests/node.sh tests/node/e2e.sh '$(IMAGE)'
+
 include release/targets.mk
 
 .PHONY: shellcheck

@@ -7,7 +7,7 @@ mod arguments;
 mod crds;
 mod enforcement;
 mod garbage;
-mod helm;
+pub(crate) mod helm;
 mod lifecycle;
 mod manifests;
 mod monitoring;

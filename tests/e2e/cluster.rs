@@ -165,14 +165,20 @@ impl AnyCluster {
 
     /// A cluster that runs already, with the webhook installed.
     fn running(kubeconfig: &Path) -> Result<Self, String> {
-        webhook::binary()?;
-        let caches = Workspace::new("cluster");
-        let access = Access::of_kubeconfig(kubeconfig, caches.path().to_owned())?;
+        let cluster = Self::at(kubeconfig)?;
         let declarations = "/apis/kube-unions.dev/v1alpha1/uniondeclarations";
-        let answer = access.client().get(declarations)?;
+        let answer = cluster.client().get(declarations)?;
         if !answer.is_success() {
             return Err(format!("`{declarations}` answers {}: install the chart first", answer.status));
         }
+        Ok(cluster)
+    }
+
+    /// A cluster that runs already, whose webhook registers itself once it is installed.
+    pub(crate) fn at(kubeconfig: &Path) -> Result<Self, String> {
+        webhook::binary()?;
+        let caches = Workspace::new("cluster");
+        let access = Access::of_kubeconfig(kubeconfig, caches.path().to_owned())?;
         // The suffix differs from that of an earlier run on the same cluster.
         let run = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let groups = format!("r{run}.samples.example");

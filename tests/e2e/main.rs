@@ -8,6 +8,9 @@
 //! `KUBE_UNIONS_E2E_KUBECONFIG` names the kubeconfig of a cluster that has the webhook installed, as `make e2e-kind`
 //! makes one, to be thrown away afterwards. The same tests then run on that, but those that need the processes in hand.
 //!
+//! `KUBE_UNIONS_E2E_NODE` names the kubeconfig of a cluster with a real node, for [`node`], and `KUBE_UNIONS_E2E_IMAGE` the image that
+//! the node has. `make e2e-node` starts one.
+//!
 //! The tests of a process share one control plane and one webhook ([`cluster`]) and keep apart by API groups: each
 //! takes a sample's CRD and gives it a group of its own ([`kind`]). Whatever is started ends with the process that runs
 //! the tests, even when that is killed ([`process`]).
@@ -63,6 +66,7 @@ mod map_form;
 mod matrix;
 mod memory;
 mod native;
+mod node;
 mod observability;
 mod observe;
 mod outage;

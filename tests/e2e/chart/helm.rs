@@ -15,7 +15,7 @@ use crate::kubectl::{self, Output};
 use crate::process::Workspace;
 
 /// A helm and its settings.
-pub(super) struct Helm {
+pub(crate) struct Helm {
     binary: &'static Path,
     home: Workspace,
     kubeconfig: PathBuf,
@@ -28,7 +28,7 @@ impl Helm {
     }
 
     /// For the cluster of a kubeconfig.
-    pub(super) fn of_cluster(kubeconfig: PathBuf) -> Self {
+    pub(crate) fn of_cluster(kubeconfig: PathBuf) -> Self {
         Self::new(Some(kubeconfig))
     }
 
@@ -41,7 +41,7 @@ impl Helm {
         Self { binary, home, kubeconfig }
     }
 
-    pub(super) fn run(&self, args: &[&str], values: &Value) -> Output {
+    pub(crate) fn run(&self, args: &[&str], values: &Value) -> Output {
         let mut command = Command::new(self.binary);
         command.env_clear().env("PATH", env::var_os("PATH").unwrap_or_default()).env("HOME", self.home.path());
         command.env("KUBECONFIG", &self.kubeconfig).args(args);
