@@ -25,8 +25,6 @@ CONTROLLERS := tests/controlplane/assets.sh controller-manager
 DIFFERENTIAL_CASES ?= 1000000
 NATIVE_TRANSITIONS ?= 500000
 
-# The command that `make node` runs.
-export NODE_COMMAND
 # The binary that the demo and the end-to-end tests run.
 export KUBE_UNIONS_BIN ?= $(BIN)
 
@@ -237,31 +235,6 @@ native-differential: ## Compare NATIVE_TRANSITIONS random writes of unions by po
 image: ## Build the container image (needs Docker); IMAGE_PLATFORM=linux/arm64 selects another platform
 	docker build $(if $(IMAGE_PLATFORM),--platform $(IMAGE_PLATFORM)) --tag $(IMAGE) .
 
-.PHONY: image-archive
-image-archive: release-tools $(if $(filter-out file,$(origin CONTENTS)),,image-contents) ## Write the image as the OCI archive IMAGE_ARCHIVE, without Docker (needs Go); CONTENTS reuses `make image-root`
-	@CRANE=$(RELEASE_TOOLS)/crane PLATFORM=$(IMAGE_PLATFORM) release/oci-archive.sh '$(IMAGE_ARCHIVE)' '$(IMAGE)' '$(CONTENTS)'
-
-.PHONY: node-tools
-node-tools: ## Install what `make node` runs: containerd, runc, CNI plugins, iptables (needs Debian or Ubuntu, and root or sudo)
-	@as_root=$$([ "$$(id -u)" = 0 ] || echo sudo); missing=; \
-	export PATH=$$PATH:/usr/sbin:/sbin; \
-	command -v containerd >/dev/null || missing="$$missing containerd"; \
-	command -v runc >/dev/null || missing="$$missing runc"; \
-	command -v iptables >/dev/null || missing="$$missing iptables"; \
-	command -v ip >/dev/null || missing="$$missing iproute2"; \
-	[ -x /usr/lib/cni/ptp ] || [ -x /opt/cni/bin/ptp ] || missing="$$missing containernetworking-plugins"; \
-	[ -z "$$missing" ] || \
-	  { $$as_root apt-get update -q && $$as_root apt-get install -y -q --no-install-recommends $$missing; }
-
-.PHONY: node-pause
-node-pause: release-tools ## Write the image of pods' sandboxes as an OCI archive, target/pause.tar (needs Go and a C compiler)
-	@CRANE=$(RELEASE_TOOLS)/crane tests/node/pause.sh $(TARGET)/pause.tar
-
-.PHONY: node
-node: ## Run NODE_COMMAND in a throw-away cluster of one real node, or the cluster until Ctrl-C (needs root, Go and `make node-tools`)
-	@$(MAKE) -s image-archive node-pause >&2
-	@NODE_IMAGES='$(IMAGE_ARCHIVE) $(TARGET)/pause.tar' tests/node.sh $(if $(NODE_COMMAND),bash -c "$$NODE_COMMAND")
-
 # Writes the contents of the image into the folder CONTENTS. The Dockerfile and `image-root` use this target.
 #
 # The binary is linked statically with glibc: its allocator scales with threads and musl's does not, and since 2.34 its name
@@ -292,6 +265,10 @@ image-contents:
 	install -D -m 0755 "$(call image_target,$$target)" '$(CONTENTS)/usr/local/bin/kube-unions'
 	install -D -m 0644 LICENSE '$(CONTENTS)/licenses/LICENSE'
 
+.PHONY: image-archive
+image-archive: release-tools $(if $(filter-out file,$(origin CONTENTS)),,image-contents) ## Write the image as the OCI archive IMAGE_ARCHIVE, without Docker (needs Go); CONTENTS reuses `make image-root`
+	@CRANE=$(RELEASE_TOOLS)/crane PLATFORM=$(IMAGE_PLATFORM) release/oci-archive.sh '$(IMAGE_ARCHIVE)' '$(IMAGE)' '$(CONTENTS)'
+
 .PHONY: image-root
 image-root: ## Run the contents of the image from an empty root, without Docker (needs root or user namespaces)
 	tests/image.sh
@@ -312,14 +289,8 @@ image-arm64: ## Build the contents of the image for arm64 and run them under an 
 e2e-kind: ## Run the end-to-end tests on a kind cluster with image and chart (needs docker, kind, kubectl, helm)
 	tests/kind.sh
 
-.PHONY: e2e-node
-e2e-node: build ## Run the end-to-end tests on a real node with image and chart, without Docker (needs root, Go and `make node-tools`)
-	@$(MAKE) -s image-archive node-pause >&2
-	$(CARGO) build --locked --package kube-unions-author --example rollout
-	$(CARGO) test --locked --all-features --test e2e --no-run
-	@export NODE_IMAGES='$(IMAGE_ARCHIVE) $(TARGET)/pause.tar'; tests/node/endings.sh && tests/node.sh tests/node/e2e.sh '$(IMAGE)'
-
 include release/targets.mk
+include tests/node/targets.mk
 
 .PHONY: shellcheck
 shellcheck: ## Check every script of the repository

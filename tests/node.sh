@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Runs a throw-away cluster of one real node as processes: etcd, the control plane of Kubernetes, containerd and kubelet. Needs no
+# Runs a throw-away cluster of two real nodes as processes: etcd, the control plane of Kubernetes, containerd and kubelet. Needs no
 # container engine.
 #
 #   node.sh                       runs the cluster until it is interrupted, and prints how to use it
 #   node.sh COMMAND...            runs the command in the network of the cluster, with KUBECONFIG, and kubectl and helm on PATH. Exits as
 #                                 the command does.
+#   node.sh --check               says in one sentence what is missing, if this machine cannot run it
 #   NODE_IMAGES="FILE..."         OCI archives to import: by default those of `make image-archive` and `make node-pause`
 #   NODE_LOGS=FOLDER              keeps the logs there, also after a success; a failure of the cluster prints their last lines
 #
@@ -40,6 +41,7 @@ done
 unshare --net --mount --pid --fork --mount-proc true 2>/dev/null ||
   cannot "this process may not create namespaces of network, mounts and processes"
 [ -n "$(cgroup_hierarchies)" ] || cannot "no control groups are mounted at /sys/fs/cgroup"
+[ "${1:-}" != --check ] || exit 0
 
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 read -ra images <<<"${NODE_IMAGES:-$target/image.tar $target/pause.tar}"
@@ -83,7 +85,7 @@ trap end EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
-create_cgroups "$(basename "$folder")"
+create_cgroups "$(basename "$folder")" node-1 node-2
 
 # If this script is killed, the kernel kills `unshare`, and with it the cluster. `unshare` complains if its child is killed, so the
 # cluster gets standard error as descriptor 3.

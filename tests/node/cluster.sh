@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
-# Process 1 of the cluster of tests/node.sh, in its namespaces: prepares network and mounts, starts the servers, waits until the node is
-# ready, and runs the command. When it exits, the kernel ends all other processes.
+# Process 1 of the cluster of tests/node.sh, in its namespaces: prepares network and mounts, starts the servers, waits until the nodes
+# are ready, and runs the command. When it exits, the kernel ends all other processes.
+#
+# The nodes share the network of the cluster. Each has an address, a containerd and a kubelet of its own, and one kube-proxy writes the
+# rules for all.
 set -euo pipefail
 exec 2>&3 3>&-
 started=$EPOCHREALTIME
@@ -8,10 +11,11 @@ started=$EPOCHREALTIME
 folder=$NODE_FOLDER assets=$NODE_ASSETS plugins=$NODE_PLUGINS
 read -ra images <<<"$NODE_IMAGES"
 unset NODE_FOLDER NODE_ASSETS NODE_PLUGINS NODE_IMAGES
-node=node
-address=10.200.0.1 pods=10.200.1.0/24 services=10.201.0.0/24 kubernetes=10.201.0.1
+nodes=(1 2)
+# A node N has the address $network.0.N, and its pods have those in $network.N.0/24.
+network=10.200 services=10.201.0.0/24 kubernetes=10.201.0.1
+address=$network.0.1
 api=$address:6443
-containerd=/run/containerd/containerd.sock
 # shellcheck source=tests/node/pki.sh
 . tests/node/pki.sh
 # shellcheck source=tests/node/configuration.sh
@@ -29,6 +33,11 @@ start() {
   shift
   "$@" >"$folder/logs/$name.log" 2>&1 </dev/null &
   servers+=("$!")
+}
+
+# Starts a server that systemd would start again on a node.
+start_again_and_again() {
+  start "$1" bash -c 'while :; do "$@" || true; read -r -t 0.5 <> <(:) || true; done' bash "${@:2}"
 }
 
 # Runs a command until it succeeds. Fails if a server ends, or after two minutes.
@@ -70,10 +79,10 @@ done
 : >"$folder/resolv.conf"
 if [ -f /etc/resolv.conf ]; then mount --bind "$folder/resolv.conf" /etc/resolv.conf; fi
 
-# The node's address is on a link that leads nowhere. The default route makes every other address reachable enough for NAT.
+# The addresses of the nodes are on a link that leads nowhere. The default route makes every other address reachable enough for NAT.
 ip link set lo up
 ip link add node0 type veth peer name nowhere0
-ip address add "$address/32" dev node0
+for node in "${nodes[@]}"; do ip address add "$network.0.$node/32" dev node0; done
 ip link set node0 up
 ip link set nowhere0 up
 ip route add default dev node0 src "$address"
@@ -82,10 +91,12 @@ echo 1 >/proc/sys/net/ipv4/ip_forward
 ca
 certificate kube-apiserver "/CN=kube-apiserver" \
   "IP:$address,IP:$kubernetes,IP:127.0.0.1,DNS:localhost,DNS:kubernetes,DNS:kubernetes.default,DNS:kubernetes.default.svc"
-certificate kubelet-server "/O=system:nodes/CN=system:node:$node" "IP:$address,DNS:$node"
 certificate kubelet-client "/O=system:masters/CN=kube-apiserver-kubelet-client"
 client admin "/O=system:masters/CN=admin"
-client kubelet "/O=system:nodes/CN=system:node:$node"
+for node in "${nodes[@]}"; do
+  certificate "kubelet-$node-server" "/O=system:nodes/CN=system:node:node-$node" "IP:$network.0.$node,DNS:node-$node"
+  client "kubelet-$node" "/O=system:nodes/CN=system:node:node-$node"
+done
 client kube-controller-manager "/CN=system:kube-controller-manager"
 client kube-scheduler "/CN=system:kube-scheduler"
 client kube-proxy "/CN=system:kube-proxy"
@@ -99,11 +110,12 @@ if mount -t overlay -o "lowerdir=$folder/probe/lower,upperdir=$folder/probe/chan
 else
   snapshotter=native
 fi
-containerd_configuration "$snapshotter"
-kubelet_configuration
+for node in "${nodes[@]}"; do
+  containerd_configuration "$node" "$snapshotter"
+  kubelet_configuration "$node"
+  start "containerd-$node" containerd --config "$folder/containerd-$node.toml"
+done
 kube_proxy_configuration
-
-start containerd containerd --config "$folder/containerd.toml"
 start etcd "$assets/etcd" --data-dir "$folder/etcd" --unsafe-no-fsync --log-level warn --listen-peer-urls http://127.0.0.1:2380 \
   --listen-client-urls http://127.0.0.1:2379 --advertise-client-urls http://127.0.0.1:2379
 start kube-apiserver "$assets/kube-apiserver" --etcd-servers http://127.0.0.1:2379 --bind-address "$address" \
@@ -115,12 +127,15 @@ start kube-apiserver "$assets/kube-apiserver" --etcd-servers http://127.0.0.1:23
   --kubelet-certificate-authority "$folder/pki/ca.crt" --kubelet-preferred-address-types InternalIP \
   --service-account-issuer https://kubernetes.default.svc --service-account-key-file "$folder/pki/service-accounts.key" \
   --service-account-signing-key-file "$folder/pki/service-accounts.key"
-until_succeeds "the start of containerd" ctr --address "$containerd" version
-for image in "${images[@]}"; do
-  ctr --address "$containerd" --namespace k8s.io images import --snapshotter "$snapshotter" "$image" >>"$folder/logs/images.log" 2>&1 || {
-    log "containerd cannot import $image: $(tail -n 1 "$folder/logs/images.log")"
-    exit 1
-  }
+for node in "${nodes[@]}"; do
+  containerd=/run/node-$node/containerd.sock
+  until_succeeds "the start of containerd" ctr --address "$containerd" version
+  for image in "${images[@]}"; do
+    ctr --address "$containerd" --namespace k8s.io images import --snapshotter "$snapshotter" "$image" >>"$folder/logs/images.log" 2>&1 || {
+      log "containerd cannot import $image: $(tail -n 1 "$folder/logs/images.log")"
+      exit 1
+    }
+  done
 done
 until_succeeds "the start of the control plane" kubectl get --raw /readyz
 start kube-controller-manager "$assets/kube-controller-manager" --kubeconfig "$folder/kube-controller-manager.kubeconfig" \
@@ -128,13 +143,18 @@ start kube-controller-manager "$assets/kube-controller-manager" --kubeconfig "$f
   --service-account-private-key-file "$folder/pki/service-accounts.key" \
   --cluster-signing-cert-file "$folder/pki/ca.crt" --cluster-signing-key-file "$folder/pki/ca.key"
 start kube-scheduler "$assets/kube-scheduler" --kubeconfig "$folder/kube-scheduler.kubeconfig" --leader-elect=false
-start kubelet "$assets/kubelet" --config "$folder/kubelet.yaml" --kubeconfig "$folder/kubelet.kubeconfig" --root-dir "$folder/kubelet" \
-  --hostname-override "$node" --node-ip "$address"
-start kube-proxy "$assets/kube-proxy" --config "$folder/kube-proxy.yaml"
-until_succeeds "the registration of the node" kubectl get node "$node"
-until_succeeds "the node" kubectl wait --for condition=Ready --timeout 5s "node/$node"
+for node in "${nodes[@]}"; do
+  start_again_and_again "kubelet-$node" "$assets/kubelet" --config "$folder/kubelet-$node.yaml" \
+    --kubeconfig "$folder/kubelet-$node.kubeconfig" --root-dir "$folder/kubelet-$node" --hostname-override "node-$node" \
+    --node-ip "$network.0.$node" --node-labels "topology.kubernetes.io/zone=zone-$node"
+done
+start_again_and_again kube-proxy "$assets/kube-proxy" --config "$folder/kube-proxy.yaml"
+for node in "${nodes[@]}"; do
+  until_succeeds "the registration of node-$node" kubectl get node "node-$node"
+  until_succeeds "node-$node" kubectl wait --for condition=Ready --timeout 5s "node/node-$node"
+done
 until_succeeds "the default ServiceAccount" kubectl get serviceaccount default
-log "the node is ready after $(awk -v from="$started" -v to="$EPOCHREALTIME" 'BEGIN { printf "%.1f", to - from }') s;" \
+log "${#nodes[@]} nodes are ready after $(awk -v from="$started" -v to="$EPOCHREALTIME" 'BEGIN { printf "%.1f", to - from }') s;" \
   "KUBECONFIG=$folder/admin.kubeconfig"
 
 export KUBECONFIG=$folder/admin.kubeconfig PATH=$assets:$PATH

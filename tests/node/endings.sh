@@ -68,6 +68,8 @@ start killed
 kill -s KILL "$run"
 wait "$run" 2>/dev/null || true
 run=
+# The kernel ends the processes of the run, which hold its lock.
+flock --exclusive --timeout 60 "$TMPDIR/$name/lock" true || fail "after SIGKILL $name still has processes"
 tests/node.sh true
 [ -z "$(left "$name")" ] || fail "after SIGKILL and another run there is left: $(left "$name")"
 [ "$(wc -l </proc/mounts)" = "$mounts" ] || fail "there are other mounts than before: $(cat /proc/mounts)"

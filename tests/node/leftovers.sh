@@ -9,17 +9,25 @@ cgroup_hierarchies() {
   awk '$3 ~ /^cgroup2?$/ && $2 ~ /^\/sys\/fs\/cgroup(\/|$)/ { print $2 }' /proc/mounts | sort -u
 }
 
-# `create_cgroups NAME` creates a control group in each hierarchy.
+# `create_cgroups NAME CHILD...` creates a control group in each hierarchy, and others in it.
 create_cgroups() {
-  local hierarchy controllers controller
-  if [ -f /sys/fs/cgroup/cgroup.controllers ]; then
-    # With version 2, a group has the controllers that the group around it passes on.
-    read -ra controllers </sys/fs/cgroup/cgroup.controllers
-    for controller in "${controllers[@]}"; do
-      echo "+$controller" >/sys/fs/cgroup/cgroup.subtree_control 2>/dev/null || true
-    done
-  fi
-  while IFS= read -r hierarchy; do mkdir "$hierarchy/$1"; done < <(cgroup_hierarchies)
+  local hierarchy child
+  while IFS= read -r hierarchy; do
+    pass_on_controllers "$hierarchy"
+    mkdir "$hierarchy/$1"
+    pass_on_controllers "$hierarchy/$1"
+    for child in "${@:2}"; do mkdir "$hierarchy/$1/$child"; done
+  done < <(cgroup_hierarchies)
+}
+
+# With version 2, a group has the controllers that the group around it passes on.
+pass_on_controllers() {
+  local controllers controller
+  [ -f "$1/cgroup.controllers" ] || return 0
+  read -ra controllers <"$1/cgroup.controllers" || true
+  for controller in "${controllers[@]}"; do
+    echo "+$controller" >"$1/cgroup.subtree_control" 2>/dev/null || true
+  done
 }
 
 # `delete_cgroups NAME` deletes control groups from the innermost to the outermost. The kernel refuses as long as one has a process.
