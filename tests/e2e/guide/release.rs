@@ -7,6 +7,7 @@ use super::page::Page;
 use super::shell::Shell;
 use crate::contrib::definitions_of;
 use crate::process::Workspace;
+use crate::version::{Feature, lacks};
 
 /// The chart, installed without a registry.
 const INSTALL: &str = "helm install kube-unions charts/kube-unions -n kube-unions --create-namespace --wait";
@@ -28,7 +29,7 @@ pub(super) fn getting_started([page]: &mut [Page; 1]) -> bool {
 }
 
 pub(super) fn operating([page]: &mut [Page; 1]) -> bool {
-    with_shell(|shell| {
+    with_policies(|shell| {
         caches(shell);
         shell.prepare("kube-unions annotate crd.yaml | kubectl apply -f -");
         shell.prepare("kubectl wait --for=condition=Established crd/caches.demo.example.com");
@@ -94,7 +95,7 @@ pub(super) fn declaring([page]: &mut [Page; 1]) -> bool {
 }
 
 pub(super) fn readme([page]: &mut [Page; 1]) -> bool {
-    with_shell(|shell| {
+    with_policies(|shell| {
         shell.prepare(INSTALL);
         shell.prepare("kube-unions annotate manifests/samples/rollout/crd.yaml | kubectl apply -f -");
         shell.prepare("kubectl wait --for=condition=Established crd/rollouts.samples.kube-unions.dev");
@@ -114,7 +115,7 @@ pub(super) fn readme([page]: &mut [Page; 1]) -> bool {
 }
 
 pub(super) fn readme_of_the_chart([page]: &mut [Page; 1]) -> bool {
-    with_shell(|shell| {
+    with_policies(|shell| {
         page.follow_up_to("webhook.enabled=false", shell);
         shell.prepare(UNINSTALL);
         page.follow_up_to("kubectl label namespace", shell);
@@ -124,7 +125,7 @@ pub(super) fn readme_of_the_chart([page]: &mut [Page; 1]) -> bool {
         shell.prepare("kube-unions annotate crd.yaml | kubectl apply -f -");
         enforced(shell);
         shell.prepare("kubectl create namespace shop");
-        shell.replace("NAME", "shop");
+        shell.replace("YOUR-NAMESPACE", "shop");
         page.follow_up_to("kubectl delete clusterrolebinding", shell);
         accepted(shell);
         shell.prepare("helm upgrade kube-unions charts/kube-unions -n kube-unions --reuse-values --set enforcement=on");
@@ -156,6 +157,11 @@ fn with_shell(work: impl FnOnce(&mut Shell<'_>)) -> bool {
     let workspace = Workspace::new("guide");
     work(&mut Shell::new(cluster.control_plane(), &workspace));
     true
+}
+
+/// Like [`with_shell`], for a page that applies mutating policies, too.
+fn with_policies(work: impl FnOnce(&mut Shell<'_>)) -> bool {
+    !lacks(Feature::MutatingPolicies) && with_shell(work)
 }
 
 /// Writes the CRD and the invalid object of Getting started, `crd.yaml` and `bad.yaml`.
