@@ -1,7 +1,7 @@
 //! `kube-unions compile` on a real cluster without a webhook: the API server accepts what it prints, and `--check` notices what
 //! changes.
 
-mod presets;
+pub(crate) mod presets;
 
 use std::time::Duration;
 

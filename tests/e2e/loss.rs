@@ -10,7 +10,7 @@
 mod churn;
 mod installation;
 mod registration;
-mod rotation;
+pub(crate) mod rotation;
 mod volume;
 
 use std::env;
@@ -264,7 +264,7 @@ fn a_replica_that_is_killed_loses_what_was_sent_to_it_until_the_balancer_noticed
 }
 
 /// True if the API server had a connection to the replica that broke off, or got none.
-fn is_of_a_replica_that_is_gone(story: &str) -> bool {
+pub(crate) fn is_of_a_replica_that_is_gone(story: &str) -> bool {
     let broken =
         ["EOF", "connection reset by peer", "connection refused", "broken pipe", "server closed idle connection"];
     story.contains("failed calling webhook") && broken.iter().any(|words| story.contains(words))
@@ -310,7 +310,7 @@ fn while_written(writers: &Writers, mut what: impl FnMut()) {
 }
 
 /// Waits for this many more writes.
-fn wait_for(writers: &Writers, more: u64) {
+pub(crate) fn wait_for(writers: &Writers, more: u64) {
     let goal = writers.sent() + more;
     while writers.sent() < goal {
         let sent = writers.sent();

@@ -100,7 +100,7 @@ fn peak(webhook: &Webhook) -> usize {
 }
 
 /// A kind with unions of both forms, of up to 128 members, in every sort of place.
-fn definition() -> Value {
+pub(crate) fn definition() -> Value {
     let members = |count: usize| (0..count).map(|at| (format!("m{at}"), json!({"x-kubernetes-int-or-string": true})));
     let union = |count: usize, discriminated: bool| {
         let mut properties: serde_json::Map<String, Value> = members(count).collect();
@@ -136,7 +136,7 @@ fn definition() -> Value {
 type Item = Box<dyn Fn(usize) -> String>;
 
 /// Bodies by name: what they are made of, as a create of up to the largest size and as an update.
-fn attacks() -> Vec<(String, String)> {
+pub(crate) fn attacks() -> Vec<(String, String)> {
     let fill = |bytes: usize, open: &str, close: &str, item: &dyn Fn(usize) -> String| {
         let mut text = open.to_owned();
         for number in 0.. {

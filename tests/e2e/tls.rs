@@ -1,7 +1,7 @@
 //! A TLS connection to the webhook without an HTTP client, for behaviour that a client does not show.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write};
-use std::net::TcpStream;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,10 +34,15 @@ impl Connection {
 
     /// Connects like a client that may be turned away. No step takes longer than `limit`.
     pub(crate) fn try_open(port: u16, ca: &str, limit: Duration) -> io::Result<Self> {
-        let tcp = TcpStream::connect(("127.0.0.1", port))?;
+        Self::try_open_at(SocketAddr::from((Ipv4Addr::LOCALHOST, port)), "127.0.0.1", ca, limit)
+    }
+
+    /// Connects to a server at another address, whose certificate has this name.
+    pub(crate) fn try_open_at(address: SocketAddr, name: &str, ca: &str, limit: Duration) -> io::Result<Self> {
+        let tcp = TcpStream::connect(address)?;
         tcp.set_read_timeout(Some(limit))?;
         tcp.set_write_timeout(Some(limit))?;
-        let mut stream = StreamOwned::new(client("127.0.0.1", ca), tcp);
+        let mut stream = StreamOwned::new(client(name, ca), tcp);
         stream.flush()?;
         Ok(Self { stream: BufReader::new(stream) })
     }
@@ -100,8 +105,13 @@ impl Connection {
 /// Returns the certificate that a server on loopback shows to a client that asks for `name` and trusts the CAs in `bundle` (PEM), or
 /// the reason why such a client refuses the server.
 pub(crate) fn served(port: u16, name: &str, bundle: &str) -> Result<CertificateDer<'static>, String> {
+    served_at(SocketAddr::from((Ipv4Addr::LOCALHOST, port)), name, bundle)
+}
+
+/// The same of a server at another address.
+pub(crate) fn served_at(address: SocketAddr, name: &str, bundle: &str) -> Result<CertificateDer<'static>, String> {
     let mut client = client(name, bundle);
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).map_err(|error| error.to_string())?;
+    let mut stream = TcpStream::connect(address).map_err(|error| error.to_string())?;
     stream.set_read_timeout(Some(LIMIT)).unwrap();
     while client.is_handshaking() {
         client.complete_io(&mut stream).map_err(|error| error.to_string())?;

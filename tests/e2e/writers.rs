@@ -19,7 +19,7 @@ use crate::load::causes;
 
 /// Threads, each with a connection of its own and one write at a time.
 const WRITERS: u32 = 12;
-/// The rate of all writers together on an idle machine, writes per second.
+/// The usual rate of all writers together on an idle machine, writes per second.
 const RATE: u32 = 360;
 /// The writes in a row of each writer in a burst.
 const BURST: u32 = 10;
@@ -97,6 +97,17 @@ struct Downtime {
 impl Writers {
     /// Starts writers to the collection at `path`, of `Backup`s of this API group.
     pub(crate) fn start(new_client: impl Fn() -> Client, group: &str, path: &str, spread: Spread) -> Self {
+        Self::start_at(RATE, new_client, group, path, spread)
+    }
+
+    /// The same at another rate, in writes per second.
+    pub(crate) fn start_at(
+        rate: u32,
+        new_client: impl Fn() -> Client,
+        group: &str,
+        path: &str,
+        spread: Spread,
+    ) -> Self {
         // No two runs write the same objects.
         static RUNS: AtomicU32 = AtomicU32::new(0);
         let names = format!("r{}-", RUNS.fetch_add(1, Ordering::Relaxed));
@@ -111,9 +122,10 @@ impl Writers {
                 lives: 0,
                 ahead: Vec::new(),
                 next: match spread {
-                    Spread::Even => began + Duration::from_secs(1) * index / RATE,
+                    Spread::Even => began + Duration::from_secs(1) * index / rate,
                     Spread::Bursts => began,
                 },
+                rate,
                 burst: if spread == Spread::Bursts { BURST } else { 1 },
                 turns: 0,
                 shared: Arc::clone(&shared),
@@ -310,6 +322,8 @@ struct Writer {
     ahead: Vec<Write>,
     /// The time of its next write.
     next: Instant,
+    /// The rate of all writers together, writes per second.
+    rate: u32,
     /// Writes in a row, before a pause.
     burst: u32,
     turns: u32,
@@ -361,7 +375,7 @@ impl Writer {
         }
         let now = Instant::now();
         thread::sleep(self.next.saturating_duration_since(now));
-        let pause = Duration::from_secs(1) * WRITERS / RATE * self.burst;
+        let pause = Duration::from_secs(1) * WRITERS / self.rate * self.burst;
         self.next = self.next.max(now.checked_sub(LATE).unwrap_or(now)) + pause;
     }
 

@@ -14,7 +14,7 @@ use crate::kind::documents;
 use crate::kubectl::{Kubectl, Output};
 use crate::version::{Feature, lacks};
 use crate::webhook::kube_unions;
-use fixtures::wait::eventually;
+use fixtures::wait::{eventually, for_some};
 
 /// The groups and versions of the kinds that presets are about, as paths.
 const DOCUMENTS: [&str; 5] =
@@ -94,11 +94,12 @@ fn presets_that_cannot_clear_anything_have_no_policies() {
 }
 
 /// A kind with a strategy: its kind, its strategy's field, and the type without parameters.
-const WORKLOADS: [(&str, &str, &str); 2] =
+pub(crate) const WORKLOADS: [(&str, &str, &str); 2] =
     [("Deployment", "strategy", "Recreate"), ("StatefulSet", "updateStrategy", "OnDelete")];
 
 /// An everyday command: the object that it was run for, its output, and what the command is to leave at a place.
-struct Attempt {
+#[derive(Debug)]
+pub(crate) struct Attempt {
     object: String,
     output: Output,
     at: String,
@@ -107,14 +108,14 @@ struct Attempt {
 
 impl Attempt {
     /// Returns true if the command succeeded and left what it is to leave.
-    fn worked(&self, kubectl: &Kubectl) -> bool {
+    pub(crate) fn worked(&self, kubectl: &Kubectl) -> bool {
         let stored = kubectl.run(&["get", &self.object, "-o", "json"]).accepted().json();
         self.output.succeeded() && stored.pointer(&self.at) == Some(&self.wanted)
     }
 }
 
 /// Creates an object whose strategy the API server chooses.
-fn fresh(kubectl: &Kubectl, kind: &str, name: &str) -> Value {
+pub(crate) fn fresh(kubectl: &Kubectl, kind: &str, name: &str) -> Value {
     let mut object = json!({
         "apiVersion": "apps/v1", "kind": kind, "metadata": {"name": name},
         "spec": {
@@ -136,7 +137,7 @@ fn fresh(kubectl: &Kubectl, kind: &str, name: &str) -> Value {
 }
 
 /// Runs five everyday commands, each for an object of its own: four ways to change a strategy, and another source for a volume.
-fn five_commands(kubectl: &Kubectl, (kind, field, other): (&str, &str, &str), round: &str) -> Vec<Attempt> {
+pub(crate) fn five_commands(kubectl: &Kubectl, (kind, field, other): (&str, &str, &str), round: &str) -> Vec<Attempt> {
     let strategy = json!({"type": other});
     let patch = json!({"spec": {field: strategy}}).to_string();
     let volume = json!({"name": "v", "hostPath": {"path": "/x"}});
@@ -155,9 +156,14 @@ fn five_commands(kubectl: &Kubectl, (kind, field, other): (&str, &str, &str), ro
         kubectl.run_with(&args, &manifest.to_string())
     };
     let replace = |of: &str, _: &Value| {
-        let mut read = kubectl.run(&["get", of, "-o", "json"]).accepted().json();
-        read["spec"][field]["type"] = other.into();
-        kubectl.run_with(&["replace", "-f", "-"], &read.to_string())
+        // Where controllers run, they may write in between.
+        let replaced = || {
+            let mut read = kubectl.run(&["get", of, "-o", "json"]).accepted().json();
+            read["spec"][field]["type"] = other.into();
+            let output = kubectl.run_with(&["replace", "-f", "-"], &read.to_string());
+            (!output.stderr.contains("the object has been modified")).then_some(output)
+        };
+        for_some(SETTLED, replaced).expect("no other write all the time")
     };
     vec![
         attempt("merge", &|of, _| kubectl.run(&["patch", of, "--type=merge", "-p", &patch])),

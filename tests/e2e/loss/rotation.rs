@@ -16,7 +16,7 @@ use super::installation::{Installation, REPLICAS, SECRET};
 
 /// From the Secret's deletion until a certificate of the new CA is served: the configurations are to hold that for a
 /// minute, and each replica looks at the Secret twice a minute.
-const ROTATED: Duration = Duration::from_mins(3);
+pub(crate) const ROTATED: Duration = Duration::from_mins(3);
 
 /// The Secret that the replicas agree on.
 struct Agreed {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::{CONFIGURATIONS, Release, SETTLED, names, no_write_is_lost};
-use crate::chart::{CHART, RELEASE};
+use crate::chart::RELEASE;
 use fixtures::wait::eventually;
 
 #[test]
@@ -32,15 +32,14 @@ fn a_release_is_installed_tried_upgraded_rolled_back_and_uninstalled() {
     assert!(eventually(SETTLED, counts_both), "{:#?}", release.list(&budget));
 
     let writers = release.writers(&kind);
-    let change = json!({"podAnnotations": {"example.com/revision": "second"}});
-    release.run(&["upgrade", RELEASE, CHART, "--reuse-values", "--wait"], &change).accepted();
+    release.upgrade(&json!({"podAnnotations": {"example.com/revision": "second"}}));
     let second = release.two_pods();
     assert!(names(&first).is_disjoint(&names(&second)), "the upgrade replaces every pod");
     release.run(&["rollback", RELEASE, "1", "--wait"], &Value::Null).accepted();
     let third = release.two_pods();
     assert!(names(&second).is_disjoint(&names(&third)), "and so does the rollback");
     release.leads_to(&third);
-    no_write_is_lost(writers);
+    no_write_is_lost("rolling update and rollback", writers);
 
     // Events of the budget tell of pods that it cannot count.
     let events = release.list(&format!("/api/v1/namespaces/{RELEASE}/events"));
@@ -53,7 +52,7 @@ fn a_release_is_installed_tried_upgraded_rolled_back_and_uninstalled() {
 
     release.run(&["uninstall", RELEASE, "--wait"], &Value::Null).accepted();
     for path in CONFIGURATIONS {
-        assert_eq!(release.cluster.client().get(path).unwrap().status, 404, "{path}");
+        assert!(!release.is_there(path), "{path}");
     }
     assert!(eventually(SETTLED, || release.all_pods().is_empty()), "{:#?}", release.all_pods());
     let two = json!({"destination": {"s3": {"bucket": "b"}, "gcs": {"bucket": "b"}}});
