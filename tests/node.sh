@@ -41,6 +41,11 @@ done
 unshare --net --mount --pid --fork --mount-proc true 2>/dev/null ||
   cannot "this process may not create namespaces of network, mounts and processes"
 [ -n "$(cgroup_hierarchies)" ] || cannot "no control groups are mounted at /sys/fs/cgroup"
+unshare --net iptables --table nat --list >/dev/null 2>&1 || cannot "the kernel has no address translation for iptables"
+while IFS= read -r hierarchy; do
+  { mkdir "$hierarchy/kube-unions-probe.$$" && rmdir "$hierarchy/kube-unions-probe.$$"; } 2>/dev/null ||
+    cannot "this process may not create control groups in $hierarchy"
+done < <(cgroup_hierarchies)
 [ "${1:-}" != --check ] || exit 0
 
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")

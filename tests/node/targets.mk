@@ -32,14 +32,22 @@ node: node-check ## Run NODE_COMMAND in a throw-away cluster of real nodes, or t
 	@$(node_images) tests/node.sh $(if $(NODE_COMMAND),bash -c "$$NODE_COMMAND")
 
 # The tests run the program of the image, so that a second one need not be built.
+e2e-node e2e-node-quick bench-node: export KUBE_UNIONS_BIN = $(abspath $(CONTENTS))/usr/local/bin/kube-unions
+
 .PHONY: e2e-node-programs
 e2e-node-programs: node-check
 	@$(MAKE) -s image-archive node-pause >&2
 	$(CARGO) build --locked --package kube-unions-author --example rollout
-	$(CARGO) test --locked --all-features --test e2e --no-run
-
-e2e-node e2e-node-quick bench-node: export KUBE_UNIONS_BIN = $(abspath $(CONTENTS))/usr/local/bin/kube-unions
+	$(CARGO) test --locked --workspace --all-features --test e2e --no-run
 
 .PHONY: e2e-node
 e2e-node: e2e-node-programs ## Run the end-to-end tests on real nodes with image and chart, without Docker (needs root, Go and `make node-tools`)
 	@export $(node_images); tests/node/endings.sh && tests/node.sh tests/node/e2e.sh '$(IMAGE)'
+
+.PHONY: e2e-node-quick
+e2e-node-quick: e2e-node-programs ## Run the shortest of these tests: a release from its installation to its end, and everyday commands
+	@$(node_images) tests/node.sh tests/node/e2e.sh '$(IMAGE)' node::lifecycle node::everyday
+
+.PHONY: bench-node
+bench-node: e2e-node-programs ## Print memory and processor time of the pods as the kubelets report them, idle and at 200 writes a second
+	@$(node_images) tests/node.sh tests/node/e2e.sh '$(IMAGE)' --ignored node::resources

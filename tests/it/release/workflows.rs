@@ -36,8 +36,8 @@ fn targets(job: &Value) -> Vec<&str> {
 
 /// Returns the targets of the Makefile and of the files that it includes.
 fn defined() -> BTreeSet<String> {
-    let makefiles =
-        ["Makefile", "release/targets.mk", "site/site.mk"].map(|name| fs::read_to_string(root().join(name)).unwrap());
+    let makefiles = ["Makefile", "release/targets.mk", "site/site.mk", "tests/node/targets.mk"]
+        .map(|name| fs::read_to_string(root().join(name)).unwrap());
     let name = |line: &str| line.strip_prefix(".PHONY: ").map(str::to_owned);
     makefiles.iter().flat_map(|text| text.lines().filter_map(name)).collect()
 }
