@@ -99,12 +99,13 @@ assets: ## Get kube-apiserver, etcd and kubectl for the tests, and print their f
 	@tests/controlplane/assets.sh
 
 .PHONY: lint
-lint: ## Check formatting, lock files, clippy, licences, scripts and workflows (needs Go)
+lint: ## Check formatting, lock files, clippy, fuzz targets, licences, scripts and workflows (needs Go)
 	$(CARGO) fmt --all -- --check
 	for manifest in Cargo.toml site/bindgen/Cargo.toml tests/fuzz/Cargo.toml tests/users/*/Cargo.toml; do \
 	  $(CARGO) metadata --locked --format-version 1 --manifest-path $$manifest >/dev/null; \
 	done
 	$(CARGO) clippy --locked --workspace --all-features --all-targets -- -D warnings
+	$(MAKE) -s fuzz-check
 	$(MAKE) -s deny
 	$(MAKE) -s shellcheck
 	$(MAKE) -s workflows
@@ -219,6 +220,10 @@ bench-native: build ## Measure writes without unions, by policies and by the web
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZ_SECONDS from the checked-in corpus (needs nightly and cargo-fuzz)
 	tests/fuzz/run.sh $(FUZZ_SECONDS)
+
+.PHONY: fuzz-check
+fuzz-check: ## Compile every fuzz target, without the fuzzer's instrumentation
+	$(CARGO) check --locked --manifest-path tests/fuzz/Cargo.toml --target-dir $(TARGET)
 
 .PHONY: fuzz-differential
 fuzz-differential: ## Compare DIFFERENTIAL_CASES random patches with Go's package, from a random seed (needs Go)
