@@ -29,7 +29,7 @@ fn memory_and_cpu_of_the_pods() {
     print(&release, "idle again", || ());
 }
 
-/// Prints what the pods used while something went on.
+/// Prints what the pods used in at least a minute, while something went on.
 fn print(release: &Release, what: &str, something: impl FnOnce()) {
     let (before, start) = (used(release), Instant::now());
     something();
