@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Runs the end-to-end tests on a kind cluster, with the image, the chart, and a webhook that registers itself. Then uninstalls
-# the chart, and checks that nothing of it blocks a write.
+# Runs tests/installed.sh on a kind cluster.
 #
 #   kind.sh           runs everything; deletes the cluster, its kubeconfig and the image at the end, also after a failure
 #   kind.sh -n        prints the steps without running them
@@ -8,7 +7,7 @@
 # Needs a Docker engine, kind, kubectl, helm and Rust; the image's binary is built inside Docker. KIND_IMAGE selects a node
 # image. After a failure the logs of the cluster are in KIND_LOGS, or in the folder that is printed.
 #
-# Without Docker, this script has only been checked with shellcheck and `-n`.
+# Without Docker, only the steps of this script are checked, with shellcheck and `-n`; `make e2e-node` runs tests/installed.sh.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -51,9 +50,6 @@ fi
 run_id=$(date +%s)-$$
 cluster=kube-unions-e2e-$run_id
 image=kube-unions:e2e-$run_id
-release=kube-unions
-namespace=kube-unions
-configurations=mutatingwebhookconfigurations,validatingwebhookconfigurations
 folder=$(mktemp -d)
 export KUBECONFIG=$folder/kubeconfig
 
@@ -63,11 +59,7 @@ collect_logs() {
   [ -n "$logs" ] || logs=$(mktemp -d -t kube-unions-kind-logs-XXXXXX)
   log "it failed; the logs of the cluster go to $logs"
   mkdir -p "$logs"
-  kubectl get "$configurations" --output yaml >"$logs/registration.yaml" || true
-  kubectl --namespace "$namespace" describe all >"$logs/describe.txt" || true
-  kubectl --namespace "$namespace" get events --sort-by .lastTimestamp >"$logs/events.txt" || true
-  kubectl --namespace "$namespace" logs --selector app.kubernetes.io/name=kube-unions --prefix --tail -1 \
-    >"$logs/webhook.log" || true
+  kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations --output yaml >"$logs/registration.yaml" || true
   kind export logs --name "$cluster" "$logs/kind" >/dev/null || true
 }
 
@@ -101,30 +93,5 @@ nodes=()
 created=yes
 run kind create cluster --name "$cluster" --kubeconfig "$KUBECONFIG" --wait 180s "${nodes[@]}"
 run kind load docker-image "$image" --name "$cluster"
-
-run helm install "$release" charts/kube-unions --namespace "$namespace" --create-namespace \
-  --set image.repository="${image%:*}" --set-string image.tag="${image#*:}" --set image.pullPolicy=Never \
-  --wait --timeout 180s
-run kubectl --namespace "$namespace" rollout status "deployment/$release" --timeout 180s
-run helm test "$release" --namespace "$namespace" --logs --timeout 180s
-
-# A test runs this example.
-run cargo build --locked --package kube-unions-author --example rollout
-# Use the kubectl on PATH, not the one of the tests' own control plane.
-run env -u KUBEBUILDER_ASSETS -u KUBE_UNIONS_E2E KUBE_UNIONS_E2E_KUBECONFIG="$KUBECONFIG" \
-  cargo test --locked --all-features --test e2e
-
-run helm uninstall "$release" --namespace "$namespace" --wait --timeout 180s
-# No registration may be left, because no webhook answers any more.
-nothing_is_left() {
-  local left
-  left=$(kubectl get "$configurations" --output name)
-  if grep -q kube-unions <<<"$left"; then
-    log "still registered after uninstalling: $left"
-    return 1
-  fi
-}
-run nothing_is_left
-# The CRDs of the tests are still there: writes of their kinds succeed.
-run kubectl apply --filename manifests/samples/rollout/valid-recreate.yaml
+run tests/installed.sh "$image"
 [ "$dry" = yes ] || log "all checks passed"

@@ -14,6 +14,7 @@ mod cluster;
 mod crates;
 mod custom_resource;
 mod documentation;
+mod image;
 mod presets;
 mod reference;
 mod release;
