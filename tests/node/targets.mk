@@ -51,3 +51,7 @@ e2e-node-quick: e2e-node-programs ## Run the shortest of these tests: a release 
 .PHONY: bench-node
 bench-node: e2e-node-programs ## Print memory and processor time of the pods as the kubelets report them, idle and at 200 writes a second
 	@$(node_images) tests/node.sh tests/node/e2e.sh '$(IMAGE)' --ignored node::resources
+
+.PHONY: bench-node-start
+bench-node-start: node-check ## Print how long `make node` takes to start, cold and warm; builds everything anew, which takes a quarter of an hour
+	@tests/node/times.sh
