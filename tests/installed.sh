@@ -8,6 +8,8 @@
 # Needs kubectl, helm and Rust.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=tests/counts.sh
+. tests/counts.sh
 
 image=${1:?name the image, for example kube-unions:dev}
 : "${KUBECONFIG:?name the kubeconfig of the cluster}"
@@ -24,6 +26,20 @@ took() {
   from=$SECONDS
 }
 
+output=$(mktemp)
+end() {
+  local status=$?
+  rm -f "$output"
+  [ "$status" != 0 ] || return 0
+  log "it failed; these are the release, its events and its logs"
+  {
+    kubectl --namespace "$namespace" describe all
+    kubectl --namespace "$namespace" get events --sort-by .lastTimestamp
+    kubectl --namespace "$namespace" logs --selector app.kubernetes.io/name=kube-unions --prefix --tail -1
+  } >&2 || true
+}
+trap end EXIT
+
 helm install "$release" charts/kube-unions --namespace "$namespace" --create-namespace --wait --timeout 180s \
   --set "image.repository=${image%:*}" --set-string "image.tag=${image##*:}" --set image.pullPolicy=Never
 helm test "$release" --namespace "$namespace" --logs --timeout 180s
@@ -31,7 +47,12 @@ took "helm install and helm test"
 
 # A test runs this example.
 "$cargo" build --locked --package kube-unions-author --example rollout
-KUBE_UNIONS_E2E_KUBECONFIG=$KUBECONFIG "$cargo" test --locked --workspace --all-features --test e2e
+KUBE_UNIONS_E2E_KUBECONFIG=$KUBECONFIG "$cargo" test --locked --workspace --all-features --test e2e 2>&1 | tee "$output"
+count=$(checked "$output") || {
+  log "no test checked the installed chart"
+  exit 1
+}
+log "$count tests checked the installed chart; $(left_out "$output" | wc -l) were left out"
 took "the tests"
 
 helm uninstall "$release" --namespace "$namespace" --wait --timeout 180s

@@ -5,6 +5,8 @@
 #   versions.sh COMMAND…    the command that runs the tests
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=tests/counts.sh
+. tests/counts.sh
 
 : "${K8S_VERSION:?set it to a version, for example 1.35}"
 assets=$(tests/controlplane/assets.sh controller-manager)
@@ -14,13 +16,10 @@ trap 'rm -f "$log"' EXIT
 
 "$@" 2>&1 | tee "$log"
 
-ran=$(sed -nE 's/^test result: ok\. ([0-9]+) passed.*/\1/p' "$log")
-# Each test that is left out says so in a line that ends with its name. Some are left out whatever the version is.
-left_out() { sed -nE "s/^left out, $1.*: ([a-z_:0-9]+)\$/\1/p" "$log" | sort -u; }
-lacking=$(left_out 'because Kubernetes ')
+# Some tests are left out whatever the version is.
+lacking=$(left_out "$log" 'because Kubernetes ')
 lacking_count=$(grep -c . <<<"$lacking" || true)
-passed=$((${ran:-0} - $(left_out '' | wc -l)))
-[ "$passed" -gt 0 ] || {
+passed=$(checked "$log") || {
   echo "versions.sh: \`$*\` ran no test" >&2
   exit 1
 }

@@ -1,7 +1,7 @@
 //! The workflows call only targets of the Makefile, with the least permissions and with pinned actions.
 
 use super::{Checkout, text};
-use fixtures::files::{files, parse, root};
+use fixtures::files::{files, makefiles, parse, root};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -36,10 +36,8 @@ fn targets(job: &Value) -> Vec<&str> {
 
 /// Returns the targets of the Makefile and of the files that it includes.
 fn defined() -> BTreeSet<String> {
-    let makefiles = ["Makefile", "release/targets.mk", "site/site.mk", "tests/node/targets.mk"]
-        .map(|name| fs::read_to_string(root().join(name)).unwrap());
     let name = |line: &str| line.strip_prefix(".PHONY: ").map(str::to_owned);
-    makefiles.iter().flat_map(|text| text.lines().filter_map(name)).collect()
+    makefiles().iter().flat_map(|(_, text)| text.lines().filter_map(name)).collect()
 }
 
 #[test]
