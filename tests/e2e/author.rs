@@ -202,7 +202,7 @@ fn changing_the_type_of_the_sample_clears_the_settings_of_the_old_one() {
     assert_eq!(rollouts.spec("switch"), json!({"replicas": 3, "strategy": {"type": "Recreate"}}));
     rollouts.merge("switch", &json!({"strategy": {"canary": {"weight": 1}}})).rejected(&invalid(
         "switch",
-        &["spec.strategy.canary: Forbidden: may only be specified when `type` is \"Canary\"; change `type` to switch the member"],
+        &["spec.strategy.canary: Forbidden: may only be specified when `type` is \"Canary\"; remove it, or change `type` to switch the member"],
     ));
 }
 

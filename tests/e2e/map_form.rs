@@ -123,7 +123,7 @@ fn a_member_changed_without_its_discriminator_is_rejected() {
     rollouts.apply("member", &before).accepted();
     rollouts.merge("member", &json!({"spec": {"strategy": {"canary": {"weight": 5}}}})).rejected(&rollouts.invalid(
         "member",
-        &["spec.strategy.canary: Forbidden: may only be specified when `type` is \"Canary\"; change `type` to switch the member"],
+        &["spec.strategy.canary: Forbidden: may only be specified when `type` is \"Canary\"; remove it, or change `type` to switch the member"],
     ));
     assert_eq!(rollouts.spec("member")["strategy"], before["strategy"]);
 }

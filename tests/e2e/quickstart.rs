@@ -73,7 +73,7 @@ fn the_commands_of_the_quickstart_do_what_it_says_and_nothing_is_left() {
     let printed: Vec<_> = quickstart.commands.iter().map(|command| quickstart.run(command)).collect();
     let cleared = "Warning: spec.strategy.rollingUpdate: cleared because `type` changed to \"Recreate\"";
     let rejected = "The Rollout \"shop\" is invalid: spec.strategy.canary: Forbidden: may only be specified when `type` is \
-                    \"Canary\"; change `type` to switch the member";
+                    \"Canary\"; remove it, or change `type` to switch the member";
     assert_eq!(
         printed,
         [

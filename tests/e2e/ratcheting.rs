@@ -7,9 +7,9 @@ use crate::kind::Kind;
 use crate::webhook::Webhook;
 
 pub(crate) const ROLLING_UPDATE: &str = "spec.strategy.rollingUpdate: Forbidden: may only be specified when `type` is \"RollingUpdate\"; \
-    change `type` to switch the member";
+    remove it, or change `type` to switch the member";
 pub(crate) const BLUE_GREEN: &str = "spec.strategy.blueGreen: Forbidden: may only be specified when `type` is \"BlueGreen\"; \
-    change `type` to switch the member";
+    remove it, or change `type` to switch the member";
 
 #[test]
 fn an_object_stored_invalid_can_be_changed_elsewhere_with_a_warning() {

@@ -147,7 +147,7 @@ impl UnionFaults<'_> {
         );
         let quoted = backticked(discriminator);
         let only = words(&[": Forbidden: may only be specified when ", &quoted, " is "]);
-        let hint = words(&["; change ", &quoted, " to switch the member"]);
+        let hint = words(&["; remove it, or change ", &quoted, " to switch the member"]);
         let unchanged = format!("u.p.old.exists(o, {} == u.now)", members.discriminator_in("o"));
         let blamed = format!(
             "u.set.filter(m, m != {selected}).map(m, {})",
@@ -215,7 +215,7 @@ impl UnionFaults<'_> {
         let value = &members.value;
         let quoted = backticked(discriminator);
         let only = words(&[": Forbidden: may only be specified when ", &quoted, " is \""]);
-        let hint = words(&["; change ", &quoted, " to switch the member"]);
+        let hint = words(&["; remove it, or change ", &quoted, " to switch the member"]);
         let unchanged = format!("u.p.old.exists(o, {} == u.now)", members.discriminator_in("o"));
         let shown = printable(&format!("{value}[m]"));
         let fault = self.fault("m", &format!("{only} + {shown} + \"\\\"\" + ({unchanged} ? {hint} : \"\")"));

@@ -189,7 +189,7 @@ impl fmt::Display for ViolationKind {
                 let (discriminator, values) = (declared(discriminator), Listed::quoted(values, " or "));
                 write!(f, "Forbidden: may only be specified when `{discriminator}` is {values}")?;
                 if *unchanged {
-                    write!(f, "; change `{discriminator}` to switch the member")?;
+                    write!(f, "; remove it, or change `{discriminator}` to switch the member")?;
                 }
                 Ok(())
             }
