@@ -11,6 +11,8 @@
 
 mod error;
 mod inspection;
+mod manifests;
+mod raw;
 mod request;
 pub mod response;
 mod review;
@@ -26,7 +28,8 @@ pub use stored::{StoredObject, StoredObjectError};
 
 use crate::catalog::Catalog;
 use crate::meter::{Account, Unmetered};
-use crate::union::{Rules, judge};
+use crate::union::{Manifests, Objects, Rules, judge};
+use manifests::Evidence;
 use request::Request;
 
 /// Longest message of the JSON reader that an error repeats, in bytes; the message may quote the body.
@@ -99,12 +102,23 @@ pub fn review_within(
         validate: phase != Phase::Mutate,
         ratchet: ratcheting == Ratcheting::Enabled,
     };
-    let judge = |rules| judge(subject.entry.plan(), subject.part, &subject.new, subject.old.as_ref(), rules, &account);
-    let mut judgement = judge(rules)?;
-    if !rules.validate && !judgement.violations.is_empty() {
+    let judge = |rules, manifests: Option<&Manifests<'_>>| {
+        let objects = Objects { new: &subject.new, old: subject.old.as_ref(), manifests };
+        let judgement = judge(subject.entry.plan(), subject.part, objects, rules, &account)?;
+        if rules.validate || judgement.violations.is_empty() {
+            return Ok(judgement);
+        }
         // The review is denied, so report every violation at once.
-        drop(judgement);
-        judgement = judge(Rules { validate: true, ..rules })?;
+        judgement.discard(&account);
+        judge(subject.entry.plan(), subject.part, objects, Rules { validate: true, ..rules }, &account)
+    };
+    let mut judgement = judge(rules, None)?;
+    // A manifest can only prevent a change, or explain a violation.
+    if !judgement.is_silent()
+        && let Some(evidence) = Evidence::of(&request, subject)
+    {
+        judgement.discard(&account);
+        judgement = evidence.read(&request, subject, &account, |manifests| judge(rules, manifests))?;
     }
     let review = if judgement.violations.is_empty() {
         Review::patch(&request, phase, judgement, &account)

@@ -123,6 +123,15 @@ impl Schema {
         }
     }
 
+    /// Returns true if a field manager that applies a value here owns all of it, and not each field or item.
+    pub(crate) fn is_atomic(&self) -> bool {
+        match &self.items {
+            // Without a schema a list is one value, whatever a declaration says of its keys.
+            Some(items) => items.untyped || self.list_type.as_deref() != Some("map"),
+            None => self.map_type.as_deref() == Some("atomic"),
+        }
+    }
+
     /// Returns `$ref`, if the node has one.
     pub fn reference(&self) -> Option<&str> {
         self.reference.as_deref()

@@ -18,6 +18,7 @@ mod change;
 mod compile;
 mod correlate;
 mod judge;
+mod manifest;
 mod normalize;
 mod places;
 mod plan;
@@ -29,7 +30,8 @@ mod violation;
 pub use change::{Change, ChangeReason, Changes};
 pub use compile::{Compiled, DiscriminatorLack, LeftOut, PlaceFault, PlaceFaultKind, compile};
 pub use judge::LetThrough;
-pub(crate) use judge::{Judgement, Rules, judge};
+pub(crate) use judge::{Judgement, Objects, Rules, judge};
+pub(crate) use manifest::{MOST_OTHERS, Manifests};
 pub use places::{UnionPlace, UnionStep};
 pub use plan::{Part, Plan};
 pub(crate) use projection::{Projection, ProjectionSeed};
@@ -227,6 +229,14 @@ impl MemberSet {
 
     fn contains(self, index: u8) -> bool {
         self.0 & Self::of(index).0 != 0
+    }
+
+    fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    fn both(self, other: Self) -> Self {
+        Self(self.0 & other.0)
     }
 
     fn less(self, other: Self) -> Self {

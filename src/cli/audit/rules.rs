@@ -97,8 +97,11 @@ impl AuditRule {
             ViolationKind::DiscriminatorRequired { .. } => Self::DiscriminatorRequired,
             ViolationKind::OneRequired { .. } | ViolationKind::ChoiceRequired { .. } => Self::ChoiceRequired,
             ViolationKind::MemberRequired { .. } => Self::MemberRequired,
-            ViolationKind::NotSelected { .. } => Self::MemberNotSelected,
-            ViolationKind::TooMany { .. } => Self::TooManyMembers,
+            // A stored object is judged without a manifest.
+            ViolationKind::NotSelected { .. } | ViolationKind::NotSelectedApplied { .. } => Self::MemberNotSelected,
+            ViolationKind::TooMany { .. } | ViolationKind::SeveralApplied { .. } | ViolationKind::Contested { .. } => {
+                Self::TooManyMembers
+            }
         }
     }
 

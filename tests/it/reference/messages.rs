@@ -130,6 +130,13 @@ fn violations() -> Vec<ViolationKind> {
         not_selected(false),
         not_selected(true),
         ViolationKind::TooMany { set: Arc::new([name("MEMBER"), name("OTHER")]) },
+        ViolationKind::SeveralApplied { members: Arc::new([name("MEMBER"), name("OTHER")]) },
+        ViolationKind::NotSelectedApplied {
+            discriminator: name("DISCRIMINATOR"),
+            value: name("VALUE"),
+            members: Arc::new([name("MEMBER")]),
+        },
+        ViolationKind::Contested { member: name("MEMBER"), others: Arc::new([name("OTHER")]) },
     ]
 }
 
@@ -157,11 +164,23 @@ fn explain_violation(kind: &ViolationKind) -> Explanation {
         ),
         ViolationKind::NotSelected { unchanged: true, .. } => (
             "An update sets another member and leaves the discriminator.",
-            "Change the discriminator; the webhook then clears the old member.",
+            "Remove the member. To switch to it, change the discriminator as well; the webhook then clears the old member.",
         ),
         ViolationKind::TooMany { .. } => (
             "Several members are set, and nothing tells which one counts.",
             "Remove all but one, or set the discriminator.",
+        ),
+        ViolationKind::SeveralApplied { .. } => (
+            "The manifest that is applied sets several members. Each apply would put back what another one cleared.",
+            "Keep one of them in the manifest.",
+        ),
+        ViolationKind::NotSelectedApplied { .. } => (
+            "The manifest that is applied sets the discriminator, and a member that its value does not select.",
+            "Remove the member from the manifest, or set it to null to clear the member of another client.",
+        ),
+        ViolationKind::Contested { .. } => (
+            "The manifest is applied again, and its member was cleared since by the manifest of another field manager.",
+            "Decide which of the two manifests sets a member, and remove it from the other one.",
         ),
     }
 }

@@ -53,6 +53,8 @@ pub(super) struct Request<'a> {
     pub(super) name: Cow<'a, str>,
     /// Position of the kind in the catalog, `None` if the kind has no unions.
     pub(super) ordinal: Option<usize>,
+    /// The JSON text of `options`, if there are any.
+    pub(super) options: Option<&'a str>,
     /// The objects to judge, `None` if the request cannot change a union.
     pub(super) subject: Option<Subject<'a>>,
 }
@@ -72,6 +74,14 @@ pub(super) struct RequestKind<'a> {
     pub(super) group: Cow<'a, str>,
     pub(super) version: Cow<'a, str>,
     pub(super) name: Cow<'a, str>,
+}
+
+impl RequestKind<'_> {
+    /// Returns the `apiVersion` of objects of the kind.
+    pub(super) fn api_version(&self) -> Cow<'_, str> {
+        let Self { group, version, .. } = self;
+        if group.is_empty() { Cow::Borrowed(version) } else { format!("{group}/{version}").into() }
+    }
 }
 
 impl<'a> Request<'a> {

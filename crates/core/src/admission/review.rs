@@ -3,6 +3,7 @@
 //! This module must not know how objects are judged ([`judge`](crate::union)) or how a response is written
 //! ([`super::response`]).
 
+use super::raw::{field, string};
 use super::request::{Operation, Request};
 use super::response::{AdmissionResponse, Annotations, Denial, DenialCause, LONGEST_CAUSE, Listing, Warnings};
 use super::{Phase, ReviewOutcome};
@@ -118,8 +119,8 @@ impl Review {
     /// Denies a request with every violation at once.
     pub(super) fn deny(request: &Request<'_>, judgement: Judgement, meter: &dyn Meter) -> Result<Self, Exhausted> {
         // On CREATE the request may have no name, because the object has it.
-        let in_object = || request.subject.as_ref().map_or("", |subject| subject.new.name());
-        let name = if request.name.is_empty() { in_object() } else { &request.name };
+        let in_object = || string(field(request.subject.as_ref()?.new.metadata(), "name")?);
+        let name = if request.name.is_empty() { in_object().unwrap_or_default() } else { request.name.clone() };
         let Judgement { violations, let_through, observed, audited, .. } = judgement;
         let mut causes = Vec::new();
         meter.charge(violations.kept().len().saturating_mul(size_of::<DenialCause>()))?;
@@ -134,7 +135,7 @@ impl Review {
         }
         list(&violations, &mut annotations.denied);
         list(&audited, &mut annotations.audited);
-        let (kind, name) = (&request.kind, cut(name, LONGEST_NAME).to_owned());
+        let (kind, name) = (&request.kind, cut(&name, LONGEST_NAME).to_owned());
         let denial = Denial::with_rest(&kind.group, &kind.name, name, causes, violations.left_out());
         meter.charge(annotations.size().saturating_add(denial.size()))?;
         let denied = Self::allow(request);

@@ -7,7 +7,8 @@ use crate::catalog::CatalogEntry;
 use crate::field_path::Printable;
 use crate::meter::{Exhausted, Unmetered};
 use crate::union::{
-    Capped, Change, Changes, Judgement, LONGEST_TEXT, Part, Projection, ProjectionSeed, Rules, Violation, judge,
+    Capped, Change, Changes, Judgement, LONGEST_TEXT, Objects, Part, Projection, ProjectionSeed, Rules, Violation,
+    judge,
 };
 use serde::de::DeserializeSeed;
 
@@ -85,7 +86,10 @@ impl StoredObject {
     }
 
     fn add(&mut self, entry: &CatalogEntry, part: Part, object: &Projection<'_>) -> Result<(), StoredObjectError> {
-        let judge = |old, rules| judge(entry.plan(), part, object, old, rules, &Unmetered);
+        let judge = |old, rules| {
+            let objects = Objects { new: object, old, manifests: None };
+            judge(entry.plan(), part, objects, rules, &Unmetered)
+        };
         let create = judge(None, Rules { normalize: false, validate: true, ratchet: false })?;
         let update = judge(Some(object), Rules { normalize: true, validate: false, ratchet: true })?;
         // A contradiction denies the update, so the update changes nothing.

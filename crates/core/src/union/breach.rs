@@ -18,6 +18,20 @@ pub(super) struct Breaches {
     pub(super) discriminator: Option<DiscriminatorBreach>,
     /// True if no member is set and the union requires one. This is a violation of the object.
     pub(super) none_set: bool,
+    /// The violation of the manifest that the request applies. This is a violation of the object.
+    pub(super) manifest: Option<ManifestBreach>,
+}
+
+/// The reason why a manifest cannot be applied as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ManifestBreach {
+    /// It sets several members, and nothing in it selects one of them.
+    Several(MemberSet),
+    /// It sets the discriminator, and members that the value does not select.
+    NotSelected(MemberSet),
+    /// It sets a member that was cleared since it was applied, and the manifest of another field manager sets others, or the
+    /// discriminator if there are none.
+    Contested { member: u8, others: MemberSet },
 }
 
 /// The reason why a member must not be set.
@@ -54,6 +68,14 @@ impl Breaches {
         Self { blamed, blame: Blame::TooMany, ..Self::default() }
     }
 
+    /// Blames the manifest instead of the members that it sets.
+    pub(super) fn told_by(self, manifest: Option<ManifestBreach>) -> Self {
+        match manifest {
+            Some(_) if !self.blamed.is_empty() => Self { blamed: MemberSet::EMPTY, manifest, ..self },
+            _ => self,
+        }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -61,7 +83,8 @@ impl Breaches {
     /// Returns the number of violations.
     pub(super) fn len(&self) -> usize {
         let blamed = usize::try_from(self.blamed.len()).unwrap_or(usize::MAX);
-        let others = [self.missing.is_some(), self.discriminator.is_some(), self.none_set].map(usize::from);
+        let others = [self.missing.is_some(), self.discriminator.is_some(), self.none_set, self.manifest.is_some()];
+        let others = others.map(usize::from);
         blamed.saturating_add(others.iter().sum())
     }
 }

@@ -126,6 +126,13 @@ impl Changes {
         self.cleared
     }
 
+    /// Returns the bytes that are charged for the changes.
+    pub(super) fn memory(&self) -> usize {
+        let records = self.records.capacity().saturating_mul(size_of::<Record>());
+        let places = self.places.capacity().saturating_mul(size_of::<u32>());
+        records.saturating_add(places).saturating_add(self.text.capacity())
+    }
+
     /// Returns the changes, built one at a time.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Change> {
         self.records.iter().map(|record| self.change(*record))

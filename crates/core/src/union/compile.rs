@@ -12,12 +12,13 @@ pub use fault::{PlaceFault, PlaceFaultKind};
 pub use lack::{DiscriminatorLack, LeftOut};
 
 use super::Union;
-use super::plan::{FieldNode, ListNode, Node, NodeId, ObjectNode, Plan, Role};
+use super::plan::{FieldNode, KeyDefault, ListNode, MapNode, Node, NodeId, ObjectNode, Plan, Role};
 use crate::schema::{
     Declared, DefaultValue, Extension, ExtensionError, ListUnion, MapUnion, Origin, Place, PlaceStep, Schema, Severity,
     Source,
 };
 use check::{Checked, Faults, Object};
+use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use template::TemplateNotes;
@@ -43,8 +44,7 @@ pub fn compile(schema: &Schema, status_subresource: bool) -> Compiled {
     let status = schema.properties.get("status").filter(|_| status_subresource).and_then(|status| {
         let child = compiler.node(status, &root.inwards(SchemaStep::Property("status")))?;
         let field = FieldNode { child: Some(child), ..FieldNode::new("status", Role::Bystander) };
-        let node = ObjectNode { fields: Box::new([field]), first_union: 0, union_count: 0, required: Box::default() };
-        Some(compiler.add(Node::Object(node)))
+        Some(compiler.add(Node::Object(ObjectNode { fields: Box::new([field]), ..ObjectNode::default() })))
     });
     for PlaceFault { place, source, origin, kind } in std::mem::take(&mut compiler.templates).into_faults() {
         compiler.report(|| place, source, origin, kind);
@@ -184,13 +184,14 @@ impl Compiler {
             let inside = Surroundings { keys, keyless, ..at.inwards(SchemaStep::Items) };
             self.refuse_outside_properties(items, &inside);
             let items = self.node(items, &inside)?;
-            return Some(self.add(Node::List(ListNode { items, keyed: !keys.is_empty() })));
+            let list = ListNode { items, keyed: !keys.is_empty(), atomic: schema.is_atomic() };
+            return Some(self.add(Node::List(list)));
         }
         let values = schema.additional_properties.as_deref()?;
         let inside = at.inwards(SchemaStep::Values);
         self.refuse_outside_properties(values, &inside);
         let values = self.node(values, &inside)?;
-        Some(self.add(Node::Map(values)))
+        Some(self.add(Node::Map(MapNode { values, atomic: schema.is_atomic() })))
     }
 
     fn object(&mut self, schema: &Schema, at: &Surroundings<'_>, without_status: bool) -> Option<NodeId> {
@@ -221,14 +222,18 @@ impl Compiler {
         if fields.is_empty() {
             return None;
         }
+        let mut key_defaults = Vec::new();
         for (position, key) in (0_u8..).zip(at.keys) {
             bystander(&mut fields, key).key = Some(position);
+            key_defaults.extend(schema.properties.get(key).and_then(key_default).map(|default| (position, default)));
         }
         Some(self.add(Node::Object(ObjectNode {
             fields: fields.into_values().collect(),
             first_union,
             union_count: u8::try_from(union_count).unwrap_or(u8::MAX),
             required,
+            key_defaults: key_defaults.into(),
+            atomic: schema.is_atomic(),
         })))
     }
 
@@ -360,6 +365,17 @@ impl Written<'_> {
             Self::List(union) => Box::new(union.fields.keys().chain(&union.discriminator).map(AsRef::as_ref)),
             Self::Map(_, union) => Box::new(union.members.values().flatten().map(|member| &*member.name)),
         }
+    }
+}
+
+/// Returns the default of a key that the API server fills in.
+fn key_default(key: &Schema) -> Option<KeyDefault> {
+    match &key.default {
+        DefaultValue::Given(Value::String(text)) => Some(KeyDefault::Text(text.as_str().into())),
+        DefaultValue::Given(literal @ (Value::Number(_) | Value::Bool(_))) => {
+            Some(KeyDefault::Literal(literal.to_string().into()))
+        }
+        DefaultValue::Given(_) | DefaultValue::Zero(_) | DefaultValue::Absent => None,
     }
 }
 

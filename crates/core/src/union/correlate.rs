@@ -149,9 +149,9 @@ impl<'o> Witnesses<'o> {
                     self.gather_from(list.items, item, stood)?;
                 }
             }
-            Some(Node::Map(values)) => {
+            Some(Node::Map(map)) => {
                 for (_, value) in shape.entries() {
-                    self.gather_from(*values, value, stood)?;
+                    self.gather_from(map.values, value, stood)?;
                 }
             }
             None => {}
@@ -220,48 +220,36 @@ pub(super) enum Pair<'o> {
     Uncertain,
 }
 
-/// The items of the new and the old list, sorted by keys.
-#[derive(Debug)]
-pub(super) struct Pairs<'s> {
-    new: ByKeys<'s>,
-    old: ByKeys<'s>,
-}
-
-impl<'s> Pairs<'s> {
-    /// Pairs the items of two lists, in any order.
-    pub(super) fn new(new: Shape<'s>, old: Shape<'s>, meter: &'s dyn Meter) -> Result<Self, Exhausted> {
-        Ok(Self { new: ByKeys::new(new, meter)?, old: ByKeys::new(old, meter)? })
-    }
-
+impl<'o> Pair<'o> {
     /// Returns the counterpart of an item of the new list.
-    pub(super) fn of(&self, item: Shape<'_>) -> Pair<'s> {
-        let object = item.object();
-        if !object.has_keys() {
-            return Pair::Uncertain;
+    pub(super) fn of(item: Object<'_>, new: &KeyedItems<'_>, old: &KeyedItems<'o>) -> Self {
+        if !item.has_keys() {
+            return Self::Uncertain;
         }
-        match (self.new.find(object), self.old.find(object)) {
-            (Found::Once(_), Found::Once(old)) => Pair::Same(old),
-            (Found::Once(_), Found::Never) => Pair::New,
-            _ => Pair::Uncertain,
+        match (new.find(item), old.find(item)) {
+            (Found::Once(_), Found::Once(old)) => Self::Same(old),
+            (Found::Once(_), Found::Never) => Self::New,
+            _ => Self::Uncertain,
         }
     }
 }
 
 /// The items of one list that have keys, sorted by them.
 #[derive(Debug)]
-struct ByKeys<'s> {
+pub(super) struct KeyedItems<'s> {
     shapes: &'s Shapes<'s>,
     items: Buffer<'s, u32>,
 }
 
-enum Found<'s> {
+pub(super) enum Found<'s> {
     Never,
     Once(Shape<'s>),
     Twice,
 }
 
-impl<'s> ByKeys<'s> {
-    fn new(list: Shape<'s>, meter: &'s dyn Meter) -> Result<Self, Exhausted> {
+impl<'s> KeyedItems<'s> {
+    /// Sorts the items of a list.
+    pub(super) fn new(list: Shape<'s>, meter: &'s dyn Meter) -> Result<Self, Exhausted> {
         let shapes = list.shapes;
         let mut items = Buffer::new(meter);
         items.reserve(list.count())?;
@@ -273,7 +261,8 @@ impl<'s> ByKeys<'s> {
         Ok(Self { shapes, items })
     }
 
-    fn find(&self, wanted: Object<'_>) -> Found<'s> {
+    /// Returns the item that has the keys of `wanted`.
+    pub(super) fn find(&self, wanted: Object<'_>) -> Found<'s> {
         let item = |at: u32| Shape { shapes: self.shapes, at };
         let first = self.items.partition_point(|at| by_keys(item(*at).object(), wanted) == Ordering::Less);
         let mut same = self

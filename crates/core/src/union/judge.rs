@@ -9,14 +9,15 @@ mod judged;
 use self::judged::{Event, EventKind, Fate, JudgedUnion};
 use super::breach::Breaches;
 use super::change::{Changes, Here, Inwards, ReasonCode, Recorder};
-use super::correlate::{Old, Pair, Pairs, Witnesses};
+use super::correlate::{KeyedItems, Old, Pair, Witnesses};
+use super::manifest::{Claims, ItemClaims, Manifests, entries, value_claims};
 use super::normalize::{ClearingCause, Normalized, normalize};
 use super::plan::{ListNode, Node, NodeId, ObjectNode, Part, Plan, Role};
 use super::projection::Projection;
 use super::shape::{Object, Shape, UnionState};
 use super::validate::{validate, validate_alone};
 use super::violation::{Capped, Violation};
-use super::{MemberSet, Union};
+use super::{Form, MemberSet, Union};
 use crate::meter::{Buffer, Exhausted, Meter};
 use crate::schema::Actions;
 use std::sync::Arc;
@@ -47,6 +48,19 @@ pub(crate) struct Judgement {
     pub(crate) audited: Capped<Violation>,
 }
 
+impl Judgement {
+    /// Returns true if nothing changes and nothing is wrong.
+    pub(crate) fn is_silent(&self) -> bool {
+        let Self { changes, violations, let_through, observed, audited: _ } = self;
+        changes.is_empty() && violations.is_empty() && let_through.is_empty() && observed.is_empty()
+    }
+
+    /// Drops the judgement, and releases the memory of its changes. The violations, which are few, stay charged.
+    pub(crate) fn discard(self, meter: &dyn Meter) {
+        meter.release(self.changes.memory());
+    }
+}
+
 /// The reason why a violation does not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LetThrough {
@@ -56,16 +70,25 @@ pub enum LetThrough {
     WarnOnly,
 }
 
-/// Judges one part of an object. `old` is the stored object, `None` on create. The memory of the judgement stays charged to
-/// `meter`.
+/// The objects of a request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Objects<'a> {
+    pub(crate) new: &'a Projection<'a>,
+    /// The stored object, `None` on create.
+    pub(crate) old: Option<&'a Projection<'a>>,
+    /// The manifests, `None` unless the request is an apply.
+    pub(crate) manifests: Option<&'a Manifests<'a>>,
+}
+
+/// Judges one part of an object. The memory of the judgement stays charged to `meter`.
 pub(crate) fn judge(
     plan: &Arc<Plan>,
     part: Part,
-    new: &Projection<'_>,
-    old: Option<&Projection<'_>>,
+    objects: Objects<'_>,
     rules: Rules,
     meter: &dyn Meter,
 ) -> Result<Judgement, Exhausted> {
+    let Objects { new, old, manifests } = objects;
     let mut walk = Walk {
         plan,
         rules,
@@ -78,7 +101,8 @@ pub(crate) fn judge(
     };
     if let Some((root, new)) = plan.root(part).zip(new.root()) {
         let old = old.and_then(Projection::root).map_or(Old::None, Old::Known);
-        walk.shape(root, new, old, &Here::root())?;
+        let claims = manifests.map(Manifests::claims);
+        walk.shape(root, new, old, claims.as_ref(), &Here::root())?;
     }
     let Walk { changes, violations, let_through, observed, audited, .. } = walk;
     Ok(Judgement { changes: changes.finish(plan), violations, let_through, observed, audited })
@@ -101,12 +125,13 @@ impl<'w> Walk<'w> {
         node: NodeId,
         new: Shape<'_>,
         old: Old<'o, Shape<'o>>,
+        claims: Option<&Claims<'o>>,
         here: &Here<'_>,
     ) -> Result<(), Exhausted> {
         match self.plan.node(node) {
-            Some(Node::Object(object)) => self.object(node, object, new.object(), old.object(), here),
-            Some(Node::List(list)) => self.list(list, new, old, here),
-            Some(Node::Map(values)) => self.map(*values, new, old, here),
+            Some(Node::Object(object)) => self.object(node, object, new.object(), old.object(), claims, here),
+            Some(Node::List(list)) => self.list(list, new, old, claims, here),
+            Some(Node::Map(map)) => self.map(map.values, new, old, claims, here),
             None => Ok(()),
         }
     }
@@ -117,6 +142,7 @@ impl<'w> Walk<'w> {
         node: &'w ObjectNode,
         new: Object<'_>,
         old: Old<'o, Object<'o>>,
+        claims: Option<&Claims<'o>>,
         here: &Here<'_>,
     ) -> Result<(), Exhausted> {
         // Empty, without an allocation, unless a union changes or has violations.
@@ -124,7 +150,7 @@ impl<'w> Walk<'w> {
         let unions = self.plan.unions_of(node);
         for (position, state) in new.states_with(&node.required) {
             if let Some(union) = unions.get(usize::from(position))
-                && let Some(finding) = self.union(union, position, node.union(position), state, old)?
+                && let Some(finding) = self.union(union, position, node.union(position), state, old, claims)?
             {
                 findings.push(finding)?;
             }
@@ -140,7 +166,8 @@ impl<'w> Walk<'w> {
             // Fields below a cleared member disappear with it.
             if let Some(child) = field.child.filter(|_| !is_cleared(field.role, &findings)) {
                 let step = Inwards::Field { node: id, position, name: &field.name };
-                self.shape(child, shape, old.child(position), &here.then(step))?;
+                let claims = claims.map(|claims| claims.child(position));
+                self.shape(child, shape, old.child(position), claims.as_ref(), &here.then(step))?;
             }
         }
         self.say(events.get(said..).unwrap_or_default(), &mut findings, here)
@@ -151,26 +178,35 @@ impl<'w> Walk<'w> {
         node: &ListNode,
         new: Shape<'_>,
         old: Old<'o, Shape<'o>>,
+        claims: Option<&Claims<'o>>,
         here: &Here<'_>,
     ) -> Result<(), Exhausted> {
+        let meter = self.meter;
+        // Nothing of a manifest belongs to an item without an identity.
+        let claims = match claims {
+            Some(claims) if node.keyed => Some(ItemClaims::new(*claims, meter)?),
+            Some(_) | None => None,
+        };
+        let claims_of = |item: Shape<'_>| claims.as_ref().map(|claims| claims.of(item.object()));
         let Old::Known(before) = old else {
             // Without an old list every item is new. Inside a list without identities, its witnesses apply to everything
             // below.
             for (index, item) in new.items() {
-                self.shape(node.items, item, old, &here.then(Inwards::Index(index)))?;
+                self.shape(node.items, item, old, claims_of(item).as_ref(), &here.then(Inwards::Index(index)))?;
             }
             return Ok(());
         };
-        let (plan, meter) = (self.plan, self.meter);
-        let witnesses = Witnesses::new(plan, node.items, before, meter);
-        let pairs = if node.keyed { Some(Pairs::new(new, before, meter)?) } else { None };
+        let witnesses = Witnesses::new(self.plan, node.items, before, meter);
+        let keyed =
+            if node.keyed { Some((KeyedItems::new(new, meter)?, KeyedItems::new(before, meter)?)) } else { None };
         for (index, item) in new.items() {
-            let old = match pairs.as_ref().map_or(Pair::Uncertain, |pairs| pairs.of(item)) {
+            let pair = keyed.as_ref().map_or(Pair::Uncertain, |(new, old)| Pair::of(item.object(), new, old));
+            let old = match pair {
                 Pair::Same(old) => Old::Known(old),
                 Pair::New => Old::None,
                 Pair::Uncertain => Old::Lost(&witnesses),
             };
-            self.shape(node.items, item, old, &here.then(Inwards::Index(index)))?;
+            self.shape(node.items, item, old, claims_of(item).as_ref(), &here.then(Inwards::Index(index)))?;
         }
         Ok(())
     }
@@ -180,18 +216,19 @@ impl<'w> Walk<'w> {
         values: NodeId,
         new: Shape<'_>,
         old: Old<'o, Shape<'o>>,
+        claims: Option<&Claims<'o>>,
         here: &Here<'_>,
     ) -> Result<(), Exhausted> {
-        let before = match old {
+        // All maps are sorted by key.
+        let mut before = entries(match old {
             Old::Known(before) => Some(before),
             Old::None | Old::Lost(_) => None,
-        };
-        // Both maps are sorted by key.
-        let mut entries = before.into_iter().flat_map(Shape::entries).peekable();
+        });
+        let mut claims_of = claims.map(|claims| value_claims(*claims));
         for (key, value) in new.entries() {
-            while entries.next_if(|(known, _)| *known < key).is_some() {}
-            let same = entries.next_if(|(known, _)| *known == key).map(|(_, value)| value);
-            self.shape(values, value, old.inside(|_| same), &here.then(Inwards::Key(key)))?;
+            let same = before.value(key);
+            let claims = claims_of.as_mut().map(|claims_of| claims_of(key));
+            self.shape(values, value, old.inside(|_| same), claims.as_ref(), &here.then(Inwards::Key(key)))?;
         }
         Ok(())
     }
@@ -204,10 +241,15 @@ impl<'w> Walk<'w> {
         ordinal: u32,
         state: UnionState<'f>,
         old: Old<'o, Object<'o>>,
+        claims: Option<&Claims<'o>>,
     ) -> Result<Option<JudgedUnion<'f>>, Exhausted> {
         let before = old.state(position);
-        let normalized =
+        let claims = claims.map(|claims| claims.of_union(position, state));
+        let mut normalized =
             if union.is_normalized() { normalize(union, before.as_ref(), &state) } else { Normalized::default() };
+        if let Some(claims) = &claims {
+            normalized = claims.restrict(union, &state, normalized);
+        }
         let contradicted = !normalized.contradictions.is_empty();
         let applies = self.rules.normalize && !contradicted;
         let mut finding = JudgedUnion {
@@ -222,11 +264,14 @@ impl<'w> Walk<'w> {
             fate: Fate::Denied,
             set: None,
         };
-        if !contradicted && self.rules.validate {
+        // In the 2022 form validation finds what normalisation does not resolve.
+        if self.rules.validate && (!contradicted || union.form() == Form::Map) {
             let validate = if union.is_normalized() { validate } else { validate_alone };
             finding.faults = validate(union, before.as_ref(), &finding.state);
         }
         if !finding.faults.is_empty() {
+            let told_by = claims.as_ref().and_then(|claims| claims.contradiction(union, &state));
+            finding.faults = finding.faults.told_by(told_by);
             let untouched = || match old {
                 Old::Known(_) => Ok(before.is_some_and(|before| before.same_choice(&state))),
                 Old::Lost(witnesses) => witnesses.stood(ordinal, &state),
@@ -263,9 +308,12 @@ impl<'w> Walk<'w> {
                 self.leave_out(finding, faults.len());
                 continue;
             }
+            // The object comes before its fields.
             if faults.none_set {
-                // The object comes before its fields.
                 push("", EventKind::NoneSet)?;
+            }
+            if let Some(breach) = faults.manifest {
+                push("", EventKind::Manifest(breach))?;
             }
             for index in faults.blamed.iter() {
                 push(union.member_name(index), EventKind::Blame(index))?;
@@ -299,13 +347,17 @@ impl<'w> Walk<'w> {
                 }
                 EventKind::Deduce(index) => self.changes.record(here, ordinal, index, ReasonCode::Deduced, value)?,
                 _ if self.is_full(finding) => self.leave_out(finding, 1),
-                EventKind::Blame(_) | EventKind::Missing | EventKind::NoneSet | EventKind::Discriminator(_) => {
+                EventKind::Blame(_)
+                | EventKind::Missing
+                | EventKind::NoneSet
+                | EventKind::Manifest(_)
+                | EventKind::Discriminator(_) => {
                     let size = here.trail.size_of_field(field).saturating_add(4 * size_of::<(Violation, LetThrough)>());
                     let copies = 1_usize.saturating_add(finding.union.actions().audits().into());
                     self.meter.charge(size.saturating_mul(copies))?;
                     let kind = finding.violation(*what, self.meter)?;
-                    let path =
-                        if matches!(what, EventKind::NoneSet) { here.trail.to_path() } else { here.trail.field(field) };
+                    let is_of_object = matches!(what, EventKind::NoneSet | EventKind::Manifest(_));
+                    let path = if is_of_object { here.trail.to_path() } else { here.trail.field(field) };
                     self.push(finding, Violation { path, kind });
                 }
             }

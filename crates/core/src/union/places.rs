@@ -60,9 +60,9 @@ impl Plan {
                 self.collect(list.items, steps, found);
                 steps.pop();
             }
-            Some(Node::Map(values)) => {
+            Some(Node::Map(map)) => {
                 steps.push(UnionStep::Values);
-                self.collect(*values, steps, found);
+                self.collect(map.values, steps, found);
                 steps.pop();
             }
             None => {}

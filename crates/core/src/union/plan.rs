@@ -31,11 +31,10 @@ pub(super) type NodeId = u32;
 pub(super) enum Node {
     Object(ObjectNode),
     List(ListNode),
-    /// A map, with the node of its values.
-    Map(NodeId),
+    Map(MapNode),
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct ObjectNode {
     // INVARIANT: sorted by name, distinct.
     pub(super) fields: Box<[FieldNode]>,
@@ -44,6 +43,18 @@ pub(super) struct ObjectNode {
     pub(super) union_count: u8,
     /// The unions that are judged even if nothing of them is set. Sorted, numbered from the object's first.
     pub(super) required: Box<[u8]>,
+    /// The keys that have a default, if the object is an item of a keyed list: the position among the keys, and the default.
+    pub(super) key_defaults: Box<[(u8, KeyDefault)]>,
+    /// True if a field manager owns the object as a whole.
+    pub(super) atomic: bool,
+}
+
+/// The default of a key of list items.
+#[derive(Debug)]
+pub(super) enum KeyDefault {
+    Text(Box<str>),
+    /// A number or boolean, as JSON text.
+    Literal(Box<str>),
 }
 
 /// A field that a projection reads.
@@ -70,6 +81,26 @@ pub(super) enum Role {
 pub(super) struct ListNode {
     pub(super) items: NodeId,
     pub(super) keyed: bool,
+    /// True if a field manager owns the list as a whole.
+    pub(super) atomic: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct MapNode {
+    pub(super) values: NodeId,
+    /// True if a field manager owns the map as a whole.
+    pub(super) atomic: bool,
+}
+
+impl Node {
+    /// Returns true if a field manager that applies a value here owns all of it.
+    pub(super) fn is_atomic(&self) -> bool {
+        match self {
+            Self::Object(object) => object.atomic,
+            Self::List(list) => list.atomic,
+            Self::Map(map) => map.atomic,
+        }
+    }
 }
 
 impl Plan {

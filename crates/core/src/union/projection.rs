@@ -6,26 +6,13 @@
 //!
 //! This module must not judge. `node` reads values, `reader` stores objects, [`shape`](super::shape) is the arena.
 
-/// The methods of a visitor that reads every scalar except null as the same value.
-macro_rules! ignore_scalars {
-    ($value:expr) => {
-        ignore_scalars!($value, visit_bool(bool), visit_i64(i64), visit_u64(u64), visit_f64(f64), visit_str(&str));
-    };
-    ($value:expr, $($visit:ident($scalar:ty)),*) => {
-        $(fn $visit<E>(self, _: $scalar) -> Result<Self::Value, E> {
-            Ok($value)
-        })*
-    };
-}
-
 mod emptiness;
-mod metadata;
 mod names;
 mod node;
 mod reader;
 
 use super::plan::{Part, Plan};
-use super::shape::{Scalar, Shape, Shapes, Stored};
+use super::shape::{Shape, Shapes};
 use crate::meter::{Buffer, Meter};
 use node::ShapeSeed;
 use reader::{ProjectionReader, Slot};
@@ -36,7 +23,7 @@ use serde::de::{DeserializeSeed, Deserializer};
 pub(crate) struct Projection<'a> {
     shapes: Shapes<'a>,
     root: Read,
-    name: Option<Stored>,
+    metadata: &'a str,
 }
 
 /// A value after reading.
@@ -58,7 +45,7 @@ impl Read {
     }
 }
 
-impl Projection<'_> {
+impl<'a> Projection<'a> {
     /// Returns true if the value is a JSON object.
     pub(crate) fn is_object(&self) -> bool {
         matches!(self.root, Read::Node { .. })
@@ -69,12 +56,9 @@ impl Projection<'_> {
         matches!(self.root, Read::Null)
     }
 
-    /// Returns `metadata.name`, empty if there is none.
-    pub(crate) fn name(&self) -> &str {
-        match self.name.map(|name| self.shapes.scalar(name)) {
-            Some(Scalar::Text(name)) => name,
-            Some(Scalar::Absent | Scalar::Literal(_) | Scalar::Unfit) | None => "",
-        }
+    /// Returns the JSON text of `metadata`, empty if there is none.
+    pub(crate) fn metadata(&self) -> &'a str {
+        self.metadata
     }
 
     pub(super) fn root(&self) -> Option<Shape<'_>> {
@@ -92,12 +76,19 @@ pub(crate) struct ProjectionSeed<'p, 'a> {
     part: Part,
     text: &'a str,
     meter: &'a dyn Meter,
+    wholes: bool,
 }
 
 impl<'p, 'a> ProjectionSeed<'p, 'a> {
     /// Returns a seed that reads one part of an object. The object is a part of `text`.
     pub(crate) fn new(plan: &'p Plan, part: Part, text: &'a str, meter: &'a dyn Meter) -> Self {
-        Self { plan, part, text, meter }
+        Self { plan, part, text, meter, wholes: false }
+    }
+
+    /// Returns a seed that reads `true` in place of an object, list or map that is owned as a whole as
+    /// [all of it](Shape::is_whole).
+    pub(crate) fn with_wholes(self) -> Self {
+        Self { wholes: true, ..self }
     }
 }
 
@@ -105,7 +96,7 @@ impl<'de> DeserializeSeed<'de> for ProjectionSeed<'_, 'de> {
     type Value = Projection<'de>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        let Self { plan, part, text, meter } = self;
+        let Self { plan, part, text, meter, wholes } = self;
         let mut reader = ProjectionReader {
             plan,
             meter,
@@ -114,12 +105,13 @@ impl<'de> DeserializeSeed<'de> for ProjectionSeed<'_, 'de> {
             children: Buffer::new(meter),
             children_read: 0,
             keys: Buffer::new(meter),
-            name: None,
+            metadata: "",
+            wholes,
         };
         let node = plan.root(part).and_then(|id| plan.node(id));
         let root = ShapeSeed { reader: &mut reader, node, slot: Slot::Root }.deserialize(deserializer)?;
-        let ProjectionReader { shapes, name, .. } = reader;
-        Ok(Projection { shapes, root, name })
+        let ProjectionReader { shapes, metadata, .. } = reader;
+        Ok(Projection { shapes, root, metadata })
     }
 }
 

@@ -10,6 +10,7 @@
 //! | item | the next item, the index; then the node |
 //! | map | the first entry; entries are sorted by key, distinct |
 //! | entry | the next entry, the key; then the node |
+//! | whole object, list or map | `NONE` |
 
 mod build;
 
@@ -94,7 +95,7 @@ enum StoredKind {
     Text = 0,
     SideText = 1,
     Literal = 2,
-    Unfit = 3,
+    SideLiteral = 3,
 }
 
 impl<'s> UnionState<'s> {
@@ -128,10 +129,17 @@ impl<'s> UnionState<'s> {
 }
 
 impl Stored {
-    pub(super) const UNFIT: Self = Self { offset: 0, tagged: (StoredKind::Unfit as u32) << TAG };
+    /// A number or boolean is never empty.
+    pub(super) const UNFIT: Self = Self { offset: 0, tagged: (StoredKind::Literal as u32) << TAG };
 }
 
 impl<'s> Shape<'s> {
+    /// Returns true if the place stands for all fields of its counterpart in the new object. Only the fields that a manifest
+    /// sets have such places.
+    pub(super) fn is_whole(self) -> bool {
+        self.shapes.word(self.at) == NONE
+    }
+
     pub(super) fn object(self) -> Object<'s> {
         let Self { shapes, at } = self;
         let [states, keys, children] = counts(shapes.word(at));
@@ -269,11 +277,13 @@ impl Shapes<'_> {
     pub(super) fn scalar(&self, stored: Stored) -> Scalar<'_> {
         let (offset, length) = (index(stored.offset), index(stored.tagged & (ENTRY_HAS_NODE - 1)));
         let range = offset..offset.saturating_add(length);
-        match stored.tagged >> TAG {
-            0 => Scalar::Text(self.text.get(range).unwrap_or_default()),
-            1 => Scalar::Text(self.side.get(range).and_then(|text| str::from_utf8(text).ok()).unwrap_or_default()),
-            2 => Scalar::Literal(self.text.get(range).unwrap_or_default()),
-            _ => Scalar::Unfit,
+        let kind = stored.tagged >> TAG;
+        let beside = |range| self.side.get(range).and_then(|text| str::from_utf8(text).ok());
+        let text = if kind & 1 == 0 { self.text.get(range) } else { beside(range) };
+        match (kind >> 1, text.unwrap_or_default()) {
+            (0, text) => Scalar::Text(text),
+            (_, "") => Scalar::Unfit,
+            (_, literal) => Scalar::Literal(literal),
         }
     }
 

@@ -133,6 +133,28 @@ pub enum ViolationKind {
         /// All members that are set, sorted.
         set: Arc<[Arc<str>]>,
     },
+    /// The manifest that the request applies sets several members.
+    SeveralApplied {
+        /// The members that it sets, sorted.
+        members: Arc<[Arc<str>]>,
+    },
+    /// The manifest that the request applies sets the discriminator, and members that its value does not select.
+    NotSelectedApplied {
+        /// The name of the discriminator.
+        discriminator: Arc<str>,
+        /// Its value, cut if it is long.
+        value: Arc<str>,
+        /// The members that the value does not select, sorted.
+        members: Arc<[Arc<str>]>,
+    },
+    /// The manifest that the request applies again sets a member that was cleared since, because the manifest of another field
+    /// manager sets others.
+    Contested {
+        /// The member.
+        member: Arc<str>,
+        /// The members that the other manifest sets, sorted, or the discriminator.
+        others: Arc<[Arc<str>]>,
+    },
 }
 
 impl Violation {
@@ -145,6 +167,9 @@ impl Violation {
             | ViolationKind::ChoiceRequired { .. }
             | ViolationKind::MemberRequired { .. } => "FieldValueRequired",
             ViolationKind::NotSelected { .. } | ViolationKind::TooMany { .. } => "FieldValueForbidden",
+            ViolationKind::SeveralApplied { .. }
+            | ViolationKind::NotSelectedApplied { .. }
+            | ViolationKind::Contested { .. } => "FieldValueInvalid",
         }
     }
 
@@ -197,7 +222,42 @@ impl fmt::Display for ViolationKind {
                 let set = Listed { items: set, separator: ", ", quote: '`' };
                 write!(f, "Forbidden: at most one of {set} may be set")
             }
+            Self::SeveralApplied { members } => {
+                write!(f, "Invalid value: the applied manifest sets {}; keep one", Joined(members))
+            }
+            Self::NotSelectedApplied { discriminator, value, members } => {
+                let (discriminator, members) = (declared(discriminator), Joined(members));
+                let value = Printable::new(value, LONGEST_VALUE);
+                write!(
+                    f,
+                    "Invalid value: the applied manifest sets `{discriminator}` to \"{value}\" and {members}, which \"{value}\" does not select; remove {members}"
+                )
+            }
+            Self::Contested { member, others } => {
+                let (member, others) = (declared(member), Joined(others));
+                write!(
+                    f,
+                    "Invalid value: the applied manifest sets `{member}`, and the manifest of another field manager sets {others}; keep one"
+                )
+            }
         }
+    }
+}
+
+/// Names in backticks, with "and" before the last one.
+struct Joined<'a>(&'a [Arc<str>]);
+
+impl fmt::Display for Joined<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (position, name) in self.0.iter().enumerate() {
+            let separator = match position {
+                0 => "",
+                _ if position.saturating_add(1) == self.0.len() => " and ",
+                _ => ", ",
+            };
+            write!(f, "{separator}`{}`", declared(name))?;
+        }
+        Ok(())
     }
 }
 

@@ -10,6 +10,7 @@ use crate::meter::Account;
 use crate::union::{Part, Projection, ProjectionSeed};
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Unexpected, Visitor};
+use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
 
@@ -28,6 +29,7 @@ pub(super) struct DraftRequest<'a> {
     pub(super) header: Header<'a>,
     object: DraftObject<'a>,
     old_object: DraftObject<'a>,
+    options: Option<&'a RawValue>,
 }
 
 #[derive(Default)]
@@ -118,7 +120,8 @@ impl<'a> Draft<'a> {
                 Some(Subject { entry, part, new, old })
             }
         };
-        Ok(Request { uid: request.uid, operation, kind, name: request.name, ordinal, subject })
+        let options = request.options.map(RawValue::get);
+        Ok(Request { uid: request.uid, operation, kind, name: request.name, ordinal, options, subject })
     }
 }
 
@@ -188,6 +191,7 @@ enum RequestField {
     Operation,
     Object,
     OldObject,
+    Options,
     #[serde(other)]
     Other,
 }
@@ -234,6 +238,7 @@ impl<'de> Visitor<'de> for RequestSeed<'de, '_> {
                 RequestField::Operation => request.header.operation = text(&mut map)?,
                 RequestField::Object => request.object = self.object(&request.header, &mut map)?,
                 RequestField::OldObject => request.old_object = self.object(&request.header, &mut map)?,
+                RequestField::Options => request.options = map.next_value()?,
                 RequestField::Other => drop(map.next_value::<IgnoredAny>()?),
             }
         }

@@ -2,7 +2,7 @@
 
 use super::LetThrough;
 use crate::meter::{Exhausted, Meter};
-use crate::union::breach::{Blame, Breaches, DiscriminatorBreach};
+use crate::union::breach::{Blame, Breaches, DiscriminatorBreach, ManifestBreach};
 use crate::union::normalize::{ClearingCause, Normalized};
 use crate::union::shape::{Scalar, UnionState};
 use crate::union::violation::{ViolationKind, shown};
@@ -50,6 +50,7 @@ pub(super) enum EventKind {
     Blame(u8),
     Missing,
     NoneSet,
+    Manifest(ManifestBreach),
     Discriminator(DiscriminatorBreach),
 }
 
@@ -80,6 +81,18 @@ impl JudgedUnion<'_> {
             (EventKind::NoneSet, _) => {
                 ViolationKind::OneRequired { members: union.required.clone().unwrap_or_default() }
             }
+            (EventKind::Manifest(ManifestBreach::Several(members)), _) => {
+                ViolationKind::SeveralApplied { members: names(union, members, meter)? }
+            }
+            (EventKind::Manifest(ManifestBreach::NotSelected(members)), _) => ViolationKind::NotSelectedApplied {
+                discriminator: discriminator(),
+                value: shown(self.state.value()).into(),
+                members: names(union, members, meter)?,
+            },
+            (EventKind::Manifest(ManifestBreach::Contested { member, others }), _) => {
+                let others = if others.is_empty() { [discriminator()].into() } else { names(union, others, meter)? };
+                ViolationKind::Contested { member: name(member), others }
+            }
             (EventKind::Blame(_) | EventKind::Clear(_) | EventKind::Deduce(_), _) => {
                 ViolationKind::TooMany { set: self.set(meter)? }
             }
@@ -91,14 +104,17 @@ impl JudgedUnion<'_> {
         if let Some(set) = &self.set {
             return Ok(Arc::clone(set));
         }
-        let members = self.state.members;
-        // The names are collected first and then moved into the `Arc`.
-        meter.charge(usize::try_from(members.len()).unwrap_or_default().saturating_mul(4 * size_of::<Arc<str>>()))?;
-        let names = members.iter().filter_map(|index| self.union.member(index)).map(|member| Arc::clone(&member.name));
-        let set: Arc<[_]> = names.collect();
+        let set = names(self.union, self.state.members, meter)?;
         self.set = Some(Arc::clone(&set));
         Ok(set)
     }
+}
+
+/// Returns the names of members.
+fn names(union: &Union, members: MemberSet, meter: &dyn Meter) -> Result<Arc<[Arc<str>]>, Exhausted> {
+    // The names are collected first and then moved into the `Arc`.
+    meter.charge(usize::try_from(members.len()).unwrap_or_default().saturating_mul(4 * size_of::<Arc<str>>()))?;
+    Ok(members.iter().filter_map(|index| union.member(index)).map(|member| Arc::clone(&member.name)).collect())
 }
 
 impl Normalized {

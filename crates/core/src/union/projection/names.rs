@@ -79,6 +79,6 @@ impl<'de> Visitor<'de> for TextSeed<'_, '_> {
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(self.0.store_beside(text))
+        Ok(self.0.store_text(text))
     }
 }

@@ -2,7 +2,6 @@
 
 use super::Read;
 use super::emptiness::is_empty;
-use super::metadata::MetadataSeed;
 use super::names::{Field, FieldSeed, TextSeed};
 use super::reader::{Drafts, ProjectionReader, Slot};
 use crate::union::plan::{ListNode, Node, NodeId, ObjectNode, Role};
@@ -38,7 +37,10 @@ impl<'de> Visitor<'de> for ShapeSeed<'_, '_, 'de> {
         Ok(Read::Null)
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Self::Value, E> {
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Self::Value, E> {
+        if value && self.reader.wholes && self.node.is_some_and(Node::is_atomic) {
+            return self.reader.store_whole(self.slot).map_err(E::custom);
+        }
         Ok(Read::Other { empty: !value })
     }
 
@@ -72,7 +74,7 @@ impl<'de> Visitor<'de> for ShapeSeed<'_, '_, 'de> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         match self.node {
             Some(Node::Object(node)) => self.read_object(node, map),
-            Some(Node::Map(values)) => self.read_map(*values, map),
+            Some(Node::Map(node)) => self.read_map(node.values, map),
             other => {
                 let mut empty = true;
                 while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {
@@ -102,7 +104,7 @@ impl<'p, 'de> ShapeSeed<'_, 'p, 'de> {
             let field = match key {
                 Field::Planned(position) => node.fields.get(position).map(|field| (position, field)),
                 Field::Metadata => {
-                    reader.name = map.next_value_seed(MetadataSeed(&mut *reader))?;
+                    reader.metadata = map.next_value::<&RawValue>()?.get();
                     continue;
                 }
                 Field::Other => None,
@@ -137,6 +139,7 @@ impl<'p, 'de> ShapeSeed<'_, 'p, 'de> {
                 reader.state(first.states, union).map_err(A::Error::custom)?.members.put(index, present);
             }
         }
+        reader.put_default_keys(first.keys, &node.key_defaults).map_err(A::Error::custom)?;
         let stored = reader.store_object(slot, first, empty).map_err(A::Error::custom)?;
         match stored {
             Some(Read::Node { at, says, empty }) => {

@@ -4,7 +4,7 @@ use super::Read;
 use super::names::TextSeed;
 use crate::meter::{Buffer, Exhausted, Meter};
 use crate::union::MemberSet;
-use crate::union::plan::Plan;
+use crate::union::plan::{KeyDefault, Plan};
 use crate::union::shape::{NONE, Scalar, Shapes, Stored, object_head};
 use serde::de::DeserializeSeed;
 use serde_json::value::RawValue;
@@ -19,7 +19,10 @@ pub(super) struct ProjectionReader<'p, 'a> {
     pub(super) children: Buffer<'a, ChildDraft>,
     pub(super) children_read: u32,
     pub(super) keys: Buffer<'a, (u32, Stored)>,
-    pub(super) name: Option<Stored>,
+    /// The JSON text of `metadata`.
+    pub(super) metadata: &'a str,
+    /// True if `true` stands for all of an object, list or map that is owned as a whole.
+    pub(super) wholes: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -94,6 +97,21 @@ impl<'a> ProjectionReader<'_, 'a> {
         }
     }
 
+    /// Adds the defaults of keys that the item does not have, as the API server does.
+    pub(super) fn put_default_keys(&mut self, first: usize, defaults: &[(u8, KeyDefault)]) -> Result<(), Exhausted> {
+        for (position, default) in defaults {
+            let position = u32::from(*position);
+            if self.keys.iter().skip(first).all(|(known, _)| *known != position) {
+                let key = match default {
+                    KeyDefault::Text(text) => self.shapes.store_text(text)?,
+                    KeyDefault::Literal(text) => self.shapes.store_literal(text)?,
+                };
+                self.keys.push((position, key))?;
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn begin(&mut self, slot: Slot) -> Result<u32, Exhausted> {
         match slot {
             Slot::Root | Slot::Field => {}
@@ -101,6 +119,13 @@ impl<'a> ProjectionReader<'_, 'a> {
             Slot::Entry(key) => self.shapes.push_entry(key, true)?,
         }
         self.shapes.end()
+    }
+
+    /// Stores an object, list or map that is whole.
+    pub(super) fn store_whole(&mut self, slot: Slot) -> Result<Read, Exhausted> {
+        let at = self.begin(slot)?;
+        self.shapes.push(&[NONE])?;
+        Ok(Read::Node { at, says: true, empty: false })
     }
 
     /// Stores an object and removes its drafts, which begin at `first`. `empty` tells if the object has no fields. Returns

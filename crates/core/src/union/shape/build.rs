@@ -28,31 +28,24 @@ impl<'a> Shapes<'a> {
         self.words.extend(words)
     }
 
-    /// Stores a range of the body.
-    pub(in crate::union) fn store_text(&mut self, part: &str) -> Result<Stored, Exhausted> {
-        self.store(StoredKind::Text, part)
+    /// Stores a text, as a range of the body if it is one.
+    pub(in crate::union) fn store_text(&mut self, text: &str) -> Result<Stored, Exhausted> {
+        self.store(StoredKind::Text, StoredKind::SideText, text)
     }
 
-    /// Stores a number or boolean.
-    pub(in crate::union) fn store_literal(&mut self, part: &str) -> Result<Stored, Exhausted> {
-        self.store(StoredKind::Literal, part)
+    /// Stores a number or boolean, as a range of the body if it is one.
+    pub(in crate::union) fn store_literal(&mut self, text: &str) -> Result<Stored, Exhausted> {
+        self.store(StoredKind::Literal, StoredKind::SideLiteral, text)
     }
 
-    /// Stores a copy of a text that is not a range of the body.
-    pub(in crate::union) fn store_beside(&mut self, text: &str) -> Result<Stored, Exhausted> {
+    fn store(&mut self, kind: StoredKind, beside: StoredKind, text: &str) -> Result<Stored, Exhausted> {
+        let offset = text.as_ptr().addr().wrapping_sub(self.text.as_ptr().addr());
+        if self.text.get(offset..offset.saturating_add(text.len())).is_some() {
+            return Stored::new(kind, offset, text.len());
+        }
         let offset = self.side.len();
         self.side.extend(text.as_bytes())?;
-        Stored::new(StoredKind::SideText, offset, text.len())
-    }
-
-    fn store(&mut self, kind: StoredKind, part: &str) -> Result<Stored, Exhausted> {
-        let offset = part.as_ptr().addr().wrapping_sub(self.text.as_ptr().addr());
-        let end = offset.saturating_add(part.len());
-        if self.text.get(offset..end).is_some() {
-            Stored::new(kind, offset, part.len())
-        } else {
-            self.store_beside(part)
-        }
+        Stored::new(beside, offset, text.len())
     }
 
     /// Begins an item. Its node must follow.

@@ -1,0 +1,219 @@
+//! Finds the manifests of a request: the fields that its author sets, as far as the API server tells.
+//!
+//! | way to apply | manifest |
+//! |---|---|
+//! | server-side | the entry of `metadata.managedFields` with the request's field manager and the operation `Apply` |
+//! | client-side | the annotation of the last applied configuration, if the request's field manager is kubectl's or owns the annotation |
+//!
+//! Both are part of the new object. Any other write has no manifest. A manifest that cannot be read, or that is of another kind or
+//! version, counts as none. This module must not know what follows from a manifest.
+
+mod field_set;
+
+use super::raw::{field, for_each_item, string};
+use super::request::{Request, Subject};
+use super::text::scratch;
+use crate::declaration::LAST_APPLIED;
+use crate::meter::{Account, Exhausted, Meter};
+use crate::union::{LONGEST_TEXT, MOST_OTHERS, Manifests, Part, Projection, ProjectionSeed};
+use serde::Deserialize;
+use serde::de::DeserializeSeed;
+use serde_json::value::RawValue;
+
+/// The field manager of `kubectl apply` without `--server-side`.
+const CLIENT_SIDE_APPLY: &str = "kubectl-client-side-apply";
+
+/// The annotation of the last applied configuration, in a field set.
+const OWNED_LAST_APPLIED: &str = "f:kubectl.kubernetes.io/last-applied-configuration";
+
+/// The manifests of a request, as parts of its body.
+#[derive(Debug)]
+pub(super) struct Evidence<'a> {
+    own: Source<'a>,
+    earlier: Option<Source<'a>>,
+    others: Vec<Source<'a>>,
+}
+
+/// A manifest in the metadata of an object.
+#[derive(Debug, Clone, Copy)]
+enum Source<'a> {
+    /// The text of the annotation, as a JSON string.
+    Annotation(&'a str),
+    /// The `fieldsV1` of an entry of `managedFields`.
+    FieldSet(&'a str),
+}
+
+/// An entry of `managedFields`.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Entry<'a> {
+    #[serde(borrow)]
+    manager: Option<&'a RawValue>,
+    #[serde(borrow)]
+    operation: Option<&'a RawValue>,
+    #[serde(borrow)]
+    api_version: Option<&'a RawValue>,
+    #[serde(borrow)]
+    subresource: Option<&'a RawValue>,
+    #[serde(borrow, rename = "fieldsV1")]
+    field_set: Option<&'a RawValue>,
+}
+
+/// The field sets in `managedFields` that matter for a request.
+#[derive(Default)]
+struct FieldSets<'a> {
+    /// That of the last apply by the request's field manager.
+    own: Option<&'a str>,
+    /// Those of the applies of other field managers, up to [`MOST_OTHERS`].
+    others: Vec<Source<'a>>,
+    /// True if the request's field manager owns the annotation of the last applied configuration.
+    owns_annotation: bool,
+}
+
+impl<'a> FieldSets<'a> {
+    /// Reads `managedFields` of the metadata of an object. Entries of other versions and subresources are left out.
+    fn of(metadata: &'a str, manager: &str, api_version: &str, part: Part) -> Self {
+        let subresource = if part == Part::Status { "status" } else { "" };
+        let mut sets = Self::default();
+        for_each_item(field(metadata, "managedFields").unwrap_or_default(), |entry| {
+            let Ok(entry) = serde_json::from_str::<Entry<'_>>(entry) else { return };
+            let Some(field_set) = entry.field_set.map(RawValue::get) else { return };
+            let is = |text: Option<&RawValue>, expected: &str| {
+                text.map_or(Some("".into()), |text| string(text.get())).is_some_and(|text| text == expected)
+            };
+            if !is(entry.subresource, subresource) {
+                return;
+            }
+            let is_own = is(entry.manager, manager);
+            if is(entry.operation, "Apply") && is(entry.api_version, api_version) {
+                if is_own {
+                    sets.own = Some(field_set);
+                } else if sets.others.len() < MOST_OTHERS {
+                    sets.others.push(Source::FieldSet(field_set));
+                }
+            } else if is(entry.operation, "Update") && is_own {
+                sets.owns_annotation |= owns_annotation(field_set);
+            }
+        });
+        sets
+    }
+}
+
+fn owns_annotation(field_set: &str) -> bool {
+    let annotations = field(field_set, "f:metadata").and_then(|metadata| field(metadata, "f:annotations"));
+    annotations.and_then(|annotations| field(annotations, OWNED_LAST_APPLIED)).is_some()
+}
+
+impl<'a> Evidence<'a> {
+    /// Finds the manifests of a request. Returns `None` if the request is not an apply.
+    pub(super) fn of(request: &Request<'_>, subject: &Subject<'a>) -> Option<Self> {
+        let manager = string(field(request.options?, "fieldManager")?)?;
+        let api_version = request.kind.api_version();
+        let (new, old) = (subject.new.metadata(), subject.old.as_ref().map_or("", Projection::metadata));
+        let FieldSets { own, others, owns_annotation } = FieldSets::of(new, &manager, &api_version, subject.part);
+        if let Some(own) = own {
+            let earlier = FieldSets::of(old, &manager, &api_version, subject.part).own;
+            return Some(Self { own: Source::FieldSet(own), earlier: earlier.map(Source::FieldSet), others });
+        }
+        // The annotation tells nothing about the status.
+        if subject.part == Part::Status || !(owns_annotation || manager == CLIENT_SIDE_APPLY) {
+            return None;
+        }
+        let annotation = |metadata| Some(Source::Annotation(field(field(metadata, "annotations")?, LAST_APPLIED)?));
+        Some(Self { own: annotation(new)?, earlier: annotation(old), others })
+    }
+
+    /// Reads the manifests and passes them to `judge`. Passes `None` if that of the request cannot be read. Their memory is
+    /// released afterwards.
+    pub(super) fn read<T>(
+        &self,
+        request: &Request<'_>,
+        subject: &Subject<'_>,
+        account: &Account<'_>,
+        judge: impl FnOnce(Option<&Manifests<'_>>) -> Result<T, Exhausted>,
+    ) -> Result<T, Exhausted> {
+        let text = |source: &Source<'_>| source.text(request, account);
+        let Some(own) = text(&self.own)? else { return judge(None) };
+        let earlier = self.earlier.as_ref().map(text).transpose()?.flatten();
+        let others = self.others.iter().map(text).collect::<Result<Vec<_>, _>>()?;
+        let Some(own) = own.project(subject, account)? else { return judge(None) };
+        let mut manifests = Manifests { own, earlier: None, others: Vec::new() };
+        if let Some(text) = &earlier {
+            manifests.earlier = text.project(subject, account)?;
+        }
+        for text in others.iter().flatten() {
+            manifests.others.extend(text.project(subject, account)?);
+        }
+        judge(Some(&manifests))
+    }
+}
+
+impl Source<'_> {
+    /// Returns the manifest as JSON text. Returns `None` if it cannot be read, or is of another kind or version.
+    fn text<'m>(&self, request: &Request<'_>, account: &'m Account<'m>) -> Result<Option<ManifestText<'m>>, Exhausted> {
+        let (Self::Annotation(source) | Self::FieldSet(source)) = self;
+        // The text is no longer than its source. The JSON reader unescapes strings into a buffer of its own.
+        let charge = Charge::new(account, source.len().saturating_mul(2).saturating_add(scratch(source)))?;
+        let text = match self {
+            Self::Annotation(source) => serde_json::from_str::<String>(source).ok().filter(|text| {
+                let is =
+                    |name: &str, expected: &str| field(text, name).and_then(string).is_some_and(|it| it == expected);
+                is("apiVersion", &request.kind.api_version()) && is("kind", &request.kind.name)
+            }),
+            Self::FieldSet(source) => field_set::to_manifest(source),
+        };
+        let has_values = matches!(self, Self::Annotation(_));
+        Ok(text.filter(|text| text.len() <= LONGEST_TEXT).map(|text| ManifestText {
+            text,
+            has_values,
+            _charge: charge,
+        }))
+    }
+}
+
+/// The text of a manifest.
+struct ManifestText<'m> {
+    text: String,
+    /// False if only the fields are known.
+    has_values: bool,
+    _charge: Charge<'m>,
+}
+
+impl ManifestText<'_> {
+    /// Reads the unions of the manifest. Returns `None` if it is not an object.
+    fn project<'a>(
+        &'a self,
+        subject: &Subject<'_>,
+        account: &'a Account<'a>,
+    ) -> Result<Option<Projection<'a>>, Exhausted> {
+        let _scratch = Charge::new(account, scratch(&self.text))?;
+        let mut seed = ProjectionSeed::new(subject.entry.plan(), subject.part, &self.text, account);
+        if !self.has_values {
+            seed = seed.with_wholes();
+        }
+        match seed.deserialize(&mut serde_json::Deserializer::from_str(&self.text)) {
+            Ok(projection) => Ok(Some(projection).filter(Projection::is_object)),
+            Err(_) if account.refused() => Err(Exhausted),
+            Err(_) => Ok(None),
+        }
+    }
+}
+
+/// Charged memory that is released when dropped.
+struct Charge<'m> {
+    account: &'m Account<'m>,
+    bytes: usize,
+}
+
+impl<'m> Charge<'m> {
+    fn new(account: &'m Account<'m>, bytes: usize) -> Result<Self, Exhausted> {
+        account.charge(bytes)?;
+        Ok(Self { account, bytes })
+    }
+}
+
+impl Drop for Charge<'_> {
+    fn drop(&mut self) {
+        self.account.release(self.bytes);
+    }
+}

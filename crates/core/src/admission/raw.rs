@@ -1,0 +1,133 @@
+//! Reads single parts of a JSON text, and skips the rest.
+
+use super::text::Text;
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::fmt;
+
+/// Returns the value of a field of an object, the last one if the field occurs twice. Returns `None` if there is none, or if the
+/// text is not an object.
+pub(super) fn field<'a>(object: &'a str, name: &str) -> Option<&'a str> {
+    FieldSeed(name).deserialize(&mut serde_json::Deserializer::from_str(object)).ok()?
+}
+
+/// Calls a function for each item of a list, up to the first that is not JSON.
+pub(super) fn for_each_item<'a>(list: &'a str, call: impl FnMut(&'a str)) {
+    // What follows a broken item cannot be read.
+    let _ = ItemsSeed(call).deserialize(&mut serde_json::Deserializer::from_str(list));
+}
+
+/// Returns a string, `None` if the text is not one. A string with escapes must be short.
+pub(super) fn string(text: &str) -> Option<Cow<'_, str>> {
+    serde_json::from_str::<Text<'_>>(text).ok().map(|text| text.0)
+}
+
+struct FieldSeed<'n>(&'n str);
+
+impl<'de> DeserializeSeed<'de> for FieldSeed<'_> {
+    type Value = Option<&'de str>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for FieldSeed<'_> {
+    type Value = Option<&'de str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut found = None;
+        while let Some(is_wanted) = map.next_key_seed(NameSeed(self.0))? {
+            if is_wanted {
+                found = Some(map.next_value::<&RawValue>()?.get());
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Returns true if a key is this name. Keys are bytes, since they need not be Unicode.
+struct NameSeed<'n>(&'n str);
+
+impl<'de> DeserializeSeed<'de> for NameSeed<'_> {
+    type Value = bool;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_bytes(self)
+    }
+}
+
+impl Visitor<'_> for NameSeed<'_> {
+    type Value = bool;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of a field")
+    }
+
+    fn visit_bytes<E>(self, name: &[u8]) -> Result<Self::Value, E> {
+        Ok(name == self.0.as_bytes())
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
+        Ok(name == self.0)
+    }
+}
+
+struct ItemsSeed<F>(F);
+
+impl<'de, F: FnMut(&'de str)> DeserializeSeed<'de> for ItemsSeed<F> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de, F: FnMut(&'de str)> Visitor<'de> for ItemsSeed<F> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<Self::Value, A::Error> {
+        while let Some(item) = list.next_element::<&RawValue>()? {
+            (self.0)(item.get());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_is_found_and_the_rest_is_skipped() {
+        assert_eq!(field(r#"{"a": [1], "\u0062": {"c": 1}, "b": 2}"#, "b"), Some("2"));
+        assert_eq!(field(r#"{"a": {"b": 1}}"#, "b"), None);
+        for text in ["", "[]", "null", "\"b\"", r#"{"b": 1"#, r#"{"b": }"#] {
+            assert_eq!(field(text, "b"), None, "{text}");
+        }
+        let deep = format!(r#"{{"a": {}{}, "b": 1}}"#, "[".repeat(9000), "]".repeat(9000));
+        assert_eq!(field(&deep, "b"), Some("1"));
+    }
+
+    #[test]
+    fn items_are_read_up_to_a_broken_one() {
+        let items = |list| {
+            let mut items = Vec::new();
+            for_each_item(list, |item| items.push(item));
+            items
+        };
+        assert_eq!(items(r#"[1, {"a": []}, nul, 2]"#), ["1", r#"{"a": []}"#]);
+        assert_eq!(items(r#"{"a": 1}"#), [""; 0]);
+    }
+}

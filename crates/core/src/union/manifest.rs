@@ -1,0 +1,236 @@
+//! The fields that manifests set, beside a walk over the object that they are applied to.
+//!
+//! An apply sends a manifest, and sends it again. A field that the manifest sets comes back at the next apply, so clearing it or
+//! overwriting it has no end: a manifest that sets two members of a union contradicts itself. This module must not know where
+//! manifests come from, or how an object is judged.
+
+use super::breach::{Blame, Breaches, ManifestBreach};
+use super::correlate::{Found, KeyedItems};
+use super::normalize::{ClearingCause, Normalized};
+use super::projection::Projection;
+use super::shape::{Object, Scalar, Shape, UnionState};
+use super::{Choice, Form, MemberSet, Union};
+use crate::meter::{Exhausted, Meter};
+use std::iter::Peekable;
+
+/// The most field managers whose manifests are compared with the manifest of a request.
+pub(crate) const MOST_OTHERS: usize = 4;
+
+/// The number of manifests of a walk: that of the request, its predecessor, and those of other field managers.
+const MANIFESTS: usize = 2 + MOST_OTHERS;
+
+/// The manifests of a request that is an apply.
+#[derive(Debug)]
+pub(crate) struct Manifests<'a> {
+    /// The fields that the manifest of the request sets.
+    pub(crate) own: Projection<'a>,
+    /// The fields that the same field manager set by its apply before, if there was one.
+    pub(crate) earlier: Option<Projection<'a>>,
+    /// The fields that other field managers set by applies. More than [`MOST_OTHERS`] are not compared.
+    pub(crate) others: Vec<Projection<'a>>,
+}
+
+/// The part of a manifest that belongs to one place.
+#[derive(Debug, Clone, Copy, Default)]
+enum Claim<'m> {
+    /// The manifest sets nothing here.
+    #[default]
+    Nothing,
+    /// The manifest sets everything that the object has here.
+    Whole,
+    Part(Shape<'m>),
+}
+
+/// The parts of all manifests that belong to one place.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Claims<'m>([Claim<'m>; MANIFESTS]);
+
+/// The parts of all manifests that belong to one union.
+#[derive(Debug)]
+pub(super) struct UnionClaims<'m> {
+    own: UnionState<'m>,
+    earlier: UnionState<'m>,
+    others: [UnionState<'m>; MOST_OTHERS],
+}
+
+impl<'m> Manifests<'m> {
+    /// Returns the parts at the root.
+    pub(super) fn claims(&'m self) -> Claims<'m> {
+        let all = [Some(&self.own), self.earlier.as_ref()].into_iter().chain(self.others.iter().map(Some));
+        let mut claims = Claims::default();
+        for (claim, manifest) in claims.0.iter_mut().zip(all) {
+            *claim = manifest.and_then(Projection::root).map_or(Claim::Nothing, Claim::of);
+        }
+        claims
+    }
+}
+
+impl<'m> Claim<'m> {
+    fn of(shape: Shape<'m>) -> Self {
+        if shape.is_whole() { Self::Whole } else { Self::Part(shape) }
+    }
+
+    /// Returns the claim of a part of this place.
+    fn inside(self, find: impl FnOnce(Shape<'m>) -> Option<Shape<'m>>) -> Self {
+        match self {
+            Self::Part(shape) => find(shape).map_or(Self::Nothing, Self::of),
+            Self::Nothing | Self::Whole => self,
+        }
+    }
+
+    fn state(self, union: u8, new: UnionState<'m>) -> UnionState<'m> {
+        match self {
+            Self::Nothing => UnionState::default(),
+            Self::Whole => new,
+            Self::Part(shape) => shape.object().state(union),
+        }
+    }
+}
+
+impl<'m> Claims<'m> {
+    /// Returns the claims of the field at a position of the plan's node.
+    pub(super) fn child(&self, position: u32) -> Self {
+        Self(self.0.map(|claim| claim.inside(|shape| shape.object().child(position))))
+    }
+
+    /// Returns the claims of one of the object's unions. `new` is its state in the new object.
+    pub(super) fn of_union(&self, union: u8, new: UnionState<'m>) -> UnionClaims<'m> {
+        let [own, earlier, others @ ..] = self.0.map(|claim| claim.state(union, new));
+        UnionClaims { own, earlier, others }
+    }
+}
+
+/// The claims of the items of a list with keys.
+#[derive(Debug)]
+pub(super) struct ItemClaims<'m> {
+    lists: Claims<'m>,
+    items: [Option<KeyedItems<'m>>; MANIFESTS],
+}
+
+impl<'m> ItemClaims<'m> {
+    pub(super) fn new(lists: Claims<'m>, meter: &'m dyn Meter) -> Result<Self, Exhausted> {
+        let mut items = [const { None }; MANIFESTS];
+        for (items, claim) in items.iter_mut().zip(lists.0) {
+            if let Claim::Part(list) = claim {
+                *items = Some(KeyedItems::new(list, meter)?);
+            }
+        }
+        Ok(Self { lists, items })
+    }
+
+    /// Returns the claims of the item that has the keys of `item`.
+    pub(super) fn of(&self, item: Object<'_>) -> Claims<'m> {
+        let mut claims = self.lists;
+        for (claim, items) in claims.0.iter_mut().zip(&self.items) {
+            *claim = claim.inside(|_| match items.as_ref()?.find(item) {
+                Found::Once(shape) => Some(shape),
+                Found::Never | Found::Twice => None,
+            });
+        }
+        claims
+    }
+}
+
+/// Finds the entries of a map by ascending keys.
+pub(super) struct Entries<'m, I: Iterator<Item = (&'m str, Shape<'m>)>>(Peekable<I>);
+
+/// Returns the entries of a map.
+pub(super) fn entries(map: Option<Shape<'_>>) -> Entries<'_, impl Iterator<Item = (&str, Shape<'_>)>> {
+    Entries(map.into_iter().flat_map(Shape::entries).peekable())
+}
+
+impl<'m, I: Iterator<Item = (&'m str, Shape<'m>)>> Entries<'m, I> {
+    /// Returns the value of a key, which is greater than those before.
+    pub(super) fn value(&mut self, key: &str) -> Option<Shape<'m>> {
+        while self.0.next_if(|(known, _)| *known < key).is_some() {}
+        self.0.next_if(|(known, _)| *known == key).map(|(_, value)| value)
+    }
+}
+
+/// Returns a function from ascending keys to the claims of the values of a map.
+pub(super) fn value_claims<'m>(maps: Claims<'m>) -> impl FnMut(&str) -> Claims<'m> {
+    let mut values = maps.0.map(|claim| match claim {
+        Claim::Part(map) => entries(Some(map)),
+        Claim::Nothing | Claim::Whole => entries(None),
+    });
+    move |key| {
+        let mut claims = maps;
+        for (claim, values) in claims.0.iter_mut().zip(&mut values) {
+            *claim = claim.inside(|_| values.value(key));
+        }
+        claims
+    }
+}
+
+impl UnionClaims<'_> {
+    /// Returns what the manifest of the request allows of a normalisation.
+    pub(super) fn restrict(&self, union: &Union, new: &UnionState<'_>, normalized: Normalized) -> Normalized {
+        let Normalized { clear, cause, deduce, .. } = normalized;
+        if clear.is_empty() && deduce.is_none() {
+            return normalized;
+        }
+        let clears_its_own = !clear.both(self.own.members).is_empty();
+        let sets_value = sets_value(union, &self.own, new);
+        let breaches = if (clears_its_own || (deduce.is_some() && sets_value))
+            && let Some(breach) = self.contradiction(union, new)
+        {
+            Breaches { manifest: Some(breach), ..Breaches::default() }
+        } else if clears_its_own && cause == Some(ClearingCause::DiscriminatorChanged) && self.dropped_the_value() {
+            let blamed = clear.both(self.own.members);
+            Breaches { blamed, blame: Blame::NotSelected { unchanged: false }, ..Breaches::default() }
+        } else if let Some(breach) = self.contest(union, new, &normalized) {
+            Breaches { manifest: Some(breach), ..Breaches::default() }
+        } else if deduce.is_some() && sets_value {
+            // The manifest sets another value, which comes back.
+            return Normalized::default();
+        } else {
+            return normalized;
+        };
+        Normalized { contradictions: breaches, ..Normalized::default() }
+    }
+
+    /// Returns the contradiction of the manifest, if it sets fields of the union that may not be set together.
+    pub(super) fn contradiction(&self, union: &Union, new: &UnionState<'_>) -> Option<ManifestBreach> {
+        let set = self.own.members.both(new.members);
+        if sets_value(union, &self.own, new) {
+            let selected = union.choice(new.value()).map_or(MemberSet::EMPTY, Choice::selected);
+            let others = set.less(selected);
+            return (!others.is_empty()).then_some(ManifestBreach::NotSelected(others));
+        }
+        (set.len() > 1).then_some(ManifestBreach::Several(set))
+    }
+
+    /// Returns true if the field manager's manifest set the discriminator before and does not set it now.
+    fn dropped_the_value(&self) -> bool {
+        self.own.discriminator == Scalar::Absent && self.earlier.discriminator != Scalar::Absent
+    }
+
+    /// Returns the conflict of two manifests. A manifest that is applied again and finds its member replaced by that of another
+    /// manifest does not ask for a switch: without an end, each would replace the other's.
+    fn contest(&self, union: &Union, new: &UnionState<'_>, normalized: &Normalized) -> Option<ManifestBreach> {
+        let member = match normalized.cause {
+            Some(ClearingCause::MemberSet(member)) => member,
+            Some(ClearingCause::DiscriminatorChanged) => return None,
+            None => normalized.deduce?,
+        };
+        if !self.own.members.both(self.earlier.members).contains(member) {
+            return None;
+        }
+        let others = self.others.iter().fold(MemberSet::EMPTY, |all, other| all.with(other.members));
+        let cleared = normalized.clear.both(others);
+        let overwrites = normalized.deduce.is_some() && self.others.iter().any(|other| sets_value(union, other, new));
+        (!cleared.is_empty() || overwrites).then_some(ManifestBreach::Contested { member, others: cleared })
+    }
+}
+
+/// Returns true if a manifest sets the discriminator to the value that the new object has, and that value is a choice.
+fn sets_value(union: &Union, manifest: &UnionState<'_>, new: &UnionState<'_>) -> bool {
+    let value = new.value();
+    let sets = match manifest.discriminator {
+        Scalar::Absent => false,
+        Scalar::Text(set) => set == value,
+        // The fields of a manifest can be known without their values.
+        Scalar::Literal(_) | Scalar::Unfit => true,
+    };
+    sets && (!value.is_empty() || (union.form == Form::Map && union.choice(value).is_some()))
+}
