@@ -1,5 +1,6 @@
 //! The rules as rows of data: every file under `tests/cases`, except those with a runner of their own.
 
+use fixtures::applies::{CLIENT_SIDE_APPLY, LAST_APPLIED, field_set};
 use fixtures::files::{files, parse};
 use fixtures::laws::admit_lawfully;
 use fixtures::reviews::{
@@ -43,6 +44,8 @@ struct Row {
     ratcheting: Mode,
     old: Option<Value>,
     new: Option<Value>,
+    /// The manifest that the request applies, if it is an apply.
+    applied: Option<Applied>,
     /// Accepted with changes, as this object.
     want: Option<Value>,
     /// Accepted as it was sent.
@@ -55,6 +58,55 @@ struct Row {
     /// The violations in the audit annotation `audited`, in this order.
     #[serde(default)]
     want_audited: Vec<String>,
+}
+
+/// The evidence of an apply by the field manager `own`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Applied {
+    way: Way,
+    /// The manifest, the new object if it is not given.
+    manifest: Option<Value>,
+    /// The manifest of the apply before.
+    earlier: Option<Value>,
+    /// The manifest of another field manager.
+    other: Option<Value>,
+}
+
+#[derive(Deserialize, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+enum Way {
+    ServerSide,
+    ClientSide,
+    /// The request is a patch by another client. The evidence is that of a client-side apply before.
+    Patch,
+}
+
+impl Applied {
+    /// Returns the metadata of an object with this evidence, which is of a manifest of the request's field manager.
+    fn metadata(&self, own: Option<&Value>, subresource: Option<&str>) -> Value {
+        let entry = |manager: &str, manifest: &Value| {
+            let mut entry = json!({"manager": manager, "operation": "Apply", "apiVersion": format!("{GROUP}/v1"),
+                "fieldsType": "FieldsV1", "fieldsV1": field_set(manifest)});
+            if let Some(subresource) = subresource {
+                entry["subresource"] = json!(subresource);
+            }
+            entry
+        };
+        let mut metadata = thing(&json!({}))["metadata"].clone();
+        let mut entries: Vec<Value> = self.other.iter().map(|other| entry("other", other)).collect();
+        match (self.way, own) {
+            (Way::ServerSide, Some(own)) => entries.push(entry("own", own)),
+            (Way::ClientSide | Way::Patch, Some(own)) => {
+                metadata["annotations"] = json!({ LAST_APPLIED: thing(own).to_string() });
+            }
+            (_, None) => {}
+        }
+        if !entries.is_empty() {
+            metadata["managedFields"] = json!(entries);
+        }
+        metadata
+    }
 }
 
 #[derive(Deserialize, Clone, Copy)]
@@ -95,7 +147,16 @@ impl Suite {
 
 impl Row {
     fn write(&self) -> Write {
-        let (old, new) = (self.old.as_ref().map(thing), self.new.as_ref().map(thing));
+        let (mut old, mut new) = (self.old.as_ref().map(thing), self.new.as_ref().map(thing));
+        if let Some(applied) = &self.applied {
+            let metadata = |own| applied.metadata(own, self.subresource.as_deref());
+            if let Some(new) = &mut new {
+                new["metadata"] = metadata(applied.manifest.as_ref().or(self.new.as_ref()));
+            }
+            if let Some(old) = &mut old {
+                old["metadata"] = metadata(applied.earlier.as_ref());
+            }
+        }
         let default = if old.is_some() { "UPDATE" } else { "CREATE" };
         Write {
             operation: self.operation.clone().unwrap_or_else(|| default.to_owned()),
@@ -107,6 +168,11 @@ impl Row {
             old,
             new,
             dry_run: false,
+            field_manager: self.applied.as_ref().map(|applied| match applied.way {
+                Way::ServerSide => "own".to_owned(),
+                Way::ClientSide => CLIENT_SIDE_APPLY.to_owned(),
+                Way::Patch => "kubectl-patch".to_owned(),
+            }),
         }
     }
 
@@ -123,7 +189,9 @@ impl Row {
         let wanted = match (&self.want, self.want_unchanged, &self.want_causes) {
             (Some(want), false, None) => {
                 assert_ne!(self.new.as_ref(), Some(want), "an object that stays as it is is `wantUnchanged`");
-                Verdict::Allowed(Some(thing(want)))
+                let mut want = thing(want);
+                want["metadata"].clone_from(&write.new.as_ref().expect("an object")["metadata"]);
+                Verdict::Allowed(Some(want))
             }
             (None, true, None) => Verdict::Allowed(write.new.clone()),
             (None, false, Some(causes)) => Verdict::Denied(causes.clone()),

@@ -7,6 +7,7 @@
     reason = "a test that meets what it did not expect is meant to stop there"
 )]
 
+mod applies;
 mod audit;
 mod bad_input;
 mod cases;
