@@ -1,7 +1,8 @@
 //! `manifests/presets/contrib` on a real API server: what a switch of a member does before and after a preset is in force.
 //!
 //! The kinds are ours (`contrib/kinds`). They have the shape of the projects' kinds at the places of their unions, and the rules
-//! of their schemas. `contrib/rows` has a switch for each union that is shown, and its expected outcome for each [`Way`].
+//! of their schemas. `contrib/rows` has a switch for each union that is shown, and its expected outcome for each [`Way`]. Some rows
+//! are about fields of which one takes precedence: no preset declares those, and both stay.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

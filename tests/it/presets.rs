@@ -203,6 +203,47 @@ fn the_readme_and_the_kustomizations_list_every_file() {
     }
 }
 
+#[test]
+fn the_readme_says_why_each_union_of_another_project_is_one() {
+    let readme = fs::read_to_string(root().join(FOLDER).join("README.md")).unwrap();
+    let decisions: Vec<Decision> = readme.lines().filter_map(Decision::parse).collect();
+    let places = |declared| {
+        let of = |decision: &Decision| (decision.declared == declared).then(|| decision.places.clone());
+        decisions.iter().filter_map(of).flatten().collect::<BTreeSet<_>>()
+    };
+    let (is_union, is_none) = (places(true), places(false));
+    let mut found = BTreeSet::new();
+    for (path, preset) in presets() {
+        let Some(project) = path.strip_prefix(CONTRIB).and_then(|file| file.strip_suffix(".yaml")) else { continue };
+        let kind = preset["spec"]["target"]["kind"].as_str().unwrap();
+        for union in preset["spec"]["unions"].as_array().unwrap() {
+            found.insert(format!("{project} {kind} {}", union["path"].as_str().unwrap()));
+        }
+    }
+    assert_eq!(found, is_union, "the rows with `yes` in README.md are the unions of the presets");
+    assert!(!is_none.is_empty() && is_none.is_disjoint(&found), "the rows with `no` are no unions of the presets");
+}
+
+/// A row of the README that says whether places of another project's kinds are unions.
+struct Decision {
+    /// Project, kind and path of each place.
+    places: Vec<String>,
+    declared: bool,
+}
+
+impl Decision {
+    /// Returns the decision in a line, or nothing if the line is no such row. Panics if the row gives no reason.
+    fn parse(line: &str) -> Option<Self> {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        let ["", project, kinds, paths, declared @ ("yes" | "no"), sentence, ""] = cells[..] else { return None };
+        assert!(!sentence.is_empty(), "no reason: {line}");
+        let paths: Vec<&str> = paths.split('`').filter(|name| *name == "spec" || name.starts_with("spec.")).collect();
+        assert!(!paths.is_empty(), "no place: {line}");
+        let of_kind = |kind: &str| paths.iter().map(|path| format!("{project} {kind} {path}")).collect::<Vec<_>>();
+        Some(Self { places: kinds.split(", ").flat_map(of_kind).collect(), declared: declared == "yes" })
+    }
+}
+
 /// Every preset with the file it stands in.
 fn presets() -> Vec<(String, Value)> {
     let documents = |(path, text): (String, String)| {
