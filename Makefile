@@ -88,6 +88,11 @@ e2e-go: go-example ## Run the example for controllers in Go on a real API server
 	@$(MAKE) -s assets >/dev/null
 	KUBE_UNIONS_E2E_GO=require $(CARGO) test --locked --all-features --test e2e -- patch::the_example_for_controllers_in_go
 
+.PHONY: e2e-gitops
+e2e-gitops: build gitops ## Apply manifests as Flux, Argo CD and controllers do, on a real API server (needs Go)
+	@$(MAKE) -s assets >/dev/null
+	KUBE_UNIONS_E2E_GO=require $(CARGO) test --locked --all-features --test e2e -- gitops::
+
 .PHONY: loss
 loss: build ## Count lost writes while replicas, certificates and the API server change, LOSS_SECONDS each
 	@if [ "$${KUBE_UNIONS_E2E:-}" != skip ]; then $(MAKE) -s assets >/dev/null; fi
@@ -193,6 +198,12 @@ go-check: wasm-patch ## Check and test the Go package of strategic merge patches
 go-example: wasm-patch ## Build the example that patches a custom resource with controller-runtime (needs Go)
 	cd go/example && go vet . && go build -o $(TARGET)/go/patch-custom-resource .
 	@touch $(TARGET)/go/patch-custom-resource
+
+# The packages require a newer Go than the rest of the repository. The go command downloads it as it does modules.
+.PHONY: gitops
+gitops: ## Build the program that applies manifests by the packages of Flux, Argo CD and controller-runtime (needs Go)
+	cd tests/gitops && export GOTOOLCHAIN=auto && go vet . && go build -o $(TARGET)/go/gitops .
+	@touch $(TARGET)/go/gitops
 
 .PHONY: bench-go
 bench-go: wasm-patch ## Measure patches from Go, next to Go's own package (needs Go)

@@ -55,6 +55,7 @@ mod declarations;
 mod enforcement_by_policies;
 mod explain;
 mod generate;
+mod gitops;
 mod guide;
 mod image;
 mod inspections;

@@ -216,22 +216,33 @@ pub(crate) fn example(package: &str, name: &str, source: &str) -> PathBuf {
 /// Returns the program of the Go example and the WebAssembly module, which `make go-example` builds. `None`: it was not asked for,
 /// because the first build compiles all of client-go.
 pub(crate) fn go_example() -> Option<(PathBuf, PathBuf)> {
+    let made = [
+        ("go/patch-custom-resource", "go/example/patch.go"),
+        ("wasm32-wasip1/wasm/strategic-merge-patch.wasm", "crates/strategic-stdio/src/serve.rs"),
+    ];
+    built_by_go(made, "go-example", "e2e-go").map(|[program, module]| (program, module))
+}
+
+/// Returns the program that applies manifests as GitOps tools do, which `make gitops` builds. `None`: it was not asked for.
+pub(crate) fn go_gitops() -> Option<PathBuf> {
+    built_by_go([("go/gitops", "tests/gitops/main.go")], "gitops", "e2e-gitops").map(|[program]| program)
+}
+
+/// Returns the paths of files in the target, each given with a source. `None`: `KUBE_UNIONS_E2E_GO` does not require them. Panics if a
+/// file is missing or older than its source.
+fn built_by_go<const N: usize>(made: [(&str, &str); N], build: &str, test: &str) -> Option<[PathBuf; N]> {
     if env::var("KUBE_UNIONS_E2E_GO").as_deref() != Ok("require") {
-        crate::cluster::say("left out, since there is no Go example (`make e2e-go` builds it)");
+        crate::cluster::say(&format!("left out, since its program in Go was not asked for (`make {test}` builds it)"));
         return None;
     }
     let tests = env::current_exe().expect("a test has a binary");
     let target = tests.ancestors().nth(3).expect("it is in a folder of a profile in the target");
-    let (program, module) =
-        (target.join("go/patch-custom-resource"), target.join("wasm32-wasip1/wasm/strategic-merge-patch.wasm"));
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    for (made, source) in [(&program, "go/example/patch.go"), (&module, "crates/strategic-stdio/src/serve.rs")] {
-        let modified = |path: &Path| path.metadata().and_then(|file| file.modified()).ok();
-        assert!(
-            modified(made) > modified(&root.join(source)),
-            "`{}` is missing or older than its source; run `make go-example`",
-            made.display()
-        );
-    }
-    Some((program, module))
+    let modified = |path: &Path| path.metadata().and_then(|file| file.modified()).ok();
+    Some(made.map(|(file, source)| {
+        let file = target.join(file);
+        let newer = modified(&file) > modified(&root.join(source));
+        assert!(newer, "`{}` is missing or older than its source; run `make {build}`", file.display());
+        file
+    }))
 }

@@ -167,6 +167,9 @@ func play(ctx context.Context, server client.Client, way way, number int, testCa
 		played.Generations[number+1], played.ResourceVersions[number+1] = live.GetGeneration(), live.GetResourceVersion()
 	}
 	played.Differences = way.differences(ctx, manifest.DeepCopy(), live.DeepCopy())
+	if played.Differences == nil {
+		played.Differences = map[string]string{}
+	}
 	played.Object = live.Object
 	return played, nil
 }
