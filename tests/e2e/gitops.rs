@@ -1,11 +1,13 @@
 //! Applying one manifest again changes nothing: Flux, Argo CD and controllers with controller-runtime, by their own packages.
 //!
-//! The program in Go of `tests/gitops` plays [`Case`]s of the samples and of `gitops/presets.yaml`: it applies each manifest three
-//! times in each way, and asks the tool for the remaining difference. In each way either every apply is refused with the same reason
-//! and nothing is stored, or the first is stored, later ones leave the generation alone, and no difference is left.
+//! The program in Go of `tests/gitops` plays the [`cases`]: it applies each manifest three times in each way, and asks the tool for the
+//! remaining difference. Either every apply is refused with the same reason and nothing is stored, or the first is stored, later ones
+//! leave the generation alone, and no difference is left.
 //!
-//! Policies cannot read the annotation of client-side apply. They store the first apply of a manifest that contradicts itself, and
-//! refuse every later one ([`Verdict::Late`]).
+//! Policies cannot read the annotation of client-side apply. They take the first apply of a manifest that contradicts itself for a
+//! switch, and settle from the second apply on ([`Verdict::Late`]).
+
+mod cases;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,10 +18,9 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::builtin::{BuiltIn, POLICIES, PRESETS};
+use self::cases::{Case, Expected, Stored, install};
+use crate::builtin::{BuiltIn, POLICIES};
 use crate::cluster::{AnyCluster, Cluster, say};
-use crate::contrib::definitions_of;
-use crate::kind::{Kind, SAMPLES_GROUP, parse};
 use crate::kubectl::{Kubectl, run};
 use crate::process::{Workspace, go_gitops};
 use crate::version::{Feature, lacks};
@@ -30,66 +31,11 @@ use fixtures::wait::eventually;
 /// reads the schemas of new kinds every five seconds.
 const SETTLED: Duration = Duration::from_mins(1);
 
-/// The samples whose CRDs declare unions.
-const SAMPLES: [&str; 7] = ["backup", "gateway", "monitor", "pipeline", "rollout", "route", "source"];
-
-/// The contributed presets, and the groups of their kinds.
-const CONTRIBUTED: [(&str, &[&str]); 2] = [
-    ("cert-manager", &["cert-manager.io"]),
-    (
-        "flux",
-        &[
-            "helm.toolkit.fluxcd.io",
-            "image.toolkit.fluxcd.io",
-            "kustomize.toolkit.fluxcd.io",
-            "source.toolkit.fluxcd.io",
-        ],
-    ),
-];
-
 /// The way of the program that is client-side apply.
 const CLIENT_SIDE: &str = "argo-client-side";
 
 /// The number of ways of the program.
 const WAYS: usize = 4;
-
-/// A stored object, and a manifest that is applied over it.
-struct Case {
-    title: String,
-    stored: Stored,
-    manifest: Value,
-    expected: Expected,
-}
-
-/// The origin of the stored object.
-enum Stored {
-    /// Another client created it.
-    Created(Value),
-    /// The tool applied it before.
-    Applied(Value),
-}
-
-/// The expected answer to each apply.
-enum Expected {
-    /// It is stored as it is.
-    Stored,
-    /// It is refused.
-    Refused,
-    /// It contradicts itself, and is refused with a message that has this part.
-    Contradicts(String),
-}
-
-/// A row of `gitops/presets.yaml`, which explains the fields.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Row {
-    title: String,
-    object: Value,
-    from: Value,
-    to: Value,
-    both: Value,
-    refusal: Option<String>,
-}
 
 /// A line that the program prints: `tests/gitops/main.go` explains the fields.
 #[derive(Deserialize, Debug)]
@@ -111,7 +57,7 @@ enum Verdict {
     Stored,
     /// Every apply is refused with the same reason.
     Refused,
-    /// The first apply is stored, and every later one is refused with the same reason.
+    /// The first apply is stored, and later ones are refused with the same reason, or stored with another result that stays.
     Late,
 }
 
@@ -139,103 +85,6 @@ fn under_policies_every_manifest_of_a_gitops_tool_settles() {
     kubectl.apply(&kube_unions(&compile, "").accepted().stdout).accepted();
     kubectl.run(&["apply", "-f", POLICIES]).accepted();
     play(&program, &kubeconfig, &kubectl, &cases, true);
-}
-
-/// Installs the kinds of the samples and of the contributed presets with their declarations, and returns the cases.
-fn install(cluster: &AnyCluster) -> Vec<Case> {
-    let mut cases = Vec::new();
-    let kubectl = cluster.kubectl("gitops");
-    let register = |group: &str| {
-        if let Some(registration) = cluster.registration(group) {
-            kubectl.apply(&registration.to_string()).accepted();
-        }
-    };
-    for sample in SAMPLES {
-        let kind = Kind::new(cluster, sample);
-        kind.apply_definition();
-        register(kind.group());
-        cases.extend(cases_of_sample(&kind));
-    }
-    let declared = Kind::in_group(cluster, "declared", SAMPLES_GROUP.to_owned());
-    declared.apply_definition_text(&declared.authored());
-    kubectl.apply(&declared.read("declaration.yaml")).accepted();
-    register(declared.group());
-    cases.extend(cases_of_sample(&declared));
-
-    for (preset, groups) in CONTRIBUTED {
-        for group in groups {
-            for definition in definitions_of(group) {
-                kubectl.apply(&definition.to_string()).accepted();
-                let name = definition["metadata"]["name"].as_str().unwrap();
-                kubectl.run(&["wait", "--for=condition=Established", "crd", name]).accepted();
-            }
-            register(group);
-        }
-        kubectl.run(&["apply", "-f", &format!("{PRESETS}/contrib/{preset}.yaml")]).accepted();
-    }
-    let rows: Vec<Row> = serde_json::from_value(parse(include_str!("gitops/presets.yaml"))).unwrap();
-    cases.extend(rows.into_iter().flat_map(cases_of_row));
-    cases
-}
-
-/// Returns the cases of a sample's files: a valid object that is kept, and, of each object that is normalised, the switch, and the
-/// manifest with the old member beside the new one.
-fn cases_of_sample(kind: &Kind<'_>) -> Vec<Case> {
-    let files = kind.files();
-    let read = |file: &str| files.iter().any(|it| it == file).then(|| named(parse(&kind.read(file))));
-    let case = |title: &str, stored, manifest, expected| {
-        let title = format!("{}: {title}", kind.sample());
-        Case { title, stored, manifest, expected }
-    };
-    let valid = files.iter().find(|file| file.starts_with("valid-")).expect("a sample has a valid object");
-    let kept = read(valid).unwrap();
-    let mut cases = vec![case("kept", Stored::Applied(kept.clone()), kept, Expected::Stored)];
-    for stem in files.iter().filter_map(|file| file.strip_suffix(".new.yaml")) {
-        let [old, new, want] = ["old", "new", "want"].map(|part| read(&format!("{stem}.{part}.yaml")));
-        let (new, want) = (new.unwrap(), want.unwrap());
-        match old {
-            Some(old) if stem.starts_with("rejected-") => {
-                cases.push(case(stem, Stored::Applied(old), new, Expected::Refused));
-            }
-            Some(old) => {
-                let contradicts = (new != want).then(|| {
-                    let expected = Expected::Contradicts("the applied manifest sets ".to_owned());
-                    case(&format!("{stem}, contradiction"), Stored::Applied(old.clone()), new, expected)
-                });
-                cases.push(case(&format!("{stem}, switch"), Stored::Created(old), want, Expected::Stored));
-                cases.extend(contradicts);
-            }
-            None if stem.starts_with("normalized-") => {
-                cases.push(case(stem, Stored::Created(want), new, Expected::Stored));
-            }
-            None => {}
-        }
-    }
-    cases
-}
-
-fn cases_of_row(row: Row) -> [Case; 3] {
-    let [from, to, both] = [&row.from, &row.to, &row.both].map(|part| {
-        let mut object = named(row.object.clone());
-        json_patch::merge(&mut object, part);
-        object
-    });
-    let case = |title: &str, stored, manifest, expected| {
-        let title = format!("{}: {title}", row.title);
-        Case { title, stored, manifest, expected }
-    };
-    let expected = row.refusal.clone().map_or(Expected::Stored, Expected::Contradicts);
-    [
-        case("switch over another client", Stored::Created(from.clone()), to.clone(), Expected::Stored),
-        case("switch", Stored::Applied(from.clone()), to, Expected::Stored),
-        case("contradiction", Stored::Applied(from), both, expected),
-    ]
-}
-
-/// Returns the object with a name that the program replaces.
-fn named(mut object: Value) -> Value {
-    object["metadata"] = json!({"name": "x", "namespace": "default"});
-    object
 }
 
 /// Plays the cases by the program, and judges each step.
@@ -266,6 +115,54 @@ fn play(program: &Path, kubeconfig: &Path, kubectl: &Kubectl, cases: &[Case], by
     assert!(failures.is_empty(), "{} of {} steps:\n  {}", failures.len(), steps.len(), failures.join("\n  "));
 }
 
+impl Step {
+    /// Returns the verdict, or the reason why the step does not settle as expected. `fresh` is the spec that is to be stored.
+    fn judge(&self, case: &Case, fresh: Option<&Value>, by_policies: bool) -> Result<Verdict, String> {
+        let verdict = self.verdict().ok_or_else(|| format!("does not settle: {}", self.summary()))?;
+        let expected = match &case.expected {
+            Expected::Contradicts(_) if by_policies && self.way == CLIENT_SIDE => Verdict::Late,
+            Expected::Stored | Expected::Contradicts(None) => Verdict::Stored,
+            Expected::Refused | Expected::Contradicts(Some(_)) => Verdict::Refused,
+        };
+        if verdict != expected {
+            return Err(format!("{expected:?} was expected, not {verdict:?}: {}", self.summary()));
+        }
+        if fresh.is_some_and(|fresh| unordered(fresh) != unordered(&self.object["spec"])) {
+            return Err(format!("another spec was expected: {}", self.summary()));
+        }
+        match (&case.expected, &self.refusals[0]) {
+            (Expected::Contradicts(Some(part)), Some(said)) if !said.contains(part) => {
+                Err(format!("refused in other words: {}", self.summary()))
+            }
+            _ => Ok(verdict),
+        }
+    }
+
+    /// Returns the verdict. `None`: the step breaks the law.
+    fn verdict(&self) -> Option<Verdict> {
+        let [_, first, second, third] = &self.generations;
+        let [before, after, later @ ..] = &self.resource_versions;
+        let unchanged = later.iter().all(|version| version == after);
+        match &self.refusals {
+            [None, None, None] if !self.differences.is_empty() || second != third => None,
+            [None, None, None] => Some(if first == second { Verdict::Stored } else { Verdict::Late }),
+            [Some(one), Some(two), Some(three)] if one == two && two == three => {
+                (unchanged && before == after).then_some(Verdict::Refused)
+            }
+            [None, Some(two), Some(three)] if two == three => unchanged.then_some(Verdict::Late),
+            _ => None,
+        }
+    }
+
+    fn summary(&self) -> String {
+        let Self { refusals, generations, differences, object, .. } = self;
+        format!(
+            "refusals {refusals:?}, generations {generations:?}, differences {differences:?}, spec {}",
+            object["spec"]
+        )
+    }
+}
+
 /// Waits until the union of a case is enforced, by dry runs. Returns the spec of the manifest as a new object, if it is to be stored.
 fn wait_until_enforced(kubectl: &Kubectl, number: usize, case: &Case) -> Option<Value> {
     let as_probe = |object: &Value, name: &str| {
@@ -275,7 +172,7 @@ fn wait_until_enforced(kubectl: &Kubectl, number: usize, case: &Case) -> Option<
     };
     let create =
         || kubectl.run_with(&["create", "--dry-run=server", "-o=json", "-f", "-"], &as_probe(&case.manifest, "fresh"));
-    if !matches!(case.expected, Expected::Stored) {
+    if matches!(case.expected, Expected::Refused | Expected::Contradicts(Some(_))) {
         assert!(eventually(SETTLED, || !create().succeeded()), "{}: not enforced", case.title);
         return None;
     }
@@ -293,60 +190,6 @@ fn wait_until_enforced(kubectl: &Kubectl, number: usize, case: &Case) -> Option<
     Some(spec)
 }
 
-impl Case {
-    fn to_json(&self) -> Value {
-        let (field, stored) = match &self.stored {
-            Stored::Created(object) => ("stored", object),
-            Stored::Applied(object) => ("storedByApply", object),
-        };
-        json!({"case": self.title, field: stored, "manifest": self.manifest})
-    }
-}
-
-impl Step {
-    /// Returns the verdict, or the reason why the step does not settle as expected.
-    fn judge(&self, case: &Case, fresh: Option<&Value>, by_policies: bool) -> Result<Verdict, String> {
-        let verdict = self.settled().ok_or_else(|| format!("does not settle: {self:?}"))?;
-        let expected = match &case.expected {
-            Expected::Stored => Verdict::Stored,
-            Expected::Refused => Verdict::Refused,
-            Expected::Contradicts(_) if by_policies && self.way == CLIENT_SIDE => Verdict::Late,
-            Expected::Contradicts(_) => Verdict::Refused,
-        };
-        if verdict != expected {
-            return Err(format!("{expected:?} was expected, not {verdict:?}: {self:?}"));
-        }
-        let said = self.refusals[2].as_deref().unwrap_or_default();
-        match &case.expected {
-            Expected::Contradicts(part) if verdict == Verdict::Refused && !said.contains(part) => {
-                Err(format!("refused in other words: {said}"))
-            }
-            Expected::Stored if fresh.map(unordered) != Some(unordered(&self.object["spec"])) => {
-                Err(format!("stored is {}, not {fresh:?}", self.object["spec"]))
-            }
-            _ => Ok(verdict),
-        }
-    }
-
-    /// Returns the verdict. `None`: the step breaks the law.
-    fn settled(&self) -> Option<Verdict> {
-        let [_, first, later @ ..] = &self.generations;
-        let [before, after, stored @ ..] = &self.resource_versions;
-        let unchanged = stored.iter().all(|version| version == after);
-        match &self.refusals {
-            [None, None, None] => {
-                let kept = later.iter().all(|generation| generation == first) && self.differences.is_empty();
-                kept.then_some(Verdict::Stored)
-            }
-            [Some(first), rest @ ..] if rest.iter().all(|it| it.as_ref() == Some(first)) => {
-                (unchanged && before == after).then_some(Verdict::Refused)
-            }
-            [None, Some(second), Some(third)] => (unchanged && second == third).then_some(Verdict::Late),
-            _ => None,
-        }
-    }
-}
-
 /// Returns the value with each list sorted: apply decides on the order of items with keys.
 fn unordered(value: &Value) -> Value {
     match value {
@@ -356,6 +199,6 @@ fn unordered(value: &Value) -> Value {
             items.sort_by_key(Value::to_string);
             Value::Array(items)
         }
-        other => other.clone(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
     }
 }

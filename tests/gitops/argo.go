@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"regexp"
 
 	"github.com/argoproj/argo-cd/gitops-engine/v3/pkg/diff"
 	"github.com/argoproj/argo-cd/gitops-engine/v3/pkg/utils/kube"
@@ -14,6 +16,9 @@ import (
 
 // argoManager is the field manager of Argo CD, for both sorts of apply.
 const argoManager = "argocd-controller"
+
+// ofTemporaryFile is the part of an error of kubectl that has another name each time.
+var ofTemporaryFile = regexp.MustCompile(`error when \w+ "[^"]*": `)
 
 // argo is Argo CD's gitops-engine. Its ways to apply share it.
 type argo struct {
@@ -74,7 +79,10 @@ func (w argoWay) name() string {
 
 func (w argoWay) apply(ctx context.Context, manifest *unstructured.Unstructured) error {
 	_, err := w.resources.ApplyResource(ctx, manifest, cmdutil.DryRunNone, false, true, w.isServerSide, argoManager)
-	return err
+	if err != nil {
+		return errors.New(ofTemporaryFile.ReplaceAllString(err.Error(), ""))
+	}
+	return nil
 }
 
 func (w argoWay) differences(ctx context.Context, manifest, live *unstructured.Unstructured) map[string]string {
