@@ -12,18 +12,8 @@ use crate::kind::{Kind, SAMPLES_GROUP, parse};
 const SAMPLES: [&str; 7] = ["backup", "gateway", "monitor", "pipeline", "rollout", "route", "source"];
 
 /// The contributed presets, and the groups of their kinds.
-const CONTRIBUTED: [(&str, &[&str]); 2] = [
-    ("cert-manager", &["cert-manager.io"]),
-    (
-        "flux",
-        &[
-            "helm.toolkit.fluxcd.io",
-            "image.toolkit.fluxcd.io",
-            "kustomize.toolkit.fluxcd.io",
-            "source.toolkit.fluxcd.io",
-        ],
-    ),
-];
+const CONTRIBUTED: [(&str, &[&str]); 2] =
+    [("cert-manager", &["cert-manager.io"]), ("flux", &["helm.toolkit.fluxcd.io", "kustomize.toolkit.fluxcd.io"])];
 
 /// A stored object, and a manifest that is applied over it.
 pub(super) struct Case {
