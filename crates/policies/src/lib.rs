@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod cel;
+mod claims;
 mod compare;
 mod condition;
 mod kinds;

@@ -4,11 +4,12 @@
 
 use crate::cel::pointer;
 use crate::cel::text;
+use crate::claims::{self, UnionClaims};
 use crate::condition::Watched;
 use crate::members::{Algorithm, Members, name_of};
 use crate::places::{Places, Purpose};
 use crate::variables::Variables;
-use kube_unions_core::union::{UnionPlace, UnionStep};
+use kube_unions_core::union::{Part, UnionPlace, UnionStep};
 
 /// A mutating policy, without its frame.
 #[derive(Debug)]
@@ -23,8 +24,9 @@ pub(crate) struct Mutation {
 }
 
 /// Compiles the normalisation of places. Returns `None` if nothing can be cleared or deduced.
-pub(crate) fn compile(places: &[UnionPlace<'_>]) -> Option<Mutation> {
+pub(crate) fn compile(part: Part, places: &[UnionPlace<'_>]) -> Option<Mutation> {
     let mut variables = Variables::default();
+    claims::add(part, &mut variables);
     let mut entries = Places::new(Purpose::Mutation, true);
     let (mut cleared, mut deduced, mut watched) = (Vec::new(), Vec::new(), Watched::default());
     let mut deepest_first: Vec<&UnionPlace<'_>> = places.iter().collect();
@@ -82,36 +84,67 @@ pub(crate) fn compile(places: &[UnionPlace<'_>]) -> Option<Mutation> {
     (!parts.is_empty()).then(|| Mutation { variables, expression: parts.join(" + "), on_create, condition })
 }
 
-/// Returns the pointers that are cleared in the 2022 form: a change of the discriminator wins.
+/// Returns the pointers that are cleared in the 2022 form: a change of the discriminator wins, unless the manifest sets a member
+/// that the value does not select.
 fn cleared_by_change(place: &str, members: &Members<'_>) -> String {
     let (now, was) = (members.discriminator_in("p.new"), members.discriminator_in("p.old[0]"));
     let Members { selects, .. } = members;
     let (set, pointer, wrong) = (members.set_in("p.new"), members.pointer(), members.is_wrong_type());
+    let claims = UnionClaims { members, object: "u.p" };
+    let (sets, sets_value, dropped) = (claims.sets(), claims.sets_value("u.now"), claims.dropped_value());
     format!(
         "{place}.map(p, size(p.old) == 1 && !({wrong}) && {now} != {was} && {now} in {selects}, \
-         {set}.filter(m, m != {selects}[{now}]).map(m, p.path + {pointer})).flatten()"
+         {{\"p\": dyn(p), \"now\": dyn({now}), \"clear\": dyn({set}.filter(m, m != {selects}[{now}]))}})\
+         .filter(u, !u.clear.exists(m, {sets}) || !({sets_value} || {dropped}))\
+         .map(u, u.clear.map(m, u.p.path + {pointer})).flatten()"
     )
 }
 
-/// Returns the pointers that are cleared in the 2019 form without a discriminator: the one member that was added wins.
+/// Returns the pointers that are cleared in the 2019 form without a discriminator: the one member that was added wins, unless the
+/// manifest sets others as well, or two manifests contest it.
 fn cleared_by_addition(place: &str, members: &Members<'_>) -> String {
     let (set, added, pointer) = (members.set_in("p.new"), members.added(), members.pointer());
+    let claims = UnionClaims { members, object: "u" };
+    let sets = claims.sets();
+    let contested = format!(
+        "{} && u.set.exists(m, m != u.added[0] && {})",
+        claims.sets_again("u.added[0]"),
+        claims.claims("other", "m")
+    );
     format!(
-        "{place}.map(p, size(p.old) == 1, {{\"path\": dyn(p.path), \"set\": dyn({set}), \"added\": dyn({added})}})\
-         .map(u, size(u.set) > 1 && size(u.added) == 1, u.set.filter(m, m != u.added[0]).map(m, u.path + {pointer})).flatten()"
+        "{place}.map(p, size(p.old) == 1, {{\"path\": dyn(p.path), \"claims\": dyn(p.claims), \"set\": dyn({set}), \"added\": dyn({added})}})\
+         .filter(u, size(u.set) > 1 && size(u.added) == 1 && size(u.set.filter(m, {sets})) < 2 && !({contested}))\
+         .map(u, u.set.filter(m, m != u.added[0]).map(m, u.path + {pointer})).flatten()"
     )
 }
 
-/// Returns the unions of the 2019 form with a discriminator whose request tells the choice, with the value of the choice.
+/// Returns the unions of the 2019 form with a discriminator whose request tells the choice, with the value of the choice. Leaves out
+/// those in which this would overwrite a field that the manifest sets, or that two manifests contest.
 fn chosen(place: &str, members: &Members<'_>) -> String {
     let (now, changed) = (members.discriminator_in("p.new"), members.changed());
     let (set, added, wrong) = (members.set_in("p.new"), members.added(), members.is_wrong_type());
     let value = &members.value;
+    let claims = UnionClaims { members, object: "u" };
+    let clears = |what: &str| format!("u.set.exists(m, {value}[m] != u.value && {what})");
+    let clears_own = clears(&claims.sets());
+    let overwrites = format!(
+        "({} ? u.value != u.now || {clears_own} : {clears_own} && (u.changed ? {} : size(u.set.filter(m, {})) > 1))",
+        claims.sets_value("u.now"),
+        claims.dropped_value(),
+        claims.sets()
+    );
+    let contested = format!(
+        "(!u.changed && u.set.exists(m, {value}[m] == u.value && {}) && ({} || u.value != u.now && u.now != \"\" && {}))",
+        claims.sets_again("m"),
+        clears(&claims.claims("other", "m")),
+        claims.other_sets_value()
+    );
     format!(
-        "{place}.map(p, !({wrong}), {{\"path\": dyn(p.path), \"now\": dyn({now}), \"changed\": dyn({changed}), \
+        "{place}.map(p, !({wrong}), {{\"path\": dyn(p.path), \"claims\": dyn(p.claims), \"now\": dyn({now}), \"changed\": dyn({changed}), \
          \"set\": dyn({set}), \"added\": dyn({added})}})\
          .map(u, u.changed ? u.added.all(m, {value}[m] == u.now) : size(u.set) == 1 || size(u.set) > 1 && size(u.added) == 1, \
-         {{\"path\": dyn(u.path), \"now\": dyn(u.now), \"set\": dyn(u.set), \
-         \"value\": dyn(u.changed ? u.now : {value}[(size(u.set) == 1 ? u.set : u.added)[0]])}})"
+         {{\"path\": dyn(u.path), \"claims\": dyn(u.claims), \"now\": dyn(u.now), \"changed\": dyn(u.changed), \"set\": dyn(u.set), \
+         \"value\": dyn(u.changed ? u.now : {value}[(size(u.set) == 1 ? u.set : u.added)[0]])}})\
+         .filter(u, !{overwrites} && !{contested})"
     )
 }

@@ -7,12 +7,14 @@
 //! | `by` | its path as a text by which entries are sorted: list positions have ten digits | validation |
 //! | `new` | the object | both |
 //! | `old` | a list with the old object, empty if there was none or it is not known | both |
+//! | `claims` | the fields that manifests set in it, see [`claims`](crate::claims) | both |
 //! | `lost` | the old objects among which it may have been, if it is in a list without identities | validation |
 //!
 //! Old objects are found as in the webhook: by field, by map key, and by the keys of list items if these occur once in both
 //! lists. Lists are indexed once, because a search for each item exceeds the cost that an API server allows.
 
 use crate::cel::{fields, lists, maps, pointer, printable, text};
+use crate::claims;
 use crate::variables::Variables;
 use kube_unions_core::union::UnionStep;
 use std::collections::HashMap;
@@ -48,6 +50,7 @@ struct Entry {
     new: String,
     old: String,
     lost: String,
+    claims: String,
 }
 
 impl<'p> Places<'p> {
@@ -97,6 +100,7 @@ impl<'p> Places<'p> {
                 new: "n".to_owned(),
                 old: maps(&fields(&before, &names)),
                 lost: "[]".to_owned(),
+                claims: claims::of_fields(claims::CLAIMS, &names),
             });
             return format!("{}.map(n, {entry})", maps(&fields("[object]", &names)));
         }
@@ -108,6 +112,7 @@ impl<'p> Places<'p> {
             new: "n".to_owned(),
             old: maps(&fields("p.old", &names)),
             lost: maps(&fields("p.lost", &names)),
+            claims: claims::of_fields("p.claims", &names),
         });
         self.flat(&format!("{around}.map(p, {}.map(n, {entry}))", maps(&fields("[p.new]", &names))))
     }
@@ -121,6 +126,7 @@ impl<'p> Places<'p> {
             new: "object".to_owned(),
             old: before.to_owned(),
             lost: "[]".to_owned(),
+            claims: claims::CLAIMS.to_owned(),
         })
     }
 
@@ -160,6 +166,7 @@ impl<'p> Places<'p> {
                 new: "l".to_owned(),
                 old: olds(&before),
                 lost: "[]".to_owned(),
+                claims: claims::of_fields(claims::CLAIMS, &names),
             });
             format!("{}.map(l, {entry})", only(&fields("[object]", &names)))
         } else {
@@ -173,6 +180,7 @@ impl<'p> Places<'p> {
                 new: "l".to_owned(),
                 old: olds("p.old"),
                 lost: if are_lists { self.flat(&lost) } else { lost },
+                claims: claims::of_fields("p.claims", &names),
             });
             self.flat(&format!("{around}.map(p, {}.map(l, {entry}))", only(&fields("[p.new]", &names))))
         };
@@ -190,6 +198,7 @@ impl<'p> Places<'p> {
             old: format!("l.olds.map(o, k in o && type(o[k]) == {kind}, o[k])"),
             // The keys tell nothing about maps in a list without identities.
             lost: self.flat(&format!("l.lost.map(o, o.transformList(j, w, type(w) == {kind}, w))")),
+            claims: claims::of_value("l.claims"),
         });
         self.flat(&format!("{maps}.map(l, l.news.transformList(k, v, type(v) == {kind}, {entry}))"))
     }
@@ -228,6 +237,7 @@ impl<'p> Places<'p> {
         let entry = self.entry(&Entry {
             old: format!("({is_one} && {key} in {before} && {was_one} ? [l.olds[int({before}[{key}][0])]] : [])"),
             lost: format!("({is_one} && (!({key} in {before}) || {was_one}) ? w[0] : w[0] + w[1])"),
+            claims: claims::of_item("l.claims", keys),
             ..item()
         });
         let items = format!("l.news.transformList(i, n, type(n) == map, {entry})");
@@ -257,8 +267,8 @@ impl<'p> Places<'p> {
     }
 
     fn literal(&self, entry: &Entry, new: &str, old: &str) -> String {
-        let Entry { path, at, by, new: new_value, old: old_value, lost } = entry;
-        let both = format!("\"{new}\": dyn({new_value}), \"{old}\": dyn({old_value})");
+        let Entry { path, at, by, new: new_value, old: old_value, lost, claims } = entry;
+        let both = format!("\"{new}\": dyn({new_value}), \"{old}\": dyn({old_value}), \"claims\": dyn({claims})");
         match self.purpose {
             Purpose::Mutation => format!("{{\"path\": dyn({path}), {both}}}"),
             Purpose::Validation => {
@@ -282,6 +292,8 @@ fn item() -> Entry {
         new: "n".to_owned(),
         old: "[]".to_owned(),
         lost: "[]".to_owned(),
+        // Nothing of a manifest belongs to an item without an identity.
+        claims: "[]".to_owned(),
     }
 }
 

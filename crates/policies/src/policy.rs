@@ -111,7 +111,9 @@ impl Compiler<'_> {
 
     fn mutation(&mut self, part: Part, places: &[UnionPlace<'_>]) {
         let Some(api) = self.options.server.mutating_api().map(PolicyApi) else { return };
-        let Some(Mutation { variables, expression, on_create, condition }) = mutation::compile(places) else { return };
+        let Some(Mutation { variables, expression, on_create, condition }) = mutation::compile(part, places) else {
+            return;
+        };
         if variables.longest().max(expression.len()) > LONGEST_EXPRESSION {
             return self.refuse(None, RefusalReason::TooLong);
         }
@@ -150,7 +152,7 @@ impl Compiler<'_> {
             actions: self.options.actions,
             list_functions: self.options.server.has_list_functions(),
         };
-        let Some(compiled) = validation::compile(places, actions, treatment) else { return };
+        let Some(compiled) = validation::compile(part, places, actions, treatment) else { return };
         let Validation { variables, expression, message, condition } = compiled;
         if variables.longest().max(expression.len()) > LONGEST_EXPRESSION {
             return self.refuse(None, RefusalReason::TooLong);

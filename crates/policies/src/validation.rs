@@ -4,12 +4,13 @@
 //! A policy tells only the first of its validations that fails, so each policy has one validation, which joins all faults.
 
 use crate::cel::{one_line, printable, text};
+use crate::claims::{self, UnionClaims};
 use crate::condition::Watched;
 use crate::members::{Algorithm, Members, backticked, name_of, words};
 use crate::places::{Places, Purpose, SEPARATOR};
 use crate::variables::Variables;
 use kube_unions_core::schema::Actions;
-use kube_unions_core::union::UnionPlace;
+use kube_unions_core::union::{Part, UnionPlace};
 
 /// The treatment of faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,8 +48,14 @@ const UNCHANGED: &str = "; let through because the union did not change";
 const WARN_ONLY: &str = "; let through because its declaration only warns";
 
 /// Compiles the faults of places to which a binding with these actions reacts. Returns `None` if there can be none.
-pub(crate) fn compile(places: &[UnionPlace<'_>], actions: Actions, treatment: Treatment) -> Option<Validation> {
+pub(crate) fn compile(
+    part: Part,
+    places: &[UnionPlace<'_>],
+    actions: Actions,
+    treatment: Treatment,
+) -> Option<Validation> {
     let mut variables = Variables::default();
+    claims::add(part, &mut variables);
     let mut entries = Places::new(Purpose::Validation, treatment.list_functions);
     let (mut faults, mut watched) = (Vec::new(), Watched::default());
     for place in places {
@@ -112,6 +119,14 @@ fn wanted(declared: Actions, binding: Actions, ratchet: bool) -> Option<(&'stati
     }
 }
 
+/// Returns names, a list that is not empty, in backticks and with "and" before the last one. `names` is evaluated several times.
+fn joined(names: &str) -> String {
+    let last = format!("{names}[size({names}) - 1]");
+    format!(
+        "(size({names}) == 1 ? \"\" : \"`\" + {names}.filter(x, x != {last}).join(\"`, `\") + \"` and \") + \"`\" + {last} + \"`\""
+    )
+}
+
 fn with_suffix(lines: &str, suffix: &str) -> String {
     format!("{lines}.map(f, {{\"by\": dyn(f.by), \"text\": dyn(f.text + {})}})", text(suffix))
 }
@@ -153,6 +168,8 @@ impl UnionFaults<'_> {
             "u.set.filter(m, m != {selected}).map(m, {})",
             self.fault("m", &format!("{only} + {values}[m] + ({unchanged} ? {hint} : \"\")"))
         );
+        let told = self.told_by_manifest(Some(&format!("m == {selected}")));
+        let blamed = format!("[{told}].map(t, !u.set.exists(m, m != {selected}) ? [] : size(t) > 0 ? t : {blamed})[0]");
         let missing = needs.map_or_else(String::new, |needs| {
             let needed = words(&[": Required value: must be specified when ", &quoted, " is \""]);
             let fault = self.fault(&selected, &format!("{needed} + {} + \"\\\"\"", one_line("u.now".to_owned())));
@@ -184,27 +201,93 @@ impl UnionFaults<'_> {
         let (now, set, added) = (members.discriminator_in("p.new"), members.set_in("p.new"), members.added());
         let value = &members.value;
         let (is_wrong_number, wrong_number) = self.wrong_number();
+        let known = self.known();
+        let selects_it = format!("{value}[m] == u.now");
+        let told = self.told_by_manifest(discriminator.map(|_| selects_it.as_str()));
+        let contested = self.contested(discriminator);
         let state = |changed: &str| {
             format!(
-                "{entry}.map(p, {{\"p\": dyn(p), \"now\": dyn({now}), \"changed\": dyn({changed}), \"set\": dyn({set}), \"added\": dyn({added})}})"
+                "{entry}.map(p, {{\"p\": dyn(p), \"now\": dyn({now}), \"changed\": dyn({changed}), \"set\": dyn({set}), \"added\": dyn({added})}})\
+                 .map(u, {{\"p\": u.p, \"now\": u.now, \"changed\": u.changed, \"set\": u.set, \"added\": u.added, \
+                 \"told\": dyn([{told}, {contested}].filter(t, size(t) > 0))}})"
             )
         };
-        let known = self.known();
         let Some(discriminator) = discriminator else {
             return format!(
-                "{}.filter(u, {is_wrong_number}).map(u, {{\"known\": dyn({known}), \"faults\": dyn({wrong_number})}})",
+                "{}.filter(u, {is_wrong_number}).map(u, {{\"known\": dyn({known}), \"faults\": dyn(size(u.told) > 0 ? u.told[0] : {wrong_number})}})",
                 state("false")
             );
         };
+        let claims = UnionClaims { members, object: "u.p" };
         let contradicts = format!("u.changed && u.added.exists(m, {value}[m] != u.now)");
+        let drops = format!("{} && {value}[m] != u.now", claims.claims("own", "m"));
+        let dropped = format!("u.changed && {} && u.set.exists(m, {drops})", claims.dropped_value());
         let only = words(&[": Forbidden: may only be specified when ", &backticked(discriminator), " is \""]);
         let shown = printable(&format!("{value}[m]"));
         let fault = self.fault("m", &format!("{only} + {shown} + \"\\\"\""));
         let contradictions = format!("u.added.filter(m, {value}[m] != u.now).map(m, {fault})");
+        let drops = format!("u.set.filter(m, {drops}).map(m, {fault})");
         format!(
-            "{}.filter(u, {is_wrong_number} || {contradicts}).map(u, {{\"known\": dyn({known}), \"faults\": dyn({contradicts} ? {contradictions} : {wrong_number})}})",
+            "{}.filter(u, size(u.told) > 0 || {is_wrong_number} || {contradicts} || {dropped}).map(u, {{\"known\": dyn({known}), \
+             \"faults\": dyn(size(u.told) > 0 ? u.told[0] : {contradicts} ? {contradictions} : {dropped} ? {drops} : {wrong_number})}})",
             state(&members.changed())
         )
+    }
+
+    /// Returns the fault of the manifest that the request applies, if it sets fields of the union that may not be set together.
+    /// `selects` is true if the value `u.now` selects the member `m`.
+    fn told_by_manifest(&self, selects: Option<&str>) -> String {
+        let claims = UnionClaims { members: self.members, object: "u.p" };
+        let sets = claims.sets();
+        let several = self.of_object(&format!(
+            "{} + {} + \"; keep one\"",
+            text("Invalid value: the applied manifest sets "),
+            joined("s")
+        ));
+        let several = format!("[u.set.filter(m, {sets})].filter(s, size(s) > 1).map(s, {several})");
+        let (Some(selects), Some(discriminator)) = (selects, self.members.union.discriminator()) else {
+            return several;
+        };
+        let begin = words(&["Invalid value: the applied manifest sets ", &backticked(discriminator), " to \""]);
+        let names = joined("s");
+        let value = printable("u.now");
+        let not_selected = self.of_object(&format!(
+            "{begin} + {value} + \"\\\" and \" + {names} + \", which \\\"\" + {value} + \"\\\" does not select; remove \" + {names}"
+        ));
+        let not_selected =
+            format!("[u.set.filter(m, {sets} && !({selects}))].filter(s, size(s) > 0).map(s, {not_selected})");
+        format!("({} ? {not_selected} : {several})", claims.sets_value("u.now"))
+    }
+
+    /// Returns the fault of a manifest that is applied again and whose member was cleared for the manifest of another field manager.
+    fn contested(&self, discriminator: Option<&str>) -> String {
+        let members = self.members;
+        let claims = UnionClaims { members, object: "u.p" };
+        let end = words(&[", and the manifest of another field manager sets "]);
+        let fault = |others: &str| {
+            let begin = text("Invalid value: the applied manifest sets `");
+            self.of_object(&format!("{begin} + a + \"`\" + {end} + {others} + \"; keep one\""))
+        };
+        let others = format!("u.set.filter(m, m != a && {})", claims.claims("other", "m"));
+        let members_of_others = format!("[{others}].filter(s, size(s) > 0).map(s, {})", fault(&joined("s")));
+        let again = format!(
+            "(size(u.added) == 1 ? u.added : size(u.set) == 1 ? u.set : []).filter(a, {})",
+            claims.sets_again("a")
+        );
+        let Some(discriminator) = discriminator else {
+            return Self::flat(&format!("{again}.map(a, size(u.set) > 1, {members_of_others})"));
+        };
+        let overwrites = format!("{}[a] != u.now && u.now != \"\" && {}", members.value, claims.other_sets_value());
+        let value_of_other = format!("({overwrites} ? [{}] : [])", fault(&text(&backticked(discriminator))));
+        Self::flat(&format!(
+            "{again}.filter(a, !u.changed).map(a, u.set.exists(m, m != a && {}) ? {members_of_others} : {value_of_other})",
+            claims.claims("other", "m")
+        ))
+    }
+
+    /// Returns the lists in a list of at most one list, as one list.
+    fn flat(list: &str) -> String {
+        format!("({list} + [[]])[0]")
     }
 
     /// Returns the faults of the 2019 form with a discriminator that is never deduced: the discriminator and the members must
@@ -221,12 +304,13 @@ impl UnionFaults<'_> {
         let fault = self.fault("m", &format!("{only} + {shown} + \"\\\"\" + ({unchanged} ? {hint} : \"\")"));
         let not_selected = format!("u.set.filter(m, {value}[m] != u.now)");
         let (is_wrong_number, wrong_number) = self.wrong_number();
+        let told = self.told_by_manifest(Some(&format!("{value}[m] == u.now")));
         // A value without a member is a fault of the number of members, if one is required.
         let has_value = if members.union.is_required() { "size(u.set) > 0 && u.now != \"\"" } else { "u.now != \"\"" };
         format!(
             "{entry}.map(p, {{\"p\": dyn(p), \"now\": dyn({now}), \"set\": dyn({set}), \"added\": dyn({added})}})\
              .filter(u, {has_value} ? u.set.exists(m, {value}[m] != u.now) : {is_wrong_number})\
-             .map(u, {{\"known\": dyn({}), \"faults\": dyn({has_value} ? {not_selected}.map(m, {fault}) : {wrong_number})}})",
+             .map(u, {{\"known\": dyn({}), \"faults\": dyn([{told}].map(t, size(t) > 0 ? t : {has_value} ? {not_selected}.map(m, {fault}) : {wrong_number})[0])}})",
             self.known()
         )
     }
@@ -248,11 +332,17 @@ impl UnionFaults<'_> {
     fn none_set(&self) -> String {
         let names: Vec<_> = self.members.union.members().map(backticked).collect();
         let one_of = if names.len() == 1 { "" } else { "one of " };
+        self.of_object(&words(&["Required value: ", one_of, &names.join(", "), " must be set"]))
+    }
+
+    /// Returns a fault of the object with these words, an expression. It comes before the faults of fields.
+    fn of_object(&self, words: &str) -> String {
         // The root has no path.
-        let colon = if self.dot.is_empty() { "" } else { ": " };
-        let words = words(&[colon, "Required value: ", one_of, &names.join(", "), " must be set"]);
+        let colon = if self.dot.is_empty() { "" } else { "\": \" + " };
         let position = text(&format!("{:03}", self.position));
-        format!("{{\"by\": dyn(u.p.by + \"{SEPARATOR}{SEPARATOR}\" + {position}), \"text\": dyn(u.p.at + {words})}}")
+        format!(
+            "{{\"by\": dyn(u.p.by + \"{SEPARATOR}{SEPARATOR}\" + {position}), \"text\": dyn(u.p.at + {colon}{words})}}"
+        )
     }
 
     /// Returns a fault of a field `name`, an expression, with the words after its path.
