@@ -88,13 +88,13 @@ pub(crate) fn of_item(claims: &str, keys: &[&str]) -> String {
 }
 
 fn inside(claims: &str, steps: &str) -> String {
-    format!("{claims}.map(c, {{\"by\": c.by, \"fields\": dyn(c.fields{steps}.orValue({{}}))}})")
+    format!("{claims}.map(c, {{\"by\": c.by, \"fields\": c.fields{steps}.orValue(dyn({{}}))}})")
 }
 
 /// Returns a key and its value as JSON.
 fn pair(key: &str) -> String {
     let name = text(&format!("{}:", text(key)));
-    let value = format!("n[?{}].orValue(\"\")", text(key));
+    let value = format!("n[?{}].orValue(dyn(\"\"))", text(key));
     let escaped = format!("string({value}).replace(\"\\\\\", \"\\\\\\\\\").replace(\"\\\"\", \"\\\\\\\"\")");
     format!("{name} + (type({value}) == string ? \"\\\"\" + {escaped} + \"\\\"\" : string({value}))")
 }
