@@ -10,7 +10,7 @@ use super::require::RequireArg;
 use super::{RatchetingArg, Verdict};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use kube_unions_core::admission::{Phase, Review, ReviewOutcome};
+use kube_unions_core::admission::{Phase, Ratcheting, Review, ReviewOutcome};
 use kube_unions_core::catalog::{Catalog, CatalogEntry};
 use kube_unions_core::field_path::AboutField;
 use kube_unions_core::near::nearest;
@@ -34,6 +34,7 @@ Custom resources are judged with the defaults of their schema, as on the API ser
 Examples:
   kube-unions normalize --from crds/ -f rollout.yaml
   kube-unions normalize --from crds/ --old stored.yaml -f changed.yaml -o json
+  kube-unions normalize --from crds/ --old stored.yaml -f manifest.yaml --applied
   cat rollout.yaml | kube-unions normalize --from crds/ -f -")]
 pub(super) struct NormalizeArgs {
     #[command(flatten)]
@@ -46,6 +47,11 @@ pub(super) struct NormalizeArgs {
     /// The objects to normalise; `-` is standard input
     #[arg(short, long, required = true, value_name = "NEW")]
     filename: PathBuf,
+    /// Judge the objects as manifests that are applied: a field that a manifest sets is not cleared
+    ///
+    /// This is how `kubectl apply`, Flux, Argo CD and Helm 4 write them. Without it, they are judged as `kubectl replace` writes them.
+    #[arg(long)]
+    applied: bool,
     /// Allow or deny a write that leaves an invalid union unchanged
     #[arg(long, value_enum, default_value_t)]
     ratcheting: RatchetingArg,
@@ -100,8 +106,14 @@ pub(super) fn run(arguments: &NormalizeArgs) -> anyhow::Result<Verdict> {
         let answered = || -> anyhow::Result<Review> {
             let old = old.map(|old| kinds.completed_document(old)).transpose()?;
             let (kind, new) = (document.group_version_kind(), kinds.completed_document(document)?);
-            let object = ReviewedObject { kind: &kind, new: &new, old: old.as_ref(), subresource: None };
-            Ok(object.review(&kinds.catalog, Phase::Both, arguments.ratcheting.into())?)
+            let manifest = arguments.applied.then_some(&*document.text);
+            let object = ReviewedObject { kind: &kind, new: &new, old: old.as_ref(), subresource: None, manifest };
+            let review = object.review(&kinds.catalog, Phase::Both, arguments.ratcheting.into())?;
+            if !arguments.applied && review.outcome() == ReviewOutcome::Patched {
+                let applied = ReviewedObject { manifest: Some(&document.text), ..object };
+                print_contradictions(document, &applied.review(&kinds.catalog, Phase::Both, Ratcheting::Enabled)?);
+            }
+            Ok(review)
         };
         let review = answered().with_context(|| format!("{}: {}", document.file.display(), document.title()))?;
         print_answer(document, &review);
@@ -139,6 +151,20 @@ impl Counts {
         };
         let (judged, changed, rejected) = (count(judged, "object"), grouped(changed), grouped(rejected));
         format!("{judged}: {changed} changed, {rejected} rejected{others}")
+    }
+}
+
+/// Notes that a manifest which is normalised contradicts itself, so that an apply of it is refused or changes nothing.
+fn print_contradictions(document: &Document, applied: &Review) {
+    let let_through = applied.let_through().kept().iter().map(|(violation, _)| violation);
+    let contradictions = applied.violations().kept().iter().chain(let_through);
+    for violation in contradictions.filter(|violation| violation.kind.is_about_manifest()) {
+        let (line, column) = document.position(&violation.path.to_pointer()).unwrap_or((1, 1));
+        output::note(format_args!(
+            "{} {}:{line}:{column}: an apply of this file is judged otherwise (--applied): {violation}",
+            Paint::of(&std::io::stderr()).faint("Note:"),
+            document.file.display(),
+        ));
     }
 }
 

@@ -78,6 +78,21 @@ pub fn review(catalog: &Catalog, phase: Phase, ratcheting: Ratcheting, body: &[u
     review_within(catalog, phase, ratcheting, body, &Unmetered)
 }
 
+/// Answers a review of an apply whose manifest is known: JSON text with the fields that the author of the request sets. [`review`]
+/// finds the manifest in the object, where the API server puts it.
+///
+/// # Errors
+/// Returns the errors of [`review`].
+pub fn review_applied(
+    catalog: &Catalog,
+    phase: Phase,
+    ratcheting: Ratcheting,
+    body: &[u8],
+    manifest: &str,
+) -> Result<Review, ReviewError> {
+    answer(catalog, phase, ratcheting, body, Some(manifest), &Unmetered)
+}
+
 /// Answers a review with no more memory than `meter` grants. The memory of the returned review stays charged.
 ///
 /// # Errors
@@ -87,6 +102,17 @@ pub fn review_within(
     phase: Phase,
     ratcheting: Ratcheting,
     body: &[u8],
+    meter: &dyn Meter,
+) -> Result<Review, ReviewError> {
+    answer(catalog, phase, ratcheting, body, None, meter)
+}
+
+fn answer(
+    catalog: &Catalog,
+    phase: Phase,
+    ratcheting: Ratcheting,
+    body: &[u8],
+    manifest: Option<&str>,
     meter: &dyn Meter,
 ) -> Result<Review, ReviewError> {
     let account = Account::new(meter);
@@ -115,7 +141,7 @@ pub fn review_within(
     let mut judgement = judge(rules, None)?;
     // A manifest can only prevent a change, or explain a violation.
     if !judgement.is_silent()
-        && let Some(evidence) = Evidence::of(&request, subject)
+        && let Some(evidence) = manifest.map(Evidence::given).or_else(|| Evidence::of(&request, subject))
     {
         judgement.discard(&account);
         judgement = evidence.read(&request, subject, &account, |manifests| judge(rules, manifests))?;

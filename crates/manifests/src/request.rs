@@ -16,12 +16,18 @@ pub struct ReviewedObject<'d> {
     pub old: Option<&'d Document>,
     /// The subresource that is written, for example `status`.
     pub subresource: Option<&'d str>,
+    /// The manifest that the write applies, as JSON text: the fields that its author sets. `None`: the write is no apply.
+    pub manifest: Option<&'d str>,
 }
 
 impl ReviewedObject<'_> {
     /// Returns the answer of the webhook's code in a phase of admission.
     pub fn review(&self, catalog: &Catalog, phase: Phase, ratcheting: Ratcheting) -> Result<Review, ReviewError> {
-        admission::review(catalog, phase, ratcheting, self.to_json().as_bytes())
+        let body = self.to_json();
+        match self.manifest {
+            Some(manifest) => admission::review_applied(catalog, phase, ratcheting, body.as_bytes(), manifest),
+            None => admission::review(catalog, phase, ratcheting, body.as_bytes()),
+        }
     }
 
     /// Returns the `AdmissionReview` as JSON text.

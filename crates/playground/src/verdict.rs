@@ -82,7 +82,8 @@ pub(crate) fn review(inputs: &Inputs) -> Option<Result<Reviewed, PlaygroundProbl
         let old = inputs.old.as_ref().map(|old| completed(InputName::Old, old)).transpose()?;
         let object = completed(InputName::New, new)?;
         let kind = new.group_version_kind();
-        let written = ReviewedObject { kind: &kind, new: &object, old: old.as_ref(), subresource: None };
+        let written =
+            ReviewedObject { kind: &kind, new: &object, old: old.as_ref(), subresource: None, manifest: None };
         let answer = |phase: Phase| {
             written
                 .review(&inputs.kinds.catalog, phase, Ratcheting::Enabled)

@@ -85,7 +85,9 @@ impl KindPatcher {
         let Some(new) = new.into_document() else { return Ok(PatchedObject { text, document: None, review: None }) };
         let old = original.document().map(|old| self.completed(old)).transpose()?;
         let completed = self.completed(&new)?;
-        let object = ReviewedObject { kind: &self.kind, new: &completed, old: old.as_deref(), subresource };
+        // A patch that is applied again must change nothing.
+        let manifest = Some(patch.text());
+        let object = ReviewedObject { kind: &self.kind, new: &completed, old: old.as_deref(), subresource, manifest };
         let review = object.review(&self.unions, phase, Ratcheting::Enabled)?;
         let edits = own_edits(&new, &review);
         let text = if edits.is_empty() { text } else { manifest::edit(&new.section, &edits)?.text };

@@ -14,7 +14,7 @@ use crate::cli::output::{self, Paint};
 use crate::cluster::live::{KindDescription, Live, LiveError, ObjectPath, PatchResponse, Resource};
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, ValueEnum};
-use kube_unions_core::admission::Phase;
+use kube_unions_core::admission::{Phase, Review};
 use kube_unions_core::names::GroupVersionKind;
 use serde_json::value::RawValue;
 use std::hash::{BuildHasher, RandomState};
@@ -116,7 +116,7 @@ pub(super) fn run(arguments: &LiveArgs) -> anyhow::Result<Verdict> {
                 output::note(refusal);
                 Ok(Verdict::Rejected)
             }
-            _ if error.is::<OtherObject>() => Ok(input::reject(error)),
+            _ if error.is::<OtherObject>() || error.is::<ContradictoryPatch>() => Ok(input::reject(error)),
             _ => Err(error),
         },
     }
@@ -205,6 +205,19 @@ struct LivePatch<'t> {
     dry_run: DryRun,
 }
 
+/// A patch that sets fields of a union that may not be set together. The API server does not know the patch, and would switch the
+/// union at each attempt.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct ContradictoryPatch(String);
+
+impl ContradictoryPatch {
+    fn of(review: &Review) -> Option<Self> {
+        let contradicts = review.violations().kept().iter().any(|violation| violation.kind.is_about_manifest());
+        review.denial().filter(|_| contradicts).map(|denial| Self(denial.to_owned()))
+    }
+}
+
 /// The patched object.
 struct LivePatchResult {
     /// The object as JSON text.
@@ -225,6 +238,9 @@ impl LivePatch<'_> {
             // The API server answers for a union that is ambiguous or invalid.
             let patched = self.patcher.patched(&original, self.patch, Phase::Mutate, self.subresource)?;
             let (after, review) = (patched.text, patched.review);
+            if let Some(contradiction) = review.as_ref().and_then(ContradictoryPatch::of) {
+                return Err(contradiction.into());
+            }
             let mut warnings = review.map(|review| review.warnings().to_vec()).unwrap_or_default();
             let operations = difference(&before, &after)?;
             if operations.is_empty() || self.dry_run == DryRun::Client {

@@ -43,7 +43,7 @@ pub(super) fn judge(write: &TestedWrite, kinds: &Assembly) -> Result<Option<Fail
     let (completed_new, old) = (completed(&new)?, old.as_ref().map(completed).transpose()?);
     let kind = new.group_version_kind();
     let subresource = write.subresource.map(SubresourceManifest::name);
-    let object = ReviewedObject { kind: &kind, new: &completed_new, old: old.as_ref(), subresource };
+    let object = ReviewedObject { kind: &kind, new: &completed_new, old: old.as_ref(), subresource, manifest: None };
     let review = object
         .review(&kinds.catalog, Phase::Both, write.ratcheting)
         .map_err(|error| Problem::of_document(&new, "", error.to_string()))?;

@@ -145,3 +145,41 @@ fn normalize_wants_objects() {
         .code(2)
         .says(&["no objects in `nothing.yaml`"]);
 }
+
+/// A manifest that sets a value and a member that it does not select.
+const CONTRADICTION: &str = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: a}\nspec:\n  strategy:\n    type: Recreate\n    rolling: {surge: 1}\n";
+
+#[test]
+fn a_manifest_that_contradicts_itself_is_refused_if_it_is_applied_and_noted_if_not() {
+    let folder = Folder::with_crd(&[("old.yaml", OLD), ("new.yaml", CONTRADICTION)]);
+    let normalize = ["normalize", "--from", "crd.yaml", "--old", "old.yaml", "-f", "new.yaml"];
+    let words = "spec.strategy: Invalid value: the applied manifest sets `type` to \"Recreate\" and `rolling`, which \"Recreate\" does not \
+        select; remove `rolling`\n";
+    let run = folder.run(&normalize).code(0);
+    assert!(!run.stdout.contains("rolling"), "{run:?}");
+    let note = format!("Note: new.yaml:5:3: an apply of this file is judged otherwise (--applied): {words}");
+    assert!(run.stderr.starts_with(&note), "{run:?}");
+    let run = folder.run(&[&normalize[..], &["--applied"]].concat()).code(1);
+    assert_eq!(run.stdout, "");
+    assert!(run.stderr.starts_with(&format!("The Widget \"a\" is invalid: {words}")), "{run:?}");
+    // A manifest that names one member clears that of the stored object.
+    let folder =
+        Folder::with_crd(&[("old.yaml", OLD), ("new.yaml", &CONTRADICTION.replace("    rolling: {surge: 1}\n", ""))]);
+    assert!(!folder.run(&[&normalize[..], &["--applied"]].concat()).code(0).stderr.contains("Note"));
+}
+
+#[test]
+fn a_review_of_an_apply_is_judged_by_its_manifest() {
+    let new = yaml(CONTRADICTION);
+    let folder = Folder::with_crd(&[]);
+    let mut request: Value = serde_json::from_str(&review("UPDATE", &yaml(OLD), CONTRADICTION)).unwrap();
+    let answer = |request: &Value, code| {
+        folder.pipe(&["review", "--from", "crd.yaml"], &request.to_string()).code(code).json()["response"].clone()
+    };
+    assert_eq!(answer(&request, 0)["allowed"], json!(true));
+    request["request"]["options"]["fieldManager"] = json!("kubectl-client-side-apply");
+    let annotation = "kubectl.kubernetes.io/last-applied-configuration";
+    request["request"]["object"]["metadata"]["annotations"] = json!({ annotation: new.to_string() });
+    let denied = answer(&request, 1);
+    assert_eq!(denied["status"]["details"]["causes"][0]["reason"], json!("FieldValueInvalid"), "{denied}");
+}

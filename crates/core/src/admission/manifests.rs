@@ -41,6 +41,8 @@ enum Source<'a> {
     Annotation(&'a str),
     /// The `fieldsV1` of an entry of `managedFields`.
     FieldSet(&'a str),
+    /// The manifest itself.
+    Given(&'a str),
 }
 
 /// An entry of `managedFields`.
@@ -105,6 +107,11 @@ fn owns_annotation(field_set: &str) -> bool {
 }
 
 impl<'a> Evidence<'a> {
+    /// Returns a manifest that the caller knows.
+    pub(super) fn given(manifest: &'a str) -> Self {
+        Self { own: Source::Given(manifest), earlier: None, others: Vec::new() }
+    }
+
     /// Finds the manifests of a request. Returns `None` if the request is not an apply.
     pub(super) fn of(request: &Request<'_>, subject: &Subject<'a>) -> Option<Self> {
         let manager = string(field(request.options?, "fieldManager")?)?;
@@ -151,7 +158,7 @@ impl<'a> Evidence<'a> {
 impl Source<'_> {
     /// Returns the manifest as JSON text. Returns `None` if it cannot be read, or is of another kind or version.
     fn text<'m>(&self, request: &Request<'_>, account: &'m Account<'m>) -> Result<Option<ManifestText<'m>>, Exhausted> {
-        let (Self::Annotation(source) | Self::FieldSet(source)) = self;
+        let (Self::Annotation(source) | Self::FieldSet(source) | Self::Given(source)) = self;
         // The text is no longer than its source. The JSON reader unescapes strings into a buffer of its own.
         let charge = Charge::new(account, source.len().saturating_mul(2).saturating_add(scratch(source)))?;
         let text = match self {
@@ -161,8 +168,9 @@ impl Source<'_> {
                 is("apiVersion", &request.kind.api_version()) && is("kind", &request.kind.name)
             }),
             Self::FieldSet(source) => field_set::to_manifest(source),
+            Self::Given(source) => Some((*source).to_owned()),
         };
-        let has_values = matches!(self, Self::Annotation(_));
+        let has_values = !matches!(self, Self::FieldSet(_));
         Ok(text.filter(|text| text.len() <= LONGEST_TEXT).map(|text| ManifestText {
             text,
             has_values,

@@ -157,6 +157,13 @@ pub enum ViolationKind {
     },
 }
 
+impl ViolationKind {
+    /// Returns true if the manifest that the request applies is at fault, whatever is stored.
+    pub fn is_about_manifest(&self) -> bool {
+        matches!(self, Self::SeveralApplied { .. } | Self::NotSelectedApplied { .. } | Self::Contested { .. })
+    }
+}
+
 impl Violation {
     /// Returns the reason of the API's `StatusCause`.
     pub fn reason(&self) -> &'static str {

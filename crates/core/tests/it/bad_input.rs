@@ -360,3 +360,113 @@ fn a_wrong_discriminator_is_not_overwritten_and_a_wrong_member_is_left_to_the_sc
         assert_eq!(json!(operations(r#""spec":{"type":"A","a":{}}"#, new)), expected, "{new}");
     }
 }
+
+/// Returns an update that adds `b` to `a`, with this metadata of the new object, by the field manager `own`.
+fn applied(metadata: &str) -> String {
+    let fields = r#""apiVersion":"cases.example.com/v1","kind":"Thing""#;
+    format!(
+        r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"uid":"u","kind":{{"group":"cases.example.com","version":"v1","kind":"Thing"}},"operation":"UPDATE","object":{{{fields},"metadata":{metadata},"spec":{{"type":"None","a":{{}}}}}},"oldObject":{{{fields},"metadata":{{"name":"example"}},"spec":{{"type":"A","a":{{}}}}}},"options":{{"kind":"UpdateOptions","fieldManager":"own"}}}}}}"#
+    )
+}
+
+fn entry(field_set: &str) -> String {
+    format!(r#"{{"manager":"own","operation":"Apply","apiVersion":"cases.example.com/v1","fieldsV1":{field_set}}}"#)
+}
+
+#[test]
+fn evidence_that_cannot_be_read_is_no_evidence() {
+    let contradiction = r#"{"f:spec":{"f:type":{},"f:a":{}}}"#;
+    let update = r#"{"manager":"own","operation":"Update","apiVersion":"cases.example.com/v1","fieldsV1":{"f:metadata":{"f:annotations":{"f:kubectl.kubernetes.io/last-applied-configuration":{}}}}}"#;
+    let annotation = |text: &str| {
+        let text = Value::from(text);
+        format!(
+            r#"{{"annotations":{{"kubectl.kubernetes.io/last-applied-configuration":{text}}},"managedFields":[{update}]}}"#
+        )
+    };
+    let managed = |entries: &str| format!(r#"{{"managedFields":{entries}}}"#);
+    let manifest = r#"{"apiVersion":"cases.example.com/v1","kind":"Thing","spec":{"type":"None","a":{}}}"#;
+    let deep = |levels| format!("{}{{}}{}", r#"{"f:spec":"#.repeat(levels), "}".repeat(levels));
+    let long = format!(r#"{{"f:spec":{{"f:type":{{}},"f:a":{{}},"f:{}":{{}}}}}}"#, "x".repeat(3 << 20));
+    let many: Vec<_> = (0..10_000).map(|number| entry(contradiction).replace("own", &format!("m{number}"))).collect();
+    let with_own: Vec<_> = many.iter().cloned().chain([entry(contradiction)]).collect();
+    let rows: Vec<(&str, String, bool)> = vec![
+        ("the evidence of a contradiction", managed(&format!("[{}]", entry(contradiction))), true),
+        ("no metadata", "{}".to_owned(), false),
+        ("metadata of another type", "[1]".to_owned(), false),
+        ("no entries", managed("[]"), false),
+        ("entries of another type", managed(r#"{"own": 1}"#), false),
+        ("entries that are null", managed("[null]"), false),
+        (
+            "garbage before the entry",
+            managed(&format!(r#"[1, "x", {{"manager": 7}}, {}]"#, entry(contradiction))),
+            true,
+        ),
+        ("an entry of another manager", managed(&format!("[{}]", entry(contradiction).replace("own", "other"))), false),
+        ("an entry of another version", managed(&format!("[{}]", entry(contradiction).replace("/v1", "/v2"))), false),
+        (
+            "an entry of a subresource",
+            managed(&format!("[{}]", entry(contradiction).replace("}}}}", "}}},\"subresource\":\"status\"}"))),
+            false,
+        ),
+        ("an entry of updates", managed(&format!("[{}]", entry(contradiction).replace("Apply", "Update"))), false),
+        (
+            "a manager of another type",
+            managed(&format!("[{}]", entry(contradiction).replace("\"own\"", "[\"own\"]"))),
+            false,
+        ),
+        ("a field set that is null", managed(&format!("[{}]", entry("null"))), false),
+        ("a field set that is a list", managed(&format!("[{}]", entry("[]"))), false),
+        ("a field set with scalars", managed(&format!("[{}]", entry(r#"{"f:spec":{"f:type":1,"f:a":{}}}"#))), false),
+        ("a field set with broken keys", managed(&format!("[{}]", entry(r#"{"f:spec":{"k:{":{},"f:a":{}}}"#))), false),
+        ("a field set of 100 levels", managed(&format!("[{}]", entry(&deep(100)))), false),
+        ("a field set of 1,000 levels", managed(&format!("[{}]", entry(&deep(1000)))), false),
+        ("a field set of 3 MiB", managed(&format!("[{}]", entry(&long))), true),
+        ("10,000 entries", managed(&format!("[{}]", many.join(","))), false),
+        ("10,000 entries before the own one", managed(&format!("[{}]", with_own.join(","))), true),
+        ("an annotation", annotation(manifest), true),
+        ("an annotation that is not JSON", annotation("spec: {type: None}"), false),
+        ("an annotation that was cut", annotation(&manifest[..manifest.len() - 1]), false),
+        ("an annotation of another kind", annotation(&manifest.replace("Thing", "Other")), false),
+        ("an annotation of another version", annotation(&manifest.replace("/v1", "/v2")), false),
+        ("an annotation that is a list", annotation("[]"), false),
+        ("an empty annotation", annotation(""), false),
+        (
+            "an annotation of another type",
+            annotation(manifest).replace(&Value::from(manifest).to_string(), "{}"),
+            false,
+        ),
+        (
+            "an annotation with 1,000 levels",
+            annotation(&manifest.replace("\"a\":{}", &format!("\"a\":{}{}", "[".repeat(1000), "]".repeat(1000)))),
+            true,
+        ),
+        ("an annotation that the manager does not own", annotation(manifest).replace(update, ""), false),
+    ];
+    let catalog = catalog();
+    for (name, metadata, counts) in rows {
+        let body = applied(&metadata);
+        let review = review(&catalog, Phase::Both, Ratcheting::Enabled, body.as_bytes()).unwrap();
+        let expected = if counts { ReviewOutcome::Denied } else { ReviewOutcome::Patched };
+        assert_eq!(review.outcome(), expected, "{name}: {:?}", review.denial());
+    }
+}
+
+#[test]
+fn options_of_any_shape_are_answered() {
+    let catalog = catalog();
+    let managed = format!(r#"{{"managedFields":[{}]}}"#, entry(r#"{"f:spec":{"f:type":{},"f:a":{}}}"#));
+    for options in [
+        "null",
+        "{}",
+        "[]",
+        "7",
+        "\"own\"",
+        r#"{"fieldManager":null}"#,
+        r#"{"fieldManager":["own"]}"#,
+        r#"{"fieldManager":""}"#,
+    ] {
+        let body = applied(&managed).replace(r#"{"kind":"UpdateOptions","fieldManager":"own"}"#, options);
+        let review = review(&catalog, Phase::Both, Ratcheting::Enabled, body.as_bytes()).unwrap();
+        assert_eq!(review.outcome(), ReviewOutcome::Patched, "{options}");
+    }
+}

@@ -8,6 +8,7 @@
     reason = "a test that meets what it did not expect is meant to stop there"
 )]
 
+use fixtures::applies::{CLIENT_SIDE_APPLY, LAST_APPLIED, field_set};
 use kube_unions_core::admission::{Exhausted, Meter, Phase, Ratcheting, review_within};
 use kube_unions_core::catalog::{Builder, Catalog};
 use kube_unions_core::declaration::Definition;
@@ -182,13 +183,49 @@ impl MeteredKind {
     }
 }
 
-fn review(new: &str, old: Option<&str>) -> String {
+/// The evidence of an apply whose manifest is the new object.
+#[derive(Debug, Clone, Copy)]
+enum Evidence {
+    None,
+    Annotation,
+    FieldSet,
+    /// Field sets of several field managers, too.
+    FieldSets,
+}
+
+impl Evidence {
+    /// Returns the metadata of the new object.
+    fn metadata(self, new: &str) -> Value {
+        let mut metadata = json!({"name": "x"});
+        let manifest = || json!({"apiVersion": "example.com/v1", "kind": "Thing", "spec": parsed(new)});
+        let entry = |manager: String| json!({"manager": manager, "operation": "Apply", "apiVersion": "example.com/v1", "fieldsV1": field_set(&manifest())});
+        match self {
+            Self::None => {}
+            Self::Annotation => {
+                metadata["annotations"] = json!({ LAST_APPLIED: manifest().to_string() });
+            }
+            Self::FieldSet => metadata["managedFields"] = json!([entry(CLIENT_SIDE_APPLY.to_owned())]),
+            Self::FieldSets => {
+                let others = (0..3).map(|other| entry(format!("other-{other}")));
+                metadata["managedFields"] = others.chain([entry(CLIENT_SIDE_APPLY.to_owned())]).collect();
+            }
+        }
+        metadata
+    }
+}
+
+fn parsed(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+fn review(new: &str, old: Option<&str>, evidence: Evidence) -> String {
+    let metadata = evidence.metadata(new);
     let (operation, old) = match old {
         Some(old) => ("UPDATE", format!(r#"{{"metadata":{{"name":"x"}},"spec":{old}}}"#)),
         None => ("CREATE", "null".to_owned()),
     };
     format!(
-        r#"{{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{{"uid":"u","kind":{{"group":"example.com","version":"v1","kind":"Thing"}},"operation":"{operation}","object":{{"metadata":{{"name":"x"}},"spec":{new}}},"oldObject":{old}}}}}"#
+        r#"{{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{{"uid":"u","kind":{{"group":"example.com","version":"v1","kind":"Thing"}},"operation":"{operation}","object":{{"metadata":{metadata},"spec":{new}}},"oldObject":{old},"options":{{"fieldManager":"{CLIENT_SIDE_APPLY}"}}}}}}"#
     )
 }
 
@@ -196,13 +233,15 @@ fn review(new: &str, old: Option<&str>) -> String {
 fn the_charge_is_never_less_than_half_of_what_the_allocator_gave() {
     let mut runner = TestRunner::new(Config { cases: 192, failure_persistence: None, ..Config::default() });
     let least = Cell::new(f64::INFINITY);
-    let cases = (kinds(), items(), prop::option::of(items()), prop_oneof![1..40_usize, 200..3_000_usize]);
+    let evidence = vec![Evidence::None, Evidence::Annotation, Evidence::FieldSet, Evidence::FieldSets];
+    let evidence = prop::sample::select(evidence);
+    let cases = (kinds(), items(), prop::option::of(items()), prop_oneof![1..40_usize, 200..3_000_usize], evidence);
     runner
-        .run(&cases, |(kind, new, old, count)| {
+        .run(&cases, |(kind, new, old, count, evidence)| {
             let catalog = kind.catalog();
             let new = kind.spec(&new, count);
             let old = old.map(|old| kind.spec(&old, count));
-            let body = review(&new, old.as_deref());
+            let body = review(&new, old.as_deref(), evidence);
             for phase in [Phase::Mutate, Phase::Validate, Phase::Both] {
                 let meter = Counting::default();
                 ALLOCATOR.reset_peak_usage();
