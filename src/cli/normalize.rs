@@ -34,7 +34,7 @@ Custom resources are judged with the defaults of their schema, as on the API ser
 Examples:
   kube-unions normalize --from crds/ -f rollout.yaml
   kube-unions normalize --from crds/ --old stored.yaml -f changed.yaml -o json
-  kube-unions normalize --from crds/ --old stored.yaml -f manifest.yaml --applied
+  kube-unions normalize --from crds/ --old old.yaml -f new.yaml --applied
   cat rollout.yaml | kube-unions normalize --from crds/ -f -")]
 pub(super) struct NormalizeArgs {
     #[command(flatten)]

@@ -1,0 +1,65 @@
+//! The question that is judged, and the judgement.
+
+use crate::meter::Meter;
+use crate::union::change::Changes;
+use crate::union::manifest::Manifests;
+use crate::union::projection::Projection;
+use crate::union::violation::{Capped, Violation};
+
+/// The rules by which an object is judged.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rules {
+    /// Normalise the unions that are normalised, and validate the result. Otherwise validate the object as it is.
+    pub(crate) normalize: bool,
+    /// Report all violations. Otherwise report contradictions only: violations that normalisation cannot resolve.
+    pub(crate) validate: bool,
+    /// Let a violation through if the request did not change the choice of the union.
+    pub(crate) ratchet: bool,
+}
+
+/// The result of judging an object, in the order of paths.
+#[derive(Debug)]
+pub(crate) struct Judgement {
+    /// The changes of normalisation.
+    pub(crate) changes: Changes,
+    /// The violations of the object, after normalisation if the rules ask for it.
+    pub(crate) violations: Capped<Violation>,
+    /// The violations that do not count, with the reason.
+    pub(crate) let_through: Capped<(Violation, LetThrough)>,
+    /// The violations that only the audit log tells of.
+    pub(crate) observed: Capped<Violation>,
+    /// All violations for the audit log, whatever else becomes of them.
+    pub(crate) audited: Capped<Violation>,
+}
+
+impl Judgement {
+    /// Returns true if nothing changes and nothing is wrong.
+    pub(crate) fn is_silent(&self) -> bool {
+        let Self { changes, violations, let_through, observed, audited: _ } = self;
+        changes.is_empty() && violations.is_empty() && let_through.is_empty() && observed.is_empty()
+    }
+
+    /// Drops the judgement, and releases the memory of its changes. The violations, which are few, stay charged.
+    pub(crate) fn discard(self, meter: &dyn Meter) {
+        meter.release(self.changes.memory());
+    }
+}
+
+/// The reason why a violation does not count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LetThrough {
+    /// The violation is old and the request did not change the union.
+    Unchanged,
+    /// The declaration only warns.
+    WarnOnly,
+}
+
+/// The objects of a request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Objects<'a> {
+    pub(crate) new: &'a Projection<'a>,
+    /// The stored object, `None` on create.
+    pub(crate) old: Option<&'a Projection<'a>>,
+    /// The manifests, `None` unless the request is an apply.
+    pub(crate) manifests: Option<&'a Manifests<'a>>,
+}
