@@ -42,6 +42,7 @@ mod version;
 mod webhook;
 mod writers;
 
+mod applied;
 mod audit;
 mod author;
 mod builtin_types;

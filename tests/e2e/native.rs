@@ -13,7 +13,7 @@ mod limits;
 mod names;
 mod older;
 mod player;
-mod random;
+pub(crate) mod random;
 mod rows;
 mod rules;
 

@@ -1,0 +1,84 @@
+//! What `kubectl apply` sends for a custom resource, without a process for each object.
+
+use serde_json::{Map, Value, json};
+
+use super::server::Server;
+use crate::http::Answer;
+
+const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
+/// The field manager of `kubectl apply`.
+const MANAGER: &str = "fieldManager=kubectl-client-side-apply";
+
+/// Applies a manifest. `None`: the stored object needs no patch, so nothing is sent.
+pub(super) fn apply(server: &Server, collection: &str, manifest: &Value) -> Option<Answer> {
+    let path = format!("{collection}/{}", manifest["metadata"]["name"].as_str().expect("a manifest has a name"));
+    let modified = annotated(manifest);
+    let Some(current) = server.stored(&path) else {
+        return Some(server.send("POST", &format!("{collection}?{MANAGER}"), "application/json", &modified));
+    };
+    let original = current["metadata"]["annotations"][ANNOTATION].as_str();
+    let original = original.map_or(json!({}), |text| serde_json::from_str(text).expect("an annotation of ours"));
+    let patch = three_way_patch(&original, &modified, &current);
+    let is_needed = patch.as_object().is_some_and(|patch| !patch.is_empty());
+    is_needed.then(|| server.send("PATCH", &format!("{path}?{MANAGER}"), "application/merge-patch+json", &patch))
+}
+
+/// Returns a manifest with the annotation that `kubectl apply` adds.
+pub(super) fn annotated(manifest: &Value) -> Value {
+    let mut object = manifest.clone();
+    object["metadata"]["annotations"] = json!({});
+    object["metadata"]["annotations"][ANNOTATION] = format!("{object}\n").into();
+    object
+}
+
+/// Returns the patch that brings the changes of a manifest to the stored object, as apimachinery's `jsonmergepatch` does.
+fn three_way_patch(original: &Value, modified: &Value, current: &Value) -> Value {
+    let set = filtered(&difference(current, modified), false);
+    let mut patch = filtered(&difference(original, modified), true);
+    merge_patches(&mut patch, set);
+    Value::Object(patch)
+}
+
+/// Returns the JSON merge patch that turns one object into another.
+fn difference(from: &Value, to: &Value) -> Map<String, Value> {
+    let (Some(from), Some(to)) = (from.as_object(), to.as_object()) else { return Map::new() };
+    let mut patch: Map<String, Value> =
+        from.keys().filter(|name| !to.contains_key(*name)).map(|name| (name.clone(), Value::Null)).collect();
+    for (name, value) in to {
+        match from.get(name) {
+            Some(before) if before == value => {}
+            Some(before) if before.is_object() && value.is_object() => {
+                patch.insert(name.clone(), Value::Object(difference(before, value)));
+            }
+            _ => drop(patch.insert(name.clone(), value.clone())),
+        }
+    }
+    patch
+}
+
+/// Returns only the removals of a patch, or all but these.
+fn filtered(patch: &Map<String, Value>, removals: bool) -> Map<String, Value> {
+    let mut kept = Map::new();
+    for (name, value) in patch {
+        match value {
+            Value::Object(fields) if !fields.is_empty() => {
+                let inner = filtered(fields, removals);
+                if !inner.is_empty() {
+                    kept.insert(name.clone(), Value::Object(inner));
+                }
+            }
+            _ if value.is_null() == removals => drop(kept.insert(name.clone(), value.clone())),
+            _ => {}
+        }
+    }
+    kept
+}
+
+fn merge_patches(patch: &mut Map<String, Value>, more: Map<String, Value>) {
+    for (name, value) in more {
+        match (patch.get_mut(&name).and_then(Value::as_object_mut), value) {
+            (Some(inner), Value::Object(value)) => merge_patches(inner, value),
+            (_, value) => drop(patch.insert(name, value)),
+        }
+    }
+}

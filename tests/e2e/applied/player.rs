@@ -1,0 +1,298 @@
+//! Plays cells: leads to the situation of each, applies its manifest three times, and names what became of it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Mutex;
+use std::thread;
+
+use serde_json::{Value, json};
+
+use super::helm::Helm;
+use super::rows::{Answer, Author, Cell, Way};
+use super::server::Server;
+use crate::http;
+use crate::kubectl::Output;
+
+/// Requests that are under way at the same time.
+const WORKERS: usize = 4;
+const APPLIES: usize = 3;
+
+/// The field manager of a cell.
+pub(super) const APPLIER: &str = "applier";
+/// Another one that applies server-side.
+pub(super) const OTHER: &str = "other";
+
+/// An object as it is stored, as far as a cell is about it.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct State {
+    generation: i64,
+    /// The `spec`, or the `status`.
+    part: Value,
+    /// The content of the place.
+    content: Option<Value>,
+}
+
+/// The result of an apply.
+#[derive(Clone, Debug)]
+pub(super) struct Round {
+    /// The message of a refusal.
+    pub(super) refusal: Option<String>,
+    /// The object afterwards. `None`: there is none.
+    pub(super) state: Option<State>,
+}
+
+/// A cell that was played.
+pub(super) struct Played<'c> {
+    pub(super) cell: &'c Cell,
+    pub(super) answer: Result<Answer, String>,
+    /// The difference to what the cell expects.
+    pub(super) difference: Option<String>,
+}
+
+/// A refusal of each cell, by the position of the cell. `None`: it was accepted.
+type Replies = BTreeMap<usize, Option<String>>;
+
+/// Plays every cell.
+pub(super) fn play<'c>(server: &Server, cells: &'c [Cell]) -> Vec<Played<'c>> {
+    let helm = Helm::new(server);
+    let stage = Stage { server, helm: &helm, cells };
+    let failures = stage.lead_to_situations();
+    let before = stage.states();
+    let mut rounds: Vec<Vec<Round>> = cells.iter().map(|_| Vec::new()).collect();
+    for _ in 0..APPLIES {
+        let replies = stage.write(|position| (!failures.contains_key(&position)).then(|| cells[position].manifest()));
+        for (position, state) in stage.states().into_iter().enumerate() {
+            let refusal = replies.get(&position).cloned().flatten();
+            rounds[position].push(Round { refusal, state });
+        }
+    }
+    let played = cells.iter().enumerate().map(|(position, cell)| {
+        let answer = match failures.get(&position) {
+            Some(failure) => Err(format!("the situation cannot be reached: {failure}")),
+            None => classify(before[position].as_ref(), &rounds[position]),
+        };
+        let difference = difference(cell, &answer, &rounds[position]);
+        Played { cell, answer, difference }
+    });
+    played.collect()
+}
+
+/// Names the answers to all applies. An error describes answers that have no name.
+pub(super) fn classify(before: Option<&State>, rounds: &[Round]) -> Result<Answer, String> {
+    let mut last = before;
+    let mut changed = Vec::new();
+    for round in rounds {
+        changed.push(round.state.as_ref() != last);
+        last = round.state.as_ref();
+    }
+    let refused: Vec<bool> = rounds.iter().map(|round| round.refusal.is_some()).collect();
+    let same_words = |rounds: &[Round]| rounds.windows(2).all(|pair| pair[0].refusal == pair[1].refusal);
+    match (&refused[..], &changed[..]) {
+        ([false, false, false], [false, false, false]) => Ok(Answer::Kept),
+        ([false, false, false], [true, false, false]) => Ok(Answer::Stored),
+        ([false, false, false], [true, true, false]) => Ok(Answer::Settles),
+        ([false, false, false], [true, true, true]) => Ok(Answer::Flips),
+        ([true, true, true], [false, false, false]) if same_words(rounds) => Ok(Answer::Refused),
+        ([false, true, true], [true, false, false]) if same_words(&rounds[1..]) => Ok(Answer::Late),
+        _ => Err(format!("{rounds:#?}")),
+    }
+}
+
+/// Returns the difference between a cell and what became of it.
+fn difference(cell: &Cell, answer: &Result<Answer, String>, rounds: &[Round]) -> Option<String> {
+    let last = rounds.last().expect("a round");
+    let said = rounds.iter().find_map(|round| round.refusal.as_deref()).unwrap_or_default();
+    let content = last.state.as_ref().and_then(|state| state.content.as_ref());
+    match answer {
+        Err(description) => Some(description.clone()),
+        Ok(answer) if *answer != cell.expected => Some(format!("{answer:?}, not {:?}: {content:?} {said}", cell.expected)),
+        Ok(Answer::Kept | Answer::Stored | Answer::Settles | Answer::Late) if content != Some(&cell.then) => {
+            Some(format!("{} instead of {}", content.unwrap_or(&Value::Null), cell.then))
+        }
+        Ok(Answer::Refused | Answer::Late) if cell.says.as_ref().is_some_and(|words| !said.contains(words)) => {
+            Some(format!("said {said}"))
+        }
+        Ok(_) => None,
+    }
+}
+
+impl State {
+    pub(super) fn of(object: &Value, part: &str, content: Option<Value>) -> Self {
+        let generation = object["metadata"]["generation"].as_i64().unwrap_or_default();
+        Self { generation, part: object[part].clone(), content }
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.generation, self.part)
+    }
+}
+
+struct Stage<'s> {
+    server: &'s Server,
+    helm: &'s Helm,
+    cells: &'s [Cell],
+}
+
+impl Stage<'_> {
+    /// Makes the writes that lead to the situations. Returns those that failed, by the position of their cell.
+    fn lead_to_situations(&self) -> BTreeMap<usize, String> {
+        let failures: Mutex<BTreeMap<usize, String>> = Mutex::default();
+        let fail = |position: usize, message: String| {
+            failures.lock().unwrap().entry(position).or_insert(message);
+        };
+        self.in_parallel(|position, cell| {
+            if cell.is_of_status() {
+                let answer = self.server.send("POST", &cell.collection, "application/json", &cell.bare);
+                if !answer.is_success() {
+                    fail(position, answer.body.to_string());
+                }
+            }
+        });
+        let longest = self.cells.iter().map(|cell| cell.before.len()).max().unwrap_or_default();
+        for step in 0..longest {
+            let own = |position: usize| {
+                let (author, content) = self.cells[position].before.get(step)?;
+                (*author == Author::Own).then(|| self.cells[position].object(content))
+            };
+            for (position, refusal) in self.write(own) {
+                if let Some(refusal) = refusal {
+                    fail(position, refusal);
+                }
+            }
+            self.in_parallel(|position, cell| {
+                let answer = match cell.before.get(step) {
+                    Some((Author::Manager, content)) => {
+                        self.server.apply_as(OTHER, &written_path(cell), &cell.object(content))
+                    }
+                    Some((Author::Controller, content)) => self.update(cell, content),
+                    Some((Author::Own, _)) | None => return,
+                };
+                if !answer.is_success() {
+                    fail(position, answer.body["message"].to_string());
+                }
+            });
+        }
+        failures.into_inner().unwrap()
+    }
+
+    /// Writes as a controller does: reads the object, changes it, and replaces it.
+    fn update(&self, cell: &Cell, content: &Value) -> http::Answer {
+        let send = |method: &str, path: &str, object: &Value| {
+            let path = format!("{path}?fieldManager=controller");
+            self.server.send(method, &path, "application/json", object)
+        };
+        let Some(mut object) = self.server.stored(&cell.path()) else {
+            return send("POST", &cell.collection, &cell.object(content));
+        };
+        cell.place.merge(&mut object, content);
+        send("PUT", &written_path(cell), &object)
+    }
+
+    /// Writes the object of each cell that has one, by the way of the cell. Returns the refusals.
+    fn write(&self, object: impl Fn(usize) -> Option<Value> + Sync) -> Replies {
+        let replies: Mutex<Replies> = Mutex::default();
+        let of_way = |way: Way| -> Vec<(usize, Value)> {
+            let positions = (0..self.cells.len()).filter(|position| self.cells[*position].way == way);
+            positions.filter_map(|position| Some((position, object(position)?))).collect()
+        };
+        let by_kubectl = |way: Way, args: &[&str], name: &str| {
+            let objects = of_way(way);
+            if objects.is_empty() {
+                return;
+            }
+            let items: Vec<&Value> = objects.iter().map(|(_, object)| object).collect();
+            let list = json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
+            let output = self.server.kubectl(name).run_with(args, &list);
+            let reply = |(position, _): &(usize, Value)| (*position, reply(&output, &self.cells[*position].name));
+            replies.lock().unwrap().extend(objects.iter().map(reply));
+        };
+        thread::scope(|scope| {
+            scope.spawn(|| by_kubectl(Way::ClientSide, &["apply", "-f", "-"], "apply"));
+            scope.spawn(|| self.replace(&of_way(Way::Replace), &replies, &by_kubectl));
+            scope.spawn(|| {
+                for way in [Way::Helm3, Way::Helm4] {
+                    for (position, object) in of_way(way) {
+                        let reply = self.helm.upgrade(way, &self.cells[position].name, &object);
+                        replies.lock().unwrap().insert(position, reply);
+                    }
+                }
+            });
+            self.in_parallel(|position, cell| {
+                let Some(object) = Some(()).filter(|()| cell.way == Way::ServerSide).and_then(|()| object(position))
+                else {
+                    return;
+                };
+                let answer = self.server.apply_as(APPLIER, &written_path(cell), &object);
+                let refusal = (!answer.is_success()).then(|| answer.body["message"].to_string());
+                replies.lock().unwrap().insert(position, refusal);
+            });
+        });
+        replies.into_inner().unwrap()
+    }
+
+    /// Runs `kubectl replace`, and creates what is not there.
+    fn replace(&self, objects: &[(usize, Value)], replies: &Mutex<Replies>, by_kubectl: &impl Fn(Way, &[&str], &str)) {
+        let mut is_created = false;
+        for (position, object) in objects {
+            let cell = &self.cells[*position];
+            if self.server.stored(&cell.path()).is_none() {
+                let answer = self.server.send("POST", &cell.collection, "application/json", object);
+                let refusal = (!answer.is_success()).then(|| answer.body["message"].to_string());
+                replies.lock().unwrap().insert(*position, refusal);
+                is_created = true;
+            }
+        }
+        if !is_created {
+            by_kubectl(Way::Replace, &["replace", "-f", "-"], "replace");
+        }
+    }
+
+    /// Returns the object of each cell.
+    fn states(&self) -> Vec<Option<State>> {
+        let states: Mutex<BTreeMap<usize, State>> = Mutex::default();
+        self.in_parallel(|position, cell| {
+            let Some(object) = self.server.stored(&cell.path()) else { return };
+            let state = State::of(&object, cell.place.root(), cell.content(&object));
+            states.lock().unwrap().insert(position, state);
+        });
+        let mut states = states.into_inner().unwrap();
+        (0..self.cells.len()).map(|position| states.remove(&position)).collect()
+    }
+
+    /// Calls the function for every cell, some at the same time.
+    fn in_parallel(&self, work: impl Fn(usize, &Cell) + Sync) {
+        let work = &work;
+        thread::scope(|scope| {
+            for worker in 0..WORKERS {
+                let cells = self.cells.iter().enumerate().skip(worker).step_by(WORKERS);
+                scope.spawn(move || cells.for_each(|(position, cell)| work(position, cell)));
+            }
+        });
+    }
+}
+
+/// Returns the path that writes of a cell go to.
+fn written_path(cell: &Cell) -> String {
+    if cell.is_of_status() { format!("{}/status", cell.path()) } else { cell.path() }
+}
+
+/// Returns what kubectl printed about a refusal of one of many objects. `None`: it was accepted.
+fn reply(output: &Output, name: &str) -> Option<String> {
+    if output.stdout.lines().any(|line| line.contains(&format!("/{name} "))) {
+        return None;
+    }
+    let mut parts = vec![String::new()];
+    for line in output.stderr.lines().filter(|line| !line.starts_with("Warning: ")) {
+        if line.starts_with("Error from server") || line.starts_with("The ") {
+            parts.push(String::new());
+        }
+        let part = parts.last_mut().expect("a part");
+        part.push_str(line);
+        part.push('\n');
+    }
+    let part = parts.iter().find(|part| part.contains(&format!("\"{name}\"")));
+    let part = part.unwrap_or_else(|| panic!("kubectl says nothing of {name}: {output:#?}"));
+    Some(part.rsplit("error when ").next().unwrap_or_default().to_owned())
+}
