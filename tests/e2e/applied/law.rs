@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 
 use super::client_side;
 use super::place::Place as At;
-use super::player::{APPLIER, OTHER, Round, State, classify};
+use super::player::{APPLIER, OTHER, Round, State, classify, refusal};
 use super::rows::{Answer, Enforcement, Way};
 use super::server::{Server, compile};
 use crate::builtin::wait_for_verdict;
@@ -257,11 +257,7 @@ impl Case {
 
     fn apply(&self, server: &Server, kind: &RandomKind) -> Round {
         let answer = self.send(server, kind, &self.manifest);
-        let refused = answer.filter(|answer| !answer.is_success());
-        Round {
-            refusal: refused.map(|answer| answer.body["message"].to_string()),
-            state: self.state(server, kind),
-        }
+        Round { refusal: answer.as_ref().and_then(refusal), state: self.state(server, kind) }
     }
 
     fn state(&self, server: &Server, kind: &RandomKind) -> Option<State> {

@@ -225,7 +225,7 @@ impl Stage<'_> {
                     return;
                 };
                 let answer = self.server.apply_as(APPLIER, &written_path(cell), &object);
-                let refusal = (!answer.is_success()).then(|| answer.body["message"].to_string());
+                let refusal = refusal(&answer);
                 replies.lock().unwrap().insert(position, refusal);
             });
         });
@@ -239,7 +239,7 @@ impl Stage<'_> {
             let cell = &self.cells[*position];
             if self.server.stored(&cell.path()).is_none() {
                 let answer = self.server.send("POST", &cell.collection, "application/json", object);
-                let refusal = (!answer.is_success()).then(|| answer.body["message"].to_string());
+                let refusal = refusal(&answer);
                 replies.lock().unwrap().insert(*position, refusal);
                 is_created = true;
             }
@@ -271,6 +271,11 @@ impl Stage<'_> {
             }
         });
     }
+}
+
+/// Returns the message of a refusal.
+pub(super) fn refusal(answer: &http::Answer) -> Option<String> {
+    (!answer.is_success()).then(|| answer.body["message"].as_str().unwrap_or_default().to_owned())
 }
 
 /// Returns the path that writes of a cell go to.

@@ -306,15 +306,12 @@ impl Preset {
         }
         cell.then = self.translate(row.then.as_ref().unwrap_or(&row.manifest), true);
         cell.manifest = self.translate(&cell.manifest, false);
-        if self.accepts_both {
-            cell.expected = match cell.expected {
-                Answer::Refused => Answer::Stored,
-                Answer::Late => Answer::Settles,
-                other => other,
-            };
-            if matches!(cell.expected, Answer::Settles) || row.says.values().any(|says| says.contains("keep one")) {
-                cell.then = self.translate(&row.manifest, true);
+        if self.accepts_both && matches!(cell.expected, Answer::Refused | Answer::Late) {
+            cell.expected = if cell.expected == Answer::Refused { Answer::Stored } else { Answer::Settles };
+            for (_, content) in &cell.before {
+                json_patch::merge(&mut cell.then, content);
             }
+            json_patch::merge(&mut cell.then, &cell.manifest);
         }
         Some(cell)
     }

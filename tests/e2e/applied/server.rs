@@ -206,9 +206,11 @@ impl Server {
         place.merge(&mut patch, other);
         let path = format!("{collection}/{}{subresource}", object["metadata"]["name"].as_str().expect("a name"));
         // The second probe of a kind finds the object of the first.
-        self.send("POST", collection, "application/json", &stored);
-        let answer = self.send("PATCH", &path, "application/merge-patch+json", &stored);
-        assert!(answer.is_success(), "{answer:?}");
+        let is_stored = || {
+            let created = self.send("POST", collection, "application/json", &stored).is_success();
+            self.send("PATCH", &path, "application/merge-patch+json", &stored).is_success() || created
+        };
+        assert!(eventually(IN_FORCE, is_stored), "not stored: {stored}");
         let path = format!("{path}?dryRun=All");
         let mut last = Value::Null;
         let cleared = eventually(IN_FORCE, || {
