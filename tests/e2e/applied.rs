@@ -7,6 +7,7 @@
 mod client_side;
 mod helm;
 mod law;
+mod managers;
 mod place;
 mod player;
 mod rows;

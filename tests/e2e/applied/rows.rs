@@ -113,7 +113,7 @@ struct Preset {
 
 /// A situation.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Row {
     situation: String,
     /// The writes that lead to it.
@@ -123,7 +123,11 @@ struct Row {
     manifest: Value,
     /// The content of the place in the end, unless it is the manifest's.
     then: Option<Value>,
-    /// The answers for an enforcement and a way, for a way, for an enforcement, or for `all`. The first of these counts.
+    /// The content of the place in the end by rules, which deduce nothing, if it is not `then`.
+    rules_then: Option<Value>,
+    /// The answers for an enforcement and a way, for a way, for an enforcement, or for `all`. The first of these counts. Before these
+    /// comes an enforcement and a way with `lists`, for the items of lists of our own kind: `kubectl apply` replaces a list of a
+    /// custom resource as a whole.
     answers: BTreeMap<String, Answer>,
     /// A part of each refusal, likewise.
     #[serde(default)]
@@ -229,6 +233,19 @@ fn suites() -> Vec<(String, Suite)> {
         .collect()
 }
 
+/// Returns the value of a row for a cell.
+fn find<T>(map: &BTreeMap<String, T>, enforcement: Enforcement, way: Way) -> Option<&T> {
+    let both = of(enforcement, way);
+    let (enforcement, way) = both.split_once(' ').expect("two words");
+    [both.as_str(), way, enforcement, "all"].iter().find_map(|key| map.get(*key))
+}
+
+/// Returns an enforcement and a way as in the rows.
+fn of(enforcement: Enforcement, way: Way) -> String {
+    let camel = |text: String| text[..1].to_lowercase() + &text[1..];
+    format!("{} {}", camel(format!("{enforcement:?}")), camel(format!("{way:?}")))
+}
+
 fn usual_ways() -> Vec<Way> {
     vec![Way::ServerSide, Way::ClientSide, Way::Replace]
 }
@@ -246,7 +263,8 @@ impl Suite {
         for (number, row) in self.rows.iter().enumerate() {
             for enforcement in [Enforcement::Webhook, Enforcement::Policies, Enforcement::Rules] {
                 for way in &self.ways {
-                    let name = |place: usize| format!("{file}-{number}-{place}-{way:?}").to_lowercase();
+                    let name =
+                        |place: usize| format!("{file}-{number}-{place}-{way:?}-{enforcement:?}").to_lowercase();
                     for (position, place) in self.places.iter().enumerate() {
                         let form = self.form.as_deref().expect("places are of a form");
                         cells.extend(place.cell(form, row, enforcement, *way, name(position)));
@@ -282,11 +300,16 @@ impl OwnPlace {
         }
         let group = group(enforcement);
         let bare = json!({"apiVersion": format!("{group}/v1"), "kind": "Thing"});
+        let is_list = matches!(self, Self::Item | Self::QuotedItem | Self::ShortItem);
+        let expected = is_list.then(|| row.answers.get(&format!("{} lists", of(enforcement, way)))).flatten();
+        let then = row.rules_then.as_ref().filter(|_| enforcement == Enforcement::Rules).or(row.then.as_ref());
+        let cell = row.cell(enforcement, way, name, &format!("/apis/{group}/v1"), "things", self.at(form), &bare)?;
         Some(Cell {
             hidden: if self == Self::ShortItem { &["protocol"] } else { &[] },
-            says: row.says(enforcement, way).map(str::to_owned),
-            then: row.then.as_ref().unwrap_or(&row.manifest).clone(),
-            ..row.cell(enforcement, way, name, &format!("/apis/{group}/v1"), "things", self.at(form), &bare)?
+            says: find(&row.says, enforcement, way).cloned(),
+            then: then.unwrap_or(&row.manifest).clone(),
+            expected: expected.copied().unwrap_or(cell.expected),
+            ..cell
         })
     }
 }
@@ -344,7 +367,7 @@ impl Row {
         place: Place,
         bare: &Value,
     ) -> Option<Cell> {
-        let expected = *self.of(&self.answers, enforcement, way).expect("an answer for each cell");
+        let expected = *find(&self.answers, enforcement, way).expect("an answer for each cell");
         // Only an object that is there can be replaced.
         if expected == Answer::Impossible || (way == Way::Replace && self.before.is_empty()) {
             return None;
@@ -366,16 +389,6 @@ impl Row {
             expected,
             says: None,
         })
-    }
-
-    fn says(&self, enforcement: Enforcement, way: Way) -> Option<&str> {
-        self.of(&self.says, enforcement, way).map(String::as_str)
-    }
-
-    fn of<'r, T>(&self, map: &'r BTreeMap<String, T>, enforcement: Enforcement, way: Way) -> Option<&'r T> {
-        let camel = |text: String| text[..1].to_lowercase() + &text[1..];
-        let (enforcement, way) = (camel(format!("{enforcement:?}")), camel(format!("{way:?}")));
-        [format!("{enforcement} {way}"), way, enforcement, "all".to_owned()].iter().find_map(|key| map.get(key))
     }
 }
 
