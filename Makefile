@@ -24,6 +24,7 @@ HELM4 := tests/controlplane/assets.sh helm4
 CONTROLLERS := tests/controlplane/assets.sh controller-manager
 DIFFERENTIAL_CASES ?= 1000000
 NATIVE_TRANSITIONS ?= 500000
+LAW_CASES ?= 5000
 
 # The binary that the demo and the end-to-end tests run.
 export KUBE_UNIONS_BIN ?= $(BIN)
@@ -246,6 +247,12 @@ native-differential: ## Compare NATIVE_TRANSITIONS random writes of unions by po
 	@$(MAKE) -s assets >/dev/null
 	KUBE_UNIONS_NATIVE_SEED=$${SEED:-$$RANDOM$$RANDOM} KUBE_UNIONS_NATIVE_TRANSITIONS=$(NATIVE_TRANSITIONS) \
 	  $(CARGO) test --locked --all-features --test e2e -- --nocapture native::differential
+
+.PHONY: law
+law: ## Apply LAW_CASES random manifests three times each, with the webhook and with policies, from a random seed
+	@$(MAKE) -s assets >/dev/null
+	KUBE_UNIONS_LAW_SEED=$${SEED:-$$RANDOM$$RANDOM} KUBE_UNIONS_LAW_CASES=$(LAW_CASES) \
+	  $(CARGO) test --locked --all-features --test e2e -- --nocapture applied::law
 
 .PHONY: image
 image: ## Build the container image (needs Docker); IMAGE_PLATFORM=linux/arm64 selects another platform

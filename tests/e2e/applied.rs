@@ -5,6 +5,7 @@
 //! times, and compares the answers and the generations ([`player`]). [`law`] asks the same of random manifests.
 
 mod client_side;
+mod evidence;
 mod helm;
 mod law;
 mod managers;

@@ -5,9 +5,9 @@ use serde_json::{Map, Value, json};
 use super::server::Server;
 use crate::http::Answer;
 
-const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
+pub(super) const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// The field manager of `kubectl apply`.
-const MANAGER: &str = "fieldManager=kubectl-client-side-apply";
+pub(super) const MANAGER: &str = "fieldManager=kubectl-client-side-apply";
 
 /// Applies a manifest. `None`: the stored object needs no patch, so nothing is sent.
 pub(super) fn apply(server: &Server, collection: &str, manifest: &Value) -> Option<Answer> {
