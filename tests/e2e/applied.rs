@@ -4,6 +4,7 @@
 //! `applied/*.yaml` has the situations and their answers ([`rows`]). A cell leads to its situation, applies its manifest three
 //! times, and compares the answers and the generations ([`player`]). [`law`] asks the same of random manifests.
 
+mod cells;
 mod client_side;
 mod evidence;
 mod helm;
@@ -16,8 +17,9 @@ mod server;
 
 use std::collections::BTreeMap;
 
+use self::cells::{Cell, cells};
 use self::player::play;
-use self::rows::{Answer, Cell, Enforcement, cells};
+use self::rows::{Answer, Enforcement};
 use self::server::Server;
 use crate::cluster::say;
 
@@ -61,5 +63,11 @@ fn hold(server: &Server, enforcements: &[Enforcement]) {
             Some(format!("{enforcement:?} {way:?} {about} ({name}):\n    {}", played.difference.as_ref()?))
         })
         .collect();
-    assert!(differences.is_empty(), "{} of {} cells differ:\n{}", differences.len(), played.len(), differences.join("\n"));
+    assert!(
+        differences.is_empty(),
+        "{} of {} cells differ:\n{}",
+        differences.len(),
+        played.len(),
+        differences.join("\n")
+    );
 }

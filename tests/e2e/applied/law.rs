@@ -131,8 +131,11 @@ fn run(server: &Server, enforcement: Enforcement, seed: u64, count: usize) -> BT
             Ok(Answer::Late) => late,
             _ => false,
         };
-        *answers.lock().unwrap().entry(answer.as_ref().map_or("another".to_owned(), |it| format!("{it:?}"))).or_default() +=
-            1;
+        *answers
+            .lock()
+            .unwrap()
+            .entry(answer.as_ref().map_or("another".to_owned(), |it| format!("{it:?}")))
+            .or_default() += 1;
         if !holds {
             broken.lock().unwrap().push(case.tell(kind, before.as_ref(), &answer, &rounds));
         }

@@ -1,5 +1,7 @@
 //! The place of a union in an object: fields, and items of lists by their keys.
 
+use std::fmt;
+
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -70,6 +72,19 @@ impl Place {
             };
         }
         json_patch::merge(at, content);
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (position, step) in self.0.iter().enumerate() {
+            match step {
+                Step::Field(name) if position == 0 => f.write_str(name)?,
+                Step::Field(name) => write!(f, ".{name}")?,
+                Step::Item { key, value } => write!(f, "[{key}={value}]")?,
+            }
+        }
+        Ok(())
     }
 }
 

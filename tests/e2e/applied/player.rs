@@ -7,8 +7,9 @@ use std::thread;
 
 use serde_json::{Value, json};
 
+use super::cells::{Author, Cell};
 use super::helm::Helm;
-use super::rows::{Answer, Author, Cell, Way};
+use super::rows::{Answer, Way};
 use super::server::Server;
 use crate::http;
 use crate::kubectl::Output;
@@ -105,7 +106,9 @@ fn difference(cell: &Cell, answer: &Result<Answer, String>, rounds: &[Round]) ->
     let content = last.state.as_ref().and_then(|state| state.content.as_ref());
     match answer {
         Err(description) => Some(description.clone()),
-        Ok(answer) if *answer != cell.expected => Some(format!("{answer:?}, not {:?}: {content:?} {said}", cell.expected)),
+        Ok(answer) if *answer != cell.expected => {
+            Some(format!("{answer:?}, not {:?}: {content:?} {said}", cell.expected))
+        }
         Ok(Answer::Kept | Answer::Stored | Answer::Settles | Answer::Late) if content != Some(&cell.then) => {
             Some(format!("{} instead of {}", content.unwrap_or(&Value::Null), cell.then))
         }

@@ -219,7 +219,7 @@ impl Server {
             last = answer.body;
             is_cleared
         });
-        assert!(cleared, "not in force at {place:?}: {last}");
+        assert!(cleared, "not in force at {place}: {last}");
     }
 }
 
