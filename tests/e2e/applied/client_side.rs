@@ -11,16 +11,16 @@ pub(super) const MANAGER: &str = "fieldManager=kubectl-client-side-apply";
 
 /// Applies a manifest. `None`: the stored object needs no patch, so nothing is sent.
 pub(super) fn apply(server: &Server, collection: &str, manifest: &Value) -> Option<Answer> {
-    let path = format!("{collection}/{}", manifest["metadata"]["name"].as_str().expect("a manifest has a name"));
+    let url = format!("{collection}/{}", manifest["metadata"]["name"].as_str().expect("a manifest has a name"));
     let modified = annotated(manifest);
-    let Some(current) = server.stored(&path) else {
+    let Some(current) = server.stored(&url) else {
         return Some(server.send("POST", &format!("{collection}?{MANAGER}"), "application/json", &modified));
     };
     let original = current["metadata"]["annotations"][ANNOTATION].as_str();
     let original = original.map_or(json!({}), |text| serde_json::from_str(text).expect("an annotation of ours"));
     let patch = three_way_patch(&original, &modified, &current);
     let is_needed = patch.as_object().is_some_and(|patch| !patch.is_empty());
-    is_needed.then(|| server.send("PATCH", &format!("{path}?{MANAGER}"), "application/merge-patch+json", &patch))
+    is_needed.then(|| server.send("PATCH", &format!("{url}?{MANAGER}"), "application/merge-patch+json", &patch))
 }
 
 /// Returns a manifest with the annotation that `kubectl apply` adds.
@@ -60,15 +60,13 @@ fn difference(from: &Value, to: &Value) -> Map<String, Value> {
 fn filtered(patch: &Map<String, Value>, removals: bool) -> Map<String, Value> {
     let mut kept = Map::new();
     for (name, value) in patch {
-        match value {
-            Value::Object(fields) if !fields.is_empty() => {
-                let inner = filtered(fields, removals);
-                if !inner.is_empty() {
-                    kept.insert(name.clone(), Value::Object(inner));
-                }
+        if let Some(fields) = value.as_object().filter(|fields| !fields.is_empty()) {
+            let inner = filtered(fields, removals);
+            if !inner.is_empty() {
+                kept.insert(name.clone(), Value::Object(inner));
             }
-            _ if value.is_null() == removals => drop(kept.insert(name.clone(), value.clone())),
-            _ => {}
+        } else if value.is_null() == removals {
+            kept.insert(name.clone(), value.clone());
         }
     }
     kept

@@ -204,17 +204,17 @@ impl Server {
         let (mut stored, mut patch) = (object.clone(), json!({}));
         place.merge(&mut stored, one);
         place.merge(&mut patch, other);
-        let path = format!("{collection}/{}{subresource}", object["metadata"]["name"].as_str().expect("a name"));
+        let url = format!("{collection}/{}{subresource}", object["metadata"]["name"].as_str().expect("a name"));
         // The second probe of a kind finds the object of the first.
         let is_stored = || {
             let created = self.send("POST", collection, "application/json", &stored).is_success();
-            self.send("PATCH", &path, "application/merge-patch+json", &stored).is_success() || created
+            self.send("PATCH", &url, "application/merge-patch+json", &stored).is_success() || created
         };
         assert!(eventually(IN_FORCE, is_stored), "not stored: {stored}");
-        let path = format!("{path}?dryRun=All");
+        let url = format!("{url}?dryRun=All");
         let mut last = Value::Null;
         let cleared = eventually(IN_FORCE, || {
-            let answer = self.send("PATCH", &path, "application/merge-patch+json", &patch);
+            let answer = self.send("PATCH", &url, "application/merge-patch+json", &patch);
             let is_cleared = place.content(&answer.body).as_ref() == Some(other);
             last = answer.body;
             is_cleared
