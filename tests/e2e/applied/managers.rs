@@ -20,7 +20,7 @@ impl Shared {
         Self { server, api_version, path, name }
     }
 
-    /// Applies a manifest with this content of the union, and takes fields over.
+    /// Applies a manifest with this content of the union and takes fields over.
     fn apply(&self, manager: &str, plain: &Value) -> Result<Value, String> {
         let manifest = json!({"apiVersion": self.api_version, "kind": "Thing",
             "metadata": {"name": self.name, "namespace": "default"}, "spec": {"plain": plain}});
@@ -61,10 +61,10 @@ fn two_managers(server: &'static Server, enforcement: Enforcement) {
     let again = object.apply("two", &json!({"b": "x"})).unwrap();
     assert_eq!(again["metadata"]["generation"], stored["metadata"]["generation"]);
 
-    // Manager 2 gives its member up, and manager 1 gets what it asks for.
-    object.apply("two", &json!({})).unwrap();
-    let stored = object.apply("one", &json!({"a": "x"})).unwrap();
-    assert_eq!(stored["spec"]["plain"], json!({"a": "x"}));
+    // Manager 1 takes the other member, too.
+    let agreed = object.apply("one", &json!({"b": "x"})).unwrap();
+    assert_eq!(agreed["metadata"]["generation"], stored["metadata"]["generation"]);
+    assert_eq!(object.owners(), ["one Apply b", "two Apply b"]);
 }
 
 #[test]

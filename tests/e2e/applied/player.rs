@@ -13,6 +13,7 @@ use super::rows::{Answer, Way};
 use super::server::Server;
 use crate::http;
 use crate::kubectl::Output;
+use crate::native::without_nulls;
 
 /// Requests that are under way at the same time.
 const WORKERS: usize = 4;
@@ -123,6 +124,11 @@ impl State {
     pub(super) fn of(object: &Value, part: &str, content: Option<Value>) -> Self {
         let generation = object["metadata"]["generation"].as_i64().unwrap_or_default();
         Self { generation, part: object[part].clone(), content }
+    }
+
+    /// Returns true if a field is null.
+    pub(super) fn has_null(&self) -> bool {
+        self.part != without_nulls(&self.part) || self.part.is_null()
     }
 }
 
