@@ -88,14 +88,13 @@ impl OwnPlace {
         let group = group(enforcement);
         let bare = json!({"apiVersion": format!("{group}/v1"), "kind": "Thing"});
         let is_list = matches!(self, Self::Item | Self::QuotedItem | Self::ShortItem);
-        let expected = is_list.then(|| row.answers.get(&format!("{} lists", of(enforcement, way)))).flatten();
         let then = row.rules_then.as_ref().filter(|_| enforcement == Enforcement::Rules).or(row.then.as_ref());
         let cell = row.cell(enforcement, way, name, &format!("/apis/{group}/v1"), "things", self.at(form), &bare)?;
         Some(Cell {
             hidden: if self == Self::ShortItem { &["protocol"] } else { &[] },
             says: find(&row.says, enforcement, way).cloned(),
             then: then.unwrap_or(&row.manifest).clone(),
-            expected: expected.copied().unwrap_or(cell.expected),
+            expected: row.of_list(enforcement, way).filter(|_| is_list).unwrap_or(cell.expected),
             ..cell
         })
     }
@@ -111,6 +110,7 @@ impl Preset {
             version => format!("/api/{version}"),
         };
         let mut cell = row.cell(enforcement, way, name, &root, &self.plural, self.at.clone(), &self.object)?;
+        cell.expected = row.of_list(enforcement, way).filter(|_| self.replaces).unwrap_or(cell.expected);
         for (_, content) in &mut cell.before {
             *content = self.translate(content, false);
         }
@@ -176,6 +176,13 @@ impl Row {
             expected,
             says: None,
         })
+    }
+}
+
+impl Row {
+    /// Returns the answer where the item of a list is replaced as a whole, if it is another.
+    fn of_list(&self, enforcement: Enforcement, way: Way) -> Option<Answer> {
+        self.answers.get(&format!("{} lists", of(enforcement, way))).copied()
     }
 }
 

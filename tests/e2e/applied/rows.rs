@@ -106,6 +106,9 @@ pub(super) struct Preset {
     /// The same fields as `fields`, with the defaults of the API server.
     #[serde(default)]
     pub(super) stored: BTreeMap<String, Value>,
+    /// True if `kubectl apply` replaces the object with the union as a whole.
+    #[serde(default)]
+    pub(super) replaces: bool,
     /// True if nothing but the preset minds two members. A preset does not deny.
     #[serde(default)]
     pub(super) accepts_both: bool,
@@ -126,8 +129,8 @@ pub(super) struct Row {
     /// The content of the place in the end by rules, which deduce nothing, if it is not `then`.
     pub(super) rules_then: Option<Value>,
     /// The answers for an enforcement and a way, for a way, for an enforcement, or for `all`. The first of these counts. Before these
-    /// comes an enforcement and a way with `lists`, for the items of lists of our own kind: `kubectl apply` replaces a list of a
-    /// custom resource as a whole.
+    /// comes an enforcement and a way with `lists`, where `kubectl apply` replaces the item of a list as a whole: in lists of custom
+    /// resources, and for volumes.
     pub(super) answers: BTreeMap<String, Answer>,
     /// A part of each refusal, likewise.
     #[serde(default)]
