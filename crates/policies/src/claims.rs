@@ -70,8 +70,8 @@ pub(crate) fn of_fields(claims: &str, names: &[&str]) -> String {
     if names.is_empty() {
         return claims.to_owned();
     }
-    let steps: String = names.iter().map(|name| format!("[?{}]", text(&format!("f:{name}")))).collect();
-    inside(claims, &steps)
+    let steps: Vec<String> = names.iter().map(|name| format!("[?{}]", text(&format!("f:{name}")))).collect();
+    inside(claims, &steps.concat())
 }
 
 /// Returns the claims of the value of a map with the key `k`.
@@ -113,7 +113,11 @@ impl UnionClaims<'_> {
 
     /// Returns true if the manifest of the request sets the member `m`.
     pub(crate) fn sets(&self) -> String {
-        format!("({} || variables.repeated.contains(\"\\\"\" + m + \"\\\":\"))", self.claims("own", "m"))
+        let names_are_plain = !self.members.union.members().any(|name| name.contains(['"', '\\']));
+        // The names as JSON has them.
+        let name =
+            if names_are_plain { "m" } else { "m.replace(\"\\\\\", \"\\\\\\\\\").replace(\"\\\"\", \"\\\\\\\"\")" };
+        format!("({} || variables.repeated.contains(\"\\\"\" + {name} + \"\\\":\"))", self.claims("own", "m"))
     }
 
     fn claims_value(&self, by: &str) -> String {
@@ -123,16 +127,28 @@ impl UnionClaims<'_> {
 
     /// Returns true if the manifest of the request sets the discriminator to `now`, an expression, and that is a choice.
     pub(crate) fn sets_value(&self, now: &str) -> String {
-        let Some(name) = self.members.union.discriminator() else { return "false".to_owned() };
+        if self.members.union.discriminator().is_none() {
+            return "false".to_owned();
+        }
         let declares_none = self.members.union.choices().iter().any(|choice| choice.value().is_empty());
         let is_choice = if declares_none { String::new() } else { format!("{now} != \"\" && ") };
-        let repeated = format!("variables.repeated.contains({})", text(&format!("{}:", text(name))));
-        format!("({is_choice}({} || {repeated}))", self.claims_value("own"))
+        format!("({is_choice}{})", self.names_value())
     }
 
-    /// Returns true if the manifest of the request sets the discriminator no more.
-    pub(crate) fn dropped_value(&self) -> String {
-        format!("(!{} && {})", self.claims_value("own"), self.claims_value("earlier"))
+    /// Returns true if the manifest of the request has the discriminator, whatever its value.
+    fn names_value(&self) -> String {
+        let name = self.members.union.discriminator().unwrap_or_default();
+        let repeated = format!("variables.repeated.contains({})", text(&format!("{}:", text(name))));
+        format!("({} || {repeated})", self.claims_value("own"))
+    }
+
+    /// Returns true if the request changed the discriminator of `p.new` to a value that is not empty. A value that does not select the
+    /// member of the manifest, and that the manifest does not name, is a default and counts as unchanged.
+    pub(crate) fn changed(&self) -> String {
+        let members = self.members;
+        let now = members.discriminator_in("p.new");
+        let sets = format!("{}[m] != {now} && {} && {}", members.value, members.is_set("p.new"), self.sets());
+        format!("{} && ({} || !{}.exists(m, {sets}))", members.changed(), self.names_value(), members.all)
     }
 
     /// Returns true if the manifest of another field manager sets the discriminator.

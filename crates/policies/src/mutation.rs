@@ -91,12 +91,11 @@ fn cleared_by_change(place: &str, members: &Members<'_>) -> String {
     let Members { selects, .. } = members;
     let (set, pointer, wrong) = (members.set_in("p.new"), members.pointer(), members.is_wrong_type());
     let claims = UnionClaims { members, object: "u.p" };
-    let (sets, sets_value, dropped) = (claims.sets(), claims.sets_value("u.now"), claims.dropped_value());
     format!(
         "{place}.map(p, size(p.old) == 1 && !({wrong}) && {now} != {was} && {now} in {selects}, \
          {{\"p\": dyn(p), \"now\": dyn({now}), \"clear\": dyn({set}.filter(m, m != {selects}[{now}]))}})\
-         .filter(u, !u.clear.exists(m, {sets}) || !({sets_value} || {dropped}))\
-         .map(u, u.clear.map(m, u.p.path + {pointer})).flatten()"
+         .filter(u, !u.clear.exists(m, {})).map(u, u.clear.map(m, u.p.path + {pointer})).flatten()",
+        claims.sets()
     )
 }
 
@@ -121,16 +120,16 @@ fn cleared_by_addition(place: &str, members: &Members<'_>) -> String {
 /// Returns the unions of the 2019 form with a discriminator whose request tells the choice, with the value of the choice. Leaves out
 /// those in which this would overwrite a field that the manifest sets, or that two manifests contest.
 fn chosen(place: &str, members: &Members<'_>) -> String {
-    let (now, changed) = (members.discriminator_in("p.new"), members.changed());
+    let now = members.discriminator_in("p.new");
+    let changed = UnionClaims { members, object: "p" }.changed();
     let (set, added, wrong) = (members.set_in("p.new"), members.added(), members.is_wrong_type());
     let value = &members.value;
     let claims = UnionClaims { members, object: "u" };
     let clears = |what: &str| format!("u.set.exists(m, {value}[m] != u.value && {what})");
     let clears_own = clears(&claims.sets());
     let overwrites = format!(
-        "({} ? u.value != u.now || {clears_own} : {clears_own} && (u.changed ? {} : size(u.set.filter(m, {})) > 1))",
+        "({} ? u.value != u.now || {clears_own} : {clears_own} && size(u.set.filter(m, {})) > 1)",
         claims.sets_value("u.now"),
-        claims.dropped_value(),
         claims.sets()
     );
     let contested = format!(

@@ -218,19 +218,15 @@ impl UnionFaults<'_> {
                 state("false")
             );
         };
-        let claims = UnionClaims { members, object: "u.p" };
         let contradicts = format!("u.changed && u.added.exists(m, {value}[m] != u.now)");
-        let drops = format!("{} && {value}[m] != u.now", claims.claims("own", "m"));
-        let dropped = format!("u.changed && {} && u.set.exists(m, {drops})", claims.dropped_value());
         let only = words(&[": Forbidden: may only be specified when ", &backticked(discriminator), " is \""]);
         let shown = printable(&format!("{value}[m]"));
         let fault = self.fault("m", &format!("{only} + {shown} + \"\\\"\""));
         let contradictions = format!("u.added.filter(m, {value}[m] != u.now).map(m, {fault})");
-        let drops = format!("u.set.filter(m, {drops}).map(m, {fault})");
         format!(
-            "{}.filter(u, size(u.told) > 0 || {is_wrong_number} || {contradicts} || {dropped}).map(u, {{\"known\": dyn({known}), \
-             \"faults\": dyn(size(u.told) > 0 ? u.told[0] : {contradicts} ? {contradictions} : {dropped} ? {drops} : {wrong_number})}})",
-            state(&members.changed())
+            "{}.filter(u, size(u.told) > 0 || {is_wrong_number} || {contradicts}).map(u, {{\"known\": dyn({known}), \
+             \"faults\": dyn(size(u.told) > 0 ? u.told[0] : {contradicts} ? {contradictions} : {wrong_number})}})",
+            state(&UnionClaims { members, object: "p" }.changed())
         )
     }
 

@@ -194,7 +194,7 @@ impl<'w> Walk<'w> {
         let mut normalized =
             if union.is_normalized() { normalize(union, before.as_ref(), &state) } else { Normalized::default() };
         if let Some(claims) = &claims {
-            normalized = claims.restrict(union, &state, normalized);
+            normalized = claims.restrict(union, before.as_ref(), &state, normalized);
         }
         let contradicted = !normalized.contradictions.is_empty();
         let applies = self.rules.normalize && !contradicted;

@@ -6,7 +6,7 @@
 
 use super::breach::{Blame, Breaches, ManifestBreach};
 use super::correlate::{Found, KeyedItems};
-use super::normalize::{ClearingCause, Normalized};
+use super::normalize::{ClearingCause, Normalized, normalize};
 use super::projection::Projection;
 use super::shape::{Object, Scalar, Shape, UnionState};
 use super::{Choice, Form, MemberSet, Union};
@@ -164,7 +164,19 @@ pub(super) fn value_claims<'m>(maps: Claims<'m>) -> impl FnMut(&str) -> Claims<'
 
 impl UnionClaims<'_> {
     /// Returns what the manifest of the request allows of a normalisation.
-    pub(super) fn restrict(&self, union: &Union, new: &UnionState<'_>, normalized: Normalized) -> Normalized {
+    pub(super) fn restrict(
+        &self,
+        union: &Union,
+        old: Option<&UnionState<'_>>,
+        new: &UnionState<'_>,
+        normalized: Normalized,
+    ) -> Normalized {
+        let normalized = if self.value_is_a_default(union, old, new) {
+            let unchanged = UnionState { members: old.map_or(MemberSet::EMPTY, |old| old.members), ..*new };
+            normalize(union, Some(&unchanged), new)
+        } else {
+            normalized
+        };
         let Normalized { clear, cause, deduce, .. } = normalized;
         if clear.is_empty() && deduce.is_none() {
             return normalized;
@@ -175,7 +187,7 @@ impl UnionClaims<'_> {
             && let Some(breach) = self.contradiction(union, new)
         {
             Breaches { manifest: Some(breach), ..Breaches::default() }
-        } else if clears_its_own && cause == Some(ClearingCause::DiscriminatorChanged) && self.dropped_the_value() {
+        } else if clears_its_own && cause == Some(ClearingCause::DiscriminatorChanged) && !self.names_value() {
             let blamed = clear.both(self.own.members);
             Breaches { blamed, blame: Blame::NotSelected { unchanged: false }, ..Breaches::default() }
         } else if let Some(breach) = self.contest(union, new, &normalized) {
@@ -200,9 +212,22 @@ impl UnionClaims<'_> {
         (set.len() > 1).then_some(ManifestBreach::Several(set))
     }
 
-    /// Returns true if the field manager's manifest set the discriminator before and does not set it now.
-    fn dropped_the_value(&self) -> bool {
-        self.own.discriminator == Scalar::Absent && self.earlier.discriminator != Scalar::Absent
+    /// Returns true if the new value of the discriminator is a default in the 2019 form: the manifest does not name it, and it does not
+    /// select the member of the manifest. Then the members decide.
+    fn value_is_a_default(&self, union: &Union, old: Option<&UnionState<'_>>, new: &UnionState<'_>) -> bool {
+        let value = new.value();
+        let is_new = !value.is_empty() && old.map_or("", UnionState::value) != value;
+        let selected = union.choice(value).map_or(MemberSet::EMPTY, Choice::selected);
+        union.form == Form::List
+            && union.discriminator.is_some()
+            && is_new
+            && !self.names_value()
+            && !self.own.members.both(new.members).less(selected).is_empty()
+    }
+
+    /// Returns true if the manifest of the request has the discriminator, whatever its value.
+    fn names_value(&self) -> bool {
+        self.own.discriminator != Scalar::Absent
     }
 
     /// Returns the conflict of two manifests. A manifest that is applied again and finds its member replaced by that of another
