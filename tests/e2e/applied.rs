@@ -6,6 +6,7 @@
 
 mod cells;
 mod client_side;
+mod diff;
 mod evidence;
 mod helm;
 mod law;
