@@ -174,7 +174,7 @@ fn a_review_of_an_apply_is_judged_by_its_manifest() {
     let folder = Folder::with_crd(&[]);
     let mut request: Value = serde_json::from_str(&review("UPDATE", &yaml(OLD), CONTRADICTION)).unwrap();
     let answer = |request: &Value, code| {
-        folder.pipe(&["review", "--from", "crd.yaml"], &request.to_string()).code(code).json()["response"].clone()
+        folder.pipe(&["review", "--from", "crd.yaml"], request.to_string()).code(code).json()["response"].clone()
     };
     assert_eq!(answer(&request, 0)["allowed"], json!(true));
     request["request"]["options"]["fieldManager"] = json!("kubectl-client-side-apply");
