@@ -1,7 +1,8 @@
 //! The fields that manifests set, for policies: a manifest that is applied again must change nothing.
 //!
 //! A claim is a field set of `metadata.managedFields` at a place, as `{by, fields}`. `by` is `own` for the manifest of a server-side
-//! apply, `earlier` for the apply by the same field manager before, and `other` for those of other field managers.
+//! apply, `earlier` for the apply by the same field manager before, `updated` for its updates, and `other` for the applies of other field
+//! managers.
 //!
 //! CEL cannot read JSON, so the manifest of a client-side apply is known only as text. A request with the same text as before is an
 //! apply that is repeated, and a field counts as set by its manifest if the text has its name.
@@ -29,19 +30,20 @@ pub(crate) fn add(part: Part, variables: &mut Variables) {
         "[object, oldObject].map(o, o == null ? [] : o.?metadata.?managedFields.orValue([]).filter(e, \"fieldsV1\" in e))"
             .to_owned(),
     );
-    let is_apply = format!(
-        "e.operation == \"Apply\" && e.apiVersion == object.apiVersion && e.?subresource.orValue(\"\") == {}",
-        text(subresource)
-    );
-    variables.add("applies", format!("variables.entries.map(l, l.filter(e, {is_apply}))"));
+    let is_of_version =
+        format!("e.apiVersion == object.apiVersion && e.?subresource.orValue(\"\") == {}", text(subresource));
+    variables
+        .add("applies", format!("variables.entries.map(l, l.filter(e, e.operation == \"Apply\" && {is_of_version}))"));
     let claim = |by: &str| format!("{{\"by\": dyn({by}), \"fields\": dyn(e.fieldsV1)}}");
     variables.add(
         "claims",
         format!(
             "!variables.applies[0].exists(e, e.manager == variables.manager) ? [] : \
-             variables.applies[0].map(e, {}) + variables.applies[1].filter(e, e.manager == variables.manager).map(e, {})",
+             variables.applies[0].map(e, {}) + variables.applies[1].filter(e, e.manager == variables.manager).map(e, {}) + \
+             variables.entries[0].filter(e, e.manager == variables.manager && e.operation == \"Update\" && {is_of_version}).map(e, {})",
             claim("e.manager == variables.manager ? \"own\" : \"other\""),
-            claim("\"earlier\"")
+            claim("\"earlier\""),
+            claim("\"updated\"")
         ),
     );
     let repeated = match part {
@@ -132,18 +134,22 @@ impl UnionClaims<'_> {
         }
         let declares_none = self.members.union.choices().iter().any(|choice| choice.value().is_empty());
         let is_choice = if declares_none { String::new() } else { format!("{now} != \"\" && ") };
-        format!("({is_choice}{})", self.names_value())
+        format!("({is_choice}{})", self.manifest_names_value())
     }
 
-    /// Returns true if the manifest of the request has the discriminator, whatever its value.
-    fn names_value(&self) -> String {
+    fn manifest_names_value(&self) -> String {
         let name = self.members.union.discriminator().unwrap_or_default();
         let repeated = format!("variables.repeated.contains({})", text(&format!("{}:", text(name))));
         format!("({} || {repeated})", self.claims_value("own"))
     }
 
+    /// Returns true if the field manager names the discriminator, in its manifest or in an update. Otherwise its new value is a default.
+    pub(crate) fn names_value(&self) -> String {
+        format!("({} || {})", self.manifest_names_value(), self.claims_value("updated"))
+    }
+
     /// Returns true if the request changed the discriminator of `p.new` to a value that is not empty. A value that does not select the
-    /// member of the manifest, and that the manifest does not name, is a default and counts as unchanged.
+    /// member of the manifest, and that the field manager does not name, is a default and counts as unchanged.
     pub(crate) fn changed(&self) -> String {
         let members = self.members;
         let now = members.discriminator_in("p.new");

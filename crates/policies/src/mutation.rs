@@ -94,8 +94,10 @@ fn cleared_by_change(place: &str, members: &Members<'_>) -> String {
     format!(
         "{place}.map(p, size(p.old) == 1 && !({wrong}) && {now} != {was} && {now} in {selects}, \
          {{\"p\": dyn(p), \"now\": dyn({now}), \"clear\": dyn({set}.filter(m, m != {selects}[{now}]))}})\
-         .filter(u, !u.clear.exists(m, {})).map(u, u.clear.map(m, u.p.path + {pointer})).flatten()",
-        claims.sets()
+         .filter(u, !u.clear.exists(m, {}) || {}).map(u, u.clear.map(m, u.p.path + {pointer})).flatten()",
+        claims.sets(),
+        // A client that changes the value by an update applies nothing.
+        format_args!("!{} && {}", claims.sets_value("u.now"), claims.names_value())
     )
 }
 

@@ -31,6 +31,7 @@ const OWNED_LAST_APPLIED: &str = "f:kubectl.kubernetes.io/last-applied-configura
 pub(super) struct Evidence<'a> {
     own: Source<'a>,
     earlier: Option<Source<'a>>,
+    updated: Option<Source<'a>>,
     others: Vec<Source<'a>>,
 }
 
@@ -66,6 +67,8 @@ struct Entry<'a> {
 struct FieldSets<'a> {
     /// That of the last apply by the request's field manager.
     own: Option<&'a str>,
+    /// That of the updates by the request's field manager.
+    updated: Option<&'a str>,
     /// Those of the applies of other field managers, up to [`MOST_OTHERS`].
     others: Vec<Source<'a>>,
     /// True if the request's field manager owns the annotation of the last applied configuration.
@@ -94,6 +97,7 @@ impl<'a> FieldSets<'a> {
                     sets.others.push(Source::FieldSet(field_set));
                 }
             } else if is(entry.operation, "Update") && is_own {
+                sets.updated = Some(field_set).filter(|_| is(entry.api_version, api_version));
                 sets.owns_annotation |= owns_annotation(field_set);
             }
         });
@@ -109,7 +113,7 @@ fn owns_annotation(field_set: &str) -> bool {
 impl<'a> Evidence<'a> {
     /// Returns a manifest that the caller knows.
     pub(super) fn given(manifest: &'a str) -> Self {
-        Self { own: Source::Given(manifest), earlier: None, others: Vec::new() }
+        Self { own: Source::Given(manifest), earlier: None, updated: None, others: Vec::new() }
     }
 
     /// Finds the manifests of a request. Returns `None` if the request is not an apply.
@@ -117,17 +121,19 @@ impl<'a> Evidence<'a> {
         let manager = string(field(request.options?, "fieldManager")?)?;
         let api_version = request.kind.api_version();
         let (new, old) = (subject.new.metadata(), subject.old.as_ref().map_or("", Projection::metadata));
-        let FieldSets { own, others, owns_annotation } = FieldSets::of(new, &manager, &api_version, subject.part);
+        let FieldSets { own, updated, others, owns_annotation } =
+            FieldSets::of(new, &manager, &api_version, subject.part);
         if let Some(own) = own {
             let earlier = FieldSets::of(old, &manager, &api_version, subject.part).own;
-            return Some(Self { own: Source::FieldSet(own), earlier: earlier.map(Source::FieldSet), others });
+            let [earlier, updated] = [earlier, updated].map(|set| set.map(Source::FieldSet));
+            return Some(Self { own: Source::FieldSet(own), earlier, updated, others });
         }
         // The annotation tells nothing about the status.
         if subject.part == Part::Status || !(owns_annotation || manager == CLIENT_SIDE_APPLY) {
             return None;
         }
         let annotation = |metadata| Some(Source::Annotation(field(field(metadata, "annotations")?, LAST_APPLIED)?));
-        Some(Self { own: annotation(new)?, earlier: annotation(old), others })
+        Some(Self { own: annotation(new)?, earlier: annotation(old), updated: None, others })
     }
 
     /// Reads the manifests and passes them to `judge`. Passes `None` if that of the request cannot be read. Their memory is
@@ -142,11 +148,15 @@ impl<'a> Evidence<'a> {
         let text = |source: &Source<'_>| source.text(request, account);
         let Some(own) = text(&self.own)? else { return judge(None) };
         let earlier = self.earlier.as_ref().map(text).transpose()?.flatten();
+        let updated = self.updated.as_ref().map(text).transpose()?.flatten();
         let others = self.others.iter().map(text).collect::<Result<Vec<_>, _>>()?;
         let Some(own) = own.project(subject, account)? else { return judge(None) };
-        let mut manifests = Manifests { own, earlier: None, others: Vec::new() };
+        let mut manifests = Manifests { own, earlier: None, updated: None, others: Vec::new() };
         if let Some(text) = &earlier {
             manifests.earlier = text.project(subject, account)?;
+        }
+        if let Some(text) = &updated {
+            manifests.updated = text.project(subject, account)?;
         }
         for text in others.iter().flatten() {
             manifests.others.extend(text.project(subject, account)?);

@@ -16,8 +16,9 @@ use std::iter::Peekable;
 /// The most field managers whose manifests are compared with the manifest of a request.
 pub(crate) const MOST_OTHERS: usize = 4;
 
-/// The number of manifests of a walk: that of the request, its predecessor, and those of other field managers.
-const MANIFESTS: usize = 2 + MOST_OTHERS;
+/// The number of manifests of a walk: that of the request, its predecessor, the updates of the same field manager, and those of other
+/// field managers.
+const MANIFESTS: usize = 3 + MOST_OTHERS;
 
 /// The manifests of a request that is an apply.
 #[derive(Debug)]
@@ -26,6 +27,9 @@ pub(crate) struct Manifests<'a> {
     pub(crate) own: Projection<'a>,
     /// The fields that the same field manager set by its apply before, if there was one.
     pub(crate) earlier: Option<Projection<'a>>,
+    /// The fields that the same field manager set by updates. They tell an update from an apply. `None` for a client-side apply, which
+    /// is an update itself.
+    pub(crate) updated: Option<Projection<'a>>,
     /// The fields that other field managers set by applies. More than [`MOST_OTHERS`] are not compared.
     pub(crate) others: Vec<Projection<'a>>,
 }
@@ -50,13 +54,15 @@ pub(super) struct Claims<'m>([Claim<'m>; MANIFESTS]);
 pub(super) struct UnionClaims<'m> {
     own: UnionState<'m>,
     earlier: UnionState<'m>,
+    updated: UnionState<'m>,
     others: [UnionState<'m>; MOST_OTHERS],
 }
 
 impl<'m> Manifests<'m> {
     /// Returns the parts at the root.
     pub(super) fn claims(&'m self) -> Claims<'m> {
-        let all = [Some(&self.own), self.earlier.as_ref()].into_iter().chain(self.others.iter().map(Some));
+        let known = [Some(&self.own), self.earlier.as_ref(), self.updated.as_ref()];
+        let all = known.into_iter().chain(self.others.iter().map(Some));
         let mut claims = Claims::default();
         for (claim, manifest) in claims.0.iter_mut().zip(all) {
             *claim = manifest.and_then(Projection::root).map_or(Claim::Nothing, Claim::of);
@@ -95,8 +101,8 @@ impl<'m> Claims<'m> {
 
     /// Returns the claims of one of the object's unions. `new` is its state in the new object.
     pub(super) fn of_union(&self, union: u8, new: UnionState<'m>) -> UnionClaims<'m> {
-        let [own, earlier, others @ ..] = self.0.map(|claim| claim.state(union, new));
-        UnionClaims { own, earlier, others }
+        let [own, earlier, updated, others @ ..] = self.0.map(|claim| claim.state(union, new));
+        UnionClaims { own, earlier, updated, others }
     }
 }
 
@@ -212,8 +218,8 @@ impl UnionClaims<'_> {
         (set.len() > 1).then_some(ManifestBreach::Several(set))
     }
 
-    /// Returns true if the new value of the discriminator is a default in the 2019 form: the manifest does not name it, and it does not
-    /// select the member of the manifest. Then the members decide.
+    /// Returns true if the new value of the discriminator is a default in the 2019 form: nobody names it, and it does not select the
+    /// member of the manifest. Then the members decide.
     fn value_is_a_default(&self, union: &Union, old: Option<&UnionState<'_>>, new: &UnionState<'_>) -> bool {
         let value = new.value();
         let is_new = !value.is_empty() && old.map_or("", UnionState::value) != value;
@@ -225,9 +231,9 @@ impl UnionClaims<'_> {
             && !self.own.members.both(new.members).less(selected).is_empty()
     }
 
-    /// Returns true if the manifest of the request has the discriminator, whatever its value.
+    /// Returns true if the field manager names the discriminator, in its manifest or in an update. Otherwise its new value is a default.
     fn names_value(&self) -> bool {
-        self.own.discriminator != Scalar::Absent
+        [self.own, self.updated].iter().any(|state| state.discriminator != Scalar::Absent)
     }
 
     /// Returns the conflict of two manifests. A manifest that is applied again and finds its member replaced by that of another

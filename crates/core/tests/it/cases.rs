@@ -69,6 +69,8 @@ struct Applied {
     manifest: Option<Value>,
     /// The manifest of the apply before.
     earlier: Option<Value>,
+    /// The fields that the request's field manager set by updates.
+    updated: Option<Value>,
     /// The manifest of another field manager.
     other: Option<Value>,
 }
@@ -95,6 +97,11 @@ impl Applied {
         };
         let mut metadata = thing(&json!({}))["metadata"].clone();
         let mut entries: Vec<Value> = self.other.iter().map(|other| entry("other", other)).collect();
+        if let Some(updated) = &self.updated {
+            let mut update = entry("own", updated);
+            update["operation"] = json!("Update");
+            entries.push(update);
+        }
         match (self.way, own) {
             (Way::ServerSide, Some(own)) => entries.push(entry("own", own)),
             (Way::ClientSide | Way::Patch, Some(own)) => {
