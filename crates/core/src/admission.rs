@@ -29,7 +29,7 @@ pub use stored::{StoredObject, StoredObjectError};
 use crate::catalog::Catalog;
 use crate::meter::{Account, Unmetered};
 use crate::union::{Manifests, Objects, Rules, judge};
-use manifests::Evidence;
+use manifests::RequestManifests;
 use request::Request;
 
 /// Longest message of the JSON reader that an error repeats, in bytes; the message may quote the body.
@@ -141,7 +141,8 @@ fn answer(
     let mut judgement = judge(rules, None)?;
     // A manifest can only prevent a change, or explain a violation.
     if !judgement.is_silent()
-        && let Some(evidence) = manifest.map(Evidence::given).or_else(|| Evidence::of(&request, subject))
+        && let Some(evidence) =
+            manifest.map(RequestManifests::given).or_else(|| RequestManifests::of(&request, subject))
     {
         judgement.discard(&account);
         judgement = evidence.read(&request, subject, &account, |manifests| judge(rules, manifests))?;

@@ -101,13 +101,13 @@ fn pair(key: &str) -> String {
     format!("{name} + (type({value}) == string ? \"\\\"\" + {escaped} + \"\\\"\" : string({value}))")
 }
 
-/// What manifests set of a union. `object` is the expression of a map with `claims`.
-pub(crate) struct UnionClaims<'a> {
+/// Expressions of the claims of one union. `object` is the expression of a map with `claims`.
+pub(crate) struct ClaimExpressions<'a> {
     pub(crate) members: &'a Members<'a>,
     pub(crate) object: &'a str,
 }
 
-impl UnionClaims<'_> {
+impl ClaimExpressions<'_> {
     /// Returns true if a manifest sets the member `member`, an expression.
     pub(crate) fn claims(&self, by: &str, member: &str) -> String {
         format!("{}.claims.exists(c, c.by == \"{by}\" && \"f:\" + {member} in c.fields)", self.object)

@@ -4,7 +4,7 @@
 
 use crate::cel::pointer;
 use crate::cel::text;
-use crate::claims::{self, UnionClaims};
+use crate::claims::{self, ClaimExpressions};
 use crate::condition::Watched;
 use crate::members::{Algorithm, Members, name_of};
 use crate::places::{Places, Purpose};
@@ -90,7 +90,7 @@ fn cleared_by_change(place: &str, members: &Members<'_>) -> String {
     let (now, was) = (members.discriminator_in("p.new"), members.discriminator_in("p.old[0]"));
     let Members { selects, .. } = members;
     let (set, pointer, wrong) = (members.set_in("p.new"), members.pointer(), members.is_wrong_type());
-    let claims = UnionClaims { members, object: "u.p" };
+    let claims = ClaimExpressions { members, object: "u.p" };
     format!(
         "{place}.map(p, size(p.old) == 1 && !({wrong}) && {now} != {was} && {now} in {selects}, \
          {{\"p\": dyn(p), \"now\": dyn({now}), \"clear\": dyn({set}.filter(m, m != {selects}[{now}]))}})\
@@ -105,7 +105,7 @@ fn cleared_by_change(place: &str, members: &Members<'_>) -> String {
 /// manifest sets others as well, or two manifests contest it.
 fn cleared_by_addition(place: &str, members: &Members<'_>) -> String {
     let (set, added, pointer) = (members.set_in("p.new"), members.added(), members.pointer());
-    let claims = UnionClaims { members, object: "u" };
+    let claims = ClaimExpressions { members, object: "u" };
     let sets = claims.sets();
     let contested = format!(
         "{} && u.set.exists(m, m != u.added[0] && {})",
@@ -123,10 +123,10 @@ fn cleared_by_addition(place: &str, members: &Members<'_>) -> String {
 /// those in which this would overwrite a field that the manifest sets, or that two manifests contest.
 fn chosen(place: &str, members: &Members<'_>) -> String {
     let now = members.discriminator_in("p.new");
-    let changed = UnionClaims { members, object: "p" }.changed();
+    let changed = ClaimExpressions { members, object: "p" }.changed();
     let (set, added, wrong) = (members.set_in("p.new"), members.added(), members.is_wrong_type());
     let value = &members.value;
-    let claims = UnionClaims { members, object: "u" };
+    let claims = ClaimExpressions { members, object: "u" };
     let clears = |what: &str| format!("u.set.exists(m, {value}[m] != u.value && {what})");
     let clears_own = clears(&claims.sets());
     let overwrites = format!(

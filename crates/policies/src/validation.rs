@@ -4,7 +4,7 @@
 //! A policy tells only the first of its validations that fails, so each policy has one validation, which joins all faults.
 
 use crate::cel::{one_line, printable, text};
-use crate::claims::{self, UnionClaims};
+use crate::claims::{self, ClaimExpressions};
 use crate::condition::Watched;
 use crate::members::{Algorithm, Members, backticked, name_of, words};
 use crate::places::{Places, Purpose, SEPARATOR};
@@ -226,14 +226,14 @@ impl UnionFaults<'_> {
         format!(
             "{}.filter(u, size(u.told) > 0 || {is_wrong_number} || {contradicts}).map(u, {{\"known\": dyn({known}), \
              \"faults\": dyn(size(u.told) > 0 ? u.told[0] : {contradicts} ? {contradictions} : {wrong_number})}})",
-            state(&UnionClaims { members, object: "p" }.changed())
+            state(&ClaimExpressions { members, object: "p" }.changed())
         )
     }
 
     /// Returns the fault of the manifest that the request applies, if it sets fields of the union that may not be set together.
     /// `selects` is true if the value `u.now` selects the member `m`.
     fn told_by_manifest(&self, selects: Option<&str>) -> String {
-        let claims = UnionClaims { members: self.members, object: "u.p" };
+        let claims = ClaimExpressions { members: self.members, object: "u.p" };
         let sets = claims.sets();
         let several = self.of_object(&format!(
             "{} + {} + \"; keep one\"",
@@ -258,7 +258,7 @@ impl UnionFaults<'_> {
     /// Returns the fault of a manifest that is applied again and whose member was cleared for the manifest of another field manager.
     fn contested(&self, discriminator: Option<&str>) -> String {
         let members = self.members;
-        let claims = UnionClaims { members, object: "u.p" };
+        let claims = ClaimExpressions { members, object: "u.p" };
         let end = words(&[", and the manifest of another field manager sets "]);
         let fault = |others: &str| {
             let begin = text("Invalid value: the applied manifest sets `");

@@ -1,4 +1,4 @@
-//! What `kubectl apply` sends for a custom resource, without a process for each object.
+//! The requests of `kubectl apply` for a custom resource, without a process for each object.
 
 use serde_json::{Map, Value, json};
 

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::place::Place;
 use fixtures::files::{files, parse};
 
-/// What enforces the unions.
+/// The way in which unions are enforced.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Enforcement {
     Webhook,

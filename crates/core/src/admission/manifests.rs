@@ -28,16 +28,16 @@ const OWNED_LAST_APPLIED: &str = "f:kubectl.kubernetes.io/last-applied-configura
 
 /// The manifests of a request, as parts of its body.
 #[derive(Debug)]
-pub(super) struct Evidence<'a> {
-    own: Source<'a>,
-    earlier: Option<Source<'a>>,
-    updated: Option<Source<'a>>,
-    others: Vec<Source<'a>>,
+pub(super) struct RequestManifests<'a> {
+    own: ManifestSource<'a>,
+    earlier: Option<ManifestSource<'a>>,
+    updated: Option<ManifestSource<'a>>,
+    others: Vec<ManifestSource<'a>>,
 }
 
 /// A manifest in the metadata of an object.
 #[derive(Debug, Clone, Copy)]
-enum Source<'a> {
+enum ManifestSource<'a> {
     /// The text of the annotation, as a JSON string.
     Annotation(&'a str),
     /// The `fieldsV1` of an entry of `managedFields`.
@@ -49,7 +49,7 @@ enum Source<'a> {
 /// An entry of `managedFields`.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Entry<'a> {
+struct ManagedFields<'a> {
     #[serde(borrow)]
     manager: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -65,12 +65,12 @@ struct Entry<'a> {
 /// The field sets in `managedFields` that matter for a request.
 #[derive(Default)]
 struct FieldSets<'a> {
-    /// That of the last apply by the request's field manager.
+    /// The field set of the last apply by the request's field manager.
     own: Option<&'a str>,
-    /// That of the updates by the request's field manager.
+    /// The field set of the updates by the request's field manager.
     updated: Option<&'a str>,
-    /// Those of the applies of other field managers, up to [`MOST_OTHERS`].
-    others: Vec<Source<'a>>,
+    /// The field sets of the applies by other field managers, up to [`MOST_OTHERS`].
+    others: Vec<ManifestSource<'a>>,
     /// True if the request's field manager owns the annotation of the last applied configuration.
     owns_annotation: bool,
 }
@@ -81,7 +81,7 @@ impl<'a> FieldSets<'a> {
         let subresource = if part == Part::Status { "status" } else { "" };
         let mut sets = Self::default();
         for_each_item(field(metadata, "managedFields").unwrap_or_default(), |entry| {
-            let Ok(entry) = serde_json::from_str::<Entry<'_>>(entry) else { return };
+            let Ok(entry) = serde_json::from_str::<ManagedFields<'_>>(entry) else { return };
             let Some(field_set) = entry.field_set.map(RawValue::get) else { return };
             let is = |text: Option<&RawValue>, expected: &str| {
                 text.map_or(Some("".into()), |text| string(text.get())).is_some_and(|text| text == expected)
@@ -94,7 +94,7 @@ impl<'a> FieldSets<'a> {
                 if is_own {
                     sets.own = Some(field_set);
                 } else if sets.others.len() < MOST_OTHERS {
-                    sets.others.push(Source::FieldSet(field_set));
+                    sets.others.push(ManifestSource::FieldSet(field_set));
                 }
             } else if is(entry.operation, "Update") && is_own {
                 sets.updated = Some(field_set).filter(|_| is(entry.api_version, api_version));
@@ -110,10 +110,10 @@ fn owns_annotation(field_set: &str) -> bool {
     annotations.and_then(|annotations| field(annotations, OWNED_LAST_APPLIED)).is_some()
 }
 
-impl<'a> Evidence<'a> {
+impl<'a> RequestManifests<'a> {
     /// Returns a manifest that the caller knows.
     pub(super) fn given(manifest: &'a str) -> Self {
-        Self { own: Source::Given(manifest), earlier: None, updated: None, others: Vec::new() }
+        Self { own: ManifestSource::Given(manifest), earlier: None, updated: None, others: Vec::new() }
     }
 
     /// Finds the manifests of a request. Returns `None` if the request is not an apply.
@@ -125,14 +125,15 @@ impl<'a> Evidence<'a> {
             FieldSets::of(new, &manager, &api_version, subject.part);
         if let Some(own) = own {
             let earlier = FieldSets::of(old, &manager, &api_version, subject.part).own;
-            let [earlier, updated] = [earlier, updated].map(|set| set.map(Source::FieldSet));
-            return Some(Self { own: Source::FieldSet(own), earlier, updated, others });
+            let [earlier, updated] = [earlier, updated].map(|set| set.map(ManifestSource::FieldSet));
+            return Some(Self { own: ManifestSource::FieldSet(own), earlier, updated, others });
         }
         // The annotation tells nothing about the status.
         if subject.part == Part::Status || !(owns_annotation || manager == CLIENT_SIDE_APPLY) {
             return None;
         }
-        let annotation = |metadata| Some(Source::Annotation(field(field(metadata, "annotations")?, LAST_APPLIED)?));
+        let annotation =
+            |metadata| Some(ManifestSource::Annotation(field(field(metadata, "annotations")?, LAST_APPLIED)?));
         Some(Self { own: annotation(new)?, earlier: annotation(old), updated: None, others })
     }
 
@@ -145,7 +146,7 @@ impl<'a> Evidence<'a> {
         account: &Account<'_>,
         judge: impl FnOnce(Option<&Manifests<'_>>) -> Result<T, Exhausted>,
     ) -> Result<T, Exhausted> {
-        let text = |source: &Source<'_>| source.text(request, account);
+        let text = |source: &ManifestSource<'_>| source.text(request, account);
         let Some(own) = text(&self.own)? else { return judge(None) };
         let earlier = self.earlier.as_ref().map(text).transpose()?.flatten();
         let updated = self.updated.as_ref().map(text).transpose()?.flatten();
@@ -165,7 +166,7 @@ impl<'a> Evidence<'a> {
     }
 }
 
-impl Source<'_> {
+impl ManifestSource<'_> {
     /// Returns the manifest as JSON text. Returns `None` if it cannot be read, or is of another kind or version.
     fn text<'m>(&self, request: &Request<'_>, account: &'m Account<'m>) -> Result<Option<ManifestText<'m>>, Exhausted> {
         let (Self::Annotation(source) | Self::FieldSet(source) | Self::Given(source)) = self;

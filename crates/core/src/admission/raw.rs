@@ -9,12 +9,12 @@ use std::fmt;
 /// Returns the value of a field of an object, the last one if the field occurs twice. Returns `None` if there is none, or if the
 /// text is not an object.
 pub(super) fn field<'a>(object: &'a str, name: &str) -> Option<&'a str> {
-    FieldSeed(name).deserialize(&mut serde_json::Deserializer::from_str(object)).ok()?
+    NamedFieldSeed(name).deserialize(&mut serde_json::Deserializer::from_str(object)).ok()?
 }
 
 /// Calls a function for each item of a list, up to the first that is not JSON.
 pub(super) fn for_each_item<'a>(list: &'a str, call: impl FnMut(&'a str)) {
-    // What follows a broken item cannot be read.
+    // The items after a broken one cannot be read.
     let _ = ItemsSeed(call).deserialize(&mut serde_json::Deserializer::from_str(list));
 }
 
@@ -23,9 +23,9 @@ pub(super) fn string(text: &str) -> Option<Cow<'_, str>> {
     serde_json::from_str::<Text<'_>>(text).ok().map(|text| text.0)
 }
 
-struct FieldSeed<'n>(&'n str);
+struct NamedFieldSeed<'n>(&'n str);
 
-impl<'de> DeserializeSeed<'de> for FieldSeed<'_> {
+impl<'de> DeserializeSeed<'de> for NamedFieldSeed<'_> {
     type Value = Option<&'de str>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -33,7 +33,7 @@ impl<'de> DeserializeSeed<'de> for FieldSeed<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for FieldSeed<'_> {
+impl<'de> Visitor<'de> for NamedFieldSeed<'_> {
     type Value = Option<&'de str>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -12,7 +12,7 @@ pub use fault::{PlaceFault, PlaceFaultKind};
 pub use lack::{DiscriminatorLack, LeftOut};
 
 use super::Union;
-use super::plan::{FieldNode, KeyDefault, ListNode, MapNode, Node, NodeId, ObjectNode, Plan, Role};
+use super::plan::{FieldNode, ItemKeyDefault, ListNode, MapNode, Node, NodeId, ObjectNode, Plan, Role};
 use crate::schema::{
     Declared, DefaultValue, Extension, ExtensionError, ListUnion, MapUnion, Origin, Place, PlaceStep, Schema, Severity,
     Source,
@@ -369,11 +369,11 @@ impl Written<'_> {
 }
 
 /// Returns the default of a key that the API server fills in.
-fn key_default(key: &Schema) -> Option<KeyDefault> {
+fn key_default(key: &Schema) -> Option<ItemKeyDefault> {
     match &key.default {
-        DefaultValue::Given(Value::String(text)) => Some(KeyDefault::Text(text.as_str().into())),
+        DefaultValue::Given(Value::String(text)) => Some(ItemKeyDefault::Text(text.as_str().into())),
         DefaultValue::Given(literal @ (Value::Number(_) | Value::Bool(_))) => {
-            Some(KeyDefault::Literal(literal.to_string().into()))
+            Some(ItemKeyDefault::Literal(literal.to_string().into()))
         }
         DefaultValue::Given(_) | DefaultValue::Zero(_) | DefaultValue::Absent => None,
     }

@@ -138,14 +138,14 @@ impl<'m> ItemClaims<'m> {
 }
 
 /// Finds the entries of a map by ascending keys.
-pub(super) struct Entries<'m, I: Iterator<Item = (&'m str, Shape<'m>)>>(Peekable<I>);
+pub(super) struct MapCursor<'m, I: Iterator<Item = (&'m str, Shape<'m>)>>(Peekable<I>);
 
 /// Returns the entries of a map.
-pub(super) fn entries(map: Option<Shape<'_>>) -> Entries<'_, impl Iterator<Item = (&str, Shape<'_>)>> {
-    Entries(map.into_iter().flat_map(Shape::entries).peekable())
+pub(super) fn entries(map: Option<Shape<'_>>) -> MapCursor<'_, impl Iterator<Item = (&str, Shape<'_>)>> {
+    MapCursor(map.into_iter().flat_map(Shape::entries).peekable())
 }
 
-impl<'m, I: Iterator<Item = (&'m str, Shape<'m>)>> Entries<'m, I> {
+impl<'m, I: Iterator<Item = (&'m str, Shape<'m>)>> MapCursor<'m, I> {
     /// Returns the value of a key, which is greater than those before.
     pub(super) fn value(&mut self, key: &str) -> Option<Shape<'m>> {
         while self.0.next_if(|(known, _)| *known < key).is_some() {}

@@ -44,14 +44,14 @@ pub(super) struct ObjectNode {
     /// The unions that are judged even if nothing of them is set. Sorted, numbered from the object's first.
     pub(super) required: Box<[u8]>,
     /// The keys that have a default, if the object is an item of a keyed list: the position among the keys, and the default.
-    pub(super) key_defaults: Box<[(u8, KeyDefault)]>,
+    pub(super) key_defaults: Box<[(u8, ItemKeyDefault)]>,
     /// True if a field manager owns the object as a whole.
     pub(super) atomic: bool,
 }
 
 /// The default of a key of list items.
 #[derive(Debug)]
-pub(super) enum KeyDefault {
+pub(super) enum ItemKeyDefault {
     Text(Box<str>),
     /// A number or boolean, as JSON text.
     Literal(Box<str>),

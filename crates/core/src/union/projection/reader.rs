@@ -4,7 +4,7 @@ use super::Read;
 use super::names::TextSeed;
 use crate::meter::{Buffer, Exhausted, Meter};
 use crate::union::MemberSet;
-use crate::union::plan::{KeyDefault, Plan};
+use crate::union::plan::{ItemKeyDefault, Plan};
 use crate::union::shape::{NONE, Scalar, Shapes, Stored, object_head};
 use serde::de::DeserializeSeed;
 use serde_json::value::RawValue;
@@ -98,13 +98,17 @@ impl<'a> ProjectionReader<'_, 'a> {
     }
 
     /// Adds the defaults of keys that the item does not have, as the API server does.
-    pub(super) fn put_default_keys(&mut self, first: usize, defaults: &[(u8, KeyDefault)]) -> Result<(), Exhausted> {
+    pub(super) fn put_default_keys(
+        &mut self,
+        first: usize,
+        defaults: &[(u8, ItemKeyDefault)],
+    ) -> Result<(), Exhausted> {
         for (position, default) in defaults {
             let position = u32::from(*position);
             if self.keys.iter().skip(first).all(|(known, _)| *known != position) {
                 let key = match default {
-                    KeyDefault::Text(text) => self.shapes.store_text(text)?,
-                    KeyDefault::Literal(text) => self.shapes.store_literal(text)?,
+                    ItemKeyDefault::Text(text) => self.shapes.store_text(text)?,
+                    ItemKeyDefault::Literal(text) => self.shapes.store_literal(text)?,
                 };
                 self.keys.push((position, key))?;
             }
