@@ -65,7 +65,7 @@ pub(crate) struct Subject {
 
 /// An object that writes replace.
 pub(crate) struct StoredObject {
-    name: String,
+    pub(crate) name: String,
     resource_version: Value,
 }
 
@@ -176,6 +176,13 @@ impl Subject {
         };
         let body = object.to_string();
         native.client().send(method, &format!("{path}?dryRun=All"), "application/json", body.as_bytes())
+    }
+
+    /// Applies a manifest server-side as a dry run. Returns an error if there is no answer in time.
+    pub(crate) fn try_apply(&self, native: &Native, name: &str, fields: &Value) -> Result<Answer, String> {
+        let path = format!("{}?fieldManager=other&force=true&dryRun=All", self.url(name));
+        let body = self.object(name, fields).to_string();
+        native.client().send("PATCH", &path, "application/apply-patch+yaml", body.as_bytes())
     }
 }
 
