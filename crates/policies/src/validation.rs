@@ -240,7 +240,9 @@ impl UnionFaults<'_> {
             text("Invalid value: the applied manifest sets "),
             joined("s")
         ));
-        let several = format!("[u.set.filter(m, {sets})].filter(s, size(s) > 1).map(s, {several})");
+        // A union that is created has nothing that the manifest could switch.
+        let several =
+            format!("[u.set.filter(m, {sets})].filter(s, size(u.p.old) == 1 && size(s) > 1).map(s, {several})");
         let (Some(selects), Some(discriminator)) = (selects, self.members.union.discriminator()) else {
             return several;
         };
@@ -250,8 +252,9 @@ impl UnionFaults<'_> {
         let not_selected = self.of_object(&format!(
             "{begin} + {value} + \"\\\" and \" + {names} + \", which \\\"\" + {value} + \"\\\" does not select; remove \" + {names}"
         ));
-        let not_selected =
-            format!("[u.set.filter(m, {sets} && !({selects}))].filter(s, size(s) > 0).map(s, {not_selected})");
+        let not_selected = format!(
+            "[u.set.filter(m, {sets} && !({selects}))].filter(s, size(u.p.old) == 1 && size(s) > 0).map(s, {not_selected})"
+        );
         format!("({} ? {not_selected} : {several})", claims.sets_value("u.now"))
     }
 

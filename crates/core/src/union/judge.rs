@@ -216,8 +216,10 @@ impl<'w> Walk<'w> {
             finding.faults = validate(union, before.as_ref(), &finding.state);
         }
         if !finding.faults.is_empty() {
-            let told_by = claims.as_ref().and_then(|claims| claims.contradiction(union, &state));
-            finding.faults = finding.faults.told_by(told_by);
+            // A union that is created has nothing that the manifest could switch.
+            if let Some(claims) = claims.as_ref().filter(|_| before.is_some()) {
+                finding.faults = finding.faults.told_by(claims.contradiction(union, &state));
+            }
             let untouched = || match old {
                 Old::Known(_) => Ok(before.is_some_and(|before| before.same_choice(&state))),
                 Old::Lost(witnesses) => witnesses.stood(ordinal, &state),
