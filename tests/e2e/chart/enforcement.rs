@@ -275,7 +275,7 @@ fn switched_off_objects_may_go_invalid_and_switched_on_again_they_are_repaired_a
                     .merge(&name, &json!({"spec": invalid()}))
                     .rejected(&rollouts.invalid(&name, &[ROLLING_UPDATE]));
             }
-            let created = ROLLING_UPDATE.split_once("; change").expect("there is a hint for updates").0;
+            let created = ROLLING_UPDATE.split_once("; remove it").expect("there is a hint for updates").0;
             rollouts.apply(&name("third"), &invalid()).rejected(&rollouts.invalid(&name("third"), &[created]));
         }
     };
