@@ -60,7 +60,7 @@ pub(crate) fn add(part: Part, variables: &mut Variables) {
             );
             format!(
                 "variables.last_applied[0] == variables.last_applied[1] && size(variables.claims) == 0 && \
-                 (variables.manager == \"kubectl-client-side-apply\" || {owns}) ? variables.last_applied[0] : \"\""
+                 (variables.manager == \"kubectl-client-side-apply\" || !variables.manager.startsWith(\"kubectl-\") && {owns}) ? variables.last_applied[0] : \"\""
             )
         }
     };

@@ -23,6 +23,10 @@ use serde_json::value::RawValue;
 /// The field manager of `kubectl apply` without `--server-side`.
 const CLIENT_SIDE_APPLY: &str = "kubectl-client-side-apply";
 
+/// The beginning of the field managers of kubectl's commands. `kubectl replace` and `edit` keep the annotation up to date, and apply
+/// nothing.
+const COMMANDS: &str = "kubectl-";
+
 /// The annotation of the last applied configuration, in a field set.
 const OWNED_LAST_APPLIED: &str = "f:kubectl.kubernetes.io/last-applied-configuration";
 
@@ -129,7 +133,8 @@ impl<'a> RequestManifests<'a> {
             return Some(Self { own: ManifestSource::FieldSet(own), earlier, updated, others });
         }
         // The annotation tells nothing about the status.
-        if subject.part == Part::Status || !(owns_annotation || manager == CLIENT_SIDE_APPLY) {
+        let is_apply = manager == CLIENT_SIDE_APPLY || (owns_annotation && !manager.starts_with(COMMANDS));
+        if subject.part == Part::Status || !is_apply {
             return None;
         }
         let annotation =
