@@ -296,7 +296,7 @@ async fn publish(
         put_in_force(&mut catalogs, &reviews, &in_force);
     }
     // The sender is gone: the last catalog stays in force.
-    pending().await
+    pending::<()>().await;
 }
 
 fn put_in_force(

@@ -133,8 +133,8 @@ async fn serve(
     let mut serving = pin!(server.run(catalogs, async { stopped.await.unwrap_or_default() }));
     loop {
         tokio::select! {
-            served = &mut serving => {
-                served?;
+            end = &mut serving => {
+                end?;
                 return Ok(ExitCode::SUCCESS);
             }
             // Only a bug ends a task.
