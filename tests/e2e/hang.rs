@@ -95,13 +95,15 @@ fn writes_of_statuses_that_hang_do_not_stop_those_of_others() {
     let proxy = Proxy::start(&plane);
     let webhook = Webhook::of_cluster(&proxy.kubeconfig(), &[]).unwrap();
     proxy.inject(Fault { requests: Requests::Writes("hung-"), effect: Effect::Silence, once: false });
-    let create = |name: &str| assert!(plane.client().post(DECLARATIONS, &untrue(name)).unwrap().is_success());
+    let create = |name| create_untrue(&plane, name);
     let is_judged = |name: &str| {
         let stored = plane.client().get(&format!("{DECLARATIONS}/{name}")).unwrap().body;
         stored["status"]["conditions"].is_array()
     };
     let hung = ["hung-0", "hung-1", "hung-2", "hung-3", "hung-4", "hung-5"];
-    hung.iter().for_each(|name| create(name));
+    for name in hung {
+        create(name);
+    }
     assert!(eventually(SOON, || proxy.hits(DECLARATIONS) >= 4), "{}", webhook.log());
     // Behind all of them in the order of names.
     create("last");
@@ -116,17 +118,19 @@ fn plane() -> Option<&'static (ControlPlane, AnyCluster)> {
     static PLANE: OnceLock<Option<(ControlPlane, AnyCluster)>> = OnceLock::new();
     let start = || {
         let plane = Cluster::control_plane_alone()?;
-        assert!(plane.client().post(DECLARATIONS, &untrue("fetched")).unwrap().is_success());
+        create_untrue(&plane, "fetched");
         let cluster = AnyCluster::of_control_plane(&plane);
         Some((plane, cluster))
     };
     PLANE.get_or_init(start).as_ref()
 }
 
-/// A declaration of a built-in type whose document has no such place. Its status says so.
-fn untrue(name: &str) -> Value {
+/// Creates a declaration of a built-in type whose document has no such place. Its status says so.
+fn create_untrue(plane: &ControlPlane, name: &str) {
     let unions = json!([{"path": "nowhere", "fieldsToDiscriminateBy": {"a": "A"}}]);
-    declaration(name, "scheduling.k8s.io", "PriorityClass", &json!({"unions": unions}))
+    let declaration = declaration(name, "scheduling.k8s.io", "PriorityClass", &json!({"unions": unions}));
+    let is_created = || plane.client().post(DECLARATIONS, &declaration).unwrap().is_success();
+    assert!(eventually(SETTLED, is_created), "the API server serves declarations");
 }
 
 /// Runs the rows side by side. Names those that fail.
