@@ -8,6 +8,8 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
 use crate::access::Access;
@@ -98,11 +100,7 @@ impl ControlPlane {
         let layout = Layout { assets, workspace, authority, serving, etcd_port, api_port, flags };
         layout.write_files();
 
-        let mut etcd = layout.start_etcd();
-        let health = Client::plain(format!("http://127.0.0.1:{etcd_port}"));
-        process::wait_until_ready("etcd", STARTUP, &mut [&mut etcd], || {
-            health.get("/health").is_ok_and(|answer| answer.body["health"] == "true")
-        })?;
+        let mut etcd = layout.start_etcd()?;
         let mut api_server = layout.start_api_server();
         let client = layout.client();
         wait_until_ready(&client, &mut [&mut api_server, &mut etcd])?;
@@ -123,6 +121,42 @@ impl ControlPlane {
         self.api_server = self.layout.start_api_server();
         if let Err(message) = wait_until_ready(self.access.client(), &mut [&mut self.api_server, &mut self.etcd]) {
             panic!("{message}");
+        }
+    }
+
+    /// Copies the data of etcd, which is stopped for it, and the API server as well.
+    pub(crate) fn save(&mut self) {
+        self.with_etcd_stopped(|data, saved| {
+            let copied = Command::new("cp").arg("-r").args([data, saved]).status().expect("`cp` can be run");
+            assert!(copied.success(), "the data of etcd can be copied");
+        });
+    }
+
+    /// Replaces the data of etcd by those of [`save`](Self::save), as a restore from a snapshot does.
+    pub(crate) fn restore(&mut self) {
+        self.with_etcd_stopped(|data, saved| {
+            fs::remove_dir_all(data).expect("the data of etcd can be removed");
+            fs::rename(saved, data).expect("the data of etcd can be replaced");
+        });
+    }
+
+    /// Calls `work` with the paths of the data of etcd and of its copy.
+    fn with_etcd_stopped(&mut self, work: impl FnOnce(&Path, &Path)) {
+        self.stop_api_server();
+        self.etcd.terminate();
+        self.etcd.wait_for_exit(SHUTDOWN);
+        work(&self.layout.file("etcd"), &self.layout.file("etcd.saved"));
+        self.etcd = self.layout.start_etcd().unwrap_or_else(|message| panic!("{message}"));
+        self.start_api_server();
+    }
+
+    /// Writes to etcd so often that its revision, the `resourceVersion` of the cluster, grows by `count`.
+    pub(crate) fn raise_revision(&self, count: u32) {
+        let etcd = Client::plain(self.layout.etcd_url());
+        let put = json!({"key": BASE64_STANDARD.encode("elsewhere"), "value": ""});
+        for _ in 0..count {
+            let answer = etcd.post("/v3/kv/put", &put).expect("etcd answers");
+            assert!(answer.is_success(), "{answer:?}");
         }
     }
 
@@ -239,8 +273,13 @@ impl Layout {
         })
     }
 
-    fn start_etcd(&self) -> Process {
-        let url = format!("http://127.0.0.1:{}", self.etcd_port);
+    fn etcd_url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.etcd_port)
+    }
+
+    /// Starts etcd, and waits until it answers.
+    fn start_etcd(&self) -> Result<Process, String> {
+        let url = self.etcd_url();
         let args = [
             format!("--data-dir={}", self.file("etcd").display()),
             format!("--listen-client-urls={url}"),
@@ -249,12 +288,17 @@ impl Layout {
             "--unsafe-no-fsync".to_owned(),
             "--log-level=warn".to_owned(),
         ];
-        Process::start(&self.assets.join("etcd"), &args, &[], &self.file("etcd.log"))
+        let mut etcd = Process::start(&self.assets.join("etcd"), &args, &[], &self.file("etcd.log"));
+        let health = Client::plain(url);
+        process::wait_until_ready("etcd", STARTUP, &mut [&mut etcd], || {
+            health.get("/health").is_ok_and(|answer| answer.body["health"] == "true")
+        })?;
+        Ok(etcd)
     }
 
     fn start_api_server(&self) -> Process {
         let mut args = vec![
-            format!("--etcd-servers=http://127.0.0.1:{}", self.etcd_port),
+            format!("--etcd-servers={}", self.etcd_url()),
             "--bind-address=127.0.0.1".to_owned(),
             format!("--secure-port={}", self.api_port),
             format!("--cert-dir={}", self.file("api-server").display()),

@@ -1,0 +1,239 @@
+//! An API server that hangs, drips, breaks off or answers badly: reviews go on, readiness is truthful, and the catalog is right
+//! again soon after the API server is.
+
+use std::sync::OnceLock;
+use std::thread;
+use std::time::Duration;
+
+use fixtures::api_server::{DECLARATIONS, DEFINITIONS};
+use serde_json::{Value, json};
+
+use crate::cluster::{AnyCluster, Cluster};
+use crate::control_plane::ControlPlane;
+use crate::faults::{Effect, Fault, Proxy, Requests};
+use crate::kind::Kind;
+use crate::webhook::Webhook;
+use fixtures::reviews::declaration;
+use fixtures::wait::{SOON, eventually};
+
+/// The promise: so soon after the recovery of the API server, the catalog is right.
+const RECOVERED: Duration = Duration::from_mins(1);
+/// The deadline of work of many processes that start at the same time.
+const SETTLED: Duration = Duration::from_secs(90);
+/// Between two looks at a replica, since the rows run side by side.
+const PACE: Duration = Duration::from_millis(500);
+
+const CONNECTED: &str = "kube_unions_watch_connected";
+
+/// The readiness of a replica that starts under a fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AtStart {
+    /// It has no list yet.
+    Unready,
+    /// It has a list.
+    Ready,
+    /// The fault is over too soon to tell.
+    Either,
+}
+
+/// A fault, and what it does to a replica.
+#[derive(Debug, Clone, Copy)]
+struct Row {
+    name: &'static str,
+    fault: Fault,
+    at_start: AtStart,
+    /// The watch of a running replica breaks at once, and it says so.
+    breaks: bool,
+}
+
+const fn row(name: &'static str, requests: Requests, effect: Effect, at_start: AtStart, breaks: bool) -> Row {
+    Row { name, fault: Fault { requests, effect, once: false }, at_start, breaks }
+}
+
+const fn once(name: &'static str, code: u16) -> Row {
+    let fault = Fault { requests: Requests::Definitions, effect: Effect::Status(code), once: true };
+    Row { name, fault, at_start: AtStart::Either, breaks: false }
+}
+
+const ROWS: [Row; 18] = [
+    row("silence", Requests::All, Effect::Silence, AtStart::Unready, false),
+    row("headers only", Requests::All, Effect::HeadersOnly, AtStart::Unready, false),
+    row("drip", Requests::All, Effect::Drip, AtStart::Unready, false),
+    row("reset", Requests::All, Effect::Reset, AtStart::Unready, true),
+    row("truncated", Requests::All, Effect::Truncated, AtStart::Unready, false),
+    row("429", Requests::All, Effect::Status(429), AtStart::Unready, true),
+    row("503", Requests::All, Effect::Status(503), AtStart::Unready, true),
+    row("a page", Requests::All, Effect::Page, AtStart::Unready, true),
+    once("429 once", 429),
+    once("503 once", 503),
+    row("silent lists", Requests::Definitions, Effect::Silence, AtStart::Unready, false),
+    row("lists of headers only", Requests::Definitions, Effect::HeadersOnly, AtStart::Unready, false),
+    row("lists that drip", Requests::Definitions, Effect::Drip, AtStart::Unready, false),
+    row("watches without an answer", Requests::Watches, Effect::Silence, AtStart::Ready, false),
+    row("silent watches", Requests::Watches, Effect::HeadersOnly, AtStart::Ready, false),
+    row("stale watches", Requests::Watches, Effect::Stale, AtStart::Ready, false),
+    row("watches that are gone", Requests::Watches, Effect::Status(410), AtStart::Ready, false),
+    row("silent documents", Requests::Documents, Effect::Silence, AtStart::Ready, false),
+];
+
+#[test]
+fn a_replica_that_starts_under_a_fault_is_ready_once_it_is_lifted() {
+    let Some(plane) = plane() else { return };
+    run(&ROWS, |row| starts_under(row, plane));
+}
+
+#[test]
+fn a_fault_under_a_running_replica_harms_no_review_and_is_made_up_for() {
+    let Some(plane) = plane() else { return };
+    let meets_it = |row: &&Row| row.fault.requests != Requests::Documents;
+    run(ROWS.iter().filter(meets_it), |row| runs_into(row, plane));
+}
+
+#[test]
+fn writes_of_statuses_that_hang_do_not_stop_those_of_others() {
+    let Some(plane) = Cluster::control_plane_alone() else { return };
+    let proxy = Proxy::start(&plane);
+    let webhook = Webhook::of_cluster(&proxy.kubeconfig(), &[]).unwrap();
+    proxy.inject(Fault { requests: Requests::Writes("hung-"), effect: Effect::Silence, once: false });
+    let create = |name| create_untrue(&plane, name);
+    let is_judged = |name: &str| {
+        let stored = plane.client().get(&format!("{DECLARATIONS}/{name}")).unwrap().body;
+        stored["status"]["conditions"].is_array()
+    };
+    let hung = ["hung-0", "hung-1", "hung-2", "hung-3", "hung-4", "hung-5"];
+    for name in hung {
+        create(name);
+    }
+    assert!(eventually(SOON, || proxy.hits(DECLARATIONS) >= 4), "{}", webhook.log());
+    // Behind all of them in the order of names.
+    create("last");
+    assert!(eventually(SETTLED, || is_judged("last")), "{}", webhook.log());
+    assert!(!hung.iter().any(|name| is_judged(name)), "the fault lasts");
+    proxy.lift();
+    assert!(eventually(SETTLED, || hung.iter().all(|name| is_judged(name))), "{}", webhook.log());
+}
+
+/// The control plane of all rows, and one declaration of a built-in type, so that its document is fetched.
+fn plane() -> Option<&'static (ControlPlane, AnyCluster)> {
+    static PLANE: OnceLock<Option<(ControlPlane, AnyCluster)>> = OnceLock::new();
+    let start = || {
+        let plane = Cluster::control_plane_alone()?;
+        create_untrue(&plane, "fetched");
+        let cluster = AnyCluster::of_control_plane(&plane);
+        Some((plane, cluster))
+    };
+    PLANE.get_or_init(start).as_ref()
+}
+
+/// Creates a declaration of a built-in type whose document has no such place. Its status says so.
+fn create_untrue(plane: &ControlPlane, name: &str) {
+    let unions = json!([{"path": "nowhere", "fieldsToDiscriminateBy": {"a": "A"}}]);
+    let declaration = declaration(name, "scheduling.k8s.io", "PriorityClass", &json!({"unions": unions}));
+    let is_created = || plane.client().post(DECLARATIONS, &declaration).unwrap().is_success();
+    assert!(eventually(SETTLED, is_created), "the API server serves declarations");
+}
+
+/// Runs the rows side by side. Names those that fail.
+fn run<'r>(rows: impl IntoIterator<Item = &'r Row>, test: impl Fn(&Row) + Sync) {
+    let test = &test;
+    let failed: Vec<_> = thread::scope(|scope| {
+        let start = |row: &'r Row| {
+            let thread = thread::Builder::new().name(row.name.to_owned());
+            (row.name, thread.spawn_scoped(scope, move || test(row)).unwrap())
+        };
+        let running: Vec<_> = rows.into_iter().map(start).collect();
+        running.into_iter().filter_map(|(name, row)| row.join().is_err().then_some(name)).collect()
+    });
+    assert!(failed.is_empty(), "these rows failed, see above: {failed:?}");
+}
+
+fn starts_under(row: &Row, (plane, cluster): &(ControlPlane, AnyCluster)) {
+    let proxy = Proxy::start(plane);
+    proxy.inject(row.fault);
+    let mut webhook = Webhook::unready(&proxy.kubeconfig(), &[]).unwrap();
+    let sources = Kind::new(cluster, "source");
+    sources.apply_definition();
+    sources.kubectl().apply(&webhook.registration(sources.group()).to_string()).accepted();
+    assert!(eventually(SETTLED, || proxy.hits("/") > 0), "the fault hits nothing:\n{}", webhook.log());
+    match row.at_start {
+        AtStart::Unready => {
+            let report = webhook.ops().get("/readyz?verbose").unwrap();
+            let says_why = report.text().contains("[-]catalog failed: ");
+            assert!(report.status == 503 && says_why, "{report:?}");
+        }
+        AtStart::Ready => assert!(eventually(RECOVERED, || is_ready(&webhook)), "{}", webhook.log()),
+        AtStart::Either => {}
+    }
+    proxy.lift();
+    let recovered = eventually(RECOVERED, || {
+        thread::sleep(PACE);
+        is_ready(&webhook) && is_enforced(&sources)
+    });
+    assert!(recovered, "not in force, watch_connected {}:\n{}", webhook.metric(CONNECTED), webhook.log());
+    webhook.process().assert_running();
+}
+
+fn runs_into(row: &Row, (plane, cluster): &(ControlPlane, AnyCluster)) {
+    let proxy = Proxy::start(plane);
+    let mut webhook = Webhook::of_cluster(&proxy.kubeconfig(), &[]).unwrap();
+    let sources = Kind::new(cluster, "source");
+    sources.apply_definition();
+    sources.kubectl().apply(&webhook.registration(sources.group()).to_string()).accepted();
+    assert!(eventually(SETTLED, || is_enforced(&sources)), "{}", webhook.log());
+    let stored = sources.client().post(&sources.path(""), &sources.object("kept", &valid(&sources))).unwrap();
+    assert!(stored.is_success(), "{stored:?}");
+
+    proxy.inject(row.fault);
+    assert!(eventually(SETTLED, || proxy.hits(DEFINITIONS) > 0), "the fault hits nothing:\n{}", webhook.log());
+    let rollouts = Kind::in_group(cluster, "rollout", sources.group().to_owned());
+    rollouts.apply_definition();
+    assert_undisturbed(&webhook, &sources);
+    if row.breaks {
+        assert!(eventually(SETTLED, || webhook.metric(CONNECTED) == 0), "it claims to watch:\n{}", webhook.log());
+        assert_undisturbed(&webhook, &sources);
+    }
+    proxy.lift();
+    let recovered = eventually(RECOVERED, || {
+        thread::sleep(PACE);
+        assert_undisturbed(&webhook, &sources);
+        is_enforced(&rollouts)
+    });
+    assert!(recovered, "not in force, watch_connected {}:\n{}", webhook.metric(CONNECTED), webhook.log());
+    assert!(eventually(SETTLED, || webhook.metric(CONNECTED) == 1), "{}", webhook.log());
+    webhook.process().assert_running();
+}
+
+fn is_ready(webhook: &Webhook) -> bool {
+    webhook.ops().get("/readyz").unwrap().status == 200
+}
+
+/// Returns true if a valid object of the kind is admitted, and an invalid one refused.
+fn is_enforced(kind: &Kind<'_>) -> bool {
+    let status = |spec: &Value| kind.post_dry(&kind.object("probe", spec)).unwrap().status;
+    status(&valid(kind)) == 201 && status(&invalid(kind)) == 422
+}
+
+/// Reviews of a known kind are right, and the replica is ready.
+#[track_caller]
+fn assert_undisturbed(webhook: &Webhook, sources: &Kind<'_>) {
+    assert!(is_enforced(sources), "{}", webhook.log());
+    let bucket = json!({"spec": {"bucket": {"name": "b"}}}).to_string();
+    let path = format!("{}?dryRun=All", sources.path("kept"));
+    let merged = sources.client().send("PATCH", &path, "application/merge-patch+json", bucket.as_bytes()).unwrap();
+    assert_eq!(merged.body["spec"], json!({"bucket": {"name": "b"}}), "a switch clears the other member");
+    assert!(is_ready(webhook), "the last catalog is served on:\n{}", webhook.log());
+}
+
+fn valid(kind: &Kind<'_>) -> Value {
+    match kind.sample() {
+        "source" => json!({"git": {"url": "https://example.com/a.git"}}),
+        _ => json!({"strategy": {"type": "Recreate"}}),
+    }
+}
+
+fn invalid(kind: &Kind<'_>) -> Value {
+    match kind.sample() {
+        "source" => json!({"git": {"url": "https://example.com/a.git"}, "bucket": {"name": "b"}}),
+        _ => json!({"strategy": {"type": "Canary"}}),
+    }
+}
