@@ -38,6 +38,7 @@ mod routes;
 pub use certificate::{Announcer, CertificateError, CertificateSource, ClientPolicy};
 pub use config::{Config, Limits, Timeouts};
 pub use declarations::{Inspector, InspectorError};
+pub use readiness::Evidence;
 pub use reviews::Reviewer;
 
 use crate::supervision::{ServeTask, Supervised, TaskEnded};
@@ -163,6 +164,12 @@ impl Server {
         self
     }
 
+    /// Returns the server with the age of the catalog in the details of `/readyz`.
+    #[must_use]
+    pub fn proving_with(self, evidence: Evidence) -> Self {
+        Self { readiness: self.readiness.with_evidence(evidence), ..self }
+    }
+
     /// Returns the catalog in force, through a channel that follows each change.
     pub fn in_force(&self) -> watch::Receiver<Option<Arc<Catalog>>> {
         self.in_force.subscribe()
@@ -240,6 +247,8 @@ impl Server {
             timeouts: Timeouts { first_byte: config.timeouts.handshake, ..config.timeouts },
             stage: stage.subscribe(),
         };
+        // A task that ends closes its channels. Those that end for that reason are not the first.
+        let _open = (catalogs.clone(), in_force.clone());
         let (mut background, mut listeners) = (Supervised::default(), Supervised::default());
         background.spawn(ServeTask::Catalogs, publish(catalogs, reviews, in_force));
         background.spawn(ServeTask::Certificate, certificate.keep_fresh(config.certificate_poll, announcer));
