@@ -15,7 +15,7 @@ use super::kinds;
 use crate::cluster::{self, Cluster, Coverage, Held, Link, PolicyEnforcement, PolicySignals, RegisteredKinds};
 use crate::supervision::{ServeTask, Supervised};
 use crate::telemetry::{self, Metrics, Spans};
-use crate::webhook::{CertificateSource, Inspector, Server};
+use crate::webhook::{CertificateSource, Evidence, Inspector, Server};
 use anyhow::Context;
 use certificate::Supply;
 use std::io;
@@ -61,11 +61,11 @@ async fn serve(
 ) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::new().context("cannot listen for signals")?;
     let metrics = Metrics::new();
-    let link = Link::new(metrics.watch_connected.clone());
+    let link = Link::new(metrics.watch_connected.clone(), metrics.watch_proven.clone());
     let (publish, catalogs) = watch::channel(None);
 
     let client = if arguments.from.is_empty() {
-        Some(cluster::connect(arguments.kubeconfig.as_deref(), &link).await?)
+        Some(cluster::connect(arguments.kubeconfig.as_deref()).await?)
     } else {
         publish.send_replace(Some(Arc::new(kinds::catalog(&arguments.from, arguments.builtin_unions)?)));
         None
@@ -95,6 +95,8 @@ async fn serve(
     tasks.spawn(ServeTask::SharedCertificate, supply.keep(client, authority_expiry));
     if let Some(cluster) = &cluster {
         server = server.inspecting_with(inspector(cluster), inspection.subscribe());
+        let link = link.clone();
+        server = server.proving_with(Evidence(Arc::new(move || link.evidence())));
     }
     if let Some(spans) = spans {
         server = server.tracing_to(spans);
