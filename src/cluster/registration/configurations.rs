@@ -61,6 +61,8 @@ impl ConfigurationError {
     /// Returns true if the API server has answered and is healthy itself.
     pub(super) fn is_answer(&self) -> bool {
         match self {
+            // etcd does not take the object, for example because it is too large.
+            Self::Write(_, kube::Error::Api(status)) if status.code == 500 => true,
             Self::Read(_, error) | Self::Write(_, error) | Self::Version(error) | Self::Owner(_, error) => {
                 matches!(error, kube::Error::Api(status) if (400..500).contains(&status.code) && status.code != 429)
             }
