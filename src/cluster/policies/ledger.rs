@@ -197,7 +197,7 @@ impl Ledger {
         for (kind, desired) in desired.iter() {
             self.step_of_kind(kind, desired, &mut step, &mut drifted, now);
         }
-        self.correct(&drifted, &mut step, now);
+        self.correct(drifted, &mut step, now);
         self.delete(&desired, registered, &mut step, now);
         step.writes.truncate(MOST_WRITES);
         step
@@ -208,7 +208,7 @@ impl Ledger {
         kind: &GroupKind,
         desired: &DesiredKind,
         step: &mut LedgerStep,
-        drifted: &mut Vec<PolicyWrite>,
+        drifted: &mut Vec<(PolicyKey, Option<PolicyWrite>)>,
         now: Instant,
     ) {
         let (mut is_blocked, mut is_refused) = (false, false);
@@ -226,6 +226,7 @@ impl Ledger {
             is_refused |= attempt.is_some_and(|attempt| attempt.is_refused);
             // The objects of a kind are written in order.
             if std::mem::replace(&mut is_blocked, true) {
+                drifted.extend(is_settled.then(|| (key.clone(), None)));
                 continue;
             }
             if let Some(attempt) = attempt.filter(|attempt| attempt.not_before > now) {
@@ -236,7 +237,7 @@ impl Ledger {
                 Some(_) => PolicyWrite::Replace(key.clone(), Arc::clone(body)),
                 None => PolicyWrite::Create(key.clone(), Arc::clone(body)),
             };
-            if is_settled { drifted.push(write) } else { step.writes.push(write) }
+            if is_settled { drifted.push((key.clone(), Some(write))) } else { step.writes.push(write) }
         }
         let handover = self.handover;
         let progress = self.progress.entry(kind.clone()).or_default();
@@ -259,8 +260,9 @@ impl Ledger {
         }
     }
 
-    /// Adds the corrections of objects that others have changed, if they are due.
-    fn correct(&mut self, drifted: &[PolicyWrite], step: &mut LedgerStep, now: Instant) {
+    /// Adds the corrections of objects that others have changed, if they are due. An object without a write follows the others of
+    /// its kind.
+    fn correct(&mut self, drifted: Vec<(PolicyKey, Option<PolicyWrite>)>, step: &mut LedgerStep, now: Instant) {
         if drifted.is_empty() {
             return self.pace.in_sync();
         }
@@ -269,11 +271,11 @@ impl Ledger {
             return step.wake_at(due);
         }
         self.pace.wrote(Divergence::Drift, now);
-        for write in drifted {
+        for (key, write) in drifted {
             // From now on it counts as a change of this replica's own, which is written without another wait.
-            self.settled.remove(write.key());
-            step.corrected.push(write.key().clone());
-            step.writes.push(write.clone());
+            self.settled.remove(&key);
+            step.corrected.push(key);
+            step.writes.extend(write);
         }
     }
 

@@ -193,6 +193,18 @@ fn drift_is_corrected_after_a_wait_that_doubles() {
 }
 
 #[test]
+fn the_drifted_objects_of_a_kind_are_corrected_after_one_wait_together() {
+    let mut trial = Trial::new(PolicyDuty::BesideWebhook).with([("a", desired("a", 1))]);
+    trial.write_all();
+    trial.store_both("a", 2);
+    trial.now = trial.step().wake.unwrap();
+    let step = trial.step();
+    assert_eq!((step.writes.len(), step.corrected.len()), (1, 2));
+    trial.store(key(PolicyResource::ValidatingPolicy, "a"), 1);
+    assert_eq!(trial.write(), ["replace ValidatingAdmissionPolicyBinding `a`"]);
+}
+
+#[test]
 fn policies_of_a_kind_without_unions_are_deleted_at_once_and_bindings_first() {
     let mut trial = Trial::new(PolicyDuty::BesideWebhook).with([]);
     trial.store_both("gone", 1);
