@@ -221,7 +221,19 @@ fn path(phase: Phase) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kube::core::Status;
     use serde_json::json;
+
+    #[test]
+    fn a_write_that_etcd_refuses_is_an_answer_and_an_api_server_without_time_is_none() {
+        let error = |code| kube::Error::Api(Box::new(Status { code, ..Status::default() }));
+        for (code, of_write, of_read) in
+            [(422, true, true), (500, true, false), (429, false, false), (503, false, false)]
+        {
+            assert_eq!(ConfigurationError::Write(Phase::Mutating, error(code)).is_answer(), of_write, "{code}");
+            assert_eq!(ConfigurationError::Read(Phase::Mutating, error(code)).is_answer(), of_read, "{code}");
+        }
+    }
 
     #[test]
     fn a_minor_version_is_read_with_and_without_a_suffix() {
