@@ -201,10 +201,10 @@ mod tests {
         ] {
             let mut object = stored();
             let (parent, field) = pointer.rsplit_once('/').unwrap();
-            match object.pointer_mut(parent).unwrap() {
-                Value::Array(items) => items[field.parse::<usize>().unwrap()] = value,
-                parent => parent[field] = value,
-            }
+            let parent = object.pointer_mut(parent).unwrap();
+            let place =
+                if parent.is_array() { &mut parent[field.parse::<usize>().unwrap()] } else { &mut parent[field] };
+            *place = value;
             assert_eq!(wanted().difference_from(&object).as_deref(), Some(path));
         }
         assert_eq!(wanted().difference_from(&json!("text")).as_deref(), Some("metadata.labels[team]"));

@@ -75,7 +75,7 @@ impl RegistrationRules {
         }
         let mut all = Resources::new();
         let mut kinds: Vec<_> = kinds.into_iter().map(|(kind, (gvk, own))| (size(&own), kind, gvk, own)).collect();
-        kinds.sort_by(|(one, ..), (other, ..)| one.cmp(other));
+        kinds.sort_by_key(|(size, ..)| *size);
         let mut room = MOST_BYTES;
         for (size, kind, gvk, own) in kinds {
             let Some(rest) = room.checked_sub(size) else {

@@ -129,9 +129,8 @@ fn replace(client: &Client, name: &str, object: &Value) -> bool {
 
 /// Sets the value at a JSON Pointer, and objects on the way that are missing.
 fn put(object: &mut Value, pointer: &str, value: &str) {
-    let place = pointer.split('/').skip(1).fold(object, |parent, step| match parent {
-        Value::Array(items) => &mut items[step.parse::<usize>().unwrap()],
-        parent => &mut parent[step],
+    let place = pointer.split('/').skip(1).fold(object, |parent, step| {
+        if parent.is_array() { &mut parent[step.parse::<usize>().unwrap()] } else { &mut parent[step] }
     });
     *place = serde_json::from_str(value).unwrap();
 }
@@ -190,7 +189,7 @@ fn looks(client: &Client) -> u64 {
     let of_it =
         |line: &&str| line.contains(r#"resource="mutatingwebhookconfigurations""#) && line.contains(r#"verb="GET""#);
     let counts = metrics.text().lines().filter(|line| line.starts_with("apiserver_request_total{")).filter(of_it);
-    counts.map(|line| line.rsplit_once(' ').unwrap().1.parse::<f64>().unwrap() as u64).sum()
+    counts.map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap()).sum()
 }
 
 fn resource_versions(client: &Client) -> BTreeMap<String, Value> {
@@ -240,7 +239,9 @@ fn every_edit_is_put_right_by_one_write_and_names_never_meet() {
             let row = rows.iter().position(|(resources, _)| name.contains(resources)).map(|row| rows.remove(row));
             if let Some((_, fields)) = row {
                 let mut object = get(client, name);
-                fields.iter().for_each(|(pointer, value)| put(&mut object, pointer, value));
+                for (pointer, value) in fields {
+                    put(&mut object, pointer, value);
+                }
                 assert!(replace(client, name, &object), "{name}: {fields:?}");
             } else {
                 edit_at_random(client, &mut dice, name);

@@ -57,10 +57,9 @@ fn crds_with_thousands_of_versions_keep_no_other_from_being_registered() {
     // kubectl would ask for all versions.
     let rollouts = Kind::in_group(&cluster, "rollout", group);
     let annotations = parse(&rollouts.annotated())["metadata"]["annotations"].clone();
-    let (path, patch) =
-        (format!("{CRDS}/{}", rollouts.definition_name()), json!({"metadata": {"annotations": annotations}}));
-    let patch = patch.to_string();
-    let answer = rollouts.client().send("PATCH", &path, "application/merge-patch+json", patch.as_bytes());
+    let definition = format!("{CRDS}/{}", rollouts.definition_name());
+    let patch = json!({"metadata": {"annotations": annotations}}).to_string();
+    let answer = rollouts.client().send("PATCH", &definition, "application/merge-patch+json", patch.as_bytes());
     assert_eq!(answer.expect("the API server answers").status, 200);
     let rules = || -> Vec<Value> {
         let webhooks = get(&cluster, KINDS[0]).body["webhooks"].as_array().cloned().unwrap_or_default();
