@@ -21,7 +21,7 @@ use kube_unions_policies::{CompiledKinds, KubernetesVersion, PolicyOptions};
 use std::fmt::Display;
 use std::path::PathBuf;
 
-/// The greatest length of the prefix of names. A long name is cut behind it, and ends in a hash.
+/// The greatest length of the prefix of names, so that it leaves room for resource and group.
 const LONGEST_PREFIX: usize = 28;
 
 /// Arguments of `compile`.

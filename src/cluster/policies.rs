@@ -23,7 +23,7 @@ mod stored;
 mod write;
 
 pub(in crate::cluster) use api::PolicyResource;
-pub(in crate::cluster) use stored::{INSTALLATION, SELECTOR};
+pub(in crate::cluster) use stored::SELECTOR;
 
 use super::Cluster;
 use super::handover::{Coverage, RegisteredKinds};

@@ -35,8 +35,8 @@ mod wanted;
 pub(super) use divergence::Divergence;
 pub use options::{EntryOptions, FailurePolicy, LabelSelector, MatchCondition, MatchConditions, OptionError};
 pub(super) use pace::Pace;
-pub(super) use stored::other_installation;
-pub(super) use wanted::{NAME, Owner};
+pub(super) use stored::{named_installation, other_installation};
+pub(super) use wanted::{INSTALLATION, NAME, Owner};
 
 use super::handover::{Coverage, RegisteredKinds};
 use super::trust::{Held, Trust};

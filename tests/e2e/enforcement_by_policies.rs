@@ -2,6 +2,8 @@
 //!
 //! The names of the webhook configurations are fixed: every test has a cluster of its own.
 
+mod edits;
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -131,6 +133,10 @@ fn create(client: &Client, crd: &Value) {
     let answer = client.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd);
     let answer = answer.expect("the API server answers");
     assert_eq!(answer.status, 201, "{answer:?}");
+}
+
+fn written(webhook: &Webhook) -> i64 {
+    webhook.metric("kube_unions_policy_writes_total{outcome=\"applied\"}")
 }
 
 #[test]
@@ -287,7 +293,6 @@ fn two_replicas_write_each_object_once_and_a_switch_to_the_webhook_and_back_leav
     rollouts.apply_definition();
     let client = cluster.control_plane.new_client();
     wait_until_covered(&cluster, 1);
-    let written = |webhook: &Webhook| webhook.metric("kube_unions_policy_writes_total{outcome=\"applied\"}");
     let count = i64::try_from(policies(&client).len()).unwrap();
     assert_eq!(written(&cluster.webhook) + written(&other), count, "\n{}---\n{}", cluster.webhook.log(), other.log());
     drop(other);

@@ -7,6 +7,7 @@ mod attacks;
 mod drift;
 mod rights;
 mod trust;
+mod versions;
 
 use std::io::{self, Write as _};
 use std::thread;

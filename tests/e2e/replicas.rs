@@ -24,10 +24,10 @@ const SEED: &str = "KUBE_UNIONS_E2E_SEED";
 const STEPS: usize = 60;
 
 /// Numbers that look random and follow from a seed.
-struct Dice(u64);
+pub(crate) struct Dice(u64);
 
 impl Dice {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let given = std::env::var(SEED).ok().and_then(|seed| seed.parse().ok());
         let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().subsec_nanos();
         let seed = given.unwrap_or_else(|| u64::from(now()));
@@ -35,7 +35,7 @@ impl Dice {
         Self(seed.wrapping_mul(2).wrapping_add(1))
     }
 
-    fn roll(&mut self, sides: usize) -> usize {
+    pub(crate) fn roll(&mut self, sides: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(self.0 >> 33).unwrap() % sides
     }

@@ -1,10 +1,7 @@
 //! Compares policies with stored ones, to which the API server has added its defaults.
 
 use crate::object::PolicyObject;
-use serde_json::Value;
-
-/// The values that the API server sets where a policy has none, by the name of their field.
-const DEFAULTS: [(&str, &str); 3] = [("matchPolicy", "Equivalent"), ("failurePolicy", "Fail"), ("scope", "*")];
+use serde_json::{Map, Value};
 
 impl PolicyObject {
     /// Returns the path of the first field in which an object differs from this one, for example `spec.validations[0].message`.
@@ -13,41 +10,81 @@ impl PolicyObject {
     /// The object is in a file or stored. It may have defaults of the API server, and more labels, annotations and metadata. Its
     /// kind and name are not compared, and its version only if it has one: an item of a list has none.
     pub fn difference_from(&self, object: &Value) -> Option<String> {
-        let wanted = self.to_json();
-        if object.get("apiVersion").is_some_and(|it| wanted.get("apiVersion") != Some(it)) {
-            return Some("apiVersion".to_owned());
-        }
-        let metadata = ["labels", "annotations"].into_iter().find_map(|name| {
-            let entries = |object: &Value| object.pointer(&format!("/metadata/{name}")).cloned().unwrap_or_default();
-            let (wanted, present) = (entries(&wanted), entries(object));
-            let mut wanted = wanted.as_object().into_iter().flatten();
-            let (key, _) = wanted.find(|(key, value)| present.get(key) != Some(value))?;
-            Some(format!("metadata.{name}[{key}]"))
-        });
-        let spec = |object: &Value| canonical(object.get("spec").cloned().unwrap_or_default());
-        metadata.or_else(|| difference("spec", &spec(&wanted), &spec(object)))
+        policy_difference(&self.to_json(), object)
     }
 }
 
-/// Removes the values that mean the same as their absence.
-fn canonical(value: Value) -> Value {
+/// Returns the path of the first field in which a policy or binding, in a file or stored, differs from the wanted one.
+///
+/// Compares as [`PolicyObject::difference_from`] does, and the wanted owners as well: an owner of that kind and name has to be
+/// there once, with the same UID.
+pub fn policy_difference(wanted: &Value, object: &Value) -> Option<String> {
+    if object.get("apiVersion").is_some_and(|it| wanted.get("apiVersion") != Some(it)) {
+        return Some("apiVersion".to_owned());
+    }
+    let metadata = ["labels", "annotations"].into_iter().find_map(|name| {
+        let entries = |object: &Value| object.pointer(&format!("/metadata/{name}")).cloned().unwrap_or_default();
+        let (wanted, present) = (entries(wanted), entries(object));
+        let mut wanted = wanted.as_object().into_iter().flatten();
+        let (key, _) = wanted.find(|(key, value)| present.get(key) != Some(value))?;
+        Some(format!("metadata.{name}[{key}]"))
+    });
+    let owners = || {
+        let is_there = |owner: &Value| {
+            let is_at = |other: &&Value| ["kind", "name"].into_iter().all(|field| other.get(field) == owner.get(field));
+            owners(object).filter(is_at).eq([owner])
+        };
+        (!owners(wanted).all(is_there)).then(|| "metadata.ownerReferences".to_owned())
+    };
+    let is_policy = wanted.get("kind").and_then(Value::as_str).is_some_and(|kind| !kind.ends_with("Binding"));
+    let spec = |object: &Value| defaulted(object.get("spec").cloned().unwrap_or_default(), is_policy);
+    metadata.or_else(owners).or_else(|| difference("spec", &spec(wanted), &spec(object)))
+}
+
+fn owners(object: &Value) -> impl Iterator<Item = &Value> {
+    object.pointer("/metadata/ownerReferences").and_then(Value::as_array).into_iter().flatten()
+}
+
+/// Returns a spec as an API server stores it: without nulls and empty lists, and with its defaults. A field keeps its value in
+/// every other place, whatever its name: a label may have the name of a field.
+fn defaulted(spec: Value, is_policy: bool) -> Value {
+    let mut spec = without_nothing(spec);
+    let Some(fields) = spec.as_object_mut() else { return spec };
+    let default = |object: &mut Map<String, Value>, field: &str, value: Value| {
+        object.entry(field).or_insert(value);
+    };
+    if is_policy {
+        default(fields, "failurePolicy", "Fail".into());
+    }
+    for field in ["matchConstraints", "matchResources"] {
+        let Some(matched) = fields.get_mut(field).and_then(Value::as_object_mut) else { continue };
+        default(matched, "matchPolicy", "Equivalent".into());
+        for selector in ["namespaceSelector", "objectSelector"] {
+            default(matched, selector, Map::new().into());
+        }
+        for rules in ["resourceRules", "excludeResourceRules"] {
+            let rules = matched.get_mut(rules).and_then(Value::as_array_mut).into_iter().flatten();
+            rules.filter_map(Value::as_object_mut).for_each(|rule| default(rule, "scope", "*".into()));
+        }
+    }
+    spec
+}
+
+/// Removes the values that an API server does not store: nulls, empty lists, and the empty labels of a selector.
+fn without_nothing(value: Value) -> Value {
     match value {
         Value::Object(fields) => {
-            let fields = fields.into_iter().map(|(name, value)| (name, canonical(value)));
-            fields.filter(|(name, value)| !is_absent(name, value)).collect()
+            let fields = fields.into_iter().map(|(name, value)| (name, without_nothing(value)));
+            let is_nothing = |name: &str, value: &Value| match value {
+                Value::Null => true,
+                Value::Array(items) => items.is_empty(),
+                Value::Object(labels) => name == "matchLabels" && labels.is_empty(),
+                Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+            };
+            fields.filter(|(name, value)| !is_nothing(name, value)).collect()
         }
-        Value::Array(items) => items.into_iter().map(canonical).collect(),
+        Value::Array(items) => items.into_iter().map(without_nothing).collect(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value,
-    }
-}
-
-fn is_absent(name: &str, value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Object(fields) => fields.is_empty(),
-        Value::Array(items) => items.is_empty(),
-        Value::String(text) => DEFAULTS.contains(&(name, text)),
-        Value::Bool(_) | Value::Number(_) => false,
     }
 }
 
@@ -130,11 +167,44 @@ mod tests {
             ("/spec/validations/0/expression", json!("false"), "spec.validations[0].expression"),
             ("/spec/validations", json!([]), "spec.validations"),
             ("/spec/validations", json!([{"expression": "true", "message": "m"}, {}]), "spec.validations[1]"),
-            ("/spec/matchConstraints/namespaceSelector", json!({"a": 1}), "spec.matchConstraints.namespaceSelector"),
+            ("/spec/matchConstraints/namespaceSelector", json!({"a": 1}), "spec.matchConstraints.namespaceSelector.a"),
+            // Labels with an empty value, and with the name and the default of a field.
+            (
+                "/spec/matchConstraints/objectSelector",
+                json!({"matchLabels": {"a": ""}}),
+                "spec.matchConstraints.objectSelector.matchLabels",
+            ),
+            (
+                "/spec/matchConstraints/objectSelector",
+                json!({"matchLabels": {"failurePolicy": "Fail"}}),
+                "spec.matchConstraints.objectSelector.matchLabels",
+            ),
+            (
+                "/spec/matchConstraints/namespaceSelector",
+                json!({"matchExpressions": [{"key": "a", "operator": "In", "values": [""]}]}),
+                "spec.matchConstraints.namespaceSelector.matchExpressions",
+            ),
+            (
+                "/spec/matchConstraints/resourceRules/0/scope",
+                json!("Cluster"),
+                "spec.matchConstraints.resourceRules[0].scope",
+            ),
+            (
+                "/spec/matchConstraints/resourceRules/0",
+                json!({"scope": "*"}),
+                "spec.matchConstraints.resourceRules[0].apiGroups",
+            ),
+            ("/spec/validations/0/messageExpression", json!(""), "spec.validations[0].messageExpression"),
+            ("/spec/unknown", json!({}), "spec.unknown"),
+            ("/spec/paramKind", json!({}), "spec.paramKind"),
             ("/spec", json!(null), "spec"),
         ] {
             let mut object = stored();
-            *object.pointer_mut(pointer).unwrap() = value;
+            let (parent, field) = pointer.rsplit_once('/').unwrap();
+            let parent = object.pointer_mut(parent).unwrap();
+            let place =
+                if parent.is_array() { &mut parent[field.parse::<usize>().unwrap()] } else { &mut parent[field] };
+            *place = value;
             assert_eq!(wanted().difference_from(&object).as_deref(), Some(path));
         }
         assert_eq!(wanted().difference_from(&json!("text")).as_deref(), Some("metadata.labels[team]"));

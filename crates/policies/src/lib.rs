@@ -19,6 +19,7 @@ mod validation;
 mod variables;
 mod version;
 
+pub use compare::policy_difference;
 pub use kinds::CompiledKinds;
 pub use object::PolicyObject;
 pub use options::PolicyOptions;

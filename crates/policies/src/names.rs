@@ -1,11 +1,15 @@
 //! The names of policies.
 
 use crate::target::PolicyTarget;
+use kube_unions_core::names::{is_dns_label, is_dns_subdomain};
 use kube_unions_core::schema::Actions;
 use kube_unions_core::union::Part;
 
-/// The longest name of a policy. A longer one ends in a hash.
-const LONGEST: usize = 63;
+/// The parts of the ends of names. Each begins with the only hyphen that it has.
+const ENDS: [&str; 5] = ["-status", "-normalize", "-deny", "-warn", "-audit"];
+
+/// Follows a resource or group that ends like a name, or like one with this behind it.
+const ESCAPE: &str = "-x";
 
 /// The parts of a policy's work. Each is a policy of its own, because a policy has one binding and one set of actions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,7 +19,10 @@ pub(crate) enum Work {
 }
 
 /// Returns the name of a policy, for example `unions-rollouts.example.com-status-deny`. It depends only on the arguments.
-pub(crate) fn policy_name(prefix: &str, target: &PolicyTarget<'_>, part: Part, work: Work) -> String {
+///
+/// Names of different targets, parts and works differ. `None` if such a name is not one of an object: it is a DNS subdomain of at
+/// most 253 characters.
+pub(crate) fn policy_name(prefix: &str, target: &PolicyTarget<'_>, part: Part, work: Work) -> Option<String> {
     let group = &target.gvk.group;
     let dot = if group.is_empty() { "" } else { "." };
     let part = match part {
@@ -26,20 +33,16 @@ pub(crate) fn policy_name(prefix: &str, target: &PolicyTarget<'_>, part: Part, w
         Work::Normalize => "normalize".to_owned(),
         Work::Validate(actions) => actions.names().join("-").to_ascii_lowercase(),
     };
-    let whole = format!("{prefix}{}{dot}{group}", target.plural);
-    let end = format!("{part}-{work}");
-    if whole.len().saturating_add(end.len()) <= LONGEST {
-        return format!("{whole}{end}");
-    }
-    let hash = format!("-{:016x}", fnv1a(whole.as_bytes()));
-    let room = LONGEST.saturating_sub(end.len()).saturating_sub(hash.len());
-    let kept = whole.get(..whole.floor_char_boundary(room)).unwrap_or_default();
-    format!("{}{hash}{end}", kept.trim_end_matches(['.', '-']))
+    // A resource with a dot could be another resource and its group.
+    let resource = is_dns_label(target.plural).then(|| format!("{}{dot}{group}", target.plural))?;
+    let escape = if ends_like_a_name(&resource) { ESCAPE } else { "" };
+    Some(format!("{prefix}{resource}{escape}{part}-{work}")).filter(|name| is_dns_subdomain(name))
 }
 
-/// Returns the FNV-1a hash of bytes, which is the same in every release.
-fn fnv1a(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+/// Returns true if a name could be read as one of a shorter resource, or as an escaped one.
+fn ends_like_a_name(resource: &str) -> bool {
+    let bare = resource.trim_end_matches(ESCAPE);
+    ENDS.into_iter().any(|end| bare.ends_with(end))
 }
 
 #[cfg(test)]
@@ -47,21 +50,65 @@ mod tests {
     use super::*;
     use kube_unions_core::names::GroupVersionKind;
     use kube_unions_core::union::Plan;
+    use std::collections::HashMap;
 
-    fn name(plural: &str, group: &str) -> String {
+    const DENY: Work = Work::Validate(Actions::DENY);
+
+    fn named(plural: &str, group: &str, part: Part, work: Work) -> Option<String> {
         let gvk = GroupVersionKind { group: group.into(), version: "v1".into(), kind: "Kind".into() };
         let plan = Plan::default();
         let target = PolicyTarget { gvk: &gvk, plural, custom: true, plan: &plan };
-        policy_name("unions-", &target, Part::Status, Work::Validate(Actions::DENY))
+        policy_name("unions-", &target, part, work)
     }
 
     #[test]
-    fn names_are_readable_and_long_ones_end_in_a_stable_hash() {
-        assert_eq!(name("rollouts", "example.com"), "unions-rollouts.example.com-status-deny");
-        assert_eq!(name("pods", ""), "unions-pods-status-deny");
-        let long = "a".repeat(60);
-        assert_eq!(name(&long, "example.com"), "unions-aaaaaaaaaaaaaaaaaaaaaaaaaaa-7e91e556568c25fb-status-deny");
-        assert_ne!(name(&long, "example.com"), name(&long, "example.org"));
-        assert!(name(&long, "example.com").len() <= LONGEST);
+    fn names_are_readable_and_only_ambiguous_ones_are_escaped() {
+        for (plural, group, name) in [
+            ("rollouts", "example.com", "unions-rollouts.example.com-status-deny"),
+            ("pods", "", "unions-pods-status-deny"),
+            ("foos", "v.example-status", "unions-foos.v.example-status-x-status-deny"),
+            ("foos", "v.example-status-x", "unions-foos.v.example-status-x-x-status-deny"),
+            ("foos", "v.example-x", "unions-foos.v.example-x-status-deny"),
+        ] {
+            assert_eq!(named(plural, group, Part::Status, DENY).as_deref(), Some(name));
+        }
+        let (long, longer) = ("a".repeat(224), "a".repeat(225));
+        let name = named("foos", &long, Part::Status, DENY).unwrap();
+        assert!(name.len() == 248 && name.contains(&long), "no hash that two names could share: {name}");
+        for (plural, group) in [("foos", &*longer.repeat(2)), ("Foos", "g"), ("a.b", ""), ("", "g"), ("foos", "G")] {
+            assert_eq!(named(plural, group, Part::Status, DENY), None, "{plural}.{group}");
+        }
+    }
+
+    /// Every resource and group of up to three parts, of which most are parts of ends.
+    #[test]
+    fn different_targets_parts_and_works_have_different_names() {
+        let pieces = ["-status", "-normalize", "-deny", "-warn", "-audit", "-x", "-xx", ".a", "-"];
+        let mut tails = vec![String::new()];
+        for length in 0..3 {
+            let of_this_length: Vec<_> = tails.iter().filter(|tail| parts(tail) == length).cloned().collect();
+            tails.extend(of_this_length.iter().flat_map(|tail| pieces.map(|piece| format!("{tail}{piece}"))));
+        }
+        let works = || Actions::ALL.map(Work::Validate).into_iter().chain([Work::Normalize]);
+        let mut all = HashMap::new();
+        let mut count = 0;
+        for (plural, group) in
+            tails.iter().flat_map(|tail| [(format!("a{tail}"), String::new()), ("a".into(), format!("a{tail}"))])
+        {
+            for (part, work) in
+                [Part::Main, Part::Status].into_iter().flat_map(|part| works().map(move |work| (part, work)))
+            {
+                let Some(name) = named(&plural, &group, part, work) else { continue };
+                assert!(is_dns_subdomain(&name), "{name}");
+                count += 1;
+                let before = all.insert(name.clone(), (plural.clone(), group.clone(), part, work));
+                assert_eq!(before, None, "{name} of {plural:?} {group:?} {part:?} {work:?}");
+            }
+        }
+        assert!(count > 10_000, "{count}");
+    }
+
+    fn parts(tail: &str) -> usize {
+        tail.matches(['-', '.']).count()
     }
 }

@@ -117,7 +117,7 @@ impl Compiler<'_> {
         if variables.longest().max(expression.len()) > LONGEST_EXPRESSION {
             return self.refuse(None, RefusalReason::TooLong);
         }
-        let name = self.name(part, Work::Normalize);
+        let Some(name) = self.name(part, Work::Normalize) else { return };
         let spec = MutatingAdmissionPolicySpec {
             // The API server validates built-in types itself, so nothing invalid is stored if the policy fails.
             failure_policy: Some(if self.target.custom { "Fail" } else { "Ignore" }.to_owned()),
@@ -157,7 +157,7 @@ impl Compiler<'_> {
         if variables.longest().max(expression.len()) > LONGEST_EXPRESSION {
             return self.refuse(None, RefusalReason::TooLong);
         }
-        let name = self.name(part, Work::Validate(actions));
+        let Some(name) = self.name(part, Work::Validate(actions)) else { return };
         let spec = ValidatingAdmissionPolicySpec {
             failure_policy: Some(if actions.denies() { "Fail" } else { "Ignore" }.to_owned()),
             match_conditions: condition.map(condition_of),
@@ -198,8 +198,13 @@ impl Compiler<'_> {
         self.compiled.objects.extend(objects);
     }
 
-    fn name(&self, part: Part, work: Work) -> String {
-        policy_name(&self.options.name_prefix, self.target, part, work)
+    /// Returns the name of a policy; reports that there is none.
+    fn name(&mut self, part: Part, work: Work) -> Option<String> {
+        let name = policy_name(&self.options.name_prefix, self.target, part, work);
+        if name.is_none() {
+            self.refuse(None, RefusalReason::NoName);
+        }
+        name
     }
 
     fn metadata(&self, name: &str) -> ObjectMeta {

@@ -46,6 +46,11 @@ pub enum RefusalReason {
     /// The expressions are too long.
     #[error("its expressions are longer than an API server accepts; use the webhook")]
     TooLong,
+    /// The resource and its group give no name.
+    #[error(
+        "its resource and group give no name for a policy, which is a DNS subdomain of at most 253 characters; use a shorter prefix of names, or the webhook"
+    )]
+    NoName,
     /// The API server has no rules with field paths and reasons.
     #[error("Kubernetes {0} has no rules with a field path in CRDs; use 1.29 or newer, or the webhook")]
     NoRules(KubernetesVersion),

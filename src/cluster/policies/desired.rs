@@ -31,8 +31,6 @@ pub(super) struct DesiredKind {
 pub(super) struct DesiredObject {
     pub(super) key: PolicyKey,
     pub(super) body: Arc<Value>,
-    /// The digest of the object as it is stored, see [`PolicyFrame::digest`].
-    pub(super) digest: u64,
 }
 
 /// Compiles catalogs, and keeps the policies of kinds that have not changed.
@@ -133,8 +131,7 @@ impl Compiler {
         if let Some(spec) = body.get_mut("spec").and_then(Value::as_object_mut) {
             self.restrict(spec, resource);
         }
-        let digest = self.frame.digest(&body);
-        DesiredObject { key: PolicyKey { resource, name: object.name().into() }, body: Arc::new(body), digest }
+        DesiredObject { key: PolicyKey { resource, name: object.name().into() }, body: Arc::new(body) }
     }
 
     /// Restricts a policy or a binding to the objects that the user selected.

@@ -20,6 +20,7 @@ use kube::Client;
 use kube::core::DynamicObject;
 use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, Event, ExponentialBackoff};
+use kube_unions_policies::policy_difference;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -286,8 +287,9 @@ impl Keeper {
             let key = write.key().clone();
             match outcome {
                 WriteOutcome::Stored(object) => {
-                    let is_kept = round.ledger.digest_of(&key) == Some(round.frame.digest(&object));
-                    round.put_value(key.clone(), &object);
+                    let wanted = round.ledger.wanted(&key);
+                    let is_kept = wanted.is_some_and(|wanted| policy_difference(wanted, &object).is_none());
+                    round.put_value(key.clone(), object);
                     if is_kept {
                         written += 1;
                         round.ledger.wrote(&key);
@@ -298,7 +300,7 @@ impl Keeper {
                         round.ledger.failed(key, true, now);
                     }
                 }
-                WriteOutcome::Found(object) => round.put_value(key, &object),
+                WriteOutcome::Found(object) => round.put_value(key, object),
                 WriteOutcome::Gone => {
                     deleted += u64::from(matches!(write, PolicyWrite::Delete(..)));
                     round.ledger.remove(&key);
@@ -339,12 +341,12 @@ impl Round {
     fn put(&mut self, key: PolicyKey, mut object: DynamicObject) {
         object.metadata.managed_fields = None;
         match serde_json::to_value(&object) {
-            Ok(object) => self.put_value(key, &object),
+            Ok(object) => self.put_value(key, object),
             Err(_) => self.ledger.remove(&key),
         }
     }
 
-    fn put_value(&mut self, key: PolicyKey, object: &Value) {
+    fn put_value(&mut self, key: PolicyKey, object: Value) {
         match StoredPolicy::of_this_installation(object, &self.frame) {
             Some(stored) => self.ledger.put(key, stored),
             None => self.ledger.remove(&key),

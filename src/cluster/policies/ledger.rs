@@ -28,11 +28,11 @@ pub(super) struct Ledger {
     handover: Duration,
     /// `None` until a catalog is known.
     desired: Option<Arc<DesiredPolicies>>,
-    /// The objects of `desired`, each with its digest.
-    wanted: HashMap<PolicyKey, u64>,
+    /// The objects of `desired`.
+    wanted: HashMap<PolicyKey, Arc<Value>>,
     stored: HashMap<PolicyKey, StoredPolicy>,
-    /// The digests that were last in sync or written. An object that differs from its own has drifted.
-    settled: HashMap<PolicyKey, u64>,
+    /// The wanted objects that were last in sync. A stored object that differs from its own has drifted.
+    settled: HashMap<PolicyKey, Arc<Value>>,
     attempts: HashMap<PolicyKey, FailedAttempts>,
     progress: HashMap<GroupKind, KindProgress>,
     pace: Pace,
@@ -47,10 +47,10 @@ pub(super) struct Ledger {
 }
 
 /// The failed writes of one object.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct FailedAttempts {
-    /// The digest of the object that could not be written; `None` if it could not be deleted.
-    digest: Option<u64>,
+    /// The object that could not be written; `None` if it could not be deleted.
+    wanted: Option<Arc<Value>>,
     wait: Duration,
     not_before: Instant,
     /// True if the API server has refused the object.
@@ -125,11 +125,11 @@ impl Ledger {
     /// Notes the objects that are wanted from now on.
     pub(super) fn want(&mut self, desired: DesiredPolicies) {
         let objects = desired.values().flat_map(|kind| &kind.objects);
-        self.wanted = objects.map(|object| (object.key.clone(), object.digest)).collect();
+        self.wanted = objects.map(|object| (object.key.clone(), Arc::clone(&object.body))).collect();
         self.settled.retain(|key, _| self.wanted.contains_key(key));
         self.progress.retain(|kind, _| desired.contains_key(kind));
         // A changed object deserves an attempt at once.
-        self.attempts.retain(|key, attempt| self.wanted.get(key).copied() == attempt.digest);
+        self.attempts.retain(|key, attempt| self.wanted.get(key) == attempt.wanted.as_ref());
         self.desired = Some(Arc::new(desired));
     }
 
@@ -168,13 +168,13 @@ impl Ledger {
     /// Notes a write that failed. `is_refused`: the API server has answered.
     pub(super) fn failed(&mut self, key: PolicyKey, is_refused: bool, now: Instant) {
         let wait = self.attempts.get(&key).map_or(FIRST_WAIT, |last| (last.wait * 2).min(LONGEST_WAIT));
-        let digest = self.digest_of(&key);
-        self.attempts.insert(key, FailedAttempts { digest, wait, not_before: now + wait, is_refused });
+        let wanted = self.wanted.get(&key).cloned();
+        self.attempts.insert(key, FailedAttempts { wanted, wait, not_before: now + wait, is_refused });
     }
 
-    /// Returns the digest that is wanted of an object.
-    pub(super) fn digest_of(&self, key: &PolicyKey) -> Option<u64> {
-        self.wanted.get(key).copied()
+    /// Returns the object that is wanted under a key.
+    pub(super) fn wanted(&self, key: &PolicyKey) -> Option<&Arc<Value>> {
+        self.wanted.get(key)
     }
 
     /// Returns the number of wanted objects, and the number of kinds that policies cannot express as a whole.
@@ -197,7 +197,7 @@ impl Ledger {
         for (kind, desired) in desired.iter() {
             self.step_of_kind(kind, desired, &mut step, &mut drifted, now);
         }
-        self.correct(&drifted, &mut step, now);
+        self.correct(drifted, &mut step, now);
         self.delete(&desired, registered, &mut step, now);
         step.writes.truncate(MOST_WRITES);
         step
@@ -208,16 +208,17 @@ impl Ledger {
         kind: &GroupKind,
         desired: &DesiredKind,
         step: &mut LedgerStep,
-        drifted: &mut Vec<PolicyWrite>,
+        drifted: &mut Vec<(PolicyKey, Option<PolicyWrite>)>,
         now: Instant,
     ) {
         let (mut is_blocked, mut is_refused) = (false, false);
-        for DesiredObject { key, body, digest } in &desired.objects {
-            let stored = self.stored.get(key);
-            if stored.is_some_and(|stored| stored.digest == *digest) {
+        for DesiredObject { key, body } in &desired.objects {
+            let is_settled = self.settled.get(key) == Some(body);
+            let mut stored = self.stored.get_mut(key);
+            if stored.as_mut().is_some_and(|stored| stored.is_as(body)) {
                 step.in_sync += 1;
-                if self.settled.get(key) != Some(digest) {
-                    self.settled.insert(key.clone(), *digest);
+                if !is_settled {
+                    self.settled.insert(key.clone(), Arc::clone(body));
                 }
                 continue;
             }
@@ -225,6 +226,7 @@ impl Ledger {
             is_refused |= attempt.is_some_and(|attempt| attempt.is_refused);
             // The objects of a kind are written in order.
             if std::mem::replace(&mut is_blocked, true) {
+                drifted.extend(is_settled.then(|| (key.clone(), None)));
                 continue;
             }
             if let Some(attempt) = attempt.filter(|attempt| attempt.not_before > now) {
@@ -235,8 +237,7 @@ impl Ledger {
                 Some(_) => PolicyWrite::Replace(key.clone(), Arc::clone(body)),
                 None => PolicyWrite::Create(key.clone(), Arc::clone(body)),
             };
-            let has_drifted = self.settled.get(key) == Some(digest);
-            if has_drifted { drifted.push(write) } else { step.writes.push(write) }
+            if is_settled { drifted.push((key.clone(), Some(write))) } else { step.writes.push(write) }
         }
         let handover = self.handover;
         let progress = self.progress.entry(kind.clone()).or_default();
@@ -259,8 +260,9 @@ impl Ledger {
         }
     }
 
-    /// Adds the corrections of objects that others have changed, if they are due.
-    fn correct(&mut self, drifted: &[PolicyWrite], step: &mut LedgerStep, now: Instant) {
+    /// Adds the corrections of objects that others have changed, if they are due. An object without a write follows the others of
+    /// its kind.
+    fn correct(&mut self, drifted: Vec<(PolicyKey, Option<PolicyWrite>)>, step: &mut LedgerStep, now: Instant) {
         if drifted.is_empty() {
             return self.pace.in_sync();
         }
@@ -269,11 +271,11 @@ impl Ledger {
             return step.wake_at(due);
         }
         self.pace.wrote(Divergence::Drift, now);
-        for write in drifted {
+        for (key, write) in drifted {
             // From now on it counts as a change of this replica's own, which is written without another wait.
-            self.settled.remove(write.key());
-            step.corrected.push(write.key().clone());
-            step.writes.push(write.clone());
+            self.settled.remove(&key);
+            step.corrected.push(key);
+            step.writes.extend(write);
         }
     }
 

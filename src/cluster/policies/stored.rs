@@ -1,13 +1,14 @@
-//! A stored policy or binding, reduced to a digest of the parts that this program writes.
+//! A stored policy or binding, and whether it is as wanted.
 //!
 //! Any JSON may be stored, so nothing here assumes a shape. Parts of other writers do not count: labels, annotations, owners,
-//! the status. Fields that the API server fills in count as missing.
+//! the status. [`policy_difference`] compares, here as in `compile --check`.
 
-use crate::cluster::registration::Owner;
+use crate::cluster::registration::{INSTALLATION, Owner, named_installation};
 use kube_unions_core::names::GroupKind;
+use kube_unions_policies::policy_difference;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 
 /// The label of every object that `serve` maintains.
 const MAINTAINED_BY: &str = "kube-unions.dev/maintained-by";
@@ -18,9 +19,6 @@ pub(in crate::cluster) const SELECTOR: &str = "kube-unions.dev/maintained-by=ser
 
 /// Annotation that names the kind of a policy.
 const KIND: &str = "kube-unions.dev/kind";
-
-/// Annotation that names the installation of a policy by its Service.
-pub(in crate::cluster) const INSTALLATION: &str = "kube-unions.dev/installation";
 
 /// The metadata that all objects of this installation share.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -35,9 +33,10 @@ pub(super) struct StoredPolicy {
     pub(super) resource_version: Box<str>,
     /// The kind whose unions the object enforces; `None` if it does not say.
     pub(super) kind: Option<GroupKind>,
-    /// True if another installation maintains the object.
-    pub(super) is_of_another_installation: bool,
-    pub(super) digest: u64,
+    /// The object, or the wanted one if they are alike.
+    content: Arc<Value>,
+    /// The wanted object from which `content` differs, if they were compared.
+    differs_from: Option<Arc<Value>>,
 }
 
 /// Returns the labels of every object.
@@ -51,29 +50,47 @@ pub(super) fn labels() -> BTreeMap<String, String> {
 }
 
 impl StoredPolicy {
-    /// Reads a stored object; `None` if it has not our label.
-    pub(super) fn of(object: &Value, frame: &PolicyFrame) -> Option<Self> {
-        let text = |pointer: &str, key: &str| object.pointer(pointer)?.get(key)?.as_str();
-        if text("/metadata/labels", MAINTAINED_BY) != Some(SERVE) {
+    /// Reads a stored object of this installation; `None` for an object of another writer.
+    pub(super) fn of_this_installation(object: Value, frame: &PolicyFrame) -> Option<Self> {
+        if !frame.maintains(&object) {
             return None;
         }
-        let installation = text("/metadata/annotations", INSTALLATION);
-        let is_another = |own: &str| installation.is_some_and(|installation| installation != own);
+        let text = |pointer: &str, key: &str| object.pointer(pointer)?.get(key)?.as_str();
         Some(Self {
             resource_version: text("/metadata", "resourceVersion").unwrap_or_default().into(),
             kind: text("/metadata/annotations", KIND).map(kind_of),
-            is_of_another_installation: frame.installation.as_deref().is_some_and(is_another),
-            digest: frame.digest(object),
+            content: Arc::new(object),
+            differs_from: None,
         })
     }
 
-    /// Reads a stored object of this installation; `None` for an object of another writer.
-    pub(super) fn of_this_installation(object: &Value, frame: &PolicyFrame) -> Option<Self> {
-        Self::of(object, frame).filter(|stored| !stored.is_of_another_installation)
+    /// Returns true if the object needs no write to be as wanted.
+    pub(super) fn is_as(&mut self, wanted: &Arc<Value>) -> bool {
+        if Arc::ptr_eq(&self.content, wanted) {
+            return true;
+        }
+        if self.differs_from.as_ref().is_some_and(|other| Arc::ptr_eq(other, wanted)) {
+            return false;
+        }
+        let is_alike = policy_difference(wanted, &self.content).is_none();
+        if is_alike {
+            self.content = Arc::clone(wanted);
+        } else {
+            self.differs_from = Some(Arc::clone(wanted));
+        }
+        is_alike
     }
 }
 
 impl PolicyFrame {
+    /// Returns true for an object that has our label, unless it names another installation.
+    pub(super) fn maintains(&self, object: &Value) -> bool {
+        let label = object.pointer("/metadata/labels").and_then(|labels| labels.get(MAINTAINED_BY)?.as_str());
+        let named = named_installation(object);
+        let is_another = self.installation.as_deref().is_some_and(|own| named.is_some_and(|named| named != own));
+        label == Some(SERVE) && !is_another
+    }
+
     /// Completes the metadata of a compiled object.
     pub(super) fn complete(&self, object: &mut Value, kind: &GroupKind) {
         let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
@@ -111,30 +128,6 @@ impl PolicyFrame {
         object.insert("metadata".to_owned(), metadata.into());
         stored
     }
-
-    /// Returns a digest of the parts of an object that this program writes. Two objects with equal digests need no write.
-    pub(super) fn digest(&self, object: &Value) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        let of = |part: &str, key: &str| object.get("metadata").and_then(|it| it.get(part)?.get(key)?.as_str());
-        for label in labels().keys() {
-            of("labels", label).hash(&mut hasher);
-        }
-        of("annotations", KIND).hash(&mut hasher);
-        // Without a Service of its own, this installation writes no annotation.
-        if self.installation.is_some() {
-            of("annotations", INSTALLATION).hash(&mut hasher);
-        }
-        if let Some(owner) = &self.owner {
-            let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
-            let ours: Vec<&Value> = owners.into_iter().flatten().filter(|it| owner.is_at(it)).collect();
-            ours.len().hash(&mut hasher);
-            for owner in ours {
-                feed(owner, &mut hasher);
-            }
-        }
-        feed(object.get("spec").unwrap_or(&Value::Null), &mut hasher);
-        hasher.finish()
-    }
 }
 
 fn kind_of(annotation: &str) -> GroupKind {
@@ -144,45 +137,6 @@ fn kind_of(annotation: &str) -> GroupKind {
 
 fn object_at(object: &Map<String, Value>, field: &str) -> Map<String, Value> {
     object.get(field).and_then(Value::as_object).cloned().unwrap_or_default()
-}
-
-/// Feeds a value to a hasher, without the order of keys and without fields that say the same as a missing field.
-fn feed(value: &Value, hasher: &mut DefaultHasher) {
-    match value {
-        Value::Object(fields) => {
-            let mut fields: Vec<_> = fields.iter().filter(|(key, value)| !is_default(key, value)).collect();
-            fields.sort_by_key(|(key, _)| *key);
-            ('{', fields.len()).hash(hasher);
-            for (key, value) in fields {
-                key.hash(hasher);
-                feed(value, hasher);
-            }
-        }
-        Value::Array(items) => {
-            ('[', items.len()).hash(hasher);
-            for item in items {
-                feed(item, hasher);
-            }
-        }
-        Value::String(text) => ('"', text).hash(hasher),
-        Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string().hash(hasher),
-    }
-}
-
-/// Returns true for a field that the API server would fill in, or omit.
-fn is_default(key: &str, value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Object(fields) => fields.iter().all(|(key, value)| is_default(key, value)),
-        Value::Array(items) => items.is_empty(),
-        Value::String(text) => {
-            matches!(
-                (key, text.as_str()),
-                (_, "") | ("matchPolicy", "Equivalent") | ("scope", "*") | ("failurePolicy", "Fail")
-            )
-        }
-        Value::Bool(_) | Value::Number(_) => false,
-    }
 }
 
 #[cfg(test)]
@@ -208,6 +162,10 @@ mod tests {
         object
     }
 
+    fn is_in_sync(object: &Value) -> bool {
+        policy_difference(&desired(), object).is_none()
+    }
+
     /// The policy as an API server stores it.
     fn stored() -> Value {
         let mut object = desired();
@@ -226,13 +184,13 @@ mod tests {
     #[test]
     fn defaults_of_the_api_server_and_additions_of_others_cause_no_write() {
         let mut object = stored();
-        assert_eq!(frame().digest(&desired()), frame().digest(&object));
+        assert!(is_in_sync(&object));
         object["metadata"]["labels"]["of"] = json!("others");
         object["metadata"]["annotations"]["of"] = json!("others");
         object["metadata"]["finalizers"] = json!(["of/others"]);
         let owners = object["metadata"]["ownerReferences"].as_array_mut().unwrap();
         owners.insert(0, json!({"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "9"}));
-        assert_eq!(frame().digest(&desired()), frame().digest(&object));
+        assert!(is_in_sync(&object));
     }
 
     /// Rows: a pointer to a part of ours, and another value.
@@ -250,37 +208,51 @@ mod tests {
             ("/spec/matchConstraints/matchPolicy", json!("Exact")),
             ("/spec/matchConstraints/resourceRules/0/scope", json!("Cluster")),
             ("/spec/matchConstraints/objectSelector", json!({"matchLabels": {"a": "b"}})),
+            ("/spec/matchConstraints/objectSelector", json!({"matchLabels": {"a": ""}})),
+            ("/spec/matchConstraints/objectSelector", json!({"matchLabels": {"scope": "*"}})),
         ] {
             let mut changed = stored();
             *changed.pointer_mut(pointer).unwrap() = value;
-            assert_ne!(frame().digest(&desired()), frame().digest(&changed), "{pointer}");
+            assert!(!is_in_sync(&changed), "{pointer}");
             let written = frame().merged(changed, &desired());
-            assert_eq!(frame().digest(&desired()), frame().digest(&written), "{pointer}");
+            assert!(is_in_sync(&written), "{pointer}");
             assert_eq!(written["metadata"]["resourceVersion"], "7", "bound to the version that was read");
         }
         let mut more = stored();
         more["spec"]["matchConditions"] = json!([{"name": "never", "expression": "false"}]);
-        assert_ne!(frame().digest(&desired()), frame().digest(&more), "an addition that narrows the policy");
+        assert!(!is_in_sync(&more), "an addition that narrows the policy");
     }
 
     #[test]
     fn an_object_without_our_label_is_not_ours_and_any_json_can_be_read() {
-        let read = |object: &Value| StoredPolicy::of(object, &frame());
-        let ours = read(&stored()).unwrap();
+        let read = |object: Value| StoredPolicy::of_this_installation(object, &frame());
+        let ours = read(stored()).unwrap();
         assert_eq!(ours.kind, Some(GroupKind::new("g", "Thing")));
-        assert!(!ours.is_of_another_installation && &*ours.resource_version == "7");
+        assert_eq!(&*ours.resource_version, "7");
         for value in [json!(null), json!({}), json!("else"), json!(["serve"])] {
             let mut object = stored();
             object["metadata"]["labels"]["kube-unions.dev/maintained-by"] = value;
-            assert_eq!(read(&object), None);
+            assert_eq!(read(object), None);
         }
         for object in [json!(null), json!([]), json!({"metadata": 1}), json!({"metadata": {"labels": "serve"}})] {
-            assert_eq!(read(&object), None);
+            assert_eq!(read(object.clone()), None);
             frame().merged(object, &desired());
         }
-        let mut other = stored();
-        other["metadata"]["annotations"][INSTALLATION] = json!("else/else");
-        assert!(read(&other).unwrap().is_of_another_installation);
-        assert!(!StoredPolicy::of(&other, &PolicyFrame::default()).unwrap().is_of_another_installation);
+        for (installation, is_ours) in [("else/else", false), ("", true), (" ", true), ("ns/name", true)] {
+            let mut other = stored();
+            other["metadata"]["annotations"][INSTALLATION] = json!(installation);
+            assert_eq!(frame().maintains(&other), is_ours, "{installation:?}");
+            assert!(PolicyFrame::default().maintains(&other), "{installation:?}");
+        }
+    }
+
+    #[test]
+    fn an_object_is_compared_with_each_wanted_one() {
+        let mut object = StoredPolicy::of_this_installation(stored(), &frame()).unwrap();
+        let mut other = desired();
+        other["spec"]["failurePolicy"] = json!("Ignore");
+        let (wanted, other) = (Arc::new(desired()), Arc::new(other));
+        let compared = [&wanted, &other, &other, &wanted, &Arc::new(desired())].map(|wanted| object.is_as(wanted));
+        assert_eq!(compared, [true, false, false, true, true]);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::api::ServedPolicies;
 use super::ledger::PolicyWrite;
-use super::stored::{PolicyFrame, StoredPolicy};
+use super::stored::PolicyFrame;
 use crate::cluster::call::Refused;
 use kube::Client;
 use serde_json::Value;
@@ -38,16 +38,14 @@ pub(super) async fn perform(
         PolicyWrite::Create(key, body) => match served.create(client, key, body).await {
             Ok(object) => WriteOutcome::Stored(object),
             Err(refused) if refused.code() == Some(409) => match served.get(client, key).await {
-                Ok(object) if StoredPolicy::of_this_installation(&object, frame).is_some() => {
-                    WriteOutcome::Found(object)
-                }
+                Ok(object) if frame.maintains(&object) => WriteOutcome::Found(object),
                 Ok(_) => WriteOutcome::Foreign,
                 Err(refused) => failure(&refused),
             },
             Err(refused) => failure(&refused),
         },
         PolicyWrite::Replace(key, body) => match served.get(client, key).await {
-            Ok(object) if StoredPolicy::of_this_installation(&object, frame).is_none() => WriteOutcome::Foreign,
+            Ok(object) if !frame.maintains(&object) => WriteOutcome::Foreign,
             Ok(object) => match served.replace(client, key, &frame.merged(object, body)).await {
                 Ok(object) => WriteOutcome::Stored(object),
                 Err(refused) => failure(&refused),

@@ -58,6 +58,8 @@ impl ConfigurationError {
     /// Returns true if the API server has answered and is healthy itself.
     pub(super) fn is_answer(&self) -> bool {
         match self {
+            // etcd does not take the object, for example because it is too large.
+            Self::Write(_, kube::Error::Api(status)) if status.code == 500 => true,
             Self::Read(_, error) | Self::Write(_, error) | Self::Version(error) | Self::Owner(_, error) => {
                 matches!(error, kube::Error::Api(status) if (400..500).contains(&status.code) && status.code != 429)
             }
@@ -211,7 +213,19 @@ fn path(phase: Phase) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kube::core::Status;
     use serde_json::json;
+
+    #[test]
+    fn a_write_that_etcd_refuses_is_an_answer_and_an_api_server_without_time_is_none() {
+        let error = |code| kube::Error::Api(Box::new(Status { code, ..Status::default() }));
+        for (code, of_write, of_read) in
+            [(422, true, true), (500, true, false), (429, false, false), (503, false, false)]
+        {
+            assert_eq!(ConfigurationError::Write(Phase::Mutating, error(code)).is_answer(), of_write, "{code}");
+            assert_eq!(ConfigurationError::Read(Phase::Mutating, error(code)).is_answer(), of_read, "{code}");
+        }
+    }
 
     #[test]
     fn a_minor_version_is_read_with_and_without_a_suffix() {

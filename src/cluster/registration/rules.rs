@@ -6,6 +6,12 @@ use kube_unions_core::names::{GroupKind, GroupVersionKind};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Most bytes of all rules of a configuration, as JSON. etcd stores at most 1.5 MiB.
+const MOST_BYTES: usize = 1 << 20;
+
+/// The bytes of a rule without group, versions and resource.
+const RULE: usize = 120;
+
 /// The rules for a catalog. The same catalog always gives the same rules in the same order.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct RegistrationRules {
@@ -30,6 +36,9 @@ pub(super) struct RegistrationRule {
     scope: &'static str,
 }
 
+/// Versions by resource: true for a custom one, its group, its path in a rule, its scope.
+type Resources<'c> = BTreeMap<(bool, &'c str, String, &'static str), BTreeSet<&'c str>>;
+
 /// Resources and subresources, by the other fields of a rule: group, versions, scope.
 type Grouped<'c> = BTreeMap<(&'c str, Vec<&'c str>, &'static str), BTreeSet<String>>;
 
@@ -38,11 +47,11 @@ impl RegistrationRules {
         Self::without(&BTreeSet::new(), catalog)
     }
 
-    /// Returns the rules for all kinds of a catalog but `covered`.
+    /// Returns the rules for all kinds of a catalog but `covered`. If they are more than an API server stores, the kinds with the
+    /// largest rules have none: those with the most versions.
     pub(super) fn without(covered: &BTreeSet<GroupKind>, catalog: &Catalog) -> Self {
         let mut rules = Self::default();
-        // Versions by resource: true for a custom one, its group, its path in a rule, its scope.
-        let mut versions: BTreeMap<(bool, &str, String, &'static str), Vec<&str>> = BTreeMap::new();
+        let mut kinds: BTreeMap<GroupKind, (&GroupVersionKind, Resources<'_>)> = BTreeMap::new();
         for entry in catalog.entries() {
             let gvk = entry.gvk();
             let plural = entry.resource().map(|resource| &*resource.plural);
@@ -58,21 +67,46 @@ impl RegistrationRules {
             if covered.contains(&kind) {
                 continue;
             }
-            rules.kinds.insert(kind);
+            let (_, resources) = kinds.entry(kind).or_insert_with(|| (gvk, Resources::new()));
             let scope = if resource.namespaced { "Namespaced" } else { "Cluster" };
             for path in entry.written_through() {
-                versions.entry((resource.custom, &gvk.group, path, scope)).or_default().push(&gvk.version);
+                resources.entry((resource.custom, &gvk.group, path, scope)).or_default().insert(&gvk.version);
             }
         }
+        let mut all = Resources::new();
+        let mut kinds: Vec<_> = kinds.into_iter().map(|(kind, (gvk, own))| (size(&own), kind, gvk, own)).collect();
+        kinds.sort_by_key(|(size, ..)| *size);
+        let mut room = MOST_BYTES;
+        for (size, kind, gvk, own) in kinds {
+            let Some(rest) = room.checked_sub(size) else {
+                rules.excluded.push((gvk.clone(), "the rules of all kinds are more than an API server stores"));
+                continue;
+            };
+            room = rest;
+            rules.kinds.insert(kind);
+            for (resource, versions) in own {
+                all.entry(resource).or_default().extend(versions);
+            }
+        }
+        rules.excluded.sort();
         let (mut custom, mut builtin) = (Grouped::new(), Grouped::new());
-        for ((is_custom, group, path, scope), versions) in versions {
+        for ((is_custom, group, path, scope), versions) in all {
             let groups = if is_custom { &mut custom } else { &mut builtin };
-            groups.entry((group, versions, scope)).or_default().insert(path);
+            groups.entry((group, versions.into_iter().collect(), scope)).or_default().insert(path);
         }
         rules.custom = custom.into_iter().map(RegistrationRule::new).collect();
         rules.builtin = builtin.into_iter().map(RegistrationRule::new).collect();
         rules
     }
+}
+
+/// Returns the bytes of rules for these resources alone. Rules that kinds share are smaller.
+fn size(resources: &Resources<'_>) -> usize {
+    let of_versions = |versions: &BTreeSet<&str>| versions.iter().map(|version| version.len() + 3).sum::<usize>();
+    resources
+        .iter()
+        .map(|((_, group, path, _), versions)| RULE + group.len() + path.len() + of_versions(versions))
+        .sum()
 }
 
 impl RegistrationRule {
@@ -308,6 +342,21 @@ mod tests {
         let found = rules(definitions);
         assert_eq!(found.custom.len(), 2_000);
         let size = serde_json::to_string(&found.custom).unwrap().len();
-        assert!(size < 1 << 20, "{size} bytes, while etcd takes 1.5 MiB");
+        assert!(size < MOST_BYTES, "{size} bytes");
+    }
+
+    #[test]
+    fn kinds_with_the_most_versions_have_no_rules_if_all_are_too_large() {
+        let many: Vec<String> =
+            (0..64).map(|number| format!("v1{}", "0".repeat(57)) + &format!("{number:04}")).collect();
+        let many: Vec<TestVersion<'_>> = many.iter().map(|name| (&**name, &["spec", "status"][..], true)).collect();
+        let greedy = (0..200).map(|number| crd(&format!("a{number:03}.example"), "Greedy", "Namespaced", &many));
+        let honest = crd("z.example", "Honest", "Namespaced", &[("v1", &["spec"], true), ("v2", &["spec"], true)]);
+        let found = rules(greedy.chain([honest]));
+        let size = serde_json::to_string(&found.custom).unwrap().len();
+        assert!((MOST_BYTES / 4..MOST_BYTES).contains(&size), "{size} bytes");
+        assert!(found.kinds.contains(&GroupKind::new("z.example", "Honest")));
+        assert_eq!(found.kinds.len() + found.excluded.len(), 201);
+        assert!(found.excluded.iter().all(|(gvk, _)| &*gvk.kind == "Greedy"), "{:?}", found.excluded);
     }
 }

@@ -17,12 +17,18 @@ use std::collections::BTreeSet;
 /// one of the two. Without the annotation, which earlier versions did not write, the entries decide alone.
 pub(in crate::cluster) fn other_installation(stored: &Value, service: &ServiceReference) -> Option<String> {
     let own = format!("{}/{}", service.namespace, service.name);
-    let named = stored.pointer("/metadata/annotations").and_then(|all| all.get(INSTALLATION)?.as_str());
+    let named = named_installation(stored);
     let called: BTreeSet<String> = ours(stored).filter_map(|(_, entry)| service_of(entry)).collect();
-    if named == Some(&own) || called.contains(&own) {
+    if named == Some(own.as_str()) || called.contains(&own) {
         return None;
     }
     named.map(str::to_owned).or_else(|| called.into_iter().next())
+}
+
+/// Returns the installation that the annotation of a stored object names. An empty or blank name is nobody's.
+pub(in crate::cluster) fn named_installation(stored: &Value) -> Option<&str> {
+    let named = stored.pointer("/metadata/annotations")?.get(INSTALLATION)?.as_str()?;
+    (!named.trim().is_empty()).then_some(named)
 }
 
 /// Returns the entries that have one of our names.

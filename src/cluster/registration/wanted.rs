@@ -17,8 +17,8 @@ pub(in crate::cluster) const NAME: &str = "kube-unions";
 /// Annotation that makes cert-manager write `caBundle`.
 pub(super) const INJECT: &str = "cert-manager.io/inject-ca-from";
 
-/// Annotation that names the installation of a configuration by its Service.
-pub(super) const INSTALLATION: &str = "kube-unions.dev/installation";
+/// Annotation that names the installation of a configuration or policy by its Service.
+pub(in crate::cluster) const INSTALLATION: &str = "kube-unions.dev/installation";
 
 /// Timeout of an inspection, in seconds.
 const INSPECTION_TIMEOUT: u8 = 5;

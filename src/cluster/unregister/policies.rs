@@ -3,7 +3,8 @@
 use super::{ADMISSION, Registered};
 use crate::cluster::ServiceReference;
 use crate::cluster::call::{self, Refused};
-use crate::cluster::policies::{INSTALLATION, PolicyResource, SELECTOR};
+use crate::cluster::policies::{PolicyResource, SELECTOR};
+use crate::cluster::registration::named_installation;
 use hyper::Method;
 use kube::Client;
 use serde_json::Value;
@@ -80,7 +81,7 @@ impl RemovalAttempt {
             for item in list.get("items").and_then(Value::as_array).into_iter().flatten() {
                 let metadata = |field: &str| item.get("metadata").and_then(|metadata| metadata.get(field));
                 let Some(name) = metadata("name").and_then(Value::as_str) else { continue };
-                let owner = metadata("annotations").and_then(|all| all.get(INSTALLATION)?.as_str());
+                let owner = named_installation(item);
                 let is_another = |own: &ServiceReference| {
                     owner.is_some_and(|owner| owner != format!("{}/{}", own.namespace, own.name))
                 };

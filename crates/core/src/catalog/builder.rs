@@ -69,6 +69,7 @@ impl CompiledDefinition {
             }));
             versions.push(CompiledVersion::new(version, compiled.plan));
         }
+        faults.extend(limited(definition.name(), &mut versions));
         if definition.is_exempt() {
             faults.extend(exempt_with_unions(&definition, &versions));
         }
@@ -193,7 +194,7 @@ impl Builder {
 
 impl KeptDefinition {
     fn entries(&self, kind: &GroupKind, resource: Option<&Arc<Resource>>) -> impl Iterator<Item = CatalogEntry> {
-        let with_unions = self.versions.iter().filter(|version| !version.plan.unions().is_empty());
+        let with_unions = self.versions.iter().filter(|version| version.has_unions());
         with_unions.map(move |version| CatalogEntry {
             gvk: GroupVersionKind { group: kind.group.clone(), version: version.name.clone(), kind: kind.kind.clone() },
             ordinal: 0,
@@ -214,6 +215,32 @@ impl CompiledVersion {
             plan: Arc::new(plan),
         }
     }
+
+    fn has_unions(&self) -> bool {
+        !self.plan.unions().is_empty()
+    }
+}
+
+/// Most versions of a kind whose unions are in force. Every version has its place in the webhook configurations, which have a
+/// greatest size.
+const MOST_VERSIONS: usize = 64;
+
+/// Leaves out the unions of versions beyond [`MOST_VERSIONS`], and returns their fault. The storage version stays. The API server
+/// converts an object of another version to one of those that stay.
+fn limited(definition: &str, versions: &mut Vec<CompiledVersion>) -> Option<Fault> {
+    let count = versions.iter().filter(|version| version.has_unions()).count();
+    if count <= MOST_VERSIONS {
+        return None;
+    }
+    versions.retain(CompiledVersion::has_unions);
+    versions.sort_by_key(|version| !version.storage);
+    versions.truncate(MOST_VERSIONS);
+    let message = format!(
+        "{count} served versions have unions, and only those of {MOST_VERSIONS} are in force; serve fewer versions, or declare unions in \
+         fewer of them"
+    );
+    let pointer = "/spec/versions".to_owned();
+    Some(Fault { pointer, ..Fault::new(FaultKind::TooManyVersions, definition, message) })
 }
 
 /// Most CRDs that the fault of a contested kind names.

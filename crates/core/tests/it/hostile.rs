@@ -177,6 +177,29 @@ fn so_many_unions_are_in_force_and_the_rest_is_reported() {
 }
 
 #[test]
+fn the_unions_of_so_many_versions_are_in_force_and_those_of_the_storage_version_always() {
+    let names = || (0..100).map(|number| format!("v{number:03}"));
+    let versions: Vec<Value> = names()
+        .map(|name| {
+            let mut version = crds::version(&name, &many(1));
+            version["storage"] = (name == "v099").into();
+            version
+        })
+        .collect();
+    let unions: Map<_, _> = names().map(|name| (name, json!({"/properties/p00000": union("a", "b")}))).collect();
+    let text = crds::annotated("hostile.example", "Bad", &versions, &Value::from(unions).to_string()).to_string();
+    let catalog = beside_a_good_one(&text);
+    let in_force: Vec<&str> =
+        catalog.entries().iter().map(|entry| &*entry.gvk().version).filter(|it| it.len() == 4).collect();
+    assert_eq!(in_force.len(), 64);
+    assert_eq!((in_force[0], in_force[62], in_force[63]), ("v000", "v062", "v099"));
+    for faults in [catalog.faults().to_vec(), definition_faults(&text)] {
+        assert_eq!(faults.len(), 1, "{faults:#?}");
+        assert_eq!((faults[0].kind, &*faults[0].pointer), (FaultKind::TooManyVersions, "/spec/versions"));
+    }
+}
+
+#[test]
 fn faults_that_are_not_told_are_counted_and_stay_errors() {
     let catalog =
         beside_a_good_one(&crd("Bad", Some(&annotated(2_000, &union("a", "typo"))), &many(2_000)).to_string());

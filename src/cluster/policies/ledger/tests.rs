@@ -1,5 +1,6 @@
 use super::*;
 use crate::cluster::policies::api::PolicyResource;
+use crate::cluster::policies::stored::{PolicyFrame, labels};
 use serde_json::json;
 
 const HANDOVER: Duration = Duration::from_secs(10);
@@ -14,9 +15,14 @@ fn key(resource: PolicyResource, name: &str) -> PolicyKey {
     PolicyKey { resource, name: name.into() }
 }
 
-/// A kind with two objects that have this digest.
-fn desired(name: &str, digest: u64) -> DesiredKind {
-    let object = |resource| DesiredObject { key: key(resource, name), body: Arc::new(json!({})), digest };
+/// An object in one of its versions.
+fn body(version: u64) -> Value {
+    json!({"kind": "ValidatingAdmissionPolicy", "metadata": {"labels": labels()}, "spec": {"version": version}})
+}
+
+/// A kind with two objects in this version.
+fn desired(name: &str, version: u64) -> DesiredKind {
+    let object = |resource| DesiredObject { key: key(resource, name), body: Arc::new(body(version)) };
     let resources = [PolicyResource::ValidatingPolicy, PolicyResource::ValidatingBinding];
     DesiredKind { objects: resources.map(object).into(), refusals: Vec::new(), is_registrable: true }
 }
@@ -47,15 +53,20 @@ impl Trial {
         self.ledger.want(desired.into_iter().map(|(name, desired)| (kind(name), Arc::new(desired))).collect());
     }
 
-    fn store(&mut self, key: PolicyKey, digest: u64) {
-        let kind = Some(kind(&key.name));
-        let stored = StoredPolicy { resource_version: "1".into(), kind, is_of_another_installation: false, digest };
-        self.ledger.put(key, stored);
+    fn store(&mut self, key: PolicyKey, version: u64) {
+        let mut object = body(version);
+        object["metadata"]["annotations"] = json!({"kube-unions.dev/kind": format!("g/{}", key.name)});
+        self.store_object(key, object);
     }
 
-    fn store_both(&mut self, name: &str, digest: u64) {
+    fn store_object(&mut self, key: PolicyKey, object: Value) {
+        let stored = StoredPolicy::of_this_installation(object, &PolicyFrame::default());
+        self.ledger.put(key, stored.unwrap());
+    }
+
+    fn store_both(&mut self, name: &str, version: u64) {
         for resource in [PolicyResource::ValidatingPolicy, PolicyResource::ValidatingBinding] {
-            self.store(key(resource, name), digest);
+            self.store(key(resource, name), version);
         }
     }
 
@@ -76,9 +87,9 @@ impl Trial {
             match write {
                 PolicyWrite::Delete(key, _) => self.ledger.remove(&key),
                 PolicyWrite::Create(key, _) | PolicyWrite::Replace(key, _) => {
-                    let digest = self.ledger.digest_of(&key).unwrap();
+                    let version = self.ledger.wanted(&key).unwrap()["spec"]["version"].as_u64().unwrap();
                     self.ledger.wrote(&key);
-                    self.store(key, digest);
+                    self.store(key, version);
                 }
             }
         }
@@ -182,6 +193,18 @@ fn drift_is_corrected_after_a_wait_that_doubles() {
 }
 
 #[test]
+fn the_drifted_objects_of_a_kind_are_corrected_after_one_wait_together() {
+    let mut trial = Trial::new(PolicyDuty::BesideWebhook).with([("a", desired("a", 1))]);
+    trial.write_all();
+    trial.store_both("a", 2);
+    trial.now = trial.step().wake.unwrap();
+    let step = trial.step();
+    assert_eq!((step.writes.len(), step.corrected.len()), (1, 2));
+    trial.store(key(PolicyResource::ValidatingPolicy, "a"), 1);
+    assert_eq!(trial.write(), ["replace ValidatingAdmissionPolicyBinding `a`"]);
+}
+
+#[test]
 fn policies_of_a_kind_without_unions_are_deleted_at_once_and_bindings_first() {
     let mut trial = Trial::new(PolicyDuty::BesideWebhook).with([]);
     trial.store_both("gone", 1);
@@ -195,13 +218,9 @@ fn policies_of_a_kind_without_unions_are_deleted_at_once_and_bindings_first() {
 fn policies_under_an_earlier_name_are_deleted_when_their_successors_are_in_force() {
     let mut trial = Trial::new(PolicyDuty::BesideWebhook).with([("a", desired("a", 1))]);
     let old = key(PolicyResource::ValidatingBinding, "a-before");
-    let stored = StoredPolicy {
-        resource_version: "1".into(),
-        kind: Some(kind("a")),
-        is_of_another_installation: false,
-        digest: 1,
-    };
-    trial.ledger.put(old, stored);
+    let mut object = body(1);
+    object["metadata"]["annotations"] = json!({"kube-unions.dev/kind": "g/a"});
+    trial.store_object(old, object);
     trial.write_all();
     trial.now += NEARLY;
     assert!(trial.write().is_empty());

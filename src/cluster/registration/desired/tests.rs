@@ -364,6 +364,9 @@ fn a_configuration_is_of_another_installation_if_neither_annotation_nor_entries_
         (Some(other), &[], Some(other)),
         (Some(other), &[other], Some(other)),
         (None, &[other], Some(other)),
+        (Some(""), &[], None),
+        (Some(" \t"), &[], None),
+        (Some(""), &[other], Some(other)),
     ] {
         let entry = |called: &&str| {
             let (namespace, name) = called.split_once('/').unwrap();

@@ -1,0 +1,83 @@
+//! CRDs with thousands of versions: a few of those are registered, and everything of others.
+
+use serde_json::{Map, Value, json};
+
+use super::{KINDS, SETTLED, get, post_bad, wait_for_some, with_rights};
+use crate::cluster::{Cluster, say};
+use crate::kind::{Kind, parse};
+use fixtures::crds;
+use fixtures::wait::eventually;
+
+const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+/// With twelve such CRDs, all rules would be more than etcd stores; but an API server needs a minute to take those in.
+const DEFINITIONS: usize = 3;
+const VERSIONS: usize = 1_100;
+
+/// Returns a CRD with unions at `spec` and at `status` of all its versions, but of one only at `spec`: they need two rules.
+fn greedy(number: usize) -> Value {
+    let names = || (0..VERSIONS).map(|number| if number == 0 { "v1".to_owned() } else { format!("v{number:0>62}") });
+    let part = json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}});
+    let schema = json!({"type": "object", "properties": {"spec": part, "status": part}});
+    let version = |name: String| {
+        let mut version = crds::version(&name, &schema);
+        version["subresources"] = json!({"status": {}});
+        version
+    };
+    let union = json!([{"fields-to-discriminateBy": {"a": "A", "b": "B"}}]);
+    let unions = names().map(|name| {
+        let mut places = json!({"/properties/spec": union});
+        if name != "v1" {
+            places["/properties/status"] = union.clone();
+        }
+        (name, places)
+    });
+    let annotation = Value::from(unions.collect::<Map<_, _>>()).to_string();
+    let versions: Vec<Value> = names().map(version).collect();
+    crds::annotated(&format!("greedy{number}.example"), "Greedy", &versions, &annotation)
+}
+
+#[test]
+fn crds_with_thousands_of_versions_keep_no_other_from_being_registered() {
+    let Some(mut cluster) = Cluster::registering(&with_rights(), &["--registration-delay=0s"]) else { return };
+    let group = {
+        let rollouts = Kind::new(&cluster, "rollout");
+        rollouts.apply_definition_without_unions();
+        rollouts.group().to_owned()
+    };
+    // The webhook refuses a CRD with so many versions when it is applied. Nothing does while it is away.
+    wait_for_some("it registers", || get(&cluster, KINDS[1]).body["webhooks"].as_array().map(drop));
+    cluster.webhook.stop();
+    for number in 0..DEFINITIONS {
+        let answer = cluster.control_plane.client().post(CRDS, &greedy(number)).expect("the API server answers");
+        assert_eq!(answer.status, 201, "{:?}", answer.body["message"]);
+    }
+    cluster.webhook.resume().unwrap();
+
+    // kubectl would ask for all versions.
+    let rollouts = Kind::in_group(&cluster, "rollout", group);
+    let annotations = parse(&rollouts.annotated())["metadata"]["annotations"].clone();
+    let definition = format!("{CRDS}/{}", rollouts.definition_name());
+    let patch = json!({"metadata": {"annotations": annotations}}).to_string();
+    let answer = rollouts.client().send("PATCH", &definition, "application/merge-patch+json", patch.as_bytes());
+    assert_eq!(answer.expect("the API server answers").status, 200);
+    let rules = || -> Vec<Value> {
+        let webhooks = get(&cluster, KINDS[0]).body["webhooks"].as_array().cloned().unwrap_or_default();
+        webhooks.into_iter().flat_map(|webhook| webhook["rules"].as_array().cloned().unwrap_or_default()).collect()
+    };
+    let all_are_registered = || {
+        let groups: Vec<Value> = rules().into_iter().map(|rule| rule["apiGroups"][0].clone()).collect();
+        let is_greedy = |group: &&Value| group.as_str().is_some_and(|group| group.starts_with("greedy"));
+        groups.contains(&json!(rollouts.group())) && groups.iter().filter(is_greedy).count() == 2 * DEFINITIONS
+    };
+    assert!(eventually(4 * SETTLED, all_are_registered), "{}", cluster.webhook.log());
+    let most = rules().iter().map(|rule| rule["apiVersions"].as_array().unwrap().len()).max();
+    assert_eq!(most, Some(64));
+    assert!(eventually(SETTLED, || post_bad(&rollouts, "default") == 422), "{}", cluster.webhook.log());
+
+    let log = cluster.webhook.log();
+    let fault = format!("{VERSIONS} served versions have unions, and only those of 64 are in force");
+    let told = log.lines().filter(|line| line.contains(&fault) && line.contains("WARN")).count();
+    say(&format!("{told} faults for {DEFINITIONS} CRDs, {} bytes of rules", json!(rules()).to_string().len()));
+    assert!(told >= DEFINITIONS, "{log}");
+}
