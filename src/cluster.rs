@@ -15,6 +15,7 @@ mod certificates;
 mod coalesce;
 mod compact;
 mod connection;
+mod deadline;
 mod documents;
 mod handover;
 mod inputs;

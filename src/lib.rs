@@ -6,9 +6,10 @@
 //! | module | does | uses |
 //! |---|---|---|
 //! | [`cli`] | parses arguments and runs commands, one file for each | all modules |
-//! | [`webhook`] | serves admission reviews: listeners, limits, certificates, drain | `authority`, `telemetry`, `files`, `causes` |
+//! | [`webhook`] | serves admission reviews: listeners, limits, certificates, drain | `authority`, `telemetry`, `files`, `causes`, `supervision` |
 //! | [`cluster`] | talks to the API server: watches, status, registration, shared certificates | `authority`, `telemetry`, `causes` |
 //! | [`telemetry`] | metrics, logs and traces | `causes` |
+//! | [`supervision`] | watches the tasks that run as long as the program | |
 //! | [`authority`] | issues certificates | |
 //! | `files` | replaces files as a whole | |
 //! | `causes` | formats an error with its causes | |
@@ -25,6 +26,7 @@ pub mod cli;
 pub mod cluster;
 mod files;
 pub mod guide;
+pub mod supervision;
 pub mod telemetry;
 pub mod webhook;
 
@@ -37,12 +39,13 @@ mod tests {
     const USES: &[(&str, &[&str])] = &[
         ("authority", &[]),
         ("causes", &[]),
-        ("cli", &["authority", "causes", "cluster", "files", "guide", "telemetry", "webhook"]),
+        ("cli", &["authority", "causes", "cluster", "files", "guide", "supervision", "telemetry", "webhook"]),
         ("cluster", &["authority", "causes", "telemetry"]),
         ("files", &[]),
         ("guide", &[]),
+        ("supervision", &[]),
         ("telemetry", &["causes"]),
-        ("webhook", &["authority", "causes", "files", "telemetry"]),
+        ("webhook", &["authority", "causes", "files", "supervision", "telemetry"]),
     ];
 
     #[test]

@@ -95,6 +95,8 @@ pub struct Metrics {
     pub certificate_reload_failures: Counter,
     /// 1 while definitions are watched.
     pub watch_connected: Gauge,
+    /// Time of the newest evidence that the catalog is current, in seconds since 1970.
+    pub watch_proven: Gauge,
     /// 1 while the API server's own groups are known.
     pub own_groups_known: Gauge,
     /// Metrics of the registration.
@@ -235,6 +237,12 @@ impl Metrics {
         );
         let watch_connected =
             add(it, "watch_connected", "1 while definitions are watched, 0 while the watch is broken or there is none");
+        let watch_proven = add(
+            it,
+            "watch_proven_timestamp_seconds",
+            "Time of the newest evidence that the catalog is current (a watch of CRDs begins, or has an event or bookmark), in \
+             seconds since 1970; 0 before the first",
+        );
         let own_groups_known = add(
             it,
             "own_groups_known",
@@ -278,6 +286,7 @@ impl Metrics {
             certificate_authority_expiry,
             certificate_reload_failures,
             watch_connected,
+            watch_proven,
             own_groups_known,
             registration,
             policies,

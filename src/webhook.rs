@@ -38,8 +38,10 @@ mod routes;
 pub use certificate::{Announcer, CertificateError, CertificateSource, ClientPolicy};
 pub use config::{Config, Limits, Timeouts};
 pub use declarations::{Inspector, InspectorError};
+pub use readiness::Evidence;
 pub use reviews::Reviewer;
 
+use crate::supervision::{ServeTask, Supervised, TaskEnded};
 use crate::telemetry::{Metrics, Spans};
 use accept::Acceptor;
 use body::BodyReader;
@@ -53,6 +55,7 @@ use listen::listen;
 use readiness::Readiness;
 use reviews::Reviews;
 use std::fmt;
+use std::future::pending;
 use std::io;
 use std::net::SocketAddr;
 use std::num::NonZero;
@@ -161,6 +164,12 @@ impl Server {
         self
     }
 
+    /// Returns the server with the age of the catalog in the details of `/readyz`.
+    #[must_use]
+    pub fn proving_with(self, evidence: Evidence) -> Self {
+        Self { readiness: self.readiness.with_evidence(evidence), ..self }
+    }
+
     /// Returns the catalog in force, through a channel that follows each change.
     pub fn in_force(&self) -> watch::Receiver<Option<Arc<Catalog>>> {
         self.in_force.subscribe()
@@ -185,8 +194,12 @@ impl Server {
     }
 
     /// Serves until `stop` resolves, and then shuts down gracefully. Puts each catalog that arrives in force. Before the first
-    /// catalog, reviews are refused with 503.
-    pub async fn run(self, mut catalogs: watch::Receiver<Option<Arc<Catalog>>>, stop: impl Future<Output = ()>) {
+    /// catalog, reviews are refused with 503. Returns an error as soon as a task of the server ends.
+    pub async fn run(
+        self,
+        mut catalogs: watch::Receiver<Option<Arc<Catalog>>>,
+        stop: impl Future<Output = ()>,
+    ) -> Result<(), TaskEnded> {
         let Self {
             webhook,
             ops,
@@ -234,29 +247,32 @@ impl Server {
             timeouts: Timeouts { first_byte: config.timeouts.handshake, ..config.timeouts },
             stage: stage.subscribe(),
         };
-        let background = [
-            tokio::spawn(publish(catalogs, reviews, in_force)),
-            tokio::spawn(certificate.keep_fresh(config.certificate_poll, announcer)),
-        ];
-        let listeners = [tokio::spawn(webhook_acceptor.run(webhook)), tokio::spawn(ops_acceptor.run(ops))];
+        // A task that ends closes its channels. Those that end for that reason are not the first.
+        let _open = (catalogs.clone(), in_force.clone());
+        let (mut background, mut listeners) = (Supervised::default(), Supervised::default());
+        background.spawn(ServeTask::Catalogs, publish(catalogs, reviews, in_force));
+        background.spawn(ServeTask::Certificate, certificate.keep_fresh(config.certificate_poll, announcer));
+        listeners.spawn(ServeTask::WebhookListener, webhook_acceptor.run(webhook));
+        listeners.spawn(ServeTask::OpsListener, ops_acceptor.run(ops));
         readiness.listen();
         tracing::info!(webhook = addresses.webhook.to_string(), ops = addresses.ops.to_string(), "listening");
 
-        stop.await;
-        readiness.stop();
-        stage.send_replace(Stage::Draining);
-        tracing::info!(delay = ?config.shutdown_delay, "stopping");
-        tokio::time::sleep(config.shutdown_delay).await;
+        let drained = async {
+            stop.await;
+            readiness.stop();
+            stage.send_replace(Stage::Draining);
+            tracing::info!(delay = ?config.shutdown_delay, "stopping");
+            tokio::time::sleep(config.shutdown_delay).await;
+        };
+        tokio::select! {
+            () = drained => {}
+            ended = background.ended() => return Err(ended),
+            ended = listeners.ended() => return Err(ended),
+        }
         stage.send_replace(Stage::Finishing);
-        for listener in listeners {
-            if let Err(error) = listener.await {
-                tracing::error!(%error, "a listener failed");
-            }
-        }
-        for task in background {
-            task.abort();
-        }
+        listeners.finish().await?;
         tracing::info!("stopped");
+        Ok(())
     }
 }
 
@@ -279,7 +295,7 @@ const GRACE: Duration = Duration::from_millis(250);
 /// a probe may wait for the grace of every silent connection in the system's queue.
 const OPS_GRACE: Duration = Duration::from_millis(10);
 
-/// Puts each catalog that arrives in force, until the sender is gone.
+/// Puts each catalog that arrives in force.
 async fn publish(
     mut catalogs: watch::Receiver<Option<Arc<Catalog>>>,
     reviews: Arc<Reviews>,
@@ -288,6 +304,8 @@ async fn publish(
     while catalogs.changed().await.is_ok() {
         put_in_force(&mut catalogs, &reviews, &in_force);
     }
+    // The sender is gone: the last catalog stays in force.
+    pending::<()>().await;
 }
 
 fn put_in_force(

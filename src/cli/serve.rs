@@ -13,9 +13,10 @@ pub(super) use values::{duration, namespace};
 
 use super::kinds;
 use crate::cluster::{self, Cluster, Coverage, Held, Link, PolicyEnforcement, PolicySignals, RegisteredKinds};
+use crate::supervision::{ServeTask, Supervised};
 use crate::telemetry::{self, Metrics, Spans};
-use crate::webhook::{CertificateSource, Inspector, Server};
-use anyhow::{Context, bail};
+use crate::webhook::{CertificateSource, Evidence, Inspector, Server};
+use anyhow::Context;
 use certificate::Supply;
 use std::io;
 use std::pin::pin;
@@ -25,7 +26,6 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{oneshot, watch};
-use tokio::task::JoinSet;
 
 /// Exit code after a second signal, which cuts off the requests in flight.
 const CUT_OFF: u8 = 2;
@@ -61,11 +61,11 @@ async fn serve(
 ) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::new().context("cannot listen for signals")?;
     let metrics = Metrics::new();
-    let link = Link::new(metrics.watch_connected.clone());
+    let link = Link::new(metrics.watch_connected.clone(), metrics.watch_proven.clone());
     let (publish, catalogs) = watch::channel(None);
 
     let client = if arguments.from.is_empty() {
-        Some(cluster::connect(arguments.kubeconfig.as_deref(), &link).await?)
+        Some(cluster::connect(arguments.kubeconfig.as_deref()).await?)
     } else {
         publish.send_replace(Some(Arc::new(kinds::catalog(&arguments.from, arguments.builtin_unions)?)));
         None
@@ -91,14 +91,12 @@ async fn serve(
     if let Some(announcer) = supply.announcer() {
         server = server.announcing_with(announcer);
     }
-    let keeping = tokio::spawn(supply.keep(client, authority_expiry));
-    let mut unkept = pin!(async {
-        if keeping.await.is_ok() {
-            std::future::pending::<()>().await;
-        }
-    });
+    let mut tasks = Supervised::default();
+    tasks.spawn(ServeTask::SharedCertificate, supply.keep(client, authority_expiry));
     if let Some(cluster) = &cluster {
         server = server.inspecting_with(inspector(cluster), inspection.subscribe());
+        let link = link.clone();
+        server = server.proving_with(Evidence(Arc::new(move || link.evidence())));
     }
     if let Some(spans) = spans {
         server = server.tracing_to(spans);
@@ -106,8 +104,8 @@ async fn serve(
     if let CertificateSource::SelfSigned { ca_file } = &config.certificate {
         tracing::info!(ca = ca_file.display().to_string(), "self-signed certificate");
     }
-    // Dropping the set stops registration, so that a stopping replica writes nothing.
-    let mut registering = JoinSet::new();
+    // These stop first, so that a stopping replica writes nothing.
+    let mut writers = Supervised::default();
     if let (Some(cluster), Some(registration)) = (&cluster, arguments.registration()) {
         let signals = cluster::Signals {
             catalogs: server.in_force(),
@@ -120,38 +118,37 @@ async fn serve(
             metrics: registration_metrics,
         };
         let cluster = cluster.clone();
-        registering.spawn(async move { cluster.register(registration, signals).await });
+        writers.spawn(ServeTask::Registration, async move { cluster.register(registration, signals).await });
     }
     if let (Some(cluster), Some(policies)) = (&cluster, policies) {
         let signals =
             PolicySignals { catalogs: server.in_force(), registered, coverage: cover, metrics: policy_metrics };
         let cluster = cluster.clone();
-        registering.spawn(async move { cluster.enforce(policies, signals).await });
+        writers.spawn(ServeTask::Policies, async move { cluster.enforce(policies, signals).await });
     }
-    let mut following = pin!(async {
-        match cluster {
-            Some(cluster) => tokio::spawn(async move { cluster.follow(link, publish).await }).await,
-            None => std::future::pending().await,
-        }
-    });
+    if let Some(cluster) = cluster {
+        tasks.spawn(ServeTask::Watch, async move { cluster.follow(link, publish).await });
+    }
 
     let (stop, stopped) = oneshot::channel::<()>();
     let mut stop = Some(stop);
     let mut serving = pin!(server.run(catalogs, async { stopped.await.unwrap_or_default() }));
     loop {
         tokio::select! {
-            () = &mut serving => return Ok(ExitCode::SUCCESS),
-            // The watch runs as long as the server; only a bug ends it.
-            _ = &mut following => bail!("the watch of the cluster has ended: start the webhook again"),
-            // The same holds for the task that keeps the certificate.
-            () = &mut unkept => bail!("the task that keeps the certificate has ended: start the webhook again"),
+            end = &mut serving => {
+                end?;
+                return Ok(ExitCode::SUCCESS);
+            }
+            // Only a bug ends a task.
+            ended = tasks.ended() => return Err(ended.into()),
+            ended = writers.ended() => return Err(ended.into()),
             name = signals.next() => {
                 let Some(stop) = stop.take() else {
                     tracing::warn!(signal = name, "second signal: requests in flight are cut off");
                     return Ok(ExitCode::from(CUT_OFF));
                 };
                 tracing::info!(signal = name, "signal received: stopping");
-                registering.shutdown().await;
+                writers.stop().await;
                 // The receiver is gone only if the server has ended.
                 stop.send(()).ok();
             }

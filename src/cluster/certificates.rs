@@ -27,7 +27,6 @@ use futures::StreamExt;
 use in_force::Settling;
 use k8s_openapi::ByteString;
 use kube::Client;
-use kube::runtime::WatchStreamExt;
 use kube::runtime::utils::Backoff;
 use kube::runtime::watcher;
 use log::Log;
@@ -156,7 +155,7 @@ impl Agreement {
         mut held: watch::Receiver<Held>,
         expiry: Gauge,
     ) {
-        let mut changes = pin!(self.secret.watch().default_backoff());
+        let mut changes = self.secret.watch();
         let outlets = Outlets { offers: &offers, trust: &trust, expiry: &expiry };
         let mut retry = doubling(self.timing.retry, LONGEST_RETRY);
         loop {

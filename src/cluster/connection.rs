@@ -1,11 +1,11 @@
 //! The client, and the health of the watch of CRDs that runs through it.
 
 use crate::causes::with_causes;
+use crate::cluster::deadline::Deadlines;
 use crate::cluster::reason::reason;
-use futures::future::BoxFuture;
-use hyper::{Request, Response, Uri};
+use hyper::Uri;
 use hyper_util::client::proxy::matcher::Matcher;
-use kube::client::{Body, ClientBuilder};
+use kube::client::ClientBuilder;
 use kube::config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 use prometheus_client::metrics::gauge::Gauge;
@@ -14,11 +14,7 @@ use std::io::ErrorKind;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
-use tower::{Layer, Service};
-
-/// The path of the watched resource.
-const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+use std::time::{Instant, SystemTime};
 
 /// A variable that every pod has.
 const POD_VARIABLE: &str = "KUBERNETES_SERVICE_HOST";
@@ -83,13 +79,12 @@ impl NoConfig {
 /// Returns a client for the cluster of `kubeconfig`, else of `KUBECONFIG` or `~/.kube/config`, else of this pod.
 ///
 /// Sends nothing, so that a cluster that is down is not an error here.
-pub async fn connect(kubeconfig: Option<&Path>, link: &Link) -> Result<Client, ConnectError> {
+pub async fn connect(kubeconfig: Option<&Path>) -> Result<Client, ConnectError> {
     let config = match kubeconfig {
         Some(path) => from_file(path, &KubeConfigOptions::default()).await?,
         None => Config::infer().await.map_err(|error| ConnectError::NoCluster(NoConfig::new(&error)))?,
     };
-    let builder = ClientBuilder::try_from(without_needless_proxy(config)).map_err(ConnectError::Client)?;
-    Ok(builder.with_layer(link).build())
+    bounded(config)
 }
 
 /// Returns a client for a command that may name a context and does not watch. Sends nothing.
@@ -101,7 +96,13 @@ pub async fn client(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<
         (None, Some(_)) => Config::from_kubeconfig(&options).await.map_err(no_context)?,
         (None, None) => Config::infer().await.map_err(|error| ConnectError::NoKubeconfig(NoConfig::new(&error)))?,
     };
-    Client::try_from(without_needless_proxy(config)).map_err(ConnectError::Client)
+    bounded(config)
+}
+
+/// Returns a client each of whose requests has a deadline.
+fn bounded(config: Config) -> Result<Client, ConnectError> {
+    let builder = ClientBuilder::try_from(without_needless_proxy(config)).map_err(ConnectError::Client)?;
+    Ok(builder.with_layer(&Deadlines).build())
 }
 
 /// Drops a proxy of the environment if the cluster is on this machine or `NO_PROXY` names it, as kubectl does. A proxy of the
@@ -136,14 +137,14 @@ async fn from_file(path: &Path, options: &KubeConfigOptions) -> Result<Config, C
     Config::from_custom_kubeconfig(file, options).await.map_err(fail)
 }
 
-/// The health of the watch of CRDs: a gauge, and a log line at each change.
-///
-/// As a layer of a client it sees a watch begin. The stream of events alone does not tell: after a watch is resumed, no event
-/// arrives until a CRD changes, which may take days.
+/// The health of the watch of CRDs: gauges, and a log line at each change.
 #[derive(Debug, Clone)]
 pub struct Link {
-    gauge: Gauge,
+    connected: Gauge,
+    /// The time of the newest evidence, in seconds since 1970.
+    proven: Gauge,
     state: Arc<Mutex<LinkState>>,
+    since: Arc<Mutex<Option<Instant>>>,
 }
 
 #[derive(Debug)]
@@ -157,10 +158,11 @@ enum LinkState {
 }
 
 impl Link {
-    /// Returns a link that is down. `gauge` is 1 while it is up.
-    pub fn new(gauge: Gauge) -> Self {
-        gauge.set(0);
-        Self { gauge, state: Arc::new(Mutex::new(LinkState::New)) }
+    /// Returns a link that is down. `connected` is 1 while it is up, and `proven` the time of the last evidence that the catalog
+    /// is current.
+    pub fn new(connected: Gauge, proven: Gauge) -> Self {
+        connected.set(0);
+        Self { connected, proven, state: Arc::new(Mutex::new(LinkState::New)), since: Arc::default() }
     }
 
     /// Returns true while the watch is up.
@@ -168,8 +170,22 @@ impl Link {
         matches!(*self.state(), LinkState::Up)
     }
 
+    /// Says how old the newest evidence is that the catalog is current, and why there is no newer one.
+    pub fn evidence(&self) -> String {
+        let since = *self.since.lock().unwrap_or_else(PoisonError::into_inner);
+        let age = since.map_or("never read".to_owned(), |at| format!("current {} s ago", at.elapsed().as_secs()));
+        match &*self.state() {
+            LinkState::Down { reason } => format!("{age}; {reason}"),
+            LinkState::New | LinkState::Up => age,
+        }
+    }
+
+    /// Records evidence that the catalog is current.
     pub(super) fn up(&self) {
-        self.gauge.set(1);
+        self.connected.set(1);
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        self.proven.set(i64::try_from(now.as_secs()).unwrap_or(i64::MAX));
+        *self.since.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         let mut state = self.state();
         if !matches!(*state, LinkState::Up) {
             tracing::info!("watching the cluster's definitions");
@@ -179,7 +195,7 @@ impl Link {
 
     /// Logs a reason once, not at each attempt.
     pub(super) fn down(&self, error: &(dyn std::error::Error + 'static)) {
-        self.gauge.set(0);
+        self.connected.set(0);
         let reason = reason(error);
         let mut state = self.state();
         match &*state {
@@ -193,48 +209,5 @@ impl Link {
 
     fn state(&self) -> MutexGuard<'_, LinkState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl<S> Layer<S> for Link {
-    type Service = Observed<S>;
-
-    fn layer(&self, inner: S) -> Observed<S> {
-        Observed { inner, link: self.clone() }
-    }
-}
-
-/// The service of a client, observed by a [`Link`].
-#[derive(Debug, Clone)]
-pub struct Observed<S> {
-    inner: S,
-    link: Link,
-}
-
-impl<S, B> Service<Request<Body>> for Observed<S>
-where
-    S: Service<Request<Body>, Response = Response<B>>,
-    S::Future: Send + 'static,
-{
-    type Response = S::Response;
-    type Error = S::Error;
-    type Future = BoxFuture<'static, Result<S::Response, S::Error>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.inner.poll_ready(context)
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let watches = request.uri().path() == DEFINITIONS
-            && request.uri().query().is_some_and(|query| query.split('&').any(|it| it == "watch=true"));
-        let link = self.link.clone();
-        let answer = self.inner.call(request);
-        Box::pin(async move {
-            let response = answer.await?;
-            if watches && response.status().is_success() {
-                link.up();
-            }
-            Ok(response)
-        })
     }
 }

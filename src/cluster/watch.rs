@@ -5,9 +5,11 @@
 //!
 //! Knows nothing of schemas: [`state`](super::state) turns events into catalogs.
 
+mod list_and_watch;
 mod retry;
 
-pub(super) use retry::{Retry, code, persistent};
+pub(super) use list_and_watch::{Selection, list_and_watch};
+pub(super) use retry::{Retry, code};
 
 use super::Cluster;
 use super::connection::Link;
@@ -22,30 +24,26 @@ use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::Api;
-use kube::runtime::watcher::{self, Event, watcher};
+use kube::runtime::watcher::{self, Event};
 use kube_unions_core::catalog::Catalog;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::watch;
 
 /// Page size of a list of CRDs. A CRD can exceed a megabyte, and a page is held whole.
-const DEFINITIONS_PAGE: u32 = 50;
+const DEFINITIONS_PAGE: u32 = 10;
 
 /// Page size of a list of declarations or `APIService`s.
 const PAGE: u32 = 500;
 
-/// Lifetime of a watch. It bounds the time for which a dead connection goes unnoticed.
-const WATCH_SECONDS: u32 = 120;
-
 /// Follows the cluster until nobody receives `catalogs` any more.
 pub(super) async fn follow(cluster: &Cluster, link: Link, catalogs: watch::Sender<Option<Arc<Catalog>>>) {
-    let config = |page| watcher::Config::default().timeout(WATCH_SECONDS).page_size(page);
+    let all = |page| Selection { page: Some(page), ..Selection::default() };
     let client = &cluster.client;
-    let mut definitions =
-        pin!(persistent(watcher(Api::<RawDefinition>::all(client.clone()), config(DEFINITIONS_PAGE))));
-    let mut declarations = pin!(persistent(watcher(Api::<RawDeclaration>::all(client.clone()), config(PAGE))));
-    let mut services = pin!(persistent(watcher(Api::<APIService>::all(client.clone()), config(PAGE))));
+    let (definitions, proof) = (Api::<RawDefinition>::all(client.clone()), link.clone());
+    let mut definitions = list_and_watch(definitions, all(DEFINITIONS_PAGE), move || proof.up());
+    let mut declarations = list_and_watch(Api::<RawDeclaration>::all(client.clone()), all(PAGE), || {});
+    let mut services = list_and_watch(Api::<APIService>::all(client.clone()), all(PAGE), || {});
 
     let mut state = ClusterState::new(cluster);
     let mut statuses = StatusWriter::new(client.clone());
@@ -122,16 +120,9 @@ type WatchEvent<T> = Option<watcher::Result<Event<T>>>;
 fn handle_definition(event: WatchEvent<RawDefinition>, state: &mut ClusterState, link: &Link) {
     match event {
         Some(Ok(Event::Init)) => state.list_definitions(),
-        Some(Ok(Event::InitApply(raw))) => state.put_definition(&raw),
+        Some(Ok(Event::InitApply(raw) | Event::Apply(raw))) => state.put_definition(&raw),
         Some(Ok(Event::InitDone)) => state.definitions_listed(),
-        Some(Ok(Event::Apply(raw))) => {
-            link.up();
-            state.put_definition(&raw);
-        }
-        Some(Ok(Event::Delete(raw))) => {
-            link.up();
-            state.remove_definition(raw.name());
-        }
+        Some(Ok(Event::Delete(raw))) => state.remove_definition(raw.name()),
         Some(Err(error)) if is_malformed_event(&error) => {}
         Some(Err(error)) => {
             link.down(&error);

@@ -24,6 +24,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use rustls::pki_types::pem;
 use rustls::server::{ServerConfig, VerifierBuilderError};
 use std::borrow::Cow;
+use std::future::pending;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -164,13 +165,13 @@ impl Certificate {
     /// Reloads the certificate when its source changes. Files are read every `interval` besides.
     pub(super) async fn keep_fresh(self: Arc<Self>, interval: Duration, announcer: Option<Announcer>) {
         match &self.source {
-            ReloadSource::None => {}
+            ReloadSource::None => pending().await,
             ReloadSource::Directory(directory) => directory::follow(&self, directory, interval, announcer).await,
-            ReloadSource::Offered(offers) => self.follow_offers(offers.clone(), interval).await,
+            ReloadSource::Offered(offers) => Arc::clone(&self).follow_offers(offers.clone(), interval).await,
         }
     }
 
-    async fn follow_offers(&self, mut offers: watch::Receiver<Offer>, interval: Duration) {
+    async fn follow_offers(self: Arc<Self>, mut offers: watch::Receiver<Offer>, interval: Duration) {
         // The clients' CA is a file and is polled.
         let mut ticks = ticks(interval);
         let mut log = ReloadLog::default();
@@ -182,9 +183,14 @@ impl Certificate {
             }
             let offer = offers.borrow_and_update().clone();
             let Ok(pair) = offer else { continue };
-            let files = read_client_ca(self.clients.as_ref()).map(|it| CertificateFiles::new((*pair).clone(), it));
-            let loaded = files.and_then(|files| self.load_if_new(files));
-            log.reloaded(self, loaded.map(|loaded| loaded.map(|it| self.put_in_force(it)).is_some()));
+            let this = Arc::clone(&self);
+            // A mounted file system may hang.
+            let loading = tokio::task::spawn_blocking(move || {
+                let client_ca = read_client_ca(this.clients.as_ref())?;
+                this.load_if_new(CertificateFiles::new((*pair).clone(), client_ca))
+            });
+            let Ok(loaded) = loading.await else { continue };
+            log.reloaded(&self, loaded.map(|loaded| loaded.map(|it| self.put_in_force(it)).is_some()));
         }
     }
 

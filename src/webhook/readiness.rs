@@ -10,6 +10,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
+impl fmt::Debug for Evidence {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Evidence")
+    }
+}
+
 /// The parts that must be ready.
 #[derive(Debug, Clone)]
 pub(super) struct Readiness {
@@ -17,7 +23,12 @@ pub(super) struct Readiness {
     stopping: Arc<AtomicBool>,
     certificate: Arc<Certificate>,
     reviews: Arc<Reviews>,
+    evidence: Option<Evidence>,
 }
+
+/// Says how old the newest evidence is that the catalog is current.
+#[derive(Clone)]
+pub struct Evidence(pub Arc<dyn Fn() -> String + Send + Sync>);
 
 /// The name of a check and its result. `Err` says what is missing.
 type Check = (&'static str, Result<(), Cow<'static, str>>);
@@ -25,7 +36,12 @@ type Check = (&'static str, Result<(), Cow<'static, str>>);
 impl Readiness {
     /// Returns the checks of a server that does not listen yet.
     pub(super) fn new(certificate: Arc<Certificate>, reviews: Arc<Reviews>) -> Self {
-        Self { listening: Arc::default(), stopping: Arc::default(), certificate, reviews }
+        Self { listening: Arc::default(), stopping: Arc::default(), certificate, reviews, evidence: None }
+    }
+
+    /// Returns the same checks, with the age of the catalog in the details.
+    pub(super) fn with_evidence(self, evidence: Evidence) -> Self {
+        Self { evidence: Some(evidence), ..self }
     }
 
     /// Records that the server accepts connections.
@@ -41,32 +57,42 @@ impl Readiness {
     /// Runs all checks.
     pub(super) fn report(&self) -> Report {
         let check = |passed: bool, failure| if passed { Ok(()) } else { Err(Cow::Borrowed(failure)) };
-        Report([
+        let evidence = self.evidence.as_ref().map(|evidence| (evidence.0)());
+        let checks = [
             ("listening", check(self.listening.load(Ordering::Relaxed), "not accepting connections yet")),
             ("certificate", self.certificate.check(SystemTime::now())),
             ("catalog", check(self.reviews.has_catalog(), "the first list of definitions is not complete")),
             ("shutdown", check(!self.stopping.load(Ordering::Relaxed), "shutting down")),
-        ])
+        ];
+        Report { checks, evidence }
     }
 }
 
 /// The results of all checks, in a fixed order. Displays like the API server's own `/readyz?verbose`.
 #[derive(Debug)]
-pub(super) struct Report([Check; 4]);
+pub(super) struct Report {
+    checks: [Check; 4],
+    /// The age of the catalog.
+    evidence: Option<String>,
+}
 
 impl Report {
     /// Returns true if all checks passed.
     pub(super) fn is_ready(&self) -> bool {
-        self.0.iter().all(|(_, check)| check.is_ok())
+        self.checks.iter().all(|(_, check)| check.is_ok())
     }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (name, check) in &self.0 {
+        for (name, check) in &self.checks {
             match check {
-                Ok(()) => writeln!(out, "[+]{name} ok")?,
-                Err(reason) => writeln!(out, "[-]{name} failed: {reason}")?,
+                Ok(()) => write!(out, "[+]{name} ok")?,
+                Err(reason) => write!(out, "[-]{name} failed: {reason}")?,
+            }
+            match self.evidence.as_ref().filter(|_| *name == "catalog") {
+                Some(evidence) => writeln!(out, ": {evidence}")?,
+                None => writeln!(out)?,
             }
         }
         out.write_str(if self.is_ready() { "readyz check passed\n" } else { "readyz check failed\n" })

@@ -16,7 +16,6 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
-use tower::Layer;
 
 /// A watch under test.
 struct Followed {
@@ -47,8 +46,8 @@ impl Followed {
 
     fn on(calls: mpsc::UnboundedReceiver<Call>, answer: impl Fn(Call) + Send + Sync + 'static) -> Self {
         let metrics = Metrics::new();
-        let link = Link::new(metrics.watch_connected.clone());
-        let client = Client::new(link.layer(in_process(answer)), "default");
+        let link = Link::new(metrics.watch_connected.clone(), metrics.watch_proven.clone());
+        let client = Client::new(in_process(answer), "default");
         let (publish, catalogs) = watch::channel(None);
         let cluster = Cluster::new(client, BuiltinUnions::Ignored);
         let (followed, watched) = (cluster.clone(), link.clone());
@@ -112,7 +111,7 @@ fn faulty(catalog: &Arc<Catalog>) -> Vec<&str> {
 async fn nothing_is_published_before_the_first_list_is_complete() {
     let mut followed = Followed::start();
     let first = followed.call().await;
-    assert_eq!(first.parameter("limit"), Some("50"));
+    assert_eq!(first.parameter("limit"), Some("10"));
     first.page(&[definition("Apple", 1)], "next-page");
     let second = followed.call().await;
     assert_eq!(second.parameter("continue"), Some("next-page"));

@@ -182,7 +182,9 @@ impl Union {
     }
 
     fn member(&self, index: u8) -> Option<&Member> {
-        self.members.get(usize::from(index))
+        let member = self.members.get(usize::from(index));
+        debug_assert!(member.is_some(), "member {index} is outside its union");
+        member
     }
 
     fn member_name(&self, index: u8) -> &str {

@@ -7,6 +7,7 @@ use crate::webhook::{Announcer, CertificateSource};
 use futures::FutureExt;
 use kube::Client;
 use prometheus_client::metrics::gauge::Gauge;
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -65,7 +66,7 @@ impl Supply {
             async move {
                 if held.wait_for(|held| held.holds(&announced)).await.is_err() {
                     // The registration has ended and reports nothing more.
-                    return std::future::pending().await;
+                    return pending().await;
                 }
                 tokio::time::sleep(PROPAGATION).await;
             }
@@ -73,13 +74,15 @@ impl Supply {
         }))
     }
 
-    /// Keeps the certificate and the channels until the server ends.
+    /// Keeps the certificate and the channels for ever.
     pub(super) async fn keep(self, client: Option<Client>, authority_expiry: Gauge) {
         let Self { shared, trust, held, .. } = self;
         if let (Some(SharedSource { service, secret, offers }), Some(client)) = (shared, client) {
             Agreement::new(client, &service, &secret).follow(offers, trust, held, authority_expiry).await;
         } else {
-            trust.closed().await;
+            // The registration waits for changes of `trust`, which must stay open.
+            pending::<()>().await;
+            drop(trust);
         }
     }
 }

@@ -5,9 +5,11 @@
 use super::contents::Data;
 use crate::authority::AuthorityError;
 use crate::cluster::ServiceReference;
+use crate::cluster::watch::{Selection, list_and_watch};
+use futures::stream::BoxStream;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::PostParams;
-use kube::runtime::watcher::{self, watcher};
+use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,9 +20,6 @@ const TLS: &str = "kubernetes.io/tls";
 
 const NAME_LABEL: &str = "app.kubernetes.io/name";
 const NAME: &str = "kube-unions";
-
-/// Duration of a watch before it is started again, in seconds.
-const WATCH_SECONDS: u32 = 120;
 
 /// Timeout of one request.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -57,10 +56,9 @@ impl SharedSecret {
         Self { api: Api::namespaced(client, &namespace), namespace, name: name.to_owned() }
     }
 
-    /// Returns the events of this Secret alone: with the name in the selector, a right by name is enough.
-    pub(super) fn watch(&self) -> impl futures::Stream<Item = watcher::Result<watcher::Event<Secret>>> + use<> {
-        let by_name = format!("metadata.name={}", self.name);
-        watcher(self.api.clone(), watcher::Config::default().fields(&by_name).timeout(WATCH_SECONDS))
+    /// Returns the events of this Secret alone.
+    pub(super) fn watch(&self) -> BoxStream<'static, watcher::Result<Event<Secret>>> {
+        list_and_watch(self.api.clone(), Selection::by_name(&self.name), || {})
     }
 
     /// Returns the Secret, `None` if it does not exist.

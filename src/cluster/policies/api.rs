@@ -4,12 +4,12 @@
 
 use super::stored::SELECTOR;
 use crate::cluster::call::{self, Refused};
-use crate::cluster::watch::persistent;
+use crate::cluster::watch::{Selection, list_and_watch};
 use futures::StreamExt;
 use futures::stream::{BoxStream, select_all};
 use hyper::Method;
 use kube::core::{ApiResource, DynamicObject};
-use kube::runtime::watcher::{self, Event, watcher};
+use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client};
 use kube_unions_policies::{KubernetesVersion, PolicyObject};
 use serde_json::{Value, json};
@@ -23,9 +23,6 @@ const MANAGER: &str = "kube-unions";
 
 /// Page size of a list. A policy may have a hundred kilobytes.
 const PAGE: u32 = 50;
-
-/// Duration of a watch before it is started again, in seconds.
-const WATCH_SECONDS: u32 = 120;
 
 /// One of the four resources, in the order in which the objects of a kind are created: a policy that normalises comes before
 /// the policy that rejects.
@@ -149,8 +146,8 @@ impl ServedPolicies {
                 kind: resource.kind().to_owned(),
                 plural: resource.plural().to_owned(),
             };
-            let config = watcher::Config::default().timeout(WATCH_SECONDS).page_size(PAGE).labels(SELECTOR);
-            let events = persistent(watcher(Api::<DynamicObject>::all_with(client.clone(), &api), config));
+            let selection = Selection { labels: Some(SELECTOR.to_owned()), page: Some(PAGE), ..Selection::default() };
+            let events = list_and_watch(Api::<DynamicObject>::all_with(client.clone(), &api), selection, || {});
             Some(events.map(move |event| (resource, event)).boxed())
         });
         select_all(watches).boxed()

@@ -5,7 +5,7 @@
 use super::wanted::{NAME, Phase};
 use crate::cluster::call::APPLY;
 use crate::cluster::schemas::is_not_found;
-use crate::cluster::watch::persistent;
+use crate::cluster::watch::{Selection, list_and_watch};
 use futures::StreamExt;
 use futures::stream::{BoxStream, select};
 use hyper::header::CONTENT_TYPE;
@@ -13,7 +13,7 @@ use hyper::{Method, Request};
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::core::PartialObjectMeta;
-use kube::runtime::watcher::{self, watcher};
+use kube::runtime::watcher;
 use kube::{Api, Client};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -25,9 +25,6 @@ const MANAGER: &str = "kube-unions";
 
 /// First Kubernetes 1 minor version with `matchConditions` enabled by default.
 const FIRST_WITH_CONDITIONS: u32 = 28;
-
-/// Duration of a watch before it is started again, in seconds.
-const WATCH_SECONDS: u32 = 120;
 
 /// Timeout of one request.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -173,7 +170,7 @@ impl Configurations {
     /// Yields an event when the namespace is being deleted. Without the right to watch it, it never yields.
     pub(super) fn namespace_end(&self, namespace: &str) -> BoxStream<'static, ConfigurationEvent> {
         let namespaces = Api::<PartialObjectMeta<Namespace>>::all(self.client.clone());
-        persistent(watcher(namespaces, by_name(namespace)))
+        list_and_watch(namespaces, Selection::by_name(namespace), || {})
             .filter_map(|event| async {
                 let Ok(watcher::Event::InitApply(object) | watcher::Event::Apply(object)) = event else {
                     return None;
@@ -188,7 +185,7 @@ fn changes_of<K>(api: Api<K>) -> BoxStream<'static, watcher::Result<Configuratio
 where
     K: kube::Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
-    persistent(watcher(api, by_name(NAME)))
+    list_and_watch(api, Selection::by_name(NAME), || {})
         .filter_map(|event| async {
             match event {
                 Ok(watcher::Event::Init | watcher::Event::InitApply(_)) => None,
@@ -199,11 +196,6 @@ where
             }
         })
         .boxed()
-}
-
-/// Selects one object. With the name in the selector, a right by name is enough.
-fn by_name(name: &str) -> watcher::Config {
-    watcher::Config::default().timeout(WATCH_SECONDS).fields(&format!("metadata.name={name}"))
 }
 
 /// Returns the minor version of an API server. Some append a `+`.

@@ -48,9 +48,7 @@ impl Backoff for Retry {
 ///
 /// When the API server has forgotten the `resourceVersion` of a watch, as after its restart, the watcher relists at once: a
 /// wait would hide the changes meanwhile. That is no error, unless it happens again within a short time.
-pub(in crate::cluster) fn persistent<T>(
-    events: impl Stream<Item = watcher::Result<T>>,
-) -> impl Stream<Item = watcher::Result<T>> {
+pub(super) fn persistent<T>(events: impl Stream<Item = watcher::Result<T>>) -> impl Stream<Item = watcher::Result<T>> {
     let mut last_expiry = None;
     events
         .filter(move |event| ready(!is_first_expiry(event, &mut last_expiry, Instant::now())))

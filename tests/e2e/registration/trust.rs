@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use kube_unions::cluster::{
-    BuiltinUnions, CaBundle, Cluster as Watched, EntryOptions, Held, Link, Registering, Registration, Signals, Trust,
-    connect,
+    BuiltinUnions, CaBundle, Cluster as Watched, EntryOptions, Held, Registering, Registration, Signals, Trust, connect,
 };
 use kube_unions::telemetry::Metrics;
 use kube_unions_core::catalog::Builder;
@@ -84,10 +83,9 @@ impl Registrar {
             enforcing: true,
             delay: Duration::ZERO,
         };
-        let (kubeconfig, metrics) = (self.control_plane.webhook_kubeconfig(), self.metrics.watch_connected.clone());
+        let kubeconfig = self.control_plane.webhook_kubeconfig();
         self.runtime.spawn(async move {
-            let link = Link::new(metrics);
-            let client = connect(Some(&kubeconfig), &link).await.unwrap();
+            let client = connect(Some(&kubeconfig)).await.unwrap();
             Watched::new(client, BuiltinUnions::Ignored).register(registration, signals).await;
         });
         catalogs

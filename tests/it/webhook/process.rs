@@ -1,6 +1,8 @@
 //! `kube-unions serve` as a process: its log, its signals, and its errors at the start.
 
 use super::wire::{Answer, Nobody, Request, Wire, review, trusting};
+use clap::ValueEnum;
+use kube_unions::supervision::ServeTask;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -301,6 +303,27 @@ fn it_waits_for_an_api_server_that_is_down_at_the_start() {
         assert!(!line["message"].as_str().unwrap().contains("retrying"), "each reason is logged once: {line}");
     }
     assert!(child.wait().unwrap().success());
+}
+
+/// Every task of `serve` runs with these arguments. The API server is down.
+#[test]
+fn the_end_of_any_task_ends_the_process() {
+    let directory = tempfile::tempdir().unwrap();
+    let nobody = Nobody::new();
+    let kubeconfig = unreachable_cluster(directory.path(), "kubeconfig", &format!("https://{}", nobody.address()));
+    let arguments = ["--bind", "127.0.0.1:0", "--kubeconfig", &kubeconfig, "--tls-secret", "s", "--service", "a/b"];
+    let arguments = [&arguments[..], &["--register", "--enforcement=policies"]].concat();
+    for task in ServeTask::value_variants() {
+        for (fault, end) in [("", "panicked, see above"), ("=return", "ended")] {
+            let fault = format!("{}{fault}", task.name());
+            let Output { status, stderr, .. } =
+                command(directory.path(), &arguments).env("KUBE_UNIONS_FAULT", &fault).output().unwrap();
+            let log = String::from_utf8(stderr).unwrap();
+            assert_eq!(status.code(), Some(2), "{fault}: {log}");
+            let error = format!("error: the task {} {end}: start the webhook again", task.name());
+            assert!(log.lines().any(|line| line == error), "{fault}: {log}");
+        }
+    }
 }
 
 #[tokio::test]

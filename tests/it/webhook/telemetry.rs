@@ -5,7 +5,7 @@ use super::wire::{Request, Running, review, until};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Every metric with its type and labels.
-const METRICS: [(&str, &str, &[&str]); 30] = [
+const METRICS: [(&str, &str, &[&str]); 31] = [
     ("kube_unions_admission_in_flight", "gauge", &[]),
     ("kube_unions_admission_in_flight_bytes", "gauge", &[]),
     ("kube_unions_admission_refused", "counter", &["reason"]),
@@ -36,6 +36,7 @@ const METRICS: [(&str, &str, &[&str]); 30] = [
     ("kube_unions_registration_corrections", "counter", &[]),
     ("kube_unions_registration_writes", "counter", &["outcome"]),
     ("kube_unions_watch_connected", "gauge", &[]),
+    ("kube_unions_watch_proven_timestamp_seconds", "gauge", &[]),
 ];
 
 /// Returns the type and the labels of each metric in a text.

@@ -81,9 +81,10 @@ impl Running {
         let addresses = server.addresses();
         let (catalogs, receiver) = watch::channel(None);
         let (stop, stopped) = oneshot::channel::<()>();
-        let end = tokio::spawn(server.run(receiver, async {
-            stopped.await.ok();
-        }));
+        let end = tokio::spawn(async {
+            let stop = async { stopped.await.unwrap_or_default() };
+            server.run(receiver, stop).await.unwrap();
+        });
         Self { addresses, catalogs, tls, stop: Some(stop), end, _directory: directory }
     }
 

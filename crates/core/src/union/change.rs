@@ -175,6 +175,7 @@ impl Changes {
         let mut segments = Vec::new();
         let mut at = place;
         while at != ROOT {
+            debug_assert!(index(at) + 1 < self.places.len(), "a place outside the buffer");
             let word = |offset: u32| self.places.get(index(at.saturating_add(offset))).copied().unwrap_or_default();
             segments.push(match word(1) >> TAG {
                 FIELD => Segment::Field(self.field_name(word(2), word(1) & NUMBER).into()),
@@ -199,7 +200,9 @@ impl Changes {
 
     fn text(&self, offset: u32, length: u32) -> &str {
         let range = index(offset)..index(offset).saturating_add(index(length));
-        self.text.get(range).and_then(|text| str::from_utf8(text).ok()).unwrap_or_default()
+        let text = self.text.get(range).and_then(|text| str::from_utf8(text).ok());
+        debug_assert!(text.is_some(), "a text outside the buffer");
+        text.unwrap_or_default()
     }
 }
 

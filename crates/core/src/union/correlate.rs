@@ -183,6 +183,7 @@ impl Gathered<'_> {
             (0..words).try_for_each(|_| self.unset.push(0))?;
         }
         let (word, bit) = Stood::unset_bit(union);
+        debug_assert!(word < self.unset.len(), "union {union} is outside the plan");
         if let Some(word) = self.unset.get_mut(word) {
             *word |= bit;
         }

@@ -95,6 +95,7 @@ impl<'w> Walk<'w> {
         let mut findings = Buffer::new(self.meter);
         let unions = self.plan.unions_of(node);
         for (position, state) in new.states_with(&node.required) {
+            debug_assert!(usize::from(position) < unions.len(), "a state of a union that the plan does not have");
             if let Some(union) = unions.get(usize::from(position))
                 && let Some(finding) = self.union(union, position, node.union(position), state, old, claims)?
             {
@@ -105,7 +106,10 @@ impl<'w> Walk<'w> {
         events.sort_unstable_by(|one, other| (one.field, one.finding).cmp(&(other.field, other.finding)));
         let mut said = 0;
         for (position, shape) in new.children() {
-            let Some(field) = usize::try_from(position).ok().and_then(|at| node.fields.get(at)) else { continue };
+            let Some(field) = usize::try_from(position).ok().and_then(|at| node.fields.get(at)) else {
+                debug_assert!(false, "a child at a field that the plan does not have");
+                continue;
+            };
             let before = events.get(said..).unwrap_or_default().partition_point(|event| *event.field <= *field.name);
             self.say(events.get(said..said.saturating_add(before)).unwrap_or_default(), &mut findings, here)?;
             said = said.saturating_add(before);
@@ -116,6 +120,7 @@ impl<'w> Walk<'w> {
                 self.shape(child, shape, old.child(position), claims.as_ref(), &here.then(step))?;
             }
         }
+        debug_assert!(said <= events.len(), "an event is said once");
         self.say(events.get(said..).unwrap_or_default(), &mut findings, here)
     }
 
@@ -283,7 +288,10 @@ impl<'w> Walk<'w> {
         here: &Here<'_>,
     ) -> Result<(), Exhausted> {
         for Event { field, finding, what } in events {
-            let Some(finding) = findings.get_mut(*finding) else { continue };
+            let Some(finding) = findings.get_mut(*finding) else {
+                debug_assert!(false, "an event of no finding");
+                continue;
+            };
             let (ordinal, value) = (finding.ordinal, finding.state.value());
             match *what {
                 EventKind::Clear(index) => {

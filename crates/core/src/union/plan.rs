@@ -122,13 +122,16 @@ impl Plan {
     }
 
     pub(super) fn node(&self, id: NodeId) -> Option<&Node> {
-        self.nodes.get(usize::try_from(id).ok()?)
+        let node = self.nodes.get(usize::try_from(id).ok()?);
+        debug_assert!(node.is_some(), "node {id} is outside the plan");
+        node
     }
 
     pub(super) fn unions_of(&self, object: &ObjectNode) -> &[Union] {
         let first = usize::try_from(object.first_union).unwrap_or(usize::MAX);
-        let rest = self.unions.get(first..).unwrap_or_default();
-        rest.get(..usize::from(object.union_count)).unwrap_or_default()
+        let unions = self.unions.get(first..).and_then(|rest| rest.get(..usize::from(object.union_count)));
+        debug_assert!(unions.is_some(), "unions outside the plan");
+        unions.unwrap_or_default()
     }
 }
 

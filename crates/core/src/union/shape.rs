@@ -11,6 +11,9 @@
 //! | map | the first entry; entries are sorted by key, distinct |
 //! | entry | the next entry, the key; then the node |
 //! | whole object, list or map | `NONE` |
+//!
+//! INVARIANT: every offset that a node holds is one of a word of the arena. A broken one would read as a part that is absent,
+//! and let an invalid object pass, so that builds with debug assertions check each read.
 
 mod build;
 
@@ -142,6 +145,7 @@ impl<'s> Shape<'s> {
 
     pub(super) fn object(self) -> Object<'s> {
         let Self { shapes, at } = self;
+        debug_assert!(!self.is_whole(), "a whole place has no fields to read");
         let [states, keys, children] = counts(shapes.word(at));
         let keys_at = at.saturating_add(1);
         let states_at = keys_at.saturating_add(3 * keys);
@@ -262,7 +266,10 @@ impl Shapes<'_> {
         let stored = Stored { offset: self.word(at.saturating_add(1)), tagged: self.word(at.saturating_add(2)) };
         match self.scalar(Stored { tagged: stored.tagged & !ENTRY_HAS_NODE, ..stored }) {
             Scalar::Text(key) => key,
-            Scalar::Absent | Scalar::Literal(_) | Scalar::Unfit => "",
+            Scalar::Absent | Scalar::Literal(_) | Scalar::Unfit => {
+                debug_assert!(false, "a key of a map that is no text");
+                ""
+            }
         }
     }
 
@@ -271,7 +278,8 @@ impl Shapes<'_> {
     }
 
     fn chain(&self, first: u32) -> impl Iterator<Item = u32> {
-        std::iter::successors(Some(first), |at| Some(self.word(*at))).take_while(|at| *at != NONE)
+        let some = |at: u32| Some(at).filter(|at| *at != NONE);
+        std::iter::successors(some(first), move |at| some(self.word(*at)))
     }
 
     pub(super) fn scalar(&self, stored: Stored) -> Scalar<'_> {
@@ -280,6 +288,7 @@ impl Shapes<'_> {
         let kind = stored.tagged >> TAG;
         let beside = |range| self.side.get(range).and_then(|text| str::from_utf8(text).ok());
         let text = if kind & 1 == 0 { self.text.get(range) } else { beside(range) };
+        debug_assert!(text.is_some(), "a text outside the body and the buffer");
         match (kind >> 1, text.unwrap_or_default()) {
             (0, text) => Scalar::Text(text),
             (_, "") => Scalar::Unfit,
@@ -311,7 +320,9 @@ impl Shapes<'_> {
     }
 
     fn word(&self, at: u32) -> u32 {
-        self.words.get(index(at)).copied().unwrap_or(NONE)
+        let word = self.words.get(index(at));
+        debug_assert!(word.is_some(), "offset {at} is outside the arena");
+        word.copied().unwrap_or(NONE)
     }
 }
 
@@ -329,4 +340,26 @@ fn position_of(head: u32) -> u8 {
 
 fn index(at: u32) -> usize {
     usize::try_from(at).unwrap_or(usize::MAX)
+}
+
+#[cfg(all(test, debug_assertions))]
+mod tests {
+    use super::*;
+    use crate::meter::Unmetered;
+
+    #[test]
+    #[should_panic(expected = "outside the arena")]
+    fn a_broken_offset_does_not_read_as_an_absent_part() {
+        let mut shapes = Shapes::new("", &Unmetered);
+        shapes.push(&[7, 1]).unwrap();
+        assert_eq!(Shape { shapes: &shapes, at: 0 }.items().count(), 1);
+    }
+
+    #[test]
+    fn the_last_item_ends_its_list() {
+        let mut shapes = Shapes::new("", &Unmetered);
+        shapes.push(&[2, 1, NONE, 5]).unwrap();
+        let items = Shape { shapes: &shapes, at: 0 }.items().map(|(index, _)| index);
+        assert_eq!(items.collect::<Vec<_>>(), [5]);
+    }
 }

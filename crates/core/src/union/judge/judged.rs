@@ -59,7 +59,10 @@ impl JudgedUnion<'_> {
     pub(super) fn violation(&mut self, what: EventKind, meter: &dyn Meter) -> Result<ViolationKind, Exhausted> {
         let union = self.union;
         let name = |index| union.member(index).map(|member| Arc::clone(&member.name)).unwrap_or_default();
-        let discriminator = || union.discriminator.clone().unwrap_or_default();
+        let discriminator = || {
+            debug_assert!(union.discriminator.is_some(), "a breach of a discriminator that the union does not have");
+            union.discriminator.clone().unwrap_or_default()
+        };
         Ok(match (what, self.faults.blame) {
             (EventKind::Blame(index), Blame::NotSelected { unchanged }) => {
                 let values = union.member(index).map(|member| Arc::clone(&member.values)).unwrap_or_default();

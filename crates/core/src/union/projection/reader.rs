@@ -149,6 +149,7 @@ impl<'a> ProjectionReader<'_, 'a> {
             shapes.push_state(draft.position, draft.discriminator, draft.members)?;
         }
         for draft in children.iter().skip(first.children) {
+            debug_assert!(draft.node.is_some(), "a draft without a node is dropped before");
             shapes.push(&[draft.position, draft.node.unwrap_or(NONE)])?;
         }
         keys.truncate(first.keys);

@@ -83,7 +83,9 @@ impl<'a> Shapes<'a> {
 
     /// Links an item or entry to the next one.
     pub(in crate::union) fn link(&mut self, at: u32, next: u32) {
-        if let Some(word) = self.words.get_mut(index(at)) {
+        let word = self.words.get_mut(index(at));
+        debug_assert!(word.is_some(), "offset {at} is outside the arena");
+        if let Some(word) = word {
             *word = next;
         }
     }

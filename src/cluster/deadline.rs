@@ -1,0 +1,230 @@
+//! Deadlines of requests to the API server, as a layer of the client: no request and no body of an answer is waited for without
+//! end, whoever asks.
+//!
+//! A connection that is half open, a server that accepts and never answers, and a body that drips are errors here, which
+//! callers retry like any other. The client below retries 429, 503 and 504 after `Retry-After`, within the same deadlines.
+
+use futures::future::BoxFuture;
+use hyper::body::{Body, Buf, Frame, SizeHint};
+use hyper::{Method, Request, Response};
+use std::error::Error;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout_at};
+use tower::{Layer, Service};
+
+/// Wait for the headers of the answer to a read, with all retries of the client.
+const READ_HEADERS: Duration = Duration::from_secs(15);
+
+/// Time of a read from the request to the end of the answer.
+const READ: Duration = Duration::from_secs(30);
+
+/// Time of a write. It exceeds the longest webhook call that the API server may wait for.
+const WRITE: Duration = Duration::from_secs(35);
+
+/// Wait for the next bytes of a body.
+const PROGRESS: Duration = Duration::from_secs(15);
+
+/// Maximum size of an answer, in bytes. The largest are pages of lists, and OpenAPI documents.
+const LONGEST: u64 = 64 << 20;
+
+/// The layer.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Deadlines;
+
+/// A client with deadlines.
+#[derive(Debug, Clone)]
+pub(super) struct Bounded<S> {
+    inner: S,
+}
+
+/// The API server was too slow, or sent too much.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum DeadlineError {
+    #[error("the API server did not answer within {} s", .0.as_secs())]
+    NoAnswer(Duration),
+    #[error("the API server sent nothing more for {} s", PROGRESS.as_secs())]
+    NoProgress,
+    #[error("the answer of the API server was not complete within {} s", .0.as_secs())]
+    Incomplete(Duration),
+    #[error("the answer of the API server has more than {LONGEST} bytes")]
+    TooLong,
+}
+
+type BoxError = Box<dyn Error + Send + Sync>;
+
+/// The body of an answer. A watch may be silent, and has as many bytes as there are events; `list_and_watch` bounds it.
+#[derive(Debug)]
+pub(super) struct BoundedBody<B> {
+    inner: B,
+    bounds: Option<BodyBounds>,
+}
+
+#[derive(Debug)]
+struct BodyBounds {
+    whole: Duration,
+    end: Pin<Box<Sleep>>,
+    progress: Pin<Box<Sleep>>,
+    left: u64,
+}
+
+impl<S> Layer<S> for Deadlines {
+    type Service = Bounded<S>;
+
+    fn layer(&self, inner: S) -> Bounded<S> {
+        Bounded { inner }
+    }
+}
+
+impl<S, B, T> Service<Request<T>> for Bounded<S>
+where
+    S: Service<Request<T>, Response = Response<B>>,
+    S::Error: Into<BoxError>,
+    S::Future: Send + 'static,
+{
+    type Response = Response<BoundedBody<B>>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(context).map_err(Into::into)
+    }
+
+    fn call(&mut self, request: Request<T>) -> Self::Future {
+        let reads = matches!(*request.method(), Method::GET | Method::HEAD);
+        let watches = request.uri().query().is_some_and(|query| query.split('&').any(|it| it == "watch=true"));
+        let (headers, whole) = if reads { (READ_HEADERS, READ) } else { (WRITE, WRITE) };
+        let began = Instant::now();
+        let answer = self.inner.call(request);
+        Box::pin(async move {
+            let answer = timeout_at(began + headers, answer).await.map_err(|_| DeadlineError::NoAnswer(headers))?;
+            let bounds = (!watches).then(|| BodyBounds {
+                whole,
+                end: Box::pin(sleep_until(began + whole)),
+                progress: Box::pin(sleep(PROGRESS)),
+                left: LONGEST,
+            });
+            Ok(answer.map_err(Into::into)?.map(|inner| BoundedBody { inner, bounds }))
+        })
+    }
+}
+
+impl<B> Body for BoundedBody<B>
+where
+    B: Body + Unpin,
+    B::Error: Into<BoxError>,
+{
+    type Data = B::Data;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, BoxError>>> {
+        let Self { inner, bounds } = &mut *self;
+        let polled = Pin::new(inner).poll_frame(context).map_err(Into::into);
+        let Some(BodyBounds { whole, end, progress, left }) = bounds else { return polled };
+        if end.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Some(Err(DeadlineError::Incomplete(*whole).into())));
+        }
+        if polled.is_pending() {
+            ready!(progress.as_mut().poll(context));
+            return Poll::Ready(Some(Err(DeadlineError::NoProgress.into())));
+        }
+        progress.as_mut().reset(Instant::now() + PROGRESS);
+        if let Poll::Ready(Some(Ok(frame))) = &polled {
+            let length = frame.data_ref().map_or(0, Buf::remaining);
+            match left.checked_sub(u64::try_from(length).unwrap_or(u64::MAX)) {
+                Some(rest) => *left = rest,
+                None => return Poll::Ready(Some(Err(DeadlineError::TooLong.into()))),
+            }
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::StreamExt;
+    use http_body_util::{BodyExt, Empty, StreamBody};
+    use hyper::body::Bytes;
+    use std::convert::Infallible;
+    use tower::{ServiceExt, service_fn};
+
+    /// Returns the text of the answer to a request, whose headers come after `wait`, or the error.
+    async fn answer<B>(method: Method, path: &str, wait: Duration, body: B) -> Result<usize, String>
+    where
+        B: Body<Data = Bytes, Error = Infallible> + Unpin + Send + 'static,
+    {
+        let mut body = Some(body);
+        let server = service_fn(move |_: Request<Empty<Bytes>>| {
+            let body = body.take();
+            async move {
+                sleep(wait).await;
+                Ok::<_, Infallible>(Response::new(body.unwrap()))
+            }
+        });
+        let request = Request::builder().method(method).uri(path).body(Empty::new()).unwrap();
+        let answer = Deadlines.layer(server).oneshot(request).await.map_err(|error| error.to_string())?;
+        let body = answer.into_body().collect().await.map_err(|error| error.to_string())?;
+        Ok(body.to_bytes().len())
+    }
+
+    /// Returns a body of chunks, each after a wait.
+    fn chunks(
+        number: usize,
+        wait: Duration,
+        size: usize,
+    ) -> impl Body<Data = Bytes, Error = Infallible> + Unpin + Send {
+        let chunk = Bytes::from(vec![b' '; size]);
+        let frames = futures::stream::iter(0..number).then(move |_| {
+            let chunk = chunk.clone();
+            async move {
+                sleep(wait).await;
+                Ok(Frame::data(chunk))
+            }
+        });
+        StreamBody::new(frames.boxed())
+    }
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[tokio::test(start_paused = true)]
+    async fn every_wait_for_an_answer_has_an_end() {
+        const DAY: Duration = Duration::from_hours(24);
+        let rows = [
+            (Method::GET, "/a", DAY, 1, SECOND, "the API server did not answer within 15 s"),
+            (Method::GET, "/a?watch=true", DAY, 1, SECOND, "the API server did not answer within 15 s"),
+            (Method::PUT, "/a", DAY, 1, SECOND, "the API server did not answer within 35 s"),
+            (Method::GET, "/a", SECOND, 2, DAY, "the API server sent nothing more for 15 s"),
+            (Method::GET, "/a", SECOND, 100, SECOND, "the answer of the API server was not complete within 30 s"),
+        ];
+        for (method, path, headers, number, wait, says) in rows {
+            let answered = answer(method, path, headers, chunks(number, wait, 1)).await;
+            assert_eq!(answered.unwrap_err(), says);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn answers_within_their_deadlines_arrive_and_a_watch_may_be_silent() {
+        assert_eq!(answer(Method::GET, "/a", 10 * SECOND, chunks(3, 5 * SECOND, 7)).await, Ok(21));
+        assert_eq!(answer(Method::PATCH, "/a", 30 * SECOND, chunks(1, SECOND, 7)).await, Ok(7));
+        assert_eq!(answer(Method::GET, "/a?limit=1&watch=true", SECOND, chunks(3, 30 * SECOND, 7)).await, Ok(21));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_without_an_end_is_cut_off() {
+        let answered = answer(Method::GET, "/a", SECOND, chunks(100, Duration::ZERO, 1 << 20)).await;
+        assert_eq!(answered.unwrap_err(), "the answer of the API server has more than 67108864 bytes");
+    }
+}

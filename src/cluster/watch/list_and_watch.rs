@@ -1,0 +1,226 @@
+//! Lists a resource, and watches it from there, for ever.
+//!
+//! A watch is short, and renewed from the last version. An API server sends a bookmark before it ends one. So a watch without
+//! an event or bookmark comes from a server that does not follow this history: a connection that is half open, a proxy in
+//! between, or an etcd that was restored, whose versions begin again below the last one. Then everything is listed anew.
+
+use super::retry::persistent;
+use futures::stream::{BoxStream, Stream, StreamExt, unfold};
+use kube::api::{ListParams, WatchParams};
+use kube::core::WatchEvent;
+use kube::runtime::watcher::{Error, Event, Result};
+use kube::{Api, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+use std::collections::VecDeque;
+use std::fmt::Debug;
+use std::io;
+use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
+
+/// Lifetime of a watch, which the API server keeps.
+const WATCH: Duration = Duration::from_secs(30);
+
+/// Wait for the API server to end a watch.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Factor by which pages shrink after one that did not arrive as a whole.
+const SHRINKING: u32 = 8;
+
+/// The objects to list and watch.
+#[derive(Debug, Clone, Default)]
+pub(in crate::cluster) struct Selection {
+    pub(in crate::cluster) fields: Option<String>,
+    pub(in crate::cluster) labels: Option<String>,
+    /// Objects in a page of a list, which is held as a whole.
+    pub(in crate::cluster) page: Option<u32>,
+}
+
+impl Selection {
+    /// Selects one object. With the name in the selector, a right by name is enough.
+    pub(in crate::cluster) fn by_name(name: &str) -> Self {
+        Self { fields: Some(format!("metadata.name={name}")), ..Self::default() }
+    }
+}
+
+/// Yields the events of a resource, with back-off after each error. Calls `proven` whenever the API server proves to be followed:
+/// a watch begins, or has an event or bookmark.
+pub(in crate::cluster) fn list_and_watch<K>(
+    api: Api<K>,
+    selection: Selection,
+    proven: impl Fn() + Send + 'static,
+) -> BoxStream<'static, Result<Event<K>>>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    let shrunk = selection.page;
+    persistent(events(Follower { api, selection, proven, shrunk, stage: Stage::Start })).boxed()
+}
+
+fn events<K, F: Fn()>(follower: Follower<K, F>) -> impl Stream<Item = Result<Event<K>>>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + 'static,
+{
+    unfold(follower, async |mut follower| {
+        loop {
+            if let Some(event) = follower.step().await {
+                return Some((event, follower));
+            }
+        }
+    })
+}
+
+struct Follower<K, F> {
+    api: Api<K>,
+    selection: Selection,
+    proven: F,
+    /// Objects in the next page.
+    shrunk: Option<u32>,
+    stage: Stage<K>,
+}
+
+enum Stage<K> {
+    Start,
+    Listing {
+        objects: VecDeque<K>,
+        next: Option<String>,
+        version: Option<String>,
+    },
+    Listed {
+        version: String,
+    },
+    Watching {
+        events: BoxStream<'static, kube::Result<WatchEvent<K>>>,
+        version: String,
+        /// True after an event or bookmark.
+        heard: bool,
+        began: Instant,
+    },
+}
+
+impl<K, F: Fn()> Follower<K, F>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + 'static,
+{
+    /// Goes one step. Returns `None` if it brings no event.
+    async fn step(&mut self) -> Option<Result<Event<K>>> {
+        // After an error everything is listed anew, unless the stage is set again.
+        match std::mem::replace(&mut self.stage, Stage::Start) {
+            Stage::Start => {
+                self.stage = Stage::Listing { objects: VecDeque::new(), next: None, version: None };
+                Some(Ok(Event::Init))
+            }
+            Stage::Listing { mut objects, next, version } => {
+                if let Some(object) = objects.pop_front() {
+                    self.stage = Stage::Listing { objects, next, version };
+                    return Some(Ok(Event::InitApply(object)));
+                }
+                match (next, version) {
+                    (None, Some(version)) => {
+                        self.stage = Stage::Listed { version };
+                        self.shrunk = self.selection.page;
+                        Some(Ok(Event::InitDone))
+                    }
+                    (next, _) => self.page(next).await.err().map(Err),
+                }
+            }
+            Stage::Listed { version } => self.watch(version).await.err().map(Err),
+            Stage::Watching { mut events, version, heard, began } => {
+                match timeout_at(began + WATCH + GRACE, events.next()).await {
+                    Ok(Some(event)) => self.event(event, events, version, heard, began),
+                    Ok(None) | Err(_) if heard => {
+                        self.stage = Stage::Listed { version };
+                        None
+                    }
+                    Ok(None) if began.elapsed() < WATCH / 2 => {
+                        let reason = "the watch ended before its time, without an event";
+                        Some(Err(Error::WatchFailed(kube::Error::ReadEvents(io::Error::other(reason)))))
+                    }
+                    Ok(None) | Err(_) => None,
+                }
+            }
+        }
+    }
+
+    async fn page(&mut self, next: Option<String>) -> Result<()> {
+        let Selection { fields, labels, .. } = &self.selection;
+        let parameters = ListParams {
+            field_selector: fields.clone(),
+            label_selector: labels.clone(),
+            limit: self.shrunk,
+            continue_token: next,
+            ..ListParams::default()
+        };
+        let list = self.api.list(&parameters).await.map_err(|error| {
+            if !matches!(error, kube::Error::Api(_)) {
+                self.shrunk = self.shrunk.map(|page| (page / SHRINKING).max(1));
+            }
+            Error::InitialListFailed(error)
+        })?;
+        let given = |text: Option<String>| text.filter(|text| !text.is_empty());
+        let (next, version) = (given(list.metadata.continue_), given(list.metadata.resource_version));
+        if next.is_none() && version.is_none() {
+            return Err(Error::NoResourceVersion);
+        }
+        self.stage = Stage::Listing { objects: list.items.into(), next, version };
+        Ok(())
+    }
+
+    async fn watch(&mut self, version: String) -> Result<()> {
+        let Selection { fields, labels, .. } = &self.selection;
+        let parameters = WatchParams {
+            field_selector: fields.clone(),
+            label_selector: labels.clone(),
+            timeout: u32::try_from(WATCH.as_secs()).ok(),
+            ..WatchParams::default()
+        };
+        let began = Instant::now();
+        match self.api.watch(&parameters, &version).await {
+            Ok(events) => {
+                (self.proven)();
+                self.stage = Stage::Watching { events: events.boxed(), version, heard: false, began };
+                Ok(())
+            }
+            Err(error) => {
+                // A version that the server does not know is no reason to wait for it.
+                let unknown = matches!(&error, kube::Error::Api(status) if matches!(status.code, 400 | 410 | 504));
+                if !unknown {
+                    self.stage = Stage::Listed { version };
+                }
+                Err(Error::WatchStartFailed(error))
+            }
+        }
+    }
+
+    fn event(
+        &mut self,
+        event: kube::Result<WatchEvent<K>>,
+        events: BoxStream<'static, kube::Result<WatchEvent<K>>>,
+        version: String,
+        heard: bool,
+        began: Instant,
+    ) -> Option<Result<Event<K>>> {
+        let (version, event) = match event {
+            Ok(WatchEvent::Bookmark(bookmark)) => (Some(bookmark.metadata.resource_version), None),
+            Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)) => {
+                (object.resource_version(), Some(Event::Apply(object)))
+            }
+            Ok(WatchEvent::Deleted(object)) => (object.resource_version(), Some(Event::Delete(object))),
+            Ok(WatchEvent::Error(status)) => return Some(Err(Error::WatchError(status))),
+            Err(error @ kube::Error::ReadEvents(_)) => {
+                self.stage = Stage::Listed { version };
+                return Some(Err(Error::WatchFailed(error)));
+            }
+            // A line that is no event. The next one may be.
+            Err(error) => {
+                self.stage = Stage::Watching { events, version, heard, began };
+                return Some(Err(Error::WatchFailed(error)));
+            }
+        };
+        let Some(version) = version.filter(|version| !version.is_empty()) else {
+            return Some(Err(Error::NoResourceVersion));
+        };
+        (self.proven)();
+        self.stage = Stage::Watching { events, version, heard: true, began };
+        event.map(Ok)
+    }
+}
