@@ -19,6 +19,7 @@ use k8s_openapi::jiff::{Timestamp, Unit};
 use kube::Client;
 use serde_json::json;
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
 use std::time::{Duration, Instant};
 
 const FIELD_MANAGER: &str = "kube-unions";
@@ -32,6 +33,8 @@ const PAUSE: Duration = Duration::from_secs(5);
 pub(super) struct StatusWriter {
     client: Client,
     queue: BTreeMap<Box<str>, DueStatus>,
+    /// The declaration whose status was taken from the queue last.
+    last_taken: Box<str>,
     in_progress: FuturesUnordered<BoxFuture<'static, WrittenStatus>>,
     /// The verdict that this replica wrote last, or is writing, by declaration.
     last_written: HashMap<Box<str>, DeclarationVerdict>,
@@ -59,6 +62,7 @@ impl StatusWriter {
         Self {
             client,
             queue: BTreeMap::new(),
+            last_taken: Box::default(),
             in_progress: FuturesUnordered::new(),
             last_written: HashMap::new(),
             paused: None,
@@ -91,7 +95,7 @@ impl StatusWriter {
                 self.paused = None;
             }
             while self.in_progress.len() < CONCURRENT_WRITES {
-                let Some((name, due)) = self.queue.pop_first() else { break };
+                let Some((name, due)) = self.take_next() else { break };
                 self.last_written.insert(name.clone(), due.verdict.clone());
                 self.in_progress.push(write(self.client.clone(), name, due).boxed());
             }
@@ -100,6 +104,14 @@ impl StatusWriter {
                 None => return std::future::pending().await,
             }
         }
+    }
+
+    /// Takes the next status in the order of names, round and round: writes that fail again and again keep no others waiting.
+    fn take_next(&mut self) -> Option<(Box<str>, DueStatus)> {
+        let behind = (Bound::Excluded(&*self.last_taken), Bound::Unbounded);
+        let next = self.queue.range::<str, _>(behind).next().or_else(|| self.queue.first_key_value());
+        self.last_taken = next?.0.clone();
+        self.queue.remove_entry(&self.last_taken)
     }
 
     fn finish(&mut self, written: WrittenStatus) {

@@ -119,24 +119,22 @@ fn writes_of_statuses_that_hang_do_not_stop_those_of_others() {
 fn a_command_ends_though_the_api_server_does_not_answer() {
     let Some((plane, _)) = plane() else { return };
     let workspace = Workspace::new("commands");
-    let start = |(requests, effect), command: &str| {
+    let start = |(requests, effect)| {
         let proxy = Proxy::start(plane);
         proxy.inject(Fault { requests, effect, once: false });
-        let args = [command.to_owned(), format!("--kubeconfig={}", proxy.kubeconfig().display())];
-        let log = workspace.path().join(format!("{command}-{requests:?}-{effect:?}"));
+        let args = ["explain".to_owned(), format!("--kubeconfig={}", proxy.kubeconfig().display())];
+        let log = workspace.path().join(format!("{requests:?}-{effect:?}"));
         (proxy, Process::start(&binary().unwrap(), &args, &[], &log))
     };
     let faults = [
         (Requests::All, Effect::Silence),
-        (Requests::All, Effect::Drip),
         (Requests::Documents, Effect::Silence),
         (Requests::Documents, Effect::HeadersOnly),
     ];
-    let commands = faults.map(|fault| ["explain", "audit"].map(|command| start(fault, command)));
-    for (proxy, mut process) in commands.into_iter().flatten() {
-        let status = process.wait_for_exit(SETTLED);
-        assert_eq!(status.code(), Some(2), "{}", process.log());
-        assert!(proxy.hits("/") > 0, "{}", process.log());
+    for (proxy, mut process) in faults.map(start) {
+        process.wait_for_exit(SETTLED);
+        // Without the documents, the rest is worth showing.
+        assert!(process.log().contains("the API server") && proxy.hits("/") > 0, "{}", process.log());
     }
 }
 
