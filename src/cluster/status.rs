@@ -18,7 +18,8 @@ use hyper::header::CONTENT_TYPE;
 use k8s_openapi::jiff::{Timestamp, Unit};
 use kube::Client;
 use serde_json::json;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
 use std::time::{Duration, Instant};
 
 const FIELD_MANAGER: &str = "kube-unions";
@@ -32,8 +33,8 @@ const PAUSE: Duration = Duration::from_secs(5);
 pub(super) struct StatusWriter {
     client: Client,
     queue: BTreeMap<Box<str>, DueStatus>,
-    /// The declarations whose last write failed. They come after all others, and keep none waiting.
-    failing: BTreeSet<Box<str>>,
+    /// The declaration whose status was taken from the queue last.
+    last_taken: Box<str>,
     in_progress: FuturesUnordered<BoxFuture<'static, WrittenStatus>>,
     /// The verdict that this replica wrote last, or is writing, by declaration.
     last_written: HashMap<Box<str>, DeclarationVerdict>,
@@ -61,7 +62,7 @@ impl StatusWriter {
         Self {
             client,
             queue: BTreeMap::new(),
-            failing: BTreeSet::new(),
+            last_taken: Box::default(),
             in_progress: FuturesUnordered::new(),
             last_written: HashMap::new(),
             paused: None,
@@ -84,7 +85,6 @@ impl StatusWriter {
     pub(super) fn forget(&mut self, name: &str) {
         self.last_written.remove(name);
         self.queue.remove(name);
-        self.failing.remove(name);
     }
 
     /// Writes queued statuses. Stays pending when the queue is empty; cancel it to [`publish`](Self::publish) more.
@@ -95,7 +95,7 @@ impl StatusWriter {
                 self.paused = None;
             }
             while self.in_progress.len() < CONCURRENT_WRITES {
-                let Some((name, due)) = self.next_due() else { break };
+                let Some((name, due)) = self.take_next() else { break };
                 self.last_written.insert(name.clone(), due.verdict.clone());
                 self.in_progress.push(write(self.client.clone(), name, due).boxed());
             }
@@ -110,23 +110,21 @@ impl StatusWriter {
         }
     }
 
-    fn next_due(&mut self) -> Option<(Box<str>, DueStatus)> {
-        let Self { queue, failing, .. } = self;
-        let name = queue.keys().find(|name| !failing.contains(*name)).cloned();
-        name.and_then(|name| queue.remove_entry(&name)).or_else(|| queue.pop_first())
+    /// Takes the next status in the order of names, round and round: writes that fail again and again keep no others waiting.
+    fn take_next(&mut self) -> Option<(Box<str>, DueStatus)> {
+        let behind = (Bound::Excluded(&*self.last_taken), Bound::Unbounded);
+        let next = self.queue.range::<str, _>(behind).next().or_else(|| self.queue.first_key_value());
+        self.last_taken = next?.0.clone();
+        self.queue.remove_entry(&self.last_taken)
     }
 
     fn finish(&mut self, written: WrittenStatus) {
         let WrittenStatus { name, due, result } = written;
         match result {
-            Ok(_) => {
-                self.logged = None;
-                self.failing.remove(&name);
-            }
+            Ok(_) => self.logged = None,
             // Deleted meanwhile.
             Err(error) if is_not_found(&error) => self.forget(&name),
             Err(error) => {
-                self.failing.insert(name.clone());
                 if self.last_written.get(&name) == Some(&due.verdict) {
                     self.last_written.remove(&name);
                     // A newer verdict in the queue wins.

@@ -4,6 +4,7 @@
 //! runs, and each request that it hits is counted, so that a test waits for the count. As with a real network, an
 //! answer that came to a halt, or dripped, goes on like that when the fault is lifted.
 
+mod answers;
 mod passage;
 
 use std::fs;
@@ -11,6 +12,7 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -18,7 +20,7 @@ use axum::body::Body;
 use futures::stream;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
+use hyper::header::CONTENT_LENGTH;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response};
@@ -30,11 +32,8 @@ use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, watch};
 
 use crate::control_plane::ControlPlane;
-use fixtures::api_server::{DEFINITIONS, status};
+use fixtures::api_server::DEFINITIONS;
 use passage::Passage;
-
-/// The seconds after which a client is to try again.
-const RETRY_SECONDS: u16 = 300;
 
 /// The answer to the requests that a fault hits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +46,8 @@ pub(crate) enum Effect {
     Drip,
     /// A TCP reset.
     Reset,
+    /// A list of one object that is all but endless.
+    Endless,
     /// The first half, as if it were all of it.
     Truncated,
     /// An error with `Retry-After`.
@@ -91,6 +92,8 @@ struct Shared {
     fault: watch::Sender<Option<Fault>>,
     /// The paths of the requests that the present fault has hit.
     hits: Mutex<Vec<String>>,
+    /// The answers that were read to the end, although they are all but endless.
+    swallowed: AtomicUsize,
 }
 
 /// A request.
@@ -124,8 +127,8 @@ impl Proxy {
         let port = listener.local_addr().expect("a listener has an address").port();
         let kubeconfig = path.with_file_name(format!("proxy-{port}.kubeconfig"));
         fs::write(&kubeconfig, kubeconfig_of(&path, port)).expect("a kubeconfig can be written");
-        let (fault, hits) = (watch::Sender::new(None), Mutex::default());
-        let shared = Arc::new(Shared { upstream, fault, hits });
+        let (fault, hits, swallowed) = (watch::Sender::new(None), Mutex::default(), AtomicUsize::new(0));
+        let shared = Arc::new(Shared { upstream, fault, hits, swallowed });
         runtime.spawn(accept(listener, Arc::clone(&shared)));
         Self { kubeconfig, shared, runtime: Some(runtime) }
     }
@@ -148,6 +151,11 @@ impl Proxy {
     /// Returns how many requests the last fault has hit whose path begins like this.
     pub(crate) fn hits(&self, path: &str) -> usize {
         self.shared.hits.lock().unwrap().iter().filter(|hit| hit.starts_with(path)).count()
+    }
+
+    /// Returns the number of endless answers that the webhook has read to their end.
+    pub(crate) fn swallowed(&self) -> usize {
+        self.shared.swallowed.load(Ordering::Relaxed)
     }
 }
 
@@ -210,8 +218,9 @@ impl Shared {
         match effect {
             Some(Effect::Silence) => return std::future::pending().await,
             Some(Effect::Reset) => return Err(asked.reset()),
-            Some(Effect::Status(code)) => return Ok(failure(code)),
-            Some(Effect::Page) => return Ok(page()),
+            Some(Effect::Status(code)) => return Ok(answers::failure(code)),
+            Some(Effect::Page) => return Ok(answers::page()),
+            Some(Effect::Endless) => return Ok(answers::endless(self)),
             None | Some(Effect::HeadersOnly | Effect::Drip | Effect::Truncated | Effect::Stale) => {}
         }
         let (head, body) = request.into_parts();
@@ -247,22 +256,6 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>) {
     });
     // An error is what the webhook has seen, too.
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
-}
-
-fn failure(code: u16) -> Response<Body> {
-    let reason = match code {
-        410 => "Expired",
-        429 => "TooManyRequests",
-        _ => "ServiceUnavailable",
-    };
-    let response = Response::builder().status(code).header(CONTENT_TYPE, "application/json");
-    let body = Body::from(status(code, reason, "injected").to_string());
-    response.header(RETRY_AFTER, RETRY_SECONDS).body(body).expect("an answer is well formed")
-}
-
-fn page() -> Response<Body> {
-    let response = Response::builder().header(CONTENT_TYPE, "text/html");
-    response.body(Body::from("<html><body>Sign in</body></html>\n")).expect("an answer is well formed")
 }
 
 /// Returns a kubeconfig that leads to the proxy instead.

@@ -12,7 +12,8 @@ use crate::cluster::{AnyCluster, Cluster};
 use crate::control_plane::ControlPlane;
 use crate::faults::{Effect, Fault, Proxy, Requests};
 use crate::kind::Kind;
-use crate::webhook::Webhook;
+use crate::process::{Process, Workspace};
+use crate::webhook::{Webhook, binary};
 use fixtures::reviews::declaration;
 use fixtures::wait::{SOON, eventually};
 
@@ -50,12 +51,12 @@ const fn row(name: &'static str, requests: Requests, effect: Effect, at_start: A
     Row { name, fault: Fault { requests, effect, once: false }, at_start, breaks }
 }
 
-const fn once(name: &'static str, code: u16) -> Row {
-    let fault = Fault { requests: Requests::Definitions, effect: Effect::Status(code), once: true };
+const fn once(name: &'static str, effect: Effect) -> Row {
+    let fault = Fault { requests: Requests::Definitions, effect, once: true };
     Row { name, fault, at_start: AtStart::Either, breaks: false }
 }
 
-const ROWS: [Row; 18] = [
+const ROWS: [Row; 19] = [
     row("silence", Requests::All, Effect::Silence, AtStart::Unready, false),
     row("headers only", Requests::All, Effect::HeadersOnly, AtStart::Unready, false),
     row("drip", Requests::All, Effect::Drip, AtStart::Unready, false),
@@ -64,8 +65,9 @@ const ROWS: [Row; 18] = [
     row("429", Requests::All, Effect::Status(429), AtStart::Unready, true),
     row("503", Requests::All, Effect::Status(503), AtStart::Unready, true),
     row("a page", Requests::All, Effect::Page, AtStart::Unready, true),
-    once("429 once", 429),
-    once("503 once", 503),
+    once("429 once", Effect::Status(429)),
+    once("503 once", Effect::Status(503)),
+    once("an endless list", Effect::Endless),
     row("silent lists", Requests::Definitions, Effect::Silence, AtStart::Unready, false),
     row("lists of headers only", Requests::Definitions, Effect::HeadersOnly, AtStart::Unready, false),
     row("lists that drip", Requests::Definitions, Effect::Drip, AtStart::Unready, false),
@@ -111,6 +113,29 @@ fn writes_of_statuses_that_hang_do_not_stop_those_of_others() {
     assert!(!hung.iter().any(|name| is_judged(name)), "the fault lasts");
     proxy.lift();
     assert!(eventually(SETTLED, || hung.iter().all(|name| is_judged(name))), "{}", webhook.log());
+}
+
+#[test]
+fn a_command_ends_though_the_api_server_does_not_answer() {
+    let Some((plane, _)) = plane() else { return };
+    let workspace = Workspace::new("commands");
+    let start = |(requests, effect)| {
+        let proxy = Proxy::start(plane);
+        proxy.inject(Fault { requests, effect, once: false });
+        let args = ["explain".to_owned(), format!("--kubeconfig={}", proxy.kubeconfig().display())];
+        let log = workspace.path().join(format!("{requests:?}-{effect:?}"));
+        (proxy, Process::start(&binary().unwrap(), &args, &[], &log))
+    };
+    let faults = [
+        (Requests::All, Effect::Silence),
+        (Requests::Documents, Effect::Silence),
+        (Requests::Documents, Effect::HeadersOnly),
+    ];
+    for (proxy, mut process) in faults.map(start) {
+        process.wait_for_exit(SETTLED);
+        // Without the documents, the rest is worth showing.
+        assert!(process.log().contains("the API server") && proxy.hits("/") > 0, "{}", process.log());
+    }
 }
 
 /// The control plane of all rows, and one declaration of a built-in type, so that its document is fetched.
@@ -170,6 +195,7 @@ fn starts_under(row: &Row, (plane, cluster): &(ControlPlane, AnyCluster)) {
         is_ready(&webhook) && is_enforced(&sources)
     });
     assert!(recovered, "not in force, watch_connected {}:\n{}", webhook.metric(CONNECTED), webhook.log());
+    assert_eq!(proxy.swallowed(), 0, "what a list may take is bounded");
     webhook.process().assert_running();
 }
 
@@ -200,6 +226,7 @@ fn runs_into(row: &Row, (plane, cluster): &(ControlPlane, AnyCluster)) {
     });
     assert!(recovered, "not in force, watch_connected {}:\n{}", webhook.metric(CONNECTED), webhook.log());
     assert!(eventually(SETTLED, || webhook.metric(CONNECTED) == 1), "{}", webhook.log());
+    assert_eq!(proxy.swallowed(), 0, "what a list may take is bounded");
     webhook.process().assert_running();
 }
 

@@ -70,7 +70,7 @@ impl Passage {
                 }
                 Some(Effect::Silence | Effect::HeadersOnly) => return self.sender.closed().await,
                 Some(Effect::Reset) => return drop(self.sender.send(Err(self.asked.reset()))),
-                Some(Effect::Status(_) | Effect::Page) => return,
+                Some(Effect::Status(_) | Effect::Page | Effect::Endless) => return,
             }
         }
     }
