@@ -1,10 +1,33 @@
-//! Replaces files as a whole: a reader sees the old contents or the new ones, never a part of either.
+//! Reads files, and replaces them as a whole: a reader sees the old contents or the new ones, never a part of either.
 
-use std::fs::{self, Permissions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::fs::{self, File, Permissions};
+use std::io::{self, Read, Write as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _, fchown};
 use std::path::Path;
 use tempfile::Builder;
+
+/// Maximum size of a file, or of what a pipe brings, in bytes.
+const LARGEST: u64 = 512 << 20;
+
+/// Reads a file, or a pipe that the user names, as a shell's `<(…)` does. Links are followed. A device or a socket is refused:
+/// some have no end.
+pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let kind = fs::metadata(path)?.file_type();
+    if kind.is_char_device() || kind.is_block_device() || kind.is_socket() {
+        return Err(io::Error::other("it is neither a file nor a pipe"));
+    }
+    read_bounded(File::open(path)?)
+}
+
+/// Reads a stream up to its end, within the limit.
+pub(crate) fn read_bounded(stream: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    stream.take(LARGEST + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(io::Error::other(format!("it has more than {LARGEST} bytes")));
+    }
+    Ok(bytes)
+}
 
 /// Permissions of a replaced file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,7 +36,7 @@ pub(crate) enum FileAccess {
     Owner,
     /// Its owner may read and write it, and others may read it as far as the umask allows.
     Everyone,
-    /// The permissions of the file that is replaced.
+    /// The permissions and the owner of the file that is replaced.
     Unchanged,
 }
 
@@ -27,7 +50,12 @@ pub(crate) fn replace(path: &Path, contents: &[u8], access: FileAccess) -> io::R
     let mut file = Builder::new().permissions(Permissions::from_mode(mode)).tempfile_in(directory)?;
     file.write_all(contents)?;
     if access == FileAccess::Unchanged {
-        file.as_file().set_permissions(fs::metadata(path)?.permissions())?;
+        let (before, new) = (fs::metadata(path)?, file.as_file().metadata()?);
+        // Only root may give a file away. For others the file becomes theirs, as with other editors.
+        if (before.uid(), before.gid()) != (new.uid(), new.gid()) {
+            fchown(file.as_file(), Some(before.uid()), Some(before.gid())).ok();
+        }
+        file.as_file().set_permissions(before.permissions())?;
     }
     file.persist(path)?;
     Ok(())

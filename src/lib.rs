@@ -8,10 +8,11 @@
 //! | [`cli`] | parses arguments and runs commands, one file for each | all modules |
 //! | [`webhook`] | serves admission reviews: listeners, limits, certificates, drain | `authority`, `telemetry`, `files`, `causes`, `supervision` |
 //! | [`cluster`] | talks to the API server: watches, status, registration, shared certificates | `authority`, `telemetry`, `causes` |
-//! | [`telemetry`] | metrics, logs and traces | `causes` |
+//! | [`telemetry`] | metrics, logs and traces | `causes`, `escape` |
 //! | [`supervision`] | watches the tasks that run as long as the program | |
 //! | [`authority`] | issues certificates | |
-//! | `files` | replaces files as a whole | |
+//! | `escape` | escapes text of strangers for a terminal | |
+//! | `files` | reads and replaces files as a whole | |
 //! | `causes` | formats an error with its causes | |
 //! | [`guide`] | the guide for users, as documentation | |
 //!
@@ -24,6 +25,7 @@ pub mod authority;
 mod causes;
 pub mod cli;
 pub mod cluster;
+mod escape;
 mod files;
 pub mod guide;
 pub mod supervision;
@@ -39,12 +41,13 @@ mod tests {
     const USES: &[(&str, &[&str])] = &[
         ("authority", &[]),
         ("causes", &[]),
-        ("cli", &["authority", "causes", "cluster", "files", "guide", "supervision", "telemetry", "webhook"]),
+        ("cli", &["authority", "causes", "cluster", "escape", "files", "guide", "supervision", "telemetry", "webhook"]),
         ("cluster", &["authority", "causes", "telemetry"]),
+        ("escape", &[]),
         ("files", &[]),
         ("guide", &[]),
         ("supervision", &[]),
-        ("telemetry", &["causes"]),
+        ("telemetry", &["causes", "escape"]),
         ("webhook", &["authority", "causes", "files", "supervision", "telemetry"]),
     ];
 

@@ -11,6 +11,7 @@ mod spans;
 pub use otlp::{Endpoint, Otlp, OtlpError};
 pub use spans::{Span, SpanStart, Spans};
 
+use crate::escape::escaped;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text;
 use prometheus_client::metrics::counter::Counter;
@@ -19,7 +20,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Metric, Registry};
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal};
 use std::panic::PanicHookInfo;
 use tracing_subscriber::EnvFilter;
 
@@ -58,17 +59,44 @@ pub fn init(format: LogFormat) -> Result<(), TelemetryError> {
     let filter = EnvFilter::builder()
         .parse(if filter.is_empty() { DEFAULT_FILTER } else { &filter })
         .map_err(TelemetryError::Filter)?;
-    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
     match format {
         LogFormat::Json => subscriber.json().flatten_event(true).try_init(),
         LogFormat::Text => {
-            let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|it| it.is_empty());
-            subscriber.with_ansi(colour).try_init()
+            let colour = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|it| it.is_empty());
+            // An event is one write, and one line.
+            let writer = move || EscapedLines { colour };
+            subscriber.with_writer(writer).with_ansi(colour).try_init()
         }
     }
     .map_err(TelemetryError::Installed)?;
     std::panic::set_hook(Box::new(log_panic));
     Ok(())
+}
+
+/// Standard error, on which no text of a stranger begins a line or an escape sequence.
+struct EscapedLines {
+    colour: bool,
+}
+
+impl io::Write for EscapedLines {
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(event);
+        let line = text.strip_suffix('\n').unwrap_or(&text).replace('\n', "\\n");
+        let line = escaped(&line, |rest| style_length(rest).filter(|_| self.colour));
+        writeln!(io::stderr().lock(), "{line}").map(|()| event.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
+}
+
+/// Returns the length of the colour or style that a text begins with. The formatter escapes those of values itself.
+fn style_length(text: &str) -> Option<usize> {
+    let parameters = text.strip_prefix("\u{1b}[")?;
+    let end = parameters.find(|it: char| !it.is_ascii_digit() && it != ';')?;
+    parameters.get(end..)?.starts_with('m').then_some(end + 3)
 }
 
 /// The metrics that `/metrics` shows.

@@ -94,7 +94,7 @@ pub(super) fn run(arguments: &ExplainArgs) -> anyhow::Result<Verdict> {
         return Ok(Verdict::Rejected);
     }
     let selected = selection::select(catalog.entries(), arguments.kind.as_deref(), &place)?;
-    output::print(match arguments.output {
+    output::tell(match arguments.output {
         ReportFormat::Text => {
             let paint = Paint::of(&std::io::stdout());
             let trees: Vec<String> = selected.iter().map(|kind| tree(kind, paint)).collect();

@@ -115,5 +115,5 @@ fn print(diagnostics: &[Diagnostic], format: FindingsFormat, problems: &[String]
         FindingsFormat::Json => serde_json::to_string_pretty(diagnostics)? + "\n",
         FindingsFormat::Sarif => sarif::log(diagnostics, problems, code)?,
     };
-    output::print(text)
+    output::tell(text)
 }

@@ -11,10 +11,10 @@ pub(crate) use kube_unions_manifests::{
     pretty, to_folded_yaml, to_yaml,
 };
 
-use crate::files::{self as written, FileAccess};
+use crate::files::{self, FileAccess};
 use anyhow::{Context, bail};
 use kube_unions_manifests::input::{STDIN, named};
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -76,15 +76,14 @@ pub(crate) fn parse(file: &Path, bytes: Vec<u8>) -> Result<Vec<Document>, Proble
 /// Reads a file, or standard input for `-`, which can be read only once in a run.
 pub(crate) fn bytes(file: &Path) -> Result<Vec<u8>, Problem> {
     static STDIN_IS_READ: AtomicBool = AtomicBool::new(false);
-    let mut bytes = Vec::new();
     let read = if file == Path::new(STDIN) {
         if STDIN_IS_READ.swap(true, Ordering::Relaxed) {
             let message = "only one file can be `-`: standard input can be read only once";
             return Err(Problem::of_file(&named(file), message.to_owned()));
         }
-        std::io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
+        files::read_bounded(std::io::stdin().lock())
     } else {
-        std::fs::read(file)
+        files::read(file)
     };
     read.map_err(|error| of_reading(&named(file), &error))
 }
@@ -112,5 +111,5 @@ pub(crate) fn write_back(file: &Path, text: &str) -> anyhow::Result<()> {
     }
     // Keep a symbolic link and write its target.
     let file = file.canonicalize().with_context(context)?;
-    written::replace(&file, text.as_bytes(), FileAccess::Unchanged).with_context(context)
+    files::replace(&file, text.as_bytes(), FileAccess::Unchanged).with_context(context)
 }

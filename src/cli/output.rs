@@ -1,10 +1,12 @@
 //! Writes to standard output and standard error. A closed pipe is an error here, never a panic.
 
 use crate::causes::with_causes;
+use crate::escape::escaped;
 use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};
 use anyhow::Context;
 use clap::builder::styling::{Ansi256Color, Color, Style, Styles};
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 
@@ -28,6 +30,11 @@ const fn colour(number: u8) -> Style {
     Style::new().fg_color(Some(Color::Ansi256(Ansi256Color(number))))
 }
 
+/// Writes a report to standard output: text, or JSON. What a terminal would obey is escaped.
+pub(super) fn tell(text: impl AsRef<str>) -> anyhow::Result<()> {
+    print(Paint::of(&io::stdout()).escaped(text.as_ref()).as_bytes())
+}
+
 /// Writes data to standard output, byte for byte.
 pub(super) fn print(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();
@@ -44,7 +51,8 @@ pub(super) fn terminal_width() -> Option<usize> {
 
 /// Writes a line to standard error. Ignores a failure: no stream is left to report it to.
 pub(super) fn note(line: impl Display) {
-    let _ = writeln!(io::stderr().lock(), "{line}");
+    let line = line.to_string();
+    let _ = writeln!(io::stderr().lock(), "{}", Paint::of(&io::stderr()).escaped(&line));
 }
 
 /// Prints why a command failed to standard error.
@@ -101,6 +109,15 @@ impl Paint {
 
     pub(super) fn removed(self, text: &str) -> String {
         self.wrap(REMOVED, text)
+    }
+
+    /// Escapes everything that a terminal would obey, but for the styles above if they are shown.
+    fn escaped(self, text: &str) -> Cow<'_, str> {
+        const OWN: [Style; 7] = [ERROR, WARNING, GOOD, FAINT, ADDED, REMOVED, STRONG];
+        escaped(text, |rest| {
+            let own = OWN.iter().flat_map(|style| [style.render().to_string(), style.render_reset().to_string()]);
+            own.filter(|_| self.on).find(|sequence| rest.starts_with(sequence)).map(|sequence| sequence.len())
+        })
     }
 
     fn wrap(self, style: Style, text: &str) -> String {

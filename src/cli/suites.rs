@@ -82,7 +82,7 @@ impl TestArgs {
 
     /// Prints the report of a run, and returns its verdict.
     fn conclude(&self, run: &Run) -> anyhow::Result<Verdict> {
-        output::print(report::report(run, self.output)?)?;
+        output::tell(report::report(run, self.output)?)?;
         let unread = run.unread();
         let lack = if run.tests().next().is_none() && unread == 0 { Some(self.lack(run)) } else { None };
         if let Some(lack) = lack {

@@ -67,7 +67,7 @@ async fn steps(trial: &Trial) -> anyhow::Result<Verdict> {
 }
 
 fn line(failure: Option<&impl Display>, promise: &str) -> anyhow::Result<()> {
-    output::print(match failure {
+    output::tell(match failure {
         None => format!("ok      {promise}\n"),
         Some(reason) => format!("failed  {promise}: {reason}\n"),
     })

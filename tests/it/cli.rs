@@ -11,6 +11,7 @@ mod declarations;
 mod defaults;
 mod generate;
 mod hooks;
+mod hostile;
 mod inputs;
 mod lint;
 mod man;

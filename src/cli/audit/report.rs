@@ -101,8 +101,8 @@ impl AuditReport {
             ReportStyle::Json | ReportStyle::Sarif => std::mem::take(&mut self.text),
         };
         match progress {
-            Some(progress) => progress.suspend(|| output::print(text)),
-            None => output::print(text),
+            Some(progress) => progress.suspend(|| output::tell(text)),
+            None => output::tell(text),
         }
     }
 }

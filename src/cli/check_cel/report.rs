@@ -214,5 +214,5 @@ pub(super) fn print(
         FindingsFormat::Json => serde_json::to_string_pretty(compared)? + "\n",
         FindingsFormat::Sarif => sarif::log(compared, problems, code)?,
     };
-    output::print(text)
+    output::tell(text)
 }

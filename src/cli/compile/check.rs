@@ -47,9 +47,9 @@ pub(super) async fn run(
     let lines = differences(compiled, options, &present);
     if lines.is_empty() {
         let policies = compiled.objects.iter().filter(|object| !object.kind().ends_with("Binding")).count();
-        output::print(format!("{} of {} are up to date\n", count(policies, "policy"), count(compiled.kinds, "kind")))?;
+        output::tell(format!("{} of {} are up to date\n", count(policies, "policy"), count(compiled.kinds, "kind")))?;
     } else {
-        output::print(lines.join("\n") + "\n")?;
+        output::tell(lines.join("\n") + "\n")?;
     }
     Ok(Verdict::rejected_if(!lines.is_empty()))
 }

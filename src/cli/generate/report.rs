@@ -215,7 +215,7 @@ impl Report {
             FindingsFormat::Sarif => self.sarif(problems, code)?,
         };
         if to_stdout {
-            return output::print(text);
+            return output::tell(text);
         }
         output::note(text.trim_end());
         Ok(())

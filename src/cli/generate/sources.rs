@@ -97,7 +97,11 @@ fn parse_all(files: &[Arc<Path>], build: &BuildContext) -> anyhow::Result<Vec<Pa
 }
 
 fn parse(parser: &mut GoParser, path: &Arc<Path>, build: &BuildContext) -> Parsed {
-    let size = path.metadata().map_err(|error| manifest::of_reading(path, &error))?.len();
+    let found = path.metadata().map_err(|error| manifest::of_reading(path, &error))?;
+    if !found.is_file() {
+        return Err(Problem::of_file(path, "not a file; left out".to_owned()));
+    }
+    let size = found.len();
     if size > LARGEST {
         let message = format!("the file has {size} bytes, more than the limit of {LARGEST}; left out");
         return Err(Problem::of_file(path, message));
