@@ -62,7 +62,10 @@ impl ManifestFile {
             let position = position_after(before, (1, 1));
             return Err(Problem::at(&path, position, "not text: it has a NUL character".to_owned()));
         }
-        Self::parse(path, &text).map_err(|problem| match foreign::advice(&problem.file, &text, &problem.message) {
+        // One thread reads all documents of the file.
+        let parsed = yaml::on_deep_stack(|| Self::parse(path.clone(), &text));
+        let parsed = parsed.unwrap_or_else(|message| Err(Problem::of_file(&path, message)));
+        parsed.map_err(|problem| match foreign::advice(&problem.file, &text, &problem.message) {
             Some(advice) => Problem { message: format!("{}; {advice}", problem.message), ..problem },
             None => problem,
         })

@@ -41,25 +41,38 @@ pub enum WriteError {
 }
 
 /// Returns the JSON of a text with one YAML document.
-#[cfg(not(target_family = "wasm"))]
 pub(super) fn to_json(yaml: &str) -> Result<String, YamlError> {
-    // A thread of its own has a known stack, so that the depth limit does not depend on the caller.
+    on_deep_stack(|| transcode(yaml)).unwrap_or_else(|message| Err(YamlError { message, position: None }))
+}
+
+#[cfg(not(target_family = "wasm"))]
+thread_local! {
+    /// True on a thread of [`on_deep_stack`].
+    static IS_DEEP: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// Runs a function on a thread of its own, with a stack for the deepest text, so that the depth limit does not depend on the
+/// caller. Within, the same thread serves. Returns a message if there can be no thread.
+#[cfg(not(target_family = "wasm"))]
+pub(super) fn on_deep_stack<T: Send>(run: impl FnOnce() -> T + Send) -> Result<T, String> {
+    if IS_DEEP.get() {
+        return Ok(run());
+    }
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(DEEPEST * STACK_PER_LEVEL);
-        match thread.spawn_scoped(scope, || transcode(yaml)) {
-            Ok(running) => running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-            Err(error) => {
-                Err(YamlError { message: format!("cannot start a thread to read it: {error}"), position: None })
-            }
-        }
+        let running = thread.spawn_scoped(scope, || {
+            IS_DEEP.set(true);
+            run()
+        });
+        let running = running.map_err(|error| format!("cannot start a thread to read it: {error}"))?;
+        Ok(running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     })
 }
 
-/// Returns the JSON of a text with one YAML document. WebAssembly has no threads. The deepest text
-/// fits the stack of 1 MiB that a release build has there.
+/// Runs a function. WebAssembly has no threads. The deepest text fits the stack of 1 MiB that a release build has there.
 #[cfg(target_family = "wasm")]
-pub(super) fn to_json(yaml: &str) -> Result<String, YamlError> {
-    transcode(yaml)
+pub(super) fn on_deep_stack<T>(run: impl FnOnce() -> T) -> Result<T, String> {
+    Ok(run())
 }
 
 fn transcode(yaml: &str) -> Result<String, YamlError> {
