@@ -72,7 +72,9 @@ async fn until_queued(server: &Running, reviews: usize) {
 }
 
 async fn finish(wires: Vec<Wire>, begun: Vec<Begun>) {
-    begun.into_iter().for_each(|begun| begun.go.send(()).unwrap());
+    for begun in begun {
+        begun.go.send(()).unwrap();
+    }
     for mut wire in wires {
         assert_eq!(wire.answer().await.code, 200);
     }
