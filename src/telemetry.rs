@@ -105,6 +105,8 @@ pub struct Metrics {
     registry: Registry,
     /// Reviews being answered now.
     pub in_flight: Gauge,
+    /// Large reviews that wait for their turn or have it.
+    pub queued: Gauge,
     /// Time that reviews took, by `phase`.
     pub review_durations: ReviewDurations,
     /// Members that patches cleared.
@@ -133,12 +135,17 @@ pub struct Metrics {
     pub policies: PolicyMetrics,
     /// Reviews of objects that declare unions.
     pub inspections: InspectionCounters,
-    /// Reviews refused for lack of memory.
+    /// Reviews refused for lack of memory or time.
     pub refused: RefusedReviews,
+    /// Reviews given up before their answer.
+    pub given_up: GivenUpReviews,
 }
 
-/// Reviews refused for lack of memory, by `reason`: `budget`, `never_fits` or `body`.
+/// Reviews refused for lack of memory or time, by `reason`: `budget`, `never_fits`, `body` or `late`.
 pub type RefusedReviews = Family<[(&'static str, &'static str); 1], Counter>;
+
+/// Reviews given up before their answer, by `reason`: `deadline` or `gone`.
+pub type GivenUpReviews = Family<[(&'static str, &'static str); 1], Counter>;
 
 /// Writes of the webhook configurations, by `outcome`: `applied` or `failed`.
 pub type RegistrationWrites = Family<[(&'static str, &'static str); 1], Counter>;
@@ -236,6 +243,7 @@ impl Metrics {
         let mut registry = Registry::with_prefix("kube_unions");
         let it = &mut registry;
         let in_flight = add(it, "admission_in_flight", "Reviews being answered now");
+        let queued = add(it, "admission_queued", "Large reviews that wait for their turn or are being answered");
         let review_durations = ReviewDurations::new_with_constructor(|| Histogram::new(DURATION_BUCKETS));
         it.register(
             "admission_review_duration_seconds",
@@ -295,16 +303,27 @@ impl Metrics {
         let refused: RefusedReviews = add(
             it,
             "admission_refused",
-            "Reviews refused for lack of memory: other reviews use it (budget), one review needs more than there is \
-             (never_fits), or its body is longer than allowed (body)",
+            "Reviews refused for lack of memory or time: other reviews use the memory (budget), one review needs more than \
+             there is (never_fits), its body is longer than allowed (body), or the reviews ahead take longer than the API \
+             server waits (late)",
         );
-        for reason in ["budget", "never_fits", "body"] {
+        for reason in ["budget", "never_fits", "body", "late"] {
             drop(refused.get_or_create(&[("reason", reason)]));
+        }
+        let given_up: GivenUpReviews = add(
+            it,
+            "admission_given_up",
+            "Reviews given up before their answer: the timeout of the request has passed (deadline), or the API server has \
+             closed the connection (gone)",
+        );
+        for reason in ["deadline", "gone"] {
+            drop(given_up.get_or_create(&[("reason", reason)]));
         }
         it.register("build", "Version of the program", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
         Self {
             registry,
             in_flight,
+            queued,
             review_durations,
             fields_cleared,
             panics,
@@ -320,6 +339,7 @@ impl Metrics {
             policies,
             inspections,
             refused,
+            given_up,
         }
     }
 

@@ -11,6 +11,9 @@
 //! bytes run out, the slowest transfer is evicted; if no transfer is slow, the request is refused with 429 and `Retry-After`.
 //! Each wait for a client has a deadline (`pace`).
 //!
+//! Large reviews take turns in order of arrival, and one that would be answered too late is refused at once (`turns`). A review
+//! ends early when its caller no longer waits (`caller`).
+//!
 //! # Shutdown
 //!
 //! When asked to stop, the server becomes unready at once and keeps serving for [`Config::shutdown_delay`] with
@@ -20,6 +23,7 @@
 mod accept;
 mod body;
 mod budget;
+mod caller;
 mod certificate;
 mod config;
 mod connections;
@@ -34,6 +38,7 @@ mod refusal;
 mod review_metrics;
 mod reviews;
 mod routes;
+mod turns;
 
 pub use certificate::{Announcer, CertificateError, CertificateSource, ClientPolicy};
 pub use config::{Config, Limits, Timeouts};
@@ -64,6 +69,7 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
+use turns::Turns;
 
 /// A server cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -225,6 +231,7 @@ impl Server {
         };
         // A limit for each address would refuse probes that share one.
         let ops_limits = ConnectionLimits { connections: OPS_CONNECTIONS, per_source: usize::MAX, grace: OPS_GRACE };
+        let processors = available_parallelism().unwrap_or(NonZero::<usize>::MIN);
         let webhook_acceptor = Acceptor {
             certificate: Some(Arc::clone(&certificate)),
             connections: Connections::new(limits, "webhook", evicted, refused.clone()),
@@ -232,7 +239,7 @@ impl Server {
                 reviews: Arc::clone(&reviews),
                 inspections,
                 bodies: BodyReader::new(config.limits.body, config.timeouts, budget),
-                turns: Arc::new(Semaphore::new(available_parallelism().map_or(1, NonZero::get))),
+                turns: Turns::new(processors, config.limits.in_flight / 3, metrics.queued.clone()),
                 retries: Semaphore::new(1),
                 metrics: Arc::clone(&metrics),
             })),

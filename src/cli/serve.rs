@@ -33,6 +33,9 @@ const CUT_OFF: u8 = 2;
 /// Longest wait for the collector to take the last spans.
 const LAST_SPANS: Duration = Duration::from_secs(1);
 
+/// Longest wait for the end of other tasks after an error.
+const LAST_LINES: Duration = Duration::from_secs(1);
+
 /// Serves until a signal stops it.
 pub(super) fn run(arguments: ServeArgs) -> anyhow::Result<ExitCode> {
     let policies = arguments.policies()?;
@@ -49,8 +52,13 @@ pub(super) fn run(arguments: ServeArgs) -> anyhow::Result<ExitCode> {
     if let Some(spans) = spans.filter(|_| !cut_off) {
         spans.finish(LAST_SPANS);
     }
-    // Tasks that are cut off may still run.
-    runtime.shutdown_background();
+    if code.is_err() {
+        // The error is the last line of the log.
+        runtime.shutdown_timeout(LAST_LINES);
+    } else {
+        // Tasks that are cut off may still run.
+        runtime.shutdown_background();
+    }
     code
 }
 

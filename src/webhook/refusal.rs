@@ -33,6 +33,10 @@ pub(super) enum Refusal {
     Inspections,
     #[error("internal error of the webhook: see its log")]
     Internal,
+    #[error("the reviews ahead take longer than the API server waits for this one: try again")]
+    Late,
+    #[error("the review was not done within the timeout of the request")]
+    Deadline,
     #[error("the first list of definitions is not complete: try again")]
     NotReady,
     #[error("the body arrived too slowly while other requests waited for memory: try again")]
@@ -48,9 +52,10 @@ impl Refusal {
             Self::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
             Self::TooLarge(_) | Self::NeverFits(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::MediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::Budget | Self::TooSlow | Self::Inspections => StatusCode::TOO_MANY_REQUESTS,
+            Self::Budget | Self::Late | Self::TooSlow | Self::Inspections => StatusCode::TOO_MANY_REQUESTS,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
             Self::NotReady => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Deadline => StatusCode::GATEWAY_TIMEOUT,
         }
     }
 
@@ -60,28 +65,29 @@ impl Refusal {
             Self::BadRequest(_) => "BadRequest",
             Self::NotFound | Self::NotFoundOps => "NotFound",
             Self::MethodNotAllowed(_) => "MethodNotAllowed",
-            Self::BodyTimeout => "Timeout",
+            Self::BodyTimeout | Self::Deadline => "Timeout",
             Self::TooLarge(_) | Self::NeverFits(_) => "RequestEntityTooLarge",
             Self::MediaType => "UnsupportedMediaType",
-            Self::Budget | Self::TooSlow | Self::Inspections => "TooManyRequests",
+            Self::Budget | Self::Late | Self::TooSlow | Self::Inspections => "TooManyRequests",
             Self::Internal => "InternalError",
             Self::NotReady => "ServiceUnavailable",
         }
     }
 
-    /// Returns the label `reason` of a refusal for lack of memory; `None` for other refusals.
-    pub(super) fn memory_label(&self) -> Option<&'static str> {
+    /// Returns the label `reason` of a refusal for lack of memory or time; `None` for other refusals.
+    pub(super) fn pressure_label(&self) -> Option<&'static str> {
         let labels = [
             (matches!(self, Self::Budget), "budget"),
             (matches!(self, Self::NeverFits(_)), "never_fits"),
             (matches!(self, Self::TooLarge(_)), "body"),
+            (matches!(self, Self::Late), "late"),
         ];
         labels.into_iter().find_map(|(applies, label)| applies.then_some(label))
     }
 
     /// Returns true if the same request may succeed a moment later. The API server retries only after `Retry-After`.
     fn is_temporary(&self) -> bool {
-        matches!(self, Self::Budget | Self::TooSlow | Self::Inspections | Self::NotReady)
+        matches!(self, Self::Budget | Self::Late | Self::TooSlow | Self::Inspections | Self::NotReady)
     }
 
     /// Returns the answer to send.

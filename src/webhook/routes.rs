@@ -5,12 +5,14 @@
 
 use super::body::BodyReader;
 use super::budget::Reserved;
+use super::caller::{AttendedMemory, Caller, Waits};
 use super::connections::Connection;
 use super::declarations::{InspectionError, Inspections};
 use super::exposition::Exposition;
 use super::readiness::Readiness;
 use super::refusal::Refusal;
 use super::reviews::Reviews;
+use super::turns::Turns;
 use crate::causes::with_causes;
 use crate::telemetry::{METRICS_CONTENT_TYPE, Metrics, SpanStart};
 use axum::Router;
@@ -18,11 +20,13 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::routing::{any, get, post};
 use futures::FutureExt;
+use hyper::body::Body as _;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use kube_unions_core::admission::{InspectionToken, Phase, ReviewError};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::Semaphore;
 
 /// Length from which a body is reviewed on a blocking thread, so that it delays no other request.
@@ -35,8 +39,8 @@ pub(super) struct Webhook {
     /// `None` if nothing is inspected.
     pub(super) inspections: Option<Inspections>,
     pub(super) bodies: BodyReader,
-    /// Permits for reviews of large bodies, one for each processor.
-    pub(super) turns: Arc<Semaphore>,
+    /// The order of reviews of large bodies.
+    pub(super) turns: Arc<Turns>,
     /// The one permit for a review that is repeated after it ran out of memory, so that such reviews do not wake each other.
     pub(super) retries: Semaphore,
     pub(super) metrics: Arc<Metrics>,
@@ -106,13 +110,19 @@ enum Attempt {
     NoRoom(Reserved),
 }
 
+/// The caller of a review that is being answered.
+struct Asked<'a> {
+    caller: &'a Caller,
+    waits: Waits,
+}
+
 impl Webhook {
     /// Sends an answer or a refusal. A panic becomes status 500.
     async fn respond(&self, answer: impl Future<Output = Result<Reserved, Refusal>>) -> Response<Body> {
         match AssertUnwindSafe(answer).catch_unwind().await {
             Ok(Ok(json)) => text(StatusCode::OK, "application/json", Bytes::from_owner(json)),
             Ok(Err(refusal)) => {
-                if let Some(reason) = refusal.memory_label() {
+                if let Some(reason) = refusal.pressure_label() {
                     self.metrics.refused.get_or_create(&[("reason", reason)]).inc();
                 }
                 refusal.into_response()
@@ -124,21 +134,40 @@ impl Webhook {
         }
     }
 
-    /// Answers the review in `request`. A review that runs out of memory is repeated when other requests have freed some.
+    /// Answers the review in `request`, as long as its caller waits.
     async fn review(&self, phase: Phase, request: Request<Body>) -> Result<Reserved, Refusal> {
         let start = self.reviews.start_span(request.headers());
+        let caller = Caller::new(request.uri().query(), &self.metrics.given_up);
         let connection = connection_of(&request)?;
-        let body = self.bodies.read(request, &connection).await?;
-        let mut body = match self.attempt(phase, body, start.clone()).await? {
+        let announced = request.body().size_hint().exact().and_then(|exact| usize::try_from(exact).ok());
+        if let Some(length) = announced.filter(|length| *length >= INLINE)
+            && let Err(refusal) = self.turns.check(length, caller.deadline())
+        {
+            return Err(self.bodies.refuse(request, refusal).await);
+        }
+        let body = caller.wait(self.bodies.read(request, &connection)).await.unwrap_or(Err(Refusal::BodyTimeout))?;
+        caller.attend(|waits| self.review_body(phase, body, start, &connection, Asked { caller: &caller, waits })).await
+    }
+
+    /// Answers a review. One that runs out of memory is repeated when other requests have freed some.
+    async fn review_body(
+        &self,
+        phase: Phase,
+        body: Reserved,
+        start: Option<SpanStart>,
+        connection: &Connection,
+        asked: Asked<'_>,
+    ) -> Result<Reserved, Refusal> {
+        let mut body = match self.attempt(phase, body, start.clone(), &asked).await? {
             Attempt::Answered(answer) => return Ok(answer),
             Attempt::NoRoom(body) => body,
         };
         let repeated = async {
             // The semaphore is never closed.
             let _retry = self.retries.acquire().await.map_err(|_| Refusal::Internal)?;
-            let mut room = self.bodies.room(&connection);
+            let mut room = self.bodies.room(connection);
             loop {
-                body = match self.attempt(phase, body, start.clone()).await? {
+                body = match self.attempt(phase, body, start.clone(), &asked).await? {
                     Attempt::Answered(answer) => return Ok(answer),
                     Attempt::NoRoom(body) => body,
                 };
@@ -148,18 +177,24 @@ impl Webhook {
         self.bodies.for_memory(repeated).await
     }
 
-    /// Answers a review once: a small one in place, a large one on a blocking thread.
-    async fn attempt(&self, phase: Phase, body: Reserved, start: Option<SpanStart>) -> Result<Attempt, Refusal> {
+    /// Answers a review once: a small one in place, a large one in its turn on a blocking thread.
+    async fn attempt(
+        &self,
+        phase: Phase,
+        body: Reserved,
+        start: Option<SpanStart>,
+        asked: &Asked<'_>,
+    ) -> Result<Attempt, Refusal> {
         if body.len() < INLINE {
-            return attempt(&self.reviews, phase, body, start);
+            return attempt(&self.reviews, phase, body, start, &asked.waits);
         }
-        // The semaphore is never closed.
-        let turn = Arc::clone(&self.turns).acquire_owned().await.map_err(|_| Refusal::Internal)?;
-        let reviews = Arc::clone(&self.reviews);
-        // The thread owns the body and the permit, because the client may go away before the review is done.
+        let turn = self.turns.take(body.len(), asked.caller.deadline()).await?;
+        let (reviews, waits) = (Arc::clone(&self.reviews), Arc::clone(&asked.waits));
+        // The thread owns the body and the turn, because the client may go away before the review is done.
         let reviewed = tokio::task::spawn_blocking(move || {
-            let _turn = turn;
-            attempt(&reviews, phase, body, start)
+            let result = attempt(&reviews, phase, body, start, &waits);
+            turn.end(!matches!(result, Err(Refusal::Deadline) | Ok(Attempt::NoRoom(_))));
+            result
         });
         match reviewed.await {
             Ok(attempt) => attempt,
@@ -189,10 +224,18 @@ impl Webhook {
     }
 }
 
-fn attempt(reviews: &Reviews, phase: Phase, body: Reserved, start: Option<SpanStart>) -> Result<Attempt, Refusal> {
-    match reviews.answer(phase, body.as_ref(), &body, start) {
+fn attempt(
+    reviews: &Reviews,
+    phase: Phase,
+    body: Reserved,
+    start: Option<SpanStart>,
+    waits: &AtomicBool,
+) -> Result<Attempt, Refusal> {
+    match reviews.answer(phase, body.as_ref(), &AttendedMemory { memory: &body, waits }, start) {
         None => Err(Refusal::NotReady),
         Some(Ok(json)) => body.replace(json).map(Attempt::Answered).map_err(|_| Refusal::Budget),
+        // Nobody reads this refusal.
+        Some(Err(ReviewError::Exhausted(_))) if !waits.load(Ordering::Relaxed) => Err(Refusal::Deadline),
         Some(Err(ReviewError::Exhausted(_))) => match body.never_fits() {
             Some(most) => Err(Refusal::NeverFits(most)),
             None => Ok(Attempt::NoRoom(body)),

@@ -5,6 +5,7 @@ mod declarations;
 mod definitions;
 #[cfg(feature = "otlp")]
 mod otlp;
+mod overload;
 mod pressure;
 mod process;
 pub(crate) mod telemetry;

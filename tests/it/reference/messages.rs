@@ -24,7 +24,7 @@ const REVIEWS: &str = include_str!("../../../crates/core/src/admission/review.rs
 type Explanation = (&'static str, &'static str);
 
 /// The refusals by their variants: HTTP status, and explanation. `BadRequest` and `NeverFits` carry their own message.
-const REFUSAL_ROWS: [(&str, u16, Explanation); 13] = [
+const REFUSAL_ROWS: [(&str, u16, Explanation); 15] = [
     ("BadRequest", 400, ("The body cannot be answered.", "See the messages of bad requests below.")),
     ("NotFound", 404, ("A request to another path of the webhook port.", "Use /mutate or /validate.")),
     ("NotFoundOps", 404, ("A request to another path of the ops port.", "Use /livez, /readyz or /metrics.")),
@@ -53,6 +53,22 @@ const REFUSAL_ROWS: [(&str, u16, Explanation); 13] = [
         "Inspections",
         429,
         ("Many CRDs or UnionDeclarations are applied at the same time.", "The API server retries by itself."),
+    ),
+    (
+        "Late",
+        429,
+        (
+            "Large reviews are ahead that take longer than the `timeout` of this request.",
+            "The API server retries by itself. If it lasts, add replicas or processors.",
+        ),
+    ),
+    (
+        "Deadline",
+        504,
+        (
+            "The review did not get its turn, or took too long, and was given up.",
+            "Send the write again. If it lasts, add replicas or processors, or split the object.",
+        ),
     ),
     ("Internal", 500, ("A bug: a request ended in a panic.", "Report the location that the webhook's log names.")),
     (

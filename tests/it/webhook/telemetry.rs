@@ -5,9 +5,11 @@ use super::wire::{Request, Running, review, until};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Every metric with its type and labels.
-const METRICS: [(&str, &str, &[&str]); 31] = [
+const METRICS: [(&str, &str, &[&str]); 33] = [
+    ("kube_unions_admission_given_up", "counter", &["reason"]),
     ("kube_unions_admission_in_flight", "gauge", &[]),
     ("kube_unions_admission_in_flight_bytes", "gauge", &[]),
+    ("kube_unions_admission_queued", "gauge", &[]),
     ("kube_unions_admission_refused", "counter", &["reason"]),
     ("kube_unions_admission_review_duration_seconds", "histogram", &["le", "phase"]),
     ("kube_unions_admission_reviews", "counter", &["group", "kind", "operation", "outcome", "phase"]),

@@ -1,0 +1,156 @@
+//! The caller of a review: how long it waits for the answer, and whether it still waits.
+//!
+//! The API server gives up a review after its timeout, and closes the connection. Then the review is not worth another cycle: its
+//! next charge of memory is refused. `turns` has the order of the reviews.
+
+use super::budget::{Exhausted, Reserved};
+use super::refusal::Refusal;
+use crate::telemetry::GivenUpReviews;
+use kube_unions_core::admission::Meter;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
+
+/// Longest timeout that the API server accepts for a webhook. A longer one counts as this.
+const LONGEST: Duration = Duration::from_secs(30);
+
+/// Part of the timeout for the way of the answer: a tenth, and at most this.
+const WAY_BACK: Duration = Duration::from_millis(100);
+
+/// The caller of one review.
+#[derive(Debug)]
+pub(super) struct Caller {
+    /// The time at which an answer is too late. `None` if the caller did not say.
+    deadline: Option<Instant>,
+    given_up: GivenUpReviews,
+}
+
+/// True while a caller waits. Each review has its own.
+pub(super) type Waits = Arc<AtomicBool>;
+
+impl Caller {
+    /// Returns the caller of a request that arrives now. The API server sends `?timeout=5s`.
+    pub(super) fn new(query: Option<&str>, given_up: &GivenUpReviews) -> Self {
+        let timeout = query.and_then(timeout).map(|timeout| timeout.min(LONGEST));
+        let deadline = timeout.map(|timeout| Instant::now() + timeout.saturating_sub(WAY_BACK.min(timeout / 10)));
+        Self { deadline, given_up: given_up.clone() }
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+
+    /// Waits no longer than the caller. Returns `None` at the deadline.
+    pub(super) async fn wait<T>(&self, result: impl Future<Output = T>) -> Option<T> {
+        match self.deadline {
+            Some(deadline) => timeout_at(deadline, result).await.ok(),
+            None => Some(result.await),
+        }
+    }
+
+    /// Runs a review as long as the caller waits. It may end early: the future is dropped when the client closes.
+    pub(super) async fn attend<T, F>(&self, review: impl FnOnce(Waits) -> F) -> Result<T, Refusal>
+    where
+        F: Future<Output = Result<T, Refusal>>,
+    {
+        let waits = Waits::new(AtomicBool::new(true));
+        let mut attendance = Attendance { waits: Arc::clone(&waits), end: Some("gone"), given_up: &self.given_up };
+        let result = self.wait(review(waits)).await;
+        attendance.end = if result.is_some() { None } else { Some("deadline") };
+        result.unwrap_or(Err(Refusal::Deadline))
+    }
+}
+
+/// A review while its caller waits. The caller waits no longer when this is dropped.
+struct Attendance<'a> {
+    waits: Waits,
+    /// The reason for the end without an answer.
+    end: Option<&'static str>,
+    given_up: &'a GivenUpReviews,
+}
+
+impl Drop for Attendance<'_> {
+    fn drop(&mut self) {
+        self.waits.store(false, Ordering::Relaxed);
+        if let Some(reason) = self.end.filter(|_| !thread::panicking()) {
+            self.given_up.get_or_create(&[("reason", reason)]).inc();
+        }
+    }
+}
+
+/// The memory of a review. It refuses everything once the caller no longer waits.
+#[derive(Debug)]
+pub(super) struct AttendedMemory<'a> {
+    pub(super) memory: &'a Reserved,
+    pub(super) waits: &'a AtomicBool,
+}
+
+impl Meter for AttendedMemory<'_> {
+    fn charge(&self, bytes: usize) -> Result<(), Exhausted> {
+        if self.waits.load(Ordering::Relaxed) { self.memory.charge(bytes) } else { Err(Exhausted) }
+    }
+
+    fn release(&self, bytes: usize) {
+        self.memory.release(bytes);
+    }
+}
+
+/// Returns the value of `timeout`, which Go prints as `5s`, `1m30s` or `1.5s`. Returns `None` if it is missing, invalid or zero.
+fn timeout(query: &str) -> Option<Duration> {
+    let mut rest = query.split('&').find_map(|it| it.strip_prefix("timeout="))?;
+    let mut sum = Duration::ZERO;
+    while !rest.is_empty() {
+        let (number, unit) = rest.split_at(rest.find(|it: char| !it.is_ascii_digit() && it != '.')?);
+        let (unit, after) = unit.split_at(unit.find(|it: char| it.is_ascii_digit() || it == '.').unwrap_or(unit.len()));
+        let seconds = match unit {
+            "h" => 3600.0,
+            "m" => 60.0,
+            "s" => 1.0,
+            "ms" => 1e-3,
+            _ => return None,
+        };
+        let part = Duration::try_from_secs_f64(number.parse::<f64>().ok()? * seconds).ok()?;
+        sum = sum.checked_add(part)?;
+        rest = after;
+    }
+    (!sum.is_zero()).then_some(sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_timeout_is_a_duration_as_go_prints_it() {
+        for (query, want) in [
+            ("timeout=5s", Some(5_000)),
+            ("timeout=1m30s", Some(90_000)),
+            ("a=b&timeout=1.5s", Some(1_500)),
+            ("timeout=300ms&x", Some(300)),
+            ("timeout=1h0m0s", Some(3_600_000)),
+            ("timeout=", None),
+            ("timeout=0s", None),
+            ("timeout=5", None),
+            ("timeout=s", None),
+            ("timeout=-5s", None),
+            ("timeout=5%73", None),
+            ("timeout=..s", None),
+            ("timeout=99999999999999999999h", None),
+            ("timeouts=5s", None),
+            ("", None),
+        ] {
+            assert_eq!(timeout(query), want.map(Duration::from_millis), "{query}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_has_to_leave_before_the_caller_goes() {
+        let left = |query| Caller::new(Some(query), &GivenUpReviews::default()).deadline.map(|it| it - Instant::now());
+        assert_eq!(left("timeout=10s"), Some(Duration::from_millis(9_900)));
+        assert_eq!(left("timeout=100ms"), Some(Duration::from_millis(90)));
+        assert_eq!(left("timeout=24h"), Some(LONGEST - WAY_BACK));
+        assert_eq!(left("x"), None);
+    }
+}
