@@ -1,6 +1,6 @@
 //! The names of policies.
 
-use crate::target::PolicyTarget;
+use crate::target::{PolicyTarget, VersionScope};
 use kube_unions_core::schema::Actions;
 use kube_unions_core::union::Part;
 
@@ -26,7 +26,11 @@ pub(crate) fn policy_name(prefix: &str, target: &PolicyTarget<'_>, part: Part, w
         Work::Normalize => "normalize".to_owned(),
         Work::Validate(actions) => actions.names().join("-").to_ascii_lowercase(),
     };
-    let whole = format!("{prefix}{}{dot}{group}", target.plural);
+    let version = match &target.scope {
+        VersionScope::Only(_) => format!("-{}", target.gvk.version),
+        VersionScope::AllExcept(_) | VersionScope::TooMany(_) => String::new(),
+    };
+    let whole = format!("{prefix}{}{dot}{group}{version}", target.plural);
     let end = format!("{part}-{work}");
     if whole.len().saturating_add(end.len()) <= LONGEST {
         return format!("{whole}{end}");
@@ -51,7 +55,8 @@ mod tests {
     fn name(plural: &str, group: &str) -> String {
         let gvk = GroupVersionKind { group: group.into(), version: "v1".into(), kind: "Kind".into() };
         let plan = Plan::default();
-        let target = PolicyTarget { gvk: &gvk, plural, custom: true, plan: &plan };
+        let scope = VersionScope::AllExcept(Vec::new());
+        let target = PolicyTarget { gvk: &gvk, plural, custom: true, plan: &plan, scope };
         policy_name("unions-", &target, Part::Status, Work::Validate(Actions::DENY))
     }
 
