@@ -6,6 +6,7 @@ use crate::policy::compile;
 use crate::refusal::Refusal;
 use crate::target::PolicyTarget;
 use kube_unions_core::catalog::Catalog;
+use std::collections::BTreeSet;
 
 /// The policies of all kinds, and the unions that they leave out.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -22,12 +23,16 @@ impl CompiledKinds {
     /// Compiles the kinds of a catalog.
     pub fn of(catalog: &Catalog, options: &PolicyOptions) -> Self {
         let mut all = Self::default();
+        let mut kinds = BTreeSet::new();
         for target in PolicyTarget::of_catalog(catalog) {
             let compiled = compile(&target, options);
-            all.kinds += usize::from(!compiled.objects.is_empty());
+            if !compiled.objects.is_empty() {
+                kinds.insert(target.gvk.group_kind());
+            }
             all.objects.extend(compiled.objects);
             all.refusals.extend(compiled.refusals);
         }
+        all.kinds = kinds.len();
         all.objects.sort_by(|one, other| (one.kind(), one.name()).cmp(&(other.kind(), other.name())));
         all.refusals.sort();
         all.refusals.dedup();

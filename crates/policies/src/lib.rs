@@ -26,5 +26,5 @@ pub use options::PolicyOptions;
 pub use policy::{CompiledPolicies, EXEMPT_LABEL, compile};
 pub use refusal::{Refusal, RefusalReason};
 pub use rules::{CompiledRules, RulesTarget, SchemaEdit, compile_rules};
-pub use target::PolicyTarget;
+pub use target::{PolicyTarget, VersionScope};
 pub use version::{KubernetesVersion, KubernetesVersionError};

@@ -1,6 +1,6 @@
 //! The names of policies.
 
-use crate::target::PolicyTarget;
+use crate::target::{PolicyTarget, VersionScope};
 use kube_unions_core::names::{is_dns_label, is_dns_subdomain};
 use kube_unions_core::schema::Actions;
 use kube_unions_core::union::Part;
@@ -10,6 +10,9 @@ const ENDS: [&str; 5] = ["-status", "-normalize", "-deny", "-warn", "-audit"];
 
 /// Follows a resource or group that ends like a name, or like one with this behind it.
 const ESCAPE: &str = "-x";
+
+/// Precedes the version of a policy for one version.
+const ONLY: &str = "-only-";
 
 /// The parts of a policy's work. Each is a policy of its own, because a policy has one binding and one set of actions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,10 +36,20 @@ pub(crate) fn policy_name(prefix: &str, target: &PolicyTarget<'_>, part: Part, w
         Work::Normalize => "normalize".to_owned(),
         Work::Validate(actions) => actions.names().join("-").to_ascii_lowercase(),
     };
+    let version = match &target.scope {
+        VersionScope::Only(_) if reads_as_an_end(&target.gvk.version) => return None,
+        VersionScope::Only(_) => format!("{ONLY}{}", target.gvk.version),
+        VersionScope::AllExcept(_) | VersionScope::TooMany(_) => String::new(),
+    };
     // A resource with a dot could be another resource and its group.
     let resource = is_dns_label(target.plural).then(|| format!("{}{dot}{group}", target.plural))?;
-    let escape = if ends_like_a_name(&resource) { ESCAPE } else { "" };
-    Some(format!("{prefix}{resource}{escape}{part}-{work}")).filter(|name| is_dns_subdomain(name))
+    let escape = if ends_like_a_name(&resource) || resource.contains(ONLY) { ESCAPE } else { "" };
+    Some(format!("{prefix}{resource}{escape}{version}{part}-{work}")).filter(|name| is_dns_subdomain(name))
+}
+
+/// Returns true if a version could be read as one with a part of an end behind it.
+fn reads_as_an_end(version: &str) -> bool {
+    version.ends_with(ESCAPE) || ends_like_a_name(&format!("-{version}"))
 }
 
 /// Returns true if a name could be read as one of a shorter resource, or as an escaped one.
@@ -57,7 +70,8 @@ mod tests {
     fn named(plural: &str, group: &str, part: Part, work: Work) -> Option<String> {
         let gvk = GroupVersionKind { group: group.into(), version: "v1".into(), kind: "Kind".into() };
         let plan = Plan::default();
-        let target = PolicyTarget { gvk: &gvk, plural, custom: true, plan: &plan };
+        let scope = VersionScope::AllExcept(Vec::new());
+        let target = PolicyTarget { gvk: &gvk, plural, custom: true, plan: &plan, scope };
         policy_name("unions-", &target, part, work)
     }
 
@@ -77,6 +91,22 @@ mod tests {
         assert!(name.len() == 248 && name.contains(&long), "no hash that two names could share: {name}");
         for (plural, group) in [("foos", &*longer.repeat(2)), ("Foos", "g"), ("a.b", ""), ("", "g"), ("foos", "G")] {
             assert_eq!(named(plural, group, Part::Status, DENY), None, "{plural}.{group}");
+        }
+    }
+
+    #[test]
+    fn the_name_of_a_policy_for_one_version_is_not_that_of_another_group() {
+        let plan = Plan::default();
+        let name = |group: &str, version: &str, only: bool| {
+            let gvk = GroupVersionKind { group: group.into(), version: version.into(), kind: "Kind".into() };
+            let scope = if only { VersionScope::Only(Vec::new()) } else { VersionScope::AllExcept(Vec::new()) };
+            let target = PolicyTarget { gvk: &gvk, plural: "foos", custom: true, plan: &plan, scope };
+            policy_name("unions-", &target, Part::Main, DENY)
+        };
+        assert_eq!(name("g", "v2", true).as_deref(), Some("unions-foos.g-only-v2-deny"));
+        assert_eq!(name("g-only-v2", "v1", false).as_deref(), Some("unions-foos.g-only-v2-x-deny"));
+        for version in ["v2-x", "v2-status", "v2-deny-x", "deny"] {
+            assert_eq!(name("g", version, true), None, "{version}");
         }
     }
 

@@ -1,11 +1,12 @@
 //! Assembles the policies of a kind.
 
+use crate::cel::texts;
 use crate::mutation::{self, Mutation};
 use crate::names::{Work, policy_name};
 use crate::object::{PolicyApi, PolicyObject};
 use crate::options::PolicyOptions;
 use crate::refusal::{Refusal, RefusalReason};
-use crate::target::PolicyTarget;
+use crate::target::{MOST_GROUPS, PolicyTarget, VersionScope};
 use crate::validation::{self, Treatment, Validation};
 use k8s_openapi::api::admissionregistration::v1::{
     JSONPatch, MatchCondition, MatchResources, MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding,
@@ -61,6 +62,9 @@ impl Compiler<'_> {
         }
         if plural.is_none() {
             return self.refuse(None, RefusalReason::UnknownResource);
+        }
+        if let VersionScope::TooMany(groups) = target.scope {
+            return self.refuse(None, RefusalReason::TooManyVersions { groups, most: MOST_GROUPS });
         }
         if options.validate && !options.server.has_validating_policies() {
             self.refuse(None, RefusalReason::NoValidation(options.server));
@@ -121,7 +125,7 @@ impl Compiler<'_> {
         let spec = MutatingAdmissionPolicySpec {
             // The API server validates built-in types itself, so nothing invalid is stored if the policy fails.
             failure_policy: Some(if self.target.custom { "Fail" } else { "Ignore" }.to_owned()),
-            match_conditions: condition.map(condition_of),
+            match_conditions: self.conditions(condition),
             match_constraints: Some(self.constraints(part, on_create)),
             mutations: Some(vec![PolicyMutation {
                 json_patch: Some(JSONPatch { expression: Some(expression) }),
@@ -160,7 +164,7 @@ impl Compiler<'_> {
         let Some(name) = self.name(part, Work::Validate(actions)) else { return };
         let spec = ValidatingAdmissionPolicySpec {
             failure_policy: Some(if actions.denies() { "Fail" } else { "Ignore" }.to_owned()),
-            match_conditions: condition.map(condition_of),
+            match_conditions: self.conditions(condition),
             match_constraints: Some(self.constraints(part, true)),
             validations: Some(vec![PolicyValidation {
                 expression,
@@ -216,6 +220,23 @@ impl Compiler<'_> {
         }
     }
 
+    /// Returns the conditions for the version of a request and for what it changed.
+    fn conditions(&self, changed: Option<String>) -> Option<Vec<MatchCondition>> {
+        let of_version = match &self.target.scope {
+            VersionScope::AllExcept(others) if !others.is_empty() => {
+                Some(format!("!(request.requestKind.version in {})", texts(others.iter().copied())))
+            }
+            // The rule names the versions.
+            VersionScope::AllExcept(_) | VersionScope::Only(_) | VersionScope::TooMany(_) => None,
+        };
+        let named = [(of_version, "the-version-has-these-unions"), (changed, "a-union-may-have-changed")];
+        let conditions: Vec<_> = named
+            .into_iter()
+            .filter_map(|(expression, name)| Some(MatchCondition { expression: expression?, name: name.to_owned() }))
+            .collect();
+        (!conditions.is_empty()).then_some(conditions)
+    }
+
     /// Returns the requests that a policy sees.
     fn constraints(&self, part: Part, on_create: bool) -> MatchResources {
         let gvk = self.target.gvk;
@@ -236,14 +257,18 @@ impl Compiler<'_> {
             excluded.dedup();
             namespaces.push(not_in("kubernetes.io/metadata.name", excluded));
         }
+        let (match_policy, versions) = match &self.target.scope {
+            VersionScope::Only(versions) => ("Exact", versions.iter().map(|&version| version.to_owned()).collect()),
+            VersionScope::AllExcept(_) | VersionScope::TooMany(_) => ("Equivalent", vec![gvk.version.to_string()]),
+        };
         MatchResources {
-            match_policy: Some("Equivalent".to_owned()),
+            match_policy: Some(match_policy.to_owned()),
             namespace_selector: Some(LabelSelector { match_expressions: Some(namespaces), ..LabelSelector::default() }),
             // The API server would fill in this selector and the scope. Written out, no tool reports a difference.
             object_selector: Some(LabelSelector::default()),
             resource_rules: Some(vec![NamedRuleWithOperations {
                 api_groups: Some(vec![gvk.group.to_string()]),
-                api_versions: Some(vec![gvk.version.to_string()]),
+                api_versions: Some(versions),
                 operations: Some(operations.iter().map(|it| (*it).to_owned()).collect()),
                 resources: Some(vec![resource]),
                 scope: Some("*".to_owned()),
@@ -252,10 +277,6 @@ impl Compiler<'_> {
             ..MatchResources::default()
         }
     }
-}
-
-fn condition_of(expression: String) -> Vec<MatchCondition> {
-    vec![MatchCondition { expression, name: "a-union-may-have-changed".to_owned() }]
 }
 
 /// Returns the first name of a place and its unions that an expression or a JSON Patch cannot carry.

@@ -38,6 +38,16 @@ pub enum RefusalReason {
     /// The plural name is unknown.
     #[error("the name of its resource is not known; give its CRD, or an OpenAPI document with its paths")]
     UnknownResource,
+    /// Too many versions differ.
+    #[error(
+        "its unions differ between at least {groups} served versions, and at most {most} get policies of their own; serve fewer versions, or use the webhook"
+    )]
+    TooManyVersions {
+        /// The versions and groups of versions whose unions differ.
+        groups: usize,
+        /// The groups that policies are written for.
+        most: usize,
+    },
     /// A name has no characters, or control characters.
     #[error(
         "the field name {0:?} is empty or has control characters, which no JSON Patch of a policy can carry; use the webhook"

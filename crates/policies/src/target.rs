@@ -2,15 +2,16 @@
 
 use kube_unions_core::catalog::{Catalog, CatalogEntry};
 use kube_unions_core::names::GroupVersionKind;
-use kube_unions_core::union::Plan;
+use kube_unions_core::union::{Choice, Part, Plan, Union};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// A kind at the version that its policies are written for.
 ///
-/// A policy sees objects of one version. The API server converts objects of other versions to it (`matchPolicy:
-/// Equivalent`), so one version covers all.
-#[derive(Debug, Clone, Copy)]
+/// A policy sees objects of one version. If the unions of all served versions are the same, the API server converts objects of
+/// other versions to it (`matchPolicy: Equivalent`), so one version covers all. Otherwise each group of versions with the same
+/// unions is a target of its own.
+#[derive(Debug, Clone)]
 pub struct PolicyTarget<'p> {
     /// The kind and the version.
     pub gvk: &'p GroupVersionKind,
@@ -20,31 +21,111 @@ pub struct PolicyTarget<'p> {
     pub custom: bool,
     /// The unions of the kind at this version.
     pub plan: &'p Plan,
+    /// The requests that the policies are for, by the version of the object that was sent.
+    pub scope: VersionScope<'p>,
 }
 
+/// The versions of a kind whose requests a policy judges.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum VersionScope<'p> {
+    /// Every version except these, sorted. The API server converts objects to the version of the target. A version without unions
+    /// is one of them, as it is for the webhook.
+    AllExcept(Vec<&'p str>),
+    /// These versions, sorted. Their unions are the same.
+    Only(Vec<&'p str>),
+    /// The served versions have more different unions than policies are written for.
+    TooMany(usize),
+}
+
+/// Most groups of versions of a kind that have policies of their own.
+pub(crate) const MOST_GROUPS: usize = 16;
+
 impl<'p> PolicyTarget<'p> {
-    /// Returns the kinds of a catalog, sorted, each at one version: the storage version if it has unions, otherwise the
-    /// version that Kubernetes would prefer.
+    /// Returns the kinds of a catalog, sorted. The first target of a kind is at the storage version if it has unions, otherwise at
+    /// the version that Kubernetes would prefer. Further targets of a kind are for the versions whose unions differ.
     pub fn of_catalog(catalog: &'p Catalog) -> Vec<Self> {
         let mut kinds: BTreeMap<_, Vec<&CatalogEntry>> = BTreeMap::new();
         for entry in catalog.entries() {
             kinds.entry(entry.gvk().group_kind()).or_default().push(entry);
         }
-        let best = |entries: Vec<&'p CatalogEntry>| {
-            entries.into_iter().max_by_key(|entry| (entry.is_storage_version(), priority(&entry.gvk().version)))
-        };
-        kinds.into_values().filter_map(best).map(Self::of_entry).collect()
+        kinds.into_values().flat_map(Self::of_kind).collect()
     }
 
-    fn of_entry(entry: &'p CatalogEntry) -> Self {
+    fn of_kind(mut entries: Vec<&'p CatalogEntry>) -> Vec<Self> {
+        entries.sort_by_key(|entry| Reverse((entry.is_storage_version(), priority(&entry.gvk().version))));
+        let mut targets: Vec<Self> = Vec::new();
+        let mut differing = Vec::new();
+        let mut more = 0_usize;
+        for entry in entries {
+            let version = &*entry.gvk().version;
+            match targets.iter_mut().position(|target| have_same_unions(target.plan, entry.plan())) {
+                None if targets.is_empty() => targets.push(Self::of_entry(entry, VersionScope::AllExcept(Vec::new()))),
+                Some(0) => {}
+                Some(position) => {
+                    differing.push(version);
+                    if let Some(VersionScope::Only(versions)) =
+                        targets.get_mut(position).map(|target| &mut target.scope)
+                    {
+                        versions.push(version);
+                    }
+                }
+                None if targets.len() == MOST_GROUPS => more = more.saturating_add(1),
+                None => {
+                    differing.push(version);
+                    targets.push(Self::of_entry(entry, VersionScope::Only(vec![version])));
+                }
+            }
+        }
+        if more > 0 {
+            targets.truncate(1);
+        }
+        differing.sort_unstable();
+        for target in &mut targets {
+            match &mut target.scope {
+                VersionScope::Only(versions) => versions.sort_unstable(),
+                scope if more > 0 => *scope = VersionScope::TooMany(MOST_GROUPS.saturating_add(more)),
+                scope => *scope = VersionScope::AllExcept(std::mem::take(&mut differing)),
+            }
+        }
+        targets
+    }
+
+    fn of_entry(entry: &'p CatalogEntry, scope: VersionScope<'p>) -> Self {
         let resource = entry.resource();
         Self {
             gvk: entry.gvk(),
             plural: resource.map_or("", |resource| &resource.plural),
             custom: resource.is_some_and(|resource| resource.custom),
             plan: entry.plan(),
+            scope,
         }
     }
+}
+
+/// Returns true if policies for the two plans would be the same.
+fn have_same_unions(one: &Plan, other: &Plan) -> bool {
+    [Part::Main, Part::Status].into_iter().all(|part| {
+        let (ones, others) = (one.places(part), other.places(part));
+        ones.len() == others.len()
+            && ones.iter().zip(&others).all(|(one, other)| {
+                one.steps == other.steps
+                    && one.unions.len() == other.unions.len()
+                    && one.unions.iter().zip(other.unions).all(|(one, other)| is_same_union(one, other))
+            })
+    })
+}
+
+/// Returns true if two unions of the same place say the same, whoever declares them.
+fn is_same_union(one: &Union, other: &Union) -> bool {
+    let choice = |it: &Choice| (it.value().to_owned(), it.member().map(str::to_owned), it.optional());
+    one.form() == other.form()
+        && one.discriminator() == other.discriminator()
+        && one.members().eq(other.members())
+        && one.empty_is_unset().eq(other.empty_is_unset())
+        && one.choices().iter().map(choice).eq(other.choices().iter().map(choice))
+        && one.is_required() == other.is_required()
+        && one.actions() == other.actions()
+        && one.normalization() == other.normalization()
 }
 
 /// Returns the priority of a version as Kubernetes orders them: stable versions before beta before alpha, newer before

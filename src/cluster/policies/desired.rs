@@ -44,7 +44,10 @@ pub(super) struct Compiler {
 
 /// The policies of a kind, with the inputs that they were compiled from.
 struct CachedKind {
-    plan: Arc<Plan>,
+    /// The version of the first target.
+    main: Box<str>,
+    /// The plan of each version, sorted by version.
+    plans: Vec<(Box<str>, Arc<Plan>)>,
     plural: Box<str>,
     desired: Arc<DesiredKind>,
 }
@@ -65,19 +68,31 @@ impl Compiler {
     /// Returns the objects for a catalog.
     pub(super) fn desired(&mut self, catalog: &Catalog) -> DesiredPolicies {
         let mut before = std::mem::take(&mut self.cache);
+        let mut plans: HashMap<GroupKind, Vec<(Box<str>, Arc<Plan>)>> = HashMap::new();
+        for entry in catalog.entries() {
+            let gvk = entry.gvk();
+            plans.entry(gvk.group_kind()).or_default().push((gvk.version.clone(), Arc::clone(entry.plan())));
+        }
+        let targets = PolicyTarget::of_catalog(catalog);
         let mut all = DesiredPolicies::new();
-        for target in PolicyTarget::of_catalog(catalog) {
-            let kind = target.gvk.group_kind();
-            let Some(entry) = catalog.lookup(&target.gvk.group, &target.gvk.version, &target.gvk.kind) else {
-                continue;
-            };
-            let plan = entry.plan();
-            let known = before.remove(&kind);
-            let known = known.filter(|known| Arc::ptr_eq(&known.plan, plan) && *known.plural == *target.plural);
+        for targets in targets.chunk_by(|one, other| one.gvk.group_kind() == other.gvk.group_kind()) {
+            let Some(first) = targets.first() else { continue };
+            let kind = first.gvk.group_kind();
+            let plans = plans.remove(&kind).unwrap_or_default();
+            let known = before.remove(&kind).filter(|known| {
+                let same = |one: &(Box<str>, Arc<Plan>), other: &(Box<str>, Arc<Plan>)| {
+                    one.0 == other.0 && Arc::ptr_eq(&one.1, &other.1)
+                };
+                known.main == first.gvk.version
+                    && *known.plural == *first.plural
+                    && known.plans.len() == plans.len()
+                    && known.plans.iter().zip(&plans).all(|(one, other)| same(one, other))
+            });
             let known = known.unwrap_or_else(|| CachedKind {
-                plan: Arc::clone(plan),
-                plural: target.plural.into(),
-                desired: Arc::new(self.compile(&target, &kind)),
+                main: first.gvk.version.clone(),
+                plans,
+                plural: first.plural.into(),
+                desired: Arc::new(self.compile(targets, &kind)),
             });
             all.insert(kind.clone(), Arc::clone(&known.desired));
             self.cache.insert(kind, known);
@@ -85,14 +100,16 @@ impl Compiler {
         all
     }
 
-    fn compile(&self, target: &PolicyTarget<'_>, kind: &GroupKind) -> DesiredKind {
-        let compiled = if self.enforcement.duty.is_enforcing() {
-            compile(target, &self.options)
-        } else {
-            CompiledPolicies::default()
-        };
-        let desired = self.assembled(kind, &compiled);
-        DesiredKind { is_registrable: !target.plural.is_empty(), ..desired }
+    /// Returns the objects of a kind from its targets, which are not empty.
+    fn compile(&self, targets: &[PolicyTarget<'_>], kind: &GroupKind) -> DesiredKind {
+        let mut all = CompiledPolicies::default();
+        for target in targets.iter().filter(|_| self.enforcement.duty.is_enforcing()) {
+            let CompiledPolicies { objects, refusals } = compile(target, &self.options);
+            all.objects.extend(objects);
+            all.refusals.extend(refusals);
+        }
+        let desired = self.assembled(kind, &all);
+        DesiredKind { is_registrable: targets.iter().all(|target| !target.plural.is_empty()), ..desired }
     }
 
     /// Returns the objects of a kind from what was compiled.

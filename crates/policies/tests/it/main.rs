@@ -255,3 +255,56 @@ fn an_expression_is_never_deeper_than_an_api_server_parses() {
     let steps = |it: &Value| it["expression"].as_str().unwrap().matches(".map(").count();
     assert!(variables.iter().chain(conditions).all(|it| steps(it) < 40), "a long path is followed in several steps");
 }
+
+/// Versions of a CRD: v1 and v1beta1 have the members `a` and `b`, v2 has `c` as well, and v3 has none.
+fn catalog_of_versions(grown: bool) -> Catalog {
+    let version = |name: &str, members: &[&str]| {
+        let members: serde_json::Map<String, Value> =
+            members.iter().map(|name| ((*name).to_owned(), json!({"type": "object"}))).collect();
+        let values: serde_json::Map<String, Value> =
+            members.keys().map(|name| (name.clone(), name.to_uppercase().into())).collect();
+        let mut spec = json!({"type": "object", "properties": members});
+        if !values.is_empty() {
+            spec["x-kubernetes-unions"] = json!([{"fields-to-discriminateBy": values}]);
+        }
+        let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}});
+        json!({"name": name, "served": true, "storage": name == "v1", "schema": schema})
+    };
+    let newest: &[&str] = if grown { &["a", "b", "c"] } else { &["a", "b"] };
+    let versions =
+        [version("v1beta1", &["a", "b"]), version("v1", &["a", "b"]), version("v2", newest), version("v3", &[])];
+    let crd = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.versions.example"},
+        "spec": {"group": "versions.example", "scope": "Namespaced",
+            "names": {"kind": "Thing", "plural": "things", "singular": "thing", "listKind": "ThingList"}, "versions": versions}});
+    let mut builder = Builder::new();
+    builder.apply(Definition::from_json(&crd.to_string()).unwrap());
+    builder.build()
+}
+
+#[test]
+fn versions_with_other_unions_have_policies_of_their_own() {
+    let rules = |catalog: &Catalog| {
+        let targets = PolicyTarget::of_catalog(catalog);
+        let objects = targets.iter().flat_map(|target| compile(target, &PolicyOptions::default()).objects);
+        let policies = objects.map(|object| object.to_json()).filter(|it| it["kind"] == "ValidatingAdmissionPolicy");
+        let described = policies.map(|policy| {
+            let constraints = &policy["spec"]["matchConstraints"];
+            let first = &policy["spec"]["matchConditions"][0]["expression"];
+            let versions = constraints["resourceRules"][0]["apiVersions"].to_string();
+            let excludes = first.as_str().is_some_and(|it| it == "!(request.requestKind.version in [\"v2\"])");
+            let text = |value: &Value| value.as_str().unwrap().to_owned();
+            (text(&policy["metadata"]["name"]), text(&constraints["matchPolicy"]), versions, excludes)
+        });
+        described.filter(|it| it.0.ends_with("-deny")).collect::<Vec<_>>()
+    };
+    let row = |name: &str, policy: &str, version: &str, excludes| {
+        (name.to_owned(), policy.to_owned(), format!("[\"{version}\"]"), excludes)
+    };
+    let one = row("unions-things.versions.example-deny", "Equivalent", "v1", false);
+    assert_eq!(rules(&catalog_of_versions(false)), [one]);
+    let all_but_one = row("unions-things.versions.example-deny", "Equivalent", "v1", true);
+    let grown = row("unions-things.versions.example-v2-deny", "Exact", "v2", false);
+    assert_eq!(rules(&catalog_of_versions(true)), [all_but_one, grown]);
+}
