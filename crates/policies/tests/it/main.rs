@@ -305,6 +305,6 @@ fn versions_with_other_unions_have_policies_of_their_own() {
     let one = row("unions-things.versions.example-deny", "Equivalent", "v1", false);
     assert_eq!(rules(&catalog_of_versions(false)), [one]);
     let all_but_one = row("unions-things.versions.example-deny", "Equivalent", "v1", true);
-    let grown = row("unions-things.versions.example-v2-deny", "Exact", "v2", false);
+    let grown = row("unions-things.versions.example-only-v2-deny", "Exact", "v2", false);
     assert_eq!(rules(&catalog_of_versions(true)), [all_but_one, grown]);
 }
