@@ -63,8 +63,9 @@ impl ManifestFile {
             return Err(Problem::at(&path, position, "not text: it has a NUL character".to_owned()));
         }
         // One thread reads all documents of the file.
-        let parsed = yaml::on_deep_stack(|| Self::parse(path.clone(), &text));
-        let parsed = parsed.unwrap_or_else(|message| Err(Problem::of_file(&path, message)));
+        let name = path.clone();
+        let parsed = yaml::on_deep_stack(|| Self::parse(path, &text));
+        let parsed = parsed.unwrap_or_else(|message| Err(Problem::of_file(&name, message)));
         parsed.map_err(|problem| match foreign::advice(&problem.file, &text, &problem.message) {
             Some(advice) => Problem { message: format!("{}; {advice}", problem.message), ..problem },
             None => problem,

@@ -83,8 +83,12 @@ impl<'p> PolicyTarget<'p> {
         for target in &mut targets {
             match &mut target.scope {
                 VersionScope::Only(versions) => versions.sort_unstable(),
-                scope if more > 0 => *scope = VersionScope::TooMany(MOST_GROUPS.saturating_add(more)),
-                scope => *scope = VersionScope::AllExcept(std::mem::take(&mut differing)),
+                scope @ (VersionScope::AllExcept(_) | VersionScope::TooMany(_)) => {
+                    *scope = match more {
+                        0 => VersionScope::AllExcept(std::mem::take(&mut differing)),
+                        more => VersionScope::TooMany(MOST_GROUPS.saturating_add(more)),
+                    };
+                }
             }
         }
         targets

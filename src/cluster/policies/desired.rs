@@ -42,12 +42,14 @@ pub(super) struct Compiler {
     cache: HashMap<GroupKind, CachedKind>,
 }
 
+/// The plan of each version, sorted by version.
+type VersionPlans = Vec<(Box<str>, Arc<Plan>)>;
+
 /// The policies of a kind, with the inputs that they were compiled from.
 struct CachedKind {
     /// The version of the first target.
     main: Box<str>,
-    /// The plan of each version, sorted by version.
-    plans: Vec<(Box<str>, Arc<Plan>)>,
+    plans: VersionPlans,
     plural: Box<str>,
     desired: Arc<DesiredKind>,
 }
@@ -68,7 +70,7 @@ impl Compiler {
     /// Returns the objects for a catalog.
     pub(super) fn desired(&mut self, catalog: &Catalog) -> DesiredPolicies {
         let mut before = std::mem::take(&mut self.cache);
-        let mut plans: HashMap<GroupKind, Vec<(Box<str>, Arc<Plan>)>> = HashMap::new();
+        let mut plans: HashMap<GroupKind, VersionPlans> = HashMap::new();
         for entry in catalog.entries() {
             let gvk = entry.gvk();
             plans.entry(gvk.group_kind()).or_default().push((gvk.version.clone(), Arc::clone(entry.plan())));
