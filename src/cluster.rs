@@ -29,6 +29,7 @@ mod reason;
 mod rebuild;
 mod registration;
 mod schemas;
+mod server_clock;
 mod service_reference;
 mod services;
 mod state;
@@ -52,6 +53,7 @@ pub use registration::{
     Registration, Signals,
 };
 pub use schemas::SchemaError;
+pub use server_clock::ServerClock;
 pub use service_reference::{ServiceReference, ServiceReferenceError};
 pub use trust::{Held, Trust};
 pub use unregister::{Registered, Removal, UnregisterError, Unregistered, unregister};

@@ -127,6 +127,8 @@ pub struct Metrics {
     pub watch_connected: Gauge,
     /// Time of the newest evidence that the catalog is current, in seconds since 1970.
     pub watch_proven: Gauge,
+    /// Seconds by which this machine's clock is ahead of the API server's.
+    pub clock_difference: Gauge,
     /// 1 while the API server's own groups are known.
     pub own_groups_known: Gauge,
     /// Metrics of the registration.
@@ -279,6 +281,11 @@ impl Metrics {
             "Time of the newest evidence that the catalog is current (a watch of CRDs begins, or has an event or bookmark), in \
              seconds since 1970; 0 before the first",
         );
+        let clock_difference = add(
+            it,
+            "clock_difference_seconds",
+            "Seconds by which this machine's clock is ahead of the API server's; a replica with more than 300 is not ready",
+        );
         let own_groups_known = add(
             it,
             "own_groups_known",
@@ -334,6 +341,7 @@ impl Metrics {
             certificate_reload_failures,
             watch_connected,
             watch_proven,
+            clock_difference,
             own_groups_known,
             registration,
             policies,

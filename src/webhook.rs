@@ -41,7 +41,7 @@ mod routes;
 mod turns;
 
 pub use certificate::{Announcer, CertificateError, CertificateSource, ClientPolicy};
-pub use config::{Config, Limits, Timeouts};
+pub use config::{Clock, Config, Limits, Timeouts};
 pub use declarations::{Inspector, InspectorError};
 pub use readiness::Evidence;
 pub use reviews::Reviewer;
@@ -127,7 +127,7 @@ impl Server {
     /// Does the same as [`bind`](Self::bind), and answers reviews by `reviewer`.
     #[allow(clippy::unused_async, reason = "listening needs a runtime, which an async caller has")]
     pub async fn with_reviewer(config: Config, mut metrics: Metrics, reviewer: Reviewer) -> Result<Self, ServerError> {
-        let certificate = Certificate::new(&config.certificate, config.clients.as_ref(), &metrics)?;
+        let certificate = Certificate::new(&config, &metrics)?;
         let reviews = Reviews::new(reviewer, config.ratcheting, &mut metrics);
         let budget = Budget::new(config.limits.in_flight, config.limits.body);
         metrics.register(Box::new(BudgetGauge(Arc::clone(&budget))));

@@ -12,10 +12,12 @@ pub(super) use arguments::ServeArgs;
 pub(super) use values::{duration, namespace};
 
 use super::kinds;
-use crate::cluster::{self, Cluster, Coverage, Held, Link, PolicyEnforcement, PolicySignals, RegisteredKinds};
+use crate::cluster::{
+    self, Cluster, Coverage, Held, Link, PolicyEnforcement, PolicySignals, RegisteredKinds, ServerClock,
+};
 use crate::supervision::{ServeTask, Supervised};
 use crate::telemetry::{self, Metrics, Spans};
-use crate::webhook::{CertificateSource, Evidence, Inspector, Server};
+use crate::webhook::{CertificateSource, Clock, Config, Evidence, Inspector, Server};
 use anyhow::Context;
 use certificate::Supply;
 use std::io;
@@ -70,10 +72,11 @@ async fn serve(
     let mut signals = Signals::new().context("cannot listen for signals")?;
     let metrics = Metrics::new();
     let link = Link::new(metrics.watch_connected.clone(), metrics.watch_proven.clone());
+    let clock = ServerClock::new(metrics.clock_difference.clone());
     let (publish, catalogs) = watch::channel(None);
 
     let client = if arguments.from.is_empty() {
-        Some(cluster::connect(arguments.kubeconfig.as_deref()).await?)
+        Some(cluster::connect(arguments.kubeconfig.as_deref(), &clock).await?)
     } else {
         publish.send_replace(Some(Arc::new(kinds::catalog(&arguments.from, arguments.builtin_unions)?)));
         None
@@ -93,14 +96,18 @@ async fn serve(
     let (cover, coverage) = watch::channel(coverage);
     let (confirm, registered) = watch::channel(RegisteredKinds::default());
     let supply = Supply::new(&arguments, trust, held);
-    let config = arguments.config(supply.source.clone());
+    let (time, judged) = (clock.clone(), clock.clone());
+    let config = Config {
+        clock: Clock { now: Arc::new(move || time.now()), fault: Arc::new(move || judged.fault()) },
+        ..arguments.config(supply.source.clone())
+    };
     let authority_expiry = metrics.certificate_authority_expiry.clone();
     let mut server = Server::bind(config.clone(), metrics).await?;
     if let Some(announcer) = supply.announcer() {
         server = server.announcing_with(announcer);
     }
     let mut tasks = Supervised::default();
-    tasks.spawn(ServeTask::SharedCertificate, supply.keep(client, authority_expiry));
+    tasks.spawn(ServeTask::SharedCertificate, supply.keep(client, clock, authority_expiry));
     if let Some(cluster) = &cluster {
         server = server.inspecting_with(inspector(cluster), inspection.subscribe());
         let link = link.clone();

@@ -3,6 +3,7 @@
 use crate::causes::with_causes;
 use crate::cluster::deadline::Deadlines;
 use crate::cluster::reason::reason;
+use crate::cluster::server_clock::ServerClock;
 use hyper::Uri;
 use hyper_util::client::proxy::matcher::Matcher;
 use kube::client::ClientBuilder;
@@ -78,13 +79,13 @@ impl NoConfig {
 
 /// Returns a client for the cluster of `kubeconfig`, else of `KUBECONFIG` or `~/.kube/config`, else of this pod.
 ///
-/// Sends nothing, so that a cluster that is down is not an error here.
-pub async fn connect(kubeconfig: Option<&Path>) -> Result<Client, ConnectError> {
+/// Each of its answers sets `clock`. Sends nothing, so that a cluster that is down is not an error here.
+pub async fn connect(kubeconfig: Option<&Path>, clock: &ServerClock) -> Result<Client, ConnectError> {
     let config = match kubeconfig {
         Some(path) => from_file(path, &KubeConfigOptions::default()).await?,
         None => Config::infer().await.map_err(|error| ConnectError::NoCluster(NoConfig::new(&error)))?,
     };
-    bounded(config)
+    bounded(config, clock)
 }
 
 /// Returns a client for a command that may name a context and does not watch. Sends nothing.
@@ -96,13 +97,13 @@ pub async fn client(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<
         (None, Some(_)) => Config::from_kubeconfig(&options).await.map_err(no_context)?,
         (None, None) => Config::infer().await.map_err(|error| ConnectError::NoKubeconfig(NoConfig::new(&error)))?,
     };
-    bounded(config)
+    bounded(config, &ServerClock::default())
 }
 
 /// Returns a client each of whose requests has a deadline.
-fn bounded(config: Config) -> Result<Client, ConnectError> {
+fn bounded(config: Config, clock: &ServerClock) -> Result<Client, ConnectError> {
     let builder = ClientBuilder::try_from(without_needless_proxy(config)).map_err(ConnectError::Client)?;
-    Ok(builder.with_layer(&Deadlines).build())
+    Ok(builder.with_layer(&Deadlines(clock.clone())).build())
 }
 
 /// Drops a proxy of the environment if the cluster is on this machine or `NO_PROXY` names it, as kubectl does. A proxy of the

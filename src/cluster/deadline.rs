@@ -4,6 +4,7 @@
 //! A connection that is half open, a server that accepts and never answers, and a body that drips are errors here, which
 //! callers retry like any other. The client below retries 429, 503 and 504 after `Retry-After`, within the same deadlines.
 
+use super::server_clock::ServerClock;
 use futures::future::BoxFuture;
 use hyper::body::{Body, Buf, Frame, SizeHint};
 use hyper::{Method, Request, Response};
@@ -29,14 +30,15 @@ const PROGRESS: Duration = Duration::from_secs(15);
 /// Maximum size of an answer, in bytes. The largest are pages of lists, and OpenAPI documents.
 const LONGEST: u64 = 64 << 20;
 
-/// The layer.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Deadlines;
+/// The layer. It also compares the clocks at each answer.
+#[derive(Debug, Clone)]
+pub(super) struct Deadlines(pub(super) ServerClock);
 
 /// A client with deadlines.
 #[derive(Debug, Clone)]
 pub(super) struct Bounded<S> {
     inner: S,
+    clock: ServerClock,
 }
 
 /// The API server was too slow, or sent too much.
@@ -73,7 +75,7 @@ impl<S> Layer<S> for Deadlines {
     type Service = Bounded<S>;
 
     fn layer(&self, inner: S) -> Bounded<S> {
-        Bounded { inner }
+        Bounded { inner, clock: self.0.clone() }
     }
 }
 
@@ -96,16 +98,18 @@ where
         let watches = request.uri().query().is_some_and(|query| query.split('&').any(|it| it == "watch=true"));
         let (headers, whole) = if reads { (READ_HEADERS, READ) } else { (WRITE, WRITE) };
         let began = Instant::now();
-        let answer = self.inner.call(request);
+        let (answer, clock) = (self.inner.call(request), self.clock.clone());
         Box::pin(async move {
             let answer = timeout_at(began + headers, answer).await.map_err(|_| DeadlineError::NoAnswer(headers))?;
+            let answer = answer.map_err(Into::into)?;
+            clock.record(answer.headers());
             let bounds = (!watches).then(|| BodyBounds {
                 whole,
                 end: Box::pin(sleep_until(began + whole)),
                 progress: Box::pin(sleep(PROGRESS)),
                 left: LONGEST,
             });
-            Ok(answer.map_err(Into::into)?.map(|inner| BoundedBody { inner, bounds }))
+            Ok(answer.map(|inner| BoundedBody { inner, bounds }))
         })
     }
 }
@@ -175,7 +179,11 @@ mod tests {
             }
         });
         let request = Request::builder().method(method).uri(path).body(Empty::new()).unwrap();
-        let answer = Deadlines.layer(server).oneshot(request).await.map_err(|error| error.to_string())?;
+        let answer = Deadlines(ServerClock::default())
+            .layer(server)
+            .oneshot(request)
+            .await
+            .map_err(|error| error.to_string())?;
         let body = answer.into_body().collect().await.map_err(|error| error.to_string())?;
         Ok(body.to_bytes().len())
     }

@@ -14,6 +14,7 @@ mod wake;
 
 pub use directory::Announcer;
 
+use super::{Clock, Config};
 use crate::authority::{AuthorityError, Offer};
 use crate::causes::with_causes;
 use crate::telemetry::Metrics;
@@ -27,7 +28,7 @@ use std::borrow::Cow;
 use std::future::pending;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 use tls::{CertificateFiles, LoadedCertificate};
 use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
@@ -95,6 +96,7 @@ pub enum CertificateError {
 pub(super) struct Certificate {
     source: ReloadSource,
     clients: Option<ClientPolicy>,
+    clock: Clock,
     current: ArcSwapOption<LoadedCertificate>,
     expiry: Gauge,
     authority_expiry: Gauge,
@@ -112,10 +114,10 @@ enum ReloadSource {
 impl Certificate {
     /// Loads or makes the certificate. An offered one may arrive later.
     pub(super) fn new(
-        source: &CertificateSource,
-        clients: Option<&ClientPolicy>,
+        Config { certificate: source, clients, clock, .. }: &Config,
         metrics: &Metrics,
     ) -> Result<Self, CertificateError> {
+        let clients = clients.as_ref();
         let (source, files) = match source {
             CertificateSource::Directory(path) => {
                 let directory = CertificateDirectory::new(path.clone());
@@ -134,6 +136,7 @@ impl Certificate {
         let this = Self {
             source,
             clients: clients.cloned(),
+            clock: clock.clone(),
             current: ArcSwapOption::empty(),
             expiry: metrics.certificate_expiry.clone(),
             authority_expiry: metrics.certificate_authority_expiry.clone(),
@@ -150,10 +153,15 @@ impl Certificate {
         self.current.load().as_ref().map(|it| Arc::clone(&it.config))
     }
 
-    /// Returns the reason why there is no valid certificate at `now` as an error.
-    pub(super) fn check(&self, now: SystemTime) -> Result<(), Cow<'static, str>> {
+    /// Returns what is wrong with this machine's clock.
+    pub(super) fn clock_fault(&self) -> Option<String> {
+        (self.clock.fault)()
+    }
+
+    /// Returns the reason why there is no valid certificate now as an error.
+    pub(super) fn check(&self) -> Result<(), Cow<'static, str>> {
         if let Some(loaded) = &*self.current.load() {
-            return loaded.validity.check(now).map_err(Cow::Borrowed);
+            return loaded.validity.check((self.clock.now)()).map_err(Cow::Borrowed);
         }
         let reason = match &self.source {
             ReloadSource::Offered(offers) => offers.borrow().as_ref().err().map(|reason| format!("none yet: {reason}")),
@@ -202,7 +210,7 @@ impl Certificate {
             return Ok(None);
         }
         let loaded = self.load(files)?;
-        let now = SystemTime::now();
+        let now = (self.clock.now)();
         match loaded.validity.check(now) {
             Err(fault) if current.validity.check(now).is_ok() => Err(CertificateError::Validity(fault)),
             Ok(()) | Err(_) => Ok(Some(loaded)),

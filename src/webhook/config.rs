@@ -2,8 +2,10 @@
 
 use super::{CertificateSource, ClientPolicy};
 use kube_unions_core::admission::Ratcheting;
+use std::fmt;
 use std::net::{Ipv6Addr, SocketAddr};
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 /// The configuration of a [`Server`](super::Server).
 #[derive(Debug, Clone)]
@@ -26,6 +28,29 @@ pub struct Config {
     pub limits: Limits,
     /// Limits of each wait.
     pub timeouts: Timeouts,
+    /// Clock by which certificates are judged.
+    pub clock: Clock,
+}
+
+/// A clock that may be wrong.
+#[derive(Clone)]
+pub struct Clock {
+    /// Returns the time.
+    pub now: Arc<dyn Fn() -> SystemTime + Send + Sync>,
+    /// Returns what is wrong with this machine's own clock. Then the server is not ready.
+    pub fault: Arc<dyn Fn() -> Option<String> + Send + Sync>,
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self { now: Arc::new(SystemTime::now), fault: Arc::new(|| None) }
+    }
+}
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Clock").finish_non_exhaustive()
+    }
 }
 
 impl Config {
@@ -41,6 +66,7 @@ impl Config {
             shutdown_delay: Duration::from_secs(10),
             limits: Limits::default(),
             timeouts: Timeouts::default(),
+            clock: Clock::default(),
         }
     }
 }

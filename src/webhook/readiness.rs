@@ -8,7 +8,6 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::SystemTime;
 
 impl fmt::Debug for Evidence {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -60,7 +59,8 @@ impl Readiness {
         let evidence = self.evidence.as_ref().map(|evidence| (evidence.0)());
         let checks = [
             ("listening", check(self.listening.load(Ordering::Relaxed), "not accepting connections yet")),
-            ("certificate", self.certificate.check(SystemTime::now())),
+            ("certificate", self.certificate.check()),
+            ("clock", self.certificate.clock_fault().map_or(Ok(()), |fault| Err(Cow::Owned(fault)))),
             ("catalog", check(self.reviews.has_catalog(), "the first list of definitions is not complete")),
             ("shutdown", check(!self.stopping.load(Ordering::Relaxed), "shutting down")),
         ];
@@ -71,7 +71,7 @@ impl Readiness {
 /// The results of all checks, in a fixed order. Displays like the API server's own `/readyz?verbose`.
 #[derive(Debug)]
 pub(super) struct Report {
-    checks: [Check; 4],
+    checks: [Check; 5],
     /// The age of the catalog.
     evidence: Option<String>,
 }

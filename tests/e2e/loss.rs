@@ -8,6 +8,7 @@
 //! `make test`) repeats what happens for so many seconds.
 
 mod churn;
+mod clocks;
 mod installation;
 mod registration;
 pub(crate) mod rotation;
@@ -20,6 +21,7 @@ use std::time::{Duration, Instant};
 use crate::enforcement_by_policies::{RIGHTS, kinds};
 use crate::writers::{Count, Spread, Writers};
 use churn::Churn;
+use clocks::WrongClock;
 use fixtures::wait::eventually;
 use installation::{DELAY, Installation, REPLICAS};
 use registration::Registration;
@@ -111,6 +113,26 @@ fn a_deleted_secret_that_replicas_agree_on_loses_no_write() {
         }
     });
     none_lost("rotation of the authority that replicas agree on", writers);
+}
+
+#[test]
+fn replicas_with_wrong_clocks_lose_no_write_beside_right_ones_and_before_them() {
+    let Some(mut installation) = Installation::self_managed(DELAY) else { return };
+    let clock = WrongClock::new();
+    let before = installation.agreed_authorities();
+    let writers = installation.writers(Spread::Even);
+    wait_for(&writers, AROUND);
+    let wrong = installation.with_wrong_clocks(&clock);
+    wait_for(&writers, BESIDE);
+    none_lost("replicas with wrong clocks beside right ones", writers);
+    assert_eq!(installation.agreed_authorities(), before, "they replace nothing");
+    drop(wrong);
+
+    let (_wrong, made) = installation.begin_with_wrong_clocks(&clock);
+    let writers = installation.writers(Spread::Even);
+    wait_for(&writers, BESIDE);
+    none_lost("replicas with wrong clocks before right ones", writers);
+    assert_eq!(installation.agreed_authorities(), made, "the right ones serve what is there");
 }
 
 #[test]

@@ -30,6 +30,8 @@ pub(crate) struct Webhook {
     workspace: Workspace,
     /// The arguments of `ulimit`. Empty: no limit.
     open_files: &'static str,
+    /// More environment variables.
+    envs: Vec<(&'static str, String)>,
 }
 
 /// The address and certificates of a webhook, which stay the same over restarts.
@@ -62,7 +64,8 @@ impl Webhook {
         let kept = self.args.iter().filter(|arg| more.iter().all(|more| name(more) != name(arg)));
         let args = kept.cloned().chain(more.iter().map(|&arg| arg.to_owned())).collect();
         let authority = self.authority.clone();
-        let mut webhook = Self { process: None, args, authority, port: 0, ops_port: 0, workspace, open_files: "" };
+        let mut webhook =
+            Self { process: None, args, authority, port: 0, ops_port: 0, workspace, open_files: "", envs: Vec::new() };
         webhook.resume()?;
         Ok(webhook)
     }
@@ -88,7 +91,17 @@ impl Webhook {
 
     /// Watches the cluster of a kubeconfig, and need not become ready.
     pub(crate) fn unready(kubeconfig: &Path, more: &[&str]) -> Result<Self, String> {
+        Self::unready_with(kubeconfig, more, &[])
+    }
+
+    /// Does the same with these environment variables.
+    pub(crate) fn unready_with(
+        kubeconfig: &Path,
+        more: &[&str],
+        envs: &[(&'static str, String)],
+    ) -> Result<Self, String> {
         let mut webhook = Self::prepare(["--kubeconfig".as_ref(), kubeconfig.as_os_str()], more);
+        webhook.envs = envs.to_vec();
         webhook.process = Some(webhook.launch()?);
         Ok(webhook)
     }
@@ -117,7 +130,16 @@ impl Webhook {
             args.push("--shutdown-delay=0s".to_owned());
         }
         args.extend(more.iter().map(|&arg| arg.to_owned()));
-        Self { process: None, args, authority: Arc::new(authority), port: 0, ops_port: 0, workspace, open_files: "" }
+        Self {
+            process: None,
+            args,
+            authority: Arc::new(authority),
+            port: 0,
+            ops_port: 0,
+            workspace,
+            open_files: "",
+            envs: Vec::new(),
+        }
     }
 
     /// Starts it (again), on the ports it had, and waits until it is ready.
@@ -145,6 +167,7 @@ impl Webhook {
             ("MALLOC_MMAP_THRESHOLD_", "131072"),
             ("MALLOC_ARENA_MAX", "2"),
         ];
+        let envs: Vec<_> = envs.into_iter().chain(self.envs.iter().map(|(name, value)| (*name, &**value))).collect();
         let mut process = Process::start(&binary()?, &args, &envs, &log);
         if self.ops_port == 0 {
             let [webhook, ops] = fixtures::wait::for_some(STARTUP, || {

@@ -147,7 +147,8 @@ async fn the_server_is_ready_after_the_first_catalog() {
     server.catalogs.send_replace(Some(Arc::default()));
     server.until_ready().await;
     assert_eq!(server.ops("/readyz").await.body, "ok\n");
-    let checks = "[+]listening ok\n[+]certificate ok\n[+]catalog ok\n[+]shutdown ok\nreadyz check passed\n";
+    let checks =
+        "[+]listening ok\n[+]certificate ok\n[+]clock ok\n[+]catalog ok\n[+]shutdown ok\nreadyz check passed\n";
     assert_eq!(server.ops("/readyz?verbose").await.body, checks);
     assert_eq!(server.send(&Request::post("/mutate", review("u"))).await.code, 200);
 }

@@ -2,7 +2,7 @@
 
 use super::ServeArgs;
 use crate::authority::Offer;
-use crate::cluster::{Agreement, CaBundle, Held, ServiceReference, Trust};
+use crate::cluster::{Agreement, CaBundle, Held, ServerClock, ServiceReference, Timing, Trust};
 use crate::webhook::{Announcer, CertificateSource};
 use futures::FutureExt;
 use kube::Client;
@@ -75,10 +75,12 @@ impl Supply {
     }
 
     /// Keeps the certificate and the channels for ever.
-    pub(super) async fn keep(self, client: Option<Client>, authority_expiry: Gauge) {
+    pub(super) async fn keep(self, client: Option<Client>, clock: ServerClock, authority_expiry: Gauge) {
         let Self { shared, trust, held, .. } = self;
         if let (Some(SharedSource { service, secret, offers }), Some(client)) = (shared, client) {
-            Agreement::new(client, &service, &secret).follow(offers, trust, held, authority_expiry).await;
+            let timing = Timing { clock: Arc::new(move || clock.now()), ..Timing::default() };
+            let agreement = Agreement::new(client, &service, &secret).with_timing(timing);
+            agreement.follow(offers, trust, held, authority_expiry).await;
         } else {
             // The registration waits for changes of `trust`, which must stay open.
             pending::<()>().await;

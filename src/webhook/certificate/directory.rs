@@ -13,7 +13,7 @@ use futures::future::{BoxFuture, OptionFuture};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 const AUTHORITIES: &str = "ca.crt";
 
@@ -106,7 +106,7 @@ pub(super) async fn follow(
                 announcements.announce(certificate, authorities);
             }
             let is_announcing = announcements.as_ref().is_some_and(|it| it.under_way.is_some());
-            let must_wait = is_announcing && pair.is_some() && certificate.check(SystemTime::now()).is_ok();
+            let must_wait = is_announcing && pair.is_some() && certificate.check().is_ok();
             if must_wait && !waits {
                 tracing::info!("a new certificate waits until the API server trusts its CA");
             }

@@ -158,7 +158,8 @@ impl Installation {
         assert!(eventually(SETTLED, alone), "a replica that is gone gets out of rotation");
     }
 
-    fn launch(&self, volume: Option<&Volume>) -> Webhook {
+    /// Returns the arguments of a replica.
+    pub(super) fn arguments(&self, volume: Option<&Volume>) -> Vec<String> {
         let certificate = volume.map_or_else(
             || format!("--tls-secret={SECRET}"),
             |volume| format!("--tls-cert-dir={}", volume.path().display()),
@@ -170,6 +171,11 @@ impl Installation {
             format!("--shutdown-delay={}", self.delay),
         ];
         arguments.extend(self.more.iter().cloned());
+        arguments
+    }
+
+    fn launch(&self, volume: Option<&Volume>) -> Webhook {
+        let arguments = self.arguments(volume);
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         Webhook::of_cluster(&self.control_plane.webhook_kubeconfig(), &arguments)
             .unwrap_or_else(|message| panic!("{message}"))

@@ -19,10 +19,10 @@ use super::installation::{Installation, REPLICAS, SECRET};
 pub(crate) const ROTATED: Duration = Duration::from_mins(3);
 
 /// The Secret that the replicas agree on.
-struct Agreed {
+pub(super) struct Agreed {
     certificate: CertificateDer<'static>,
     /// PEM, the newest first.
-    authorities: String,
+    pub(super) authorities: String,
 }
 
 impl Installation {
@@ -96,7 +96,7 @@ impl Installation {
     }
 
     /// The Secret, where it is there, and whole.
-    fn agreed(&self) -> Option<Agreed> {
+    pub(super) fn agreed(&self) -> Option<Agreed> {
         let answer = self.control_plane.client().get(&secret()).expect("the API server answers");
         let text = |key: &str| String::from_utf8(STANDARD.decode(answer.body["data"][key].as_str()?).ok()?).ok();
         let certificate = CertificateDer::from_pem_slice(text("tls.crt")?.as_bytes()).ok()?;
@@ -130,6 +130,6 @@ impl Installation {
     }
 }
 
-fn secret() -> String {
+pub(super) fn secret() -> String {
     format!("/api/v1/namespaces/kube-unions/secrets/{SECRET}")
 }

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use kube_unions::cluster::{
-    BuiltinUnions, CaBundle, Cluster as Watched, EntryOptions, Held, Registering, Registration, Signals, Trust, connect,
+    BuiltinUnions, CaBundle, Cluster as Watched, EntryOptions, Held, Registering, Registration, ServerClock, Signals,
+    Trust, connect,
 };
 use kube_unions::telemetry::Metrics;
 use kube_unions_core::catalog::Builder;
@@ -85,7 +86,7 @@ impl Registrar {
         };
         let kubeconfig = self.control_plane.webhook_kubeconfig();
         self.runtime.spawn(async move {
-            let client = connect(Some(&kubeconfig)).await.unwrap();
+            let client = connect(Some(&kubeconfig), &ServerClock::default()).await.unwrap();
             Watched::new(client, BuiltinUnions::Ignored).register(registration, signals).await;
         });
         catalogs

@@ -5,7 +5,7 @@ use super::wire::{Request, Running, review, until};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Every metric with its type and labels.
-const METRICS: [(&str, &str, &[&str]); 33] = [
+const METRICS: [(&str, &str, &[&str]); 34] = [
     ("kube_unions_admission_given_up", "counter", &["reason"]),
     ("kube_unions_admission_in_flight", "gauge", &[]),
     ("kube_unions_admission_in_flight_bytes", "gauge", &[]),
@@ -20,6 +20,7 @@ const METRICS: [(&str, &str, &[&str]); 33] = [
     ("kube_unions_certificate_authority_expiry_timestamp_seconds", "gauge", &[]),
     ("kube_unions_certificate_expiry_timestamp_seconds", "gauge", &[]),
     ("kube_unions_certificate_reload_failures", "counter", &[]),
+    ("kube_unions_clock_difference_seconds", "gauge", &[]),
     ("kube_unions_connections_evicted", "counter", &["port", "reason"]),
     ("kube_unions_connections_refused", "counter", &[]),
     ("kube_unions_declaration_faults", "gauge", &[]),
