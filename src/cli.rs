@@ -148,6 +148,13 @@ impl Cli {
 
     /// Runs the command.
     pub fn run(self) -> anyhow::Result<ExitCode> {
+        let hook = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            // The evaluation of a stranger's rule catches its panics.
+            if !kube_unions_evidence::is_evaluating() {
+                hook(panic);
+            }
+        }));
         let verdict = match self.command {
             Command::Serve(arguments) => return serve::run(*arguments),
             Command::Review(arguments) => review::run(&arguments)?,

@@ -3,6 +3,7 @@
 mod candidates;
 mod expression;
 mod facts;
+mod guard;
 mod limits;
 mod names;
 mod node;
@@ -16,6 +17,7 @@ mod table;
 mod validation;
 mod value;
 
+pub use guard::is_evaluating;
 pub use limits::*;
 pub use place::{Evidence, EvidenceKind, EvidenceState};
 pub use proposal::{DoubtfulGroup, Proposals, ProposedChoice, ProposedUnion};

@@ -7,6 +7,7 @@ mod optional;
 
 use crate::expression::{FieldSelection, Scene, lacking};
 use crate::facts::Fact;
+use crate::guard::guarded;
 use crate::limits::{MOST_OPEN_TESTS, TOO_MANY_STEPS};
 use crate::outcome::{Outcome, Outcomes};
 use crate::value;
@@ -17,7 +18,6 @@ use cel::common::ast::{
 };
 use cel::{Context, ExecutionError, Value};
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// Operators and functions that mean the same in the library and in the API server.
@@ -97,25 +97,25 @@ fn attempt(scene: &Scene<'_, '_>, expression: &IdedExpr, tests: &mut BTreeMap<St
 
 /// Evaluates an expression without unknown parts.
 fn compute(scene: &Scene<'_, '_>, closed: &IdedExpr, values: Vec<(String, Value)>) -> Outcomes {
-    let result = catch_unwind(AssertUnwindSafe(|| {
+    let result = guarded(|| {
         let mut context = Context::with_env(Arc::clone(&scene.env.library));
         for (name, value) in values {
             context.add_variable_from_value(name, value);
         }
         Value::resolve(closed, &context)
-    }));
+    });
     match result {
-        Ok(Ok(Value::Bool(holds))) => Outcomes::certain(holds),
-        Ok(Ok(_)) => Outcomes::beyond("a part of the rule is not a boolean"),
+        Some(Ok(Value::Bool(holds))) => Outcomes::certain(holds),
+        Some(Ok(_)) => Outcomes::beyond("a part of the rule is not a boolean"),
         // Errors that depend on values. Every other one is of types, which the API server finds before it stores the rule.
-        Ok(Err(
+        Some(Err(
             ExecutionError::NoSuchKey(_)
             | ExecutionError::IndexOutOfBounds(_)
             | ExecutionError::DivisionByZero(_)
             | ExecutionError::RemainderByZero(_)
             | ExecutionError::Overflow(..),
         )) => Outcomes::only(Outcome::Error),
-        Ok(Err(_)) | Err(_) => Outcomes::beyond("a part of the rule cannot be evaluated"),
+        Some(Err(_)) | None => Outcomes::beyond("a part of the rule cannot be evaluated"),
     }
 }
 

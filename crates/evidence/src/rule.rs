@@ -1,12 +1,12 @@
 //! The rules of `x-kubernetes-validations`, parsed.
 
 use crate::expression::CelEnv;
+use crate::guard::guarded;
 use crate::limits::{DEEPEST_EXPRESSION, LONGEST_RULE};
 use crate::node::SchemaNode;
 use cel::Env;
 use cel::common::ast::{EntryExpr, Expr, IdedEntryExpr, IdedExpr};
 use serde_json::Value;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
 /// The keyword of rules.
@@ -82,18 +82,17 @@ fn parse(text: &str, env: &Env) -> Result<IdedExpr, String> {
     if nesting(text) > DEEPEST_EXPRESSION {
         return Err(format!("the rule is nested deeper than {DEEPEST_EXPRESSION} levels"));
     }
-    // No text is known on which the generated parser of the library panics. A panic would make the rule unreadable, and the panic
-    // hook of the program would print it: a library does not replace the hook.
-    let parsed = catch_unwind(AssertUnwindSafe(|| env.parser().enable_ident_escape_syntax(true).parse(text)));
+    // No text is known on which the generated parser of the library panics.
+    let parsed = guarded(|| env.parser().enable_ident_escape_syntax(true).parse(text));
     let expression = match parsed {
-        Ok(Ok(expression)) => expression,
-        Ok(Err(errors)) => {
+        Some(Ok(expression)) => expression,
+        Some(Err(errors)) => {
             let first = errors.errors.first();
             let message =
                 first.map_or_else(String::new, |error| format!("{}:{}: {}", error.pos.0, error.pos.1, error.msg));
             return Err(format!("the rule is not CEL: {message}"));
         }
-        Err(_) => return Err("the rule is not CEL".to_owned()),
+        None => return Err("the rule is not CEL".to_owned()),
     };
     if is_deep(&expression) {
         return Err(format!("the rule is nested deeper than {DEEPEST_EXPRESSION} levels"));
