@@ -107,7 +107,7 @@ async fn serve(
         server = server.announcing_with(announcer);
     }
     let mut tasks = Supervised::default();
-    tasks.spawn(ServeTask::SharedCertificate, supply.keep(client, clock, authority_expiry));
+    tasks.spawn(ServeTask::SharedCertificate, supply.keep(client, clock.clone(), authority_expiry));
     if let Some(cluster) = &cluster {
         server = server.inspecting_with(inspector(cluster), inspection.subscribe());
         let link = link.clone();
@@ -130,6 +130,7 @@ async fn serve(
             held: report,
             inspection,
             ready: Box::new(server.readiness()),
+            clock,
             metrics: registration_metrics,
         };
         let cluster = cluster.clone();

@@ -41,7 +41,7 @@ pub(super) use wanted::{INSTALLATION, NAME, Owner};
 use super::handover::{Coverage, RegisteredKinds};
 use super::trust::{Held, Trust};
 use super::watch_channel::changed;
-use super::{Cluster, ServiceReference};
+use super::{Cluster, ServerClock, ServiceReference};
 use crate::telemetry::RegistrationMetrics;
 use configurations::Configurations;
 use desired::desired;
@@ -133,6 +133,8 @@ pub struct Signals {
     pub inspection: watch::Sender<Option<InspectionToken>>,
     /// Returns true while this replica can answer.
     pub ready: Box<dyn Fn() -> bool + Send + Sync>,
+    /// Clock by which certificates expire.
+    pub clock: ServerClock,
     /// Metrics of the registration.
     pub metrics: RegistrationMetrics,
 }

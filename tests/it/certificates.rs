@@ -400,3 +400,22 @@ async fn another_writer_that_reverts_every_write_is_answered_six_times_a_minute(
     until("the replica reads again", async || store.reads(replica.number) > before + 6).await;
     assert_eq!(store.versions(), 12, "six writes in a minute, and as many of the other writer");
 }
+
+#[tokio::test]
+async fn a_secret_that_is_deleted_again_and_again_costs_a_write_each_time_and_what_is_served_stays() {
+    let (store, clock) = (Store::new(), Clock::new());
+    let mut first = Replica::start(&store, &clock);
+    let served = first.pair().await;
+    for _ in 0..40 {
+        let before = store.versions();
+        // More than a few writes in a minute are refused.
+        clock.pass(61);
+        store.delete();
+        until("the Secret is written again", async || store.secret().is_some()).await;
+        reconciled(&store, &[&first]).await;
+        assert_eq!(store.versions(), before + 1);
+    }
+    let mut second = Replica::start(&store, &clock);
+    assert_eq!(second.pair().await, served);
+    assert!(certificates(&second.trusted()).len() <= 32, "no more CAs than are read");
+}

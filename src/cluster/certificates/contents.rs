@@ -36,7 +36,7 @@ const AUTHORITY_KEY: &str = "ca.key";
 const OWN: &str = "kube-unions CA";
 
 /// Most certificates read from one text, and most names taken over from a certificate.
-const MOST: usize = 32;
+pub(super) const MOST: usize = 32;
 
 /// The data of a Secret, by key.
 pub(super) type Data = BTreeMap<String, ByteString>;

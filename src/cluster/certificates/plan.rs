@@ -29,6 +29,7 @@
 //! | missing or unusable | pending | yes | restore the served leaf |
 //! | missing or unusable | otherwise | | issue |
 
+use super::contents::MOST;
 use super::in_force::trusted;
 use super::state::{CertificateState, Lifetimes, RenewalCause, SKEW, Seconds, StoredAuthority, StoredLeaf, find};
 
@@ -115,7 +116,14 @@ pub(super) fn plan(
     let leaves_at = |it: &StoredAuthority| {
         if is_in_use(it) { it.not_after } else { it.last_leaf_expiry(&known, lifetimes) }
     };
-    let keep: Vec<_> = known.iter().filter(|it| now < leaves_at(it)).cloned().collect();
+    let mut keep: Vec<_> = known.iter().filter(|it| now < leaves_at(it)).cloned().collect();
+    // More CAs than are read would be written again and again. Each deletion of the Secret adds one.
+    let room = MOST.saturating_sub(new_authority.is_some().into());
+    while keep.len() > room
+        && let Some(oldest) = keep.iter().rposition(|it| !is_in_use(it))
+    {
+        keep.remove(oldest);
+    }
     let waits = usable.is_some_and(|leaf| signer.is_some() && !is_signed_by(leaf, signer));
     let settled_at = held_for.filter(|_| waits).map(|held| now + lifetimes.settle - held);
     let next_check = keep

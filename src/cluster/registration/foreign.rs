@@ -15,10 +15,11 @@ const STAYS: Duration = Duration::from_mins(10);
 pub(super) struct ForeignAuthorities(BTreeMap<Box<[u8]>, Instant>);
 
 impl ForeignAuthorities {
-    /// Returns the bundle to register: `ours`, and the CAs of `found` that have neither expired nor been foreign for long.
-    pub(super) fn beside(&mut self, ours: &CaBundle, found: &CaBundle, now: Instant) -> CaBundle {
+    /// Returns the bundle to register: `ours`, and the CAs of `found` that have neither expired by `clock` nor been foreign for long.
+    pub(super) fn beside(&mut self, ours: &CaBundle, found: &CaBundle, now: Instant, clock: SystemTime) -> CaBundle {
         self.0.retain(|certificate, _| found.contains(certificate) && !ours.contains(certificate));
-        let foreign = found.iter().filter(|certificate| !ours.contains(certificate) && !has_expired(certificate));
+        let foreign =
+            found.iter().filter(|certificate| !ours.contains(certificate) && !has_expired(certificate, clock));
         let stay = foreign.filter(|certificate| {
             let seen = *self.0.entry(Box::from(*certificate)).or_insert(now);
             now.saturating_duration_since(seen) < STAYS
@@ -28,9 +29,9 @@ impl ForeignAuthorities {
 }
 
 /// Returns true if a certificate, DER, has expired or cannot be parsed.
-fn has_expired(certificate: &[u8]) -> bool {
+fn has_expired(certificate: &[u8], clock: SystemTime) -> bool {
     let Ok((_, certificate)) = parse_x509_certificate(certificate) else { return true };
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let now = clock.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     i64::try_from(now).is_ok_and(|now| certificate.validity().not_after.timestamp() < now)
 }
 
@@ -58,12 +59,12 @@ mod tests {
         let ours = CaBundle::from_pem(ours);
         let mut authorities = ForeignAuthorities::default();
         let start = Instant::now();
-        assert_eq!(authorities.beside(&ours, &found, start), both);
-        assert_eq!(authorities.beside(&ours, &both, start + STAYS * 9 / 10), both);
-        assert_eq!(authorities.beside(&ours, &both, start + STAYS), ours);
+        assert_eq!(authorities.beside(&ours, &found, start, SystemTime::now()), both);
+        assert_eq!(authorities.beside(&ours, &both, start + STAYS * 9 / 10, SystemTime::now()), both);
+        assert_eq!(authorities.beside(&ours, &both, start + STAYS, SystemTime::now()), ours);
         // A CA that was gone and comes back stays for another ten minutes.
-        assert_eq!(authorities.beside(&ours, &ours, start + STAYS), ours);
-        assert_eq!(authorities.beside(&ours, &both, start + STAYS), both);
+        assert_eq!(authorities.beside(&ours, &ours, start + STAYS, SystemTime::now()), ours);
+        assert_eq!(authorities.beside(&ours, &both, start + STAYS, SystemTime::now()), both);
     }
 
     #[test]
@@ -73,9 +74,9 @@ mod tests {
         let (old, new) = (CaBundle::from_pem(old), CaBundle::from_pem(new));
         let mut authorities = ForeignAuthorities::default();
         let start = Instant::now();
-        assert_eq!(authorities.beside(&old, &old, start), old);
+        assert_eq!(authorities.beside(&old, &old, start, SystemTime::now()), old);
         let replaced = start + STAYS * 3;
-        assert_eq!(authorities.beside(&new, &old, replaced), both);
-        assert_eq!(authorities.beside(&new, &both, replaced + STAYS), new);
+        assert_eq!(authorities.beside(&new, &old, replaced, SystemTime::now()), both);
+        assert_eq!(authorities.beside(&new, &both, replaced + STAYS, SystemTime::now()), new);
     }
 }

@@ -358,7 +358,9 @@ impl Registrar {
             Trust::Agreed(pem) => BundleSource::Ours(pem.to_string()),
             Trust::Local(pem) => {
                 let found = our_entries(stored).map(bundle_of).fold(CaBundle::default(), CaBundle::union);
-                BundleSource::Ours(self.foreign.beside(&CaBundle::from_pem(&**pem), &found, now).to_pem())
+                BundleSource::Ours(
+                    self.foreign.beside(&CaBundle::from_pem(&**pem), &found, now, self.signals.clock.now()).to_pem(),
+                )
             }
             Trust::InjectedFrom(certificate) => BundleSource::Injected(certificate.to_string()),
         };

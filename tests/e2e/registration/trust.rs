@@ -73,6 +73,7 @@ impl Registrar {
                 looks.fetch_add(1, Ordering::SeqCst);
                 ready.load(Ordering::SeqCst)
             }),
+            clock: ServerClock::default(),
             metrics: self.metrics.registration.clone(),
         };
         let registration = Registration {
