@@ -102,6 +102,7 @@ impl Baseline {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 bail!("no baseline `{}`: create it with --update-baseline", path.display())
             }
+            Ok(metadata) if !metadata.is_file() => bail!("the baseline `{}` is not a file", path.display()),
             Ok(metadata) if metadata.len() > LARGEST => {
                 bail!("the baseline `{}` has more than {LARGEST} bytes", path.display())
             }

@@ -2,6 +2,7 @@
 
 use crate::cli::manifest::{self, Problem};
 use crate::cli::progress::Progress;
+use crate::files;
 use anyhow::anyhow;
 use kube_unions_go::{BuildContext, GoFile, GoParser, Packages};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -139,7 +140,9 @@ impl Modules {
         if let Some(known) = self.known.get(folder) {
             return known.clone();
         }
-        let found = std::fs::read_to_string(folder.join("go.mod")).ok().and_then(|text| module_path(&text));
+        let file = folder.join("go.mod");
+        let text = file.is_file().then(|| files::read(&file).ok()).flatten();
+        let found = text.and_then(|text| module_path(&String::from_utf8_lossy(&text)));
         let found = match found {
             Some(module) => Some((folder.to_owned(), module)),
             None => folder.parent().and_then(|parent| self.module(parent)),

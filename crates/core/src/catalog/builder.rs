@@ -4,7 +4,7 @@ use super::digest::digest;
 use super::{Catalog, CatalogEntry};
 use crate::declaration::{Definition, DefinitionVersion, Fault, FaultKind, Place, Resource, Source};
 use crate::names::{GroupKind, GroupVersionKind};
-use crate::union::{Plan, compile};
+use crate::union::{Plan, Union, compile};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -67,6 +67,7 @@ impl CompiledDefinition {
                 let kind = fault.fault_kind();
                 version.fault(kind, definition.name(), &fault.place, fault.source, origin, message)
             }));
+            faults.extend(scaled_members(definition.name(), &version, &compiled.plan));
             versions.push(CompiledVersion::new(version, compiled.plan));
         }
         faults.extend(limited(definition.name(), &mut versions));
@@ -219,6 +220,29 @@ impl CompiledVersion {
     fn has_unions(&self) -> bool {
         !self.plan.unions().is_empty()
     }
+}
+
+/// Returns a note for each union with a member that the scale subresource sets. The API server shows a webhook or a policy there
+/// only an object of the kind Scale.
+fn scaled_members(definition: &str, version: &DefinitionVersion, plan: &Plan) -> Vec<Fault> {
+    let Some(scaled) = &version.scaled else { return Vec::new() };
+    let is_set = |union: &Union, member: &str| {
+        let below = || scaled.strip_prefix(union.path())?.strip_prefix('.');
+        let fields = if union.path().is_empty() { Some(&**scaled) } else { below() };
+        fields.and_then(|fields| fields.split('.').next()) == Some(member)
+    };
+    let note = |(union, member): (&Union, &str)| {
+        let message = format!(
+            "`kubectl scale` and autoscalers set `{scaled}` through the scale subresource, which sets the member `{member}` unjudged; \
+             rules in the CRD judge it there: see `kube-unions compile --to cel`"
+        );
+        let place = Place::from_path(union.path()).ok()?;
+        let origin = union.origins().next();
+        Some(version.fault(FaultKind::ScaledMember, definition, &place, union.source(), origin, message))
+    };
+    let unions = plan.unions().iter();
+    let set = unions.flat_map(|union| union.members().map(move |member| (union, member)));
+    set.filter(|(union, member)| is_set(union, member)).filter_map(note).collect()
 }
 
 /// Most versions of a kind whose unions are in force. Every version has its place in the webhook configurations, which have a

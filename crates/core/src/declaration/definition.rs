@@ -50,6 +50,8 @@ pub struct DefinitionVersion {
     pub storage: bool,
     /// True if `status` is a subresource.
     pub status_subresource: bool,
+    /// The path of the field that the scale subresource sets, for example `spec.replicas`.
+    pub scaled: Option<Box<str>>,
     /// The schema with all declarations.
     pub schema: Schema,
 }
@@ -183,6 +185,7 @@ impl Definition {
                     served: true,
                     storage: false,
                     status_subresource: document.has_status_subresource(described),
+                    scaled: None,
                     schema,
                 });
             }

@@ -101,6 +101,15 @@ struct Validation {
 struct Subresources {
     #[serde(default)]
     status: Option<IgnoredAny>,
+    #[serde(default)]
+    scale: Option<Scale>,
+}
+
+#[derive(Deserialize)]
+#[serde(expecting = "a map with `specReplicasPath`")]
+struct Scale {
+    #[serde(rename = "specReplicasPath", default)]
+    replicas: Box<str>,
 }
 
 impl WireVersion {
@@ -111,7 +120,11 @@ impl WireVersion {
             position,
             served: version.served.unwrap_or(true),
             storage: version.storage.unwrap_or(false),
-            status_subresource: version.subresources.is_some_and(|all| all.status.is_some()),
+            status_subresource: version.subresources.as_ref().is_some_and(|all| all.status.is_some()),
+            scaled: version
+                .subresources
+                .and_then(|all| all.scale)
+                .map(|scale| scale.replicas.trim_start_matches('.').into()),
             schema: version.schema?.schema?,
         })
     }

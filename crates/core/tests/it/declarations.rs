@@ -266,8 +266,8 @@ fn every_case_of_a_declaration_holds() {
     assert!(failures.is_empty(), "{} of {cases} cases do not hold:\n  {}", failures.len(), failures.join("\n  "));
 }
 
-/// The kinds that no row has: they need several CRDs, a cluster, an OpenAPI document or thousands of unions.
-const KINDS_WITHOUT_ROWS: [FaultKind; 17] = [
+/// The kinds that no row has: they need several CRDs, subresources, a cluster, an OpenAPI document or thousands of unions or versions.
+const KINDS_WITHOUT_ROWS: [FaultKind; 19] = [
     FaultKind::UnreadableCrd,
     FaultKind::DuplicateKind,
     FaultKind::IgnoredCrd,
@@ -276,7 +276,9 @@ const KINDS_WITHOUT_ROWS: [FaultKind; 17] = [
     FaultKind::UnconfirmedValues,
     FaultKind::TooManyMembers,
     FaultKind::TooManyUnions,
+    FaultKind::TooManyVersions,
     FaultKind::LongPath,
+    FaultKind::ScaledMember,
     FaultKind::UnreadableDeclaration,
     FaultKind::MissingTarget,
     FaultKind::UnusableTarget,
@@ -452,5 +454,33 @@ fn a_union_has_as_many_members_as_can_be_told_apart() {
         let answer = admit_lawfully(&catalog, &Write::new(Some(old), new));
         assert_eq!(answer.operations.len(), usize::from(count > 1), "{count} members: {answer:?}");
         assert_eq!(answer.object()[names[count - 1].as_str()], json!("y"));
+    }
+}
+
+#[test]
+fn a_member_that_the_scale_subresource_sets_is_noted() {
+    let schema = json!({"type": "object", "properties": {"spec": {"type": "object",
+        "properties": {"replicas": {"type": "integer"}, "fixed": {"type": "object"}, "auto": {"type": "object"}},
+        "x-kubernetes-unions": [{"fields-to-discriminateBy": {"replicas": "Replicas", "fixed": "Fixed", "auto": "Auto"}}]}}});
+    for (path, member) in [
+        (".spec.replicas", Some("`replicas`")),
+        (".spec.fixed.count", Some("`fixed`")),
+        (".spec.other", None),
+        (".spec.replicasMax", None),
+        (".specs.replicas", None),
+        ("", None),
+    ] {
+        let mut version = version("v1", &schema, false);
+        version["subresources"] =
+            json!({"scale": {"specReplicasPath": path, "statusReplicasPath": ".status.replicas"}});
+        let mut builder = Builder::new();
+        builder.apply(Definition::from_json(&definition(&Map::new(), &[version]).to_string()).unwrap());
+        let catalog = builder.build();
+        let noted: Vec<&Fault> = catalog.faults().iter().filter(|it| it.kind == FaultKind::ScaledMember).collect();
+        assert_eq!(noted.len(), usize::from(member.is_some()), "{path}: {noted:?}");
+        if let (Some(member), [fault]) = (member, &*noted) {
+            assert!(fault.message.contains(&format!("the member {member}")), "{fault:?}");
+            assert_eq!((fault.path.as_str(), fault.severity()), ("spec", Severity::Note));
+        }
     }
 }
