@@ -138,7 +138,7 @@ impl Server {
             ops: ops.local_addr().map_err(|source| ServerError::Bind { address: config.ops, source })?,
         };
         let (certificate, reviews) = (Arc::new(certificate), Arc::new(reviews));
-        let readiness = Readiness::new(Arc::clone(&certificate), Arc::clone(&reviews));
+        let readiness = Readiness::new(Arc::clone(&certificate), Arc::clone(&reviews), config.clock.clone());
         Ok(Self {
             webhook,
             ops,

@@ -144,8 +144,14 @@ pub struct Link {
     connected: Gauge,
     /// The time of the newest evidence, in seconds since 1970.
     proven: Gauge,
-    state: Arc<Mutex<LinkState>>,
-    since: Arc<Mutex<Option<Instant>>>,
+    health: Arc<Mutex<LinkHealth>>,
+}
+
+#[derive(Debug)]
+struct LinkHealth {
+    state: LinkState,
+    /// The time of the newest evidence.
+    proven: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -163,19 +169,20 @@ impl Link {
     /// is current.
     pub fn new(connected: Gauge, proven: Gauge) -> Self {
         connected.set(0);
-        Self { connected, proven, state: Arc::new(Mutex::new(LinkState::New)), since: Arc::default() }
+        let health = LinkHealth { state: LinkState::New, proven: None };
+        Self { connected, proven, health: Arc::new(Mutex::new(health)) }
     }
 
     /// Returns true while the watch is up.
     pub fn is_up(&self) -> bool {
-        matches!(*self.state(), LinkState::Up)
+        matches!(self.health().state, LinkState::Up)
     }
 
     /// Says how old the newest evidence is that the catalog is current, and why there is no newer one.
     pub fn evidence(&self) -> String {
-        let since = *self.since.lock().unwrap_or_else(PoisonError::into_inner);
-        let age = since.map_or("never read".to_owned(), |at| format!("current {} s ago", at.elapsed().as_secs()));
-        match &*self.state() {
+        let LinkHealth { state, proven } = &*self.health();
+        let age = proven.map_or("never read".to_owned(), |at| format!("current {} s ago", at.elapsed().as_secs()));
+        match state {
             LinkState::Down { reason } => format!("{age}; {reason}"),
             LinkState::New | LinkState::Up => age,
         }
@@ -186,11 +193,11 @@ impl Link {
         self.connected.set(1);
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         self.proven.set(i64::try_from(now.as_secs()).unwrap_or(i64::MAX));
-        *self.since.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
-        let mut state = self.state();
-        if !matches!(*state, LinkState::Up) {
+        let mut health = self.health();
+        health.proven = Some(Instant::now());
+        if !matches!(health.state, LinkState::Up) {
             tracing::info!("watching the cluster's definitions");
-            *state = LinkState::Up;
+            health.state = LinkState::Up;
         }
     }
 
@@ -198,17 +205,17 @@ impl Link {
     pub(super) fn down(&self, error: &(dyn std::error::Error + 'static)) {
         self.connected.set(0);
         let reason = reason(error);
-        let mut state = self.state();
-        match &*state {
+        let mut health = self.health();
+        match &health.state {
             LinkState::New => tracing::warn!(reason, "the cluster cannot be watched yet; retrying"),
             LinkState::Up => tracing::warn!(reason, "the watch broke; the last catalog stays in force, retrying"),
             LinkState::Down { reason: logged } if *logged == reason => tracing::debug!(reason, "still no watch"),
             LinkState::Down { .. } => tracing::warn!(reason, "still no watch; retrying"),
         }
-        *state = LinkState::Down { reason };
+        health.state = LinkState::Down { reason };
     }
 
-    fn state(&self) -> MutexGuard<'_, LinkState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn health(&self) -> MutexGuard<'_, LinkHealth> {
+        self.health.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -153,11 +153,6 @@ impl Certificate {
         self.current.load().as_ref().map(|it| Arc::clone(&it.config))
     }
 
-    /// Returns what is wrong with this machine's clock.
-    pub(super) fn clock_fault(&self) -> Option<String> {
-        (self.clock.fault)()
-    }
-
     /// Returns the reason why there is no valid certificate now as an error.
     pub(super) fn check(&self) -> Result<(), Cow<'static, str>> {
         if let Some(loaded) = &*self.current.load() {

@@ -3,6 +3,7 @@
 //! Each check asks the part that it is about. None depends on time alone.
 
 use super::certificate::Certificate;
+use super::config::Clock;
 use super::reviews::Reviews;
 use std::borrow::Cow;
 use std::fmt;
@@ -22,6 +23,7 @@ pub(super) struct Readiness {
     stopping: Arc<AtomicBool>,
     certificate: Arc<Certificate>,
     reviews: Arc<Reviews>,
+    clock: Clock,
     evidence: Option<Evidence>,
 }
 
@@ -34,8 +36,8 @@ type Check = (&'static str, Result<(), Cow<'static, str>>);
 
 impl Readiness {
     /// Returns the checks of a server that does not listen yet.
-    pub(super) fn new(certificate: Arc<Certificate>, reviews: Arc<Reviews>) -> Self {
-        Self { listening: Arc::default(), stopping: Arc::default(), certificate, reviews, evidence: None }
+    pub(super) fn new(certificate: Arc<Certificate>, reviews: Arc<Reviews>, clock: Clock) -> Self {
+        Self { listening: Arc::default(), stopping: Arc::default(), certificate, reviews, clock, evidence: None }
     }
 
     /// Returns the same checks, with the age of the catalog in the details.
@@ -60,7 +62,7 @@ impl Readiness {
         let checks = [
             ("listening", check(self.listening.load(Ordering::Relaxed), "not accepting connections yet")),
             ("certificate", self.certificate.check()),
-            ("clock", self.certificate.clock_fault().map_or(Ok(()), |fault| Err(Cow::Owned(fault)))),
+            ("clock", (self.clock.fault)().map_or(Ok(()), |fault| Err(Cow::Owned(fault)))),
             ("catalog", check(self.reviews.has_catalog(), "the first list of definitions is not complete")),
             ("shutdown", check(!self.stopping.load(Ordering::Relaxed), "shutting down")),
         ];

@@ -234,7 +234,7 @@ fn attempt(
     match reviews.answer(phase, body.as_ref(), &AttendedMemory { memory: &body, waits }, start) {
         None => Err(Refusal::NotReady),
         Some(Ok(json)) => body.replace(json).map(Attempt::Answered).map_err(|_| Refusal::Budget),
-        // Nobody reads this refusal.
+        // The caller is gone and does not read this refusal.
         Some(Err(ReviewError::Exhausted(_))) if !waits.load(Ordering::Relaxed) => Err(Refusal::Deadline),
         Some(Err(ReviewError::Exhausted(_))) => match body.never_fits() {
             Some(most) => Err(Refusal::NeverFits(most)),
