@@ -1,35 +1,23 @@
 //! Files of strangers: names that a terminal would obey, and paths that never end.
 
 use super::Folder;
+use fixtures::crds;
+use serde_json::{Map, json};
 use std::process::Command;
 
-/// A CRD whose fields, values and messages have escape sequences.
-const CRD: &str = r#"
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: widgets.example.com}
-spec:
-  group: example.com
-  scope: Namespaced
-  names: {kind: Widget, plural: widgets, singular: widget, listKind: WidgetList}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec:
-            type: object
-            properties:
-              "a\e]0;owned\a": {type: string}
-              "b\u202e\x9b2J": {type: string}
-            x-kubernetes-validations:
-            - {rule: "has(self.\e[2J", message: "\e[2J"}
-            x-kubernetes-unions:
-            - fields-to-discriminateBy: {"a\e]0;owned\a": A, "b\u202e\x9b2J": B}
-"#;
+/// The CRD of a kind whose fields, and the message of a rule, have escape sequences, as JSON. `more` are members that the schema
+/// does not have.
+fn crd(more: &[&str]) -> String {
+    let fields = ["a\u{1b}]0;owned\u{7}", "b\u{202e}\u{9b}2J"];
+    let values = fields.iter().chain(more).enumerate();
+    let values: Map<_, _> = values.map(|(at, field)| ((*field).to_owned(), json!(format!("V{at}")))).collect();
+    let properties: Map<_, _> = fields.map(|field| (field.to_owned(), json!({"type": "string"}))).into_iter().collect();
+    let spec = json!({"type": "object", "properties": properties,
+        "x-kubernetes-validations": [{"rule": "has(self.\u{1b}[2J", "message": "\u{1b}[2J"}],
+        "x-kubernetes-unions": [{"fields-to-discriminateBy": values}]});
+    let schema = json!({"type": "object", "properties": {"spec": spec}});
+    crds::crd("example.com", "Widget", &[crds::version("v1", &schema)]).to_string()
+}
 
 /// An object that sets both members.
 const OBJECT: &str = r#"
@@ -50,20 +38,18 @@ tests:
 
 #[test]
 fn nothing_of_a_strangers_file_reaches_the_terminal_raw() {
-    let file = "crd\u{1b}[2J.yaml";
-    // A member that the schema does not have.
-    let faulty = CRD.replace("B}", "B, \"c\\e[2J\": C}");
+    let file = "crd\u{1b}[2J.json";
     let folder = Folder::new(&[
-        (file, CRD),
-        ("faulty\u{1b}[2J.yaml", &faulty),
+        (file, &crd(&[])),
+        ("faulty\u{1b}[2J.json", &crd(&["c\u{1b}[2J"])),
         ("object.yaml", OBJECT),
         ("bad\u{1b}]0;owned\u{7}.yaml", "a: [\"\\e[2J\", *nowhere\n"),
         ("test/unions\u{1b}[2J.yaml", SUITE),
         ("go/types\u{1b}[2J.go", "package v1\n\ntype T struct { // +unionMember=\u{1b}[2J\n"),
     ]);
     let rows: &[(&[&str], i32)] = &[
-        (&["lint", "faulty\u{1b}[2J.yaml"], 1),
-        (&["lint", "-o", "json", "faulty\u{1b}[2J.yaml"], 1),
+        (&["lint", "faulty\u{1b}[2J.json"], 1),
+        (&["lint", "-o", "json", "faulty\u{1b}[2J.json"], 1),
         (&["lint", "bad\u{1b}]0;owned\u{7}.yaml"], 2),
         (&["lint", "no\u{1b}[2Jsuch"], 2),
         (&["explain", "--from", file], 0),
