@@ -356,7 +356,7 @@ pub(crate) fn listening(log: &str) -> Option<[u16; 2]> {
 }
 
 /// Standard base64 with padding: a configuration carries its certificates in it.
-fn base64(bytes: &[u8]) -> String {
+pub(crate) fn base64(bytes: &[u8]) -> String {
     use ::base64::Engine as _;
     ::base64::engine::general_purpose::STANDARD.encode(bytes)
 }

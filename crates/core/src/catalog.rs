@@ -52,6 +52,7 @@ pub struct CatalogEntry {
     plan: Arc<Plan>,
     storage: bool,
     resource: Option<Arc<Resource>>,
+    versions_without_unions: Arc<[Box<str>]>,
     /// Digest of the plan, see [`Catalog::digest`].
     digest: u64,
 }
@@ -67,7 +68,7 @@ impl Catalog {
         }
         faults.sort();
         faults.dedup();
-        let in_force = entries.iter().map(|entry| (&entry.gvk, &entry.resource, entry.digest));
+        let in_force = entries.iter().map(|it| (&it.gvk, &it.resource, &it.versions_without_unions, it.digest));
         let digest = digest_of_all([digest_of_all(in_force), digest_of_all(&faults)]);
         let index = entries.iter().map(|entry| (entry.gvk.clone(), entry.ordinal)).collect();
         Self { entries, index, faults, digest }
@@ -134,6 +135,12 @@ impl CatalogEntry {
     /// Returns the resource of the kind, `None` if it is not known.
     pub fn resource(&self) -> Option<&Resource> {
         self.resource.as_deref()
+    }
+
+    /// Returns the other served versions of a custom kind, which have no unions: an object that is sent at one of them is not judged.
+    /// Empty for a built-in type.
+    pub fn versions_without_unions(&self) -> &[Box<str>] {
+        &self.versions_without_unions
     }
 
     /// Returns the resources that rules of a webhook configuration must name to catch every change of a union:

@@ -28,8 +28,8 @@ pub struct PolicyTarget<'p> {
 /// The versions of a kind whose requests a policy judges.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VersionScope<'p> {
-    /// Every version except these, sorted. The API server converts objects to the version of the target. A version without unions
-    /// is one of them, as it is for the webhook.
+    /// Every version except these, sorted: their unions differ, or they have none. The API server converts objects to the version of
+    /// the target.
     AllExcept(Vec<&'p str>),
     /// These versions, sorted. Their unions are the same.
     Only(Vec<&'p str>),
@@ -54,7 +54,8 @@ impl<'p> PolicyTarget<'p> {
     fn of_kind(mut entries: Vec<&'p CatalogEntry>) -> Vec<Self> {
         entries.sort_by_key(|entry| Reverse((entry.is_storage_version(), priority(&entry.gvk().version))));
         let mut targets: Vec<Self> = Vec::new();
-        let mut differing = Vec::new();
+        let without_unions = entries.first().map_or(&[][..], |entry| entry.versions_without_unions());
+        let mut differing: Vec<&str> = without_unions.iter().map(|version| &**version).collect();
         let mut more = 0_usize;
         for entry in entries {
             let version = &*entry.gvk().version;

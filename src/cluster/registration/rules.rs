@@ -36,8 +36,16 @@ pub(super) struct RegistrationRule {
     scope: &'static str,
 }
 
-/// Versions by resource: true for a custom one, its group, its path in a rule, its scope.
-type Resources<'c> = BTreeMap<(bool, &'c str, String, &'static str), BTreeSet<&'c str>>;
+/// The part of the rules that one kind needs.
+struct RegisteredKind<'c> {
+    gvk: &'c GroupVersionKind,
+    custom: bool,
+    scope: &'static str,
+    /// The resources and subresources that a version with unions is written through.
+    paths: BTreeSet<String>,
+    /// The served versions, those without unions included: the API server would convert an object of a version that is missing.
+    versions: BTreeSet<&'c str>,
+}
 
 /// Resources and subresources, by the other fields of a rule: group, versions, scope.
 type Grouped<'c> = BTreeMap<(&'c str, Vec<&'c str>, &'static str), BTreeSet<String>>;
@@ -51,7 +59,7 @@ impl RegistrationRules {
     /// largest rules have none: those with the most versions.
     pub(super) fn without(covered: &BTreeSet<GroupKind>, catalog: &Catalog) -> Self {
         let mut rules = Self::default();
-        let mut kinds: BTreeMap<GroupKind, (&GroupVersionKind, Resources<'_>)> = BTreeMap::new();
+        let mut kinds: BTreeMap<GroupKind, RegisteredKind<'_>> = BTreeMap::new();
         for entry in catalog.entries() {
             let gvk = entry.gvk();
             let plural = entry.resource().map(|resource| &*resource.plural);
@@ -67,46 +75,45 @@ impl RegistrationRules {
             if covered.contains(&kind) {
                 continue;
             }
-            let (_, resources) = kinds.entry(kind).or_insert_with(|| (gvk, Resources::new()));
-            let scope = if resource.namespaced { "Namespaced" } else { "Cluster" };
-            for path in entry.written_through() {
-                resources.entry((resource.custom, &gvk.group, path, scope)).or_default().insert(&gvk.version);
-            }
+            let registered = kinds.entry(kind).or_insert_with(|| RegisteredKind {
+                gvk,
+                custom: resource.custom,
+                scope: if resource.namespaced { "Namespaced" } else { "Cluster" },
+                paths: BTreeSet::new(),
+                versions: entry.versions_without_unions().iter().map(|version| &**version).collect(),
+            });
+            registered.paths.extend(entry.written_through());
+            registered.versions.insert(&gvk.version);
         }
-        let mut all = Resources::new();
-        let mut kinds: Vec<_> = kinds.into_iter().map(|(kind, (gvk, own))| (size(&own), kind, gvk, own)).collect();
-        kinds.sort_by_key(|(size, ..)| *size);
+        let mut kinds: Vec<_> = kinds.into_iter().collect();
+        kinds.sort_by_key(|(_, registered)| registered.bytes());
         let mut room = MOST_BYTES;
-        for (size, kind, gvk, own) in kinds {
-            let Some(rest) = room.checked_sub(size) else {
-                rules.excluded.push((gvk.clone(), "the rules of all kinds are more than an API server stores"));
+        let (mut custom, mut builtin) = (Grouped::new(), Grouped::new());
+        for (kind, registered) in kinds {
+            let Some(rest) = room.checked_sub(registered.bytes()) else {
+                let why = "the rules of all kinds are more than an API server stores";
+                rules.excluded.push((registered.gvk.clone(), why));
                 continue;
             };
             room = rest;
             rules.kinds.insert(kind);
-            for (resource, versions) in own {
-                all.entry(resource).or_default().extend(versions);
-            }
+            let groups = if registered.custom { &mut custom } else { &mut builtin };
+            let versions = registered.versions.into_iter().collect();
+            groups.entry((&registered.gvk.group, versions, registered.scope)).or_default().extend(registered.paths);
         }
         rules.excluded.sort();
-        let (mut custom, mut builtin) = (Grouped::new(), Grouped::new());
-        for ((is_custom, group, path, scope), versions) in all {
-            let groups = if is_custom { &mut custom } else { &mut builtin };
-            groups.entry((group, versions.into_iter().collect(), scope)).or_default().insert(path);
-        }
         rules.custom = custom.into_iter().map(RegistrationRule::new).collect();
         rules.builtin = builtin.into_iter().map(RegistrationRule::new).collect();
         rules
     }
 }
 
-/// Returns the bytes of rules for these resources alone. Rules that kinds share are smaller.
-fn size(resources: &Resources<'_>) -> usize {
-    let of_versions = |versions: &BTreeSet<&str>| versions.iter().map(|version| version.len() + 3).sum::<usize>();
-    resources
-        .iter()
-        .map(|((_, group, path, _), versions)| RULE + group.len() + path.len() + of_versions(versions))
-        .sum()
+impl RegisteredKind<'_> {
+    /// Returns the bytes of rules for this kind alone. Rules that kinds share are smaller.
+    fn bytes(&self) -> usize {
+        let versions = self.versions.iter().map(|version| version.len() + 3).sum::<usize>();
+        self.paths.iter().map(|path| RULE + self.gvk.group.len() + path.len() + versions).sum()
+    }
 }
 
 impl RegistrationRule {
@@ -212,13 +219,9 @@ mod tests {
             (
                 &[("v2", spec, true), ("v1", spec, true), ("v1alpha1", &[], true)],
                 "Namespaced",
-                &["g v1,v2 things Namespaced"],
+                &["g v1,v1alpha1,v2 things Namespaced"],
             ),
-            (
-                &[("v1", spec, true), ("v2", both, true)],
-                "Namespaced",
-                &["g v1,v2 things Namespaced", "g v2 things/status Namespaced"],
-            ),
+            (&[("v1", spec, true), ("v2", both, true)], "Namespaced", &["g v1,v2 things,things/status Namespaced"]),
         ];
         for (versions, scope, want) in rows {
             let found = rules([crd("g", "Thing", scope, versions)]);

@@ -5,6 +5,7 @@ use super::{Catalog, CatalogEntry};
 use crate::declaration::{Definition, DefinitionVersion, Fault, FaultKind, Place, Resource, Source};
 use crate::names::{GroupKind, GroupVersionKind};
 use crate::union::{Plan, Union, compile};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -195,6 +196,9 @@ impl Builder {
 
 impl KeptDefinition {
     fn entries(&self, kind: &GroupKind, resource: Option<&Arc<Resource>>) -> impl Iterator<Item = CatalogEntry> {
+        let is_custom = resource.is_some_and(|resource| resource.custom);
+        let without_unions = self.versions.iter().filter(|version| is_custom && !version.has_unions());
+        let without_unions: Arc<[_]> = without_unions.map(|version| version.name.clone()).collect();
         let with_unions = self.versions.iter().filter(|version| version.has_unions());
         with_unions.map(move |version| CatalogEntry {
             gvk: GroupVersionKind { group: kind.group.clone(), version: version.name.clone(), kind: kind.kind.clone() },
@@ -202,6 +206,7 @@ impl KeptDefinition {
             plan: Arc::clone(&version.plan),
             storage: version.storage,
             resource: resource.cloned(),
+            versions_without_unions: Arc::clone(&without_unions),
             digest: version.digest,
         })
     }
@@ -245,23 +250,22 @@ fn scaled_members(definition: &str, version: &DefinitionVersion, plan: &Plan) ->
     set.filter(|(union, member)| is_set(union, member)).filter_map(note).collect()
 }
 
-/// Most versions of a kind whose unions are in force. Every version has its place in the webhook configurations, which have a
+/// Most served versions of a kind that are told apart. Every version has its place in the webhook configurations, which have a
 /// greatest size.
 const MOST_VERSIONS: usize = 64;
 
-/// Leaves out the unions of versions beyond [`MOST_VERSIONS`], and returns their fault. The storage version stays. The API server
-/// converts an object of another version to one of those that stay.
+/// Leaves out versions beyond [`MOST_VERSIONS`], and returns their fault. The storage version stays, and versions with unions stay
+/// rather than others. The API server converts an object of a version that is left out to one of those that stay.
 fn limited(definition: &str, versions: &mut Vec<CompiledVersion>) -> Option<Fault> {
-    let count = versions.iter().filter(|version| version.has_unions()).count();
-    if count <= MOST_VERSIONS {
+    let count = versions.len();
+    if count <= MOST_VERSIONS || !versions.iter().any(CompiledVersion::has_unions) {
         return None;
     }
-    versions.retain(CompiledVersion::has_unions);
-    versions.sort_by_key(|version| !version.storage);
+    versions.sort_by_key(|version| Reverse((version.has_unions(), version.storage)));
     versions.truncate(MOST_VERSIONS);
     let message = format!(
-        "{count} served versions have unions, and only those of {MOST_VERSIONS} are in force; serve fewer versions, or declare unions in \
-         fewer of them"
+        "{count} versions are served, and {MOST_VERSIONS} are told apart: an object of another one is judged by the unions of the version \
+         to which the API server converts it; serve fewer versions"
     );
     let pointer = "/spec/versions".to_owned();
     Some(Fault { pointer, ..Fault::new(FaultKind::TooManyVersions, definition, message) })

@@ -64,7 +64,7 @@ fault_kinds! {
     NoMembers "no-members" Error "A union has no members.",
     TooManyMembers "too-many-members" Error "A union has more than 128 members.",
     TooManyUnions "too-many-unions" Error "An object or a version has too many unions.",
-    TooManyVersions "too-many-versions" Error "More than 64 served versions of a kind have unions.",
+    TooManyVersions "too-many-versions" Error "A kind with unions has more than 64 served versions.",
     LongPath "long-path" Error "The path of a union is too long.",
     DefaultedDiscriminator "defaulted-discriminator" Warning "The discriminator has a default, which a client seems to choose by leaving it out.",
     OpenDiscriminator "open-discriminator" Warning "The discriminator has no `enum`.",
