@@ -47,7 +47,7 @@ fn nothing_of_a_strangers_kind_or_object_reaches_the_terminal_raw() {
     let resource = format!("widgets.{group}");
     let below = format!("{resource}.spec.{PLACE}");
     let nowhere = format!("{resource}.spec.no\u{1b}[2Jwhere");
-    let patch = json!({"spec": {PLACE: {DISCRIMINATOR: "C\u{1b}[2J"}}}).to_string();
+    let switch = json!({"spec": {PLACE: {DISCRIMINATOR: "C\u{1b}[2J"}}}).to_string();
     let directive = json!({"spec": {PLACE: {"$patch": "x\u{1b}[2J"}}}).to_string();
     let rows: [(&[&str], i32); 10] = [
         (&["audit", &kubeconfig, &resource], 1),
@@ -58,7 +58,7 @@ fn nothing_of_a_strangers_kind_or_object_reaches_the_terminal_raw() {
         (&["explain", &kubeconfig, &resource, "-o", "json"], 0),
         (&["explain", &kubeconfig, &below], 0),
         (&["explain", &kubeconfig, &nowhere], 2),
-        (&["patch", "live", &kubeconfig, &resource, "w", "-p", &patch], 1),
+        (&["patch", "live", &kubeconfig, &resource, "w", "-p", &switch], 1),
         (&["patch", "live", &kubeconfig, &resource, "w", "-p", &directive], 2),
     ];
     let mut wrong = Vec::new();
