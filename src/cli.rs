@@ -49,7 +49,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 pub use annotate::annotated;
-pub use exit::exit_code;
+pub use exit::{exit_code, usage_code};
 pub use suites::suite_schema;
 
 /// The name of the program, unless it is called by another one.
@@ -127,7 +127,7 @@ enum Command {
 }
 
 impl Cli {
-    /// Parses the arguments. The first one is the name of the program. Help and version are errors, see [`clap::Error::exit`].
+    /// Parses the arguments. The first one is the name of the program. Help and version are errors, see [`usage_code`].
     pub fn from_arguments(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
         let mut arguments: Vec<OsString> = arguments.into_iter().collect();
         let stem = arguments.first().and_then(|program| Path::new(program).file_stem());

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     match Cli::from_arguments(std::env::args_os()) {
         Ok(cli) => cli::exit_code(cli.run()),
-        // clap reports help and version as errors, too. It prints each to the right stream and exits with 0 or 2.
-        Err(error) => error.exit(),
+        // clap reports help and version as errors, too.
+        Err(error) => cli::usage_code(&error),
     }
 }

@@ -59,15 +59,15 @@ pub fn init(format: LogFormat) -> Result<(), TelemetryError> {
     let filter = EnvFilter::builder()
         .parse(if filter.is_empty() { DEFAULT_FILTER } else { &filter })
         .map_err(TelemetryError::Filter)?;
-    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    let colour = format == LogFormat::Text
+        && io::stderr().is_terminal()
+        && std::env::var_os("NO_COLOR").is_none_or(|it| it.is_empty());
+    // An event is one write, and one line.
+    let writer = move || EscapedLines { colour };
+    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_ansi(colour);
     match format {
         LogFormat::Json => subscriber.json().flatten_event(true).try_init(),
-        LogFormat::Text => {
-            let colour = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|it| it.is_empty());
-            // An event is one write, and one line.
-            let writer = move || EscapedLines { colour };
-            subscriber.with_writer(writer).with_ansi(colour).try_init()
-        }
+        LogFormat::Text => subscriber.try_init(),
     }
     .map_err(TelemetryError::Installed)?;
     std::panic::set_hook(Box::new(log_panic));
@@ -92,11 +92,12 @@ impl io::Write for EscapedLines {
     }
 }
 
-/// Returns the length of the colour or style that a text begins with. The formatter escapes those of values itself.
+/// Returns the length of the style that a text begins with, if the formatter uses it. In the text of a stranger it hides nothing.
 fn style_length(text: &str) -> Option<usize> {
     let parameters = text.strip_prefix("\u{1b}[")?;
-    let end = parameters.find(|it: char| !it.is_ascii_digit() && it != ';')?;
-    parameters.get(end..)?.starts_with('m').then_some(end + 3)
+    let end = parameters.find('m')?;
+    let used = matches!(parameters.get(..end)?, "0" | "1" | "2" | "3" | "31" | "32" | "33" | "34" | "35");
+    used.then_some(end + 3)
 }
 
 /// The metrics that `/metrics` shows.

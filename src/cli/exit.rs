@@ -28,6 +28,12 @@ pub fn exit_code(result: anyhow::Result<ExitCode>) -> ExitCode {
     }
 }
 
+/// Prints help or the version, or why the arguments are wrong, and returns the exit code: 0 or 2.
+pub fn usage_code(error: &clap::Error) -> ExitCode {
+    output::report_usage(error);
+    if error.use_stderr() { ExitCode::from(FAILED) } else { ExitCode::SUCCESS }
+}
+
 impl Verdict {
     pub(super) fn rejected_if(rejected: bool) -> Self {
         if rejected { Self::Rejected } else { Self::Accepted }

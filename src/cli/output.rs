@@ -19,12 +19,15 @@ const FAINT: Style = colour(244);
 const ADDED: Style = colour(65);
 const REMOVED: Style = colour(196);
 const STRONG: Style = Style::new().bold();
+/// The style that clap gives to `Usage:` and to the headings of help.
+const HEADING: Style = STRONG.underline();
 
 /// The colours of a progress bar, done and to do, in the notation of indicatif.
 pub(super) const BAR: &str = "31/244";
 
 /// The styles of help and of errors about arguments.
-pub(super) const STYLES: Styles = Styles::styled().error(ERROR).invalid(WARNING).valid(GOOD);
+pub(super) const STYLES: Styles =
+    Styles::styled().error(ERROR).invalid(WARNING).valid(GOOD).header(HEADING).usage(HEADING);
 
 const fn colour(number: u8) -> Style {
     Style::new().fg_color(Some(Color::Ansi256(Ansi256Color(number))))
@@ -58,6 +61,18 @@ pub(super) fn note(line: impl Display) {
 /// Prints why a command failed to standard error.
 pub(super) fn report(error: &anyhow::Error) {
     note(format_args!("{} {}", Paint::of(&io::stderr()).error("error:"), with_causes(&**error)));
+}
+
+/// Prints help or the version, or why the arguments are wrong. An argument may be the name of a stranger's file, which a shell
+/// has put there for `*`.
+pub(super) fn report_usage(error: &clap::Error) {
+    // As in `note`, no stream is left to report a failure to.
+    if error.use_stderr() {
+        let styled = error.render().ansi().to_string();
+        let _ = write!(AutoStream::auto(io::stderr().lock()), "{}", escaped(&styled, style_length));
+    } else {
+        let _ = error.print();
+    }
 }
 
 /// Returns true if an error only means that the reader of standard output has closed the pipe.
@@ -113,14 +128,18 @@ impl Paint {
 
     /// Escapes everything that a terminal would obey, but for the styles above if they are shown.
     fn escaped(self, text: &str) -> Cow<'_, str> {
-        const OWN: [Style; 7] = [ERROR, WARNING, GOOD, FAINT, ADDED, REMOVED, STRONG];
-        escaped(text, |rest| {
-            let own = OWN.iter().flat_map(|style| [style.render().to_string(), style.render_reset().to_string()]);
-            own.filter(|_| self.on).find(|sequence| rest.starts_with(sequence)).map(|sequence| sequence.len())
-        })
+        escaped(text, |rest| style_length(rest).filter(|_| self.on))
     }
 
     fn wrap(self, style: Style, text: &str) -> String {
         if self.on { format!("{style}{text}{style:#}") } else { text.to_owned() }
     }
+}
+
+/// Returns the length of the style above that a text begins with.
+fn style_length(text: &str) -> Option<usize> {
+    // Each before those that it begins with.
+    const OWN: [Style; 8] = [ERROR, WARNING, GOOD, FAINT, ADDED, REMOVED, HEADING, STRONG];
+    let own = OWN.iter().flat_map(|style| [style.render().to_string(), style.render_reset().to_string()]);
+    own.into_iter().find(|sequence| text.starts_with(sequence)).map(|sequence| sequence.len())
 }

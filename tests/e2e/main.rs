@@ -60,6 +60,7 @@ mod generate;
 mod gitops;
 mod guide;
 mod hang;
+mod hostile;
 mod image;
 mod inspections;
 mod install;

@@ -12,6 +12,7 @@ mod defaults;
 mod generate;
 mod hooks;
 mod hostile;
+mod in_place;
 mod inputs;
 mod lint;
 mod man;
@@ -21,7 +22,7 @@ mod objects;
 mod openapi;
 mod patch;
 mod suites;
-mod terminal;
+pub(crate) mod terminal;
 mod untyped;
 mod verify;
 

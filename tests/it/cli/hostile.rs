@@ -1,7 +1,9 @@
-//! Files of strangers: names that a terminal would obey, and paths that never end.
+//! Files of strangers: names that a terminal would obey, paths that never end, and a great many of small things.
 
-use super::Folder;
+use super::terminal::shown;
+use super::{CRD, Folder};
 use fixtures::crds;
+use fixtures::terminal::{is_raw, without_styles};
 use serde_json::{Map, json};
 use std::process::Command;
 
@@ -13,7 +15,7 @@ fn crd(more: &[&str]) -> String {
     let values: Map<_, _> = values.map(|(at, field)| ((*field).to_owned(), json!(format!("V{at}")))).collect();
     let properties: Map<_, _> = fields.map(|field| (field.to_owned(), json!({"type": "string"}))).into_iter().collect();
     let spec = json!({"type": "object", "properties": properties,
-        "x-kubernetes-validations": [{"rule": "has(self.\u{1b}[2J", "message": "\u{1b}[2J"}],
+        "x-kubernetes-validations": [{"rule": "has(self.\u{1b}[2J", "message": "\u{1b}[8m\u{1b}[2J"}],
         "x-kubernetes-unions": [{"fields-to-discriminateBy": values}]});
     let schema = json!({"type": "object", "properties": {"spec": spec}});
     crds::crd("example.com", "Widget", &[crds::version("v1", &schema)]).to_string()
@@ -36,52 +38,93 @@ tests:
 - {name: "t\e[2J\u202e", new: {apiVersion: example.com/v1, kind: Widget, metadata: {name: w}}, want: {accepted: {}}}
 "#;
 
+/// What a command prints to standard output.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Prints {
+    Report,
+    /// A manifest is written as it is.
+    Manifest,
+}
+
 #[test]
 fn nothing_of_a_strangers_file_reaches_the_terminal_raw() {
+    use Prints::{Manifest, Report};
     let file = "crd\u{1b}[2J.json";
+    let object = |spec: &str| OBJECT.split_inclusive('\n').take(4).collect::<String>() + spec;
     let folder = Folder::new(&[
         (file, &crd(&[])),
         ("faulty\u{1b}[2J.json", &crd(&["c\u{1b}[2J"])),
         ("object.yaml", OBJECT),
+        ("one.yaml", &object(r#"spec: {"a\e]0;owned\a": x}"#)),
+        ("other.yaml", &object(r#"spec: {"a\e]0;owned\a": y}"#)),
+        ("third.yaml", &object(r#"spec: {"a\e]0;owned\a": z}"#)),
+        ("kind.json", r#"{"kind": "G\u001b[2J"}"#),
+        ("name.json", r#"{"metadata": {"name": "x\u001b[2J"}}"#),
+        ("directive.json", r#"{"spec": {"$patch": "x\u001b[2J"}}"#),
+        ("strange\u{1b}[2J.json", r#"{"spec": {"$setElementOrder/a\u001b[2J": {}}}"#),
         ("bad\u{1b}]0;owned\u{7}.yaml", "a: [\"\\e[2J\", *nowhere\n"),
         ("test/unions\u{1b}[2J.yaml", SUITE),
         ("go/types\u{1b}[2J.go", "package v1\n\ntype T struct { // +unionMember=\u{1b}[2J\n"),
+        ("kubeconfig", "{apiVersion: v1, kind: Config, current-context: \"c\\e[2J\"}"),
     ]);
-    let rows: &[(&[&str], i32)] = &[
-        (&["lint", "faulty\u{1b}[2J.json"], 1),
-        (&["lint", "-o", "json", "faulty\u{1b}[2J.json"], 1),
-        (&["lint", "bad\u{1b}]0;owned\u{7}.yaml"], 2),
-        (&["lint", "no\u{1b}[2Jsuch"], 2),
-        (&["explain", "--from", file], 0),
-        (&["explain", "--from", file, "wid\u{1b}[2J"], 2),
-        (&["audit", "--from", file, "--from", "object.yaml"], 1),
-        (&["audit", "--from", file, "--from", "object.yaml", "-o", "json"], 1),
-        (&["normalize", "--from", file, "-f", "object.yaml"], 1),
-        (&["check-cel", file], 0),
-        (&["test", "test"], 2),
-        (&["generate", "--go", "go", file], 1),
-        (&["compile", "--to", "policies", "--from", "bad\u{1b}]0;owned\u{7}.yaml"], 2),
-        (&["annotate", "bad\u{1b}]0;owned\u{7}.yaml"], 2),
+    let apply = ["patch", "apply", "--schema", file, "--original", "one.yaml", "--patch-file"];
+    let apply = |patch: &'static str| [&apply[..], &[patch]].concat();
+    let create = ["patch", "create", "--schema", file, "--original", "one.yaml", "--modified"];
+    let create = |arguments: &[&'static str]| [&create[..], arguments].concat();
+    let rows: &[(&[&str], i32, Prints)] = &[
+        (&["lint", "faulty\u{1b}[2J.json"], 1, Report),
+        (&["lint", "-o", "json", "faulty\u{1b}[2J.json"], 1, Report),
+        (&["lint", "-o", "sarif", "faulty\u{1b}[2J.json"], 1, Report),
+        (&["lint", "bad\u{1b}]0;owned\u{7}.yaml"], 2, Report),
+        (&["lint", "no\u{1b}[2Jsuch"], 2, Report),
+        // As a shell makes it of `*`.
+        (&["lint", "--no\u{1b}[2J\u{9b}2Jsuch"], 2, Report),
+        (&["lint\u{1b}[2J"], 2, Report),
+        (&["lint", "-o", "\u{1b}[8mtext"], 2, Report),
+        (&["explain", "--from", file], 0, Report),
+        (&["explain", "--from", file, "-o", "json"], 0, Report),
+        (&["explain", "--from", file, "wid\u{1b}[2J"], 2, Report),
+        (&["explain", "--kubeconfig", "kubeconfig"], 2, Report),
+        (&["audit", "--from", file, "--from", "object.yaml"], 1, Report),
+        (&["audit", "--from", file, "--from", "object.yaml", "-o", "json"], 1, Report),
+        (&["audit", "--kubeconfig", "kubeconfig", "--context", "c\u{1b}[2J"], 2, Report),
+        (&["normalize", "--from", file, "-f", "object.yaml"], 1, Report),
+        (&["check-cel", file], 0, Report),
+        (&["test", "test"], 2, Report),
+        (&["generate", "--go", "go", file], 1, Manifest),
+        (&["compile", "--to", "policies", "--from", "bad\u{1b}]0;owned\u{7}.yaml"], 2, Report),
+        (&["annotate", "bad\u{1b}]0;owned\u{7}.yaml"], 2, Report),
+        (&apply("kind.json"), 1, Report),
+        (&apply("name.json"), 1, Report),
+        (&apply("directive.json"), 2, Report),
+        (&apply("strange\u{1b}[2J.json"), 2, Report),
+        (&apply("no\u{1b}[2Jsuch"), 2, Report),
+        (&["patch", "apply", "--schema", file, "--original", "object.yaml", "-p", "{spec: {}}"], 0, Manifest),
+        (&create(&["other.yaml", "--kind", "wid\u{1b}[2J"]), 2, Report),
+        (&create(&["other.yaml", "--current", "third.yaml", "--overwrite=false"]), 1, Report),
+        (&create(&["bad\u{1b}]0;owned\u{7}.yaml"]), 2, Report),
+        (&["patch", "live", "wid\u{1b}[2J", "w", "-p", "{}", "--kubeconfig", "kubeconfig"], 2, Report),
     ];
     let mut wrong = Vec::new();
-    for (arguments, code) in rows {
-        let mut run = folder.run(arguments);
-        // A manifest is written as it is.
-        if arguments.first() == Some(&"generate") {
-            run.stdout.clear();
-        }
-        let said = format!("{}{}", run.stdout, run.stderr);
+    let mut judge = |arguments: &[&str], told: &str, said: &str| {
         let escapes = ["\\u001b", "\\u202e", "\u{fffd}"].iter().any(|it| said.contains(it));
-        if run.code != *code || said.contains("panicked") || said.contains(is_raw) || !escapes {
-            wrong.push((arguments, run));
+        if said.contains("panicked") || said.contains(is_raw) || !escapes {
+            wrong.push(format!("{arguments:?} {told}: {said:?}"));
+        }
+    };
+    for &(arguments, code, prints) in rows {
+        let run = folder.run(arguments).code(code);
+        if prints == Manifest {
+            judge(arguments, "through pipes", &run.stderr);
+            continue;
+        }
+        judge(arguments, "through pipes", &(run.stdout + &run.stderr));
+        for colours in [true, false] {
+            let shown = shown(&folder, (arguments, code), 200, colours);
+            judge(arguments, &format!("on a terminal, colours {colours}"), &without_styles(&shown));
         }
     }
-    assert!(wrong.is_empty(), "{wrong:#?}");
-}
-
-/// Returns true for what a terminal would obey.
-fn is_raw(it: char) -> bool {
-    (it.is_control() && it != '\n' && it != '\t') || matches!(it, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 /// Neither a pipe that nobody writes nor a device without an end.
@@ -119,4 +162,40 @@ fn only_files_are_read_and_pipes_that_are_named() {
     let writer = std::thread::spawn(move || std::fs::write(path, text).unwrap());
     folder.run(&["lint", "named.yaml"]).code(0);
     writer.join().unwrap();
+}
+
+/// Work that grew with the square of their number would not end.
+#[test]
+fn empty_documents_are_read_in_passing() {
+    const MANY: usize = 50_000;
+    let empty = "---\n".repeat(MANY);
+    let folder = Folder::new(&[("empty.yaml", &empty), ("crd.yaml", &(empty.clone() + CRD))]);
+    folder.run(&["lint", "empty.yaml"]).code(2).says(&["no objects in `empty.yaml`: the input is empty"]);
+    folder.run(&["lint", "crd.yaml"]).code(0).says(&["1 CRD, 2 unions, 0 problems"]);
+    let place = format!("crd.yaml:{}:1: widgets.example.com: would change", MANY + 2);
+    folder.run(&["annotate", "--check", "crd.yaml"]).code(1).says(&[&place]);
+}
+
+/// Here too.
+#[test]
+fn an_annotation_of_many_pointers_is_read_up_to_the_limit() {
+    const MANY: usize = 10_000;
+    let both = json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}});
+    let properties: Map<_, _> = (0..MANY).map(|at| (format!("p{at}"), both.clone())).collect();
+    let union = json!([{"fields-to-discriminateBy": {"a": "A", "b": "B"}}]);
+    let pointers: Map<_, _> =
+        (0..MANY).map(|at| (format!("/properties/spec/properties/p{at}"), union.clone())).collect();
+    let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}});
+    let versions = [crds::version("v1", &schema)];
+    let crd = crds::annotated("example.com", "Widget", &versions, &json!({"v1": pointers}).to_string());
+    let spec: Map<_, _> = (0..MANY).map(|at| (format!("p{at}"), json!({"a": "x", "b": "y"}))).collect();
+    let object = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": spec});
+    let folder = Folder::new(&[("crd.json", &crd.to_string()), ("object.json", &object.to_string())]);
+    folder.run(&["lint", "crd.json"]).code(1).says(&["1 CRD, 1,024 unions, "]);
+    let explained = folder.run(&["explain", "--from", "crd.json", "-o", "json"]).code(0).json();
+    assert_eq!(explained[0]["unions"].as_array().unwrap().len(), 1024);
+    folder
+        .run(&["normalize", "--from", "crd.json", "-f", "object.json"])
+        .code(1)
+        .says(&["spec.p0.", "1 object: 0 changed, 1 rejected"]);
 }

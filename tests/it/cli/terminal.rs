@@ -106,7 +106,7 @@ fn a_table_that_does_not_fit_a_terminal_becomes_paragraphs_that_do() {
 
 /// Runs a command on a terminal that is both of its outputs. Returns the lines that stay. A progress bar appears at any time and
 /// is erased.
-fn shown(folder: &Folder, (arguments, code): (&[&str], i32), columns: u16, colours: bool) -> String {
+pub(super) fn shown(folder: &Folder, (arguments, code): (&[&str], i32), columns: u16, colours: bool) -> String {
     let (terminal, program_end) = open_terminal();
     let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
     tcsetwinsize(&terminal, size).unwrap();
@@ -127,7 +127,7 @@ fn shown(folder: &Folder, (arguments, code): (&[&str], i32), columns: u16, colou
 }
 
 /// Both ends of a terminal: the user's, and the program's.
-pub(super) fn open_terminal() -> (File, File) {
+pub(crate) fn open_terminal() -> (File, File) {
     let user = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&user).unwrap();
     unlockpt(&user).unwrap();

@@ -1,9 +1,12 @@
 //! `kube-unions serve` as a process: its log, its signals, and its errors at the start.
 
 use super::wire::{Answer, Nobody, Request, Wire, review, trusting};
+use crate::cli::terminal::open_terminal;
 use clap::ValueEnum;
+use fixtures::terminal::{is_raw, without_styles};
+use fixtures::{crds, reviews};
 use kube_unions::supervision::ServeTask;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -43,7 +46,10 @@ spec:
 
 fn command(directory: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(BINARY);
-    command.args(["serve", "--log-format", "json"]).args(arguments);
+    command.arg("serve").args(arguments);
+    if !arguments.contains(&"--log-format") {
+        command.args(["--log-format", "json"]);
+    }
     if !arguments.contains(&"--ops-bind") {
         command.args(["--ops-bind", "127.0.0.1:0"]);
     }
@@ -369,5 +375,82 @@ async fn no_value_of_an_object_is_logged_at_any_level() {
         assert_eq!(leak, None, "at {level}");
         // Only a denial is logged. Two members without a discriminator are denied in both phases.
         assert_eq!(log.matches(r#""message":"denied""#).count(), 2, "{log}");
+    }
+}
+
+/// A declaration and a CRD whose names, and a review whose identifier, would begin a line of the log or an escape sequence.
+#[tokio::test]
+async fn no_name_of_a_stranger_forges_a_line_of_the_log_or_reaches_the_terminal_raw() {
+    const FORGED: &str =
+        "x\n2026-01-01T00:00:00.000000Z ERROR forged\r\n\u{1b}[8m\u{1b}]0;owned\u{7}\u{9b}2J\u{202e}\u{2028}y";
+    let directory = definitions();
+    let schema = json!({"type": "object", "properties": {"spec": {
+        "type": "object",
+        "properties": {FORGED: {"type": "string"}, "b": {"type": "string"}},
+        "x-kubernetes-unions": [{"fields-to-discriminateBy": {FORGED: "A", "b": "B"}}],
+    }}});
+    let crd = crds::crd("nobody.example", "Stranger", &[crds::version("v1", &schema)]);
+    let declaration = json!({"apiVersion": "kube-unions.dev/v1alpha1", "kind": "UnionDeclaration", "metadata": {"name": FORGED},
+        "spec": {"target": {"group": "nobody.example", "kind": "Stranger"},
+            "unions": [{"path": FORGED, "fieldsToDiscriminateBy": {FORGED: "A"}}]}});
+    std::fs::write(directory.path().join("crd.yaml"), crd.to_string()).unwrap();
+    std::fs::write(directory.path().join("declaration.yaml"), declaration.to_string()).unwrap();
+    let object = json!({"apiVersion": "nobody.example/v1", "kind": "Stranger", "metadata": {"name": FORGED, "namespace": FORGED},
+        "spec": {FORGED: "a", "b": "b"}});
+    let review = reviews::review(FORGED, "CREATE", Some(&object), None).to_string();
+    let from = directory.path().to_str().unwrap();
+    let serve = ["--bind", "127.0.0.1:0", "--from", from, "--tls-self-signed", "--shutdown-delay", "0"];
+    for (format, on_terminal) in [("json", false), ("json", true), ("text", false), ("text", true)] {
+        let mut command = command(directory.path(), &[&serve[..], &["--log-format", format]].concat());
+        let stderr = if on_terminal {
+            let (terminal, program_end) = open_terminal();
+            command.env_remove("NO_COLOR").env("TERM", "xterm-256color").stderr(program_end);
+            terminal
+        } else {
+            let (stderr, program_end) = std::io::pipe().unwrap();
+            command.stderr(program_end);
+            std::fs::File::from(std::os::fd::OwnedFd::from(stderr))
+        };
+        let mut child = command.spawn().unwrap();
+        // The command keeps its end of the terminal open until it is dropped.
+        drop(command);
+        let (line, lines) = mpsc::channel();
+        // A terminal fails when the program is gone, a pipe ends.
+        std::thread::spawn(move || {
+            BufReader::new(stderr).lines().map_while(Result::ok).try_for_each(|it| line.send(it))
+        });
+        let mut log = Vec::new();
+        let mut logged = |message: &str| {
+            let found = lines.iter().map(|line| without_styles(line.trim_end_matches('\r'))).find(|line| {
+                log.push(line.clone());
+                line.contains(message)
+            });
+            found.unwrap_or_else(|| panic!("`{message}` is not logged: {log:#?}"))
+        };
+        let between = |line: &str, before: &[&str]| {
+            let after = before.iter().find_map(|before| line.split_once(before)).unwrap_or_else(|| panic!("{line}")).1;
+            after.split('"').next().unwrap().to_owned()
+        };
+        let ca = between(&logged("self-signed certificate"), &["ca=\"", "\"ca\":\""]);
+        let webhook = between(&logged("listening"), &["webhook=\"", "\"webhook\":\""]);
+        let mut wire = Wire::tls(webhook.parse().unwrap(), trusting(Path::new(&ca), None)).await.unwrap();
+        let answer = wire.exchange(&Request::post("/validate", review.clone())).await;
+        assert_eq!(answer.json()["response"]["allowed"], false, "{answer:?}");
+        drop(wire);
+        logged("denied");
+        assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
+        assert!(child.wait().unwrap().success());
+        log.extend(lines.iter().map(|line| without_styles(line.trim_end_matches('\r'))));
+
+        let case = format!("{format}, terminal {on_terminal}: {log:#?}");
+        let has_both = |message: &str| log.iter().any(|line| line.contains(message) && line.contains("forged"));
+        assert!(has_both("a declaration is not in force") && has_both("denied"), "{case}");
+        let begins = |line: &&String| match format {
+            "json" => serde_json::from_str::<Value>(line).is_ok(),
+            // The time, which is not the forged one.
+            _ => line.starts_with("20") && !line.starts_with("2026-01-01T00:00:00.000000Z"),
+        };
+        assert_eq!(log.iter().find(|line| !begins(line)), None, "{case}");
+        assert_eq!(log.iter().find(|line| line.contains(is_raw) || line.contains('\u{2028}')), None, "{case}");
     }
 }
