@@ -2,7 +2,7 @@
 
 use super::digest::digest;
 use super::{Catalog, CatalogEntry};
-use crate::declaration::{Definition, DefinitionVersion, Fault, FaultKind, Place, Resource, Source};
+use crate::declaration::{Definition, DefinitionVersion, Fault, FaultKind, Place, Resource, Severity, Source};
 use crate::names::{GroupKind, GroupVersionKind};
 use crate::union::{Plan, Union, compile};
 use std::cmp::Reverse;
@@ -72,6 +72,11 @@ impl CompiledDefinition {
             versions.push(CompiledVersion::new(version, compiled.plan));
         }
         faults.extend(limited(definition.name(), &mut versions));
+        let is_custom = definition.resource().is_some_and(|resource| resource.custom);
+        // A version whose unions have errors has none in force.
+        if is_custom && faults.iter().all(|fault| fault.severity() != Severity::Error) {
+            faults.extend(unjudged(definition.name(), &versions));
+        }
         if definition.is_exempt() {
             faults.extend(exempt_with_unions(&definition, &versions));
         }
@@ -269,6 +274,19 @@ fn limited(definition: &str, versions: &mut Vec<CompiledVersion>) -> Option<Faul
     );
     let pointer = "/spec/versions".to_owned();
     Some(Fault { pointer, ..Fault::new(FaultKind::TooManyVersions, definition, message) })
+}
+
+/// Returns a note if some versions have unions and others have none.
+fn unjudged(definition: &str, versions: &[CompiledVersion]) -> Option<Fault> {
+    let (with, without): (Vec<&CompiledVersion>, Vec<_>) = versions.iter().partition(|version| version.has_unions());
+    let (with, without) = (with.first()?, without.first()?);
+    let message = format!(
+        "version `{}` is served without the unions of `{}`, so an object that is sent at it is not judged; declare its unions, or stop \
+         serving it",
+        without.name, with.name
+    );
+    let pointer = "/spec/versions".to_owned();
+    Some(Fault { pointer, ..Fault::new(FaultKind::UnjudgedVersion, definition, message) })
 }
 
 /// Most CRDs that the fault of a contested kind names.

@@ -70,6 +70,7 @@ fault_kinds! {
     OpenDiscriminator "open-discriminator" Warning "The discriminator has no `enum`.",
     OpenDiscriminatorOfTarget "open-discriminator-of-target" Note "The discriminator of a UnionDeclaration has no `enum` in the schema of the target.",
     KeylessList "keyless-list" Warning "A union is in a list without keys, where nothing can be cleared.",
+    UnjudgedVersion "unjudged-version" Note "A version is served without unions beside one with unions.",
     ScaledMember "scaled-member" Note "The scale subresource sets a member of a union, and no webhook or policy judges it.",
     KeylessListOfTarget "keyless-list-of-target" Note "A union of a UnionDeclaration is in a list without keys, where nothing can be cleared.",
     EmbeddedResource "embedded-resource" Warning "A union is in an embedded resource, where it has no effect.",

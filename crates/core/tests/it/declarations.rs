@@ -267,7 +267,7 @@ fn every_case_of_a_declaration_holds() {
 }
 
 /// The kinds that no row has: they need several CRDs, subresources, a cluster, an OpenAPI document or thousands of unions or versions.
-const KINDS_WITHOUT_ROWS: [FaultKind; 19] = [
+const KINDS_WITHOUT_ROWS: [FaultKind; 20] = [
     FaultKind::UnreadableCrd,
     FaultKind::DuplicateKind,
     FaultKind::IgnoredCrd,
@@ -279,6 +279,7 @@ const KINDS_WITHOUT_ROWS: [FaultKind; 19] = [
     FaultKind::TooManyVersions,
     FaultKind::LongPath,
     FaultKind::ScaledMember,
+    FaultKind::UnjudgedVersion,
     FaultKind::UnreadableDeclaration,
     FaultKind::MissingTarget,
     FaultKind::UnusableTarget,
@@ -482,5 +483,29 @@ fn a_member_that_the_scale_subresource_sets_is_noted() {
             assert!(fault.message.contains(&format!("the member {member}")), "{fault:?}");
             assert_eq!((fault.path.as_str(), fault.severity()), ("spec", Severity::Note));
         }
+    }
+}
+
+#[test]
+fn a_version_without_the_unions_of_another_one_is_noted() {
+    let spec = json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}});
+    let mut declared = spec.clone();
+    declared["x-kubernetes-unions"] = json!([{"fields-to-discriminateBy": {"a": "A", "b": "B"}}]);
+    let schema = |spec: &Value| json!({"type": "object", "properties": {"spec": spec}});
+    let (with, without) = (version("v1", &schema(&declared), false), version("v2", &schema(&spec), false));
+    let mut unserved = without.clone();
+    unserved["served"] = false.into();
+    for (versions, notes) in [
+        (vec![with.clone(), without.clone()], 1),
+        (vec![with.clone(), unserved], 0),
+        (vec![with], 0),
+        (vec![without], 0),
+    ] {
+        let mut builder = Builder::new();
+        builder.apply(Definition::from_json(&definition(&Map::new(), &versions).to_string()).unwrap());
+        let catalog = builder.build();
+        let noted: Vec<&Fault> = catalog.faults().iter().filter(|it| it.kind == FaultKind::UnjudgedVersion).collect();
+        assert_eq!(noted.len(), notes, "{versions:?}");
+        assert!(noted.iter().all(|fault| fault.message.contains("version `v2` is served")), "{noted:?}");
     }
 }
