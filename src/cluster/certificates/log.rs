@@ -18,9 +18,9 @@ const LONG: Duration = Duration::from_mins(10);
 #[derive(Default)]
 pub(super) struct Log {
     secret: String,
-    /// Warnings of this episode.
+    /// The failures and faults that were logged in this episode.
     warnings: BTreeSet<String>,
-    /// Faults of the data that was read since the last success or failure.
+    /// Faults of the data that was read, until they are logged or there is a success.
     faults: String,
     /// The last failure, until a success.
     failure: Option<Arc<str>>,
@@ -35,7 +35,7 @@ impl Log {
         Self { secret, ..Self::default() }
     }
 
-    /// Remembers what was read for the next success or failure.
+    /// Remembers the faults of what was read for the next line.
     pub(super) fn read(&mut self, contents: &Contents) {
         if !contents.faults.is_empty() {
             self.faults = contents.faults.join("; ");
@@ -51,17 +51,19 @@ impl Log {
             (_, _, None) => reason(error).into(),
         };
         self.failure = Some(Arc::clone(&reason));
+        if !self.warnings.insert(format!("{serving} {reason}")) {
+            return reason;
+        }
         let faults = self.new_faults();
         let secret = &self.secret;
-        let is_new = self.warnings.insert(format!("{serving} {reason}"));
-        if is_new && serving {
+        if serving {
             tracing::warn!(
                 secret,
                 %reason,
                 faults,
                 "the certificate's Secret cannot be read or written; the certificate in force is served; retrying"
             );
-        } else if is_new {
+        } else {
             tracing::warn!(secret, %reason, faults, "no valid serving certificate yet; retrying");
         }
         reason
@@ -82,7 +84,7 @@ impl Log {
         }
     }
 
-    /// Returns the faults that were read and are not in a warning of this episode.
+    /// Takes the faults that were read if they are in no line of this episode.
     fn new_faults(&mut self) -> Option<String> {
         let faults = std::mem::take(&mut self.faults);
         (!faults.is_empty() && self.warnings.insert(faults.clone())).then_some(faults)

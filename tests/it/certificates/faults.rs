@@ -8,12 +8,12 @@ use super::*;
 const MOST_BYTES: usize = 64 * 1024;
 
 /// Who makes the Secret usable again.
-enum Mended {
-    ByReplica,
-    ByDeletion,
-    ByReplacement,
+enum Repair {
+    Automatic,
+    Deletion,
+    Replacement,
 }
-use Mended::{ByDeletion, ByReplacement, ByReplica};
+use Repair::{Automatic, Deletion, Replacement};
 
 /// Returns a CA certificate, PEM, with this many bytes of DER at least.
 fn authority_of(bytes: usize) -> String {
@@ -63,35 +63,29 @@ async fn each_fault_of_the_secret_is_logged_once_and_the_replica_serves_when_it_
     let no_authority = "`ca.crt` holds data that is not a CA";
     let of_leaf = "`tls.crt` and `tls.key` cannot be used together";
     // The Secret, the texts in the one line, if the stored leaf is served, and who makes the Secret usable.
-    let rows: [(&str, Value, &[&str], bool, Mended); 14] = [
-        ("foreign keys", with(bundle(ca), "/data/foreign", json!("a2VwdA==")), &[], true, ByReplica),
-        ("no data", secret(&[]), &[], false, ByReplica),
-        ("another type", with(secret(&[]), "/type", json!("Opaque")), &[], false, ByReplica),
-        ("an expired certificate", data(&ended.chain, &ended.key, ca), &[], false, ByReplica),
-        ("no PEM", data("foreign", "foreign", "foreign"), &["`ca.crt` holds no CA", of_leaf], false, ByReplica),
-        ("much garbage", bundle(&garbage), &[no_authority], false, ByReplica),
-        ("much garbage before the CA", bundle(&format!("{garbage}{ca}")), &[no_authority], true, ByReplica),
-        ("many CAs before the CA", bundle(&format!("{many}{ca}")), &[beyond], true, ByReplica),
-        ("a huge CA before the CA", bundle(&format!("{one}{ca}")), &[beyond], true, ByReplica),
-        ("a huge CA", bundle(&one), &[beyond], false, ByReplica),
-        ("a huge chain", data(&format!("{}{one}", good.chain), &good.key, ca), &["`tls.crt`"], false, ByReplica),
+    let rows: [(&str, Value, &[&str], bool, Repair); 14] = [
+        ("foreign keys", with(bundle(ca), "/data/foreign", json!("a2VwdA==")), &[], true, Automatic),
+        ("no data", secret(&[]), &[], false, Automatic),
+        ("another type", with(secret(&[]), "/type", json!("Opaque")), &[], false, Automatic),
+        ("an expired certificate", data(&ended.chain, &ended.key, ca), &[], false, Automatic),
+        ("no PEM", data("foreign", "foreign", "foreign"), &["`ca.crt` holds no CA", of_leaf], false, Automatic),
+        ("much garbage", bundle(&garbage), &[no_authority], false, Automatic),
+        ("much garbage before the CA", bundle(&format!("{garbage}{ca}")), &[no_authority], true, Automatic),
+        ("many CAs before the CA", bundle(&format!("{many}{ca}")), &[beyond], true, Automatic),
+        ("a huge CA before the CA", bundle(&format!("{one}{ca}")), &[beyond], true, Automatic),
+        ("a huge CA", bundle(&one), &[beyond], false, Automatic),
+        ("a huge chain", data(&format!("{}{one}", good.chain), &good.key, ca), &["`tls.crt`"], false, Automatic),
         (
             "a huge foreign key",
             with(secret(&[]), "/data/foreign", json!(filled)),
             &[TOO_LONG, "delete"],
             false,
-            ByReplacement,
+            Replacement,
         ),
-        (
-            "immutable, expired",
-            immutable(data(&ended.chain, &ended.key, ca)),
-            &[IMMUTABLE, "delete"],
-            false,
-            ByDeletion,
-        ),
-        ("immutable, no PEM", immutable(bundle("foreign")), &[IMMUTABLE, "`ca.crt` holds no CA"], false, ByDeletion),
+        ("immutable, expired", immutable(data(&ended.chain, &ended.key, ca)), &[IMMUTABLE, "delete"], false, Deletion),
+        ("immutable, no PEM", immutable(bundle("foreign")), &[IMMUTABLE, "`ca.crt` holds no CA"], false, Deletion),
     ];
-    for (what, before, says, leaf_stays, mended) in rows {
+    for (what, before, says, leaf_stays, repair) in rows {
         let store = Store::new();
         store.put(before.clone());
         let replica = Replica::start(&store, &clock);
@@ -101,7 +95,7 @@ async fn each_fault_of_the_secret_is_logged_once_and_the_replica_serves_when_it_
             pair.filter(|it| replica.trust.borrow().is_some() && is_trusted(it))
         };
         until("the replica reads the Secret", async || store.reads(replica.number) > 0).await;
-        if let ByReplica = mended {
+        if let Automatic = repair {
             until(&format!("{what}: the replica serves"), async || serves().is_some()).await;
         }
         reads_again(&store, &replica).await;
@@ -115,14 +109,14 @@ async fn each_fault_of_the_secret_is_logged_once_and_the_replica_serves_when_it_
         for line in &lines {
             assert!(line.contains("team/cert") && line.len() < 1000, "{what}: {line}");
         }
-        match mended {
-            ByReplica => {
+        match repair {
+            Automatic => {
                 let stored = store.secret().unwrap();
                 assert_eq!(stored["data"]["foreign"], before["data"]["foreign"], "{what}");
                 assert_eq!(stored["type"], before["type"], "{what}");
             }
-            ByDeletion => store.delete(),
-            ByReplacement => store.put(secret(&[])),
+            Deletion => store.delete(),
+            Replacement => store.put(secret(&[])),
         }
         clock.pass(61);
         replica.held.send_replace(Held::Unknown);
