@@ -65,8 +65,8 @@ async fn each_fault_of_the_secret_is_logged_once_and_the_replica_serves_when_it_
     // The Secret, the texts in the one line, if the stored leaf is served, and who makes the Secret usable.
     let rows: [(&str, Value, &[&str], bool, Repair); 14] = [
         ("foreign keys", with(bundle(ca), "/data/foreign", json!("a2VwdA==")), &[], true, Automatic),
-        ("no data", secret(&[]), &[], false, Automatic),
-        ("another type", with(secret(&[]), "/type", json!("Opaque")), &[], false, Automatic),
+        ("no data, Opaque", secret(&[]), &[], false, Automatic),
+        ("a foreign type", with(secret(&[]), "/type", json!("example.com/foreign")), &[], false, Automatic),
         ("an expired certificate", data(&ended.chain, &ended.key, ca), &[], false, Automatic),
         ("no PEM", data("foreign", "foreign", "foreign"), &["`ca.crt` holds no CA", of_leaf], false, Automatic),
         ("much garbage", bundle(&garbage), &[no_authority], false, Automatic),
