@@ -45,8 +45,10 @@ const LONGEST_RETRY: Duration = Duration::from_secs(30);
 /// Writes tried in a row before a pause. Another replica may be faster each time, but replicas that agree stop writing.
 const ATTEMPTS: usize = 8;
 
-/// Writes in a minute. Replicas that agree need fewer.
-const MOST_WRITES: u32 = 6;
+/// Writes in a [`MINUTE`]. Replicas that agree need fewer.
+const MOST_WRITES: usize = 6;
+
+const MINUTE: Duration = Duration::from_mins(1);
 
 /// The intervals and the clock of an [`Agreement`].
 #[derive(Clone)]
@@ -60,15 +62,19 @@ pub struct Timing {
     pub retry: Duration,
     /// Wall clock by which certificates are made.
     pub clock: Arc<dyn Fn() -> SystemTime + Send + Sync>,
+    /// Monotonic clock by which waits and writes are counted.
+    pub uptime: Arc<dyn Fn() -> Duration + Send + Sync>,
 }
 
 impl Default for Timing {
     fn default() -> Self {
+        let started = Instant::now();
         Self {
             check: Duration::from_secs(30),
             settle: Duration::from_mins(1),
             retry: Duration::from_secs(1),
             clock: Arc::new(SystemTime::now),
+            uptime: Arc::new(move || started.elapsed()),
         }
     }
 }
@@ -81,9 +87,8 @@ pub struct Agreement {
     in_force: CertificateState,
     pair: Option<Arc<CertificatePair>>,
     settling: Settling,
-    started: Instant,
-    /// Start of the current minute of writes, and the writes since.
-    writes: (SystemTime, u32),
+    /// Times of the writes of the last minute.
+    writes: Vec<Duration>,
     log: Log,
 }
 
@@ -134,8 +139,7 @@ impl Agreement {
             in_force: CertificateState::default(),
             pair: None,
             settling: Settling::default(),
-            started: Instant::now(),
-            writes: (SystemTime::UNIX_EPOCH, 0),
+            writes: Vec::new(),
         }
     }
 
@@ -163,11 +167,13 @@ impl Agreement {
             let pause = match self.reconcile(&holding, &outlets).await {
                 Ok(pause) => {
                     retry.reset();
-                    self.log.recovered();
+                    let is_calm = self.recent_writes() == 0;
+                    self.log.succeeded(is_calm);
                     pause
                 }
                 Err(error) => {
-                    let reason = self.log.failed(&error, self.pair.is_some());
+                    let now = since_1970((self.timing.clock)());
+                    let reason = self.log.failed(&error, self.in_force.usable_leaf(now).is_some());
                     if self.pair.is_none() {
                         offers.send_modify(|it| *it = Err(reason));
                     }
@@ -203,9 +209,10 @@ impl Agreement {
             let data = secret.as_ref().and_then(|it| it.data.as_ref());
             let name = self.dns_names.first().map(String::as_str).unwrap_or_default();
             let contents = data.map(|data| Contents::read(data, name)).unwrap_or_default();
+            self.log.read(&contents);
             self.adopt(&contents, held, now, outlets);
 
-            let elapsed = whole_seconds(self.started.elapsed());
+            let elapsed = whole_seconds((self.timing.uptime)());
             let held_for = self.settling.held_for(contents.state.signer.as_ref(), |it| held.trusts(it), elapsed);
             let plan = plan::plan(&contents.state, &self.in_force, held_for, now, lifetimes);
             self.log.waiting(&contents.state, &plan, *held != Held::Unknown, now);
@@ -213,7 +220,7 @@ impl Agreement {
                 let next_check = u64::try_from(plan.next_check - now).unwrap_or_default();
                 return Ok(self.timing.check.min(Duration::from_secs(next_check)));
             }
-            self.count_write(clock)?;
+            self.count_write()?;
             let data = contents.carry_out(&plan, self.pair.as_deref(), &self.dns_names, clock, lifetimes)?;
             secret = match self.secret.write(secret, data).await? {
                 Some(written) => {
@@ -248,14 +255,18 @@ impl Agreement {
     }
 
     /// Refuses more than [`MOST_WRITES`] in a minute, in case another writer reverts every one.
-    fn count_write(&mut self, now: SystemTime) -> Result<(), SecretError> {
-        let (since, count) = &mut self.writes;
-        // An error means that the clock was set back.
-        if now.duration_since(*since).is_ok_and(|it| it < Duration::from_mins(1)) {
-            *count += 1;
-        } else {
-            (*since, *count) = (now, 1);
+    fn count_write(&mut self) -> Result<(), SecretError> {
+        if self.recent_writes() >= MOST_WRITES {
+            return Err(SecretError::Contended(self.secret.to_string()));
         }
-        if *count > MOST_WRITES { Err(SecretError::Contended(self.secret.to_string())) } else { Ok(()) }
+        self.writes.push((self.timing.uptime)());
+        Ok(())
+    }
+
+    /// Returns the number of writes, with success or without, in the last minute.
+    fn recent_writes(&mut self) -> usize {
+        let now = (self.timing.uptime)();
+        self.writes.retain(|it| now.saturating_sub(*it) < MINUTE);
+        self.writes.len()
     }
 }

@@ -264,7 +264,7 @@ fn what_cannot_be_used_in_a_secret_is_mended_and_said() {
         assert_eq!(secret.authorities().len(), 1);
         assert_eq!(secret.0["type"], "Opaque");
         assert_eq!(
-            replica.log().contains("replaced unusable data in the certificate's Secret"),
+            replica.log().contains("unusable data in the certificate's Secret is ignored"),
             round == 0,
             "{}",
             replica.log()
@@ -280,6 +280,37 @@ fn what_cannot_be_used_in_a_secret_is_mended_and_said() {
     let after = namespace.secret().unwrap();
     assert!(after.authorities().contains(&before.authorities()[0]));
     assert_eq!(namespace.served(&replica, &before.text("ca.crt")), Ok(before.leaf()));
+}
+
+#[test]
+fn a_secret_that_cannot_be_written_is_said_once_and_its_deletion_mends_it() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let filled = STANDARD.encode(vec![0; 1024 * 1024 - 100]);
+    let rows = [
+        ("certs-immutable", json!({"immutable": true}), "field is immutable when `immutable` is set"),
+        ("certs-filled", json!({"data": {"foreign": filled}}), "may not be more than 1048576 bytes"),
+    ];
+    for (name, mut secret, says) in rows {
+        let namespace = Namespace::new(&cluster.control_plane, name).with_rights();
+        secret["apiVersion"] = json!("v1");
+        secret["kind"] = json!("Secret");
+        secret["metadata"] = json!({"name": SECRET, "namespace": name});
+        namespace.kubectl.run_with(&["create", "-f", "-"], &secret.to_string()).accepted();
+        let arguments = namespace.arguments();
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let replica = Webhook::unready(&namespace.kubeconfig, &arguments).unwrap();
+        let said = || replica.log().lines().filter(|it| it.contains(says)).count();
+        assert!(eventually(SEEN, || said() > 0), "{}", replica.log());
+        // A change is read, and the write is refused again.
+        namespace.kubectl.run(&["label", "secret", SECRET, "-n", name, "team=x"]).accepted();
+        let report = replica.ops().get("/readyz?verbose").unwrap().text().to_owned();
+        assert!(report.contains(says) && report.contains("delete the Secret"), "{report}");
+        namespace.kubectl.run(&["delete", "secret", SECRET, "-n", name]).accepted();
+        let ready = || replica.ops().get("/readyz").unwrap().status == 200;
+        assert!(eventually(Duration::from_secs(100), ready), "{}", replica.log());
+        assert_eq!(said(), 1, "{}", replica.log());
+        namespace.assert_all_serve(&[replica], &namespace.secret().unwrap());
+    }
 }
 
 #[test]
@@ -307,7 +338,7 @@ fn without_rights_on_the_secret_it_waits_and_says_which_it_needs() {
     namespace.grant(&["get", "list", "watch", "update"]);
     assert!(eventually(Duration::from_secs(35), || replica.ops().get("/readyz").unwrap().status == 200));
     namespace.assert_all_serve(std::slice::from_ref(&replica), &namespace.secret().unwrap());
-    let warnings = replica.log().lines().filter(|it| it.contains("no serving certificate yet")).count();
+    let warnings = replica.log().lines().filter(|it| it.contains("no valid serving certificate yet")).count();
     assert!(warnings <= 3, "each reason is said once\n{}", replica.log());
 
     // Rights that are taken away later take nothing from what is served.

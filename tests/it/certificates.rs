@@ -1,6 +1,8 @@
 //! Replicas that share a Secret with a CA and a serving certificate. The API server is a fake that keeps one Secret and
 //! refuses the writes that a real one refuses.
 
+mod faults;
+mod log;
 mod store;
 
 use base64::Engine as _;
@@ -9,6 +11,7 @@ use fixtures::wait::{SOON, until};
 use kube_unions::authority::{CertificateAuthority, CertificatePair, Offer, Validity};
 use kube_unions::cluster::{Agreement, CaBundle, Held, ServiceReference, Timing, Trust};
 use kube_unions::telemetry::Metrics;
+use log::Log;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::pki_types::pem::PemObject;
@@ -21,6 +24,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use store::Store;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tracing::instrument::WithSubscriber;
 
 const DAY: u64 = 24 * 3600;
 
@@ -49,6 +53,7 @@ struct Replica {
     trust: watch::Receiver<Option<Trust>>,
     held: watch::Sender<Held>,
     expiry: Metrics,
+    log: Log,
     agreement: JoinHandle<()>,
 }
 
@@ -60,12 +65,13 @@ impl Replica {
     fn of(service: &str, store: &Store, clock: &Clock) -> Self {
         let service: ServiceReference = service.parse().unwrap();
         let (number, client) = store.client();
-        let clock = clock.clone();
+        let (clock, uptime) = (clock.clone(), clock.clone());
         let timing = Timing {
             check: Duration::from_millis(5),
             settle: Duration::ZERO,
             retry: Duration::from_millis(5),
             clock: Arc::new(move || clock.now()),
+            uptime: Arc::new(move || uptime.now().duration_since(UNIX_EPOCH).unwrap()),
         };
         let (offer, offers) = watch::channel(Err("not asked".into()));
         let (tell, trust) = watch::channel(None);
@@ -73,8 +79,9 @@ impl Replica {
         let expiry = Metrics::new();
         let gauge = expiry.certificate_authority_expiry.clone();
         let agreement = Agreement::new(client, &service, "cert").with_timing(timing);
-        let agreement = tokio::spawn(agreement.follow(offer, tell, holds, gauge));
-        Self { number, offers, trust, held, expiry, agreement }
+        let log = Log::default();
+        let agreement = agreement.follow(offer, tell, holds, gauge).with_subscriber(log.subscriber());
+        Self { number, offers, trust, held, expiry, log, agreement: tokio::spawn(agreement) }
     }
 
     /// Stops the replica and waits until it has finished.

@@ -5,7 +5,8 @@
 
 use super::plan::{CertificatePlan, LeafAction};
 use super::state::{
-    Certificate, CertificateState, Lifetimes, RenewalCause, Seconds, StoredAuthority, StoredLeaf, find,
+    Certificate, CertificateState, LONGEST, Lifetimes, MOST, MOST_BYTES, RenewalCause, Seconds, StoredAuthority,
+    StoredLeaf, find, make_room,
 };
 use crate::authority::{AuthorityError, BACKDATED, CertificateAuthority, CertificatePair, Validity};
 use crate::cluster::bundle::certificate_to_pem;
@@ -14,7 +15,7 @@ use rustls::RootCertStore;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::pem::{Error as PemError, PemObject};
+use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::sign::CertifiedKey;
 use std::collections::BTreeMap;
@@ -35,8 +36,8 @@ const AUTHORITY_KEY: &str = "ca.key";
 /// Common name, or its beginning, of every CA that a replica makes.
 const OWN: &str = "kube-unions CA";
 
-/// Most certificates read from one text, and most names taken over from a certificate.
-pub(super) const MOST: usize = 32;
+/// Fault of a bundle with CAs beyond [`MOST`], [`MOST_BYTES`] or [`LONGEST`].
+const TOO_MANY: &str = "`ca.crt` holds more than 32 CAs, more than 64 KiB, or a CA of more than 16 KiB";
 
 /// The data of a Secret, by key.
 pub(super) type Data = BTreeMap<String, ByteString>;
@@ -63,21 +64,37 @@ impl Contents {
         this.read_bundle(text(BUNDLE));
         this.read_authority_key(text(AUTHORITY_KEY));
         this.read_leaf(text(CHAIN), text(KEY), name);
+        this.bound_bundle();
         this
     }
 
+    fn fault(&mut self, fault: &'static str) {
+        if !self.faults.contains(&fault) {
+            self.faults.push(fault);
+        }
+    }
+
     fn read_bundle(&mut self, pem: &[u8]) {
-        let authorities = &mut self.state.authorities;
-        for certificate in certificates(pem) {
+        for certificate in CertificateDer::pem_slice_iter(pem) {
             let authority = certificate.ok().and_then(|der| read_authority(&der));
             match authority {
-                Some(it) if find(authorities, &it.certificate).is_some() => {}
-                Some(it) => authorities.push(it),
-                None => self.faults.push("`ca.crt` holds data that is not a CA"),
+                Some(it) if it.certificate.len() > LONGEST => self.fault(TOO_MANY),
+                Some(it) if find(&self.state.authorities, &it.certificate).is_some() => {}
+                Some(it) => self.state.authorities.push(it),
+                None => self.fault("`ca.crt` holds data that is not a CA"),
             }
         }
         if !is_blank(pem) && self.state.authorities.is_empty() && self.faults.is_empty() {
-            self.faults.push("`ca.crt` holds no CA");
+            self.fault("`ca.crt` holds no CA");
+        }
+    }
+
+    /// Ignores CAs beyond the bounds. The CA whose key is stored stays, and the CA that signed the leaf.
+    fn bound_bundle(&mut self) {
+        let CertificateState { authorities, signer, leaf } = &mut self.state;
+        let in_use = [signer.as_ref(), leaf.as_ref().map(|it| &it.issuer)];
+        if make_room(authorities, 0, |it| in_use.contains(&Some(&it.certificate))) {
+            self.fault(TOO_MANY);
         }
     }
 
@@ -97,7 +114,7 @@ impl Contents {
         });
         match signer {
             Some((certificate, key)) => (self.state.signer, self.key) = (Some(certificate), key),
-            None => self.faults.push("`ca.key` is not the key of a CA in `ca.crt`"),
+            None => self.fault("`ca.key` is not the key of a CA in `ca.crt`"),
         }
     }
 
@@ -111,7 +128,8 @@ impl Contents {
                 self.names = certificates.first().map(|it| dns_names(it)).unwrap_or_default();
                 self.pair = self.state.leaf.is_some().then(|| Arc::new(pair));
             }
-            None => self.faults.push("`tls.crt` and `tls.key` cannot be used together"),
+            None if chain.len() > MOST_BYTES => self.fault("`tls.crt` is longer than 64 KiB"),
+            None => self.fault("`tls.crt` and `tls.key` cannot be used together"),
         }
     }
 
@@ -192,10 +210,6 @@ fn is_blank(pem: &[u8]) -> bool {
     pem.iter().all(u8::is_ascii_whitespace)
 }
 
-fn certificates(pem: &[u8]) -> impl Iterator<Item = Result<CertificateDer<'static>, PemError>> {
-    CertificateDer::pem_slice_iter(pem).take(MOST)
-}
-
 fn read_authority(der: &CertificateDer<'_>) -> Option<StoredAuthority> {
     let (_, certificate) = x509_parser::parse_x509_certificate(der).ok()?;
     let own = certificate.subject().iter_common_name().filter_map(|it| it.as_str().ok()).any(|it| it.starts_with(OWN));
@@ -209,11 +223,11 @@ fn public_key(certificate: &Certificate) -> Option<Vec<u8>> {
     Some(certificate.public_key().subject_public_key.data.to_vec())
 }
 
-/// Returns chain and key if the key belongs to the first certificate.
+/// Returns chain and key if the key belongs to the first certificate, and clients accept a chain of this length.
 fn read_pair(chain: &[u8], key: &[u8]) -> Option<(CertificatePair, Vec<CertificateDer<'static>>)> {
-    let text = |pem: &[u8]| String::from_utf8(pem.to_vec()).ok();
+    let text = |pem: &[u8]| String::from_utf8(pem.to_vec()).ok().filter(|it| it.len() <= MOST_BYTES);
     let pair = CertificatePair { chain: text(chain)?, key: text(key)? };
-    let certificates: Vec<_> = certificates(chain).collect::<Result<_, _>>().ok()?;
+    let certificates: Vec<_> = CertificateDer::pem_slice_iter(chain).collect::<Result<_, _>>().ok()?;
     let key = PrivateKeyDer::from_pem_slice(key).ok()?;
     CertifiedKey::from_der(certificates.clone(), key, &provider()).ok()?;
     Some((pair, certificates))

@@ -1,4 +1,6 @@
-//! The log of the shared Secret: each change once, and each failure once instead of at each attempt.
+//! The log of the shared Secret: each change once, and what is wrong once in an episode instead of at each attempt.
+//!
+//! An episode ends when nothing is wrong and nothing has been written for a minute. Another writer may revert each write.
 
 use super::contents::Contents;
 use super::plan::{CertificatePlan, LeafAction};
@@ -6,82 +8,108 @@ use super::secret::SecretError;
 use super::state::{CertificateState, Seconds};
 use crate::cluster::reason::reason;
 use kube::runtime::watcher;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Time for which a new CA may be missing from the configurations without a warning. They follow the Secret within seconds.
 const LONG: Duration = Duration::from_mins(10);
 
+#[derive(Default)]
 pub(super) struct Log {
     secret: String,
-    /// The failure that was logged last, until it is over.
+    /// The failures and faults that were logged in this episode.
+    warnings: BTreeSet<String>,
+    /// Faults of the data that was read, until they are logged or there is a success.
+    faults: String,
+    /// The last failure, until a success.
     failure: Option<Arc<str>>,
-    watch_failure: Option<String>,
+    /// True after the watch failed and that was logged.
+    watch_failed: bool,
     /// Start of the wait for a new CA to be held, and whether it was logged.
     waiting: Option<(Instant, bool)>,
 }
 
 impl Log {
     pub(super) fn new(secret: String) -> Self {
-        Self { secret, failure: None, watch_failure: None, waiting: None }
+        Self { secret, ..Self::default() }
+    }
+
+    /// Remembers the faults of what was read for the next line.
+    pub(super) fn read(&mut self, contents: &Contents) {
+        if !contents.faults.is_empty() {
+            self.faults = contents.faults.join("; ");
+        }
     }
 
     /// Logs a failure. Returns its reason and its remedy in one line.
     pub(super) fn failed(&mut self, error: &SecretError, serving: bool) -> Arc<str> {
-        let mut reason = reason(error);
-        if error.is_forbidden() {
-            reason.push_str("; its Role must grant get, list, watch and update on this Secret, and create on secrets");
-        }
-        let reason: Arc<str> = reason.into();
-        let secret = &self.secret;
-        if self.failure.as_ref() == Some(&reason) {
+        let reason: Arc<str> = match (error, &self.failure, error.remedy()) {
+            // Writes that are refused come to their limit too, and their reason is known.
+            (SecretError::Contended(_), Some(known), _) => Arc::clone(known),
+            (_, _, Some(remedy)) => format!("{}; {remedy}", reason(error)).into(),
+            (_, _, None) => reason(error).into(),
+        };
+        self.failure = Some(Arc::clone(&reason));
+        if !self.warnings.insert(format!("{serving} {reason}")) {
             return reason;
         }
+        let faults = self.new_faults();
+        let secret = &self.secret;
         if serving {
             tracing::warn!(
                 secret,
                 %reason,
+                faults,
                 "the certificate's Secret cannot be read or written; the certificate in force is served; retrying"
             );
         } else {
-            tracing::warn!(secret, %reason, "no serving certificate yet; retrying");
+            tracing::warn!(secret, %reason, faults, "no valid serving certificate yet; retrying");
         }
-        self.failure = Some(Arc::clone(&reason));
         reason
     }
 
-    pub(super) fn recovered(&mut self) {
-        if self.failure.take().is_some() {
-            tracing::info!(secret = self.secret, "the certificate's Secret can be read and written again");
+    /// Logs what is wrong with the data, or the end of the episode. `is_calm`: nothing has been written for a minute.
+    pub(super) fn succeeded(&mut self, is_calm: bool) {
+        self.failure = None;
+        let is_over = is_calm && self.faults.is_empty();
+        if let Some(faults) = self.new_faults() {
+            tracing::warn!(
+                secret = self.secret,
+                faults,
+                "unusable data in the certificate's Secret is ignored, and replaced at the next write"
+            );
+        } else if is_over && !std::mem::take(&mut self.warnings).is_empty() {
+            tracing::info!(secret = self.secret, "the certificate's Secret is in order again");
         }
     }
 
+    /// Takes the faults that were read if they are in no line of this episode.
+    fn new_faults(&mut self) -> Option<String> {
+        let faults = std::mem::take(&mut self.faults);
+        (!faults.is_empty() && self.warnings.insert(faults.clone())).then_some(faults)
+    }
+
     pub(super) fn watching(&mut self) {
-        if self.watch_failure.take().is_some() {
+        if std::mem::take(&mut self.watch_failed) {
             tracing::info!(secret = self.secret, "the certificate's Secret is watched again");
         }
     }
 
     pub(super) fn not_watching(&mut self, error: &watcher::Error) {
-        let reason = reason(error);
         // With a failure to read, the watch most likely fails for the same reason.
-        if self.failure.is_none() && self.watch_failure.as_ref() != Some(&reason) {
+        if self.failure.is_none() && !std::mem::replace(&mut self.watch_failed, true) {
             tracing::warn!(
                 secret = self.secret,
-                reason,
+                reason = reason(error),
                 "the certificate's Secret cannot be watched; it is read every half minute instead"
             );
-            self.watch_failure = Some(reason);
         }
     }
 
     /// Logs a write that carried out `plan` on `before`.
-    pub(super) fn wrote(&mut self, plan: &CertificatePlan, before: &Contents) {
+    pub(super) fn wrote(&self, plan: &CertificatePlan, before: &Contents) {
         let secret = &self.secret;
-        if !before.faults.is_empty() {
-            let faults = before.faults.join("; ");
-            tracing::warn!(secret, faults, "replaced unusable data in the certificate's Secret");
-        }
         if let Some(cause) = plan.new_authority {
             tracing::info!(secret, %cause, "made a new CA");
         }

@@ -29,9 +29,10 @@
 //! | missing or unusable | pending | yes | restore the served leaf |
 //! | missing or unusable | otherwise | | issue |
 
-use super::contents::MOST;
 use super::in_force::trusted;
-use super::state::{CertificateState, Lifetimes, RenewalCause, SKEW, Seconds, StoredAuthority, StoredLeaf, find};
+use super::state::{
+    CertificateState, Lifetimes, RenewalCause, SKEW, Seconds, StoredAuthority, StoredLeaf, find, make_room,
+};
 
 /// The next contents of the Secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,12 +119,7 @@ pub(super) fn plan(
     };
     let mut keep: Vec<_> = known.iter().filter(|it| now < leaves_at(it)).cloned().collect();
     // More CAs than are read would be written again and again. Each deletion of the Secret adds one.
-    let room = MOST.saturating_sub(new_authority.is_some().into());
-    while keep.len() > room
-        && let Some(oldest) = keep.iter().rposition(|it| !is_in_use(it))
-    {
-        keep.remove(oldest);
-    }
+    make_room(&mut keep, new_authority.is_some().into(), |it| is_in_use(it) || signer == Some(it));
     let waits = usable.is_some_and(|leaf| signer.is_some() && !is_signed_by(leaf, signer));
     let settled_at = held_for.filter(|_| waits).map(|held| now + lifetimes.settle - held);
     let next_check = keep

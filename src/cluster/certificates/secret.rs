@@ -38,8 +38,14 @@ pub(super) enum SecretError {
 }
 
 impl SecretError {
-    pub(super) fn is_forbidden(&self) -> bool {
-        matches!(self, Self::Request { source: kube::Error::Api(status), .. } if status.is_forbidden())
+    /// Returns what to do about a refusal of the API server.
+    pub(super) fn remedy(&self) -> Option<&'static str> {
+        let Self::Request { source: kube::Error::Api(status), .. } = self else { return None };
+        match status.code {
+            403 => Some("its Role must grant get, list, watch and update on this Secret, and create on secrets"),
+            422 => Some("delete the Secret while replicas run: they create it again"),
+            _ => None,
+        }
     }
 }
 

@@ -16,6 +16,15 @@ pub(super) type Seconds = i64;
 /// on for this long before they expire.
 pub(super) const SKEW: Seconds = 3600;
 
+/// Most CAs.
+pub(super) const MOST: usize = 32;
+
+/// Most bytes of all CAs, DER. Each entry of the webhook configurations holds all of them.
+pub(super) const MOST_BYTES: usize = 64 * 1024;
+
+/// Most bytes of one CA, DER.
+pub(super) const LONGEST: usize = 16 * 1024;
+
 /// Lifetimes of certificates, and the wait before a new CA signs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Lifetimes {
@@ -143,6 +152,22 @@ impl CertificateState {
     pub(super) fn usable_leaf(&self, now: Seconds) -> Option<&StoredLeaf> {
         self.leaf.as_ref().filter(|leaf| leaf.fault(&self.authorities, now).is_none())
     }
+}
+
+/// Removes CAs that are not in use, the last first, until there is room for `new` more. Returns true if it removes any.
+pub(super) fn make_room(
+    authorities: &mut Vec<StoredAuthority>,
+    new: usize,
+    is_in_use: impl Fn(&StoredAuthority) -> bool,
+) -> bool {
+    let before = authorities.len();
+    let mut bytes: usize = authorities.iter().map(|it| it.certificate.len()).sum();
+    while (authorities.len() + new > MOST || bytes + new * LONGEST > MOST_BYTES)
+        && let Some(last) = authorities.iter().rposition(|it| !is_in_use(it))
+    {
+        bytes -= authorities.remove(last).certificate.len();
+    }
+    authorities.len() < before
 }
 
 pub(super) fn find<'a>(authorities: &'a [StoredAuthority], certificate: &Certificate) -> Option<&'a StoredAuthority> {

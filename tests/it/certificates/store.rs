@@ -1,5 +1,7 @@
 //! A fake API server that keeps one Secret, `team/cert`.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use fixtures::api_server::{Call, in_process};
 use hyper::Method;
 use kube::Client;
@@ -10,6 +12,12 @@ use std::sync::{Arc, Mutex, MutexGuard};
 const SECRETS: &str = "/api/v1/namespaces/team/secrets";
 const SECRET: &str = "/api/v1/namespaces/team/secrets/cert";
 
+/// Most bytes of data in a Secret, and what the real API server answers.
+pub(super) const LONGEST: usize = 1_048_576;
+pub(super) const TOO_LONG: &str = "Secret \"cert\" is invalid: data: Too long: may not be more than 1048576 bytes";
+pub(super) const IMMUTABLE: &str =
+    "Secret \"cert\" is invalid: data: Forbidden: field is immutable when `immutable` is set";
+
 #[derive(Clone, Default)]
 pub(super) struct Store(Arc<Mutex<StoredSecret>>);
 
@@ -17,6 +25,7 @@ pub(super) struct Store(Arc<Mutex<StoredSecret>>);
 struct StoredSecret {
     secret: Option<Value>,
     versions: u64,
+    attempts: u64,
     reads: HashMap<usize, u64>,
     clients: usize,
     forbidden: &'static str,
@@ -53,6 +62,11 @@ impl Store {
         self.state().versions
     }
 
+    /// Returns how often replicas have tried to write, with success or without.
+    pub(super) fn attempts(&self) -> u64 {
+        self.state().attempts
+    }
+
     /// Returns how often a replica has tried to read the Secret.
     pub(super) fn reads(&self, number: usize) -> u64 {
         self.state().reads.get(&number).copied().unwrap_or_default()
@@ -76,8 +90,8 @@ impl Store {
         self.state().away = away;
     }
 
-    pub(super) fn overwrite_each_write_with(&self, secret: Value) {
-        self.state().overwriting = Some(secret);
+    pub(super) fn overwrite_each_write_with(&self, secret: impl Into<Option<Value>>) {
+        self.state().overwriting = secret.into();
     }
 
     fn state(&self) -> MutexGuard<'_, StoredSecret> {
@@ -93,8 +107,10 @@ impl Store {
             (&Method::GET, SECRETS) => "list",
             (method, path) => panic!("{method} {path}"),
         };
-        if verb == "get" {
-            *state.reads.entry(number).or_default() += 1;
+        match verb {
+            "get" => *state.reads.entry(number).or_default() += 1,
+            "create" | "update" => state.attempts += 1,
+            _ => {}
         }
         if state.away {
             return call.refuse_connection();
@@ -124,6 +140,10 @@ impl Store {
                     call.fail(409, "Conflict", "the object has been modified");
                 } else if stored["type"] != secret["type"] {
                     call.fail(422, "Invalid", "type: field is immutable");
+                } else if stored["immutable"] == true && stored["data"] != secret["data"] {
+                    call.fail(422, "Invalid", IMMUTABLE);
+                } else if length(&secret) > LONGEST {
+                    call.fail(422, "Invalid", TOO_LONG);
                 } else {
                     call.answer(200, &state.write(secret));
                 }
@@ -131,6 +151,12 @@ impl Store {
             (verb, None) => panic!("{verb}"),
         }
     }
+}
+
+/// Returns the bytes of a Secret's data.
+fn length(secret: &Value) -> usize {
+    let values = secret["data"].as_object().into_iter().flatten().filter_map(|(_, value)| value.as_str());
+    values.map(|it| STANDARD.decode(it).unwrap().len()).sum()
 }
 
 impl StoredSecret {

@@ -289,7 +289,7 @@ fn it_waits_for_an_api_server_that_is_down_at_the_start() {
     let mut missing = vec![
         "the cluster cannot be watched yet; retrying",
         "cannot watch UnionDeclarations; those known stay in force, retrying",
-        "no serving certificate yet; retrying",
+        "no valid serving certificate yet; retrying",
     ];
     while !missing.is_empty() {
         let line: Value =

@@ -13,6 +13,8 @@ const SECRET_LAG: Seconds = 35;
 const CONFIGURATION_LAG: Seconds = 15;
 /// Greatest age of the API server's view of the configurations.
 const CLIENT_LAG: Seconds = 10;
+/// Greatest difference between the clocks of a replica and the API server. A greater one is corrected.
+const CLOCK_DIFFERENCE: Seconds = 30;
 
 struct Simulation {
     random: u64,
@@ -29,6 +31,8 @@ struct Simulation {
 
 #[derive(Default)]
 struct Replica {
+    /// Seconds by which its clock is ahead.
+    ahead: Seconds,
     seen: usize,
     in_force: CertificateState,
     settling: Settling,
@@ -37,7 +41,7 @@ struct Replica {
 
 impl Simulation {
     fn new(seed: u64, replicas: usize, settle: Seconds) -> Self {
-        Self {
+        let mut this = Self {
             random: seed | 1,
             now: NOW,
             lifetimes: Lifetimes { settle, ..LIFETIMES },
@@ -47,7 +51,11 @@ impl Simulation {
             authorities: 0,
             last_change: NOW,
             faults: Vec::new(),
+        };
+        for index in 0..replicas {
+            this.replicas[index].ahead = this.below(2 * CLOCK_DIFFERENCE + 1) - CLOCK_DIFFERENCE;
         }
+        this
     }
 
     fn below(&mut self, bound: Seconds) -> Seconds {
@@ -98,7 +106,8 @@ impl Simulation {
         } else {
             let which = usize::try_from(self.below(2)).unwrap();
             let seen = self.secret.len() - 1;
-            self.replicas[which] = Replica { seen, ..Replica::default() };
+            let ahead = self.replicas[which].ahead;
+            self.replicas[which] = Replica { ahead, seen, ..Replica::default() };
             self.last_change = self.now;
         }
     }
@@ -125,8 +134,9 @@ impl Simulation {
         let known = self.now - self.below(CONFIGURATION_LAG + 1);
         let held = self.configuration_at(known).to_vec();
         let register = self.below(2) == 0;
-        let (now, lifetimes) = (self.now, self.lifetimes);
+        let lifetimes = self.lifetimes;
         let replica = &mut self.replicas[index];
+        let now = self.now + replica.ahead;
         let stored = self.secret[replica.seen].1.clone();
         let holds = |id: &Certificate| held.is_empty() || held.contains(id);
         if takes_over(&stored, &replica.in_force, holds, now) && replica.in_force.leaf != stored.leaf {
@@ -134,26 +144,26 @@ impl Simulation {
             if !stored.authorities.is_empty() {
                 replica.in_force.authorities.clone_from(&stored.authorities);
             }
-            self.last_change = now;
+            self.last_change = self.now;
         }
         replica.in_force.authorities = trusted(&stored, &replica.in_force, now);
         let held_for = replica.settling.held_for(stored.signer.as_ref(), holds, now);
         let plan = plan(&stored, &replica.in_force, held_for, now, lifetimes);
-        replica.next_check = plan.next_check;
+        replica.next_check = plan.next_check - replica.ahead;
         let (in_force, seen) = (replica.in_force.clone(), replica.seen);
         let trusted: Vec<_> = in_force.authorities.iter().map(|it| Certificate::clone(&it.certificate)).collect();
         let configuration = &self.configuration.last().unwrap().1;
         if !trusted.is_empty() && *configuration != trusted {
-            self.last_change = now;
+            self.last_change = self.now;
             if register {
-                self.configuration.push((now, trusted));
+                self.configuration.push((self.now, trusted));
             }
         }
         if !plan.changes(&stored) {
             return true;
         }
         if seen + 1 == self.secret.len() {
-            let next = self.carry_out(&plan, &stored, &in_force);
+            let next = self.carry_out(&plan, &stored, &in_force, now);
             self.store(next);
         }
         false
@@ -164,12 +174,13 @@ impl Simulation {
         plan: &CertificatePlan,
         stored: &CertificateState,
         in_force: &CertificateState,
+        now: Seconds,
     ) -> CertificateState {
         let mut authorities = plan.keep.clone();
         let mut signer = stored.signer.clone();
         if plan.new_authority.is_some() {
             self.authorities += 1;
-            let new = made(id(&self.authorities.to_string()), self.now);
+            let new = made(id(&self.authorities.to_string()), now);
             signer = Some(Certificate::clone(&new.certificate));
             authorities.insert(0, new);
         }
@@ -178,7 +189,7 @@ impl Simulation {
             LeafAction::Restore => in_force.leaf.clone(),
             LeafAction::Issue(_) => {
                 let signer = find(&authorities, signer.as_ref().unwrap()).unwrap();
-                Some(signed(&signer.certificate, self.now, signer.not_after))
+                Some(signed(&signer.certificate, now, signer.not_after))
             }
         };
         CertificateState { authorities, signer, leaf }
