@@ -204,15 +204,17 @@ impl Webhook {
         }
     }
 
-    /// Answers the review of an object that declares unions.
+    /// Answers the review of an object that declares unions, as long as its caller waits.
     async fn inspect(&self, inspections: &Inspections, request: Request<Body>) -> Result<Reserved, Refusal> {
         let start = self.reviews.start_span(request.headers());
+        let caller = Caller::new(request.uri().query(), &self.metrics.given_up);
         let connection = connection_of(&request)?;
-        let body = self.bodies.read(request, &connection).await?;
+        let body = caller.wait(self.bodies.read(request, &connection)).await.unwrap_or(Err(Refusal::BodyTimeout))?;
         if !self.reviews.has_catalog() {
             return Err(Refusal::NotReady);
         }
-        match self.reviews.inspect(start, inspections.answer(body)).await {
+        let inspected = caller.attend(async |_| Ok(self.reviews.inspect(start, inspections.answer(body)).await));
+        match inspected.await? {
             (Ok(inspected), body) => body.replace(inspected.json).map_err(|_| Refusal::Budget),
             (Err(InspectionError::Busy), _) => Err(Refusal::Inspections),
             (Err(InspectionError::Request(error)), _) => Err(Refusal::BadRequest(with_causes(&error))),

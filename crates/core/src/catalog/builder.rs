@@ -276,10 +276,14 @@ fn limited(definition: &str, versions: &mut Vec<CompiledVersion>) -> Option<Faul
     Some(Fault { pointer, ..Fault::new(FaultKind::TooManyVersions, definition, message) })
 }
 
-/// Returns a note if some versions have unions and others have none.
+/// Returns a note if the CRD declares unions in some versions, and others have none. What a `UnionDeclaration` leaves out is noted by
+/// itself.
 fn unjudged(definition: &str, versions: &[CompiledVersion]) -> Option<Fault> {
-    let (with, without): (Vec<&CompiledVersion>, Vec<_>) = versions.iter().partition(|version| version.has_unions());
-    let (with, without) = (with.first()?, without.first()?);
+    let declares = |version: &&CompiledVersion| {
+        version.plan.unions().iter().any(|union| union.source() != Source::Declaration)
+    };
+    let with = versions.iter().find(declares)?;
+    let without = versions.iter().find(|version| !version.has_unions())?;
     let message = format!(
         "version `{}` is served without the unions of `{}`, so an object that is sent at it is not judged; declare its unions, or stop \
          serving it",
