@@ -33,7 +33,8 @@ helm() {
 stamp() {
   local chart=$1/kube-unions
   mkdir -p "$1"
-  cp -R charts/kube-unions "$1"
+  # The files behind the links of presets, policies and the CRD.
+  cp -RL charts/kube-unions "$1"
   # The comments before the values stay: the chart's README shows the values of the sources.
   REPOSITORY=$repository DIGEST=$digest awk '
     /^[^ #]/ { within = /^image:/ }

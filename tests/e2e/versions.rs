@@ -120,7 +120,7 @@ impl Versioned {
         let mut annotation = json!({});
         for (version, (field, members)) in VERSIONS.iter().zip(unions).filter(|(_, (_, members))| !members.is_empty()) {
             let values = members.iter().map(|member| (*member, member.to_uppercase()));
-            let union = json!({"discriminator": "choice", "fields-to-discriminateBy": Value::from_iter(values)});
+            let union = json!({"discriminator": "choice", "fields-to-discriminateBy": values.collect::<Value>()});
             let pointer = if field.is_empty() {
                 "/properties/spec".to_owned()
             } else {

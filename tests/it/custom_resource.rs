@@ -12,20 +12,19 @@ const UPDATE: &str = "KUBE_UNIONS_UPDATE";
 
 const HEADER: &str = "# Made from the code by `make manifests`.\n";
 
-/// The checked-in files: for an installation without Helm, and in the chart's folder for CRDs.
-const FILES: [&str; 2] = ["manifests/webhook/crd.yaml", "charts/kube-unions/crds/uniondeclarations.yaml"];
+/// The checked-in file. The chart has a link to it.
+const FILE: &str = "manifests/webhook/crd.yaml";
 
 #[test]
 fn the_checked_in_crd_is_the_one_of_the_code() {
     let crd = serde_json::to_value(UnionDeclaration::crd()).unwrap();
     let text = format!("{HEADER}{}", serde_saphyr::to_string(&crd).unwrap());
-    for path in FILES.map(|file| root().join(file)) {
-        if env::var_os(UPDATE).is_some_and(|set| set == "1") {
-            fs::write(&path, &text).unwrap();
-        }
-        let found = fs::read_to_string(&path).unwrap();
-        assert!(found == text, "{} is not in step with the code; run `make manifests`", path.display());
+    let path = root().join(FILE);
+    if env::var_os(UPDATE).is_some_and(|set| set == "1") {
+        fs::write(&path, &text).unwrap();
     }
+    let found = fs::read_to_string(&path).unwrap();
+    assert!(found == text, "{} is not in step with the code; run `make manifests`", path.display());
     // The text reads back as the same value, so no string became another type.
     assert_eq!(serde_saphyr::from_str::<Value>(&text).unwrap(), crd);
 }

@@ -9,7 +9,7 @@ use super::{CHART, RELEASE};
 use crate::kind::parse;
 use crate::webhook::kube_unions;
 
-const CRD: &str = include_str!("../../../charts/kube-unions/crds/uniondeclarations.yaml");
+const CRD: &str = include_str!("../../../manifests/webhook/crd.yaml");
 const PATH: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/uniondeclarations.kube-unions.dev";
 const DECLARATIONS: &str = "/apis/kube-unions.dev/v1alpha1/uniondeclarations";
 

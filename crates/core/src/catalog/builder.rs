@@ -279,9 +279,8 @@ fn limited(definition: &str, versions: &mut Vec<CompiledVersion>) -> Option<Faul
 /// Returns a note if the CRD declares unions in some versions, and others have none. What a `UnionDeclaration` leaves out is noted by
 /// itself.
 fn unjudged(definition: &str, versions: &[CompiledVersion]) -> Option<Fault> {
-    let declares = |version: &&CompiledVersion| {
-        version.plan.unions().iter().any(|union| union.source() != Source::Declaration)
-    };
+    let declares =
+        |version: &&CompiledVersion| version.plan.unions().iter().any(|union| union.source() != Source::Declaration);
     let with = versions.iter().find(declares)?;
     let without = versions.iter().find(|version| !version.has_unions())?;
     let message = format!(
