@@ -26,7 +26,7 @@ DIFFERENTIAL_CASES ?= 1000000
 NATIVE_TRANSITIONS ?= 500000
 LAW_CASES ?= 5000
 
-# The binary that the demo and the end-to-end tests run.
+# The binary that the demo and the end-to-end tests run. `make build` builds it, unless another one is named.
 export KUBE_UNIONS_BIN ?= $(BIN)
 
 .PHONY: help
@@ -35,11 +35,11 @@ help: ## List the targets
 
 .PHONY: build
 build: ## Build the release binary, target/release/kube-unions
-	$(CARGO) build --locked --release
+	$(if $(filter $(BIN),$(KUBE_UNIONS_BIN)),$(CARGO) build --locked --release)
 
 .PHONY: run
 run: build ## Run the webhook with the samples on loopback, without a cluster
-	$(BIN) serve --from manifests/samples --tls-self-signed --tls-ca-file certs/run-ca.crt \
+	$(KUBE_UNIONS_BIN) serve --from manifests/samples --tls-self-signed --tls-ca-file certs/run-ca.crt \
 	  --bind 127.0.0.1:10250 --ops-bind 127.0.0.1:8080 --log-format text
 
 .PHONY: quickstart
@@ -165,7 +165,7 @@ packages-quick: ## Check each feature and WebAssembly, run programs that use one
 
 .PHONY: man
 man: build ## Write the manual pages for packages, target/man/*.1
-	$(BIN) man target/man
+	$(KUBE_UNIONS_BIN) man target/man
 
 .PHONY: reference
 reference: ## Write docs/reference, and the answers to mistakes
@@ -222,7 +222,7 @@ bench: ## Measure reviews and patches, next to a floor and to Go's package in th
 .PHONY: bench-generate
 bench-generate: build ## Print findings, time and memory of `generate` on the Go types of large projects (needs Go)
 	@mkdir -p target/trees
-	reports="$$PWD/target/trees" && cd tests/trees && go run . $(BIN) "$$reports"
+	reports="$$PWD/target/trees" && cd tests/trees && go run . $(KUBE_UNIONS_BIN) "$$reports"
 
 .PHONY: bench-native
 bench-native: build ## Measure writes without unions, by policies and by the webhook, on a real API server
@@ -307,6 +307,10 @@ cross-tools: ## Install the cross compiler and the emulator for arm64 (needs Deb
 .PHONY: image-arm64
 image-arm64: ## Build the contents of the image for arm64 and run them under an emulator (needs `make cross-tools`)
 	tests/image/arm64.sh
+
+.PHONY: hosted
+hosted: ## Run what the hosted workflows run beside `.ci/run`: arm64, the rehearsal of a release, completion, book and playground
+	.ci/hosted
 
 .PHONY: e2e-kind
 e2e-kind: ## Run the end-to-end tests on a kind cluster with image and chart (needs docker, kind, kubectl, helm)

@@ -78,15 +78,17 @@ fn each_command_is_a_target_that_exists() {
 
 #[test]
 fn the_workflow_for_changes_runs_each_step_of_ci() {
-    let script = fs::read_to_string(root().join(".ci/run")).unwrap();
-    let stepped =
-        |line: &str| line.trim_start().strip_prefix("step ").map(|rest| rest.split(' ').next().unwrap().to_owned());
-    let wanted: BTreeSet<String> = script.lines().filter_map(stepped).collect();
+    let scripts = ["run", "hosted"].map(|name| fs::read_to_string(root().join(".ci").join(name)).unwrap()).concat();
+    let stepped = |line: &str| {
+        let rest = line.trim_start().strip_prefix("step ").or_else(|| line.trim_start().strip_prefix("make "))?;
+        rest.split(' ').next().map(str::to_owned)
+    };
+    let wanted: BTreeSet<String> = scripts.lines().filter_map(stepped).collect();
     assert!(wanted.len() >= 10, "{wanted:?}");
     let all = workflows();
     let called: BTreeSet<_> = jobs(&all["ci.yml"]).values().flat_map(targets).collect();
     let missing: Vec<_> = wanted.iter().filter(|step| !called.contains(step.as_str())).collect();
-    assert!(missing.is_empty(), "ci.yml lacks {missing:?}, which .ci/run has");
+    assert!(missing.is_empty(), "ci.yml lacks {missing:?}, which `.ci` has");
 }
 
 #[test]
