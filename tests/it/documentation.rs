@@ -55,7 +55,9 @@ fn pages() -> BTreeMap<PathBuf, String> {
     let at_root = fs::read_dir(root()).unwrap().map(|entry| entry.unwrap().path());
     let at_root = at_root.filter(|path| path.extension().is_some_and(|it| it == "md"));
     let at_root = at_root.map(|path| (PathBuf::from(path.file_name().unwrap()), fs::read_to_string(&path).unwrap()));
-    within.chain(at_root).collect()
+    // The chart has links to folders of `manifests`, whose pages are read there.
+    let is_linked = |path: &Path| root().join(path).canonicalize().unwrap() != root().canonicalize().unwrap().join(path);
+    within.chain(at_root).filter(|(path, _)| !is_linked(path)).collect()
 }
 
 /// The lines of a page that are not code.
