@@ -132,7 +132,7 @@ impl fmt::Debug for CertificatePair {
 }
 
 /// The pair to serve with, or the reason why there is none yet.
-pub type Offer = Result<Arc<CertificatePair>, Arc<str>>;
+pub type ServingCertificate = Result<Arc<CertificatePair>, Arc<str>>;
 
 fn params(common_name: &str, validity: Validity, mut params: CertificateParams) -> CertificateParams {
     let common_name: String = common_name.chars().take(LONGEST_COMMON_NAME).collect();

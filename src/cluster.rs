@@ -42,22 +42,23 @@ mod watch;
 mod watch_channel;
 
 pub use bundle::CaBundle;
-pub use certificates::{Agreement, Timing, renewed};
+pub use certificates::{CertificateController, Timing, renewed};
 pub use connection::{ConnectError, Link, client, connect};
 pub use handover::{Coverage, RegisteredKinds};
 pub use inspect::InspectError;
 pub use install_crd::{InstallCrdError, InstalledCrd, crd_name, install_crd};
+pub use kube_unions_manifests::BuiltinUnions;
 pub use policies::{PolicyDuty, PolicyEnforcement, PolicySignals};
 pub use registration::{
     EntryOptions, FailurePolicy, LabelSelector, MatchCondition, MatchConditions, OptionError, Registering,
     Registration, Signals,
 };
-pub use schemas::SchemaError;
+pub use schemas::SchemaFetchError;
 pub use server_clock::ServerClock;
 pub use service_reference::{ServiceReference, ServiceReferenceError};
-pub use trust::{Held, Trust};
+pub use trust::{RegisteredBundle, Trust};
 pub use unregister::{Registered, Removal, UnregisterError, Unregistered, unregister};
-pub use verify::{Step, Trial, VerifyError};
+pub use verify::{Trial, TrialStep, VerifyError};
 
 use inputs::Inputs;
 use kube::Client;
@@ -81,16 +82,6 @@ pub struct Cluster {
     declarable: channel::Sender<bool>,
     /// 1 while the groups that the API server serves from its own code are known.
     own_groups_known: Gauge,
-}
-
-/// Unions that the API server's own OpenAPI documents declare.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum BuiltinUnions {
-    /// They do not count, since some of them are wrong.
-    #[default]
-    Ignored,
-    /// They count if their values can be checked and are right.
-    OpenApi,
 }
 
 impl Cluster {

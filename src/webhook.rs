@@ -43,7 +43,7 @@ mod turns;
 pub use certificate::{Announcer, CertificateError, CertificateSource, ClientPolicy};
 pub use config::{Clock, Config, Limits, Timeouts};
 pub use declarations::{Inspector, InspectorError};
-pub use readiness::Evidence;
+pub use readiness::CatalogEvidence;
 pub use reviews::Reviewer;
 
 use crate::supervision::{ServeTask, Supervised, TaskEnded};
@@ -51,7 +51,7 @@ use crate::telemetry::{Metrics, Spans};
 use accept::Acceptor;
 use body::BodyReader;
 use budget::{Budget, BudgetGauge};
-use certificate::Certificate;
+use certificate::CertificateReloader;
 use connections::{ConnectionLimits, Connections};
 use declarations::Inspections;
 use kube_unions_core::admission::InspectionToken;
@@ -98,7 +98,7 @@ pub struct Server {
     webhook: TcpListener,
     ops: TcpListener,
     addresses: Addresses,
-    certificate: Arc<Certificate>,
+    certificate: Arc<CertificateReloader>,
     announcer: Option<Announcer>,
     reviews: Arc<Reviews>,
     inspections: Option<Inspections>,
@@ -127,7 +127,7 @@ impl Server {
     /// Does the same as [`bind`](Self::bind), and answers reviews by `reviewer`.
     #[allow(clippy::unused_async, reason = "listening needs a runtime, which an async caller has")]
     pub async fn with_reviewer(config: Config, mut metrics: Metrics, reviewer: Reviewer) -> Result<Self, ServerError> {
-        let certificate = Certificate::new(&config, &metrics)?;
+        let certificate = CertificateReloader::new(&config, &metrics)?;
         let reviews = Reviews::new(reviewer, config.ratcheting, &mut metrics);
         let budget = Budget::new(config.limits.in_flight, config.limits.body);
         metrics.register(Box::new(BudgetGauge(Arc::clone(&budget))));
@@ -172,7 +172,7 @@ impl Server {
 
     /// Returns the server with the age of the catalog in the details of `/readyz`.
     #[must_use]
-    pub fn proving_with(self, evidence: Evidence) -> Self {
+    pub fn proving_with(self, evidence: CatalogEvidence) -> Self {
         Self { readiness: self.readiness.with_evidence(evidence), ..self }
     }
 

@@ -61,12 +61,12 @@ struct Messages {
     /// Messages that set the exit code to 1.
     errors: Vec<String>,
     notices: Vec<String>,
-    counts: Counts,
+    counts: AnnotateCounts,
 }
 
 /// The number of things in the input.
 #[derive(Default)]
-struct Counts {
+struct AnnotateCounts {
     definitions: usize,
     /// The declarations in schemas and annotations.
     declarations: usize,
@@ -108,7 +108,7 @@ pub(super) fn run(arguments: &AnnotateArgs) -> anyhow::Result<Verdict> {
     Ok(Verdict::rejected_if(!errors.is_empty()))
 }
 
-impl Counts {
+impl AnnotateCounts {
     fn found(&self) -> String {
         format!("{}, {}", count(self.definitions, "CRD"), count(self.declarations, "declaration"))
     }

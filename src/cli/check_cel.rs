@@ -86,10 +86,10 @@ pub(super) fn run(arguments: &CheckCelArgs) -> anyhow::Result<Verdict> {
     if faults > 0 {
         output::note("some unions were left out because of faults: see `kube-unions lint` with the same files");
     }
-    if let Some(lack) = assembly.lack(&arguments.paths)
+    if let Some(missing) = assembly.missing(&arguments.paths)
         && problems.is_empty()
     {
-        bail!(lack);
+        bail!(missing);
     }
     let sentence = sentence(definitions.len(), &compared);
     if nothing {

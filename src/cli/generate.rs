@@ -8,7 +8,7 @@ mod from_crd;
 mod report;
 mod sources;
 
-use self::baseline::{Baseline, Scope};
+use self::baseline::{Baseline, BaselineScope};
 use self::report::{CrdSubject, Report, ReportedFinding};
 use super::crd::EditableCrd;
 use super::exit::FAILED;
@@ -22,7 +22,9 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use kube_unions_core::declaration::{AnnotationContent, Declared, Definition, DefinitionVersion};
 use kube_unions_core::names::GroupKind;
 use kube_unions_core::schema::Place;
-use kube_unions_go::{BuildContext, Derivation, FindingKind, GoFinding, KindVersion, Packages, Position, Severity};
+use kube_unions_go::{
+    BuildContext, Derivation, FindingKind, FindingSeverity, GoFinding, KindVersion, Packages, Position,
+};
 use kube_unions_manifests::counts::count;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -150,10 +152,10 @@ pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<Verdict> {
         Err(_) if !problems.is_empty() => return manifest::fail_on(&problems).map(|()| Verdict::Accepted),
         selected => selected?,
     };
-    let mut run = Run { arguments, packages: &sources.packages, selected, report: Report::default(), problems };
+    let mut run = GenerateRun { arguments, packages: &sources.packages, selected, report: Report::default(), problems };
     let edited = crds.files.iter().map(|file| manifest::edit_crds(file, |document| run.edits(document)));
     let edited: Vec<EditedFile> = edited.collect::<anyhow::Result<_>>()?;
-    let Run { mut report, problems, .. } = run;
+    let GenerateRun { mut report, problems, .. } = run;
     if report.definitions == 0 && problems.is_empty() {
         bail!("{}", nothing_to_do(arguments, &crds.files));
     }
@@ -212,7 +214,11 @@ impl GenerateArgs {
         let Some(path) = &self.baseline else { return Ok(()) };
         let mut baseline = Baseline::read(path, self.update_baseline)?;
         let found = report.recorded(&baseline);
-        let scope = if self.kind.is_empty() { Scope::Everything } else { Scope::Definitions(report.names.clone()) };
+        let scope = if self.kind.is_empty() {
+            BaselineScope::Everything
+        } else {
+            BaselineScope::Definitions(report.names.clone())
+        };
         // If an input could not be read, its findings are unknown.
         if self.update_baseline && is_complete {
             baseline.update(path, &found, &scope)?;
@@ -231,7 +237,7 @@ fn nothing_to_do(arguments: &GenerateArgs, files: &[ManifestFile]) -> String {
 }
 
 /// The state of a run: inputs, and results so far.
-struct Run<'a> {
+struct GenerateRun<'a> {
     arguments: &'a GenerateArgs,
     packages: &'a Packages,
     /// The kinds of `--kind`, `None` for all.
@@ -240,7 +246,7 @@ struct Run<'a> {
     problems: Vec<Problem>,
 }
 
-impl Run<'_> {
+impl GenerateRun<'_> {
     /// Returns the edits that declare the unions of a CRD, and adds them to the report.
     fn edits(&mut self, document: &Document) -> anyhow::Result<Vec<Edit>> {
         let mut definition = match Definition::from_json(&document.text) {
@@ -329,7 +335,7 @@ fn declared_objects(version: &DefinitionVersion) -> BTreeSet<String> {
 /// Downgrades an ambiguity if the CRD itself declares the union.
 fn resolve(finding: &mut GoFinding, declared: &BTreeSet<String>) {
     if finding.kind.is_ambiguous() && declared.contains(&finding.path) {
-        finding.severity = Severity::Note;
+        finding.severity = FindingSeverity::Note;
         finding.kind = FindingKind::DeclaredInCrd;
         finding.message.push_str("; the declaration in the CRD stays");
     }

@@ -67,8 +67,8 @@ pub(super) fn catalog(paths: &[PathBuf], builtin: BuiltinUnionsArg) -> anyhow::R
 fn whole(paths: &[PathBuf], builtin: BuiltinUnionsArg) -> anyhow::Result<Assembly> {
     let assembly = assemble(manifest::read(paths)?, builtin);
     manifest::fail_on(&assembly.problems)?;
-    if let Some(lack) = assembly.lack(paths) {
-        bail!(lack);
+    if let Some(missing) = assembly.missing(paths) {
+        bail!(missing);
     }
     Ok(assembly)
 }

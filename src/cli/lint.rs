@@ -72,7 +72,7 @@ pub(super) fn run(arguments: &LintArgs) -> anyhow::Result<Verdict> {
     diagnostics.sort();
     let unread = manifests.problems.len() + assembly.problems.len();
     // A file that cannot be read may have what is missing.
-    let lack = if unread > 0 || arguments.partial { None } else { assembly.lack(&arguments.paths) };
+    let missing = if unread > 0 || arguments.partial { None } else { assembly.missing(&arguments.paths) };
     if arguments.partial {
         diagnostics.retain(|diagnostic| diagnostic.rule != LintRule::Fault(FaultKind::MissingTarget));
     }
@@ -81,12 +81,12 @@ pub(super) fn run(arguments: &LintArgs) -> anyhow::Result<Verdict> {
     let verdict =
         if nothing { arguments.require.verdict() } else { Verdict::rejected_if(diagnostics.iter().any(is_rejected)) };
     let problems: Vec<String> =
-        manifests.problems.iter().chain(&assembly.problems).map(ToString::to_string).chain(lack.clone()).collect();
+        manifests.problems.iter().chain(&assembly.problems).map(ToString::to_string).chain(missing.clone()).collect();
     let code = if problems.is_empty() { verdict.code() } else { FAILED };
     print(&diagnostics, arguments.output, &problems, code)?;
 
-    if let Some(lack) = lack {
-        bail!(lack);
+    if let Some(missing) = missing {
+        bail!(missing);
     }
     if unread == 0 && nothing {
         return Ok(arguments.require.warn(format_args!("nothing to check: {}", assembly.summary())));

@@ -64,7 +64,7 @@ pub(super) struct NormalizeArgs {
 
 /// The number of objects.
 #[derive(Default)]
-struct Counts {
+struct NormalizeCounts {
     /// Objects of kinds with unions.
     judged: usize,
     changed: usize,
@@ -100,7 +100,7 @@ pub(super) fn run(arguments: &NormalizeArgs) -> anyhow::Result<Verdict> {
     // The first of several old objects with one identity counts.
     let old: BTreeMap<Identity<'_>, &Document> = old.iter().rev().map(|old| (old.identity(), old)).collect();
     print_unused(&old, &new, &arguments.filename);
-    let (mut stream, mut counts) = (Stream::default(), Counts::default());
+    let (mut stream, mut counts) = (Stream::default(), NormalizeCounts::default());
     for document in &new {
         let old = old.get(&document.identity()).copied();
         let answered = || -> anyhow::Result<Review> {
@@ -141,7 +141,7 @@ pub(super) fn run(arguments: &NormalizeArgs) -> anyhow::Result<Verdict> {
     Ok(Verdict::rejected_if(counts.rejected > 0))
 }
 
-impl Counts {
+impl NormalizeCounts {
     /// Returns the summary, for example `2 objects: 1 changed, 0 rejected; 3 of kinds without unions`.
     fn summary(&self) -> String {
         let Self { judged, changed, rejected, others } = *self;

@@ -8,7 +8,7 @@ mod document;
 mod limits;
 
 use self::document::KustomizeDocument;
-use self::limits::Limits;
+use self::limits::KustomizeLimits;
 use super::kinds::{self, BuiltinUnionsArg};
 use super::manifest::{self, Document, Problem};
 use super::normalize::ObjectFormat;
@@ -74,7 +74,7 @@ struct CustomKind<'d> {
 
 /// The numbers of the last line.
 #[derive(Default)]
-struct Counts {
+struct OpenapiCounts {
     lists: usize,
     unions: usize,
 }
@@ -95,7 +95,7 @@ pub(super) fn run(arguments: &OpenapiArgs) -> anyhow::Result<Verdict> {
         output::note(diagnostic::line(diagnostic, paint));
     }
 
-    let (mut limits, mut counts) = (Limits::default(), Counts::default());
+    let (mut limits, mut counts) = (KustomizeLimits::default(), OpenapiCounts::default());
     let mut versions = 0_usize;
     for (origin, definition) in &described.definitions {
         for version in definition.versions().iter().filter(|version| version.served) {
@@ -135,7 +135,7 @@ pub(super) fn run(arguments: &OpenapiArgs) -> anyhow::Result<Verdict> {
     Ok(Verdict::Accepted)
 }
 
-impl Counts {
+impl OpenapiCounts {
     /// Counts the rules of a kind, without those of `metadata`, which every object has.
     fn add(&mut self, rules: &[MergeRule]) {
         for rule in rules.iter().filter(|rule| !document::is_of_metadata(rule)) {

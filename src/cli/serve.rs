@@ -13,11 +13,11 @@ pub(super) use values::{duration, namespace};
 
 use super::kinds;
 use crate::cluster::{
-    self, Cluster, Coverage, Held, Link, PolicyEnforcement, PolicySignals, RegisteredKinds, ServerClock,
+    self, Cluster, Coverage, Link, PolicyEnforcement, PolicySignals, RegisteredBundle, RegisteredKinds, ServerClock,
 };
 use crate::supervision::{ServeTask, Supervised};
 use crate::telemetry::{self, Metrics, Spans};
-use crate::webhook::{CertificateSource, Clock, Config, Evidence, Inspector, Server};
+use crate::webhook::{CatalogEvidence, CertificateSource, Clock, Config, Inspector, Server};
 use anyhow::Context;
 use certificate::Supply;
 use std::io;
@@ -69,7 +69,7 @@ async fn serve(
     policies: Option<PolicyEnforcement>,
     spans: Option<Arc<dyn Spans>>,
 ) -> anyhow::Result<ExitCode> {
-    let mut signals = Signals::new().context("cannot listen for signals")?;
+    let mut signals = StopSignals::new().context("cannot listen for signals")?;
     let metrics = Metrics::new();
     let link = Link::new(metrics.watch_connected.clone(), metrics.watch_proven.clone());
     let clock = ServerClock::new(metrics.clock_difference.clone());
@@ -88,7 +88,7 @@ async fn serve(
     let cluster = cluster.map(|client| Cluster::new(client, arguments.builtin_unions.into()).telling(own_groups_known));
     // `trust` tells registration which CAs to trust; `held` tells which CAs the configurations have.
     let (trust, trusted) = watch::channel(None);
-    let (report, held) = watch::channel(Held::default());
+    let (report, held) = watch::channel(RegisteredBundle::default());
     // Registration sends the token of the inspection path to the server.
     let inspection = watch::Sender::new(None);
     // Policies tell registration which kinds they enforce, and registration tells them which kinds the webhook reviews.
@@ -111,7 +111,7 @@ async fn serve(
     if let Some(cluster) = &cluster {
         server = server.inspecting_with(inspector(cluster), inspection.subscribe());
         let link = link.clone();
-        server = server.proving_with(Evidence(Arc::new(move || link.evidence())));
+        server = server.proving_with(CatalogEvidence(Arc::new(move || link.evidence())));
     }
     if let Some(spans) = spans {
         server = server.tracing_to(spans);
@@ -182,12 +182,12 @@ fn inspector(cluster: &Cluster) -> Inspector {
 }
 
 /// The signals that stop the webhook.
-struct Signals {
+struct StopSignals {
     terminate: Signal,
     interrupt: Signal,
 }
 
-impl Signals {
+impl StopSignals {
     fn new() -> io::Result<Self> {
         Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }

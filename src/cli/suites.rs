@@ -18,7 +18,7 @@ mod watch;
 pub use self::format::suite_schema;
 
 use self::report::TestsFormat;
-use self::run::Run;
+use self::run::SuitesRun;
 use super::output::{self, Paint};
 use super::require::RequireArg;
 use super::{Verdict, manifest};
@@ -76,17 +76,17 @@ pub(super) fn run(arguments: &TestArgs) -> anyhow::Result<ExitCode> {
 }
 
 impl TestArgs {
-    fn tested(&self) -> Run {
-        Run::of(&self.paths, self.filter.as_deref())
+    fn tested(&self) -> SuitesRun {
+        SuitesRun::of(&self.paths, self.filter.as_deref())
     }
 
     /// Prints the report of a run, and returns its verdict.
-    fn conclude(&self, run: &Run) -> anyhow::Result<Verdict> {
+    fn conclude(&self, run: &SuitesRun) -> anyhow::Result<Verdict> {
         output::tell(report::report(run, self.output)?)?;
         let unread = run.unread();
-        let lack = if run.tests().next().is_none() && unread == 0 { Some(self.lack(run)) } else { None };
-        if let Some(lack) = lack {
-            return Ok(self.require.warn(lack));
+        let missing = if run.tests().next().is_none() && unread == 0 { Some(self.missing(run)) } else { None };
+        if let Some(missing) = missing {
+            return Ok(self.require.warn(missing));
         }
         let paint = Paint::of(&std::io::stderr());
         for path in &run.without_suite {
@@ -100,7 +100,7 @@ impl TestArgs {
     }
 
     /// Names the reason that there is nothing to test.
-    fn lack(&self, run: &Run) -> String {
+    fn missing(&self, run: &SuitesRun) -> String {
         match &self.filter {
             Some(filter) if run.left_out > 0 => {
                 format!("nothing to test: no name of {} contains `{filter}`", count(run.left_out, "test"))

@@ -2,7 +2,7 @@
 
 use super::connection::ClusterArgs;
 use super::{Verdict, output, serve};
-use crate::cluster::{Step, Trial, VerifyError};
+use crate::cluster::{Trial, TrialStep, VerifyError};
 use anyhow::{Context, bail};
 use clap::Args;
 use std::fmt::Display;
@@ -54,7 +54,7 @@ pub(super) fn run(arguments: &VerifyArgs) -> anyhow::Result<Verdict> {
 }
 
 async fn steps(trial: &Trial) -> anyhow::Result<Verdict> {
-    for step in Step::ALL {
+    for step in TrialStep::ALL {
         let outcome = trial.step(step).await;
         line(outcome.as_ref().err(), step.promise())?;
         match outcome {

@@ -19,9 +19,9 @@ mod state;
 
 use super::ServiceReference;
 use super::backoff::doubling;
-use super::trust::{Held, Trust};
+use super::trust::{RegisteredBundle, Trust};
 use super::watch_channel::{changed, publish};
-use crate::authority::{AuthorityError, CertificatePair, Offer};
+use crate::authority::{AuthorityError, CertificatePair, ServingCertificate};
 use contents::{Contents, since_1970};
 use futures::StreamExt;
 use in_force::Settling;
@@ -50,7 +50,7 @@ const MOST_WRITES: usize = 6;
 
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// The intervals and the clock of an [`Agreement`].
+/// The intervals and the clock of a [`CertificateController`].
 #[derive(Clone)]
 pub struct Timing {
     /// Time between two reads of the Secret if no change is reported.
@@ -80,7 +80,7 @@ impl Default for Timing {
 }
 
 /// One replica's side of the shared Secret.
-pub struct Agreement {
+pub struct CertificateController {
     secret: SharedSecret,
     dns_names: Vec<String>,
     timing: Timing,
@@ -122,12 +122,12 @@ fn whole_seconds(duration: Duration) -> Seconds {
 
 /// Receivers of the results.
 struct Outlets<'a> {
-    offers: &'a watch::Sender<Offer>,
+    offers: &'a watch::Sender<ServingCertificate>,
     trust: &'a watch::Sender<Option<Trust>>,
     expiry: &'a Gauge,
 }
 
-impl Agreement {
+impl CertificateController {
     /// Shares the Secret `name` in the Service's namespace. Certificates carry the Service's DNS names.
     pub fn new(client: Client, service: &ServiceReference, name: &str) -> Self {
         let secret = SharedSecret::new(client, service, name);
@@ -154,9 +154,9 @@ impl Agreement {
     /// `held` carries the CAs in the webhook configurations. `expiry` is set to the expiry of the newest CA.
     pub async fn follow(
         mut self,
-        offers: watch::Sender<Offer>,
+        offers: watch::Sender<ServingCertificate>,
         trust: watch::Sender<Option<Trust>>,
-        mut held: watch::Receiver<Held>,
+        mut held: watch::Receiver<RegisteredBundle>,
         expiry: Gauge,
     ) {
         let mut changes = self.secret.watch();
@@ -200,7 +200,7 @@ impl Agreement {
     }
 
     /// Reads the Secret, adopts its certificates and writes what is missing. Returns when to check again.
-    async fn reconcile(&mut self, held: &Held, outlets: &Outlets<'_>) -> Result<Duration, SecretError> {
+    async fn reconcile(&mut self, held: &RegisteredBundle, outlets: &Outlets<'_>) -> Result<Duration, SecretError> {
         let lifetimes = lifetimes(self.timing.settle);
         let mut secret = self.secret.read().await?;
         for _ in 0..ATTEMPTS {
@@ -215,7 +215,7 @@ impl Agreement {
             let elapsed = whole_seconds((self.timing.uptime)());
             let held_for = self.settling.held_for(contents.state.signer.as_ref(), |it| held.trusts(it), elapsed);
             let plan = plan::plan(&contents.state, &self.in_force, held_for, now, lifetimes);
-            self.log.waiting(&contents.state, &plan, *held != Held::Unknown, now);
+            self.log.waiting(&contents.state, &plan, *held != RegisteredBundle::Unknown, now);
             if !plan.changes(&contents.state) {
                 let next_check = u64::try_from(plan.next_check - now).unwrap_or_default();
                 return Ok(self.timing.check.min(Duration::from_secs(next_check)));
@@ -234,7 +234,7 @@ impl Agreement {
     }
 
     /// Serves and trusts the stored certificates where they are better than those in force.
-    fn adopt(&mut self, contents: &Contents, held: &Held, now: Seconds, outlets: &Outlets<'_>) {
+    fn adopt(&mut self, contents: &Contents, held: &RegisteredBundle, now: Seconds, outlets: &Outlets<'_>) {
         let stored = &contents.state;
         let is_new = contents.pair != self.pair;
         let takes_over = is_new && in_force::takes_over(stored, &self.in_force, |it| held.trusts(it), now);

@@ -6,11 +6,11 @@ use std::time::Instant;
 
 /// Reads in progress, by name. A name is kept while a task waits for it.
 pub(super) struct Coalesced<T> {
-    readings: Mutex<HashMap<String, Weak<Reading<T>>>>,
+    readings: Mutex<HashMap<String, Weak<CachedRead<T>>>>,
 }
 
 /// The last read of one name, and the time at which it began.
-type Reading<T> = tokio::sync::Mutex<Option<(Instant, T)>>;
+type CachedRead<T> = tokio::sync::Mutex<Option<(Instant, T)>>;
 
 impl<T> Default for Coalesced<T> {
     fn default() -> Self {
@@ -36,13 +36,13 @@ impl<T: Clone> Coalesced<T> {
         value
     }
 
-    fn reading(&self, name: &str) -> Arc<Reading<T>> {
+    fn reading(&self, name: &str) -> Arc<CachedRead<T>> {
         let mut readings = self.readings.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(reading) = readings.get(name).and_then(Weak::upgrade) {
             return reading;
         }
         readings.retain(|_, reading| reading.strong_count() > 0);
-        let reading = Arc::<Reading<T>>::default();
+        let reading = Arc::<CachedRead<T>>::default();
         readings.insert(name.to_owned(), Arc::downgrade(&reading));
         reading
     }

@@ -29,7 +29,7 @@ use std::fmt;
 pub(super) fn compact(spec: &str) -> String {
     let mut out = String::new();
     let shrunk =
-        Shrink { level: Level::Spec, out: &mut out }.deserialize(&mut serde_json::Deserializer::from_str(spec));
+        Shrink { level: CrdLevel::Spec, out: &mut out }.deserialize(&mut serde_json::Deserializer::from_str(spec));
     match shrunk {
         Ok(()) => out,
         Err(_) => spec.to_owned(),
@@ -38,7 +38,7 @@ pub(super) fn compact(spec: &str) -> String {
 
 /// An object in the `spec` of a CRD, or a list of such objects.
 #[derive(Clone, Copy)]
-enum Level {
+enum CrdLevel {
     Spec,
     Version,
     /// `schema` of a version.
@@ -54,10 +54,10 @@ enum Keep {
     /// The value as it is.
     Whole,
     /// The value, shrunk.
-    Part(Level),
+    Part(CrdLevel),
 }
 
-impl Level {
+impl CrdLevel {
     fn keep(self, field: &str) -> Keep {
         match (self, field) {
             (Self::Spec, "versions") => Keep::Part(Self::Version),
@@ -91,7 +91,7 @@ impl Level {
 
 /// Copies a value, shrunk, to the end of a text. A value of another type than the level expects is copied as it is.
 struct Shrink<'o> {
-    level: Level,
+    level: CrdLevel,
     out: &'o mut String,
 }
 

@@ -8,7 +8,7 @@
 
 use super::backoff::doubling;
 use super::inputs::{Inputs, KindDocuments};
-use super::schemas::{DocumentIndex, SchemaError, Schemas};
+use super::schemas::{DocumentIndex, SchemaFetchError, Schemas};
 use kube::runtime::watcher::ExponentialBackoff;
 use kube_unions_core::names::GroupKind;
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,9 +43,9 @@ struct KindFetch {
 /// The result of a fetch.
 pub(super) struct FetchedDocuments {
     /// `None`: the documents have the same URLs as before.
-    pub(super) kinds: Vec<(GroupKind, Result<Option<KindDocuments>, SchemaError>)>,
+    pub(super) kinds: Vec<(GroupKind, Result<Option<KindDocuments>, SchemaFetchError>)>,
     /// The kinds whose documents publish unions, if the fetch was to find them.
-    pub(super) publishing: Option<Result<BTreeSet<GroupKind>, SchemaError>>,
+    pub(super) publishing: Option<Result<BTreeSet<GroupKind>, SchemaFetchError>>,
 }
 
 impl DocumentFetch {
@@ -69,7 +69,7 @@ impl DocumentFetch {
 }
 
 impl KindFetch {
-    async fn run(&self, schemas: &Schemas, index: &DocumentIndex) -> Result<Option<KindDocuments>, SchemaError> {
+    async fn run(&self, schemas: &Schemas, index: &DocumentIndex) -> Result<Option<KindDocuments>, SchemaFetchError> {
         let Self { kind, versions, unless } = self;
         if unless.as_ref().is_some_and(|urls| *urls == index.urls(kind, versions.as_ref())) {
             return Ok(None);

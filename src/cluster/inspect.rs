@@ -7,7 +7,7 @@ use super::coalesce::Coalesced;
 use super::inputs::{Inputs, KindDocuments, versions};
 use super::raw::RawDefinition;
 use super::rebuild::{MAX_COMPILE_MEMORY, missing_target};
-use super::schemas::{DocumentIndex, SchemaError, Schemas};
+use super::schemas::{DocumentIndex, SchemaFetchError, Schemas};
 use crate::causes::with_causes;
 use kube_unions_core::catalog::{Builder, compiling_cost};
 use kube_unions_core::declaration::{Acceptance, Declaration, Definition, DefinitionError, Fault, FaultKind, Source};
@@ -20,7 +20,7 @@ use tokio::sync::Semaphore;
 pub enum InspectError {
     /// The schema of the target cannot be read.
     #[error(transparent)]
-    Schema(#[from] SchemaError),
+    Schema(#[from] SchemaFetchError),
     /// The schema of the target cannot be used.
     #[error("the schema of the target cannot be used")]
     Target(#[from] DefinitionError),
@@ -35,10 +35,10 @@ pub enum InspectError {
 /// Requests that concurrent inspections share, so that the API server gets few.
 pub(super) struct Requests {
     /// By name.
-    definitions: Coalesced<Result<Option<Arc<RawDefinition>>, SchemaError>>,
-    index: Coalesced<Result<DocumentIndex, SchemaError>>,
+    definitions: Coalesced<Result<Option<Arc<RawDefinition>>, SchemaFetchError>>,
+    index: Coalesced<Result<DocumentIndex, SchemaFetchError>>,
     /// By group and versions.
-    editions: Coalesced<Result<KindDocuments, SchemaError>>,
+    editions: Coalesced<Result<KindDocuments, SchemaFetchError>>,
     /// Held while a schema is compiled. Compiling goes on after the inspection is cancelled.
     compiling: Arc<Semaphore>,
 }

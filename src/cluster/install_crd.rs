@@ -54,7 +54,7 @@ pub enum InstallCrdError {
 }
 
 /// Result of an attempt.
-enum Attempt {
+enum InstallAttempt {
     Succeeded(InstalledCrd),
     /// A later attempt may succeed.
     Failed(&'static str),
@@ -76,8 +76,8 @@ pub async fn install_crd(client: &Client, within: Duration) -> Result<InstalledC
     loop {
         let waited = started.elapsed();
         let reason = match attempt(client, &crd, &mut written).await {
-            Ok(Attempt::Succeeded(installed)) => return Ok(installed),
-            Ok(Attempt::Failed(reason)) => reason.to_owned(),
+            Ok(InstallAttempt::Succeeded(installed)) => return Ok(installed),
+            Ok(InstallAttempt::Failed(reason)) => reason.to_owned(),
             Err(refused) if refused.is_forbidden() && waited >= RIGHTS_SETTLE.min(within) => {
                 return Err(InstallCrdError::Forbidden { name, reason: refused.to_string() });
             }
@@ -93,7 +93,7 @@ pub async fn install_crd(client: &Client, within: Duration) -> Result<InstalledC
     }
 }
 
-async fn attempt(client: &Client, crd: &Value, written: &mut Option<InstalledCrd>) -> Result<Attempt, Refused> {
+async fn attempt(client: &Client, crd: &Value, written: &mut Option<InstalledCrd>) -> Result<InstallAttempt, Refused> {
     let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{}", crd_name());
     let before = match call::send(client, Method::GET, &path).await {
         Ok(stored) => Some(stored),
@@ -101,10 +101,10 @@ async fn attempt(client: &Client, crd: &Value, written: &mut Option<InstalledCrd
         Err(refused) => return Err(refused),
     };
     if let Some(version) = before.as_ref().and_then(newer_version) {
-        return Ok(Attempt::Succeeded(InstalledCrd::Newer(version)));
+        return Ok(InstallAttempt::Succeeded(InstalledCrd::Newer(version)));
     }
     if before.as_ref().is_some_and(|stored| stored.pointer("/metadata/deletionTimestamp").is_some()) {
-        return Ok(Attempt::Failed("it is being deleted"));
+        return Ok(InstallAttempt::Failed("it is being deleted"));
     }
     let path = format!("{path}?fieldManager={FIELD_MANAGER}&force=true");
     let after = call::write(client, Method::PATCH, &path, APPLY, crd).await?;
@@ -114,9 +114,9 @@ async fn attempt(client: &Client, crd: &Value, written: &mut Option<InstalledCrd
         Some(_) => InstalledCrd::Updated,
     });
     match call::send(client, Method::GET, &served_path()).await {
-        Ok(found) if serves(&found) => Ok(Attempt::Succeeded(installed.clone())),
-        Ok(_) => Ok(Attempt::Failed("the API server does not serve it yet")),
-        Err(refused) if refused.is_not_found() => Ok(Attempt::Failed("the API server does not serve it yet")),
+        Ok(found) if serves(&found) => Ok(InstallAttempt::Succeeded(installed.clone())),
+        Ok(_) => Ok(InstallAttempt::Failed("the API server does not serve it yet")),
+        Err(refused) if refused.is_not_found() => Ok(InstallAttempt::Failed("the API server does not serve it yet")),
         Err(refused) => Err(refused),
     }
 }

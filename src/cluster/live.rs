@@ -8,14 +8,14 @@ mod learn;
 mod list;
 mod refusal;
 
-pub use discovery::{Resource, find, no_resource};
+pub use discovery::{DiscoveredResource, find, no_resource};
 pub use learn::Learnt;
-pub use list::{Object, Page, Pages};
-pub use refusal::Refusal;
+pub use list::{ListedObject, Page, Pages};
+pub use refusal::StatusError;
 
 use super::BuiltinUnions;
 use super::connection::{self, ConnectError};
-use super::schemas::{SchemaError, Schemas};
+use super::schemas::{SchemaFetchError, Schemas};
 use http_body_util::BodyExt;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
 use hyper::{Request, Response};
@@ -43,7 +43,7 @@ const DECLARATIONS: &str = "/apis/kube-unions.dev/v1alpha1/uniondeclarations";
 pub enum LiveError {
     /// The API server refused the request.
     #[error("{0}")]
-    Refused(Box<Refusal>),
+    Refused(Box<StatusError>),
     /// The API server was not reached, or its answer is not HTTP.
     #[error("cannot talk to the API server")]
     Transport(#[source] Box<kube::Error>),
@@ -69,7 +69,7 @@ pub enum LiveError {
     Name(Box<str>),
     /// The schema cannot be read.
     #[error(transparent)]
-    Schema(#[from] SchemaError),
+    Schema(#[from] SchemaFetchError),
     /// The CRD, or the OpenAPI document, is malformed.
     #[error("cannot use the definition `{name}`: {message}")]
     Definition {
@@ -79,13 +79,13 @@ pub enum LiveError {
     },
     /// Neither a CRD nor a document describes the kind.
     #[error("the server does not describe {0}: neither by a CustomResourceDefinition nor in its OpenAPI documents")]
-    NotDescribed(Box<Resource>),
+    NotDescribed(Box<DiscoveredResource>),
 }
 
 impl From<kube::Error> for LiveError {
     fn from(error: kube::Error) -> Self {
         if let kube::Error::Api(status) = error {
-            Self::Refused(Box::new(Refusal::new(*status)))
+            Self::Refused(Box::new(StatusError::new(*status)))
         } else {
             Self::Transport(Box::new(error))
         }
@@ -145,13 +145,13 @@ impl Live {
     }
 
     /// Finds a resource by plural, singular, short name or kind, alone or with `.group` or `.version.group`.
-    pub async fn resource(&self, asked: &str) -> Result<Resource, LiveError> {
+    pub async fn resource(&self, asked: &str) -> Result<DiscoveredResource, LiveError> {
         let all = discovery::resources(&self.client).await?;
         find(&all, asked).cloned().ok_or_else(|| no_resource(&all, asked))
     }
 
     /// Returns all resources, preferred versions first.
-    pub async fn resources(&self) -> Result<Vec<Resource>, LiveError> {
+    pub async fn resources(&self) -> Result<Vec<DiscoveredResource>, LiveError> {
         discovery::resources(&self.client).await
     }
 
@@ -162,12 +162,12 @@ impl Live {
 
     /// Returns the objects of a resource as they are stored, in one namespace or in all. The namespace of a cluster-scoped
     /// resource is ignored. Sends nothing.
-    pub fn list(&self, resource: &Resource, namespace: Option<&str>) -> Result<Pages, LiveError> {
+    pub fn list(&self, resource: &DiscoveredResource, namespace: Option<&str>) -> Result<Pages, LiveError> {
         Ok(Pages::new(self.client.clone(), collection(resource, namespace)?))
     }
 
     /// Returns the schema of a resource, from its CRD or from the OpenAPI document of a built-in type.
-    pub async fn described(&self, resource: &Resource) -> Result<KindDescription, LiveError> {
+    pub async fn described(&self, resource: &DiscoveredResource) -> Result<KindDescription, LiveError> {
         let schemas = Schemas::new(self.client.clone());
         let declarations = self.declarations().await?;
         let declare = |mut definition: Definition| {
@@ -231,11 +231,11 @@ impl Live {
     /// Returns all `UnionDeclaration`s, ordered by name; none if the cluster lacks their CRD, or the user may not list them.
     async fn declarations(&self) -> Result<Vec<Declaration>, LiveError> {
         #[derive(Deserialize)]
-        struct List {
+        struct DeclarationList {
             items: Vec<Box<RawValue>>,
         }
         let list = match self.client.request_text(request("GET", DECLARATIONS, None)?).await {
-            Ok(text) => serde_json::from_str::<List>(&text)?,
+            Ok(text) => serde_json::from_str::<DeclarationList>(&text)?,
             Err(kube::Error::Api(status)) if status.is_not_found() || status.is_forbidden() => return Ok(Vec::new()),
             Err(error) => return Err(error.into()),
         };
@@ -249,7 +249,7 @@ impl Live {
 
 impl ObjectPath {
     /// Returns the path of an object. The namespace of a cluster-scoped resource is ignored.
-    pub fn new(resource: &Resource, namespace: &str, name: &str) -> Result<Self, LiveError> {
+    pub fn new(resource: &DiscoveredResource, namespace: &str, name: &str) -> Result<Self, LiveError> {
         let mut path = collection(resource, Some(namespace))?;
         let _ = write!(path, "/{}", checked(name)?);
         Ok(Self { path })
@@ -263,7 +263,7 @@ impl ObjectPath {
 }
 
 /// Returns the path of all objects of a resource, in one namespace or in all.
-fn collection(resource: &Resource, namespace: Option<&str>) -> Result<String, LiveError> {
+fn collection(resource: &DiscoveredResource, namespace: Option<&str>) -> Result<String, LiveError> {
     let mut path = match &*resource.group {
         "" => format!("/api/{}", resource.version),
         group => format!("/apis/{group}/{}", resource.version),
@@ -298,7 +298,11 @@ async fn text(answer: Response<Body>) -> Result<String, LiveError> {
     let code = answer.status();
     let bytes = answer.into_body().collect().await?.to_bytes();
     let text = String::from_utf8(bytes.to_vec()).map_err(kube::Error::FromUtf8)?;
-    if code.is_success() { Ok(text) } else { Err(LiveError::Refused(Box::new(Refusal::read(code.as_u16(), &text)))) }
+    if code.is_success() {
+        Ok(text)
+    } else {
+        Err(LiveError::Refused(Box::new(StatusError::read(code.as_u16(), &text))))
+    }
 }
 
 /// Returns the API server's warnings, each once: `299 - "text"` (RFC 7234, section 5.5).
@@ -337,7 +341,10 @@ mod tests {
 
     #[test]
     fn a_name_never_leads_to_another_path() {
-        let resource = Resource { namespaced: true, ..Resource::named("example.com", "v1", "Widget", "widgets") };
+        let resource = DiscoveredResource {
+            namespaced: true,
+            ..DiscoveredResource::named("example.com", "v1", "Widget", "widgets")
+        };
         let place = |namespace: &str, name: &str| ObjectPath::new(&resource, namespace, name).map(|place| place.path);
         assert_eq!(place("a", "b c?d").unwrap(), "/apis/example.com/v1/namespaces/a/widgets/b%20c%3Fd");
         for name in ["", ".", "..", "a/b", "a%2Fb"] {

@@ -29,7 +29,7 @@ use super::Cluster;
 use super::handover::{Coverage, RegisteredKinds};
 use super::registration::EntryOptions;
 use crate::telemetry::PolicyMetrics;
-use keeper::Keeper;
+use keeper::PolicyController;
 use kube_unions_core::catalog::Catalog;
 use std::sync::Arc;
 use std::time::Duration;
@@ -95,5 +95,5 @@ impl PolicyDuty {
 
 /// Keeps the policies in sync until the sender of catalogs is dropped.
 pub(super) async fn follow(cluster: &Cluster, enforcement: PolicyEnforcement, signals: PolicySignals) {
-    Keeper::new(cluster.client.clone(), enforcement, signals).run().await;
+    PolicyController::new(cluster.client.clone(), enforcement, signals).run().await;
 }

@@ -25,13 +25,13 @@ pub(super) type RawDeclaration = Raw<UnionDeclarations>;
 pub(super) struct Raw<K> {
     /// `name`, `resourceVersion` and `generation` only.
     metadata: ObjectMeta,
-    parts: Result<Parts, String>,
+    parts: Result<ObjectParts, String>,
     resource: PhantomData<K>,
 }
 
 /// The parts of an object.
 #[derive(Debug, Clone)]
-pub(super) struct Parts {
+pub(super) struct ObjectParts {
     pub(super) annotations: BTreeMap<String, String>,
     /// JSON text.
     pub(super) spec: Box<RawValue>,
@@ -94,18 +94,18 @@ impl<K: RawResource> Raw<K> {
     ///
     /// # Errors
     /// The reason why the object is malformed.
-    pub(super) fn parts(&self) -> Result<&Parts, &str> {
+    pub(super) fn parts(&self) -> Result<&ObjectParts, &str> {
         self.parts.as_ref().map_err(String::as_str)
     }
 
     /// Reads an object from its JSON text.
     pub(super) fn read(text: &str) -> Self {
         let nameless = |message| Self { metadata: ObjectMeta::default(), parts: Err(message), resource: PhantomData };
-        let envelope = match serde_json::from_str::<Envelope<'_>>(text) {
+        let envelope = match serde_json::from_str::<RawEnvelope<'_>>(text) {
             Ok(envelope) => envelope,
             Err(error) => return nameless(error.to_string()),
         };
-        let fields = envelope.metadata.map(RawValue::get).map(serde_json::from_str::<Metadata<'_>>);
+        let fields = envelope.metadata.map(RawValue::get).map(serde_json::from_str::<RawMetadata<'_>>);
         let fields = match fields.transpose() {
             Ok(fields) => fields.unwrap_or_default(),
             Err(error) => return nameless(format!("`metadata`: {error}")),
@@ -173,7 +173,7 @@ impl<K: RawResource> Resource for Raw<K> {
 
 /// Every field is raw, so that a field of a wrong type does not fail the others.
 #[derive(serde::Deserialize)]
-struct Envelope<'a> {
+struct RawEnvelope<'a> {
     #[serde(borrow)]
     metadata: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -184,7 +184,7 @@ struct Envelope<'a> {
 
 #[derive(Default, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Metadata<'a> {
+struct RawMetadata<'a> {
     #[serde(borrow)]
     name: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -203,7 +203,7 @@ fn parts(
     annotations: Option<&RawValue>,
     spec: Option<&RawValue>,
     status: Option<Box<RawValue>>,
-) -> Result<Parts, String> {
+) -> Result<ObjectParts, String> {
     let annotations = match annotations {
         None => BTreeMap::new(),
         Some(raw) => serde_json::from_str::<Option<_>>(raw.get())
@@ -211,7 +211,7 @@ fn parts(
             .unwrap_or_default(),
     };
     let spec = spec.ok_or("it has no `spec`")?.to_owned();
-    Ok(Parts { annotations, spec, status })
+    Ok(ObjectParts { annotations, spec, status })
 }
 
 #[cfg(test)]

@@ -34,7 +34,7 @@ fn refusal<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::SchemaError;
+    use crate::cluster::SchemaFetchError;
     use kube::core::Status;
     use kube::runtime::watcher;
 
@@ -49,7 +49,7 @@ mod tests {
         let watched = reason(&watcher::Error::InitialListFailed(forbidden()));
         assert!(watched.ends_with(": foos is forbidden: User \"u\" cannot list"), "{watched}");
         assert!(!watched.contains("Status {"), "{watched}");
-        let shared = reason(&SchemaError::Index(Arc::new(forbidden())));
+        let shared = reason(&SchemaFetchError::Index(Arc::new(forbidden())));
         assert_eq!(shared, "cannot read the index of OpenAPI documents: foos is forbidden: User \"u\" cannot list");
     }
 }

@@ -39,7 +39,7 @@ pub(super) use stored::{named_installation, other_installation};
 pub(super) use wanted::{INSTALLATION, NAME, Owner};
 
 use super::handover::{Coverage, RegisteredKinds};
-use super::trust::{Held, Trust};
+use super::trust::{RegisteredBundle, Trust};
 use super::watch_channel::changed;
 use super::{Cluster, ServerClock, ServiceReference};
 use crate::telemetry::RegistrationMetrics;
@@ -56,12 +56,12 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
-use wanted::{BundleSource, Frame, Inspections, Phase};
+use wanted::{BundleSource, ConfigurationKind, EntryTemplate, InspectedKinds};
 
 /// Both stored configurations, `None` for a missing one.
-type StoredPair = [(Phase, Option<Value>); 2];
+type StoredPair = [(ConfigurationKind, Option<Value>); 2];
 
-/// The objects to write, in the order of [`Phase::BOTH`]; `None` for one that is in sync.
+/// The objects to write, in the order of [`ConfigurationKind::BOTH`]; `None` for one that is in sync.
 type Writes = [Option<Value>; 2];
 
 /// Settings of the registration.
@@ -96,13 +96,13 @@ impl Registration {
         fresh: &InspectionToken,
         stored: [Option<&Value>; 2],
     ) -> [Option<Value>; 2] {
-        let frame = Frame::new(self.service.clone(), self.entries.clone(), &self.excluded_namespaces);
-        let inspections = Inspections { declarations: true, definitions: true };
+        let template = EntryTemplate::new(self.service.clone(), self.entries.clone(), &self.excluded_namespaces);
+        let inspections = InspectedKinds { declarations: true, definitions: true };
         let [mutating, validating] = stored;
-        [(Phase::Mutating, mutating), (Phase::Validating, validating)].map(|(phase, stored)| {
+        [(ConfigurationKind::Mutating, mutating), (ConfigurationKind::Validating, validating)].map(|(phase, stored)| {
             let ca = BundleSource::Ours(ca.to_owned());
             let owner = self.owner.clone().map(|name| Owner { name, uid: owner.to_owned() });
-            let wanted = frame.wanted(phase, &RegistrationRules::of(catalog), inspections, ca, owner, fresh.clone());
+            let wanted = template.wanted(phase, &RegistrationRules::of(catalog), inspections, ca, owner, fresh.clone());
             desired(stored, &wanted)
         })
     }
@@ -128,7 +128,7 @@ pub struct Signals {
     /// Receives the kinds that are registered.
     pub registered: watch::Sender<RegisteredKinds>,
     /// Receives the CAs that the configurations hold.
-    pub held: watch::Sender<Held>,
+    pub held: watch::Sender<RegisteredBundle>,
     /// Receives the registered token of the path for inspections; `None` while no entry has a well-formed one.
     pub inspection: watch::Sender<Option<InspectionToken>>,
     /// Returns true while this replica can answer.

@@ -22,7 +22,7 @@ const EXTENSION: &str = "\"x-kubernetes-unions\"";
 /// An error of reading a schema.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
-pub enum SchemaError {
+pub enum SchemaFetchError {
     /// The CRD cannot be read.
     #[error("cannot read the CRD `{name}`")]
     Definition {
@@ -111,11 +111,11 @@ impl Schemas {
     }
 
     /// Reads a CRD, `None` if the cluster does not have it.
-    pub(super) async fn definition(&self, name: &str) -> Result<Option<RawDefinition>, SchemaError> {
+    pub(super) async fn definition(&self, name: &str) -> Result<Option<RawDefinition>, SchemaFetchError> {
         match self.text(&CustomResourceDefinitions::path(name)).await {
             Ok(text) => Ok(Some(RawDefinition::read(&text))),
             Err(error) if is_not_found(&error) => Ok(None),
-            Err(source) => Err(SchemaError::Definition { name: name.into(), source: Arc::new(source) }),
+            Err(source) => Err(SchemaFetchError::Definition { name: name.into(), source: Arc::new(source) }),
         }
     }
 
@@ -127,10 +127,10 @@ impl Schemas {
     }
 
     /// Reads the index.
-    pub(super) async fn index(&self) -> Result<DocumentIndex, SchemaError> {
-        let text = self.text("/openapi/v3").await.map_err(|error| SchemaError::Index(Arc::new(error)))?;
+    pub(super) async fn index(&self) -> Result<DocumentIndex, SchemaFetchError> {
+        let text = self.text("/openapi/v3").await.map_err(|error| SchemaFetchError::Index(Arc::new(error)))?;
         let index: WireIndex =
-            serde_json::from_str(&text).map_err(|error| SchemaError::MalformedIndex(Arc::new(error)))?;
+            serde_json::from_str(&text).map_err(|error| SchemaFetchError::MalformedIndex(Arc::new(error)))?;
         let from_definitions = lock(&self.from_definitions);
         let counts =
             |path: &str| group_version(path).is_none_or(|(group, version)| !from_definitions.has(group, version));
@@ -144,7 +144,7 @@ impl Schemas {
         index: &DocumentIndex,
         kind: &GroupKind,
         versions: Option<&BTreeSet<String>>,
-    ) -> Result<KindDocuments, SchemaError> {
+    ) -> Result<KindDocuments, SchemaFetchError> {
         let mut found = KindDocuments { urls: Vec::new(), documents: Vec::new() };
         for (path, url) in index.of(&kind.group, versions) {
             found.documents.push(self.document(path, url).await?);
@@ -154,7 +154,7 @@ impl Schemas {
     }
 
     /// Returns the kinds whose documents publish unions.
-    pub(super) async fn publishing(&self, index: &DocumentIndex) -> Result<BTreeSet<GroupKind>, SchemaError> {
+    pub(super) async fn publishing(&self, index: &DocumentIndex) -> Result<BTreeSet<GroupKind>, SchemaFetchError> {
         let mut kinds = BTreeSet::new();
         let mut seen = HashMap::new();
         for (path, url) in index.0.iter().filter(|(path, _)| group_version(path).is_some()) {
@@ -175,7 +175,7 @@ impl Schemas {
         lock(&self.documents).retain(|path, _| group_version(path).is_some_and(|(group, _)| needed(group)));
     }
 
-    async fn document(&self, path: &str, url: &str) -> Result<Arc<OpenApi>, SchemaError> {
+    async fn document(&self, path: &str, url: &str) -> Result<Arc<OpenApi>, SchemaFetchError> {
         if let Some(held) = lock(&self.documents).get(path).filter(|held| held.url == url) {
             return Ok(Arc::clone(&held.document));
         }
@@ -185,7 +185,7 @@ impl Schemas {
         let described = document.kinds().next().is_some();
         document.drop_custom_kinds();
         if described && document.kinds().next().is_none() {
-            return Err(SchemaError::Foreign { path: path.to_owned() });
+            return Err(SchemaFetchError::Foreign { path: path.to_owned() });
         }
         let document = Arc::new(document);
         let held = CachedDocument { url: url.to_owned(), document: Arc::clone(&document) };
@@ -193,17 +193,17 @@ impl Schemas {
         Ok(document)
     }
 
-    async fn publishing_in(&self, path: &str, url: &str) -> Result<Vec<GroupKind>, SchemaError> {
+    async fn publishing_in(&self, path: &str, url: &str) -> Result<Vec<GroupKind>, SchemaFetchError> {
         let text = self.document_text(path, url).await?;
         if !text.contains(EXTENSION) {
             return Ok(Vec::new());
         }
         let document = parse(path, text).await?;
-        tokio::task::spawn_blocking(move || publishing_kinds(&document)).await.map_err(|_| SchemaError::CutOff)
+        tokio::task::spawn_blocking(move || publishing_kinds(&document)).await.map_err(|_| SchemaFetchError::CutOff)
     }
 
-    async fn document_text(&self, path: &str, url: &str) -> Result<String, SchemaError> {
-        let fail = |source| SchemaError::Document { path: path.to_owned(), source: Arc::new(source) };
+    async fn document_text(&self, path: &str, url: &str) -> Result<String, SchemaFetchError> {
+        let fail = |source| SchemaFetchError::Document { path: path.to_owned(), source: Arc::new(source) };
         self.text(url).await.map_err(fail)
     }
 
@@ -253,12 +253,15 @@ fn publishing_kinds(document: &OpenApi) -> Vec<GroupKind> {
 }
 
 /// Parses on a thread of its own, since a large document takes milliseconds.
-async fn parse(path: &str, text: String) -> Result<OpenApi, SchemaError> {
+async fn parse(path: &str, text: String) -> Result<OpenApi, SchemaFetchError> {
     let fail = |error| {
         let source = Arc::new(DefinitionError::OpenApi(error));
-        SchemaError::Malformed { path: path.to_owned(), source }
+        SchemaFetchError::Malformed { path: path.to_owned(), source }
     };
-    tokio::task::spawn_blocking(move || OpenApi::parse(&text)).await.map_err(|_| SchemaError::CutOff)?.map_err(fail)
+    tokio::task::spawn_blocking(move || OpenApi::parse(&text))
+        .await
+        .map_err(|_| SchemaFetchError::CutOff)?
+        .map_err(fail)
 }
 
 pub(super) fn is_not_found(error: &kube::Error) -> bool {

@@ -20,7 +20,7 @@ const FROM_DEFINITIONS: &str = "true";
 
 /// The server of a group and version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Server {
+enum GroupServer {
     /// The API server, from its own code.
     Own,
     /// The API server, from CRDs.
@@ -30,7 +30,7 @@ enum Server {
 }
 
 /// Group, version and server of one object.
-type Served = (Box<str>, Box<str>, Server);
+type Served = (Box<str>, Box<str>, GroupServer);
 
 /// The `APIService` objects of a cluster.
 #[derive(Debug, Default)]
@@ -93,14 +93,14 @@ impl Services {
     /// Returns the groups that the API server serves from its own code.
     pub(super) fn builtin_groups(&self) -> BuiltinGroups {
         let Some(known) = &self.known else { return BuiltinGroups::Guessed };
-        let own = known.values().filter(|(_, _, server)| *server == Server::Own);
+        let own = known.values().filter(|(_, _, server)| *server == GroupServer::Own);
         BuiltinGroups::Listed(own.map(|(group, _, _)| group.clone()).collect())
     }
 
     /// Returns the groups and versions that come from CRDs.
     pub(super) fn defined(&self) -> FromDefinitions {
         let known = self.known.iter().flat_map(BTreeMap::values);
-        let from_definitions = known.filter(|(_, _, server)| *server == Server::Definitions);
+        let from_definitions = known.filter(|(_, _, server)| *server == GroupServer::Definitions);
         FromDefinitions(from_definitions.map(|(group, version, _)| (group.clone(), version.clone())).collect())
     }
 
@@ -116,7 +116,7 @@ impl Services {
 
 /// Returns true if the API server serves the group and version of an object from its own code.
 pub(super) fn is_own(service: &APIService) -> bool {
-    read(service).is_some_and(|(_, (_, _, server))| server == Server::Own)
+    read(service).is_some_and(|(_, (_, _, server))| server == GroupServer::Own)
 }
 
 fn read(service: &APIService) -> Option<(String, Served)> {
@@ -124,10 +124,10 @@ fn read(service: &APIService) -> Option<(String, Served)> {
     let spec = service.spec.as_ref()?;
     let label = service.metadata.labels.as_ref().and_then(|labels| labels.get(MANAGED));
     let server = match (&spec.service, label.map(String::as_str)) {
-        (Some(_), _) => Server::Aggregated,
-        (None, Some(FROM_DEFINITIONS)) => Server::Definitions,
+        (Some(_), _) => GroupServer::Aggregated,
+        (None, Some(FROM_DEFINITIONS)) => GroupServer::Definitions,
         // Without the label it was made by hand, and tells that the API server serves the group.
-        (None, _) => Server::Own,
+        (None, _) => GroupServer::Own,
     };
     let group = spec.group.as_deref().unwrap_or_default().into();
     Some((name, (group, spec.version.as_deref().unwrap_or_default().into(), server)))

@@ -21,7 +21,7 @@ pub enum Trust {
 
 /// CAs in the webhook configurations.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Held {
+pub enum RegisteredBundle {
     /// The configurations have not been read yet.
     #[default]
     Unknown,
@@ -31,7 +31,7 @@ pub enum Held {
     Bundle(CaBundle),
 }
 
-impl Held {
+impl RegisteredBundle {
     /// Returns true if every caller accepts certificates of all these CAs, or if there are no callers.
     pub fn holds(&self, authorities: &CaBundle) -> bool {
         authorities.iter().all(|authority| self.trusts(authority)) && *self != Self::Unknown

@@ -5,7 +5,7 @@
 //!
 //! Knows nothing of the API server; [`status`](super::status) writes verdicts.
 
-use super::raw::Parts;
+use super::raw::ObjectParts;
 use kube_unions_core::declaration::{Fault, FaultOfVersions, Severity};
 use serde::Deserialize;
 use serde_json::Value;
@@ -155,7 +155,7 @@ impl DeclarationVerdict {
 
 impl StoredStatus {
     /// Reads a declaration's status. Other conditions, and fields that cannot be read, do not matter.
-    pub(super) fn read(parts: &Parts) -> Self {
+    pub(super) fn read(parts: &ObjectParts) -> Self {
         let status = parts.status.as_ref().and_then(|status| serde_json::from_str::<WireStatus>(status.get()).ok());
         let Some(WireStatus { conditions, unions }) = status else { return Self::default() };
         let stored = |kind: ConditionType| {
@@ -308,7 +308,7 @@ mod tests {
             let status = json!({"conditions": conditions, "unions": unions}).to_string();
             let raw = |text: String| RawValue::from_string(text).unwrap();
             let (spec, status) = (raw("{}".to_owned()), Some(raw(status)));
-            StoredStatus::read(&Parts { annotations: BTreeMap::new(), spec, status })
+            StoredStatus::read(&ObjectParts { annotations: BTreeMap::new(), spec, status })
         };
         assert!(stored("").says(&verdict) && !stored("").lacks_a_part_of(&verdict));
         for part in ["Accepted", "InForce", "unions"] {

@@ -51,9 +51,9 @@ pub struct Trial {
     touched: AtomicBool,
 }
 
-/// A step of a [`Trial`], in the order of [`Step::ALL`].
+/// A step of a [`Trial`], in the order of [`TrialStep::ALL`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum TrialStep {
     /// Installs a CRD with a union.
     Define,
     /// Sends an invalid object as a dry run.
@@ -62,7 +62,7 @@ pub enum Step {
     Normalize,
 }
 
-impl Step {
+impl TrialStep {
     /// All steps, in order.
     pub const ALL: [Self; 3] = [Self::Define, Self::Reject, Self::Normalize];
 
@@ -77,7 +77,7 @@ impl Step {
 }
 
 /// Result of an attempt.
-enum Attempt {
+enum TrialAttempt {
     Succeeded,
     /// A later attempt may succeed.
     Failed(VerifyError),
@@ -92,18 +92,18 @@ impl Trial {
     }
 
     /// Carries out one step.
-    pub async fn step(&self, step: Step) -> Result<(), VerifyError> {
+    pub async fn step(&self, step: TrialStep) -> Result<(), VerifyError> {
         let mut attempt = 0_u32;
         loop {
             let result = match step {
-                Step::Define => self.define().await,
-                Step::Reject => self.reject().await,
-                Step::Normalize => self.normalize(&format!("{}-{attempt}", self.prefix)).await,
+                TrialStep::Define => self.define().await,
+                TrialStep::Reject => self.reject().await,
+                TrialStep::Normalize => self.normalize(&format!("{}-{attempt}", self.prefix)).await,
             };
             match result {
-                Ok(Attempt::Succeeded) => return Ok(()),
-                Ok(Attempt::Failed(error)) if self.started.elapsed() >= self.within => return Err(error),
-                Ok(Attempt::Failed(_)) => {}
+                Ok(TrialAttempt::Succeeded) => return Ok(()),
+                Ok(TrialAttempt::Failed(error)) if self.started.elapsed() >= self.within => return Err(error),
+                Ok(TrialAttempt::Failed(_)) => {}
                 Err(refused) => {
                     let forbidden = refused.is_forbidden() && self.started.elapsed() >= RIGHTS_SETTLE;
                     if forbidden || self.started.elapsed() >= self.within {
@@ -141,7 +141,7 @@ impl Trial {
         }
     }
 
-    async fn define(&self) -> Result<Attempt, Refused> {
+    async fn define(&self) -> Result<TrialAttempt, Refused> {
         let path = format!("{}?fieldManager={FIELD_MANAGER}&force=true", definition_path());
         // Set before the request: an interrupted request may have succeeded.
         let before = self.touched.swap(true, Ordering::Relaxed);
@@ -160,25 +160,28 @@ impl Trial {
             return Ok(not_yet("the API server does not serve the CRD yet"));
         }
         // An established CRD may not be served yet.
-        call::send(&self.client, Method::GET, &objects_path("")).await.map(|_| Attempt::Succeeded).or_else(unserved)
+        call::send(&self.client, Method::GET, &objects_path(""))
+            .await
+            .map(|_| TrialAttempt::Succeeded)
+            .or_else(unserved)
     }
 
-    async fn reject(&self) -> Result<Attempt, Refused> {
+    async fn reject(&self) -> Result<TrialAttempt, Refused> {
         let object = object(&self.prefix, "Plain");
         let path = format!("{}?dryRun=All", objects_path(""));
         match call::write(&self.client, Method::POST, &path, "application/json", &object).await {
-            Ok(_) => Ok(Attempt::Failed(VerifyError::NotEnforced(format!(
+            Ok(_) => Ok(TrialAttempt::Failed(VerifyError::NotEnforced(format!(
                 "it was accepted; check that `kubectl get validatingwebhookconfiguration kube-unions -o yaml` has a rule for \
                  {GROUP}, that pods of kube-unions are ready, and their logs"
             )))),
             Err(Refused::Status(status)) if status.code == 422 && status.message.contains("spec.custom: Forbidden") => {
-                Ok(Attempt::Succeeded)
+                Ok(TrialAttempt::Succeeded)
             }
             Err(refused) => unserved(refused),
         }
     }
 
-    async fn normalize(&self, name: &str) -> Result<Attempt, Refused> {
+    async fn normalize(&self, name: &str) -> Result<TrialAttempt, Refused> {
         let object = object(name, "Custom");
         let created = call::write(&self.client, Method::POST, &objects_path(""), "application/json", &object).await;
         if let Err(refused) = created {
@@ -186,13 +189,13 @@ impl Trial {
         }
         let switch = json!({"spec": {"type": "Plain"}});
         match call::write(&self.client, Method::PATCH, &objects_path(name), MERGE, &switch).await {
-            Ok(stored) if stored.get("spec") == switch.get("spec") => Ok(Attempt::Succeeded),
-            Ok(_) => Ok(Attempt::Failed(VerifyError::NotEnforced(
+            Ok(stored) if stored.get("spec") == switch.get("spec") => Ok(TrialAttempt::Succeeded),
+            Ok(_) => Ok(TrialAttempt::Failed(VerifyError::NotEnforced(
                 "it was stored with both members; check that the mutatingwebhookconfiguration kube-unions exists"
                     .to_owned(),
             ))),
             Err(Refused::Status(status)) if status.code == 422 => {
-                Ok(Attempt::Failed(VerifyError::NotEnforced(format!(
+                Ok(TrialAttempt::Failed(VerifyError::NotEnforced(format!(
                     "it was rejected instead of normalised: {}; check that the mutatingwebhookconfiguration kube-unions exists",
                     status.message
                 ))))
@@ -203,13 +206,13 @@ impl Trial {
 }
 
 /// Returns a failed attempt if the kind is not served yet or the webhook cannot be called, and any other refusal as it is.
-fn unserved(refused: Refused) -> Result<Attempt, Refused> {
+fn unserved(refused: Refused) -> Result<TrialAttempt, Refused> {
     if refused.is_not_found() {
         return Ok(not_yet("the API server does not serve the CRD yet"));
     }
     match &refused {
         Refused::Status(status) if status.code >= 500 && status.message.contains("failed calling webhook") => {
-            Ok(Attempt::Failed(VerifyError::NotEnforced(format!(
+            Ok(TrialAttempt::Failed(VerifyError::NotEnforced(format!(
                 "the API server cannot call the webhook: {}; check that its pods are ready and that the API server can reach \
                  them",
                 status.message
@@ -219,8 +222,8 @@ fn unserved(refused: Refused) -> Result<Attempt, Refused> {
     }
 }
 
-fn not_yet(reason: &str) -> Attempt {
-    Attempt::Failed(VerifyError::Untried(reason.to_owned()))
+fn not_yet(reason: &str) -> TrialAttempt {
+    TrialAttempt::Failed(VerifyError::Untried(reason.to_owned()))
 }
 
 fn untried(refused: &Refused) -> VerifyError {

@@ -8,7 +8,7 @@
 mod list_and_watch;
 mod retry;
 
-pub(super) use list_and_watch::{Selection, list_and_watch};
+pub(super) use list_and_watch::{ObjectSelection, list_and_watch};
 pub(super) use retry::{Retry, code};
 
 use super::Cluster;
@@ -38,7 +38,7 @@ const PAGE: u32 = 500;
 
 /// Follows the cluster until nobody receives `catalogs` any more.
 pub(super) async fn follow(cluster: &Cluster, link: Link, catalogs: watch::Sender<Option<Arc<Catalog>>>) {
-    let all = |page| Selection { page: Some(page), ..Selection::default() };
+    let all = |page| ObjectSelection { page: Some(page), ..ObjectSelection::default() };
     let client = &cluster.client;
     let (definitions, proof) = (Api::<RawDefinition>::all(client.clone()), link.clone());
     let mut definitions = list_and_watch(definitions, all(DEFINITIONS_PAGE), move || proof.up());

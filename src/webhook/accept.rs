@@ -2,9 +2,9 @@
 //!
 //! It must not know what a request asks: `routes` answers. `connections` bounds the number of connections, `pace` their waits.
 
-use super::certificate::Certificate;
+use super::certificate::CertificateReloader;
 use super::connections::{Connection, Connections};
-use super::pace::Paced;
+use super::pace::DeadlineStream;
 use super::{Stage, Timeouts};
 use axum::Router;
 use axum::body::Body;
@@ -39,7 +39,7 @@ const TLS_BUFFER: usize = 16 * 1024;
 /// Everything that the connections of one listener share.
 pub(super) struct Acceptor {
     /// `None` on a port with plain HTTP.
-    pub(super) certificate: Option<Arc<Certificate>>,
+    pub(super) certificate: Option<Arc<CertificateReloader>>,
     pub(super) router: Router,
     pub(super) connections: Arc<Connections>,
     pub(super) timeouts: Timeouts,
@@ -115,7 +115,7 @@ impl Acceptor {
 
     /// Speaks HTTP/1.1 on `stream`.
     async fn serve_http<S: AsyncRead + AsyncWrite + Unpin>(&self, stream: S, connection: Arc<Connection>) {
-        let stream = Paced::new(stream, Arc::clone(&connection), self.timeouts);
+        let stream = DeadlineStream::new(stream, Arc::clone(&connection), self.timeouts);
         let service = hyper::service::service_fn(|mut request: Request<Incoming>| {
             if request.body().is_end_stream() {
                 connection.mark_busy();

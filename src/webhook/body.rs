@@ -6,7 +6,7 @@
 use super::Timeouts;
 use super::budget::{Budget, Reserved};
 use super::connections::{Connection, Eviction};
-use super::refusal::Refusal;
+use super::refusal::RequestRefusal;
 use axum::body::{Body, Bytes};
 use http_body_util::{BodyExt, Limited};
 use hyper::Request;
@@ -36,14 +36,18 @@ impl BodyReader {
     }
 
     /// Reads the whole body of a request that sends JSON.
-    pub(super) async fn read(&self, request: Request<Body>, connection: &Connection) -> Result<Reserved, Refusal> {
+    pub(super) async fn read(
+        &self,
+        request: Request<Body>,
+        connection: &Connection,
+    ) -> Result<Reserved, RequestRefusal> {
         let deadline = Instant::now() + self.timeouts.body;
         if !is_json(&request) {
-            return Err(refuse(request, deadline, Refusal::MediaType).await);
+            return Err(refuse(request, deadline, RequestRefusal::MediaType).await);
         }
         let size = request.body().size_hint();
         if usize::try_from(size.lower()).is_ok_and(|lower| lower > self.limit) {
-            return Err(refuse(request, deadline, Refusal::TooLarge(self.limit)).await);
+            return Err(refuse(request, deadline, RequestRefusal::TooLarge(self.limit)).await);
         }
         // A body without Content-Length may have any length up to the limit.
         let expected = size.exact().and_then(|exact| usize::try_from(exact).ok()).unwrap_or(self.limit);
@@ -54,16 +58,16 @@ impl BodyReader {
             tokio::select! {
                 biased;
                 read = self.read_frames(&mut body, expected, connection) => read,
-                () = evicted => Err(Refusal::TooSlow),
+                () = evicted => Err(RequestRefusal::TooSlow),
             }
         };
         match timeout_at(deadline, read).await {
-            Ok(Err(refusal)) if refusal != Refusal::TooSlow => {
+            Ok(Err(refusal)) if refusal != RequestRefusal::TooSlow => {
                 discard(body, deadline).await;
                 Err(refusal)
             }
             Ok(result) => result,
-            Err(_elapsed) => Err(Refusal::BodyTimeout),
+            Err(_elapsed) => Err(RequestRefusal::BodyTimeout),
         }
     }
 
@@ -72,14 +76,15 @@ impl BodyReader {
         body: &mut Body,
         expected: usize,
         connection: &Connection,
-    ) -> Result<Reserved, Refusal> {
+    ) -> Result<Reserved, RequestRefusal> {
         let mut arrived = Reserved::new(&self.budget);
         while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|error| Refusal::BadRequest(format!("the body cannot be read: {error}")))?;
+            let frame =
+                frame.map_err(|error| RequestRefusal::BadRequest(format!("the body cannot be read: {error}")))?;
             // Trailers mean nothing to a review.
             let Ok(data) = frame.into_data() else { continue };
             if data.len() > self.limit - arrived.len() {
-                return Err(Refusal::TooLarge(self.limit));
+                return Err(RequestRefusal::TooLarge(self.limit));
             }
             if arrived.extend(&data, expected).is_err() {
                 // The client is not slow while the server does not read.
@@ -99,7 +104,7 @@ impl BodyReader {
         data: &Bytes,
         expected: usize,
         connection: &Connection,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), RequestRefusal> {
         let mut room = self.room(connection);
         while arrived.extend(data, expected).is_err() {
             room.wait().await?;
@@ -108,8 +113,11 @@ impl BodyReader {
     }
 
     /// Limits the time that a request waits for memory.
-    pub(super) async fn for_memory<T>(&self, wait: impl Future<Output = Result<T, Refusal>>) -> Result<T, Refusal> {
-        timeout(self.timeouts.memory, wait).await.unwrap_or(Err(Refusal::Budget))
+    pub(super) async fn for_memory<T>(
+        &self,
+        wait: impl Future<Output = Result<T, RequestRefusal>>,
+    ) -> Result<T, RequestRefusal> {
+        timeout(self.timeouts.memory, wait).await.unwrap_or(Err(RequestRefusal::Budget))
     }
 
     /// Returns a wait for memory that begins now.
@@ -118,7 +126,7 @@ impl BodyReader {
     }
 
     /// Reads what the client still sends, and returns `refusal`.
-    pub(super) async fn refuse(&self, request: Request<Body>, refusal: Refusal) -> Refusal {
+    pub(super) async fn refuse(&self, request: Request<Body>, refusal: RequestRefusal) -> RequestRefusal {
         refuse(request, Instant::now() + self.timeouts.body, refusal).await
     }
 }
@@ -135,7 +143,7 @@ pub(super) struct Room<'a> {
 impl Room<'_> {
     /// Resolves when bytes have returned to the budget since the last call. Evicts slow transfers until then, the slowest
     /// first. Fails if no transfer can be evicted: the other requests may need the bytes that this one holds.
-    pub(super) async fn wait(&mut self) -> Result<(), Refusal> {
+    pub(super) async fn wait(&mut self) -> Result<(), RequestRefusal> {
         loop {
             let mut returned = pin!(self.budget.returned());
             returned.as_mut().enable();
@@ -147,13 +155,13 @@ impl Room<'_> {
             match self.connection.table().evict_transfer() {
                 Eviction::NotBefore(time) => drop(timeout_at(time, returned).await),
                 Eviction::Started => returned.await,
-                Eviction::Impossible => return Err(Refusal::Budget),
+                Eviction::Impossible => return Err(RequestRefusal::Budget),
             }
         }
     }
 }
 
-async fn refuse(request: Request<Body>, deadline: Instant, refusal: Refusal) -> Refusal {
+async fn refuse(request: Request<Body>, deadline: Instant, refusal: RequestRefusal) -> RequestRefusal {
     // A client that sent `Expect` has not begun to send the body, and does not after a refusal.
     if !request.headers().contains_key(EXPECT) {
         discard(request.into_body(), deadline).await;

@@ -4,7 +4,7 @@
 //! next charge of memory is refused. `turns` has the order of the reviews.
 
 use super::budget::{Exhausted, Reserved};
-use super::refusal::Refusal;
+use super::refusal::RequestRefusal;
 use crate::telemetry::GivenUpReviews;
 use kube_unions_core::admission::Meter;
 use std::sync::Arc;
@@ -51,15 +51,15 @@ impl Caller {
     }
 
     /// Runs a review as long as the caller waits. It may end early: the future is dropped when the client closes.
-    pub(super) async fn attend<T, F>(&self, review: impl FnOnce(Waits) -> F) -> Result<T, Refusal>
+    pub(super) async fn attend<T, F>(&self, review: impl FnOnce(Waits) -> F) -> Result<T, RequestRefusal>
     where
-        F: Future<Output = Result<T, Refusal>>,
+        F: Future<Output = Result<T, RequestRefusal>>,
     {
         let waits = Waits::new(AtomicBool::new(true));
         let mut attendance = Attendance { waits: Arc::clone(&waits), end: Some("gone"), given_up: &self.given_up };
         let result = self.wait(review(waits)).await;
         attendance.end = if result.is_some() { None } else { Some("deadline") };
-        result.unwrap_or(Err(Refusal::Deadline))
+        result.unwrap_or(Err(RequestRefusal::Deadline))
     }
 }
 

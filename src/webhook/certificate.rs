@@ -3,8 +3,8 @@
 //! Chain, key and the clients' CA are read together and take effect together. A pair that does not parse or does not match
 //! leaves the previous one in force. So does a pair that is not valid now, while the previous one is.
 //!
-//! It must not know who makes certificates: pairs arrive from files ([`directory`]) or as an [`Offer`]. [`tls`] turns them
-//! into a server's configuration.
+//! It must not know who makes certificates: pairs arrive from files ([`directory`]) or as a [`ServingCertificate`].
+//! [`tls`] turns them into a server's configuration.
 
 mod client;
 mod directory;
@@ -15,7 +15,7 @@ mod wake;
 pub use directory::Announcer;
 
 use super::{Clock, Config};
-use crate::authority::{AuthorityError, Offer};
+use crate::authority::{AuthorityError, ServingCertificate};
 use crate::causes::with_causes;
 use crate::telemetry::Metrics;
 use arc_swap::ArcSwapOption;
@@ -44,7 +44,7 @@ pub enum CertificateSource {
         ca_file: PathBuf,
     },
     /// Pairs from a channel. Connections are refused until the first pair arrives.
-    Offered(watch::Receiver<Offer>),
+    Offered(watch::Receiver<ServingCertificate>),
 }
 
 /// Clients that may connect to the webhook port. Without a policy all may.
@@ -93,7 +93,7 @@ pub enum CertificateError {
 
 /// The certificate in force and its source.
 #[derive(Debug)]
-pub(super) struct Certificate {
+pub(super) struct CertificateReloader {
     source: ReloadSource,
     clients: Option<ClientPolicy>,
     clock: Clock,
@@ -108,10 +108,10 @@ pub(super) struct Certificate {
 enum ReloadSource {
     None,
     Directory(CertificateDirectory),
-    Offered(watch::Receiver<Offer>),
+    Offered(watch::Receiver<ServingCertificate>),
 }
 
-impl Certificate {
+impl CertificateReloader {
     /// Loads or makes the certificate. An offered one may arrive later.
     pub(super) fn new(
         Config { certificate: source, clients, clock, .. }: &Config,
@@ -174,7 +174,7 @@ impl Certificate {
         }
     }
 
-    async fn follow_offers(self: Arc<Self>, mut offers: watch::Receiver<Offer>, interval: Duration) {
+    async fn follow_offers(self: Arc<Self>, mut offers: watch::Receiver<ServingCertificate>, interval: Duration) {
         // The clients' CA is a file and is polled.
         let mut ticks = ticks(interval);
         let mut log = ReloadLog::default();
@@ -235,7 +235,7 @@ struct ReloadLog {
 
 impl ReloadLog {
     /// Logs the result of a reload. `Ok(true)`: another certificate is in force.
-    fn reloaded(&mut self, certificate: &Certificate, reloaded: Result<bool, CertificateError>) {
+    fn reloaded(&mut self, certificate: &CertificateReloader, reloaded: Result<bool, CertificateError>) {
         match reloaded {
             Ok(changed) => {
                 if changed {

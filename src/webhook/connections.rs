@@ -23,7 +23,7 @@
 mod activity;
 
 use crate::telemetry::ConnectionsEvicted;
-use activity::{Activity, Progress, REASONS};
+use activity::{Activity, ConnectionState, REASONS};
 use prometheus_client::metrics::counter::Counter;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -44,14 +44,14 @@ const RATE: u64 = 256 * 1024;
 
 /// The entry of one connection in the table.
 #[derive(Debug)]
-struct Slot {
+struct ConnectionSlot {
     source: IpAddr,
-    progress: Mutex<Progress>,
+    progress: Mutex<ConnectionState>,
     evicted: Notify,
 }
 
-impl Slot {
-    fn progress(&self) -> MutexGuard<'_, Progress> {
+impl ConnectionSlot {
+    fn progress(&self) -> MutexGuard<'_, ConnectionState> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -83,22 +83,22 @@ pub(super) struct ConnectionLimits {
 #[derive(Debug, Default)]
 struct OpenConnections {
     next_number: u64,
-    slots: BTreeMap<u64, Arc<Slot>>,
+    slots: BTreeMap<u64, Arc<ConnectionSlot>>,
     /// INVARIANT: counts the slots of each address; no address has zero.
     sources: HashMap<IpAddr, usize>,
 }
 
 /// A connection that may be evicted now. The lowest rank is evicted first.
-struct Candidate<'a> {
+struct EvictionCandidate<'a> {
     rank: (bool, bool, Reverse<usize>, Instant),
-    slot: &'a Slot,
-    progress: Progress,
+    slot: &'a ConnectionSlot,
+    progress: ConnectionState,
 }
 
 /// The result of a search for the connection to evict.
 #[derive(Default)]
 struct Search<'a> {
-    first: Option<Candidate<'a>>,
+    first: Option<EvictionCandidate<'a>>,
     /// The earliest time at which a connection becomes evictable that is not evictable now.
     next: Option<Instant>,
     in_grace: usize,
@@ -202,8 +202,8 @@ impl Connections {
             return None;
         }
         let evictable_from = Instant::now() + self.limits.grace;
-        let progress = Progress { activity: Activity::HalfOpen, evictable_from, proven: false };
-        let slot = Arc::new(Slot { source, progress: Mutex::new(progress), evicted: Notify::new() });
+        let progress = ConnectionState { activity: Activity::HalfOpen, evictable_from, proven: false };
+        let slot = Arc::new(ConnectionSlot { source, progress: Mutex::new(progress), evicted: Notify::new() });
         let number = open.next_number;
         open.next_number += 1;
         open.slots.insert(number, Arc::clone(&slot));
@@ -211,8 +211,8 @@ impl Connections {
         Some(Connection { table: Arc::clone(self), number, slot })
     }
 
-    fn start_eviction(&self, first: Option<&Candidate<'_>>, next: Option<Instant>) -> Eviction {
-        let Some(&Candidate { slot, progress, .. }) = first else { return Eviction::after(next) };
+    fn start_eviction(&self, first: Option<&EvictionCandidate<'_>>, next: Option<Instant>) -> Eviction {
+        let Some(&EvictionCandidate { slot, progress, .. }) = first else { return Eviction::after(next) };
         let mut current = slot.progress();
         // The connection has done something since the search: the caller searches again.
         if *current != progress {
@@ -234,12 +234,12 @@ impl Connections {
 }
 
 /// Finds the connection to evict. It looks at all connections, and only runs while something is short.
-fn search(open: &OpenConnections, may_go: impl Fn(&Slot, Activity) -> bool) -> Search<'_> {
+fn search(open: &OpenConnections, may_go: impl Fn(&ConnectionSlot, Activity) -> bool) -> Search<'_> {
     let now = Instant::now();
     let mut found = Search::default();
     for slot in open.slots.values() {
         let progress = *slot.progress();
-        let Progress { activity, evictable_from, proven } = progress;
+        let ConnectionState { activity, evictable_from, proven } = progress;
         found.evicted += usize::from(activity == Activity::Evicted);
         if matches!(activity, Activity::Busy | Activity::Evicted) || !may_go(slot, activity) {
             continue;
@@ -252,7 +252,7 @@ fn search(open: &OpenConnections, may_go: impl Fn(&Slot, Activity) -> bool) -> S
         let connections = open.sources.get(&slot.source).copied().unwrap_or_default();
         let rank = (proven, activity.is_transfer(), Reverse(connections), evictable_from);
         if found.first.as_ref().is_none_or(|first| rank < first.rank) {
-            found.first = Some(Candidate { rank, slot, progress });
+            found.first = Some(EvictionCandidate { rank, slot, progress });
         }
     }
     found
@@ -263,7 +263,7 @@ fn search(open: &OpenConnections, may_go: impl Fn(&Slot, Activity) -> bool) -> S
 pub(super) struct Connection {
     table: Arc<Connections>,
     number: u64,
-    slot: Arc<Slot>,
+    slot: Arc<ConnectionSlot>,
 }
 
 impl Connection {

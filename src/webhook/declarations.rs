@@ -19,13 +19,13 @@ pub(super) use answer::Inspected;
 use super::budget::Budget;
 use crate::causes::with_causes;
 use crate::telemetry::InspectionCounters;
-use answer::{FindingEffect, Judgement};
+use answer::{FindingEffect, InspectionResult};
 use finding::InspectionFinding;
 use futures::future::BoxFuture;
 use kube_unions_core::admission::{InspectionToken, ReviewError};
 use kube_unions_core::catalog::definition_faults;
 use kube_unions_core::declaration::{Fault, Severity, Source};
-use request::{InspectionRequest, Subject, SubjectKind, text_at};
+use request::{InspectedObject, InspectionRequest, SubjectKind, text_at};
 use seats::{NoSeats, Seats, TakenSeats};
 use std::collections::HashSet;
 use std::fmt;
@@ -98,11 +98,11 @@ impl Inspections {
     }
 
     /// Inspects the object of a request. Returns no judgement if other inspections use all the memory.
-    async fn judge<B>(&self, request: InspectionRequest, body: B) -> (InspectionRequest, Option<Judgement>, B)
+    async fn judge<B>(&self, request: InspectionRequest, body: B) -> (InspectionRequest, Option<InspectionResult>, B)
     where
         B: AsRef<[u8]> + Send + 'static,
     {
-        let nothing = Judgement::Findings(Vec::new());
+        let nothing = InspectionResult::Findings(Vec::new());
         let Some(subject) = &request.subject else { return (request, Some(nothing), body) };
         if subject.kind == SubjectKind::Definition && subject.unchanged {
             return (request, Some(nothing), body);
@@ -111,7 +111,7 @@ impl Inspections {
             Ok(seats) => seats,
             Err(NoSeats::Busy) => return (request, None, body),
             Err(NoSeats::TooLarge) => {
-                return (request, Some(Judgement::Unchecked("it has too many entries".to_owned())), body);
+                return (request, Some(InspectionResult::Unchecked("it has too many entries".to_owned())), body);
             }
         };
         match subject.kind {
@@ -120,8 +120,8 @@ impl Inspections {
                 let object = text_at(body.as_ref(), &subject.object).to_owned();
                 let judgement = match tokio::time::timeout(PATIENCE, (self.inspector)(object)).await {
                     Ok(Ok(faults)) => judge_declaration(subject, &faults),
-                    Ok(Err(error)) => Judgement::Unchecked(with_causes(&*error)),
-                    Err(_elapsed) => Judgement::Unchecked("the cluster did not answer in time".to_owned()),
+                    Ok(Err(error)) => InspectionResult::Unchecked(with_causes(&*error)),
+                    Err(_elapsed) => InspectionResult::Unchecked("the cluster did not answer in time".to_owned()),
                 };
                 drop(seats);
                 (request, Some(judgement), body)
@@ -135,7 +135,7 @@ impl Inspections {
         request: InspectionRequest,
         body: B,
         seats: TakenSeats,
-    ) -> (InspectionRequest, Option<Judgement>, B)
+    ) -> (InspectionRequest, Option<InspectionResult>, B)
     where
         B: AsRef<[u8]> + Send + 'static,
     {
@@ -166,7 +166,7 @@ impl fmt::Debug for Inspections {
 }
 
 /// Decides the effect of each fault of a declaration.
-fn judge_declaration(subject: &Subject, faults: &[Fault]) -> Judgement {
+fn judge_declaration(subject: &InspectedObject, faults: &[Fault]) -> InspectionResult {
     let effect = |fault: &Fault| match fault.severity() {
         Severity::Note => FindingEffect::Noted,
         Severity::Warning => FindingEffect::Surprising,
@@ -175,11 +175,11 @@ fn judge_declaration(subject: &Subject, faults: &[Fault]) -> Judgement {
     };
     // Other notes are in the condition: whoever applies the declaration cannot change anything about them.
     let told = faults.iter().filter(|fault| fault.severity() != Severity::Note || fault.left_out);
-    Judgement::Findings(told.map(|fault| (InspectionFinding::of_declaration(fault), effect(fault))).collect())
+    InspectionResult::Findings(told.map(|fault| (InspectionFinding::of_declaration(fault), effect(fault))).collect())
 }
 
 /// Finds the faults of a CRD and decides the effect of each.
-fn judge_definition(subject: &Subject, body: &[u8]) -> Judgement {
+fn judge_definition(subject: &InspectedObject, body: &[u8]) -> InspectionResult {
     let severity = |fault: &Fault| match fault.source {
         // kubectl wrote this part of the CRD, which takes effect without it.
         Some(Source::LastApplied) => Severity::Warning,
@@ -203,5 +203,5 @@ fn judge_definition(subject: &Subject, body: &[u8]) -> Judgement {
         };
         (finding, effect)
     };
-    Judgement::Findings(new.into_iter().map(with_effect).collect())
+    InspectionResult::Findings(new.into_iter().map(with_effect).collect())
 }

@@ -18,7 +18,7 @@ use tokio::time::{Instant, Sleep};
 
 /// A stream that fails with [`io::ErrorKind::TimedOut`] when its client is too slow. It reports to its [`Connection`] the
 /// bytes that pass.
-pub(super) struct Paced<S> {
+pub(super) struct DeadlineStream<S> {
     stream: S,
     connection: Arc<Connection>,
     timeouts: Timeouts,
@@ -31,7 +31,7 @@ pub(super) struct Paced<S> {
     write_deadline: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Paced<S> {
+impl<S> DeadlineStream<S> {
     pub(super) fn new(stream: S, connection: Arc<Connection>, timeouts: Timeouts) -> Self {
         let read_deadline = Box::pin(tokio::time::sleep(timeouts.first_byte));
         Self { stream, connection, timeouts, idle: false, silent: true, read_deadline, write_deadline: None }
@@ -75,7 +75,7 @@ impl<S> Paced<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for DeadlineStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -97,7 +97,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for DeadlineStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let poll = Pin::new(&mut self.stream).poll_write(context, bytes);
         self.report_write(&poll);

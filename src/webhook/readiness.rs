@@ -2,7 +2,7 @@
 //!
 //! Each check asks the part that it is about. None depends on time alone.
 
-use super::certificate::Certificate;
+use super::certificate::CertificateReloader;
 use super::config::Clock;
 use super::reviews::Reviews;
 use std::borrow::Cow;
@@ -10,9 +10,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-impl fmt::Debug for Evidence {
+impl fmt::Debug for CatalogEvidence {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("Evidence")
+        out.write_str("CatalogEvidence")
     }
 }
 
@@ -21,27 +21,27 @@ impl fmt::Debug for Evidence {
 pub(super) struct Readiness {
     listening: Arc<AtomicBool>,
     stopping: Arc<AtomicBool>,
-    certificate: Arc<Certificate>,
+    certificate: Arc<CertificateReloader>,
     reviews: Arc<Reviews>,
     clock: Clock,
-    evidence: Option<Evidence>,
+    evidence: Option<CatalogEvidence>,
 }
 
 /// Says how old the newest evidence is that the catalog is current.
 #[derive(Clone)]
-pub struct Evidence(pub Arc<dyn Fn() -> String + Send + Sync>);
+pub struct CatalogEvidence(pub Arc<dyn Fn() -> String + Send + Sync>);
 
 /// The name of a check and its result. `Err` says what is missing.
 type Check = (&'static str, Result<(), Cow<'static, str>>);
 
 impl Readiness {
     /// Returns the checks of a server that does not listen yet.
-    pub(super) fn new(certificate: Arc<Certificate>, reviews: Arc<Reviews>, clock: Clock) -> Self {
+    pub(super) fn new(certificate: Arc<CertificateReloader>, reviews: Arc<Reviews>, clock: Clock) -> Self {
         Self { listening: Arc::default(), stopping: Arc::default(), certificate, reviews, clock, evidence: None }
     }
 
     /// Returns the same checks, with the age of the catalog in the details.
-    pub(super) fn with_evidence(self, evidence: Evidence) -> Self {
+    pub(super) fn with_evidence(self, evidence: CatalogEvidence) -> Self {
         Self { evidence: Some(evidence), ..self }
     }
 
@@ -56,7 +56,7 @@ impl Readiness {
     }
 
     /// Runs all checks.
-    pub(super) fn report(&self) -> Report {
+    pub(super) fn report(&self) -> ReadinessReport {
         let check = |passed: bool, failure| if passed { Ok(()) } else { Err(Cow::Borrowed(failure)) };
         let evidence = self.evidence.as_ref().map(|evidence| (evidence.0)());
         let checks = [
@@ -66,26 +66,26 @@ impl Readiness {
             ("catalog", check(self.reviews.has_catalog(), "the first list of definitions is not complete")),
             ("shutdown", check(!self.stopping.load(Ordering::Relaxed), "shutting down")),
         ];
-        Report { checks, evidence }
+        ReadinessReport { checks, evidence }
     }
 }
 
 /// The results of all checks, in a fixed order. Displays like the API server's own `/readyz?verbose`.
 #[derive(Debug)]
-pub(super) struct Report {
+pub(super) struct ReadinessReport {
     checks: [Check; 5],
     /// The age of the catalog.
     evidence: Option<String>,
 }
 
-impl Report {
+impl ReadinessReport {
     /// Returns true if all checks passed.
     pub(super) fn is_ready(&self) -> bool {
         self.checks.iter().all(|(_, check)| check.is_ok())
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for ReadinessReport {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (name, check) in &self.checks {
             match check {

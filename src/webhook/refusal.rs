@@ -8,7 +8,7 @@ use hyper::{Response, StatusCode};
 
 /// The reason for answering a request with an error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Refusal {
+pub(super) enum RequestRefusal {
     #[error("{0}")]
     BadRequest(String),
     #[error("nothing is served at this path: use /mutate or /validate")]
@@ -43,7 +43,7 @@ pub(super) enum Refusal {
     TooSlow,
 }
 
-impl Refusal {
+impl RequestRefusal {
     fn code(&self) -> StatusCode {
         match self {
             Self::BadRequest(_) => StatusCode::BAD_REQUEST,

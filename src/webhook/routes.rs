@@ -10,7 +10,7 @@ use super::connections::Connection;
 use super::declarations::{InspectionError, Inspections};
 use super::exposition::Exposition;
 use super::readiness::Readiness;
-use super::refusal::Refusal;
+use super::refusal::RequestRefusal;
 use super::reviews::Reviews;
 use super::turns::Turns;
 use crate::causes::with_causes;
@@ -53,9 +53,11 @@ pub(super) fn webhook(state: Arc<Webhook>) -> Router {
         .route("/validate", post(|state, request| review(state, Phase::Validate, request)))
         .route(&format!("{}{{token}}", InspectionToken::PREFIX), any(inspection))
         .method_not_allowed_fallback(|state: State<Arc<Webhook>>, request| async move {
-            state.refuse(request, Refusal::MethodNotAllowed("POST")).await
+            state.refuse(request, RequestRefusal::MethodNotAllowed("POST")).await
         })
-        .fallback(|state: State<Arc<Webhook>>, request| async move { state.refuse(request, Refusal::NotFound).await })
+        .fallback(
+            |state: State<Arc<Webhook>>, request| async move { state.refuse(request, RequestRefusal::NotFound).await },
+        )
         .with_state(state)
 }
 
@@ -79,12 +81,12 @@ pub(super) fn ops(readiness: Readiness, metrics: Arc<Metrics>) -> Router {
             get(|| async move {
                 match exposition.text() {
                     Ok(body) => text(StatusCode::OK, METRICS_CONTENT_TYPE, Bytes::from_owner(body)),
-                    Err(_) => Refusal::Internal.into_response(),
+                    Err(_) => RequestRefusal::Internal.into_response(),
                 }
             }),
         )
-        .method_not_allowed_fallback(|| async { Refusal::MethodNotAllowed("GET, HEAD").into_response() })
-        .fallback(|| async { Refusal::NotFoundOps.into_response() })
+        .method_not_allowed_fallback(|| async { RequestRefusal::MethodNotAllowed("GET, HEAD").into_response() })
+        .fallback(|| async { RequestRefusal::NotFoundOps.into_response() })
 }
 
 async fn review(State(webhook): State<Arc<Webhook>>, phase: Phase, request: Request<Body>) -> Response<Body> {
@@ -97,13 +99,13 @@ async fn inspection(State(webhook): State<Arc<Webhook>>, request: Request<Body>)
         Some(inspections) if request.method() == Method::POST => {
             webhook.respond(webhook.inspect(inspections, request)).await
         }
-        Some(_) => webhook.refuse(request, Refusal::MethodNotAllowed("POST")).await,
-        None => webhook.refuse(request, Refusal::NotFound).await,
+        Some(_) => webhook.refuse(request, RequestRefusal::MethodNotAllowed("POST")).await,
+        None => webhook.refuse(request, RequestRefusal::NotFound).await,
     }
 }
 
 /// The result of one attempt to answer a review.
-enum Attempt {
+enum ReviewAttempt {
     /// The answer, which holds its bytes of the budget until it is sent.
     Answered(Reserved),
     /// Other requests hold the memory that the review needs. Returns the body.
@@ -111,14 +113,14 @@ enum Attempt {
 }
 
 /// The caller of a review that is being answered.
-struct Asked<'a> {
+struct ReviewCaller<'a> {
     caller: &'a Caller,
     waits: Waits,
 }
 
 impl Webhook {
     /// Sends an answer or a refusal. A panic becomes status 500.
-    async fn respond(&self, answer: impl Future<Output = Result<Reserved, Refusal>>) -> Response<Body> {
+    async fn respond(&self, answer: impl Future<Output = Result<Reserved, RequestRefusal>>) -> Response<Body> {
         match AssertUnwindSafe(answer).catch_unwind().await {
             Ok(Ok(json)) => text(StatusCode::OK, "application/json", Bytes::from_owner(json)),
             Ok(Err(refusal)) => {
@@ -129,13 +131,13 @@ impl Webhook {
             }
             Err(_panic) => {
                 self.metrics.panics.inc();
-                Refusal::Internal.into_response()
+                RequestRefusal::Internal.into_response()
             }
         }
     }
 
     /// Answers the review in `request`, as long as its caller waits.
-    async fn review(&self, phase: Phase, request: Request<Body>) -> Result<Reserved, Refusal> {
+    async fn review(&self, phase: Phase, request: Request<Body>) -> Result<Reserved, RequestRefusal> {
         let start = self.reviews.start_span(request.headers());
         let caller = Caller::new(request.uri().query(), &self.metrics.given_up);
         let connection = connection_of(&request)?;
@@ -145,8 +147,11 @@ impl Webhook {
         {
             return Err(self.bodies.refuse(request, refusal).await);
         }
-        let body = caller.wait(self.bodies.read(request, &connection)).await.unwrap_or(Err(Refusal::BodyTimeout))?;
-        caller.attend(|waits| self.review_body(phase, body, start, &connection, Asked { caller: &caller, waits })).await
+        let body =
+            caller.wait(self.bodies.read(request, &connection)).await.unwrap_or(Err(RequestRefusal::BodyTimeout))?;
+        caller
+            .attend(|waits| self.review_body(phase, body, start, &connection, ReviewCaller { caller: &caller, waits }))
+            .await
     }
 
     /// Answers a review. One that runs out of memory is repeated when other requests have freed some.
@@ -156,20 +161,20 @@ impl Webhook {
         body: Reserved,
         start: Option<SpanStart>,
         connection: &Connection,
-        asked: Asked<'_>,
-    ) -> Result<Reserved, Refusal> {
+        asked: ReviewCaller<'_>,
+    ) -> Result<Reserved, RequestRefusal> {
         let mut body = match self.attempt(phase, body, start.clone(), &asked).await? {
-            Attempt::Answered(answer) => return Ok(answer),
-            Attempt::NoRoom(body) => body,
+            ReviewAttempt::Answered(answer) => return Ok(answer),
+            ReviewAttempt::NoRoom(body) => body,
         };
         let repeated = async {
             // The semaphore is never closed.
-            let _retry = self.retries.acquire().await.map_err(|_| Refusal::Internal)?;
+            let _retry = self.retries.acquire().await.map_err(|_| RequestRefusal::Internal)?;
             let mut room = self.bodies.room(connection);
             loop {
                 body = match self.attempt(phase, body, start.clone(), &asked).await? {
-                    Attempt::Answered(answer) => return Ok(answer),
-                    Attempt::NoRoom(body) => body,
+                    ReviewAttempt::Answered(answer) => return Ok(answer),
+                    ReviewAttempt::NoRoom(body) => body,
                 };
                 room.wait().await?;
             }
@@ -183,8 +188,8 @@ impl Webhook {
         phase: Phase,
         body: Reserved,
         start: Option<SpanStart>,
-        asked: &Asked<'_>,
-    ) -> Result<Attempt, Refusal> {
+        asked: &ReviewCaller<'_>,
+    ) -> Result<ReviewAttempt, RequestRefusal> {
         if body.len() < INLINE {
             return attempt(&self.reviews, phase, body, start, &asked.waits);
         }
@@ -193,35 +198,36 @@ impl Webhook {
         // The thread owns the body and the turn, because the client may go away before the review is done.
         let reviewed = tokio::task::spawn_blocking(move || {
             let result = attempt(&reviews, phase, body, start, &waits);
-            turn.end(!matches!(result, Err(Refusal::Deadline) | Ok(Attempt::NoRoom(_))));
+            turn.end(!matches!(result, Err(RequestRefusal::Deadline) | Ok(ReviewAttempt::NoRoom(_))));
             result
         });
         match reviewed.await {
             Ok(attempt) => attempt,
             Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
             // The runtime shuts down.
-            Err(_) => Err(Refusal::Internal),
+            Err(_) => Err(RequestRefusal::Internal),
         }
     }
 
     /// Answers the review of an object that declares unions, as long as its caller waits.
-    async fn inspect(&self, inspections: &Inspections, request: Request<Body>) -> Result<Reserved, Refusal> {
+    async fn inspect(&self, inspections: &Inspections, request: Request<Body>) -> Result<Reserved, RequestRefusal> {
         let start = self.reviews.start_span(request.headers());
         let caller = Caller::new(request.uri().query(), &self.metrics.given_up);
         let connection = connection_of(&request)?;
-        let body = caller.wait(self.bodies.read(request, &connection)).await.unwrap_or(Err(Refusal::BodyTimeout))?;
+        let body =
+            caller.wait(self.bodies.read(request, &connection)).await.unwrap_or(Err(RequestRefusal::BodyTimeout))?;
         if !self.reviews.has_catalog() {
-            return Err(Refusal::NotReady);
+            return Err(RequestRefusal::NotReady);
         }
         let inspected = caller.attend(async |_| Ok(self.reviews.inspect(start, inspections.answer(body)).await));
         match inspected.await? {
-            (Ok(inspected), body) => body.replace(inspected.json).map_err(|_| Refusal::Budget),
-            (Err(InspectionError::Busy), _) => Err(Refusal::Inspections),
-            (Err(InspectionError::Request(error)), _) => Err(Refusal::BadRequest(with_causes(&error))),
+            (Ok(inspected), body) => body.replace(inspected.json).map_err(|_| RequestRefusal::Budget),
+            (Err(InspectionError::Busy), _) => Err(RequestRefusal::Inspections),
+            (Err(InspectionError::Request(error)), _) => Err(RequestRefusal::BadRequest(with_causes(&error))),
         }
     }
 
-    async fn refuse(&self, request: Request<Body>, refusal: Refusal) -> Response<Body> {
+    async fn refuse(&self, request: Request<Body>, refusal: RequestRefusal) -> Response<Body> {
         self.bodies.refuse(request, refusal).await.into_response()
     }
 }
@@ -232,24 +238,24 @@ fn attempt(
     body: Reserved,
     start: Option<SpanStart>,
     waits: &AtomicBool,
-) -> Result<Attempt, Refusal> {
+) -> Result<ReviewAttempt, RequestRefusal> {
     match reviews.answer(phase, body.as_ref(), &AttendedMemory { memory: &body, waits }, start) {
-        None => Err(Refusal::NotReady),
-        Some(Ok(json)) => body.replace(json).map(Attempt::Answered).map_err(|_| Refusal::Budget),
+        None => Err(RequestRefusal::NotReady),
+        Some(Ok(json)) => body.replace(json).map(ReviewAttempt::Answered).map_err(|_| RequestRefusal::Budget),
         // The caller is gone and does not read this refusal.
-        Some(Err(ReviewError::Exhausted(_))) if !waits.load(Ordering::Relaxed) => Err(Refusal::Deadline),
+        Some(Err(ReviewError::Exhausted(_))) if !waits.load(Ordering::Relaxed) => Err(RequestRefusal::Deadline),
         Some(Err(ReviewError::Exhausted(_))) => match body.never_fits() {
-            Some(most) => Err(Refusal::NeverFits(most)),
-            None => Ok(Attempt::NoRoom(body)),
+            Some(most) => Err(RequestRefusal::NeverFits(most)),
+            None => Ok(ReviewAttempt::NoRoom(body)),
         },
-        Some(Err(error)) => Err(Refusal::BadRequest(with_causes(&error))),
+        Some(Err(error)) => Err(RequestRefusal::BadRequest(with_causes(&error))),
     }
 }
 
 /// Returns the connection on which a request arrived.
-fn connection_of(request: &Request<Body>) -> Result<Arc<Connection>, Refusal> {
+fn connection_of(request: &Request<Body>) -> Result<Arc<Connection>, RequestRefusal> {
     // The accept loop sets it for every request.
-    request.extensions().get::<Arc<Connection>>().cloned().ok_or(Refusal::Internal)
+    request.extensions().get::<Arc<Connection>>().cloned().ok_or(RequestRefusal::Internal)
 }
 
 /// Returns true for `?verbose`, with or without a value, as the API server does.

@@ -3,7 +3,7 @@
 //! A review that would be answered too late is refused at once, so that the API server asks again or another replica, while its
 //! caller still waits. The time that the reviews ahead need is their bytes at the pace of the last reviews.
 
-use super::refusal::Refusal;
+use super::refusal::RequestRefusal;
 use prometheus_client::metrics::gauge::Gauge;
 use std::num::NonZero;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ impl Turns {
     }
 
     /// Returns an error if a body of `bytes` that arrives now would wait too long.
-    pub(super) fn check(&self, bytes: usize, deadline: Option<Instant>) -> Result<(), Refusal> {
+    pub(super) fn check(&self, bytes: usize, deadline: Option<Instant>) -> Result<(), RequestRefusal> {
         // No permit is available while a review waits.
         if self.free.available_permits() > 0 {
             return Ok(());
@@ -42,19 +42,23 @@ impl Turns {
         let ahead = self.bytes.load(Ordering::Relaxed);
         let needed = self.time_for((ahead / self.processors).saturating_add(bytes));
         if deadline.is_some_and(|deadline| needed > deadline.saturating_duration_since(Instant::now())) {
-            return Err(Refusal::Late);
+            return Err(RequestRefusal::Late);
         }
-        if ahead.saturating_add(bytes) > self.most { Err(Refusal::Budget) } else { Ok(()) }
+        if ahead.saturating_add(bytes) > self.most { Err(RequestRefusal::Budget) } else { Ok(()) }
     }
 
     /// Waits for the turn of a body.
-    pub(super) async fn take(self: &Arc<Self>, bytes: usize, deadline: Option<Instant>) -> Result<Turn, Refusal> {
+    pub(super) async fn take(
+        self: &Arc<Self>,
+        bytes: usize,
+        deadline: Option<Instant>,
+    ) -> Result<Turn, RequestRefusal> {
         self.check(bytes, deadline)?;
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.queued.inc();
         let queued = Queued { turns: Arc::clone(self), bytes };
         // The semaphore is fair, and is never closed.
-        let permit = Arc::clone(&self.free).acquire_owned().await.map_err(|_| Refusal::Internal)?;
+        let permit = Arc::clone(&self.free).acquire_owned().await.map_err(|_| RequestRefusal::Internal)?;
         Ok(Turn { _permit: permit, queued, began: Instant::now() })
     }
 
@@ -124,10 +128,10 @@ mod tests {
         assert_eq!(turns.check(MIB, within(0)), Ok(()), "nobody is ahead");
         let turn = turns.take(2 * MIB, within(1)).await.unwrap();
         for (bytes, seconds, want) in [
-            (MIB, 2, Err(Refusal::Late)),
+            (MIB, 2, Err(RequestRefusal::Late)),
             (MIB, 60, Ok(())),
-            (2 * MIB, 3, Err(Refusal::Late)),
-            (7 * MIB, 60, Err(Refusal::Budget)),
+            (2 * MIB, 3, Err(RequestRefusal::Late)),
+            (7 * MIB, 60, Err(RequestRefusal::Budget)),
         ] {
             assert_eq!(turns.check(bytes, within(seconds)), want, "{bytes} bytes within {seconds} s");
         }

@@ -8,8 +8,8 @@ mod store;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use fixtures::wait::{SOON, until};
-use kube_unions::authority::{CertificateAuthority, CertificatePair, Offer, Validity};
-use kube_unions::cluster::{Agreement, CaBundle, Held, ServiceReference, Timing, Trust};
+use kube_unions::authority::{CertificateAuthority, CertificatePair, ServingCertificate, Validity};
+use kube_unions::cluster::{CaBundle, CertificateController, RegisteredBundle, ServiceReference, Timing, Trust};
 use kube_unions::telemetry::Metrics;
 use log::Log;
 use rustls::client::WebPkiServerVerifier;
@@ -49,12 +49,12 @@ impl Clock {
 /// A replica, and the test's ends of its channels.
 struct Replica {
     number: usize,
-    offers: watch::Receiver<Offer>,
+    offers: watch::Receiver<ServingCertificate>,
     trust: watch::Receiver<Option<Trust>>,
-    held: watch::Sender<Held>,
+    held: watch::Sender<RegisteredBundle>,
     expiry: Metrics,
     log: Log,
-    agreement: JoinHandle<()>,
+    controller: JoinHandle<()>,
 }
 
 impl Replica {
@@ -75,20 +75,20 @@ impl Replica {
         };
         let (offer, offers) = watch::channel(Err("not asked".into()));
         let (tell, trust) = watch::channel(None);
-        let (held, holds) = watch::channel(Held::Unknown);
+        let (held, holds) = watch::channel(RegisteredBundle::Unknown);
         let expiry = Metrics::new();
         let gauge = expiry.certificate_authority_expiry.clone();
-        let agreement = Agreement::new(client, &service, "cert").with_timing(timing);
+        let controller = CertificateController::new(client, &service, "cert").with_timing(timing);
         let log = Log::default();
-        let agreement = agreement.follow(offer, tell, holds, gauge).with_subscriber(log.subscriber());
-        Self { number, offers, trust, held, expiry, log, agreement: tokio::spawn(agreement) }
+        let controller = controller.follow(offer, tell, holds, gauge).with_subscriber(log.subscriber());
+        Self { number, offers, trust, held, expiry, log, controller: tokio::spawn(controller) }
     }
 
     /// Stops the replica and waits until it has finished.
     async fn end(self) {
-        let Self { offers, trust, held, agreement, .. } = self;
+        let Self { offers, trust, held, controller, .. } = self;
         drop((offers, trust, held));
-        tokio::time::timeout(SOON, agreement).await.expect("the replica stops").unwrap();
+        tokio::time::timeout(SOON, controller).await.expect("the replica stops").unwrap();
     }
 
     async fn pair(&mut self) -> Arc<CertificatePair> {
@@ -97,7 +97,7 @@ impl Replica {
     }
 
     async fn reason(&mut self, part: &str) -> String {
-        let holds = |it: &Offer| it.as_ref().is_err_and(|it| it.contains(part));
+        let holds = |it: &ServingCertificate| it.as_ref().is_err_and(|it| it.contains(part));
         let offered = tokio::time::timeout(SOON, self.offers.wait_for(holds)).await;
         let offered = offered.unwrap_or_else(|_| panic!("no offer fails with `{part}`")).unwrap();
         offered.as_ref().unwrap_err().to_string()
@@ -111,7 +111,7 @@ impl Replica {
     }
 
     fn hold(&self, bundle: &str) {
-        self.held.send_replace(Held::Bundle(CaBundle::from_pem(bundle)));
+        self.held.send_replace(RegisteredBundle::Bundle(CaBundle::from_pem(bundle)));
     }
 }
 
@@ -313,7 +313,7 @@ async fn a_deleted_secret_is_recreated_with_a_new_ca_beside_the_old_one() {
     reconciled(&store, &replicas.each_ref()).await;
     assert_eq!(*replicas[0].pair().await, second);
     assert_eq!(replicas[1].pair().await, first, "the other replica does not know that the new CA is held");
-    replicas[1].held.send_replace(Held::Nothing);
+    replicas[1].held.send_replace(RegisteredBundle::Nothing);
     until("the other replica serves it too", async || {
         replicas[1].offers.borrow().as_ref().is_ok_and(|it| **it == second)
     })

@@ -13,5 +13,5 @@ mod unions;
 pub use crd::{crd, merge, warnings};
 pub use error::CrdError;
 pub use kube_unions_core::declaration::{ANNOTATION, ANNOTATIONS_LIMIT, Fault, FaultKind, Severity};
-pub use union::{AtMostOne, Union};
+pub use union::{AtMostOne, DiscriminatedUnion};
 pub use unions::Unions;

@@ -4,7 +4,7 @@
 //! program reads it, so nothing on the way to a CRD loses it: flattening a struct keeps it, even if both structs have one, and it
 //! never makes two fields differ that kube compares.
 
-use super::union::{AtMostOne, Union};
+use super::union::{AtMostOne, DiscriminatedUnion};
 use kube_unions_core::schema::EXTENSION;
 use schemars::Schema;
 use schemars::transform::Transform;
@@ -18,7 +18,7 @@ const KEYWORD: &str = "x-kube-unions ";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a union")]
 pub(super) enum Mark {
-    Union(Union),
+    Union(DiscriminatedUnion),
     AtMostOne(AtMostOne),
 }
 
@@ -41,7 +41,7 @@ impl Mark {
     }
 }
 
-impl Transform for Union {
+impl Transform for DiscriminatedUnion {
     fn transform(&mut self, schema: &mut Schema) {
         Mark::Union(self.clone()).put_on(schema);
     }

@@ -8,10 +8,10 @@ use serde_json::{Map, Value, json};
 /// List every value of the discriminator, and name the fields as JSON does.
 ///
 /// ```
-/// # use kube_unions_author::Union;
+/// # use kube_unions_author::DiscriminatedUnion;
 /// #[derive(schemars::JsonSchema)]
 /// #[serde(rename_all = "camelCase")]
-/// #[schemars(transform = Union::by("type").member("Canary", "canary").optional("BlueGreen", "blueGreen").empty("Recreate"))]
+/// #[schemars(transform = DiscriminatedUnion::by("type").member("Canary", "canary").optional("BlueGreen", "blueGreen").empty("Recreate"))]
 /// struct Strategy {
 ///     r#type: StrategyType,
 ///     canary: Option<Canary>,
@@ -23,22 +23,22 @@ use serde_json::{Map, Value, json};
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a union by a discriminator")]
-pub struct Union {
+pub struct DiscriminatedUnion {
     discriminator: String,
-    choices: Vec<Choice>,
+    choices: Vec<ChoiceSpec>,
 }
 
 /// A value of the discriminator with the field that it selects.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a value and what it selects")]
-struct Choice {
+struct ChoiceSpec {
     value: String,
-    selects: Option<Selected>,
+    selects: Option<SelectedField>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a field")]
-struct Selected {
+struct SelectedField {
     field: String,
     optional: bool,
 }
@@ -67,7 +67,7 @@ pub struct AtMostOne {
     members: Vec<(String, String)>,
 }
 
-impl Union {
+impl DiscriminatedUnion {
     /// Creates a union with a discriminator: a required string field, preferably an enum.
     pub fn by(discriminator: impl Into<String>) -> Self {
         Self { discriminator: discriminator.into(), choices: Vec::new() }
@@ -76,13 +76,13 @@ impl Union {
     /// Adds a value that selects a field. The field must be set.
     #[must_use]
     pub fn member(self, value: impl Into<String>, field: impl Into<String>) -> Self {
-        self.choice(value.into(), Some(Selected { field: field.into(), optional: false }))
+        self.choice(value.into(), Some(SelectedField { field: field.into(), optional: false }))
     }
 
     /// Adds a value that selects a field. The field may be missing.
     #[must_use]
     pub fn optional(self, value: impl Into<String>, field: impl Into<String>) -> Self {
-        self.choice(value.into(), Some(Selected { field: field.into(), optional: true }))
+        self.choice(value.into(), Some(SelectedField { field: field.into(), optional: true }))
     }
 
     /// Adds a value that selects no field.
@@ -91,8 +91,8 @@ impl Union {
         self.choice(value.into(), None)
     }
 
-    fn choice(mut self, value: String, selects: Option<Selected>) -> Self {
-        self.choices.push(Choice { value, selects });
+    fn choice(mut self, value: String, selects: Option<SelectedField>) -> Self {
+        self.choices.push(ChoiceSpec { value, selects });
         self
     }
 
@@ -103,11 +103,11 @@ impl Union {
     /// Returns the extension at the discriminator, and the values that occur more than once.
     pub(super) fn extension(&self) -> (Value, Vec<&str>) {
         let (mut members, mut twice) = (Map::new(), Vec::new());
-        for Choice { value, selects } in &self.choices {
+        for ChoiceSpec { value, selects } in &self.choices {
             let member = match selects {
                 None => Value::Null,
-                Some(Selected { field, optional: false }) => json!({"name": field}),
-                Some(Selected { field, optional: true }) => json!({"name": field, "optional": true}),
+                Some(SelectedField { field, optional: false }) => json!({"name": field}),
+                Some(SelectedField { field, optional: true }) => json!({"name": field, "optional": true}),
             };
             if members.insert(value.clone(), member).is_some() {
                 twice.push(value.as_str());

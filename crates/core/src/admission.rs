@@ -30,7 +30,7 @@ use crate::catalog::Catalog;
 use crate::meter::{Account, Unmetered};
 use crate::union::{Manifests, Objects, Rules, judge};
 use manifests::RequestManifests;
-use request::Request;
+use request::AdmissionRequest;
 
 /// Longest message of the JSON reader that an error repeats, in bytes; the message may quote the body.
 const LONGEST_REASON: usize = 200;
@@ -117,7 +117,7 @@ fn answer(
 ) -> Result<Review, ReviewError> {
     let account = Account::new(meter);
     account.charge(review::FLAT)?;
-    let request = Request::read(catalog, body, &account)?;
+    let request = AdmissionRequest::read(catalog, body, &account)?;
     account.charge(request.uid.len())?;
     let Some(subject) = &request.subject else {
         return Ok(Review::allow(&request));

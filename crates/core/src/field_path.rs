@@ -86,11 +86,11 @@ impl fmt::Display for FieldPath {
 
 /// The position of a walk: the last step, and the trail before it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Trail<'a>(Option<(&'a Trail<'a>, Step<'a>)>);
+pub(crate) struct Trail<'a>(Option<(&'a Trail<'a>, SegmentRef<'a>)>);
 
 /// A borrowed [`Segment`].
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Step<'a> {
+pub(crate) enum SegmentRef<'a> {
     Field(&'a str),
     Index(usize),
     Key(&'a str),
@@ -101,7 +101,7 @@ impl<'a> Trail<'a> {
     pub(crate) const ROOT: Self = Self(None);
 
     /// Returns the trail after another step.
-    pub(crate) fn then(&'a self, step: Step<'a>) -> Self {
+    pub(crate) fn then(&'a self, step: SegmentRef<'a>) -> Self {
         Self(Some((self, step)))
     }
 
@@ -119,8 +119,8 @@ impl<'a> Trail<'a> {
         while let Trail(Some((parent, step))) = at {
             steps = steps.saturating_add(1);
             names = names.saturating_add(match *step {
-                Step::Field(name) | Step::Key(name) => name.len(),
-                Step::Index(_) => 0,
+                SegmentRef::Field(name) | SegmentRef::Key(name) => name.len(),
+                SegmentRef::Index(_) => 0,
             });
             at = parent;
         }
@@ -134,9 +134,9 @@ impl<'a> Trail<'a> {
         let mut at = &self;
         while let Trail(Some((parent, step))) = at {
             segments.push(match *step {
-                Step::Field(name) => Segment::Field(name.into()),
-                Step::Index(index) => Segment::Index(index),
-                Step::Key(key) => Segment::Key(key.into()),
+                SegmentRef::Field(name) => Segment::Field(name.into()),
+                SegmentRef::Index(index) => Segment::Index(index),
+                SegmentRef::Key(key) => Segment::Key(key.into()),
             });
             at = parent;
         }
@@ -232,11 +232,11 @@ mod tests {
 
     #[test]
     fn a_trail_becomes_a_path_for_people_and_a_pointer_for_patches() {
-        let spec = Trail::ROOT.then(Step::Field("spec"));
-        let list = spec.then(Step::Field("a"));
-        let item = list.then(Step::Index(3));
-        let map = item.then(Step::Field("labels"));
-        let entry = map.then(Step::Key("x/y~z"));
+        let spec = Trail::ROOT.then(SegmentRef::Field("spec"));
+        let list = spec.then(SegmentRef::Field("a"));
+        let item = list.then(SegmentRef::Index(3));
+        let map = item.then(SegmentRef::Field("labels"));
+        let entry = map.then(SegmentRef::Key("x/y~z"));
         let path = entry.field("b");
         assert_eq!(path.to_string(), "spec.a[3].labels[x/y~z].b");
         assert_eq!(path.to_pointer(), "/spec/a/3/labels/x~1y~0z/b");
@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn map_keys_are_never_echoed_raw() {
         let key = format!("a\u{1b}[31m\n{}", "é".repeat(100));
-        let path = Trail::ROOT.then(Step::Key(&key)).to_path().to_string();
+        let path = Trail::ROOT.then(SegmentRef::Key(&key)).to_path().to_string();
         assert!(path.starts_with("[a\u{fffd}[31m\u{fffd}é"), "{path}");
         assert!(path.ends_with("…]"), "{path}");
         assert!(path.len() < 80, "{path}");
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn list_positions_order_as_numbers() {
-        let at = |index| Trail::ROOT.then(Step::Index(index)).to_path();
+        let at = |index| Trail::ROOT.then(SegmentRef::Index(index)).to_path();
         assert!(at(2) < at(10));
     }
 

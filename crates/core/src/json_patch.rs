@@ -44,13 +44,13 @@ impl Serialize for PatchOperation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::field_path::{Step, Trail};
+    use crate::field_path::{SegmentRef, Trail};
     use serde_json::json;
 
     #[test]
     fn operations_are_written_as_rfc_6902_has_them() {
-        let list = Trail::ROOT.then(Step::Field("list"));
-        let item = list.then(Step::Index(1));
+        let list = Trail::ROOT.then(SegmentRef::Field("list"));
+        let item = list.then(SegmentRef::Index(1));
         let operations =
             [PatchOperation::Remove(item.field("a/b")), PatchOperation::Set(Trail::ROOT.field("type"), "X".into())];
         assert_eq!(

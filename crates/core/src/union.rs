@@ -28,7 +28,7 @@ mod validate;
 mod violation;
 
 pub use change::{Change, ChangeReason, Changes};
-pub use compile::{Compiled, DiscriminatorLack, LeftOut, PlaceFault, PlaceFaultKind, compile};
+pub use compile::{Compiled, LeftOut, MissingDiscriminator, PlaceFault, PlaceFaultKind, compile};
 pub use judge::LetThrough;
 pub(crate) use judge::{Judgement, Objects, Rules, judge};
 pub(crate) use manifest::{MOST_OTHERS, Manifests};

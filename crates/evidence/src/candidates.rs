@@ -42,13 +42,13 @@ struct Visited<'s> {
 }
 
 /// Fields by the place of their object.
-type Named = BTreeMap<Place, BTreeSet<String>>;
+type FieldsByPlace = BTreeMap<Place, BTreeSet<String>>;
 
 /// Returns the candidates of a schema, and true if no place was left out.
 pub(crate) fn of<'s>(schema: &'s Value, env: &CelEnv) -> (Vec<CandidateFields<'s>>, bool) {
     let root = Visited { place: Place::root(), odd: false, keyless: false, schema, node: SchemaNode(schema), depth: 0 };
     let (mut waiting, mut complete, mut visited) = (vec![root], true, Vec::new());
-    let mut named = Named::new();
+    let mut named = FieldsByPlace::new();
     while let Some(place) = waiting.pop() {
         if visited.len() >= MOST_PLACES || place.depth > DEEPEST_PLACE {
             complete = false;
@@ -85,7 +85,7 @@ impl<'s> Visited<'s> {
     }
 
     /// Collects the fields that the validations of this object name.
-    fn names(&self, env: &CelEnv, named: &mut Named) {
+    fn names(&self, env: &CelEnv, named: &mut FieldsByPlace) {
         for keyword in ["allOf", "anyOf", "oneOf", "not"] {
             if let Some(argument) = self.node.get(keyword) {
                 required_in(argument, &self.place, named, self.depth);
@@ -116,7 +116,7 @@ impl<'s> Visited<'s> {
 }
 
 /// Collects the names of `required`, at each object that a validation describes.
-fn required_in(validation: &Value, place: &Place, named: &mut Named, depth: usize) {
+fn required_in(validation: &Value, place: &Place, named: &mut FieldsByPlace, depth: usize) {
     if depth > DEEPEST_PLACE {
         return;
     }
@@ -146,7 +146,7 @@ fn required_in(validation: &Value, place: &Place, named: &mut Named, depth: usiz
 
 /// Collects the fields that an expression tests with `has()` or compares, with the places of its variables. The variable of a
 /// macro over a list is an item of it.
-fn tested_in(expression: &IdedExpr, variables: &[(&str, Place)], named: &mut Named) {
+fn tested_in(expression: &IdedExpr, variables: &[(&str, Place)], named: &mut FieldsByPlace) {
     let place_of = |value: &IdedExpr| {
         let selection = FieldSelection::of(value)?;
         let (_, root) = variables.iter().rev().find(|(name, _)| *name == selection.variable)?;

@@ -81,13 +81,13 @@ pub(crate) fn evaluate(scene: &Scene<'_, '_>, expression: &IdedExpr) -> Outcomes
 
 /// Evaluates an expression with assumptions about the presence of fields. Adds the tests without an assumption.
 fn attempt(scene: &Scene<'_, '_>, expression: &IdedExpr, tests: &mut BTreeMap<String, bool>) -> Outcomes {
-    let mut closing =
-        Closing { scene, tests, names: Vec::new(), values: Vec::new(), lazy: 0, unknown: false, beyond: None };
-    let closed = match closing.close(expression) {
+    let mut evaluator =
+        PartialEvaluator { scene, tests, names: Vec::new(), values: Vec::new(), lazy: 0, unknown: false, beyond: None };
+    let closed = match evaluator.close(expression) {
         Ok(closed) => closed,
         Err(StrictError) => return Outcomes::only(Outcome::Error),
     };
-    let Closing { values, unknown, beyond, .. } = closing;
+    let PartialEvaluator { values, unknown, beyond, .. } = evaluator;
     match beyond {
         _ if unknown => Outcomes::content(),
         Some(why) => Outcomes::beyond(why),
@@ -123,7 +123,7 @@ fn compute(scene: &Scene<'_, '_>, closed: &IdedExpr, values: Vec<(String, Value)
 struct StrictError;
 
 /// Replaces the fields of `self` in an expression.
-struct Closing<'c, 'f, 's> {
+struct PartialEvaluator<'c, 'f, 's> {
     scene: &'c Scene<'f, 's>,
     /// Assumptions, by the path of the field from its variable.
     tests: &'c mut BTreeMap<String, bool>,
@@ -139,7 +139,7 @@ struct Closing<'c, 'f, 's> {
 
 type Closed = Result<IdedExpr, StrictError>;
 
-impl<'f, 's> Closing<'_, 'f, 's> {
+impl<'f, 's> PartialEvaluator<'_, 'f, 's> {
     fn close(&mut self, expression: &IdedExpr) -> Closed {
         if !self.scene.env.take(1) {
             self.refuse_because(TOO_MANY_STEPS.to_owned());

@@ -4,7 +4,7 @@
 use super::finding::GoFinding;
 use super::finding_kind::FindingKind;
 use super::marked_union::MarkedUnion;
-use super::severity::Severity;
+use super::severity::FindingSeverity;
 use kube_unions_core::declaration::{self, Declared, DefinitionVersion};
 use kube_unions_core::schema::Source;
 use kube_unions_core::union::{PlaceFault, PlaceFaultKind, compile};
@@ -30,11 +30,11 @@ pub(super) fn allowed(version: &mut DefinitionVersion, unions: Vec<MarkedUnion>)
         let (errors, warnings): (Vec<&PlaceFault>, Vec<&PlaceFault>) =
             new.partition(|fault| fault.severity() == declaration::Severity::Error);
         if errors.is_empty() {
-            findings.extend(warnings.into_iter().map(|fault| finding(fault, &union, Severity::Warning)));
+            findings.extend(warnings.into_iter().map(|fault| finding(fault, &union, FindingSeverity::Warning)));
             known = after;
             allowed.push(union);
         } else {
-            findings.extend(errors.into_iter().map(|fault| finding(fault, &union, Severity::Error)));
+            findings.extend(errors.into_iter().map(|fault| finding(fault, &union, FindingSeverity::Error)));
             version.put(&place, before);
         }
     }
@@ -45,9 +45,10 @@ fn faults(version: &DefinitionVersion) -> Vec<PlaceFault> {
     compile(&version.schema, version.status_subresource).faults
 }
 
-fn finding(fault: &PlaceFault, union: &MarkedUnion, severity: Severity) -> GoFinding {
-    let kind = if severity == Severity::Error { FindingKind::RefusedUnion } else { FindingKind::SurprisingUnion };
-    let left_out = if severity == Severity::Error { "; left out" } else { "" };
+fn finding(fault: &PlaceFault, union: &MarkedUnion, severity: FindingSeverity) -> GoFinding {
+    let kind =
+        if severity == FindingSeverity::Error { FindingKind::RefusedUnion } else { FindingKind::SurprisingUnion };
+    let left_out = if severity == FindingSeverity::Error { "; left out" } else { "" };
     GoFinding {
         position: union.position_of(member_of(&fault.kind)).clone(),
         path: union.place.to_string(),

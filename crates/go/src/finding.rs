@@ -2,7 +2,7 @@
 
 use super::finding_kind::FindingKind;
 use super::position::Position;
-use super::severity::Severity;
+use super::severity::FindingSeverity;
 
 /// A message about the Go sources, with the position that caused it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -12,7 +12,7 @@ pub struct GoFinding {
     /// Path of the object in the schema, for example `spec.strategy`; empty for the root.
     pub path: String,
     /// Severity: an error means that something was left out.
-    pub severity: Severity,
+    pub severity: FindingSeverity,
     /// The kind of finding.
     pub kind: FindingKind,
     /// The problem and its remedy, in one line. Names and values from the sources are in backticks.

@@ -1,6 +1,6 @@
 //! Kinds of findings, with their names for flags, baselines and reports.
 
-use super::severity::Severity;
+use super::severity::FindingSeverity;
 use std::fmt;
 
 macro_rules! finding_kinds {
@@ -24,9 +24,9 @@ macro_rules! finding_kinds {
             }
 
             /// Returns the severity of every finding of this kind.
-            pub fn severity(self) -> Severity {
+            pub fn severity(self) -> FindingSeverity {
                 match self {
-                    $(Self::$variant => Severity::$severity,)*
+                    $(Self::$variant => FindingSeverity::$severity,)*
                 }
             }
 

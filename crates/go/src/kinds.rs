@@ -5,7 +5,7 @@ use super::finding_kind::FindingKind;
 use super::marker::Meaning;
 use super::packages::{Packages, TypeId};
 use super::position::Position;
-use super::severity::Severity;
+use super::severity::FindingSeverity;
 use super::types::{Type, TypeDeclaration};
 
 /// A version of a kind, as its CRD names it.
@@ -42,7 +42,7 @@ pub(super) fn find(packages: &Packages, kind: KindVersion<'_>) -> Result<Option<
     let Some(best) = found.iter().map(|(fit, ..)| *fit).max() else {
         return broken.map_or(Ok(None), |broken| {
             let message = format!("cannot read the declaration of `{}`: {}", kind.kind, broken.message);
-            let (severity, found) = (Severity::Error, FindingKind::UnreadableType);
+            let (severity, found) = (FindingSeverity::Error, FindingKind::UnreadableType);
             Err(Box::new(GoFinding {
                 position: broken.at.clone(),
                 path: String::new(),
@@ -57,7 +57,7 @@ pub(super) fn find(packages: &Packages, kind: KindVersion<'_>) -> Result<Option<
         (Some((_, _, first)), Some((_, _, second))) => Err(Box::new(GoFinding {
             position: second.clone(),
             path: String::new(),
-            severity: Severity::Error,
+            severity: FindingSeverity::Error,
             kind: FindingKind::DuplicateKind,
             message: format!(
                 "the kind `{}` is also declared at {first}: give the sources of one of them, or mark their packages with \

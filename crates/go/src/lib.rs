@@ -37,6 +37,6 @@ pub use kinds::KindVersion;
 pub use marked_union::{FoundBy, MarkedUnion, Selection};
 pub use packages::Packages;
 pub use position::Position;
-pub use severity::Severity;
+pub use severity::FindingSeverity;
 pub use syntax::{GoParser, GoSyntaxError};
 pub use types::GoFile;

@@ -108,13 +108,13 @@ pub(super) struct JsonTag {
 pub(super) struct Constant {
     pub(super) name: Box<str>,
     pub(super) written: Option<Type>,
-    pub(super) value: Expression,
+    pub(super) value: ConstantExpression,
     pub(super) at: Position,
 }
 
 /// The expression of a constant, as far as strings need it.
 #[derive(Debug, Clone)]
-pub(super) enum Expression {
+pub(super) enum ConstantExpression {
     Text(Box<str>),
     Name {
         qualifier: Option<Box<str>>,
@@ -123,9 +123,9 @@ pub(super) enum Expression {
     /// A call with one argument, which may be a conversion: `T("text")`.
     Conversion {
         to: Type,
-        value: Box<Expression>,
+        value: Box<ConstantExpression>,
     },
-    Sum(Box<Expression>, Box<Expression>),
+    Sum(Box<ConstantExpression>, Box<ConstantExpression>),
     Other,
 }
 
@@ -178,11 +178,12 @@ impl Constant {
     pub(super) fn declared_type(&self) -> ConstantType<'_> {
         match (&self.written, &self.value) {
             (Some(Type::Named { qualifier: None, name, .. }), _)
-            | (None, Expression::Conversion { to: Type::Named { qualifier: None, name, .. }, .. }) => {
+            | (None, ConstantExpression::Conversion { to: Type::Named { qualifier: None, name, .. }, .. }) => {
                 ConstantType::Named(name)
             }
-            (None, Expression::Name { .. } | Expression::Sum(..)) => ConstantType::FromValue,
-            (Some(_), _) | (None, Expression::Text(_) | Expression::Conversion { .. } | Expression::Other) => {
+            (None, ConstantExpression::Name { .. } | ConstantExpression::Sum(..)) => ConstantType::FromValue,
+            (Some(_), _)
+            | (None, ConstantExpression::Text(_) | ConstantExpression::Conversion { .. } | ConstantExpression::Other) => {
                 ConstantType::Other
             }
         }

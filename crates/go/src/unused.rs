@@ -4,7 +4,7 @@ use super::derivation::Derivation;
 use super::finding::GoFinding;
 use super::finding_kind::FindingKind;
 use super::packages::{Packages, TypeId};
-use super::severity::Severity;
+use super::severity::FindingSeverity;
 use std::collections::BTreeSet;
 
 impl Packages {
@@ -33,7 +33,7 @@ impl Packages {
         let finding = |broken: &super::types::BrokenDeclaration| {
             let name = broken.types.first()?;
             let message = format!("cannot read the declaration of `{name}`: {}", broken.message);
-            let (severity, kind) = (Severity::Note, FindingKind::UnreadableType);
+            let (severity, kind) = (FindingSeverity::Note, FindingKind::UnreadableType);
             Some(GoFinding { position: broken.at.clone(), path: String::new(), severity, kind, message })
         };
         broken.filter_map(finding).collect()
@@ -51,7 +51,7 @@ impl Packages {
             findings.extend(unused.map(|declaration| GoFinding {
                 position: declaration.at.clone(),
                 path: String::new(),
-                severity: Severity::Note,
+                severity: FindingSeverity::Note,
                 kind: FindingKind::UnreachedStruct,
                 message: format!(
                     "none of these kinds uses `{}` of the package `{}`, which has union markers",

@@ -206,12 +206,12 @@ impl Assembly {
     }
 
     /// Returns a message if the documents cannot declare a union. It names the missing documents.
-    pub fn lack(&self, paths: &[PathBuf]) -> Option<String> {
-        self.lack_beside(paths, "--builtin-unions=openapi")
+    pub fn missing(&self, paths: &[PathBuf]) -> Option<String> {
+        self.missing_beside(paths, "--builtin-unions=openapi")
     }
 
-    /// Returns the message of [`Self::lack`] where `option` uses the unions that OpenAPI documents publish.
-    pub fn lack_beside(&self, paths: &[PathBuf], option: &str) -> Option<String> {
+    /// Returns the message of [`Self::missing`] where `option` uses the unions that OpenAPI documents publish.
+    pub fn missing_beside(&self, paths: &[PathBuf], option: &str) -> Option<String> {
         if !self.definitions.is_empty() {
             return None;
         }

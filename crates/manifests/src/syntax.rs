@@ -11,20 +11,20 @@ use std::ops::Range;
 const DEEPEST_FLOW: usize = 20_000;
 
 /// An index into [`Tree::nodes`].
-pub(super) type NodeId = usize;
+pub(super) type SyntaxNodeId = usize;
 
-const ROOT: NodeId = 0;
+const ROOT: SyntaxNodeId = 0;
 
 /// The nodes of one document. They are in an arena, so that deep nesting needs no stack, not even to drop the tree.
 #[derive(Debug)]
 pub(super) struct Tree {
     // INVARIANT: never empty; the first node is the root.
-    nodes: Vec<Node>,
+    nodes: Vec<SyntaxNode>,
 }
 
 /// A value in the text.
 #[derive(Debug)]
-pub(super) struct Node {
+pub(super) struct SyntaxNode {
     /// Byte range, without comments and blank lines after the value.
     pub(super) span: Range<usize>,
     /// Line, counted from 1.
@@ -41,8 +41,8 @@ pub(super) enum Shape {
         block: bool,
     },
     /// An alias, with the node that has the anchor.
-    Alias(Option<NodeId>),
-    Sequence(Vec<NodeId>),
+    Alias(Option<SyntaxNodeId>),
+    Sequence(Vec<SyntaxNodeId>),
     Mapping {
         flow: bool,
         entries: Vec<MappingEntry>,
@@ -52,8 +52,8 @@ pub(super) enum Shape {
 /// A key and its value.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MappingEntry {
-    pub(super) key: NodeId,
-    pub(super) value: NodeId,
+    pub(super) key: SyntaxNodeId,
+    pub(super) value: SyntaxNodeId,
 }
 
 /// Returns the byte range of each document in a YAML text. A range begins at the end of the previous document, so it includes
@@ -75,7 +75,7 @@ pub(super) fn documents(text: &str) -> Result<Vec<Range<usize>>, ScanError> {
 impl Tree {
     /// Parses the first document of a text. Returns `None` if there is none or the text is not YAML.
     pub(super) fn read(text: &str) -> Option<Self> {
-        let mut builder = Builder { text, nodes: Vec::new(), open: Vec::new(), anchors: HashMap::new() };
+        let mut builder = TreeBuilder { text, nodes: Vec::new(), open: Vec::new(), anchors: HashMap::new() };
         for next in parser(text) {
             let (event, span) = next.ok()?;
             if matches!(event, Event::DocumentEnd) {
@@ -86,13 +86,13 @@ impl Tree {
         (!builder.nodes.is_empty()).then_some(Self { nodes: builder.nodes })
     }
 
-    pub(super) fn node(&self, id: NodeId) -> Option<&Node> {
+    pub(super) fn node(&self, id: SyntaxNodeId) -> Option<&SyntaxNode> {
         self.nodes.get(id)
     }
 
     /// Returns the nearest existing node on a path, and the number of tokens that lead there. With `through_aliases`, follows
     /// aliases to their anchors.
-    pub(super) fn nearest(&self, path: &[String], through_aliases: bool) -> (NodeId, usize) {
+    pub(super) fn nearest(&self, path: &[String], through_aliases: bool) -> (SyntaxNodeId, usize) {
         let mut at = ROOT;
         for (depth, token) in path.iter().enumerate() {
             if through_aliases {
@@ -107,24 +107,24 @@ impl Tree {
     }
 
     /// Returns the node at a path, without following aliases.
-    pub(super) fn find(&self, path: &[String]) -> Option<NodeId> {
+    pub(super) fn find(&self, path: &[String]) -> Option<SyntaxNodeId> {
         let (id, depth) = self.nearest(path, false);
         (depth == path.len()).then_some(id)
     }
 
-    pub(super) fn is_mapping(&self, id: NodeId) -> bool {
-        matches!(self.node(id), Some(Node { shape: Shape::Mapping { .. }, .. }))
+    pub(super) fn is_mapping(&self, id: SyntaxNodeId) -> bool {
+        matches!(self.node(id), Some(SyntaxNode { shape: Shape::Mapping { .. }, .. }))
     }
 
     /// Returns the index and the entry of a member.
-    pub(super) fn entry(&self, mapping: NodeId, name: &str) -> Option<(usize, MappingEntry)> {
+    pub(super) fn entry(&self, mapping: SyntaxNodeId, name: &str) -> Option<(usize, MappingEntry)> {
         let Shape::Mapping { entries, .. } = &self.node(mapping)?.shape else { return None };
-        let named = |entry: &MappingEntry| matches!(self.node(entry.key), Some(Node { shape: Shape::Scalar { text, .. }, .. }) if text == name);
+        let named = |entry: &MappingEntry| matches!(self.node(entry.key), Some(SyntaxNode { shape: Shape::Scalar { text, .. }, .. }) if text == name);
         let (index, entry) = entries.iter().enumerate().find(|(_, entry)| named(entry))?;
         Some((index, *entry))
     }
 
-    fn child(&self, id: NodeId, token: &str) -> Option<NodeId> {
+    fn child(&self, id: SyntaxNodeId, token: &str) -> Option<SyntaxNodeId> {
         match &self.node(id)?.shape {
             Shape::Mapping { .. } => self.entry(id, token).map(|(_, entry)| entry.value),
             Shape::Sequence(items) => items.get(token.parse::<usize>().ok()?).copied(),
@@ -133,9 +133,9 @@ impl Tree {
     }
 
     /// Follows aliases. This ends, because an anchor precedes its aliases.
-    fn target(&self, id: NodeId) -> NodeId {
+    fn target(&self, id: SyntaxNodeId) -> SyntaxNodeId {
         let mut at = id;
-        while let Some(Node { shape: Shape::Alias(Some(target)), .. }) = self.node(at) {
+        while let Some(SyntaxNode { shape: Shape::Alias(Some(target)), .. }) = self.node(at) {
             at = *target;
         }
         at
@@ -147,24 +147,24 @@ fn parser(text: &str) -> impl Iterator<Item = Result<(Event<'_>, Span), ScanErro
     Parser::new_from_str_with_options(text, options)
 }
 
-struct Builder<'t> {
+struct TreeBuilder<'t> {
     text: &'t str,
-    nodes: Vec<Node>,
-    open: Vec<Open>,
-    anchors: HashMap<usize, NodeId>,
+    nodes: Vec<SyntaxNode>,
+    open: Vec<OpenCollection>,
+    anchors: HashMap<usize, SyntaxNodeId>,
 }
 
 /// A collection that is still being parsed.
-struct Open {
-    id: NodeId,
+struct OpenCollection {
+    id: SyntaxNodeId,
     flow: bool,
     /// End of its last child.
     end: usize,
     /// A key whose value follows.
-    key: Option<NodeId>,
+    key: Option<SyntaxNodeId>,
 }
 
-impl Builder<'_> {
+impl TreeBuilder<'_> {
     #[expect(clippy::wildcard_enum_match_arm, reason = "starts and ends of documents have no node")]
     fn take(&mut self, event: Event<'_>, span: Span) -> Option<()> {
         match event {
@@ -199,14 +199,14 @@ impl Builder<'_> {
         }
     }
 
-    fn add(&mut self, span: &Span, shape: Shape, anchor: usize) -> Option<NodeId> {
+    fn add(&mut self, span: &Span, shape: Shape, anchor: usize) -> Option<SyntaxNodeId> {
         let range = span.byte_range()?;
         let blank = |character: char| character.is_whitespace();
         // The parser ends a block scalar at the start of the next token.
         let length = self.text.get(range.clone())?.trim_end_matches(blank).len();
         let (line, column) = (span.start.line(), span.start.col() + 1);
         let id = self.nodes.len();
-        self.nodes.push(Node { span: range.start..range.start + length, line, column, shape });
+        self.nodes.push(SyntaxNode { span: range.start..range.start + length, line, column, shape });
         if anchor > 0 {
             self.anchors.insert(anchor, id);
         }
@@ -216,12 +216,12 @@ impl Builder<'_> {
     fn open(&mut self, span: &Span, style: StructureStyle, shape: Shape, anchor: usize) -> Option<()> {
         let id = self.add(span, shape, anchor)?;
         let end = self.nodes.get(id)?.span.end;
-        self.open.push(Open { id, flow: style == StructureStyle::Flow, end, key: None });
+        self.open.push(OpenCollection { id, flow: style == StructureStyle::Flow, end, key: None });
         Some(())
     }
 
     /// Adds a finished node to its collection.
-    fn attach(&mut self, id: NodeId, end: usize) -> Option<()> {
+    fn attach(&mut self, id: SyntaxNodeId, end: usize) -> Option<()> {
         let Some(parent) = self.open.last_mut() else { return Some(()) };
         parent.end = parent.end.max(end);
         match &mut self.nodes.get_mut(parent.id)?.shape {

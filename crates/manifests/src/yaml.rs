@@ -244,7 +244,7 @@ impl<'de> Visitor<'de> for Transcode<'_> {
     fn visit_map<A: MapAccess<'de>>(mut self, mut entries: A) -> Result<(), A::Error> {
         self.json.push('{');
         let mut first = true;
-        while let Some(key) = entries.next_key_seed(Key)? {
+        while let Some(key) = entries.next_key_seed(KeySeed)? {
             if !first {
                 self.json.push(',');
             }
@@ -258,9 +258,9 @@ impl<'de> Visitor<'de> for Transcode<'_> {
 }
 
 /// Reads a key as the text that kubectl makes of it: `on` is `true`, and `0644` is `420`.
-struct Key;
+struct KeySeed;
 
-impl<'de> DeserializeSeed<'de> for Key {
+impl<'de> DeserializeSeed<'de> for KeySeed {
     type Value = String;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<String, D::Error> {
@@ -268,7 +268,7 @@ impl<'de> DeserializeSeed<'de> for Key {
     }
 }
 
-impl Visitor<'_> for Key {
+impl Visitor<'_> for KeySeed {
     type Value = String;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

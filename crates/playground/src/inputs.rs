@@ -36,7 +36,7 @@ pub struct PlaygroundProblem {
 }
 
 /// The inputs as they were read.
-pub(crate) struct Inputs {
+pub(crate) struct PlaygroundInputs {
     /// The documents of the definitions.
     pub(crate) definitions: Vec<Document>,
     pub(crate) kinds: Assembly,
@@ -90,7 +90,7 @@ impl PlaygroundProblem {
     }
 }
 
-impl Inputs {
+impl PlaygroundInputs {
     pub(crate) fn read(question: &Question) -> Self {
         let mut problems = Vec::new();
         let definitions = documents(InputName::Definitions, &question.definitions, &mut problems);
@@ -101,7 +101,7 @@ impl Inputs {
         let is_read = problems.is_empty();
         let kinds = assemble(definitions.clone(), BuiltinUnions::OpenApi);
         problems.extend(diagnostic::diagnose(&kinds).iter().map(PlaygroundProblem::of_diagnostic));
-        if is_read && let Some(message) = lack(&question.definitions, &definitions) {
+        if is_read && let Some(message) = missing(&question.definitions, &definitions) {
             problems.push(PlaygroundProblem::error(InputName::Definitions, message));
         }
         let old = object(InputName::Old, &question.old, &mut problems);
@@ -163,7 +163,7 @@ fn is_same(old: &Document, new: &Document, problems: &mut Vec<PlaygroundProblem>
 }
 
 /// Returns a message if the definitions describe no kind.
-fn lack(text: &str, definitions: &[Document]) -> Option<String> {
+fn missing(text: &str, definitions: &[Document]) -> Option<String> {
     let message = if text.trim().is_empty() || definitions.is_empty() {
         "empty: paste a CustomResourceDefinition, or pick a sample"
     } else if !definitions.iter().any(|it| it.is_definition() || it.is_openapi()) {

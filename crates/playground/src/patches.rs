@@ -1,6 +1,6 @@
 //! The strategic merge patch between the old and the new object.
 
-use crate::inputs::Inputs;
+use crate::inputs::PlaygroundInputs;
 use kube_unions_core::causes::with_causes;
 use kube_unions_core::declaration::Definition;
 use kube_unions_core::names::GroupVersionKind;
@@ -19,7 +19,7 @@ pub enum StrategicPatch {
 }
 
 /// Returns the patch between both objects, `None` unless both are given and the definitions describe their kind.
-pub(crate) fn between(inputs: &Inputs) -> Option<StrategicPatch> {
+pub(crate) fn between(inputs: &PlaygroundInputs) -> Option<StrategicPatch> {
     let (old, new) = (inputs.old.as_ref()?, inputs.new.as_ref()?);
     let patcher = patcher(&schemas(inputs.definitions.clone()), &new.group_version_kind())?;
     let patch = patcher.and_then(|patcher| {

@@ -1,6 +1,6 @@
 //! The question of the page, and the answer to it.
 
-use crate::inputs::{InputName, Inputs, PlaygroundProblem};
+use crate::inputs::{InputName, PlaygroundInputs, PlaygroundProblem};
 use crate::patches::{self, StrategicPatch};
 use crate::policies::{self, PoliciesOfKinds};
 use crate::unions::{self, UnionsOfKind};
@@ -45,7 +45,7 @@ pub struct Answer {
 impl Question {
     /// Answers the question.
     pub fn answer(&self) -> Answer {
-        let inputs = Inputs::read(self);
+        let inputs = PlaygroundInputs::read(self);
         let catalog = &inputs.kinds.catalog;
         let reviewed = verdict::review(&inputs);
         let policies = policies::compiled(catalog);

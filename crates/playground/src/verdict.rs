@@ -1,6 +1,6 @@
 //! Judges the write with the code of the webhook.
 
-use crate::inputs::{InputName, Inputs, PlaygroundProblem};
+use crate::inputs::{InputName, PlaygroundInputs, PlaygroundProblem};
 use kube_unions_core::admission::{Phase, Ratcheting, Review, ReviewOutcome};
 use kube_unions_core::declaration::Severity;
 use kube_unions_core::field_path::FieldPath;
@@ -70,7 +70,7 @@ pub(crate) struct Reviewed {
 }
 
 /// Reviews the write. `None` without a new object.
-pub(crate) fn review(inputs: &Inputs) -> Option<Result<Reviewed, PlaygroundProblem>> {
+pub(crate) fn review(inputs: &PlaygroundInputs) -> Option<Result<Reviewed, PlaygroundProblem>> {
     let new = inputs.new.as_ref()?;
     let fail = |input: InputName, document: &Document, message: String| {
         PlaygroundProblem::of_document(input, Severity::Error, document, "", message)

@@ -39,7 +39,7 @@ const LARGEST_POLICY: usize = 1_000_000;
 
 /// Compiles the unions of a kind to policies and their bindings.
 pub fn compile(target: &PolicyTarget<'_>, options: &PolicyOptions) -> CompiledPolicies {
-    let mut compiler = Compiler { target, options, compiled: CompiledPolicies::default() };
+    let mut compiler = PolicyCompiler { target, options, compiled: CompiledPolicies::default() };
     compiler.run();
     let CompiledPolicies { objects, mut refusals } = compiler.compiled;
     refusals.sort();
@@ -47,13 +47,13 @@ pub fn compile(target: &PolicyTarget<'_>, options: &PolicyOptions) -> CompiledPo
     CompiledPolicies { objects, refusals }
 }
 
-struct Compiler<'c> {
+struct PolicyCompiler<'c> {
     target: &'c PolicyTarget<'c>,
     options: &'c PolicyOptions,
     compiled: CompiledPolicies,
 }
 
-impl Compiler<'_> {
+impl PolicyCompiler<'_> {
     fn run(&mut self) {
         let (target, options) = (self.target, self.options);
         let plural = (!target.plural.is_empty()).then_some(target.plural);

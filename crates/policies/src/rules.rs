@@ -19,7 +19,7 @@ use crate::options::PolicyOptions;
 use crate::refusal::{Refusal, RefusalReason};
 use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::union::{Part, Plan, Union};
-use schema::ObjectSchema;
+use schema::PlacedSchema;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use union::UnionRules;
@@ -85,7 +85,7 @@ pub fn compile_rules(target: &RulesTarget<'_>, options: &PolicyOptions) -> Compi
         refusals.push(refusal(None, RefusalReason::NoRules(options.server)));
     } else {
         for place in &places {
-            let object = ObjectSchema::find(target.schema, &place.steps);
+            let object = PlacedSchema::find(target.schema, &place.steps);
             for union in place.unions {
                 match candidate(union, &object, options) {
                     Ok(candidate) => {
@@ -131,7 +131,7 @@ struct Candidate<'p> {
 
 fn candidate<'p>(
     union: &'p Union,
-    object: &Result<ObjectSchema<'_>, RefusalReason>,
+    object: &Result<PlacedSchema<'_>, RefusalReason>,
     options: &PolicyOptions,
 ) -> Result<Candidate<'p>, RefusalReason> {
     if !options.actions.unwrap_or(union.actions()).denies() {

@@ -8,7 +8,7 @@ use strategic_merge_patch::{DocumentRole, PatchError};
 
 /// An error.
 #[derive(Serialize, Debug)]
-pub(crate) struct Fault {
+pub(crate) struct ErrorObject {
     code: i16,
     message: String,
     data: FaultData,
@@ -54,14 +54,14 @@ pub(crate) enum FaultReason {
     Precondition = 7,
 }
 
-impl Fault {
+impl ErrorObject {
     pub(crate) fn new(reason: FaultReason, message: impl Into<String>) -> Self {
         let data = FaultData { reason, document: None, path: String::new() };
         Self { code: reason as i16, message: message.into(), data }
     }
 }
 
-impl From<PatchError> for Fault {
+impl From<PatchError> for ErrorObject {
     fn from(error: PatchError) -> Self {
         let message = with_causes(&error);
         let (reason, document, path) = match error {
@@ -80,7 +80,7 @@ impl From<PatchError> for Fault {
 pub(crate) fn write_answer(
     output: &mut impl Write,
     id: Option<&RawValue>,
-    outcome: Result<String, Fault>,
+    outcome: Result<String, ErrorObject>,
 ) -> IoResult<()> {
     let id = id.map_or("null", RawValue::get);
     let (member, text) = match outcome {

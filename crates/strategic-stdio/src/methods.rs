@@ -1,8 +1,8 @@
 //! The methods: runs a request and returns its result as JSON text.
 
-use crate::answer::{Fault, FaultReason};
+use crate::answer::{ErrorObject, FaultReason};
 use crate::request::{Apply, ConflictTreatment, CreateThreeWay, CreateTwoWay, Define, Request};
-use crate::schemas::Schemas;
+use crate::schemas::SchemaCache;
 use crate::serve::PROTOCOL;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -20,9 +20,9 @@ struct DefineResult {
 }
 
 /// Runs a request.
-pub(crate) fn run(request: &Request<'_>, schemas: &mut Schemas) -> Result<String, Fault> {
+pub(crate) fn run(request: &Request<'_>, schemas: &mut SchemaCache) -> Result<String, ErrorObject> {
     if request.jsonrpc != "2.0" {
-        return Err(Fault::new(FaultReason::InvalidRequest, "`jsonrpc` must be \"2.0\""));
+        return Err(ErrorObject::new(FaultReason::InvalidRequest, "`jsonrpc` must be \"2.0\""));
     }
     match &*request.method {
         "version" => result(&VersionResult { protocol: PROTOCOL, version: env!("CARGO_PKG_VERSION") }),
@@ -49,21 +49,21 @@ pub(crate) fn run(request: &Request<'_>, schemas: &mut Schemas) -> Result<String
             let sides = ThreeWay { original, modified, current, conflicts };
             Ok(schemas.patcher(&schema)?.create_three_way(&sides)?)
         }
-        method => Err(Fault::new(
+        method => Err(ErrorObject::new(
             FaultReason::MethodNotFound,
             format!("no method `{method}`: use version, define, apply, createTwoWay or createThreeWay"),
         )),
     }
 }
 
-fn params<'r, P: Deserialize<'r>>(request: &Request<'r>) -> Result<P, Fault> {
+fn params<'r, P: Deserialize<'r>>(request: &Request<'r>) -> Result<P, ErrorObject> {
     let text = request.params.map_or("{}", RawValue::get);
     if !text.starts_with('{') {
-        return Err(Fault::new(FaultReason::InvalidParams, "`params` must be an object"));
+        return Err(ErrorObject::new(FaultReason::InvalidParams, "`params` must be an object"));
     }
-    serde_json::from_str(text).map_err(|error| Fault::new(FaultReason::InvalidParams, error.to_string()))
+    serde_json::from_str(text).map_err(|error| ErrorObject::new(FaultReason::InvalidParams, error.to_string()))
 }
 
-fn result(value: &impl Serialize) -> Result<String, Fault> {
-    serde_json::to_string(value).map_err(|error| Fault::new(FaultReason::InvalidRequest, error.to_string()))
+fn result(value: &impl Serialize) -> Result<String, ErrorObject> {
+    serde_json::to_string(value).map_err(|error| ErrorObject::new(FaultReason::InvalidRequest, error.to_string()))
 }

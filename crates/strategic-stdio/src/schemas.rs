@@ -1,6 +1,6 @@
 //! The schemas that a client has defined, by name. Their number and size are bounded: the least recently used one goes first.
 
-use crate::answer::{Fault, FaultReason};
+use crate::answer::{ErrorObject, FaultReason};
 use crate::request::{Define, OfDefinition, OfJsonSchema, OfOpenApi, SchemaSource};
 use kube_unions_core::causes::with_causes;
 use kube_unions_core::declaration::{Declaration, Definition, Fault as DeclarationFault, Severity};
@@ -16,7 +16,7 @@ const MOST: usize = 64;
 const LARGEST: usize = 64 * 1024 * 1024;
 
 #[derive(Default)]
-pub(crate) struct Schemas {
+pub(crate) struct SchemaCache {
     /// The most recently used one last.
     kept: VecDeque<KeptSchema>,
 }
@@ -27,9 +27,9 @@ struct KeptSchema {
     patcher: Patcher,
 }
 
-impl Schemas {
+impl SchemaCache {
     /// Reads a schema, keeps it in place of one of the same name, and returns notes about declarations that are not in force.
-    pub(crate) fn define(&mut self, request: &Define<'_>, length: usize) -> Result<Vec<String>, Fault> {
+    pub(crate) fn define(&mut self, request: &Define<'_>, length: usize) -> Result<Vec<String>, ErrorObject> {
         let (patcher, warnings) = match &request.source {
             SchemaSource::Definition(source) => of_definition(source)?,
             SchemaSource::Openapi(source) => (of_openapi(source)?, Vec::new()),
@@ -45,7 +45,7 @@ impl Schemas {
     }
 
     /// Returns the patcher of a schema, which is then the most recently used one.
-    pub(crate) fn patcher(&mut self, name: &str) -> Result<&Patcher, Fault> {
+    pub(crate) fn patcher(&mut self, name: &str) -> Result<&Patcher, ErrorObject> {
         let position = self.kept.iter().position(|kept| *kept.name == *name);
         if let Some(used) = position.and_then(|position| self.kept.remove(position)) {
             self.kept.push_back(used);
@@ -53,7 +53,7 @@ impl Schemas {
                 return Ok(&kept.patcher);
             }
         }
-        Err(Fault::new(
+        Err(ErrorObject::new(
             FaultReason::UnknownSchema,
             format!("no schema `{name}`: define it, again if others replaced it"),
         ))
@@ -64,7 +64,7 @@ impl Schemas {
     }
 }
 
-fn of_definition(source: &OfDefinition<'_>) -> Result<(Patcher, Vec<String>), Fault> {
+fn of_definition(source: &OfDefinition<'_>) -> Result<(Patcher, Vec<String>), ErrorObject> {
     let mut definition = Definition::from_json(object(source.document)?).map_err(|error| invalid(&error))?;
     let mut warnings = Vec::new();
     for text in &source.union_declarations {
@@ -86,31 +86,34 @@ fn of_definition(source: &OfDefinition<'_>) -> Result<(Patcher, Vec<String>), Fa
     let version = version.ok_or_else(|| {
         let known: Vec<_> = versions.iter().map(|version| format!("`{}`", version.name)).collect();
         let wanted = source.version.as_ref().map_or("select a version".into(), |name| format!("no version `{name}`"));
-        Fault::new(FaultReason::InvalidSchema, format!("{wanted}: `{}` has {}", definition.name(), known.join(", ")))
+        ErrorObject::new(
+            FaultReason::InvalidSchema,
+            format!("{wanted}: `{}` has {}", definition.name(), known.join(", ")),
+        )
     })?;
     let patcher = Patcher::for_resource(definition.kind(), &version.schema).map_err(|error| invalid(&error))?;
     Ok((patcher, warnings))
 }
 
-fn of_openapi(source: &OfOpenApi<'_>) -> Result<Patcher, Fault> {
+fn of_openapi(source: &OfOpenApi<'_>) -> Result<Patcher, ErrorObject> {
     let document = OpenApi::parse(object(source.document)?).map_err(|error| invalid(&error))?;
     let (group, version, kind) = (&*source.group, &*source.version, &*source.kind);
     let kind = GroupVersionKind { group: group.into(), version: version.into(), kind: kind.into() };
     Patcher::from_openapi(&document, &kind).map_err(|error| invalid(&error))
 }
 
-fn of_json_schema(source: &OfJsonSchema<'_>) -> Result<Patcher, Fault> {
+fn of_json_schema(source: &OfJsonSchema<'_>) -> Result<Patcher, ErrorObject> {
     Patcher::from_json_schema(&source.name, object(source.document)?).map_err(|error| invalid(&error))
 }
 
-fn object(document: &RawValue) -> Result<&str, Fault> {
+fn object(document: &RawValue) -> Result<&str, ErrorObject> {
     let text = document.get();
-    let wrong = || Fault::new(FaultReason::InvalidSchema, "the document of the schema is not an object");
+    let wrong = || ErrorObject::new(FaultReason::InvalidSchema, "the document of the schema is not an object");
     text.starts_with('{').then_some(text).ok_or_else(wrong)
 }
 
-fn invalid(error: &dyn Error) -> Fault {
-    Fault::new(FaultReason::InvalidSchema, with_causes(error))
+fn invalid(error: &dyn Error) -> ErrorObject {
+    ErrorObject::new(FaultReason::InvalidSchema, with_causes(error))
 }
 
 /// Returns the text of a fault that takes a union out of force. A note does not.

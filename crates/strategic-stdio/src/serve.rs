@@ -1,9 +1,9 @@
 //! Reads requests line by line, and answers each before it reads the next. The size of a request is bounded.
 
-use crate::answer::{Fault, FaultReason, write_answer};
+use crate::answer::{ErrorObject, FaultReason, write_answer};
 use crate::methods;
 use crate::request::Request;
-use crate::schemas::Schemas;
+use crate::schemas::SchemaCache;
 use serde_json::error::Category;
 use serde_json::value::RawValue;
 use std::io::{BufRead, Read, Result, Write};
@@ -34,7 +34,7 @@ const KEPT: usize = 1024 * 1024;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn serve(mut input: impl BufRead, mut output: impl Write) -> Result<()> {
-    let mut schemas = Schemas::default();
+    let mut schemas = SchemaCache::default();
     let mut line = Vec::new();
     loop {
         line.clear();
@@ -45,7 +45,8 @@ pub fn serve(mut input: impl BufRead, mut output: impl Write) -> Result<()> {
         }
         if read > LONGEST && line.last() != Some(&b'\n') {
             skip_line(&mut input)?;
-            let fault = Fault::new(FaultReason::InvalidRequest, format!("the request is longer than {LONGEST} bytes"));
+            let fault =
+                ErrorObject::new(FaultReason::InvalidRequest, format!("the request is longer than {LONGEST} bytes"));
             write_answer(&mut output, None, Err(fault))?;
         } else if !line.trim_ascii().is_empty() {
             answer(&line, &mut schemas, &mut output)?;
@@ -53,7 +54,7 @@ pub fn serve(mut input: impl BufRead, mut output: impl Write) -> Result<()> {
     }
 }
 
-fn answer(line: &[u8], schemas: &mut Schemas, output: &mut impl Write) -> Result<()> {
+fn answer(line: &[u8], schemas: &mut SchemaCache, output: &mut impl Write) -> Result<()> {
     match read(line) {
         Err(fault) => write_answer(output, None, Err(fault)),
         Ok(request) => {
@@ -66,10 +67,11 @@ fn answer(line: &[u8], schemas: &mut Schemas, output: &mut impl Write) -> Result
     }
 }
 
-fn read(line: &[u8]) -> std::result::Result<Request<'_>, Fault> {
-    let text = std::str::from_utf8(line).map_err(|error| Fault::new(FaultReason::ParseError, error.to_string()))?;
+fn read(line: &[u8]) -> std::result::Result<Request<'_>, ErrorObject> {
+    let text =
+        std::str::from_utf8(line).map_err(|error| ErrorObject::new(FaultReason::ParseError, error.to_string()))?;
     if text.trim_start().starts_with('[') {
-        return Err(Fault::new(
+        return Err(ErrorObject::new(
             FaultReason::InvalidRequest,
             "a request must be an object: send several on lines of their own",
         ));
@@ -79,11 +81,11 @@ fn read(line: &[u8]) -> std::result::Result<Request<'_>, Fault> {
             Category::Data => FaultReason::InvalidRequest,
             Category::Io | Category::Syntax | Category::Eof => FaultReason::ParseError,
         };
-        Fault::new(reason, error.to_string())
+        ErrorObject::new(reason, error.to_string())
     })?;
     let is_id = |id: &RawValue| id.get() == "null" || id.get().starts_with(|c: char| "-\"0123456789".contains(c));
     if request.id.is_some_and(|id| !is_id(id)) {
-        return Err(Fault::new(FaultReason::InvalidRequest, "`id` must be a number, a string or null"));
+        return Err(ErrorObject::new(FaultReason::InvalidRequest, "`id` must be a number, a string or null"));
     }
     Ok(request)
 }

@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::directive::{DELETE_FROM_PRIMITIVE_LIST, PATCH, RETAIN_KEYS, SET_ELEMENT_ORDER};
 use crate::error::{BrokenAt, BrokenRule, PatchError};
 use crate::schema::{FieldSchema, NodeId, Strategy};
-use crate::settle::{SettleMode, settle};
+use crate::settle::{StripMode, strip_directives};
 use crate::value::{FieldLookup, MapEntry, Value, ValueKind};
 use crate::walk::{Level, Next, Step, walk};
 use lists::{ComparedLists, KeyedLevel};
@@ -43,7 +43,7 @@ impl CreateOptions {
 
     /// Returns a value that the patch contains as a whole, if any of it is left.
     fn whole<'a>(self, context: &Context<'a>, value: Value<'a>) -> Result<Option<Value<'a>>, BrokenAt> {
-        if self.unmarked { settle(context, value, None, SettleMode::Unmarked) } else { Ok(Some(value)) }
+        if self.unmarked { strip_directives(context, value, None, StripMode::Unmarked) } else { Ok(Some(value)) }
     }
 }
 

@@ -49,7 +49,7 @@ impl sealed::Sealed for Json {
 }
 
 /// A list or an object whose parts are being converted.
-enum Building<'a> {
+enum FromJsonFrame<'a> {
     List(std::slice::Iter<'a, Json>, Vec<Value<'a>>),
     Map(serde_json::map::Iter<'a>, &'a str, Vec<MapEntry<'a>>),
 }
@@ -60,11 +60,11 @@ fn from_json<'a>(json: &'a Json, arena: &'a Bump) -> Value<'a> {
     loop {
         let next = match (open.last_mut(), done.take()) {
             (None, whole) => return whole.unwrap_or(Value::Null),
-            (Some(Building::List(items, built)), part) => {
+            (Some(FromJsonFrame::List(items, built)), part) => {
                 built.extend(part);
                 items.next()
             }
-            (Some(Building::Map(fields, key, built)), part) => {
+            (Some(FromJsonFrame::Map(fields, key, built)), part) => {
                 built.extend(part.map(|value| (*key, value)));
                 fields.next().map(|(name, value)| {
                     *key = name;
@@ -75,26 +75,26 @@ fn from_json<'a>(json: &'a Json, arena: &'a Bump) -> Value<'a> {
         done = match next {
             Some(part) => begin(part, arena, &mut open),
             None => open.pop().map(|building| match building {
-                Building::List(_, items) => Value::List(arena.alloc_slice_copy(&items)),
-                Building::Map(_, _, entries) => Value::Map(arena.alloc_slice_copy(&entries)),
+                FromJsonFrame::List(_, items) => Value::List(arena.alloc_slice_copy(&items)),
+                FromJsonFrame::Map(_, _, entries) => Value::Map(arena.alloc_slice_copy(&entries)),
             }),
         };
     }
 }
 
 /// Converts a scalar, or opens a list or an object.
-fn begin<'a>(json: &'a Json, arena: &'a Bump, open: &mut Vec<Building<'a>>) -> Option<Value<'a>> {
+fn begin<'a>(json: &'a Json, arena: &'a Bump, open: &mut Vec<FromJsonFrame<'a>>) -> Option<Value<'a>> {
     match json {
         Json::Null => Some(Value::Null),
         Json::Bool(value) => Some(Value::Bool(*value)),
         Json::Number(number) => Some(Value::Number(arena.alloc_str(&number.to_string()))),
         Json::String(text) => Some(Value::String(text)),
         Json::Array(items) => {
-            open.push(Building::List(items.iter(), Vec::with_capacity(items.len())));
+            open.push(FromJsonFrame::List(items.iter(), Vec::with_capacity(items.len())));
             None
         }
         Json::Object(map) => {
-            open.push(Building::Map(map.iter(), "", Vec::with_capacity(map.len())));
+            open.push(FromJsonFrame::Map(map.iter(), "", Vec::with_capacity(map.len())));
             None
         }
     }

@@ -70,14 +70,14 @@ struct JsonReader<'a> {
     at: usize,
     arena: &'a Bump,
     /// The open lists and objects, the innermost last.
-    open: Vec<Open<'a>>,
+    open: Vec<ReadFrame<'a>>,
     /// The items of all open lists.
     items: Vec<Value<'a>>,
     /// The fields of all open objects.
     entries: Vec<MapEntry<'a>>,
 }
 
-enum Open<'a> {
+enum ReadFrame<'a> {
     /// A list, and the position of its first item.
     List(usize),
     /// An object, the position of its first field, and the key of the next value.
@@ -104,7 +104,7 @@ impl<'a> JsonReader<'a> {
                 self.at += 1;
                 self.space();
                 if self.peek()? != b'}' {
-                    self.deeper(Open::Map(self.entries.len(), ""))?;
+                    self.deeper(ReadFrame::Map(self.entries.len(), ""))?;
                     self.key()?;
                     return Ok(None);
                 }
@@ -115,7 +115,7 @@ impl<'a> JsonReader<'a> {
                 self.at += 1;
                 self.space();
                 if self.peek()? != b']' {
-                    self.deeper(Open::List(self.items.len()))?;
+                    self.deeper(ReadFrame::List(self.items.len()))?;
                     return Ok(None);
                 }
                 self.at += 1;
@@ -134,10 +134,10 @@ impl<'a> JsonReader<'a> {
         loop {
             let Some(open) = self.open.last_mut() else { return Ok(Some(value)) };
             match open {
-                Open::List(_) => self.items.push(value),
-                Open::Map(_, key) => self.entries.push((key, value)),
+                ReadFrame::List(_) => self.items.push(value),
+                ReadFrame::Map(_, key) => self.entries.push((key, value)),
             }
-            let is_list = matches!(open, Open::List(_));
+            let is_list = matches!(open, ReadFrame::List(_));
             self.space();
             match (self.peek()?, is_list) {
                 (b',', true) => {
@@ -154,12 +154,12 @@ impl<'a> JsonReader<'a> {
                 _ => return Err(SyntaxFault::Unexpected),
             }
             value = match self.open.pop() {
-                Some(Open::List(start)) => {
+                Some(ReadFrame::List(start)) => {
                     let items = self.arena.alloc_slice_copy(self.items.get(start..).unwrap_or_default());
                     self.items.truncate(start);
                     Value::List(items)
                 }
-                Some(Open::Map(start, _)) => {
+                Some(ReadFrame::Map(start, _)) => {
                     without_duplicates(&mut self.entries, start);
                     let entries = self.arena.alloc_slice_copy(self.entries.get(start..).unwrap_or_default());
                     self.entries.truncate(start);
@@ -170,7 +170,7 @@ impl<'a> JsonReader<'a> {
         }
     }
 
-    fn deeper(&mut self, open: Open<'a>) -> Result<(), SyntaxFault> {
+    fn deeper(&mut self, open: ReadFrame<'a>) -> Result<(), SyntaxFault> {
         if self.open.len() >= DEEPEST {
             return Err(SyntaxFault::Depth);
         }
@@ -188,7 +188,7 @@ impl<'a> JsonReader<'a> {
             return Err(SyntaxFault::Unexpected);
         }
         self.at += 1;
-        if let Some(Open::Map(_, key)) = self.open.last_mut() {
+        if let Some(ReadFrame::Map(_, key)) = self.open.last_mut() {
             *key = name;
         }
         Ok(())

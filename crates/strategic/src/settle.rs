@@ -11,7 +11,7 @@ use std::slice::Iter;
 
 /// The treatment of nulls and directives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SettleMode {
+pub(crate) enum StripMode {
     /// The value is added where nothing was: a null deletes nothing and is dropped.
     Fresh,
     /// The value replaces another one: a null is a value.
@@ -21,57 +21,57 @@ pub(crate) enum SettleMode {
 }
 
 /// Returns the value to store, or `None` if a directive deletes it. `node` is the type of the value, or of its items.
-pub(crate) fn settle<'a>(
+pub(crate) fn strip_directives<'a>(
     context: &Context<'a>,
     value: Value<'a>,
     node: Option<NodeId>,
-    mode: SettleMode,
+    mode: StripMode,
 ) -> Result<Option<Value<'a>>, BrokenAt> {
-    settle_at(context, value, node, mode, false)
+    strip_at(context, value, node, mode, false)
 }
 
 /// Returns the list item to store, or `None` if a directive deletes it.
-pub(crate) fn settle_item<'a>(
+pub(crate) fn strip_item_directives<'a>(
     context: &Context<'a>,
     value: Value<'a>,
     node: NodeId,
-    mode: SettleMode,
+    mode: StripMode,
 ) -> Result<Option<Value<'a>>, BrokenAt> {
-    settle_at(context, value, Some(node), mode, true)
+    strip_at(context, value, Some(node), mode, true)
 }
 
-fn settle_at<'a>(
+fn strip_at<'a>(
     context: &Context<'a>,
     value: Value<'a>,
     node: Option<NodeId>,
-    mode: SettleMode,
+    mode: StripMode,
     in_list: bool,
 ) -> Result<Option<Value<'a>>, BrokenAt> {
     if is_plain(value, mode) {
         return Ok(Some(value));
     }
-    match Settled::open(value, node, mode, in_list)? {
-        Settled::Value(value) => Ok(Some(value)),
-        Settled::Deleted => Ok(None),
-        Settled::Level(level) => walk(context, level),
+    match Stripped::open(value, node, mode, in_list)? {
+        Stripped::Value(value) => Ok(Some(value)),
+        Stripped::Deleted => Ok(None),
+        Stripped::Level(level) => walk(context, level),
     }
 }
 
 /// A value before its parts are settled.
-enum Settled<'a> {
+enum Stripped<'a> {
     /// A list or an object, whose parts come next.
-    Level(Level<'a>),
+    Level(StripLevel<'a>),
     /// A directive deletes the value.
     Deleted,
     Value(Value<'a>),
 }
 
 /// A list or an object whose parts are being settled.
-enum Level<'a> {
+enum StripLevel<'a> {
     Map {
         entries: Iter<'a, MapEntry<'a>>,
         node: Option<NodeId>,
-        mode: SettleMode,
+        mode: StripMode,
         in_list: bool,
         key: &'a str,
         out: Vec<MapEntry<'a>>,
@@ -79,23 +79,23 @@ enum Level<'a> {
     List {
         items: Enumerate<Iter<'a, Value<'a>>>,
         node: Option<NodeId>,
-        mode: SettleMode,
+        mode: StripMode,
         out: Vec<Value<'a>>,
     },
 }
 
-impl<'a> Settled<'a> {
-    fn open(value: Value<'a>, node: Option<NodeId>, mode: SettleMode, in_list: bool) -> Result<Self, BrokenRule> {
+impl<'a> Stripped<'a> {
+    fn open(value: Value<'a>, node: Option<NodeId>, mode: StripMode, in_list: bool) -> Result<Self, BrokenRule> {
         let entries = match value {
             Value::Map(entries) => entries,
             Value::List(items) => {
                 let (out, items) = (Vec::with_capacity(items.len()), items.iter().enumerate());
-                return Ok(Self::Level(Level::List { items, node, mode, out }));
+                return Ok(Self::Level(StripLevel::List { items, node, mode, out }));
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return Ok(Self::Value(value)),
         };
         let mut mode = mode;
-        if mode == SettleMode::Unmarked {
+        if mode == StripMode::Unmarked {
             if entries.iter().any(|(key, _)| *key == PATCH) {
                 return Ok(Self::Deleted);
             }
@@ -103,19 +103,19 @@ impl<'a> Settled<'a> {
             mode = match PatchMode::of(entries)? {
                 Some(PatchMode::Delete) => return Ok(Self::Deleted),
                 Some(PatchMode::Replace) if in_list => return Ok(Self::Deleted),
-                Some(PatchMode::Replace) => SettleMode::Literal,
+                Some(PatchMode::Replace) => StripMode::Literal,
                 None => mode,
             };
-            if mode == SettleMode::Fresh {
+            if mode == StripMode::Fresh {
                 RetainedKeys::of(entries, in_list.then_some(PATCH_MERGE_KEY))?;
             }
         }
         let out = Vec::with_capacity(entries.len());
-        Ok(Self::Level(Level::Map { entries: entries.iter(), node, mode, in_list, key: "", out }))
+        Ok(Self::Level(StripLevel::Map { entries: entries.iter(), node, mode, in_list, key: "", out }))
     }
 }
 
-impl<'a> walk::Level<'a> for Level<'a> {
+impl<'a> walk::Level<'a> for StripLevel<'a> {
     type Output = Option<Value<'a>>;
 
     fn step(&mut self, context: &Context<'a>, part: Option<Self::Output>) -> Result<Next<'a, Self>, BrokenAt> {
@@ -125,10 +125,10 @@ impl<'a> walk::Level<'a> for Level<'a> {
                 out.extend(part);
                 for (position, item) in items {
                     let step = Step::Item(position);
-                    match Settled::open(*item, *node, *mode, true).map_err(|rule| rule.at(step.segment(context)))? {
-                        Settled::Value(value) => out.push(value),
-                        Settled::Deleted => {}
-                        Settled::Level(level) => return Ok(Next::Into(step, level)),
+                    match Stripped::open(*item, *node, *mode, true).map_err(|rule| rule.at(step.segment(context)))? {
+                        Stripped::Value(value) => out.push(value),
+                        Stripped::Deleted => {}
+                        Stripped::Level(level) => return Ok(Next::Into(step, level)),
                     }
                 }
                 Ok(Next::Done(Some(context.list(out))))
@@ -137,17 +137,17 @@ impl<'a> walk::Level<'a> for Level<'a> {
                 out.extend(part.map(|value| (*key, value)));
                 for &(name, value) in entries {
                     if is_directive(context, name, value, *node, *mode, *in_list)?
-                        || (*mode == SettleMode::Fresh && matches!(value, Value::Null))
+                        || (*mode == StripMode::Fresh && matches!(value, Value::Null))
                     {
                         continue;
                     }
                     let field = node.and_then(|node| context.schema.known(node, name));
                     let inner = field.map(|field| if value.items().is_some() { field.items } else { field.object });
                     let step = Step::Field(node.unwrap_or_default(), name);
-                    match Settled::open(value, inner, *mode, false).map_err(|rule| rule.at(step.segment(context)))? {
-                        Settled::Value(value) => out.push((name, value)),
-                        Settled::Deleted => {}
-                        Settled::Level(level) => {
+                    match Stripped::open(value, inner, *mode, false).map_err(|rule| rule.at(step.segment(context)))? {
+                        Stripped::Value(value) => out.push((name, value)),
+                        Stripped::Deleted => {}
+                        Stripped::Level(level) => {
                             *key = name;
                             return Ok(Next::Into(step, level));
                         }
@@ -165,10 +165,10 @@ fn is_directive<'a>(
     name: &str,
     value: Value<'a>,
     node: Option<NodeId>,
-    mode: SettleMode,
+    mode: StripMode,
     in_list: bool,
 ) -> Result<bool, BrokenAt> {
-    if mode == SettleMode::Unmarked || !name.starts_with('$') {
+    if mode == StripMode::Unmarked || !name.starts_with('$') {
         return Ok(false);
     }
     match Directive::read(name)? {
@@ -189,7 +189,7 @@ fn is_directive<'a>(
 }
 
 /// Returns true if the value contains nothing that settling would change, so that it can be shared instead of copied.
-fn is_plain(value: Value<'_>, mode: SettleMode) -> bool {
+fn is_plain(value: Value<'_>, mode: StripMode) -> bool {
     let mut open = vec![value];
     while let Some(value) = open.pop() {
         match value {
@@ -199,8 +199,8 @@ fn is_plain(value: Value<'_>, mode: SettleMode) -> bool {
             Value::Map(entries) => {
                 for (key, value) in entries {
                     match value {
-                        _ if *key == PATCH || (mode != SettleMode::Unmarked && key.starts_with('$')) => return false,
-                        Value::Null if mode == SettleMode::Fresh => return false,
+                        _ if *key == PATCH || (mode != StripMode::Unmarked && key.starts_with('$')) => return false,
+                        Value::Null if mode == StripMode::Fresh => return false,
                         Value::List(_) | Value::Map(_) => open.push(*value),
                         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
                     }

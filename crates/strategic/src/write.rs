@@ -4,7 +4,7 @@ use crate::value::{MapEntry, Value};
 use serde_json::Value as Json;
 use std::slice::Iter;
 
-enum Open<'a> {
+enum WriteFrame<'a> {
     List(Iter<'a, Value<'a>>),
     Map(Iter<'a, MapEntry<'a>>),
 }
@@ -17,11 +17,11 @@ pub(crate) fn text(value: Value<'_>) -> String {
     while let Some(last) = open.last_mut() {
         let first = text.ends_with(['[', '{']);
         let next = match last {
-            Open::List(items) => items.next().copied().map(|value| (None, value)),
-            Open::Map(entries) => entries.next().map(|(key, value)| (Some(*key), *value)),
+            WriteFrame::List(items) => items.next().copied().map(|value| (None, value)),
+            WriteFrame::Map(entries) => entries.next().map(|(key, value)| (Some(*key), *value)),
         };
         let Some((key, value)) = next else {
-            text.push(if matches!(last, Open::List(_)) { ']' } else { '}' });
+            text.push(if matches!(last, WriteFrame::List(_)) { ']' } else { '}' });
             open.pop();
             continue;
         };
@@ -37,7 +37,7 @@ pub(crate) fn text(value: Value<'_>) -> String {
     text
 }
 
-fn begin<'a>(value: Value<'a>, text: &mut String, open: &mut Vec<Open<'a>>) {
+fn begin<'a>(value: Value<'a>, text: &mut String, open: &mut Vec<WriteFrame<'a>>) {
     match value {
         Value::Null => text.push_str("null"),
         Value::Bool(true) => text.push_str("true"),
@@ -48,11 +48,11 @@ fn begin<'a>(value: Value<'a>, text: &mut String, open: &mut Vec<Open<'a>>) {
         Value::Map([]) => text.push_str("{}"),
         Value::List(items) => {
             text.push('[');
-            open.push(Open::List(items.iter()));
+            open.push(WriteFrame::List(items.iter()));
         }
         Value::Map(entries) => {
             text.push('{');
-            open.push(Open::Map(entries.iter()));
+            open.push(WriteFrame::Map(entries.iter()));
         }
     }
 }
@@ -91,7 +91,7 @@ fn number(text: &str) -> Json {
 }
 
 /// A list or an object whose parts are being converted.
-enum Building<'a> {
+enum ToJsonFrame<'a> {
     List(Iter<'a, Value<'a>>, Vec<Json>),
     Map(Iter<'a, MapEntry<'a>>, &'a str, serde_json::Map<String, Json>),
 }
@@ -103,11 +103,11 @@ pub(crate) fn json(value: Value<'_>) -> Json {
     loop {
         let next = match (open.last_mut(), done.take()) {
             (None, whole) => return whole.unwrap_or(Json::Null),
-            (Some(Building::List(items, built)), part) => {
+            (Some(ToJsonFrame::List(items, built)), part) => {
                 built.extend(part);
                 items.next().copied()
             }
-            (Some(Building::Map(entries, key, built)), part) => {
+            (Some(ToJsonFrame::Map(entries, key, built)), part) => {
                 built.extend(part.map(|value| ((*key).to_owned(), value)));
                 entries.next().map(|(name, value)| {
                     *key = name;
@@ -118,26 +118,26 @@ pub(crate) fn json(value: Value<'_>) -> Json {
         done = match next {
             Some(part) => begin_json(part, &mut open),
             None => open.pop().map(|building| match building {
-                Building::List(_, items) => Json::Array(items),
-                Building::Map(_, _, map) => Json::Object(map),
+                ToJsonFrame::List(_, items) => Json::Array(items),
+                ToJsonFrame::Map(_, _, map) => Json::Object(map),
             }),
         };
     }
 }
 
 /// Converts a scalar, or opens a list or an object.
-fn begin_json<'a>(value: Value<'a>, open: &mut Vec<Building<'a>>) -> Option<Json> {
+fn begin_json<'a>(value: Value<'a>, open: &mut Vec<ToJsonFrame<'a>>) -> Option<Json> {
     match value {
         Value::Null => Some(Json::Null),
         Value::Bool(value) => Some(Json::Bool(value)),
         Value::Number(text) => Some(number(text)),
         Value::String(text) => Some(Json::String(text.to_owned())),
         Value::List(items) => {
-            open.push(Building::List(items.iter(), Vec::with_capacity(items.len())));
+            open.push(ToJsonFrame::List(items.iter(), Vec::with_capacity(items.len())));
             None
         }
         Value::Map(entries) => {
-            open.push(Building::Map(entries.iter(), "", serde_json::Map::with_capacity(entries.len())));
+            open.push(ToJsonFrame::Map(entries.iter(), "", serde_json::Map::with_capacity(entries.len())));
             None
         }
     }

@@ -5,7 +5,7 @@
 //! ```
 
 use kube::CustomResource;
-use kube_unions_author::{AtMostOne, Union};
+use kube_unions_author::{AtMostOne, DiscriminatedUnion};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::error::Error;
@@ -28,7 +28,7 @@ struct RolloutSpec {
 /// has none.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(transform = Union::by("type").member("Canary", "canary").optional("BlueGreen", "blueGreen").empty("Recreate"))]
+#[schemars(transform = DiscriminatedUnion::by("type").member("Canary", "canary").optional("BlueGreen", "blueGreen").empty("Recreate"))]
 struct Strategy {
     /// The selected strategy.
     r#type: StrategyType,

@@ -10,7 +10,7 @@ use crate::cli::exit::Verdict;
 use crate::cli::kinds;
 use crate::cli::output::{self, Paint};
 use crate::cli::progress::Progress;
-use crate::cluster::live::{LiveError, Page, Pages, Resource, find, no_resource};
+use crate::cluster::live::{DiscoveredResource, LiveError, Page, Pages, find, no_resource};
 use anyhow::{Context, bail};
 use kube_unions_core::catalog::{Catalog, CatalogEntry};
 use kube_unions_core::declaration::is_exempt;
@@ -90,7 +90,7 @@ fn signalled() -> anyhow::Result<impl Future<Output = ()>> {
 /// A kind to audit, at one version.
 struct AuditedKind<'c> {
     entry: &'c CatalogEntry,
-    resource: &'c Resource,
+    resource: &'c DiscoveredResource,
 }
 
 /// The result of listing a kind.
@@ -178,7 +178,11 @@ impl KindListing<'_> {
 }
 
 /// Returns the kinds that the user asks for, or all kinds with unions, each at one version.
-fn chosen<'c>(catalog: &'c Catalog, all: &'c [Resource], asked: &[String]) -> anyhow::Result<Vec<AuditedKind<'c>>> {
+fn chosen<'c>(
+    catalog: &'c Catalog,
+    all: &'c [DiscoveredResource],
+    asked: &[String],
+) -> anyhow::Result<Vec<AuditedKind<'c>>> {
     let mut kinds: Vec<AuditedKind<'c>> = Vec::new();
     if asked.is_empty() {
         for resource in all.iter().filter(|it| !is_exempt(&it.group, Some(&it.plural), &it.kind)) {
@@ -217,7 +221,7 @@ fn chosen<'c>(catalog: &'c Catalog, all: &'c [Resource], asked: &[String]) -> an
 }
 
 impl<'c> AuditedKind<'c> {
-    fn of(catalog: &'c Catalog, resource: &'c Resource) -> Option<Self> {
+    fn of(catalog: &'c Catalog, resource: &'c DiscoveredResource) -> Option<Self> {
         let entry = catalog.lookup(&resource.group, &resource.version, &resource.kind)?;
         // Objects of a kind may be written to other resources than the one that stores them.
         let stored = entry.resource().is_none_or(|stored| stored.plural == resource.plural);
@@ -226,7 +230,7 @@ impl<'c> AuditedKind<'c> {
 }
 
 /// Returns true for two versions of one resource.
-fn is_same_resource(one: &Resource, other: &Resource) -> bool {
+fn is_same_resource(one: &DiscoveredResource, other: &DiscoveredResource) -> bool {
     (&one.group, &one.plural) == (&other.group, &other.plural)
 }
 

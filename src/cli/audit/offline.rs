@@ -29,8 +29,8 @@ pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
     let problems: Vec<_> = manifests.problems.iter().chain(&assembly.problems).cloned().collect();
     if assembly.catalog.entries().is_empty() {
         manifest::fail_on(&problems)?;
-        match assembly.lack(&arguments.from) {
-            Some(lack) => bail!(lack),
+        match assembly.missing(&arguments.from) {
+            Some(missing) => bail!(missing),
             None => bail!(explain::NO_UNIONS),
         }
     }

@@ -1,6 +1,6 @@
 //! Compares what a union says with what the rules of its CRD say, combination by combination.
 
-use super::subjects::Subject;
+use super::subjects::CheckedUnion;
 use kube_unions_core::admission::{Phase, Ratcheting, StoredObject, review};
 use kube_unions_core::union::{Capped, Form, Part};
 use kube_unions_evidence::{Combination, Decision, Evidence, EvidenceState, TableRow, TruthTable, UnionFields};
@@ -83,7 +83,7 @@ impl RuleVerdict {
 }
 
 impl RuleComparison {
-    pub(super) fn of(subject: &Subject<'_>) -> Self {
+    pub(super) fn of(subject: &CheckedUnion<'_>) -> Self {
         let fields = subject.fields();
         let table = TruthTable::at(subject.schema, &subject.place, &fields).unwrap_or_default();
         let mut comparison = Self {
@@ -121,7 +121,7 @@ impl RuleComparison {
         })
     }
 
-    fn compare(&mut self, subject: &Subject<'_>, fields: &UnionFields, row: &TableRow) {
+    fn compare(&mut self, subject: &CheckedUnion<'_>, fields: &UnionFields, row: &TableRow) {
         let TableRow { combination, decision } = row;
         match (judge(subject, fields, combination), decision) {
             (UnionVerdict::Normalized, _)
@@ -204,12 +204,12 @@ impl RuleDisagreement {
 }
 
 /// Returns true for a combination without members. `x-kubernetes-unions` cannot reject it, so a rule may.
-fn cannot_be_said(subject: &Subject<'_>, combination: &Combination) -> bool {
+fn cannot_be_said(subject: &CheckedUnion<'_>, combination: &Combination) -> bool {
     combination.members.is_empty() && (combination.value.is_none() || subject.union.form() == Form::List)
 }
 
 /// Judges a new object with a combination by the union.
-fn judge(subject: &Subject<'_>, fields: &UnionFields, combination: &Combination) -> UnionVerdict {
+fn judge(subject: &CheckedUnion<'_>, fields: &UnionFields, combination: &Combination) -> UnionVerdict {
     let mut object: Map<String, Value> = combination.members.iter().map(|member| (member.clone(), json!(1))).collect();
     if let Some(discriminator) = &fields.discriminator {
         let default = || subject.node()?.get("properties")?.get(discriminator)?.get("default").cloned();
@@ -232,7 +232,7 @@ fn judge(subject: &Subject<'_>, fields: &UnionFields, combination: &Combination)
 }
 
 /// Returns true if the webhook changes an object when it is created.
-fn is_normalized(subject: &Subject<'_>, whole: &Value) -> bool {
+fn is_normalized(subject: &CheckedUnion<'_>, whole: &Value) -> bool {
     let kind = subject.entry.gvk();
     let request = json!({
         "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",

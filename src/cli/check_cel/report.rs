@@ -3,7 +3,7 @@
 mod sarif;
 
 use super::comparison::{RuleComparison, RuleDisagreement, RuleVerdict};
-use super::subjects::Subject;
+use super::subjects::CheckedUnion;
 use crate::cli::FindingsFormat;
 use crate::cli::output::{self, Paint};
 use kube_unions_core::field_path::Printable;
@@ -72,7 +72,7 @@ struct ReportedRule {
 }
 
 impl<'s> ComparedUnion<'s> {
-    pub(super) fn new(subject: &Subject<'s>, comparison: RuleComparison) -> Self {
+    pub(super) fn new(subject: &CheckedUnion<'s>, comparison: RuleComparison) -> Self {
         let position = subject.document.position(&subject.place_pointer());
         let (kind, union) = (subject.entry.gvk(), subject.union);
         let rules = comparison.evidence.into_iter().map(|evidence| ReportedRule::new(subject, evidence));
@@ -161,7 +161,7 @@ impl ReportedDisagreement {
 }
 
 impl ReportedRule {
-    fn new(subject: &Subject<'_>, evidence: Evidence) -> Self {
+    fn new(subject: &CheckedUnion<'_>, evidence: Evidence) -> Self {
         let pointer = format!("{}{}", subject.pointer, evidence.position());
         let position = subject.document.position(&pointer);
         let (index, keyword) = match evidence.kind {

@@ -18,7 +18,7 @@ pub(super) struct ReadDefinition<'d> {
 
 /// A union, and the schema of its object.
 #[derive(Debug)]
-pub(super) struct Subject<'s> {
+pub(super) struct CheckedUnion<'s> {
     pub(super) document: &'s Document,
     pub(super) catalog: &'s Catalog,
     pub(super) entry: &'s CatalogEntry,
@@ -41,7 +41,10 @@ pub(super) fn definitions(documents: &[Document]) -> Vec<ReadDefinition<'_>> {
 }
 
 /// Returns the unions of a catalog whose kinds these CRDs define, in the order of the catalog.
-pub(super) fn of<'s>(catalog: &'s Catalog, definitions: &'s [ReadDefinition<'s>]) -> impl Iterator<Item = Subject<'s>> {
+pub(super) fn of<'s>(
+    catalog: &'s Catalog,
+    definitions: &'s [ReadDefinition<'s>],
+) -> impl Iterator<Item = CheckedUnion<'s>> {
     catalog.entries().iter().flat_map(move |entry| {
         let definition = definitions.iter().find(|definition| definition.defines(entry));
         definition.into_iter().flat_map(move |definition| definition.subjects(catalog, entry))
@@ -55,14 +58,14 @@ impl ReadDefinition<'_> {
         (text("/spec/group"), text("/spec/names/kind")) == (Some(&*kind.group), Some(&*kind.kind))
     }
 
-    fn subjects<'s>(&'s self, catalog: &'s Catalog, entry: &'s CatalogEntry) -> Vec<Subject<'s>> {
+    fn subjects<'s>(&'s self, catalog: &'s Catalog, entry: &'s CatalogEntry) -> Vec<CheckedUnion<'s>> {
         let version = crd::schemas(&self.crd).find(|(_, name, _)| *name == &*entry.gvk().version);
         let Some((index, _, root)) = version else { return Vec::new() };
         let mut subjects = Vec::new();
         for part in [Part::Main, Part::Status] {
             for place in entry.plan().places(part) {
                 let object: Place = place.steps.iter().map(schema_step).collect();
-                subjects.extend(place.unions.iter().map(|union| Subject {
+                subjects.extend(place.unions.iter().map(|union| CheckedUnion {
                     document: self.document,
                     catalog,
                     entry,
@@ -87,7 +90,7 @@ fn schema_step(step: &UnionStep<'_>) -> PlaceStep {
     }
 }
 
-impl Subject<'_> {
+impl CheckedUnion<'_> {
     /// Returns the fields of the union.
     pub(super) fn fields(&self) -> UnionFields {
         UnionFields {

@@ -2,7 +2,7 @@
 
 use crate::cli::manifest::{self, Document, ManifestFile};
 use crate::cli::{Verdict, output};
-use crate::cluster::live::{Live, LiveError, Resource};
+use crate::cluster::live::{DiscoveredResource, Live, LiveError};
 use anyhow::Context;
 use kube_unions_manifests::counts::count;
 use kube_unions_policies::{CompiledKinds, PolicyObject, PolicyOptions};
@@ -99,7 +99,7 @@ async fn of_cluster(live: &Live, options: &PolicyOptions) -> anyhow::Result<Vec<
     let mut present = Vec::new();
     for (kind, plural) in kinds(options) {
         let beta = options.server.mutating_policies_are_beta() && MUTATING.contains(&(kind, plural));
-        let resource = Resource {
+        let resource = DiscoveredResource {
             group: GROUP.into(),
             version: if beta { "v1beta1" } else { "v1" }.into(),
             kind: kind.into(),
@@ -114,7 +114,7 @@ async fn of_cluster(live: &Live, options: &PolicyOptions) -> anyhow::Result<Vec<
 }
 
 /// Lists the objects of a resource, none if the API server does not serve it.
-async fn listed(live: &Live, resource: &Resource) -> anyhow::Result<Vec<PresentPolicy>> {
+async fn listed(live: &Live, resource: &DiscoveredResource) -> anyhow::Result<Vec<PresentPolicy>> {
     let mut present = Vec::new();
     let mut pages = live.list(resource, None)?;
     loop {

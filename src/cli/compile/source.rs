@@ -55,8 +55,8 @@ impl CompileSource {
         let documents = manifests.files.iter().flat_map(ManifestFile::documents).collect();
         let assembly = kinds::assemble(documents, arguments.builtin_unions);
         manifest::fail_on(&assembly.problems)?;
-        if let Some(lack) = assembly.lack(&arguments.from) {
-            bail!(lack);
+        if let Some(missing) = assembly.missing(&arguments.from) {
+            bail!(missing);
         }
         let paint = Paint::of(&std::io::stderr());
         let diagnostics = diagnostic::diagnose(&assembly);

@@ -1,7 +1,7 @@
 //! Answers kubectl, which runs the program as `kubectl_complete-unions` to complete the arguments of `kubectl unions`.
 //!
 //! kubectl gives the words after `kubectl unions`, the last one unfinished, and reads the answer of a hidden command of cobra,
-//! `__complete`: a candidate per line, a tab before its description, and a last line with a [`Directive`].
+//! `__complete`: a candidate per line, a tab before its description, and a last line with a [`ShellCompDirective`].
 
 use super::with_each_argument;
 use crate::cli::{Cli, PLUGIN, Verdict, output};
@@ -17,7 +17,7 @@ const FOLDERS: &str = "path::folders";
 
 /// The bits of cobra's `ShellCompDirective` that are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Directive {
+enum ShellCompDirective {
     /// Complete files, because there is no candidate.
     Files = 0,
     /// Complete nothing but the candidates.
@@ -63,9 +63,9 @@ fn answer(words: &[OsString]) -> anyhow::Result<String> {
     }
     let has = |id: &str| text.is_empty() && candidates.iter().any(|candidate| is(candidate, id));
     let directive = match (has(FILES), has(FOLDERS)) {
-        (true, _) => Directive::Files,
-        (false, true) => Directive::Folders,
-        (false, false) => Directive::NoFiles,
+        (true, _) => ShellCompDirective::Files,
+        (false, true) => ShellCompDirective::Folders,
+        (false, false) => ShellCompDirective::NoFiles,
     };
     let _ = writeln!(text, ":{}", directive as u8);
     Ok(text)

@@ -6,7 +6,7 @@
 use super::report::ReportedFinding;
 use crate::files::{self, FileAccess};
 use anyhow::{Context, anyhow, bail};
-use kube_unions_go::{FindingKind, Severity};
+use kube_unions_go::{FindingKind, FindingSeverity};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
@@ -134,7 +134,7 @@ impl Baseline {
     }
 
     /// Returns the entries that have more findings than `found` has, and that this run could have found.
-    pub(super) fn stale(&self, found: &BTreeMap<BaselineEntry, usize>, scope: &Scope) -> Vec<BaselineEntry> {
+    pub(super) fn stale(&self, found: &BTreeMap<BaselineEntry, usize>, scope: &BaselineScope) -> Vec<BaselineEntry> {
         let is_stale = |(entry, count): &(&BaselineEntry, &usize)| {
             scope.includes(entry) && **count > found.get(entry).copied().unwrap_or_default()
         };
@@ -146,7 +146,7 @@ impl Baseline {
         &mut self,
         path: &Path,
         found: &BTreeMap<BaselineEntry, usize>,
-        scope: &Scope,
+        scope: &BaselineScope,
     ) -> anyhow::Result<()> {
         self.known.retain(|entry, _| !scope.includes(entry));
         self.known.extend(found.iter().map(|(entry, count)| (entry.clone(), *count)));
@@ -175,14 +175,14 @@ impl Baseline {
 
 /// The findings that a run could have found.
 #[derive(Debug)]
-pub(super) enum Scope {
+pub(super) enum BaselineScope {
     /// All.
     Everything,
     /// Those of these CRDs, because only some kinds were selected.
     Definitions(BTreeSet<String>),
 }
 
-impl Scope {
+impl BaselineScope {
     fn includes(&self, entry: &BaselineEntry) -> bool {
         match (self, &entry.crd) {
             (Self::Everything, _) => true,
@@ -204,10 +204,10 @@ impl BaselineEntry {
 }
 
 /// Returns true if a finding belongs in a baseline. A note never fails.
-pub(super) fn is_recorded(severity: Severity) -> bool {
+pub(super) fn is_recorded(severity: FindingSeverity) -> bool {
     match severity {
-        Severity::Error | Severity::Warning => true,
-        Severity::Note => false,
+        FindingSeverity::Error | FindingSeverity::Warning => true,
+        FindingSeverity::Note => false,
     }
 }
 

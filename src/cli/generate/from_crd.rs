@@ -32,7 +32,7 @@ struct VersionProposals<'d> {
 
 /// The number of things proposed.
 #[derive(Default)]
-struct Counts {
+struct ProposalCounts {
     definitions: usize,
     unions: usize,
     doubts: usize,
@@ -49,7 +49,7 @@ pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<Verdict> {
     };
     let is_selected =
         |definition: &Definition| selected.as_ref().is_none_or(|selected| selected.contains(definition.group_kind()));
-    let mut counts = Counts { complete: true, ..Counts::default() };
+    let mut counts = ProposalCounts { complete: true, ..ProposalCounts::default() };
     let mut text = String::new();
     for document in manifests.files.iter().flat_map(manifest::ManifestFile::documents).filter(Document::is_definition) {
         match Definition::from_json(&document.text) {
@@ -64,7 +64,7 @@ pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<Verdict> {
         bail!("{}", super::nothing_to_do(arguments, &manifests.files));
     }
     output::print(text)?;
-    let Counts { definitions, unions, doubts, complete } = counts;
+    let ProposalCounts { definitions, unions, doubts, complete } = counts;
     if !complete {
         output::note("some objects were not searched, because the schema has too many");
     }
@@ -79,7 +79,12 @@ pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<Verdict> {
 }
 
 /// Appends the declarations of a CRD.
-fn propose(document: &Document, definition: &Definition, text: &mut String, counts: &mut Counts) -> anyhow::Result<()> {
+fn propose(
+    document: &Document,
+    definition: &Definition,
+    text: &mut String,
+    counts: &mut ProposalCounts,
+) -> anyhow::Result<()> {
     counts.definitions += 1;
     let crd: Value = serde_json::from_str(&document.text)?;
     let served: Vec<&DefinitionVersion> = definition.versions().iter().filter(|version| version.served).collect();

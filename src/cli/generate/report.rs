@@ -10,7 +10,7 @@ use super::baseline::{self, Baseline, BaselineEntry};
 use crate::cli::FindingsFormat;
 use crate::cli::output::{self, Paint};
 use kube_unions_core::declaration::Definition;
-use kube_unions_go::{Derivation, FindingKind, GoFinding, Packages, Position, Severity};
+use kube_unions_go::{Derivation, FindingKind, FindingSeverity, GoFinding, Packages, Position};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
@@ -99,7 +99,7 @@ impl ReportedFinding {
     }
 
     fn is_counted_error(&self) -> bool {
-        self.finding.severity == Severity::Error && self.standing == Standing::New
+        self.finding.severity == FindingSeverity::Error && self.standing == Standing::New
     }
 }
 

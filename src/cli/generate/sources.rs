@@ -68,13 +68,13 @@ fn is_go(path: &Path) -> bool {
 }
 
 /// A parsed file, or `None` if it does not belong to the build.
-type Parsed = Result<Option<GoFile>, Problem>;
+type ParsedFile = Result<Option<GoFile>, Problem>;
 
 /// Parses files on every core and returns them in their order.
-fn parse_all(files: &[Arc<Path>], build: &BuildContext) -> anyhow::Result<Vec<Parsed>> {
+fn parse_all(files: &[Arc<Path>], build: &BuildContext) -> anyhow::Result<Vec<ParsedFile>> {
     let progress = Progress::new(u64::try_from(files.len()).ok(), "Go files");
     let next = AtomicUsize::new(0);
-    let work = || -> anyhow::Result<Vec<(usize, Parsed)>> {
+    let work = || -> anyhow::Result<Vec<(usize, ParsedFile)>> {
         let mut parser = GoParser::new().ok_or_else(|| anyhow!("tree-sitter does not support the Go grammar"))?;
         let mut done = Vec::new();
         loop {
@@ -97,7 +97,7 @@ fn parse_all(files: &[Arc<Path>], build: &BuildContext) -> anyhow::Result<Vec<Pa
     Ok(all.into_iter().map(|(_, parsed)| parsed).collect())
 }
 
-fn parse(parser: &mut GoParser, path: &Arc<Path>, build: &BuildContext) -> Parsed {
+fn parse(parser: &mut GoParser, path: &Arc<Path>, build: &BuildContext) -> ParsedFile {
     let found = path.metadata().map_err(|error| manifest::of_reading(path, &error))?;
     if !found.is_file() {
         return Err(Problem::of_file(path, "not a file; left out".to_owned()));

@@ -11,11 +11,11 @@ use strategic_merge_patch::{MergeRule, MergeStrategy};
 
 /// The places, each with the versions of its kind.
 #[derive(Debug, Default)]
-pub(super) struct Limits {
+pub(super) struct KustomizeLimits {
     places: BTreeMap<(GroupKind, String, String), Vec<Box<str>>>,
 }
 
-impl Limits {
+impl KustomizeLimits {
     /// Adds the places of a kind.
     pub(super) fn add(&mut self, custom: &CustomKind<'_>, schema: &Schema) {
         for rule in &custom.rules {

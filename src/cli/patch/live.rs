@@ -11,7 +11,7 @@ use crate::cli::Verdict;
 use crate::cli::connection::ClusterArgs;
 use crate::cli::manifest::{self, Edit};
 use crate::cli::output::{self, Paint};
-use crate::cluster::live::{KindDescription, Live, LiveError, ObjectPath, PatchResponse, Resource};
+use crate::cluster::live::{DiscoveredResource, KindDescription, Live, LiveError, ObjectPath, PatchResponse};
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, ValueEnum};
 use kube_unions_core::admission::{Phase, Review};
@@ -180,8 +180,8 @@ impl LiveArgs {
 }
 
 /// Returns the patcher of a kind in the cluster. Its objects are stored with their defaults, and the API server validates them.
-fn patcher(described: KindDescription, resource: &Resource) -> anyhow::Result<KindPatcher> {
-    let Resource { group, version, kind, .. } = resource.clone();
+fn patcher(described: KindDescription, resource: &DiscoveredResource) -> anyhow::Result<KindPatcher> {
+    let DiscoveredResource { group, version, kind, .. } = resource.clone();
     let kind = GroupVersionKind { group, version, kind };
     let (patcher, definition) = match described {
         KindDescription::Custom(definition) => {
@@ -285,12 +285,12 @@ fn wait(attempt: u32) -> Duration {
 fn resource_version(object: &str) -> anyhow::Result<Box<RawValue>> {
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Metadata {
+    struct VersionMetadata {
         resource_version: Box<RawValue>,
     }
     #[derive(serde::Deserialize)]
     struct Versioned {
-        metadata: Metadata,
+        metadata: VersionMetadata,
     }
     let versioned: Versioned =
         serde_json::from_str(object).context("the API server sent an object without `metadata.resourceVersion`")?;

@@ -106,7 +106,7 @@ pub(in crate::cli) struct ServeArgs {
 
     /// Write the log in this format
     #[arg(long, value_enum, default_value_t)]
-    pub(super) log_format: LogFormat,
+    pub(super) log_format: LogFormatArg,
 
     /// Register the webhook behind this Service, and make its certificate for this Service
     #[arg(long, value_name = "NAMESPACE/NAME[:PORT]", conflicts_with = "from")]
@@ -244,7 +244,7 @@ impl From<Policy> for cluster::FailurePolicy {
 
 /// Choice of `--log-format`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum LogFormat {
+pub(super) enum LogFormatArg {
     /// One JSON object for each line
     Json,
     /// Text for people
@@ -252,20 +252,11 @@ pub(super) enum LogFormat {
     Text,
 }
 
-impl From<BuiltinUnionsArg> for cluster::BuiltinUnions {
-    fn from(unions: BuiltinUnionsArg) -> Self {
-        match unions {
-            BuiltinUnionsArg::Ignored => Self::Ignored,
-            BuiltinUnionsArg::OpenApi => Self::OpenApi,
-        }
-    }
-}
-
-impl From<LogFormat> for telemetry::LogFormat {
-    fn from(format: LogFormat) -> Self {
+impl From<LogFormatArg> for telemetry::LogFormat {
+    fn from(format: LogFormatArg) -> Self {
         match format {
-            LogFormat::Json => Self::Json,
-            LogFormat::Text => Self::Text,
+            LogFormatArg::Json => Self::Json,
+            LogFormatArg::Text => Self::Text,
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The supply of the serving certificate: connects its source to the server, and its CA to the registration.
 
 use super::ServeArgs;
-use crate::authority::Offer;
-use crate::cluster::{Agreement, CaBundle, Held, ServerClock, ServiceReference, Timing, Trust};
+use crate::authority::ServingCertificate;
+use crate::cluster::{CaBundle, CertificateController, RegisteredBundle, ServerClock, ServiceReference, Timing, Trust};
 use crate::webhook::{Announcer, CertificateSource};
 use futures::FutureExt;
 use kube::Client;
@@ -24,18 +24,22 @@ pub(super) struct Supply {
     /// The shared Secret, with --tls-secret.
     shared: Option<SharedSource>,
     trust: watch::Sender<Option<Trust>>,
-    held: watch::Receiver<Held>,
+    held: watch::Receiver<RegisteredBundle>,
     register: bool,
 }
 
 struct SharedSource {
     service: ServiceReference,
     secret: String,
-    offers: watch::Sender<Offer>,
+    offers: watch::Sender<ServingCertificate>,
 }
 
 impl Supply {
-    pub(super) fn new(arguments: &ServeArgs, trust: watch::Sender<Option<Trust>>, held: watch::Receiver<Held>) -> Self {
+    pub(super) fn new(
+        arguments: &ServeArgs,
+        trust: watch::Sender<Option<Trust>>,
+        held: watch::Receiver<RegisteredBundle>,
+    ) -> Self {
         let shared = arguments.service.clone().zip(arguments.tls_secret.clone());
         let (source, shared) = match (shared, &arguments.tls_cert_dir) {
             (Some((service, secret)), _) => {
@@ -79,8 +83,8 @@ impl Supply {
         let Self { shared, trust, held, .. } = self;
         if let (Some(SharedSource { service, secret, offers }), Some(client)) = (shared, client) {
             let timing = Timing { clock: Arc::new(move || clock.now()), ..Timing::default() };
-            let agreement = Agreement::new(client, &service, &secret).with_timing(timing);
-            agreement.follow(offers, trust, held, authority_expiry).await;
+            let controller = CertificateController::new(client, &service, &secret).with_timing(timing);
+            controller.follow(offers, trust, held, authority_expiry).await;
         } else {
             // The registration waits for changes of `trust`, which must stay open.
             pending::<()>().await;

@@ -15,7 +15,7 @@ const VALID: &str = "valid-";
 
 /// The part of a test that a file has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Part {
+pub(super) enum TestPart {
     Old,
     New,
     Want,
@@ -25,9 +25,9 @@ pub(super) enum Part {
 
 /// The files of one folder that are parts of tests, by the names of the tests.
 #[derive(Debug, Default)]
-pub(super) struct TestFiles(BTreeMap<String, Vec<(Part, PathBuf)>>);
+pub(super) struct TestFiles(BTreeMap<String, Vec<(TestPart, PathBuf)>>);
 
-impl Part {
+impl TestPart {
     /// Returns the name of the test that a file belongs to, and its part.
     pub(super) fn of(file: &Path) -> Option<(String, Self)> {
         let stem = file.file_stem()?.to_string_lossy();
@@ -51,7 +51,7 @@ impl Part {
 }
 
 impl TestFiles {
-    pub(super) fn push(&mut self, name: String, part: Part, file: PathBuf) {
+    pub(super) fn push(&mut self, name: String, part: TestPart, file: PathBuf) {
         self.0.entry(name).or_default().push((part, file));
     }
 
@@ -62,7 +62,7 @@ impl TestFiles {
 
     /// Returns true if the names leave no doubt. Files of other tools may begin with `valid-`.
     pub(super) fn are_certain(&self) -> bool {
-        self.0.values().flatten().any(|(part, _)| *part != Part::Valid)
+        self.0.values().flatten().any(|(part, _)| *part != TestPart::Valid)
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -78,12 +78,13 @@ impl TestFiles {
     }
 }
 
-fn test(name: String, mut files: Vec<(Part, PathBuf)>) -> SuiteTest {
+fn test(name: String, mut files: Vec<(TestPart, PathBuf)>) -> SuiteTest {
     files.sort();
     let find = |wanted| files.iter().find(|(part, _)| *part == wanted).map(|(_, file)| file.clone());
-    let shown = [Part::New, Part::Valid, Part::Want, Part::Old].into_iter().find_map(find).unwrap_or_default();
+    let shown =
+        [TestPart::New, TestPart::Valid, TestPart::Want, TestPart::Old].into_iter().find_map(find).unwrap_or_default();
     let twice = files.iter().zip(files.iter().skip(1)).find(|(one, other)| one.0 == other.0);
-    let write = match (twice, find(Part::Valid), find(Part::New), find(Part::Want)) {
+    let write = match (twice, find(TestPart::Valid), find(TestPart::New), find(TestPart::Want)) {
         (Some(((part, one), (_, other))), ..) => {
             let (one, other) = (one.display(), other.display());
             Err(format!("both `{one}` and `{other}` are the file `{name}{}` of the test: delete one", part.suffix()))
@@ -92,11 +93,11 @@ fn test(name: String, mut files: Vec<(Part, PathBuf)>) -> SuiteTest {
             Ok(write(None, object, Want::Accepted { warnings: Vec::new() }))
         }
         (None, Some(_), ..) => Err(format!("`{name}` is accepted by its name, and has other files of the same name")),
-        (None, None, Some(new), Some(want)) => Ok(write(find(Part::Old), new, Want::File(want))),
+        (None, None, Some(new), Some(want)) => Ok(write(find(TestPart::Old), new, Want::File(want))),
         (None, None, new, _) => {
             let (absent, content) = match new {
-                Some(_) => (Part::Want, "the normalised object, or the `causes` of a rejection"),
-                None => (Part::New, "the object to write"),
+                Some(_) => (TestPart::Want, "the normalised object, or the `causes` of a rejection"),
+                None => (TestPart::New, "the object to write"),
             };
             Err(format!("`{name}{}.yaml` is absent: add the file with {content}", absent.suffix()))
         }

@@ -1,6 +1,6 @@
 //! Finds suites in files and folders: documents of the kind `Suite`, and files by their names (see `convention`).
 
-use super::convention::{Part, TestFiles};
+use super::convention::{TestFiles, TestPart};
 use super::read;
 use super::suite::Suite;
 use crate::cli::manifest::{self, Problem};
@@ -16,7 +16,7 @@ const TEXTS_OF_SOURCES: [&str; 4] = ["CustomResourceDefinition", "UnionDeclarati
 
 /// The suites of some paths.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct FoundSuites {
     pub(super) suites: Vec<Suite>,
     pub(super) problems: Vec<Problem>,
     /// The paths without a suite.
@@ -26,7 +26,7 @@ pub(super) struct Found {
 /// Searches paths. Every file is found once.
 #[derive(Debug, Default)]
 struct Finder {
-    found: Found,
+    found: FoundSuites,
     /// The suite files that were read.
     read: BTreeSet<PathBuf>,
     /// The suites of folders, by position.
@@ -34,7 +34,7 @@ struct Finder {
 }
 
 /// Finds the suites of paths. A problem with one leaves the others.
-pub(super) fn find(paths: &[PathBuf]) -> Found {
+pub(super) fn find(paths: &[PathBuf]) -> FoundSuites {
     let mut finder = Finder::default();
     for path in paths {
         match finder.search(path) {
@@ -50,7 +50,7 @@ impl Finder {
     /// Searches a path. Returns true if it has a suite, or something that should be one.
     fn search(&mut self, path: &Path) -> Result<bool, Problem> {
         if !path.is_dir() {
-            return match Part::of(path) {
+            return match TestPart::of(path) {
                 Some((name, _)) if path.metadata().is_ok() => self.test(path, &name),
                 _ => self.file(path, manifest::bytes(path)?),
             };
@@ -81,7 +81,7 @@ impl Finder {
     fn folder(&mut self, folder: &Path, files: Vec<PathBuf>, only: Option<&str>) -> bool {
         let (mut tests, mut sources, mut any) = (TestFiles::default(), Vec::new(), false);
         for file in files {
-            if let Some((name, part)) = Part::of(&file) {
+            if let Some((name, part)) = TestPart::of(&file) {
                 tests.push(name, part, file);
                 continue;
             }

@@ -47,7 +47,7 @@ pub(super) fn judge(write: &TestedWrite, kinds: &Assembly) -> Result<Option<Fail
     let review = object
         .review(&kinds.catalog, Phase::Both, write.ratcheting)
         .map_err(|error| Problem::of_document(&new, "", error.to_string()))?;
-    let answer = Answer { review: &review, new: &completed_new, kinds };
+    let answer = ReviewedWrite { review: &review, new: &completed_new, kinds };
     match want {
         Expected::Accepted(warnings) => answer.is_object(&completed_new, Some(warnings), "accepted unchanged"),
         Expected::Normalized(want, warnings) => answer.is_object(&completed(&want)?, warnings, "accepted"),
@@ -124,14 +124,14 @@ fn problem_of(document: &Document, error: &dyn Error) -> Problem {
 }
 
 /// The answer to a write.
-struct Answer<'a> {
+struct ReviewedWrite<'a> {
     review: &'a Review,
     /// The new object, with its defaults.
     new: &'a Document,
     kinds: &'a Assembly,
 }
 
-impl Answer<'_> {
+impl ReviewedWrite<'_> {
     /// Compares the stored object and the warnings.
     fn is_object(&self, want: &Document, warnings: Option<&[String]>, state: &str) -> Result<Option<Failure>, Problem> {
         if self.review.outcome() == ReviewOutcome::Denied {

@@ -4,7 +4,7 @@ mod junit;
 mod tap;
 mod text;
 
-use super::run::{Run, TestRun};
+use super::run::{SuitesRun, TestRun};
 use crate::cli::manifest::Problem;
 use crate::cli::output::Paint;
 use clap::ValueEnum;
@@ -30,7 +30,7 @@ pub(super) enum TestsFormat {
 }
 
 /// Returns the report of a run.
-pub(super) fn report(run: &Run, format: TestsFormat) -> anyhow::Result<String> {
+pub(super) fn report(run: &SuitesRun, format: TestsFormat) -> anyhow::Result<String> {
     match format {
         TestsFormat::Text => Ok(text::report(run, Paint::of(&std::io::stdout()))),
         TestsFormat::Junit => junit::report(run),
@@ -39,7 +39,7 @@ pub(super) fn report(run: &Run, format: TestsFormat) -> anyhow::Result<String> {
 }
 
 /// Returns the problems that belong to no test, each with the name of its suite, or else of its file.
-fn problems(run: &Run) -> impl Iterator<Item = (String, &Problem)> {
+fn problems(run: &SuitesRun) -> impl Iterator<Item = (String, &Problem)> {
     let of_files = run.problems.iter().map(|problem| (problem.file.display().to_string(), problem));
     let of_suites = run.suites.iter().flat_map(|suite| suite.problems.iter().map(|it| (suite.name.clone(), it)));
     of_files.chain(of_suites)

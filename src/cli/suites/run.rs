@@ -1,6 +1,6 @@
 //! Runs suites and counts the results.
 
-use super::find::{self, Found};
+use super::find::{self, FoundSuites};
 use super::judge::{Failure, judge};
 use super::suite::{Suite, SuiteTest};
 use crate::cli::kinds::{self, Assembly};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// The results of all suites.
 #[derive(Debug, Default)]
-pub(super) struct Run {
+pub(super) struct SuitesRun {
     pub(super) suites: Vec<SuiteRun>,
     /// The problems with files that no suite could be read from.
     pub(super) problems: Vec<Problem>,
@@ -49,10 +49,10 @@ pub(super) enum TestResult {
     Broken(String),
 }
 
-impl Run {
+impl SuitesRun {
     /// Finds the suites of paths, and runs the tests whose names contain a text.
     pub(super) fn of(paths: &[PathBuf], filter: Option<&str>) -> Self {
-        let Found { suites, problems, without_suite } = find::find(paths);
+        let FoundSuites { suites, problems, without_suite } = find::find(paths);
         let mut run = Self { problems, without_suite, ..Self::default() };
         for mut suite in suites {
             run.inputs.extend(suite.inputs().map(Path::to_owned));
@@ -124,8 +124,8 @@ fn unions(suite: &Suite) -> (Assembly, Vec<Problem>) {
     let mut problems = read.problems;
     problems.extend(assembly.problems.iter().cloned());
     if problems.is_empty() {
-        let lack = assembly.lack_beside(&suite.from, "`builtinUnions: OpenAPI`");
-        problems.extend(lack.map(|lack| Problem::of_file(&suite.file, lack)));
+        let missing = assembly.missing_beside(&suite.from, "`builtinUnions: OpenAPI`");
+        problems.extend(missing.map(|missing| Problem::of_file(&suite.file, missing)));
     }
     (assembly, problems)
 }

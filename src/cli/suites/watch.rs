@@ -8,7 +8,7 @@ mod folders;
 use self::folders::Folders;
 use super::TestArgs;
 use super::report::TestsFormat;
-use super::run::Run;
+use super::run::SuitesRun;
 use crate::cli::exit::FAILED;
 use crate::cli::output::{self, Paint};
 use anyhow::{Context, bail};
@@ -105,7 +105,7 @@ impl FileWatch {
     }
 
     /// Runs the tests. Every folder that they read from was watched before.
-    fn run(&mut self, arguments: &TestArgs) -> anyhow::Result<Run> {
+    fn run(&mut self, arguments: &TestArgs) -> anyhow::Result<SuitesRun> {
         self.watch(&arguments.paths)?;
         let mut run = arguments.tested();
         for _ in 0..MOST_ROUNDS {

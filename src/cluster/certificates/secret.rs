@@ -5,7 +5,7 @@
 use super::contents::Data;
 use crate::authority::AuthorityError;
 use crate::cluster::ServiceReference;
-use crate::cluster::watch::{Selection, list_and_watch};
+use crate::cluster::watch::{ObjectSelection, list_and_watch};
 use futures::stream::BoxStream;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::PostParams;
@@ -64,7 +64,7 @@ impl SharedSecret {
 
     /// Returns the events of this Secret alone.
     pub(super) fn watch(&self) -> BoxStream<'static, watcher::Result<Event<Secret>>> {
-        list_and_watch(self.api.clone(), Selection::by_name(&self.name), || {})
+        list_and_watch(self.api.clone(), ObjectSelection::by_name(&self.name), || {})
     }
 
     /// Returns the Secret, `None` if it does not exist.

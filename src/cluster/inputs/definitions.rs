@@ -1,7 +1,7 @@
 //! CRDs as inputs.
 
 use super::super::compact::compact;
-use super::super::raw::{Parts, RawDefinition};
+use super::super::raw::{ObjectParts, RawDefinition};
 use super::Inputs;
 use crate::causes::with_causes;
 use kube_unions_core::catalog::compiling_cost;
@@ -41,7 +41,7 @@ impl StoredDefinition {
     }
 
     fn new(raw: &RawDefinition, fingerprint: u64, acceptance: Result<Acceptance, String>) -> Self {
-        let Ok(Parts { annotations, spec, status }) = raw.parts() else {
+        let Ok(ObjectParts { annotations, spec, status }) = raw.parts() else {
             return Self {
                 fingerprint,
                 acceptance,

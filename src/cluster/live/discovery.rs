@@ -8,7 +8,7 @@ use std::fmt;
 
 /// A resource at one version.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Resource {
+pub struct DiscoveredResource {
     /// The API group, empty for the core group.
     pub group: Box<str>,
     /// The version.
@@ -25,14 +25,14 @@ pub struct Resource {
     pub namespaced: bool,
 }
 
-impl fmt::Display for Resource {
+impl fmt::Display for DiscoveredResource {
     /// Writes `widgets.v1.example.com`, which kubectl accepts.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "`{}.{}.{}`", self.plural, self.version, self.group)
     }
 }
 
-impl Resource {
+impl DiscoveredResource {
     /// Returns `widget.example.com/name`, as kubectl prints it.
     pub fn title(&self, name: &str) -> String {
         let dot = if self.group.is_empty() { "" } else { "." };
@@ -70,19 +70,19 @@ impl Resource {
 }
 
 /// Finds a resource by name; among several, the first in the server's order, which has the preferred group and version.
-pub fn find<'r>(all: &'r [Resource], asked: &str) -> Option<&'r Resource> {
-    let names: Vec<KindNames<'_>> = all.iter().map(Resource::names).collect();
+pub fn find<'r>(all: &'r [DiscoveredResource], asked: &str) -> Option<&'r DiscoveredResource> {
+    let names: Vec<KindNames<'_>> = all.iter().map(DiscoveredResource::names).collect();
     all.get(KindNames::find(&names, asked)?)
 }
 
 /// Returns the error for a name that no resource has.
-pub fn no_resource(all: &[Resource], asked: &str) -> LiveError {
-    let names: Vec<KindNames<'_>> = all.iter().map(Resource::names).collect();
+pub fn no_resource(all: &[DiscoveredResource], asked: &str) -> LiveError {
+    let names: Vec<KindNames<'_>> = all.iter().map(DiscoveredResource::names).collect();
     LiveError::NoResource { asked: asked.into(), near: KindNames::suggest(&names, asked).map(Into::into) }
 }
 
 /// Returns all resources, in the server's order.
-pub(super) async fn resources(client: &Client) -> Result<Vec<Resource>, LiveError> {
+pub(super) async fn resources(client: &Client) -> Result<Vec<DiscoveredResource>, LiveError> {
     let (core, groups) =
         (client.list_core_api_versions_aggregated().await?, client.list_api_groups_aggregated().await?);
     // API servers before 1.26 answer with lists of other kinds, which have no items.
@@ -92,7 +92,7 @@ pub(super) async fn resources(client: &Client) -> Result<Vec<Resource>, LiveErro
     Ok(core.items.iter().chain(&groups.items).flat_map(of_group).collect())
 }
 
-fn of_group(group: &APIGroupDiscovery) -> impl Iterator<Item = Resource> + '_ {
+fn of_group(group: &APIGroupDiscovery) -> impl Iterator<Item = DiscoveredResource> + '_ {
     let name = group.metadata.as_ref().and_then(|metadata| metadata.name.as_deref()).unwrap_or_default();
     group.versions.iter().flat_map(move |version| {
         let of = version.version.as_deref().unwrap_or_default();
@@ -100,8 +100,8 @@ fn of_group(group: &APIGroupDiscovery) -> impl Iterator<Item = Resource> + '_ {
     })
 }
 
-fn aggregated(group: &str, version: &str, resource: &APIResourceDiscovery) -> Option<Resource> {
-    Some(Resource {
+fn aggregated(group: &str, version: &str, resource: &APIResourceDiscovery) -> Option<DiscoveredResource> {
+    Some(DiscoveredResource {
         group: group.into(),
         version: version.into(),
         kind: resource.response_kind.as_ref()?.kind.as_deref()?.into(),
@@ -113,7 +113,7 @@ fn aggregated(group: &str, version: &str, resource: &APIResourceDiscovery) -> Op
 }
 
 /// Returns all resources of a server without aggregated discovery.
-async fn one_by_one(client: &Client) -> Result<Vec<Resource>, LiveError> {
+async fn one_by_one(client: &Client) -> Result<Vec<DiscoveredResource>, LiveError> {
     let mut lists = Vec::new();
     for version in client.list_core_api_versions().await?.versions {
         lists.push(client.list_core_api_resources(&version).await?);
@@ -135,7 +135,7 @@ async fn one_by_one(client: &Client) -> Result<Vec<Resource>, LiveError> {
     for list in lists {
         let (group, version) = list.group_version.split_once('/').unwrap_or(("", &list.group_version));
         for resource in list.resources.into_iter().filter(|resource| !resource.name.contains('/')) {
-            all.push(Resource {
+            all.push(DiscoveredResource {
                 group: group.into(),
                 version: version.into(),
                 kind: resource.kind.into(),
@@ -155,15 +155,18 @@ mod tests {
 
     #[test]
     fn a_resource_is_found_by_every_name_that_kubectl_takes() {
-        let nicknamed = |resource: Resource, name: &str| Resource { short_names: vec![name.to_owned()], ..resource };
+        let nicknamed = |resource: DiscoveredResource, name: &str| DiscoveredResource {
+            short_names: vec![name.to_owned()],
+            ..resource
+        };
         let all = [
-            nicknamed(Resource::named("", "v1", "Service", "services"), "svc"),
-            nicknamed(Resource::named("apps", "v1", "Deployment", "deployments"), "deploy"),
-            Resource::named("example.com", "v1", "Widget", "widgets"),
-            Resource::named("example.com", "v1beta1", "Widget", "widgets"),
-            Resource::named("serving.example.com", "v1", "Service", "services"),
+            nicknamed(DiscoveredResource::named("", "v1", "Service", "services"), "svc"),
+            nicknamed(DiscoveredResource::named("apps", "v1", "Deployment", "deployments"), "deploy"),
+            DiscoveredResource::named("example.com", "v1", "Widget", "widgets"),
+            DiscoveredResource::named("example.com", "v1beta1", "Widget", "widgets"),
+            DiscoveredResource::named("serving.example.com", "v1", "Service", "services"),
             // Its plural is another's short name.
-            Resource::named("example.com", "v1", "Svc", "deploy"),
+            DiscoveredResource::named("example.com", "v1", "Svc", "deploy"),
         ];
         for (asked, position) in [
             ("services", Some(0)),
@@ -190,7 +193,10 @@ mod tests {
 
     #[test]
     fn an_object_has_the_title_that_kubectl_prints() {
-        assert_eq!(Resource::named("example.com", "v1", "Widget", "widgets").title("a"), "widget.example.com/a");
-        assert_eq!(Resource::named("", "v1", "Pod", "pods").title("a"), "pod/a");
+        assert_eq!(
+            DiscoveredResource::named("example.com", "v1", "Widget", "widgets").title("a"),
+            "widget.example.com/a"
+        );
+        assert_eq!(DiscoveredResource::named("", "v1", "Pod", "pods").title("a"), "pod/a");
     }
 }

@@ -5,7 +5,7 @@
 
 use super::super::call::LIMIT;
 use super::super::watch::Retry;
-use super::{LiveError, RESERVED, Refusal, request};
+use super::{LiveError, RESERVED, StatusError, request};
 use http_body_util::BodyExt;
 use hyper::StatusCode;
 use kube::Client;
@@ -46,11 +46,11 @@ pub struct Pages {
     /// The token of the next page, empty for the first; `None` at the end.
     next: Option<String>,
     /// The last object read.
-    last: Option<Key>,
+    last: Option<NamespacedName>,
     /// True while the objects come ordered by key, as all objects from etcd do.
     ordered: bool,
     /// The list began again; objects up to this key were read before.
-    seen: Option<Key>,
+    seen: Option<NamespacedName>,
     /// Expiries since the last object.
     expiries: u32,
 }
@@ -65,14 +65,14 @@ impl fmt::Debug for Pages {
 #[derive(Debug)]
 pub struct Page {
     text: String,
-    objects: Vec<(Range<usize>, Key)>,
+    objects: Vec<(Range<usize>, NamespacedName)>,
     remaining: Option<u64>,
     last: bool,
 }
 
 /// One object of a list.
 #[derive(Debug, Clone, Copy)]
-pub struct Object<'p> {
+pub struct ListedObject<'p> {
     /// JSON text, as the API server wrote it.
     pub text: &'p str,
     /// The namespace, empty for a cluster-scoped object.
@@ -83,14 +83,14 @@ pub struct Object<'p> {
 
 /// `namespace/name`, or `name`: the order of a list.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Key(Box<str>);
+struct NamespacedName(Box<str>);
 
 impl Page {
     /// Returns the objects, in the order of the list.
-    pub fn objects(&self) -> impl ExactSizeIterator<Item = Object<'_>> {
+    pub fn objects(&self) -> impl ExactSizeIterator<Item = ListedObject<'_>> {
         self.objects.iter().map(|(range, key)| {
             let (namespace, name) = key.0.rsplit_once('/').unwrap_or(("", &key.0));
-            Object { text: self.text.get(range.clone()).unwrap_or_default(), namespace, name }
+            ListedObject { text: self.text.get(range.clone()).unwrap_or_default(), namespace, name }
         })
     }
 
@@ -104,7 +104,7 @@ impl Page {
 enum FetchedPage {
     Page(String),
     TooHeavy,
-    Expired(Box<Refusal>),
+    Expired(Box<StatusError>),
 }
 
 impl Pages {
@@ -163,14 +163,14 @@ impl Pages {
         if code.is_success() {
             return Ok(FetchedPage::Page(text));
         }
-        let refusal = Box::new(Refusal::read(code.as_u16(), &text));
+        let refusal = Box::new(StatusError::read(code.as_u16(), &text));
         // The first page has no token to continue from.
         let expired = code == StatusCode::GONE && !token.is_empty();
         if expired { Ok(FetchedPage::Expired(refusal)) } else { Err(LiveError::Refused(refusal)) }
     }
 
     /// Returns the token to continue with: the one that the server offers, or none to begin again.
-    fn after_expiry(&mut self, refusal: &Refusal) -> Result<String, LiveError> {
+    fn after_expiry(&mut self, refusal: &StatusError) -> Result<String, LiveError> {
         self.expiries = self.expiries.saturating_add(1);
         let offered = refusal.continuation();
         // Without an order it is unknown which objects were read.
@@ -185,12 +185,12 @@ impl Pages {
     }
 
     fn read(&mut self, text: String) -> Result<Page, LiveError> {
-        let list: List<'_> = serde_json::from_str(&text)?;
+        let list: RawList<'_> = serde_json::from_str(&text)?;
         let (items, ListMetadata { next, remaining }) = (list.items.unwrap_or_default(), list.metadata);
         self.measure(items.len(), text.len());
         let mut objects = Vec::with_capacity(items.len());
         for item in items {
-            let key = Key::of(item)?;
+            let key = NamespacedName::of(item)?;
             if self.seen.as_ref().is_some_and(|seen| key <= *seen) {
                 continue;
             }
@@ -214,9 +214,9 @@ impl Pages {
     }
 }
 
-impl Key {
+impl NamespacedName {
     fn of(object: &RawValue) -> Result<Self, LiveError> {
-        let Named { metadata: Metadata { namespace, name } } = serde_json::from_str(object.get())?;
+        let RawItem { metadata: ItemMetadata { namespace, name } } = serde_json::from_str(object.get())?;
         let slash = if namespace.is_empty() { "" } else { "/" };
         Ok(Self(format!("{namespace}{slash}{name}").into()))
     }
@@ -253,7 +253,7 @@ async fn text_of(mut body: Body, heaviest: usize) -> Result<Option<String>, Live
 }
 
 #[derive(Deserialize)]
-struct List<'a> {
+struct RawList<'a> {
     #[serde(borrow, default)]
     metadata: ListMetadata<'a>,
     #[serde(borrow)]
@@ -269,13 +269,13 @@ struct ListMetadata<'a> {
 }
 
 #[derive(Deserialize)]
-struct Named<'a> {
+struct RawItem<'a> {
     #[serde(borrow)]
-    metadata: Metadata<'a>,
+    metadata: ItemMetadata<'a>,
 }
 
 #[derive(Deserialize)]
-struct Metadata<'a> {
+struct ItemMetadata<'a> {
     #[serde(borrow, default)]
     namespace: Cow<'a, str>,
     #[serde(borrow, default)]

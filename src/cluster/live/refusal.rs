@@ -8,11 +8,11 @@ const UNEXPECTED: &str = "UnexpectedServerResponse";
 
 /// The `Status` with which the API server refused a request.
 #[derive(Debug, Clone)]
-pub struct Refusal {
+pub struct StatusError {
     status: Status,
 }
 
-impl Refusal {
+impl StatusError {
     pub(super) fn new(status: Status) -> Self {
         Self { status }
     }
@@ -60,7 +60,7 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for StatusError {
     /// Formats like `cmd/util.checkErr` of kubectl.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Status { message, reason, details, .. } = &self.status;
@@ -93,7 +93,7 @@ mod tests {
 
     #[track_caller]
     fn says(status: &Value, words: &str) {
-        assert_eq!(Refusal::read(500, &status.to_string()).to_string(), words);
+        assert_eq!(StatusError::read(500, &status.to_string()).to_string(), words);
     }
 
     #[test]
@@ -117,7 +117,7 @@ mod tests {
             &json!({"status": "Failure", "code": 404, "reason": "NotFound", "message": "widgets \"a\" not found"}),
             "Error from server (NotFound): widgets \"a\" not found",
         );
-        assert_eq!(Refusal::read(502, "bad gateway\n").to_string(), "Error from server: bad gateway");
+        assert_eq!(StatusError::read(502, "bad gateway\n").to_string(), "Error from server: bad gateway");
     }
 
     #[test]
@@ -125,11 +125,11 @@ mod tests {
         let read = |code: u16, reason: &str| {
             let causes = json!([{"reason": reason, "message": "m", "field": "f"}]);
             let body = json!({"status": "Failure", "code": code, "details": {"causes": causes}});
-            Refusal::read(code, &body.to_string())
+            StatusError::read(code, &body.to_string())
         };
         assert!(read(409, "").may_be_stale() && read(422, UNEXPECTED).may_be_stale());
         let failed = r#"{"status": "Failure", "code": 422, "reason": "Invalid", "details": {}}"#;
-        assert!(Refusal::read(422, failed).may_be_stale());
+        assert!(StatusError::read(422, failed).may_be_stale());
         assert!(!read(422, "FieldValueForbidden").may_be_stale() && !read(403, UNEXPECTED).may_be_stale());
         assert!(read(422, "").is_final() && !read(429, "").is_final() && !read(503, "").is_final());
     }

@@ -4,7 +4,7 @@
 
 use super::stored::SELECTOR;
 use crate::cluster::call::{self, Refused};
-use crate::cluster::watch::{Selection, list_and_watch};
+use crate::cluster::watch::{ObjectSelection, list_and_watch};
 use futures::StreamExt;
 use futures::stream::{BoxStream, select_all};
 use hyper::Method;
@@ -146,7 +146,8 @@ impl ServedPolicies {
                 kind: resource.kind().to_owned(),
                 plural: resource.plural().to_owned(),
             };
-            let selection = Selection { labels: Some(SELECTOR.to_owned()), page: Some(PAGE), ..Selection::default() };
+            let selection =
+                ObjectSelection { labels: Some(SELECTOR.to_owned()), page: Some(PAGE), ..ObjectSelection::default() };
             let events = list_and_watch(Api::<DynamicObject>::all_with(client.clone(), &api), selection, || {});
             Some(events.map(move |event| (resource, event)).boxed())
         });

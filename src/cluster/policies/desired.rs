@@ -34,7 +34,7 @@ pub(super) struct DesiredObject {
 }
 
 /// Compiles catalogs, and keeps the policies of kinds that have not changed.
-pub(super) struct Compiler {
+pub(super) struct CatalogCompiler {
     enforcement: PolicyEnforcement,
     served: ServedPolicies,
     frame: PolicyFrame,
@@ -54,7 +54,7 @@ struct CachedKind {
     desired: Arc<DesiredKind>,
 }
 
-impl Compiler {
+impl CatalogCompiler {
     pub(super) fn new(enforcement: PolicyEnforcement, served: ServedPolicies, frame: PolicyFrame) -> Self {
         let options = PolicyOptions {
             server: served.version,
@@ -210,9 +210,9 @@ pub(super) mod tests {
         ServedPolicies { version: KubernetesVersion::DEFAULT, mutating: None, validating: Some("v1") }
     }
 
-    fn compiler(enforcement: PolicyEnforcement, served: ServedPolicies) -> Compiler {
+    fn compiler(enforcement: PolicyEnforcement, served: ServedPolicies) -> CatalogCompiler {
         let frame = PolicyFrame { installation: enforcement.installation.clone(), owner: None };
-        Compiler::new(enforcement, served, frame)
+        CatalogCompiler::new(enforcement, served, frame)
     }
 
     fn metadata(name: &str) -> ObjectMeta {

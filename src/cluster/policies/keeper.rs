@@ -1,8 +1,8 @@
 //! The loop of one replica: watches the policies, compiles catalogs, and writes what [`ledger`](super::ledger) says.
 
 use super::api::{PolicyEvent, PolicyKey, PolicyResource, ServedPolicies};
-use super::desired::Compiler;
-use super::ledger::{Ledger, PolicyWrite};
+use super::desired::CatalogCompiler;
+use super::ledger::{PolicyReconciler, PolicyWrite};
 use super::log::PolicyLog;
 use super::stored::{PolicyFrame, StoredPolicy};
 use super::write::{WriteOutcome, perform};
@@ -47,7 +47,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(10);
 const NOT_KEPT: &str = "it was stored with changes; find the admission webhook or policy that changes it";
 
 /// Keeps the policies for one replica.
-pub(super) struct Keeper {
+pub(super) struct PolicyController {
     client: Client,
     enforcement: PolicyEnforcement,
     signals: PolicySignals,
@@ -59,9 +59,9 @@ pub(super) struct Keeper {
 struct Round {
     served: ServedPolicies,
     frame: PolicyFrame,
-    ledger: Ledger,
+    reconciler: PolicyReconciler,
     /// `None` while it compiles, and after a panic.
-    compiler: Option<Compiler>,
+    compiler: Option<CatalogCompiler>,
     lists: BTreeMap<PolicyResource, ListedPolicies>,
 }
 
@@ -73,7 +73,7 @@ struct ListedPolicies {
     is_complete: bool,
 }
 
-impl Keeper {
+impl PolicyController {
     pub(super) fn new(client: Client, enforcement: PolicyEnforcement, signals: PolicySignals) -> Self {
         let backoff = doubling(FIRST_WAIT, LONGEST_WAIT);
         Self { client, enforcement, signals, backoff, log: PolicyLog::default() }
@@ -100,8 +100,8 @@ impl Keeper {
             let duty = self.enforcement.duty;
             let mut round = Round {
                 served,
-                ledger: Ledger::new(duty, self.enforcement.handover),
-                compiler: Some(Compiler::new(self.enforcement.clone(), served, frame.clone())),
+                reconciler: PolicyReconciler::new(duty, self.enforcement.handover),
+                compiler: Some(CatalogCompiler::new(self.enforcement.clone(), served, frame.clone())),
                 frame,
                 lists: BTreeMap::new(),
             };
@@ -172,7 +172,7 @@ impl Keeper {
     /// Compiles the catalog in force.
     async fn compile(&mut self, round: &mut Round) {
         let Some(catalog) = self.signals.catalogs.borrow().clone() else { return };
-        let fresh = || Compiler::new(self.enforcement.clone(), round.served, round.frame.clone());
+        let fresh = || CatalogCompiler::new(self.enforcement.clone(), round.served, round.frame.clone());
         let mut compiler = round.compiler.take().unwrap_or_else(fresh);
         let work = spawn_blocking(move || {
             let desired = compiler.desired(&catalog);
@@ -182,7 +182,7 @@ impl Keeper {
         let Ok((compiler, desired)) = work.await else { return };
         round.compiler = Some(compiler);
         self.log.refused_kinds(&desired, self.enforcement.duty);
-        round.ledger.want(desired);
+        round.reconciler.want(desired);
     }
 
     /// Handles every event that has arrived.
@@ -210,12 +210,12 @@ impl Keeper {
             Ok(Event::InitDone) => {
                 list.is_complete = true;
                 if let Some(names) = list.names.take() {
-                    round.ledger.retain(|key| key.resource != resource || names.contains(&key.name));
+                    round.reconciler.retain(|key| key.resource != resource || names.contains(&key.name));
                 }
                 self.note_lists(round);
             }
             Ok(Event::Apply(object)) => round.put(key(&object), object),
-            Ok(Event::Delete(object)) => round.ledger.remove(&key(&object)),
+            Ok(Event::Delete(object)) => round.reconciler.remove(&key(&object)),
             Err(error) => self.watch_failed(round, &error),
         }
     }
@@ -224,14 +224,14 @@ impl Keeper {
         let is_complete = |resource| round.lists.get(&resource).is_some_and(|list| list.is_complete);
         let mut resources = PolicyResource::ALL.into_iter();
         if resources.all(|resource| round.served.version_of(resource).is_none() || is_complete(resource)) {
-            round.ledger.listed(Instant::now());
+            round.reconciler.listed(Instant::now());
             self.log.listable();
         }
     }
 
     fn watch_failed(&mut self, round: &mut Round, error: &watcher::Error) {
         if matches!(code(error), Some(401 | 403)) {
-            round.ledger.list_refused(Instant::now());
+            round.reconciler.list_refused(Instant::now());
             self.log.unlistable(&reason(error), self.enforcement.duty);
         }
     }
@@ -239,18 +239,18 @@ impl Keeper {
     /// Writes what is due. Returns the time of the next step.
     async fn reconcile(&mut self, round: &mut Round) -> Instant {
         let registered = self.signals.registered.borrow().clone();
-        let step = round.ledger.step(&registered, Instant::now());
-        let (desired, refused) = round.ledger.sizes();
+        let step = round.reconciler.step(&registered, Instant::now());
+        let (desired, refused) = round.reconciler.sizes();
         let gauge = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         self.signals.metrics.desired.set(gauge(desired));
         self.signals.metrics.in_sync.set(gauge(step.in_sync));
         self.signals.metrics.kinds_refused.set(gauge(refused));
-        self.signals.metrics.kinds_covered.set(gauge(round.ledger.covered()));
-        let coverage = round.ledger.coverage(Instant::now());
+        self.signals.metrics.kinds_covered.set(gauge(round.reconciler.covered()));
+        let coverage = round.reconciler.coverage(Instant::now());
         publish(&self.signals.coverage, coverage);
         PolicyLog::corrected(&step.corrected);
         let now = Instant::now();
-        let wake = step.wake.into_iter().chain(round.ledger.next_coverage_at(now)).min();
+        let wake = step.wake.into_iter().chain(round.reconciler.next_coverage_at(now)).min();
         let wake = wake.map_or(now + RESYNC, |wake| wake.min(now + RESYNC)).max(now + DEBOUNCE);
         if step.writes.is_empty() {
             self.log.recovered(step.in_sync == desired);
@@ -287,35 +287,35 @@ impl Keeper {
             let key = write.key().clone();
             match outcome {
                 WriteOutcome::Stored(object) => {
-                    let wanted = round.ledger.wanted(&key);
+                    let wanted = round.reconciler.wanted(&key);
                     let is_kept = wanted.is_some_and(|wanted| policy_difference(wanted, &object).is_none());
                     round.put_value(key.clone(), object);
                     if is_kept {
                         written += 1;
-                        round.ledger.wrote(&key);
+                        round.reconciler.wrote(&key);
                         self.log.written(&key);
                     } else {
                         failed += 1;
                         first.get_or_insert((key.clone(), NOT_KEPT.to_owned()));
-                        round.ledger.failed(key, true, now);
+                        round.reconciler.failed(key, true, now);
                     }
                 }
                 WriteOutcome::Found(object) => round.put_value(key, object),
                 WriteOutcome::Gone => {
                     deleted += u64::from(matches!(write, PolicyWrite::Delete(..)));
-                    round.ledger.remove(&key);
-                    round.ledger.wrote(&key);
+                    round.reconciler.remove(&key);
+                    round.reconciler.wrote(&key);
                 }
-                WriteOutcome::Raced => round.ledger.failed(key, false, now),
+                WriteOutcome::Raced => round.reconciler.failed(key, false, now),
                 WriteOutcome::Foreign => {
                     failed += 1;
                     self.log.foreign(&key);
-                    round.ledger.failed(key, true, now);
+                    round.reconciler.failed(key, true, now);
                 }
                 WriteOutcome::Refused(reason) => {
                     failed += 1;
                     first.get_or_insert((key.clone(), reason));
-                    round.ledger.failed(key, true, now);
+                    round.reconciler.failed(key, true, now);
                 }
                 WriteOutcome::Unanswered(reason) => {
                     failed += 1;
@@ -342,14 +342,14 @@ impl Round {
         object.metadata.managed_fields = None;
         match serde_json::to_value(&object) {
             Ok(object) => self.put_value(key, object),
-            Err(_) => self.ledger.remove(&key),
+            Err(_) => self.reconciler.remove(&key),
         }
     }
 
     fn put_value(&mut self, key: PolicyKey, object: Value) {
         match StoredPolicy::of_this_installation(object, &self.frame) {
-            Some(stored) => self.ledger.put(key, stored),
-            None => self.ledger.remove(&key),
+            Some(stored) => self.reconciler.put(key, stored),
+            None => self.reconciler.remove(&key),
         }
     }
 }

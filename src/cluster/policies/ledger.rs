@@ -23,7 +23,7 @@ const FIRST_WAIT: Duration = Duration::from_millis(500);
 const LONGEST_WAIT: Duration = Duration::from_mins(1);
 
 /// Objects and times.
-pub(super) struct Ledger {
+pub(super) struct PolicyReconciler {
     duty: PolicyDuty,
     handover: Duration,
     /// `None` until a catalog is known.
@@ -79,7 +79,7 @@ pub(super) enum PolicyWrite {
 
 /// The writes that are due, and the time of the next step.
 #[derive(Debug, Default)]
-pub(super) struct LedgerStep {
+pub(super) struct ReconcileStep {
     pub(super) writes: Vec<PolicyWrite>,
     /// The time of the next step if nothing happens before.
     pub(super) wake: Option<Instant>,
@@ -97,13 +97,13 @@ impl PolicyWrite {
     }
 }
 
-impl LedgerStep {
+impl ReconcileStep {
     fn wake_at(&mut self, time: Instant) {
         self.wake = Some(self.wake.map_or(time, |wake| wake.min(time)));
     }
 }
 
-impl Ledger {
+impl PolicyReconciler {
     pub(super) fn new(duty: PolicyDuty, handover: Duration) -> Self {
         Self {
             duty,
@@ -190,8 +190,8 @@ impl Ledger {
 
     /// Returns the writes that are due. `registered`: the kinds that the webhook is registered for, each with the time since
     /// when.
-    pub(super) fn step(&mut self, registered: &BTreeMap<GroupKind, Instant>, now: Instant) -> LedgerStep {
-        let mut step = LedgerStep::default();
+    pub(super) fn step(&mut self, registered: &BTreeMap<GroupKind, Instant>, now: Instant) -> ReconcileStep {
+        let mut step = ReconcileStep::default();
         let Some(desired) = self.desired.clone().filter(|_| self.listed.is_some()) else { return step };
         let mut drifted = Vec::new();
         for (kind, desired) in desired.iter() {
@@ -207,7 +207,7 @@ impl Ledger {
         &mut self,
         kind: &GroupKind,
         desired: &DesiredKind,
-        step: &mut LedgerStep,
+        step: &mut ReconcileStep,
         drifted: &mut Vec<(PolicyKey, Option<PolicyWrite>)>,
         now: Instant,
     ) {
@@ -262,7 +262,7 @@ impl Ledger {
 
     /// Adds the corrections of objects that others have changed, if they are due. An object without a write follows the others of
     /// its kind.
-    fn correct(&mut self, drifted: Vec<(PolicyKey, Option<PolicyWrite>)>, step: &mut LedgerStep, now: Instant) {
+    fn correct(&mut self, drifted: Vec<(PolicyKey, Option<PolicyWrite>)>, step: &mut ReconcileStep, now: Instant) {
         if drifted.is_empty() {
             return self.pace.in_sync();
         }
@@ -284,7 +284,7 @@ impl Ledger {
         &self,
         desired: &DesiredPolicies,
         registered: &BTreeMap<GroupKind, Instant>,
-        step: &mut LedgerStep,
+        step: &mut ReconcileStep,
         now: Instant,
     ) {
         let is_calm = step.writes.is_empty();

@@ -2,10 +2,10 @@
 //!
 //! It knows nothing of their content; see [`super::desired`].
 
-use super::wanted::{NAME, Phase};
+use super::wanted::{ConfigurationKind, NAME};
 use crate::cluster::call::APPLY;
 use crate::cluster::schemas::is_not_found;
-use crate::cluster::watch::{Selection, list_and_watch};
+use crate::cluster::watch::{ObjectSelection, list_and_watch};
 use futures::StreamExt;
 use futures::stream::{BoxStream, select};
 use hyper::header::CONTENT_TYPE;
@@ -33,9 +33,9 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ConfigurationError {
     #[error("cannot read {}/{NAME}", .0.kind())]
-    Read(Phase, #[source] kube::Error),
+    Read(ConfigurationKind, #[source] kube::Error),
     #[error("cannot write {}/{NAME}", .0.kind())]
-    Write(Phase, #[source] kube::Error),
+    Write(ConfigurationKind, #[source] kube::Error),
     #[error("cannot reach the API server: no answer within {TIMEOUT:?}")]
     TimedOut,
     #[error("cannot read the API server's version")]
@@ -47,9 +47,9 @@ pub(super) enum ConfigurationError {
          or name another owner with --owner-cluster-role",
         kind = .0.kind()
     )]
-    NoOwner(Phase, String),
+    NoOwner(ConfigurationKind, String),
     #[error("{}/{NAME} was stored with changes: {}; find the admission webhook or policy that changes it", .0.kind(), .1)]
-    NotKept(Phase, String),
+    NotKept(ConfigurationKind, String),
     #[error("cannot register: the CA bundle holds no certificate")]
     NoCa,
 }
@@ -102,7 +102,7 @@ impl Configurations {
     }
 
     /// Returns a stored configuration, `None` if it does not exist.
-    pub(super) async fn read(&self, phase: Phase) -> Result<Option<Value>, ConfigurationError> {
+    pub(super) async fn read(&self, phase: ConfigurationKind) -> Result<Option<Value>, ConfigurationError> {
         match self.send(Request::get(path(phase)).body(Vec::new())).await? {
             Ok(object) => Ok(Some(object)),
             Err(error) if is_not_found(&error) => Ok(None),
@@ -114,18 +114,18 @@ impl Configurations {
     ///
     /// An apply names the object, so the right to create it by name is enough. Conflicts are not forced: another replica may
     /// have been faster.
-    pub(super) async fn create(&self, phase: Phase, object: &Value) -> Result<Value, ConfigurationError> {
+    pub(super) async fn create(&self, phase: ConfigurationKind, object: &Value) -> Result<Value, ConfigurationError> {
         self.write(phase, Method::PATCH, APPLY, object).await
     }
 
     /// Replaces a configuration whose `resourceVersion` is still that of `object`, and returns the stored object.
-    pub(super) async fn replace(&self, phase: Phase, object: &Value) -> Result<Value, ConfigurationError> {
+    pub(super) async fn replace(&self, phase: ConfigurationKind, object: &Value) -> Result<Value, ConfigurationError> {
         self.write(phase, Method::PUT, "application/json", object).await
     }
 
     async fn write(
         &self,
-        phase: Phase,
+        phase: ConfigurationKind,
         method: Method,
         content_type: &str,
         object: &Value,
@@ -172,7 +172,7 @@ impl Configurations {
     /// Yields an event when the namespace is being deleted. Without the right to watch it, it never yields.
     pub(super) fn namespace_end(&self, namespace: &str) -> BoxStream<'static, ConfigurationEvent> {
         let namespaces = Api::<PartialObjectMeta<Namespace>>::all(self.client.clone());
-        list_and_watch(namespaces, Selection::by_name(namespace), || {})
+        list_and_watch(namespaces, ObjectSelection::by_name(namespace), || {})
             .filter_map(|event| async {
                 let Ok(watcher::Event::InitApply(object) | watcher::Event::Apply(object)) = event else {
                     return None;
@@ -187,7 +187,7 @@ fn changes_of<K>(api: Api<K>) -> BoxStream<'static, watcher::Result<Configuratio
 where
     K: kube::Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
-    list_and_watch(api, Selection::by_name(NAME), || {})
+    list_and_watch(api, ObjectSelection::by_name(NAME), || {})
         .filter_map(|event| async {
             match event {
                 Ok(watcher::Event::Init | watcher::Event::InitApply(_)) => None,
@@ -206,7 +206,7 @@ fn minor_version(version: &Value) -> Option<u32> {
     minor.split(|it: char| !it.is_ascii_digit()).next()?.parse().ok()
 }
 
-fn path(phase: Phase) -> String {
+fn path(phase: ConfigurationKind) -> String {
     format!("/apis/admissionregistration.k8s.io/v1/{}/{NAME}", phase.plural())
 }
 
@@ -222,8 +222,16 @@ mod tests {
         for (code, of_write, of_read) in
             [(422, true, true), (500, true, false), (429, false, false), (503, false, false)]
         {
-            assert_eq!(ConfigurationError::Write(Phase::Mutating, error(code)).is_answer(), of_write, "{code}");
-            assert_eq!(ConfigurationError::Read(Phase::Mutating, error(code)).is_answer(), of_read, "{code}");
+            assert_eq!(
+                ConfigurationError::Write(ConfigurationKind::Mutating, error(code)).is_answer(),
+                of_write,
+                "{code}"
+            );
+            assert_eq!(
+                ConfigurationError::Read(ConfigurationKind::Mutating, error(code)).is_answer(),
+                of_read,
+                "{code}"
+            );
         }
     }
 

@@ -54,7 +54,7 @@ fn differs_only_in_bundles(stored: &Value, desired: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::wanted::Phase;
+    use super::super::wanted::ConfigurationKind;
     use super::*;
     use base64::Engine as _;
     use base64::prelude::BASE64_STANDARD;
@@ -87,7 +87,7 @@ mod tests {
             ("one CA more than a local bundle", false, &local, Some(configuration(&more, "Fail")), Divergence::Drift),
         ];
         for (row, intent_is_new, trust, stored, want_divergence) in rows {
-            let stored = [(Phase::Mutating, stored), (Phase::Validating, None)];
+            let stored = [(ConfigurationKind::Mutating, stored), (ConfigurationKind::Validating, None)];
             let found = Divergence::of(intent_is_new, trust, &stored, &[Some(want.clone()), None]);
             assert_eq!(found, want_divergence, "{row}");
         }

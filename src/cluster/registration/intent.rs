@@ -2,7 +2,7 @@
 
 use super::configurations::{ConfigurationError, Configurations};
 use super::rules::RegistrationRules;
-use super::wanted::{Inspections, Owner};
+use super::wanted::{InspectedKinds, Owner};
 use super::{Registering, Registration, Signals};
 use crate::cluster::handover::Coverage;
 use crate::cluster::reason::reason;
@@ -19,7 +19,7 @@ pub(super) struct Intent {
     pub(super) rules: Arc<RegistrationRules>,
     /// The stored rules stay as they are, because it is not known yet which kinds policies enforce.
     pub(super) keeps_rules: bool,
-    pub(super) inspections: Inspections,
+    pub(super) inspections: InspectedKinds,
     pub(super) trust: Trust,
     pub(super) owner: Option<Owner>,
 }
@@ -77,7 +77,7 @@ impl IntentSource {
         let mut intent = Intent {
             rules: Arc::default(),
             keeps_rules: false,
-            inspections: Inspections::default(),
+            inspections: InspectedKinds::default(),
             trust,
             owner: None,
         };
@@ -93,7 +93,7 @@ impl IntentSource {
                 Some(known) => known,
                 None => *self.keeps_conditions.insert(self.configurations.keeps_conditions().await?),
             };
-            intent.inspections = Inspections { declarations: *self.declarable.borrow(), definitions };
+            intent.inspections = InspectedKinds { declarations: *self.declarable.borrow(), definitions };
             intent.rules = self.rules_of(catalog, coverage);
         }
         Ok(Some(intent))

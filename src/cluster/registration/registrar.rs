@@ -11,11 +11,11 @@ use super::foreign::ForeignAuthorities;
 use super::intent::{Intent, IntentSource};
 use super::pace::Pace;
 use super::stored::{bundle_of, other_installation, ours};
-use super::wanted::{BundleSource, Frame, NAME, Phase, Wanted};
+use super::wanted::{BundleSource, ConfigurationKind, EntryTemplate, NAME, Wanted};
 use super::{Registering, Registration, Signals, StoredPair, Writes};
 use crate::cluster::bundle::CaBundle;
 use crate::cluster::handover::RegisteredKinds;
-use crate::cluster::trust::{Held, Trust};
+use crate::cluster::trust::{RegisteredBundle, Trust};
 use crate::cluster::watch_channel::publish;
 use kube::runtime::watcher;
 use kube_unions_core::admission::InspectionToken;
@@ -49,7 +49,7 @@ enum Reconciled {
 /// Reconciles the configurations for one replica.
 pub(super) struct Registrar {
     registration: Registration,
-    frame: Frame,
+    template: EntryTemplate,
     signals: Signals,
     configurations: Configurations,
     intents: IntentSource,
@@ -84,7 +84,7 @@ impl Registrar {
     ) -> Self {
         let Registration { service, entries, excluded_namespaces, .. } = &registration;
         Self {
-            frame: Frame::new(service.clone(), entries.clone(), excluded_namespaces),
+            template: EntryTemplate::new(service.clone(), entries.clone(), excluded_namespaces),
             intents: IntentSource::new(&registration, &signals, configurations.clone(), declarable),
             registration,
             signals,
@@ -168,7 +168,7 @@ impl Registrar {
     }
 
     async fn step(&mut self, now: Instant) -> Result<Reconciled, ConfigurationError> {
-        let [mutating, validating] = Phase::BOTH;
+        let [mutating, validating] = ConfigurationKind::BOTH;
         let mut stored: StoredPair = [
             (mutating, self.configurations.read(mutating).await?),
             (validating, self.configurations.read(validating).await?),
@@ -296,7 +296,7 @@ impl Registrar {
 
     async fn write_one(
         &mut self,
-        phase: Phase,
+        phase: ConfigurationKind,
         stored: Option<&Value>,
         object: &Value,
         wanted: Option<&Wanted>,
@@ -339,7 +339,7 @@ impl Registrar {
         self.signals.metrics.registered.set(0);
         publish(&self.signals.registered, RegisteredKinds::default());
         // The API server calls the other installation, so no caller has to trust this one.
-        self.publish(Held::Nothing, None);
+        self.publish(RegisteredBundle::Nothing, None);
         if self.other.as_ref() != Some(&other) {
             tracing::error!(
                 other,
@@ -365,9 +365,9 @@ impl Registrar {
             Trust::InjectedFrom(certificate) => BundleSource::Injected(certificate.to_string()),
         };
         let mut stored = stored.iter();
-        Phase::BOTH.map(|phase| {
+        ConfigurationKind::BOTH.map(|phase| {
             let (ca, owner, fresh) = (ca.clone(), intent.owner.clone(), self.fresh.clone());
-            let mut wanted = self.frame.wanted(phase, &intent.rules, intent.inspections, ca, owner, fresh);
+            let mut wanted = self.template.wanted(phase, &intent.rules, intent.inspections, ca, owner, fresh);
             let stored = stored.next().and_then(|(_, stored)| stored.as_ref());
             if intent.keeps_rules {
                 wanted.keep_rules(stored);

@@ -38,7 +38,7 @@ const ENTRIES: [&str; 6] = [
 
 /// One of the two configurations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum ConfigurationKind {
     Mutating,
     Validating,
 }
@@ -46,7 +46,7 @@ pub(super) enum Phase {
 /// The wanted content of one configuration. Without entries it is not created.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Wanted {
-    pub(super) phase: Phase,
+    pub(super) phase: ConfigurationKind,
     pub(super) service: ServiceReference,
     pub(super) annotations: Map<String, Value>,
     pub(super) labels: Map<String, Value>,
@@ -80,7 +80,7 @@ pub(in crate::cluster) struct Owner {
 
 /// Settings that all entries share.
 #[derive(Debug, Clone)]
-pub(super) struct Frame {
+pub(super) struct EntryTemplate {
     pub(super) service: ServiceReference,
     options: EntryOptions,
     /// Sorted, distinct.
@@ -98,14 +98,14 @@ pub(super) enum BundleSource {
 
 /// Inspections to register.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Inspections {
+pub(super) struct InspectedKinds {
     /// Inspect `UnionDeclaration`s.
     pub(super) declarations: bool,
     /// Inspect CRDs that have the annotation.
     pub(super) definitions: bool,
 }
 
-impl Phase {
+impl ConfigurationKind {
     pub(super) const BOTH: [Self; 2] = [Self::Mutating, Self::Validating];
 
     pub(super) fn kind(self) -> &'static str {
@@ -164,7 +164,7 @@ impl Owner {
     }
 }
 
-impl Frame {
+impl EntryTemplate {
     /// Exempts the namespaces `excluded`, kube-system and the Service's own.
     pub(super) fn new(service: ServiceReference, options: EntryOptions, excluded: &[String]) -> Self {
         let mut all: BTreeSet<String> = excluded.iter().cloned().collect();
@@ -176,17 +176,19 @@ impl Frame {
     /// Returns the wanted content of a configuration.
     pub(super) fn wanted(
         &self,
-        phase: Phase,
+        phase: ConfigurationKind,
         rules: &RegistrationRules,
-        inspections: Inspections,
+        inspections: InspectedKinds,
         ca: BundleSource,
         owner: Option<Owner>,
         fresh: InspectionToken,
     ) -> Wanted {
         let options = &self.options;
         let (path, custom, builtin) = match phase {
-            Phase::Mutating => ("/mutate", "mutate.kube-unions.dev", "mutate.builtin.kube-unions.dev"),
-            Phase::Validating => ("/validate", "validate.kube-unions.dev", "validate.builtin.kube-unions.dev"),
+            ConfigurationKind::Mutating => ("/mutate", "mutate.kube-unions.dev", "mutate.builtin.kube-unions.dev"),
+            ConfigurationKind::Validating => {
+                ("/validate", "validate.kube-unions.dev", "validate.builtin.kube-unions.dev")
+            }
         };
         let mut entries = Vec::new();
         for (name, rules, failure_policy) in
@@ -200,12 +202,12 @@ impl Frame {
             if !options.match_conditions.is_empty() {
                 put(&mut fields, "matchConditions", json!(options.match_conditions));
             }
-            if phase == Phase::Mutating {
+            if phase == ConfigurationKind::Mutating {
                 put(&mut fields, "reinvocationPolicy", "IfNeeded".into());
             }
             entries.push(WantedEntry { name, path: Some(path), failure_policy, fields });
         }
-        if phase == Phase::Validating {
+        if phase == ConfigurationKind::Validating {
             entries.extend(
                 inspections.declarations.then(|| self.inspection(DECLARATIONS, RegistrationRule::of_declarations())),
             );

@@ -5,7 +5,7 @@ use super::super::inputs::{KindDocuments, Subject};
 use super::super::queue::FinishedRebuild;
 use super::super::raw::RawDefinition;
 use super::super::rebuild::{RebuiltSubject, rebuild};
-use super::super::schemas::SchemaError;
+use super::super::schemas::SchemaFetchError;
 use super::ClusterState;
 use crate::causes::with_causes;
 use kube_unions_core::names::GroupKind;
@@ -117,7 +117,7 @@ impl ClusterState {
     fn kind_fetched(
         &mut self,
         kind: &GroupKind,
-        documents: Result<Option<KindDocuments>, SchemaError>,
+        documents: Result<Option<KindDocuments>, SchemaFetchError>,
     ) -> Option<String> {
         if !self.documents.finish(kind) {
             return None;

@@ -28,14 +28,14 @@ const SHRINKING: u32 = 8;
 
 /// The objects to list and watch.
 #[derive(Debug, Clone, Default)]
-pub(in crate::cluster) struct Selection {
+pub(in crate::cluster) struct ObjectSelection {
     pub(in crate::cluster) fields: Option<String>,
     pub(in crate::cluster) labels: Option<String>,
     /// Objects in a page of a list, which is held as a whole.
     pub(in crate::cluster) page: Option<u32>,
 }
 
-impl Selection {
+impl ObjectSelection {
     /// Selects one object. With the name in the selector, a right by name is enough.
     pub(in crate::cluster) fn by_name(name: &str) -> Self {
         Self { fields: Some(format!("metadata.name={name}")), ..Self::default() }
@@ -46,14 +46,14 @@ impl Selection {
 /// a watch begins, or has an event or bookmark.
 pub(in crate::cluster) fn list_and_watch<K>(
     api: Api<K>,
-    selection: Selection,
+    selection: ObjectSelection,
     proven: impl Fn() + Send + 'static,
 ) -> BoxStream<'static, Result<Event<K>>>
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
     let shrunk = selection.page;
-    persistent(events(Follower { api, selection, proven, shrunk, stage: Stage::Start })).boxed()
+    persistent(events(Follower { api, selection, proven, shrunk, stage: WatchStage::Start })).boxed()
 }
 
 fn events<K, F: Fn()>(follower: Follower<K, F>) -> impl Stream<Item = Result<Event<K>>>
@@ -71,14 +71,14 @@ where
 
 struct Follower<K, F> {
     api: Api<K>,
-    selection: Selection,
+    selection: ObjectSelection,
     proven: F,
     /// Objects in the next page.
     shrunk: Option<u32>,
-    stage: Stage<K>,
+    stage: WatchStage<K>,
 }
 
-enum Stage<K> {
+enum WatchStage<K> {
     Start,
     Listing {
         objects: VecDeque<K>,
@@ -104,31 +104,31 @@ where
     /// Goes one step. Returns `None` if it brings no event.
     async fn step(&mut self) -> Option<Result<Event<K>>> {
         // After an error everything is listed anew, unless the stage is set again.
-        match std::mem::replace(&mut self.stage, Stage::Start) {
-            Stage::Start => {
-                self.stage = Stage::Listing { objects: VecDeque::new(), next: None, version: None };
+        match std::mem::replace(&mut self.stage, WatchStage::Start) {
+            WatchStage::Start => {
+                self.stage = WatchStage::Listing { objects: VecDeque::new(), next: None, version: None };
                 Some(Ok(Event::Init))
             }
-            Stage::Listing { mut objects, next, version } => {
+            WatchStage::Listing { mut objects, next, version } => {
                 if let Some(object) = objects.pop_front() {
-                    self.stage = Stage::Listing { objects, next, version };
+                    self.stage = WatchStage::Listing { objects, next, version };
                     return Some(Ok(Event::InitApply(object)));
                 }
                 match (next, version) {
                     (None, Some(version)) => {
-                        self.stage = Stage::Listed { version };
+                        self.stage = WatchStage::Listed { version };
                         self.shrunk = self.selection.page;
                         Some(Ok(Event::InitDone))
                     }
                     (next, _) => self.page(next).await.err().map(Err),
                 }
             }
-            Stage::Listed { version } => self.watch(version).await.err().map(Err),
-            Stage::Watching { mut events, version, heard, began } => {
+            WatchStage::Listed { version } => self.watch(version).await.err().map(Err),
+            WatchStage::Watching { mut events, version, heard, began } => {
                 match timeout_at(began + WATCH + GRACE, events.next()).await {
                     Ok(Some(event)) => self.event(event, events, version, heard, began),
                     Ok(None) | Err(_) if heard => {
-                        self.stage = Stage::Listed { version };
+                        self.stage = WatchStage::Listed { version };
                         None
                     }
                     Ok(None) if began.elapsed() < WATCH / 2 => {
@@ -142,7 +142,7 @@ where
     }
 
     async fn page(&mut self, next: Option<String>) -> Result<()> {
-        let Selection { fields, labels, .. } = &self.selection;
+        let ObjectSelection { fields, labels, .. } = &self.selection;
         let parameters = ListParams {
             field_selector: fields.clone(),
             label_selector: labels.clone(),
@@ -161,12 +161,12 @@ where
         if next.is_none() && version.is_none() {
             return Err(Error::NoResourceVersion);
         }
-        self.stage = Stage::Listing { objects: list.items.into(), next, version };
+        self.stage = WatchStage::Listing { objects: list.items.into(), next, version };
         Ok(())
     }
 
     async fn watch(&mut self, version: String) -> Result<()> {
-        let Selection { fields, labels, .. } = &self.selection;
+        let ObjectSelection { fields, labels, .. } = &self.selection;
         let parameters = WatchParams {
             field_selector: fields.clone(),
             label_selector: labels.clone(),
@@ -177,14 +177,14 @@ where
         match self.api.watch(&parameters, &version).await {
             Ok(events) => {
                 (self.proven)();
-                self.stage = Stage::Watching { events: events.boxed(), version, heard: false, began };
+                self.stage = WatchStage::Watching { events: events.boxed(), version, heard: false, began };
                 Ok(())
             }
             Err(error) => {
                 // A version that the server does not know is no reason to wait for it.
                 let unknown = matches!(&error, kube::Error::Api(status) if matches!(status.code, 400 | 410 | 504));
                 if !unknown {
-                    self.stage = Stage::Listed { version };
+                    self.stage = WatchStage::Listed { version };
                 }
                 Err(Error::WatchStartFailed(error))
             }
@@ -207,12 +207,12 @@ where
             Ok(WatchEvent::Deleted(object)) => (object.resource_version(), Some(Event::Delete(object))),
             Ok(WatchEvent::Error(status)) => return Some(Err(Error::WatchError(status))),
             Err(error @ kube::Error::ReadEvents(_)) => {
-                self.stage = Stage::Listed { version };
+                self.stage = WatchStage::Listed { version };
                 return Some(Err(Error::WatchFailed(error)));
             }
             // A line that is no event. The next one may be.
             Err(error) => {
-                self.stage = Stage::Watching { events, version, heard, began };
+                self.stage = WatchStage::Watching { events, version, heard, began };
                 return Some(Err(Error::WatchFailed(error)));
             }
         };
@@ -220,7 +220,7 @@ where
             return Some(Err(Error::NoResourceVersion));
         };
         (self.proven)();
-        self.stage = Stage::Watching { events, version, heard: true, began };
+        self.stage = WatchStage::Watching { events, version, heard: true, began };
         event.map(Ok)
     }
 }

@@ -7,7 +7,7 @@
 
 use super::tls::{CHAIN, CertificateFiles, KEY, LoadedCertificate, ValidityPeriod, certificates};
 use super::wake::DirectoryWake;
-use super::{Certificate, CertificateError, ReloadLog, read, read_client_ca, ticks};
+use super::{CertificateError, CertificateReloader, ReloadLog, read, read_client_ca, ticks};
 use futures::FutureExt;
 use futures::future::{BoxFuture, OptionFuture};
 use std::io::ErrorKind;
@@ -64,7 +64,7 @@ impl CertificateDirectory {
 }
 
 /// The contents of the directory.
-struct Found {
+struct DirectoryContents {
     /// The new pair; `None` if the pair in force is there.
     pair: Option<LoadedCertificate>,
     authorities: Option<(String, i64)>,
@@ -72,7 +72,7 @@ struct Found {
 
 /// Reloads the certificate for ever: when the directory changes, and every `interval`.
 pub(super) async fn follow(
-    certificate: &Arc<Certificate>,
+    certificate: &Arc<CertificateReloader>,
     directory: &CertificateDirectory,
     interval: Duration,
     announcer: Option<Announcer>,
@@ -101,7 +101,7 @@ pub(super) async fn follow(
             read_all(&reader, &folder, with_authorities)
         });
         let Ok(found) = reading.await else { continue };
-        let reloaded = found.map(|Found { pair, authorities }| {
+        let reloaded = found.map(|DirectoryContents { pair, authorities }| {
             if let Some(announcements) = &mut announcements {
                 announcements.announce(certificate, authorities);
             }
@@ -118,14 +118,14 @@ pub(super) async fn follow(
 }
 
 fn read_all(
-    certificate: &Certificate,
+    certificate: &CertificateReloader,
     directory: &CertificateDirectory,
     with_authorities: bool,
-) -> Result<Found, CertificateError> {
+) -> Result<DirectoryContents, CertificateError> {
     // The pair first: if the directory is replaced in between, the CAs are newer than the pair, never older.
     let pair = certificate.load_if_new(directory.read_pair(read_client_ca(certificate.clients.as_ref())?)?)?;
     let authorities = if with_authorities { directory.read_authorities()? } else { None };
-    Ok(Found { pair, authorities })
+    Ok(DirectoryContents { pair, authorities })
 }
 
 /// The CAs that were announced to the API server.
@@ -142,7 +142,7 @@ impl Announcements {
         Self { announcer, last: None, logged_missing: false, under_way: None }
     }
 
-    fn announce(&mut self, certificate: &Certificate, authorities: Option<(String, i64)>) {
+    fn announce(&mut self, certificate: &CertificateReloader, authorities: Option<(String, i64)>) {
         let Some((authorities, ends)) = authorities else {
             if self.last.is_none() && !std::mem::replace(&mut self.logged_missing, true) {
                 tracing::warn!("cannot register: the certificate's directory has no `ca.crt`, or a blank one");

@@ -39,7 +39,7 @@ impl Activity {
 
 /// Everything about a connection that changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Progress {
+pub(super) struct ConnectionState {
     pub(super) activity: Activity,
     /// The earliest time of an eviction.
     pub(super) evictable_from: Instant,

@@ -11,7 +11,7 @@ const INVALID: &str = "FieldValueInvalid";
 
 /// The result of an inspection.
 #[derive(Debug)]
-pub(super) enum Judgement {
+pub(super) enum InspectionResult {
     /// The findings with their effect. No finding allows the object.
     Findings(Vec<(InspectionFinding, FindingEffect)>),
     /// The object was not inspected, for this reason.
@@ -48,10 +48,10 @@ pub(in crate::webhook) struct Inspected {
 
 impl Inspected {
     /// Denies if a finding denies, with all findings that do. Otherwise allows, with a warning for each finding.
-    pub(super) fn new(request: InspectionRequest, judgement: &Judgement) -> Self {
+    pub(super) fn new(request: InspectionRequest, judgement: &InspectionResult) -> Self {
         let findings = match judgement {
-            Judgement::Findings(findings) => findings,
-            Judgement::Unchecked(reason) => return Self::unchecked(request, reason),
+            InspectionResult::Findings(findings) => findings,
+            InspectionResult::Unchecked(reason) => return Self::unchecked(request, reason),
         };
         let denied: Vec<_> = findings.iter().filter(|(_, effect)| *effect == FindingEffect::Denied).collect();
         if !denied.is_empty() {

@@ -22,12 +22,12 @@ pub(super) struct InspectionRequest {
     pub(super) uid: String,
     pub(super) operation: Operation,
     /// `None` if there is nothing to inspect.
-    pub(super) subject: Option<Subject>,
+    pub(super) subject: Option<InspectedObject>,
 }
 
 /// An object that declares unions and is about to be stored.
 #[derive(Debug)]
-pub(super) struct Subject {
+pub(super) struct InspectedObject {
     pub(super) kind: SubjectKind,
     pub(super) name: String,
     /// The position of the object's JSON text in the body.
@@ -66,7 +66,7 @@ struct WireRequest<'a> {
     #[serde(borrow)]
     uid: Cow<'a, str>,
     #[serde(borrow)]
-    kind: WireKind<'a>,
+    kind: WireGroupKind<'a>,
     #[serde(borrow)]
     operation: Cow<'a, str>,
     #[serde(default, borrow)]
@@ -81,7 +81,7 @@ struct WireRequest<'a> {
 
 #[derive(Deserialize)]
 #[serde(expecting = "a group, version and kind")]
-struct WireKind<'a> {
+struct WireGroupKind<'a> {
     #[serde(default, borrow)]
     group: Cow<'a, str>,
     #[serde(default, borrow)]
@@ -122,12 +122,12 @@ impl InspectionRequest {
             .into_iter()
             .find(|operation| operation.name() == request.operation)
             .ok_or_else(|| ReviewError::UnknownOperation(shorten(&request.operation)))?;
-        let subject = Subject::new(&request, operation, body);
+        let subject = InspectedObject::new(&request, operation, body);
         Ok(Self { uid: request.uid.into_owned(), operation, subject })
     }
 }
 
-impl Subject {
+impl InspectedObject {
     /// Returns the object of a request in `body`; `None` if it declares no unions or is not about to be stored.
     fn new(request: &WireRequest<'_>, operation: Operation, body: &[u8]) -> Option<Self> {
         let kind = match (&*request.kind.group, &*request.kind.kind) {

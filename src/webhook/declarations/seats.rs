@@ -2,7 +2,7 @@
 //! memory counts as bytes in flight.
 
 use super::super::budget::{Budget, Reservation};
-use super::request::{Subject, SubjectKind, text_at};
+use super::request::{InspectedObject, SubjectKind, text_at};
 use kube_unions_core::catalog::compiling_cost;
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,7 +50,7 @@ impl Seats {
     }
 
     /// Waits for the seats of an inspection, for [`WAIT`] at most.
-    pub(super) async fn take(&self, subject: &Subject, body: &[u8]) -> Result<TakenSeats, NoSeats> {
+    pub(super) async fn take(&self, subject: &InspectedObject, body: &[u8]) -> Result<TakenSeats, NoSeats> {
         let bytes = cost(subject, body);
         let wanted = bytes.div_ceil(SEAT).max(1);
         if wanted > MEMORY / SEAT {
@@ -66,7 +66,7 @@ impl Seats {
 }
 
 /// Returns the most bytes that the inspection of a subject in `body` may need.
-fn cost(subject: &Subject, body: &[u8]) -> usize {
+fn cost(subject: &InspectedObject, body: &[u8]) -> usize {
     let object = text_at(body, &subject.object);
     match subject.kind {
         SubjectKind::Definition => {

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use kube_unions::cluster::{
-    BuiltinUnions, CaBundle, Cluster as Watched, EntryOptions, Held, Registering, Registration, ServerClock, Signals,
-    Trust, connect,
+    BuiltinUnions, CaBundle, Cluster as Watched, EntryOptions, RegisteredBundle, Registering, Registration,
+    ServerClock, Signals, Trust, connect,
 };
 use kube_unions::telemetry::Metrics;
 use kube_unions_core::catalog::Builder;
@@ -28,7 +28,7 @@ struct Registrar {
     control_plane: ControlPlane,
     runtime: Runtime,
     trust: watch::Sender<Option<Trust>>,
-    held: watch::Receiver<Held>,
+    held: watch::Receiver<RegisteredBundle>,
     ready: Arc<AtomicBool>,
     /// Reconciliations. Each begins with a question about readiness, which is counted.
     looks: Arc<AtomicUsize>,
@@ -41,7 +41,7 @@ impl Registrar {
         control_plane.kubectl("setup").apply(&with_rights()).accepted();
         let runtime = Runtime::new().unwrap();
         let (trust, _) = watch::channel(None);
-        let (_, held) = watch::channel(Held::default());
+        let (_, held) = watch::channel(RegisteredBundle::default());
         Self {
             control_plane,
             runtime,
@@ -59,7 +59,7 @@ impl Registrar {
         let mut builder = Builder::new();
         builder.apply(Definition::from_json(&crd.to_string()).unwrap());
         let (catalogs, in_force) = watch::channel(Some(Arc::new(builder.build())));
-        let held = watch::Sender::new(Held::default());
+        let held = watch::Sender::new(RegisteredBundle::default());
         self.held = held.subscribe();
         let (ready, looks) = (Arc::clone(&self.ready), Arc::clone(&self.looks));
         let signals = Signals {
@@ -111,9 +111,9 @@ impl Registrar {
         let holds =
             |bundles: &[String]| bundles.len() == entries && bundles.iter().all(|it| certificates(it) == wanted);
         let reported = || match &*self.held.borrow() {
-            Held::Unknown => false,
-            Held::Nothing => entries == 0,
-            Held::Bundle(held) => entries > 0 && *held == CaBundle::from_pem(pem),
+            RegisteredBundle::Unknown => false,
+            RegisteredBundle::Nothing => entries == 0,
+            RegisteredBundle::Bundle(held) => entries > 0 && *held == CaBundle::from_pem(pem),
         };
         let so = eventually(SETTLED, || holds(&self.bundles()) && reported());
         assert!(so, "{:?}\n{:?}", self.bundles(), self.held.borrow());
@@ -225,14 +225,18 @@ fn bundles_alone(it: &mut Registrar, one: &str, two: &str) {
     let catalogs = it.run(Registering::Bundles);
     it.wait_for(0, "");
     kubectl.run_with(&["create", "-f", "-"], &by_hand.to_string()).accepted();
-    assert!(eventually(SETTLED, || *it.held.borrow() == Held::Bundle(CaBundle::default())), "{:?}", it.held.borrow());
+    assert!(
+        eventually(SETTLED, || *it.held.borrow() == RegisteredBundle::Bundle(CaBundle::default())),
+        "{:?}",
+        it.held.borrow()
+    );
     assert_eq!(it.bundles(), ["", ""], "a local bundle is not written into entries of others");
 
     let mut wanted = it.stored(KINDS[0]).unwrap()["webhooks"].take();
     for pem in [one, two] {
         it.set_trust(Trust::Agreed(pem.into()));
         assert!(eventually(SETTLED, || it.bundles() == [pem, ""]), "{:?}", it.bundles());
-        assert!(eventually(SETTLED, || *it.held.borrow() == Held::Bundle(CaBundle::from_pem(pem))));
+        assert!(eventually(SETTLED, || *it.held.borrow() == RegisteredBundle::Bundle(CaBundle::from_pem(pem))));
     }
     let mut stored = it.stored(KINDS[0]).unwrap()["webhooks"].take();
     for webhooks in [&mut wanted, &mut stored] {

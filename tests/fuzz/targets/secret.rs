@@ -6,7 +6,7 @@
 
 use k8s_openapi::ByteString;
 use kube_unions::authority::{CertificateAuthority, Validity};
-use kube_unions::cluster::{CaBundle, Held, renewed};
+use kube_unions::cluster::{CaBundle, RegisteredBundle, renewed};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -49,5 +49,5 @@ libfuzzer_sys::fuzz_target!(|text: &str| {
     let pem = |key: &str| String::from_utf8(data[key].0.clone()).expect("PEM is text");
     let (served, bundle) = (pem("tls.crt"), CaBundle::from_pem(pem("ca.crt")));
     assert!(served.contains("BEGIN CERTIFICATE") && !pem("ca.key").is_empty() && !pem("tls.key").is_empty());
-    assert!(Held::Bundle(bundle.clone()).holds(&bundle));
+    assert!(RegisteredBundle::Bundle(bundle.clone()).holds(&bundle));
 });

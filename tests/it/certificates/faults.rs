@@ -28,7 +28,7 @@ fn authority_of(bytes: usize) -> String {
 async fn reads_again(store: &Store, replica: &Replica) {
     for _ in 0..8 {
         let before = store.reads(replica.number);
-        replica.held.send_replace(Held::Unknown);
+        replica.held.send_replace(RegisteredBundle::Unknown);
         until("the replica reads the Secret", async || store.reads(replica.number) > before).await;
     }
 }
@@ -119,7 +119,7 @@ async fn each_fault_of_the_secret_is_logged_once_and_the_replica_serves_when_it_
             Replacement => store.put(secret(&[])),
         }
         clock.pass(61);
-        replica.held.send_replace(Held::Unknown);
+        replica.held.send_replace(RegisteredBundle::Unknown);
         until(&format!("{what}: the replica serves"), async || serves().is_some()).await;
         assert_eq!(serves().unwrap().chain == good.chain, leaf_stays, "{what}");
         let trusted: usize = certificates(&replica.trusted()).iter().map(|it| it.len()).sum();

@@ -2,7 +2,7 @@
 
 use super::{assert_page, code, table};
 use kube_unions_core::declaration::{self, FaultKind};
-use kube_unions_go::{FindingKind, Severity};
+use kube_unions_go::{FindingKind, FindingSeverity};
 use serde_json::Value;
 use std::process::Command;
 
@@ -31,10 +31,10 @@ notification of the run.
 #[test]
 fn the_page_of_findings_is_up_to_date() {
     let severity = |kind: FindingKind| match kind.severity() {
-        Severity::Error if kind.is_ambiguous() => "error; `--allow-ambiguous` allows it",
-        Severity::Error => "error",
-        Severity::Warning => "warning",
-        Severity::Note => "note",
+        FindingSeverity::Error if kind.is_ambiguous() => "error; `--allow-ambiguous` allows it",
+        FindingSeverity::Error => "error",
+        FindingSeverity::Warning => "warning",
+        FindingSeverity::Note => "note",
     };
     let rows = FindingKind::ALL.iter().map(|kind| {
         let name = code(kind.name());

@@ -3,7 +3,7 @@
 use super::wire::{Request, Running, Wire, config, review, trusting, until};
 use fixtures::certificates::TestAuthority;
 use futures::FutureExt;
-use kube_unions::authority::{CertificatePair, Offer};
+use kube_unions::authority::{CertificatePair, ServingCertificate};
 use kube_unions::telemetry::Metrics;
 use kube_unions::webhook::{Announcer, CertificateSource, ClientPolicy, Config, Server};
 use kube_unions_core::admission;
@@ -319,7 +319,7 @@ async fn when_the_certificate_in_force_expires_the_waiting_one_is_served() {
 #[tokio::test(flavor = "multi_thread")]
 async fn without_an_offer_connections_are_refused_and_readiness_has_the_reason() {
     let authority = authority();
-    let (offers, offered) = watch::channel::<Offer>(Err("no pair yet".into()));
+    let (offers, offered) = watch::channel::<ServingCertificate>(Err("no pair yet".into()));
     let change = |config: &mut Config| config.certificate = CertificateSource::Offered(offered);
     let mut ready = None;
     let mut server = Running::new(change, Arc::new(admission::review_within), |it| {

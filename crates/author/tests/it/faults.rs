@@ -25,7 +25,7 @@ fn enumerated(schema: &mut Value) {
 
 #[test]
 fn reports_each_fault_of_a_union_with_a_discriminator() {
-    let a = || Union::by("type").member("A", "a");
+    let a = || DiscriminatedUnion::by("type").member("A", "a");
     let at = |message: &str| format!("v1: spec.type: error: {message}");
     for (union, message) in [
         (a().member("X", "x"), "the member `x` is not a property of this object; declare it or correct the name"),
@@ -34,7 +34,10 @@ fn reports_each_fault_of_a_union_with_a_discriminator() {
             "the member `other` is required, so it can never be cleared; take it out of `required`",
         ),
         (a().member("T", "type"), "the discriminator `type` can't be a member of its own union"),
-        (Union::by("type").empty("A"), "no member is declared; name at least one or remove the declaration"),
+        (
+            DiscriminatedUnion::by("type").empty("A"),
+            "no member is declared; name at least one or remove the declaration",
+        ),
     ] {
         refused(as_it_is, union, &at(message));
     }
@@ -60,10 +63,11 @@ fn reports_each_fault_of_a_union_with_a_discriminator() {
     );
     refused(
         as_it_is,
-        Union::by("a").member("B", "b"),
+        DiscriminatedUnion::by("a").member("B", "b"),
         "v1: spec.a: error: the discriminator `a` must be of type string, it is of type object",
     );
-    let many = (0..129).fold(Union::by("type"), |union, number| union.member(number.to_string(), format!("f{number}")));
+    let many = (0..129)
+        .fold(DiscriminatedUnion::by("type"), |union, number| union.member(number.to_string(), format!("f{number}")));
     let with_many = |schema: &mut Value| {
         for number in 0..129 {
             schema["properties"][format!("f{number}")] = json!({"type": "string"});
@@ -100,21 +104,23 @@ fn reports_each_fault_of_a_union_of_fields() {
 fn reports_faults_that_no_extension_can_express() {
     let twice = |union: Box<dyn Transform>| lines(spec(&fields(), vec![union]).annotation());
     assert_eq!(
-        twice(Box::new(Union::by("type").member("A", "a").member("A", "b"))),
+        twice(Box::new(DiscriminatedUnion::by("type").member("A", "a").member("A", "b"))),
         ["v1: spec.type: error: duplicate value `A`; keep one", NO_ENUM]
     );
     assert_eq!(
         twice(Box::new(AtMostOne::new().member("A", "a").member("B", "a"))),
         ["v1: spec: error: duplicate member `a`; keep one"]
     );
-    let two: Vec<Box<dyn Transform>> =
-        vec![Box::new(Union::by("type").member("A", "a")), Box::new(Union::by("type").member("B", "b"))];
+    let two: Vec<Box<dyn Transform>> = vec![
+        Box::new(DiscriminatedUnion::by("type").member("A", "a")),
+        Box::new(DiscriminatedUnion::by("type").member("B", "b")),
+    ];
     assert_eq!(
         lines(spec(&fields(), two).annotation()),
         ["v1: spec.type: error: two unions have this field as their discriminator; keep one", NO_ENUM]
     );
     let shared: Vec<Box<dyn Transform>> =
-        vec![Box::new(Union::by("type").member("A", "a")), Box::new(AtMostOne::new().member("A", "a"))];
+        vec![Box::new(DiscriminatedUnion::by("type").member("A", "a")), Box::new(AtMostOne::new().member("A", "a"))];
     let reported = lines(spec(&fields(), shared).annotation());
     let taken =
         "error: the field `a` already belongs to another union of this object; a field can be in one union only";
@@ -170,14 +176,14 @@ fn reports_all_faults_of_a_kind_at_once() {
     }
     #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
     #[serde(rename_all = "camelCase")]
-    #[schemars(transform = Union::by("kind").member("Canary", "canary").member("BlueGreen", "blue_green").empty("Recreate"))]
+    #[schemars(transform = DiscriminatedUnion::by("kind").member("Canary", "canary").member("BlueGreen", "blue_green").empty("Recreate"))]
     struct Strategy {
         r#type: Kind,
         canary: Nothing,
         blue_green: Option<Nothing>,
     }
     #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-    #[schemars(transform = Union::by("type").member("Canary", "canary").member("Green", "green"))]
+    #[schemars(transform = DiscriminatedUnion::by("type").member("Canary", "canary").member("Green", "green"))]
     struct Other {
         r#type: Kind,
         #[serde(default = "some")]
@@ -232,7 +238,7 @@ fn refuses_a_union_inside_a_variant() {
         Other(Other),
     }
     #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-    #[schemars(transform = Union::by("type").member("A", "a"))]
+    #[schemars(transform = DiscriminatedUnion::by("type").member("A", "a"))]
     struct One {
         r#type: String,
         a: Option<Nothing>,

@@ -38,7 +38,7 @@ struct EverythingStatus {
 
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(transform = Union::by("type").member("Canary", "canary").optional("BlueGreen", "blueGreen").empty("Recreate"))]
+#[schemars(transform = DiscriminatedUnion::by("type").member("Canary", "canary").optional("BlueGreen", "blueGreen").empty("Recreate"))]
 struct Strategy {
     r#type: StrategyType,
     canary: Option<Nothing>,
@@ -225,7 +225,7 @@ macro_rules! discriminated_by {
             strategy: By2,
         }
         #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
-        #[schemars(transform = Union::by("type").member("canary", "canary").empty("Re-Create"))]
+        #[schemars(transform = DiscriminatedUnion::by("type").member("canary", "canary").empty("Re-Create"))]
         struct By2 {
             $(#[$attribute])*
             r#type: $type,

@@ -13,7 +13,7 @@ mod kinds;
 mod versions;
 
 use kube::CustomResourceExt;
-use kube_unions_author::{ANNOTATION, AtMostOne, CrdError, Fault, Severity, Union, Unions};
+use kube_unions_author::{ANNOTATION, AtMostOne, CrdError, DiscriminatedUnion, Fault, Severity, Unions};
 use kube_unions_core::catalog::Builder;
 use kube_unions_core::declaration::Definition;
 use kube_unions_core::union::Form;
@@ -59,7 +59,7 @@ fn fields() -> Value {
 
 #[test]
 fn each_call_adds_its_part_of_the_extension() {
-    let by_type = || Union::by("type");
+    let by_type = || DiscriminatedUnion::by("type");
     let at_type = "/properties/spec/properties/type";
     let rows: Vec<(Box<dyn Transform>, &str, Value)> = vec![
         (Box::new(by_type().member("A", "a")), at_type, json!({"fieldMembers": {"A": {"name": "a"}}})),
@@ -94,7 +94,7 @@ fn each_call_adds_its_part_of_the_extension() {
 #[test]
 fn each_transform_adds_a_union() {
     let unions: Vec<Box<dyn Transform>> = vec![
-        Box::new(Union::by("type").member("A", "a")),
+        Box::new(DiscriminatedUnion::by("type").member("A", "a")),
         Box::new(AtMostOne::new().member("B", "b")),
         Box::new(AtMostOne::new().discriminator("other").member("C", "c").member("D", "d")),
     ];
@@ -117,14 +117,14 @@ fn an_extension_written_by_hand_is_kept() {
     let by_type = json!({"fieldMembers": {"A": {"name": "a"}}});
     fields["type"]["x-kubernetes-unions"] = by_type.clone();
     // Two equal declarations are one union.
-    let unions = spec(&fields, vec![Box::new(Union::by("type").member("A", "a"))]);
+    let unions = spec(&fields, vec![Box::new(DiscriminatedUnion::by("type").member("A", "a"))]);
     assert_eq!(content(&unions), BTreeMap::from([("/properties/spec/properties/type".to_owned(), by_type)]));
 }
 
 #[test]
 fn names_are_escaped_in_pointers() {
     let fields = json!({"a/b": {"type": "string"}, "m~n": {"type": "object"}});
-    let unions = spec(&fields, vec![Box::new(Union::by("a/b").member("M", "m~n"))]);
+    let unions = spec(&fields, vec![Box::new(DiscriminatedUnion::by("a/b").member("M", "m~n"))]);
     let want = BTreeMap::from([(
         "/properties/spec/properties/a~1b".to_owned(),
         json!({"fieldMembers": {"M": {"name": "m~n"}}}),
@@ -136,7 +136,7 @@ fn names_are_escaped_in_pointers() {
 fn a_transform_never_panics() {
     for text in ["true", "false", "{}", r#"{"type": "array"}"#, r#"{"properties": 7, "items": [true]}"#] {
         let mut schema: Schema = serde_json::from_str(text).unwrap();
-        Union::by("").member("", "").empty("").transform(&mut schema);
+        DiscriminatedUnion::by("").member("", "").empty("").transform(&mut schema);
         AtMostOne::new().transform(&mut schema);
         let error = Unions::new().version_of("v1", &schema).annotation().unwrap_err();
         assert!(!error.to_string().is_empty(), "{text}");

@@ -8,7 +8,7 @@ use kube::core::crd::merge_crds;
 macro_rules! version {
     ($module:ident, $version:literal, $group:literal, $union:expr) => {
         mod $module {
-            use kube_unions_author::{AtMostOne, Union};
+            use kube_unions_author::{AtMostOne, DiscriminatedUnion};
             #[derive(
                 kube::CustomResource, Clone, Debug, serde::Deserialize, serde::Serialize, schemars::JsonSchema,
             )]
@@ -25,16 +25,16 @@ macro_rules! version {
                 B,
             }
             #[allow(dead_code, reason = "each version uses one of them")]
-            fn both() -> (AtMostOne, Union) {
-                (AtMostOne::new(), Union::by(""))
+            fn both() -> (AtMostOne, DiscriminatedUnion) {
+                (AtMostOne::new(), DiscriminatedUnion::by(""))
             }
         }
     };
 }
 
 version!(v1, "v1", "author.example.com", AtMostOne::new().member("A", "a").member("B", "b"));
-version!(v2, "v2", "author.example.com", Union::by("kind").member("A", "a").optional("B", "b"));
-version!(v3, "v3", "author.example.com", Union::by("kind").member("A", "a"));
+version!(v2, "v2", "author.example.com", DiscriminatedUnion::by("kind").member("A", "a").optional("B", "b"));
+version!(v3, "v3", "author.example.com", DiscriminatedUnion::by("kind").member("A", "a"));
 version!(elsewhere, "v2", "other.example.com", AtMostOne::new().member("A", "a"));
 
 fn annotation(crd: &CustomResourceDefinition) -> Value {

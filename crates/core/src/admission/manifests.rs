@@ -11,7 +11,7 @@
 mod field_set;
 
 use super::raw::{field, for_each_item, string};
-use super::request::{Request, Subject};
+use super::request::{AdmissionRequest, JudgedObjects};
 use super::text::scratch;
 use crate::declaration::LAST_APPLIED;
 use crate::meter::{Account, Exhausted, Meter};
@@ -121,7 +121,7 @@ impl<'a> RequestManifests<'a> {
     }
 
     /// Finds the manifests of a request. Returns `None` if the request is not an apply.
-    pub(super) fn of(request: &Request<'_>, subject: &Subject<'a>) -> Option<Self> {
+    pub(super) fn of(request: &AdmissionRequest<'_>, subject: &JudgedObjects<'a>) -> Option<Self> {
         let manager = string(field(request.options?, "fieldManager")?)?;
         let api_version = request.kind.api_version();
         let (new, old) = (subject.new.metadata(), subject.old.as_ref().map_or("", Projection::metadata));
@@ -146,8 +146,8 @@ impl<'a> RequestManifests<'a> {
     /// released afterwards.
     pub(super) fn read<T>(
         &self,
-        request: &Request<'_>,
-        subject: &Subject<'_>,
+        request: &AdmissionRequest<'_>,
+        subject: &JudgedObjects<'_>,
         account: &Account<'_>,
         judge: impl FnOnce(Option<&Manifests<'_>>) -> Result<T, Exhausted>,
     ) -> Result<T, Exhausted> {
@@ -173,7 +173,11 @@ impl<'a> RequestManifests<'a> {
 
 impl ManifestSource<'_> {
     /// Returns the manifest as JSON text. Returns `None` if it cannot be read, or is of another kind or version.
-    fn text<'m>(&self, request: &Request<'_>, account: &'m Account<'m>) -> Result<Option<ManifestText<'m>>, Exhausted> {
+    fn text<'m>(
+        &self,
+        request: &AdmissionRequest<'_>,
+        account: &'m Account<'m>,
+    ) -> Result<Option<ManifestText<'m>>, Exhausted> {
         let (Self::Annotation(source) | Self::FieldSet(source) | Self::Given(source)) = self;
         // The text is no longer than its source. The JSON reader unescapes strings into a buffer of its own.
         let charge = Charge::new(account, source.len().saturating_mul(2).saturating_add(scratch(source)))?;
@@ -207,7 +211,7 @@ impl ManifestText<'_> {
     /// Reads the unions of the manifest. Returns `None` if it is not an object.
     fn project<'a>(
         &'a self,
-        subject: &Subject<'_>,
+        subject: &JudgedObjects<'_>,
         account: &'a Account<'a>,
     ) -> Result<Option<Projection<'a>>, Exhausted> {
         let _scratch = Charge::new(account, scratch(&self.text))?;

@@ -46,7 +46,7 @@ impl Operation {
 
 /// A checked request, reduced to the fields that a review needs.
 #[derive(Debug)]
-pub(super) struct Request<'a> {
+pub(super) struct AdmissionRequest<'a> {
     pub(super) uid: Cow<'a, str>,
     pub(super) operation: Operation,
     pub(super) kind: RequestKind<'a>,
@@ -56,12 +56,12 @@ pub(super) struct Request<'a> {
     /// The JSON text of `options`, if there are any.
     pub(super) options: Option<&'a str>,
     /// The objects to judge, `None` if the request cannot change a union.
-    pub(super) subject: Option<Subject<'a>>,
+    pub(super) subject: Option<JudgedObjects<'a>>,
 }
 
 /// The objects of a request whose unions are judged.
 #[derive(Debug)]
-pub(super) struct Subject<'a> {
+pub(super) struct JudgedObjects<'a> {
     pub(super) entry: &'a CatalogEntry,
     pub(super) part: Part,
     pub(super) new: Projection<'a>,
@@ -84,7 +84,7 @@ impl RequestKind<'_> {
     }
 }
 
-impl<'a> Request<'a> {
+impl<'a> AdmissionRequest<'a> {
     /// Reads and checks a body. The memory of the request is charged to `account`.
     pub(super) fn read(catalog: &'a Catalog, body: &'a [u8], account: &'a Account<'a>) -> Result<Self, ReviewError> {
         let text = str::from_utf8(body).map_err(|error| ReviewError::NotUtf8(error.valid_up_to()))?;
@@ -178,7 +178,7 @@ mod tests {
                     fields.join(",")
                 );
                 let account = Account::new(&Unmetered);
-                let request = Request::read(&catalog, body.as_bytes(), &account).unwrap();
+                let request = AdmissionRequest::read(&catalog, body.as_bytes(), &account).unwrap();
                 let subject = request.subject.unwrap();
                 assert_eq!(subject.part, Part::Status, "{body}");
                 assert!(subject.new.is_object() && subject.old.unwrap().is_object(), "{body}");

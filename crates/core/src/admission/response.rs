@@ -52,7 +52,7 @@ impl AdmissionResponse<'_> {
     /// Returns the `AdmissionReview` to send. Its memory stays charged to `meter`.
     pub fn write(&self, meter: &dyn Meter) -> Result<Vec<u8>, Exhausted> {
         let patch = self.patch.filter(|changes| !changes.is_empty()).map(Patch);
-        let envelope = Envelope {
+        let envelope = AdmissionReview {
             api_version: "admission.k8s.io/v1",
             kind: "AdmissionReview",
             response: Response {
@@ -74,7 +74,7 @@ impl AdmissionResponse<'_> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Envelope<'a> {
+struct AdmissionReview<'a> {
     api_version: &'static str,
     kind: &'static str,
     response: Response<'a>,

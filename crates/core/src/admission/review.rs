@@ -4,7 +4,7 @@
 //! ([`super::response`]).
 
 use super::raw::{field, string};
-use super::request::{Operation, Request};
+use super::request::{AdmissionRequest, Operation};
 use super::response::{AdmissionResponse, Annotations, Denial, DenialCause, LONGEST_CAUSE, Listing, Warnings};
 use super::{Phase, ReviewOutcome};
 use crate::field_path::{AboutField, Printable, cut};
@@ -39,7 +39,7 @@ pub struct Review {
 
 impl Review {
     /// Allows a request without a change.
-    pub(super) fn allow(request: &Request<'_>) -> Self {
+    pub(super) fn allow(request: &AdmissionRequest<'_>) -> Self {
         Self {
             uid: request.uid.to_string(),
             operation: request.operation,
@@ -58,7 +58,7 @@ impl Review {
 
     /// Allows a request with the changes of normalisation, and warns of each.
     pub(super) fn patch(
-        request: &Request<'_>,
+        request: &AdmissionRequest<'_>,
         phase: Phase,
         judgement: Judgement,
         meter: &dyn Meter,
@@ -117,7 +117,11 @@ impl Review {
     }
 
     /// Denies a request with every violation at once.
-    pub(super) fn deny(request: &Request<'_>, judgement: Judgement, meter: &dyn Meter) -> Result<Self, Exhausted> {
+    pub(super) fn deny(
+        request: &AdmissionRequest<'_>,
+        judgement: Judgement,
+        meter: &dyn Meter,
+    ) -> Result<Self, Exhausted> {
         // On CREATE the request may have no name, because the object has it.
         let in_object = || string(field(request.subject.as_ref()?.new.metadata(), "name")?);
         let name = if request.name.is_empty() { in_object().unwrap_or_default() } else { request.name.clone() };

@@ -58,7 +58,7 @@ impl<'n> KindNames<'n> {
     /// Returns the positions of all kinds and versions that a user may mean, see [`Self::find`]. None of them is a worse match
     /// than the first.
     pub fn find_all(all: &[Self], asked: &str) -> Vec<usize> {
-        let Some(asked) = Asked::new(asked) else { return Vec::new() };
+        let Some(asked) = KindQuery::new(asked) else { return Vec::new() };
         let named: [&dyn Fn(&Self) -> bool; 2] =
             [&|it| it.is_named(&asked.name), &|it| it.short_names.contains(&asked.name)];
         // The readings of the part after the name, in kubectl's order.
@@ -76,7 +76,7 @@ impl<'n> KindNames<'n> {
 
     /// Returns the name that a user probably meant who asked for a kind that is not there.
     pub fn suggest(all: &[Self], asked: &str) -> Option<String> {
-        let Asked { name, rest } = Asked::new(asked)?;
+        let KindQuery { name, rest } = KindQuery::new(asked)?;
         let is_meant = |it: &Self, name: &str| it.is_named(name) || it.short_names.iter().any(|short| short == name);
         let name = if all.iter().any(|it| is_meant(it, &name)) {
             name
@@ -102,7 +102,7 @@ impl<'n> KindNames<'n> {
 
     /// Returns true if the user asked for this version of the kind.
     pub fn is_versioned_in(&self, asked: &str) -> bool {
-        Asked::new(asked).is_some_and(|asked| asked.names_version(self))
+        KindQuery::new(asked).is_some_and(|asked| asked.names_version(self))
     }
 
     fn is_named(&self, lower: &str) -> bool {
@@ -111,13 +111,13 @@ impl<'n> KindNames<'n> {
 }
 
 /// The words of a user, in lower case. `kind.group/version`, as messages name kinds, is `kind.version.group`.
-struct Asked {
+struct KindQuery {
     name: String,
     /// The part after the first dot.
     rest: String,
 }
 
-impl Asked {
+impl KindQuery {
     fn new(asked: &str) -> Option<Self> {
         let lower = asked.to_lowercase();
         let (kind, version) = lower.split_once('/').unwrap_or((&lower, ""));

@@ -24,7 +24,7 @@ pub const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 pub type AnnotationContent = BTreeMap<String, BTreeMap<String, Value>>;
 
 pub(super) fn graft(definition: &mut Definition, text: &str) {
-    let by_version: Entries<Entries<Value>> = match serde_json::from_str(text) {
+    let by_version: OrderedEntries<OrderedEntries<Value>> = match serde_json::from_str(text) {
         Ok(entries) => entries,
         Err(error) => {
             let message =
@@ -48,7 +48,7 @@ pub(super) fn graft(definition: &mut Definition, text: &str) {
     }
 }
 
-fn graft_version(definition: &mut Definition, version: usize, by_pointer: Entries<Value>) {
+fn graft_version(definition: &mut Definition, version: usize, by_pointer: OrderedEntries<Value>) {
     let mut places = HashSet::new();
     for (pointer, value) in by_pointer.0.into_iter().rev() {
         match Place::from_pointer(&pointer) {
@@ -74,14 +74,14 @@ fn graft_version(definition: &mut Definition, version: usize, by_pointer: Entrie
 }
 
 /// The entries of a JSON object in their order, with duplicate keys.
-struct Entries<T>(Vec<(String, T)>);
+struct OrderedEntries<T>(Vec<(String, T)>);
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Entries<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for OrderedEntries<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct EntriesVisitor<T>(PhantomData<T>);
 
         impl<'de, T: Deserialize<'de>> Visitor<'de> for EntriesVisitor<T> {
-            type Value = Entries<T>;
+            type Value = OrderedEntries<T>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a JSON object")
@@ -92,7 +92,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Entries<T> {
                 while let Some(entry) = map.next_entry()? {
                     entries.push(entry);
                 }
-                Ok(Entries(entries))
+                Ok(OrderedEntries(entries))
             }
         }
 

@@ -84,14 +84,14 @@ pub(super) struct WireVersion {
     #[serde(default)]
     storage: Option<bool>,
     #[serde(default)]
-    schema: Option<Validation>,
+    schema: Option<CustomResourceValidation>,
     #[serde(default)]
     subresources: Option<Subresources>,
 }
 
 #[derive(Deserialize)]
 #[serde(expecting = "a map with `openAPIV3Schema`")]
-struct Validation {
+struct CustomResourceValidation {
     #[serde(rename = "openAPIV3Schema", default)]
     schema: Option<Schema>,
 }

@@ -33,10 +33,10 @@ struct WireJsonSchema {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(expecting = "the components of a document")]
-struct Components {
+#[serde(expecting = "the components of an OpenAPI document")]
+pub(super) struct Components {
     #[serde(default)]
-    schemas: BTreeMap<String, Box<RawValue>>,
+    pub(super) schemas: BTreeMap<String, Box<RawValue>>,
 }
 
 impl Definitions {

@@ -1,6 +1,7 @@
 //! Schemas of built-in types, from the OpenAPI documents of an API server. In version 3 each group and version has a
 //! document; in version 2 one document has all.
 
+use super::definitions::Components;
 use super::{DefaultValue, Definitions, Schema, Source};
 use crate::names::GroupVersionKind;
 use serde::Deserialize;
@@ -53,13 +54,6 @@ struct WireOpenApi {
     components: Option<Components>,
     #[serde(default)]
     paths: BTreeMap<String, Box<RawValue>>,
-}
-
-#[derive(Deserialize)]
-#[serde(expecting = "the components of an OpenAPI document")]
-struct Components {
-    #[serde(default)]
-    schemas: BTreeMap<String, Box<RawValue>>,
 }
 
 #[derive(Deserialize)]

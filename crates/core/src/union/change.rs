@@ -1,9 +1,9 @@
 //! The changes of normalisation, in a compact form: an object can have a change for every few bytes of its text.
 
 use super::Union;
-use super::plan::{Node, NodeId, Plan};
+use super::plan::{Node, NodeIndex, Plan};
 use super::violation::shown;
-use crate::field_path::{FieldPath, Printable, Segment, Step, Trail};
+use crate::field_path::{FieldPath, Printable, Segment, SegmentRef, Trail};
 use crate::json_patch::PatchOperation;
 use crate::meter::{Buffer, Exhausted, Meter};
 use std::cell::Cell;
@@ -187,7 +187,7 @@ impl Changes {
         segments.into_iter().rev().collect()
     }
 
-    fn field_name(&self, node: NodeId, position: u32) -> &str {
+    fn field_name(&self, node: NodeIndex, position: u32) -> &str {
         match self.plan.as_ref().and_then(|plan| plan.node(node)) {
             Some(Node::Object(node)) => node.fields.get(index(position)).map_or("", |field| &*field.name),
             Some(Node::List(_) | Node::Map(_)) | None => "",
@@ -228,7 +228,7 @@ pub(super) struct Here<'t> {
 /// A step of the walk.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Inwards<'t> {
-    Field { node: NodeId, position: u32, name: &'t str },
+    Field { node: NodeIndex, position: u32, name: &'t str },
     Index(u32),
     Key(&'t str),
 }
@@ -240,9 +240,9 @@ impl<'t> Here<'t> {
 
     pub(super) fn then(&'t self, step: Inwards<'t>) -> Self {
         let trail = self.trail.then(match step {
-            Inwards::Field { name, .. } => Step::Field(name),
-            Inwards::Index(at) => Step::Index(index(at)),
-            Inwards::Key(key) => Step::Key(key),
+            Inwards::Field { name, .. } => SegmentRef::Field(name),
+            Inwards::Index(at) => SegmentRef::Index(index(at)),
+            Inwards::Key(key) => SegmentRef::Key(key),
         });
         Self { trail, around: Some((self, step)), place: Cell::new(None) }
     }

@@ -9,15 +9,15 @@ mod lack;
 mod template;
 
 pub use fault::{PlaceFault, PlaceFaultKind};
-pub use lack::{DiscriminatorLack, LeftOut};
+pub use lack::{LeftOut, MissingDiscriminator};
 
 use super::Union;
-use super::plan::{FieldNode, ItemKeyDefault, ListNode, MapNode, Node, NodeId, ObjectNode, Plan, Role};
+use super::plan::{FieldNode, ItemKeyDefault, ListNode, MapNode, Node, NodeIndex, ObjectNode, Plan, Role};
 use crate::schema::{
     Declared, DefaultValue, Extension, ExtensionError, ListUnion, MapUnion, Origin, Place, PlaceStep, Schema, Severity,
     Source,
 };
-use check::{Checked, Faults, Object};
+use check::{Checked, Faults, PreparedObject};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub struct Compiled {
 /// With `status_subresource`, the fields below `.status` are a part of their own: only the status subresource changes them,
 /// and it changes nothing else.
 pub fn compile(schema: &Schema, status_subresource: bool) -> Compiled {
-    let mut compiler = Compiler::default();
+    let mut compiler = UnionCompiler::default();
     let root = Surroundings::default();
     compiler.refuse_outside_properties(schema, &root);
     let main = compiler.object(schema, &root, status_subresource);
@@ -49,7 +49,7 @@ pub fn compile(schema: &Schema, status_subresource: bool) -> Compiled {
     for PlaceFault { place, source, origin, kind } in std::mem::take(&mut compiler.templates).into_faults() {
         compiler.report(|| place, source, origin, kind);
     }
-    let Compiler { nodes, unions, mut faults, more, .. } = compiler;
+    let UnionCompiler { nodes, unions, mut faults, more, .. } = compiler;
     faults.extend(more.into_values().map(MoreFaults::into_fault));
     faults.sort();
     Compiled { plan: Plan { nodes: nodes.into(), unions: unions.into(), main, status }, faults }
@@ -66,7 +66,7 @@ const LONGEST_PATH: usize = 4096;
 const MOST_FAULTS: usize = 64;
 
 #[derive(Default)]
-struct Compiler {
+struct UnionCompiler {
     nodes: Vec<Node>,
     unions: Vec<Union>,
     faults: Vec<PlaceFault>,
@@ -136,9 +136,9 @@ impl<'s> Surroundings<'s> {
     }
 }
 
-impl Compiler {
-    fn add(&mut self, node: Node) -> NodeId {
-        let id = NodeId::try_from(self.nodes.len()).unwrap_or(NodeId::MAX);
+impl UnionCompiler {
+    fn add(&mut self, node: Node) -> NodeIndex {
+        let id = NodeIndex::try_from(self.nodes.len()).unwrap_or(NodeIndex::MAX);
         self.nodes.push(node);
         id
     }
@@ -168,7 +168,7 @@ impl Compiler {
 
     /// Compiles a node and everything below it. Returns `None` if there is no union. A declaration of the 2022 form on the
     /// node itself belongs to the enclosing object and is compiled there.
-    fn node(&mut self, schema: &Schema, at: &Surroundings<'_>) -> Option<NodeId> {
+    fn node(&mut self, schema: &Schema, at: &Surroundings<'_>) -> Option<NodeIndex> {
         if schema.embedded_resource {
             self.report_unreachable(schema, at);
             return None;
@@ -194,7 +194,7 @@ impl Compiler {
         Some(self.add(Node::Map(MapNode { values, atomic: schema.is_atomic() })))
     }
 
-    fn object(&mut self, schema: &Schema, at: &Surroundings<'_>, without_status: bool) -> Option<NodeId> {
+    fn object(&mut self, schema: &Schema, at: &Surroundings<'_>, without_status: bool) -> Option<NodeIndex> {
         let first_union = u32::try_from(self.unions.len()).unwrap_or(u32::MAX);
         let mut roles = BTreeMap::new();
         self.declare(schema, at, &mut roles);
@@ -251,7 +251,7 @@ impl Compiler {
         }
         all.sort_by(|(_, one), (_, other)| (one.source, &one.origin).cmp(&(other.source, &other.origin)));
         let first = self.unions.len();
-        let mut object = Object::new(schema);
+        let mut object = PreparedObject::new(schema);
         for (discriminator, declared) in all {
             let place = || discriminator.map_or_else(|| at.place(), |name| at.place().property(name));
             if at.length > LONGEST_PATH {

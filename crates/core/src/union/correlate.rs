@@ -3,8 +3,8 @@
 //! Fields and map values correspond by name, and items of keyed lists by their keys, in any order. Items of other lists
 //! have no identity: the old list only tells whether it had an equal union somewhere.
 
-use super::plan::{Node, NodeId, ObjectNode, Plan};
-use super::shape::{Object, Shape, Shapes, UnionState};
+use super::plan::{Node, NodeIndex, ObjectNode, Plan};
+use super::shape::{Arena, NodeRef, ObjectRef, UnionState};
 use crate::meter::{Buffer, Exhausted, Meter};
 use std::cell::OnceCell;
 use std::cmp::Ordering;
@@ -20,9 +20,9 @@ pub(super) enum Old<'o, T> {
     Lost(&'o Witnesses<'o>),
 }
 
-impl<'o> Old<'o, Shape<'o>> {
+impl<'o> Old<'o, NodeRef<'o>> {
     /// Returns the counterpart of the object at this place.
-    pub(super) fn object(self) -> Old<'o, Object<'o>> {
+    pub(super) fn object(self) -> Old<'o, ObjectRef<'o>> {
         match self {
             Old::Known(shape) => Old::Known(shape.object()),
             Old::None => Old::None,
@@ -32,7 +32,7 @@ impl<'o> Old<'o, Shape<'o>> {
 
     /// Returns the counterpart of a part of the map or list at this place. `then` finds the part if the map or list is
     /// known.
-    pub(super) fn inside(self, then: impl FnOnce(Shape<'o>) -> Option<Shape<'o>>) -> Self {
+    pub(super) fn inside(self, then: impl FnOnce(NodeRef<'o>) -> Option<NodeRef<'o>>) -> Self {
         match self {
             Old::Known(shape) => then(shape).map_or(Old::None, Old::Known),
             Old::None => Old::None,
@@ -41,7 +41,7 @@ impl<'o> Old<'o, Shape<'o>> {
     }
 }
 
-impl<'o> Old<'o, Object<'o>> {
+impl<'o> Old<'o, ObjectRef<'o>> {
     /// Returns the counterpart of one of the object's unions.
     pub(super) fn state(self, union: u8) -> Option<UnionState<'o>> {
         match self {
@@ -51,7 +51,7 @@ impl<'o> Old<'o, Object<'o>> {
     }
 
     /// Returns the counterpart of the field at a position of the node.
-    pub(super) fn child(self, position: u32) -> Old<'o, Shape<'o>> {
+    pub(super) fn child(self, position: u32) -> Old<'o, NodeRef<'o>> {
         match self {
             Old::Known(object) => object.child(position).map_or(Old::None, Old::Known),
             Old::None => Old::None,
@@ -64,8 +64,8 @@ impl<'o> Old<'o, Object<'o>> {
 #[derive(Debug)]
 pub(super) struct Witnesses<'o> {
     plan: &'o Plan,
-    items: NodeId,
-    old: Shape<'o>,
+    items: NodeIndex,
+    old: NodeRef<'o>,
     meter: &'o dyn Meter,
     // Only violations need them, so they are gathered on demand.
     stood: OnceCell<Stood>,
@@ -91,7 +91,7 @@ struct Witness {
 
 impl<'o> Witnesses<'o> {
     /// Returns the items of the old list.
-    pub(super) fn new(plan: &'o Plan, items: NodeId, old: Shape<'o>, meter: &'o dyn Meter) -> Self {
+    pub(super) fn new(plan: &'o Plan, items: NodeIndex, old: NodeRef<'o>, meter: &'o dyn Meter) -> Self {
         Self { plan, items, old, meter, stood: OnceCell::new() }
     }
 
@@ -109,9 +109,9 @@ impl<'o> Witnesses<'o> {
             return Ok(stood.unset.get(word).is_some_and(|word| word & bit != 0));
         }
         let wanted = (union, state.choice());
-        let shapes = self.old.shapes;
+        let arena = self.old.arena;
         let found =
-            stood.set.binary_search_by(|witness| (witness.union, shapes.state(witness.state).choice()).cmp(&wanted));
+            stood.set.binary_search_by(|witness| (witness.union, arena.state(witness.state).choice()).cmp(&wanted));
         Ok(found.is_ok())
     }
 
@@ -120,13 +120,13 @@ impl<'o> Witnesses<'o> {
         for (_, item) in self.old.items() {
             self.gather_from(self.items, item, &mut stood)?;
         }
-        let shapes = self.old.shapes;
-        let choice = |witness: &Witness| (witness.union, shapes.state(witness.state).choice());
+        let arena = self.old.arena;
+        let choice = |witness: &Witness| (witness.union, arena.state(witness.state).choice());
         stood.set.sort_unstable_by(|one, other| choice(one).cmp(&choice(other)));
         Ok(Stood { set: stood.set.keep(), unset: stood.unset.keep() })
     }
 
-    fn gather_from(&self, node: NodeId, shape: Shape<'o>, stood: &mut Gathered<'o>) -> Result<(), Exhausted> {
+    fn gather_from(&self, node: NodeIndex, shape: NodeRef<'o>, stood: &mut Gathered<'o>) -> Result<(), Exhausted> {
         match self.plan.node(node) {
             Some(Node::Object(node)) => {
                 let object = shape.object();
@@ -205,7 +205,7 @@ impl ObjectNode {
     }
 
     /// Returns the node of the field at a position.
-    pub(super) fn child(&self, position: u32) -> Option<NodeId> {
+    pub(super) fn child(&self, position: u32) -> Option<NodeIndex> {
         self.fields.get(usize::try_from(position).ok()?)?.child
     }
 }
@@ -214,7 +214,7 @@ impl ObjectNode {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Pair<'o> {
     /// The old item with the same keys.
-    Same(Shape<'o>),
+    Same(NodeRef<'o>),
     /// No old item has these keys.
     New,
     /// The keys are unusable, or occur twice in one of the lists.
@@ -223,13 +223,13 @@ pub(super) enum Pair<'o> {
 
 impl<'o> Pair<'o> {
     /// Returns the counterpart of an item of the new list.
-    pub(super) fn of(item: Object<'_>, new: &KeyedItems<'_>, old: &KeyedItems<'o>) -> Self {
+    pub(super) fn of(item: ObjectRef<'_>, new: &KeyedItems<'_>, old: &KeyedItems<'o>) -> Self {
         if !item.has_keys() {
             return Self::Uncertain;
         }
         match (new.find(item), old.find(item)) {
-            (Found::Once(_), Found::Once(old)) => Self::Same(old),
-            (Found::Once(_), Found::Never) => Self::New,
+            (KeyMatch::Once(_), KeyMatch::Once(old)) => Self::Same(old),
+            (KeyMatch::Once(_), KeyMatch::Never) => Self::New,
             _ => Self::Uncertain,
         }
     }
@@ -238,33 +238,33 @@ impl<'o> Pair<'o> {
 /// The items of one list that have keys, sorted by them.
 #[derive(Debug)]
 pub(super) struct KeyedItems<'s> {
-    shapes: &'s Shapes<'s>,
+    arena: &'s Arena<'s>,
     items: Buffer<'s, u32>,
 }
 
-pub(super) enum Found<'s> {
+pub(super) enum KeyMatch<'s> {
     Never,
-    Once(Shape<'s>),
+    Once(NodeRef<'s>),
     Twice,
 }
 
 impl<'s> KeyedItems<'s> {
     /// Sorts the items of a list.
-    pub(super) fn new(list: Shape<'s>, meter: &'s dyn Meter) -> Result<Self, Exhausted> {
-        let shapes = list.shapes;
+    pub(super) fn new(list: NodeRef<'s>, meter: &'s dyn Meter) -> Result<Self, Exhausted> {
+        let arena = list.arena;
         let mut items = Buffer::new(meter);
         items.reserve(list.count())?;
         for (_, item) in list.items().filter(|(_, item)| item.object().has_keys()) {
             items.push(item.at)?;
         }
-        let object = |at: u32| Shape { shapes, at }.object();
+        let object = |at: u32| NodeRef { arena, at }.object();
         items.sort_unstable_by(|one, other| by_keys(object(*one), object(*other)));
-        Ok(Self { shapes, items })
+        Ok(Self { arena, items })
     }
 
     /// Returns the item that has the keys of `wanted`.
-    pub(super) fn find(&self, wanted: Object<'_>) -> Found<'s> {
-        let item = |at: u32| Shape { shapes: self.shapes, at };
+    pub(super) fn find(&self, wanted: ObjectRef<'_>) -> KeyMatch<'s> {
+        let item = |at: u32| NodeRef { arena: self.arena, at };
         let first = self.items.partition_point(|at| by_keys(item(*at).object(), wanted) == Ordering::Less);
         let mut same = self
             .items
@@ -274,13 +274,13 @@ impl<'s> KeyedItems<'s> {
             .map(|at| item(*at))
             .take_while(|item| by_keys(item.object(), wanted) == Ordering::Equal);
         match (same.next(), same.next()) {
-            (None, _) => Found::Never,
-            (Some(once), None) => Found::Once(once),
-            (Some(_), Some(_)) => Found::Twice,
+            (None, _) => KeyMatch::Never,
+            (Some(once), None) => KeyMatch::Once(once),
+            (Some(_), Some(_)) => KeyMatch::Twice,
         }
     }
 }
 
-fn by_keys(one: Object<'_>, other: Object<'_>) -> Ordering {
+fn by_keys(one: ObjectRef<'_>, other: ObjectRef<'_>) -> Ordering {
     one.keys().cmp(other.keys())
 }

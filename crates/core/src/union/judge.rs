@@ -16,9 +16,9 @@ use super::change::{Here, Inwards, ReasonCode, Recorder};
 use super::correlate::{KeyedItems, Old, Pair, Witnesses};
 use super::manifest::{Claims, ItemClaims, Manifests, entries, value_claims};
 use super::normalize::{ClearingCause, Normalized, normalize};
-use super::plan::{ListNode, Node, NodeId, ObjectNode, Part, Plan, Role};
+use super::plan::{ListNode, Node, NodeIndex, ObjectNode, Part, Plan, Role};
 use super::projection::Projection;
-use super::shape::{Object, Shape, UnionState};
+use super::shape::{NodeRef, ObjectRef, UnionState};
 use super::validate::{validate, validate_alone};
 use super::violation::{Capped, Violation};
 use super::{Form, MemberSet, Union};
@@ -68,9 +68,9 @@ struct Walk<'w> {
 impl<'w> Walk<'w> {
     fn shape<'o>(
         &mut self,
-        node: NodeId,
-        new: Shape<'_>,
-        old: Old<'o, Shape<'o>>,
+        node: NodeIndex,
+        new: NodeRef<'_>,
+        old: Old<'o, NodeRef<'o>>,
         claims: Option<&Claims<'o>>,
         here: &Here<'_>,
     ) -> Result<(), Exhausted> {
@@ -84,10 +84,10 @@ impl<'w> Walk<'w> {
 
     fn object<'o>(
         &mut self,
-        id: NodeId,
+        id: NodeIndex,
         node: &'w ObjectNode,
-        new: Object<'_>,
-        old: Old<'o, Object<'o>>,
+        new: ObjectRef<'_>,
+        old: Old<'o, ObjectRef<'o>>,
         claims: Option<&Claims<'o>>,
         here: &Here<'_>,
     ) -> Result<(), Exhausted> {
@@ -127,8 +127,8 @@ impl<'w> Walk<'w> {
     fn list<'o>(
         &mut self,
         node: &ListNode,
-        new: Shape<'_>,
-        old: Old<'o, Shape<'o>>,
+        new: NodeRef<'_>,
+        old: Old<'o, NodeRef<'o>>,
         claims: Option<&Claims<'o>>,
         here: &Here<'_>,
     ) -> Result<(), Exhausted> {
@@ -138,7 +138,7 @@ impl<'w> Walk<'w> {
             Some(claims) if node.keyed => Some(ItemClaims::new(*claims, meter)?),
             Some(_) | None => None,
         };
-        let claims_of = |item: Shape<'_>| claims.as_ref().map(|claims| claims.of(item.object()));
+        let claims_of = |item: NodeRef<'_>| claims.as_ref().map(|claims| claims.of(item.object()));
         let Old::Known(before) = old else {
             // Without an old list every item is new. Inside a list without identities, its witnesses apply to everything
             // below.
@@ -164,9 +164,9 @@ impl<'w> Walk<'w> {
 
     fn map<'o>(
         &mut self,
-        values: NodeId,
-        new: Shape<'_>,
-        old: Old<'o, Shape<'o>>,
+        values: NodeIndex,
+        new: NodeRef<'_>,
+        old: Old<'o, NodeRef<'o>>,
         claims: Option<&Claims<'o>>,
         here: &Here<'_>,
     ) -> Result<(), Exhausted> {
@@ -191,7 +191,7 @@ impl<'w> Walk<'w> {
         position: u8,
         ordinal: u32,
         state: UnionState<'f>,
-        old: Old<'o, Object<'o>>,
+        old: Old<'o, ObjectRef<'o>>,
         claims: Option<&Claims<'o>>,
     ) -> Result<Option<JudgedUnion<'f>>, Exhausted> {
         let before = old.state(position);

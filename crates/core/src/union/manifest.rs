@@ -5,10 +5,10 @@
 //! manifests come from, or how an object is judged.
 
 use super::breach::{Blame, Breaches, ManifestBreach};
-use super::correlate::{Found, KeyedItems};
+use super::correlate::{KeyMatch, KeyedItems};
 use super::normalize::{ClearingCause, Normalized, normalize};
 use super::projection::Projection;
-use super::shape::{Object, Scalar, Shape, UnionState};
+use super::shape::{NodeRef, ObjectRef, ScalarRef, UnionState};
 use super::{Choice, Form, MemberSet, Union};
 use crate::meter::{Exhausted, Meter};
 use std::iter::Peekable;
@@ -42,7 +42,7 @@ enum Claim<'m> {
     Nothing,
     /// The manifest sets everything that the object has here.
     Whole,
-    Part(Shape<'m>),
+    Part(NodeRef<'m>),
 }
 
 /// The parts of all manifests that belong to one place.
@@ -72,12 +72,12 @@ impl<'m> Manifests<'m> {
 }
 
 impl<'m> Claim<'m> {
-    fn of(shape: Shape<'m>) -> Self {
+    fn of(shape: NodeRef<'m>) -> Self {
         if shape.is_whole() { Self::Whole } else { Self::Part(shape) }
     }
 
     /// Returns the claim of a part of this place.
-    fn inside(self, find: impl FnOnce(Shape<'m>) -> Option<Shape<'m>>) -> Self {
+    fn inside(self, find: impl FnOnce(NodeRef<'m>) -> Option<NodeRef<'m>>) -> Self {
         match self {
             Self::Part(shape) => find(shape).map_or(Self::Nothing, Self::of),
             Self::Nothing | Self::Whole => self,
@@ -125,12 +125,12 @@ impl<'m> ItemClaims<'m> {
     }
 
     /// Returns the claims of the item that has the keys of `item`.
-    pub(super) fn of(&self, item: Object<'_>) -> Claims<'m> {
+    pub(super) fn of(&self, item: ObjectRef<'_>) -> Claims<'m> {
         let mut claims = self.lists;
         for (claim, items) in claims.0.iter_mut().zip(&self.items) {
             *claim = claim.inside(|_| match items.as_ref()?.find(item) {
-                Found::Once(shape) => Some(shape),
-                Found::Never | Found::Twice => None,
+                KeyMatch::Once(shape) => Some(shape),
+                KeyMatch::Never | KeyMatch::Twice => None,
             });
         }
         claims
@@ -138,16 +138,16 @@ impl<'m> ItemClaims<'m> {
 }
 
 /// Finds the entries of a map by ascending keys.
-pub(super) struct MapCursor<'m, I: Iterator<Item = (&'m str, Shape<'m>)>>(Peekable<I>);
+pub(super) struct MapCursor<'m, I: Iterator<Item = (&'m str, NodeRef<'m>)>>(Peekable<I>);
 
 /// Returns the entries of a map.
-pub(super) fn entries(map: Option<Shape<'_>>) -> MapCursor<'_, impl Iterator<Item = (&str, Shape<'_>)>> {
-    MapCursor(map.into_iter().flat_map(Shape::entries).peekable())
+pub(super) fn entries(map: Option<NodeRef<'_>>) -> MapCursor<'_, impl Iterator<Item = (&str, NodeRef<'_>)>> {
+    MapCursor(map.into_iter().flat_map(NodeRef::entries).peekable())
 }
 
-impl<'m, I: Iterator<Item = (&'m str, Shape<'m>)>> MapCursor<'m, I> {
+impl<'m, I: Iterator<Item = (&'m str, NodeRef<'m>)>> MapCursor<'m, I> {
     /// Returns the value of a key, which is greater than those before.
-    pub(super) fn value(&mut self, key: &str) -> Option<Shape<'m>> {
+    pub(super) fn value(&mut self, key: &str) -> Option<NodeRef<'m>> {
         while self.0.next_if(|(known, _)| *known < key).is_some() {}
         self.0.next_if(|(known, _)| *known == key).map(|(_, value)| value)
     }
@@ -233,7 +233,7 @@ impl UnionClaims<'_> {
 
     /// Returns true if the field manager names the discriminator, in its manifest or in an update. Otherwise its new value is a default.
     fn names_value(&self) -> bool {
-        [self.own, self.updated].iter().any(|state| state.discriminator != Scalar::Absent)
+        [self.own, self.updated].iter().any(|state| state.discriminator != ScalarRef::Absent)
     }
 
     /// Returns the conflict of two manifests. A manifest that is applied again and finds its member replaced by that of another
@@ -258,10 +258,10 @@ impl UnionClaims<'_> {
 fn sets_value(union: &Union, manifest: &UnionState<'_>, new: &UnionState<'_>) -> bool {
     let value = new.value();
     let sets = match manifest.discriminator {
-        Scalar::Absent => false,
-        Scalar::Text(set) => set == value,
+        ScalarRef::Absent => false,
+        ScalarRef::Text(set) => set == value,
         // The fields of a manifest can be known without their values.
-        Scalar::Literal(_) | Scalar::Unfit => true,
+        ScalarRef::Literal(_) | ScalarRef::Unfit => true,
     };
     sets && (!value.is_empty() || (union.form == Form::Map && union.choice(value).is_some()))
 }

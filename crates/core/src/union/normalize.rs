@@ -1,7 +1,7 @@
 //! Normalisation: derives the intention of a request, by the algorithm of the proposal that defined the form of the union.
 
 use super::breach::{Blame, Breaches};
-use super::shape::{Scalar, UnionState};
+use super::shape::{ScalarRef, UnionState};
 use super::{Form, MemberSet, Union};
 
 /// The result of normalising one union.
@@ -85,6 +85,6 @@ fn deduction(union: &Union, new: &UnionState<'_>, members: MemberSet) -> Option<
     union.discriminator.as_ref()?;
     let index = members.first()?;
     let value = union.values_of(index).first()?;
-    let stands = matches!(new.discriminator, Scalar::Text(text) if *text == **value);
+    let stands = matches!(new.discriminator, ScalarRef::Text(text) if *text == **value);
     (!stands).then_some(index)
 }

@@ -1,7 +1,7 @@
 //! The places of a plan, as data for compilers to other languages.
 
 use super::Union;
-use super::plan::{Node, NodeId, ObjectNode, Part, Plan};
+use super::plan::{Node, NodeIndex, ObjectNode, Part, Plan};
 
 /// An object in a kind that has unions, with the steps from the root to it.
 #[derive(Debug, Clone)]
@@ -36,7 +36,7 @@ impl Plan {
         found
     }
 
-    fn collect<'p>(&'p self, node: NodeId, steps: &mut Vec<UnionStep<'p>>, found: &mut Vec<UnionPlace<'p>>) {
+    fn collect<'p>(&'p self, node: NodeIndex, steps: &mut Vec<UnionStep<'p>>, found: &mut Vec<UnionPlace<'p>>) {
         match self.node(node) {
             Some(Node::Object(object)) => {
                 let unions = self.unions_of(object);

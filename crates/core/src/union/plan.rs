@@ -10,8 +10,8 @@ pub struct Plan {
     pub(super) nodes: Box<[Node]>,
     // INVARIANT: the unions of one object are contiguous.
     pub(super) unions: Box<[Union]>,
-    pub(super) main: Option<NodeId>,
-    pub(super) status: Option<NodeId>,
+    pub(super) main: Option<NodeIndex>,
+    pub(super) status: Option<NodeIndex>,
 }
 
 /// A part of an object that a request can change.
@@ -24,7 +24,7 @@ pub enum Part {
 }
 
 /// A position in [`Plan::nodes`].
-pub(super) type NodeId = u32;
+pub(super) type NodeIndex = u32;
 
 /// A place that has a union, or leads to one.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ pub(super) struct FieldNode {
     pub(super) empty_is_unset: bool,
     /// The position of the field among the keys of the list, if the object is an item of a keyed list.
     pub(super) key: Option<u8>,
-    pub(super) child: Option<NodeId>,
+    pub(super) child: Option<NodeIndex>,
 }
 
 /// The role of a field in the unions of its object. Unions are numbered from the object's first.
@@ -79,7 +79,7 @@ pub(super) enum Role {
 
 #[derive(Debug)]
 pub(super) struct ListNode {
-    pub(super) items: NodeId,
+    pub(super) items: NodeIndex,
     pub(super) keyed: bool,
     /// True if a field manager owns the list as a whole.
     pub(super) atomic: bool,
@@ -87,7 +87,7 @@ pub(super) struct ListNode {
 
 #[derive(Debug)]
 pub(super) struct MapNode {
-    pub(super) values: NodeId,
+    pub(super) values: NodeIndex,
     /// True if a field manager owns the map as a whole.
     pub(super) atomic: bool,
 }
@@ -114,14 +114,14 @@ impl Plan {
         self.root(part).is_some()
     }
 
-    pub(super) fn root(&self, part: Part) -> Option<NodeId> {
+    pub(super) fn root(&self, part: Part) -> Option<NodeIndex> {
         match part {
             Part::Main => self.main,
             Part::Status => self.status,
         }
     }
 
-    pub(super) fn node(&self, id: NodeId) -> Option<&Node> {
+    pub(super) fn node(&self, id: NodeIndex) -> Option<&Node> {
         let node = self.nodes.get(usize::try_from(id).ok()?);
         debug_assert!(node.is_some(), "node {id} is outside the plan");
         node

@@ -12,16 +12,16 @@ mod node;
 mod reader;
 
 use super::plan::{Part, Plan};
-use super::shape::{Shape, Shapes};
+use super::shape::{Arena, NodeRef};
 use crate::meter::{Buffer, Meter};
-use node::ShapeSeed;
+use node::NodeSeed;
 use reader::{ProjectionReader, Slot};
 use serde::de::{DeserializeSeed, Deserializer};
 
 /// The unions of one object.
 #[derive(Debug)]
 pub(crate) struct Projection<'a> {
-    shapes: Shapes<'a>,
+    arena: Arena<'a>,
     root: Read,
     metadata: &'a str,
 }
@@ -61,9 +61,9 @@ impl<'a> Projection<'a> {
         self.metadata
     }
 
-    pub(super) fn root(&self) -> Option<Shape<'_>> {
+    pub(super) fn root(&self) -> Option<NodeRef<'_>> {
         match self.root {
-            Read::Node { at, .. } => Some(Shape { shapes: &self.shapes, at }),
+            Read::Node { at, .. } => Some(NodeRef { arena: &self.arena, at }),
             Read::Null | Read::Other { .. } => None,
         }
     }
@@ -86,7 +86,7 @@ impl<'p, 'a> ProjectionSeed<'p, 'a> {
     }
 
     /// Returns a seed that reads `true` in place of an object, list or map that is owned as a whole as
-    /// [all of it](Shape::is_whole).
+    /// [all of it](NodeRef::is_whole).
     pub(crate) fn with_wholes(self) -> Self {
         Self { wholes: true, ..self }
     }
@@ -100,7 +100,7 @@ impl<'de> DeserializeSeed<'de> for ProjectionSeed<'_, 'de> {
         let mut reader = ProjectionReader {
             plan,
             meter,
-            shapes: Shapes::new(text, meter),
+            arena: Arena::new(text, meter),
             states: Buffer::new(meter),
             children: Buffer::new(meter),
             children_read: 0,
@@ -109,9 +109,9 @@ impl<'de> DeserializeSeed<'de> for ProjectionSeed<'_, 'de> {
             wholes,
         };
         let node = plan.root(part).and_then(|id| plan.node(id));
-        let root = ShapeSeed { reader: &mut reader, node, slot: Slot::Root }.deserialize(deserializer)?;
-        let ProjectionReader { shapes, metadata, .. } = reader;
-        Ok(Projection { shapes, root, metadata })
+        let root = NodeSeed { reader: &mut reader, node, slot: Slot::Root }.deserialize(deserializer)?;
+        let ProjectionReader { arena, metadata, .. } = reader;
+        Ok(Projection { arena, root, metadata })
     }
 }
 

@@ -42,7 +42,7 @@ const TAG: u32 = 30;
 
 /// The arena.
 #[derive(Debug)]
-pub(super) struct Shapes<'a> {
+pub(super) struct Arena<'a> {
     text: &'a str,
     side: Buffer<'a, u8>,
     words: Buffer<'a, u32>,
@@ -50,15 +50,15 @@ pub(super) struct Shapes<'a> {
 
 /// A node of the arena. The plan knows its type.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Shape<'s> {
-    pub(super) shapes: &'s Shapes<'s>,
+pub(super) struct NodeRef<'s> {
+    pub(super) arena: &'s Arena<'s>,
     pub(super) at: u32,
 }
 
 /// An object.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Object<'s> {
-    shapes: &'s Shapes<'s>,
+pub(super) struct ObjectRef<'s> {
+    arena: &'s Arena<'s>,
     keys: (u32, u32),
     states: (u32, u32),
     children: (u32, u32),
@@ -67,13 +67,13 @@ pub(super) struct Object<'s> {
 /// The state of a union: the value of its discriminator and the members that are set.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct UnionState<'s> {
-    pub(super) discriminator: Scalar<'s>,
+    pub(super) discriminator: ScalarRef<'s>,
     pub(super) members: MemberSet,
 }
 
 /// A value that is read as a discriminator or as a list key.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Scalar<'s> {
+pub(super) enum ScalarRef<'s> {
     /// The value is missing or null.
     #[default]
     Absent,
@@ -84,9 +84,9 @@ pub(super) enum Scalar<'s> {
     Unfit,
 }
 
-/// A stored [`Scalar`] other than `Absent`.
+/// A stored [`ScalarRef`] other than `Absent`.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Stored {
+pub(super) struct TextRange {
     offset: u32,
     /// The length, with the kind in the two highest bits.
     tagged: u32,
@@ -94,7 +94,7 @@ pub(super) struct Stored {
 
 #[derive(Debug, Clone, Copy)]
 #[repr(u32)]
-enum StoredKind {
+enum TextKind {
     Text = 0,
     SideText = 1,
     Literal = 2,
@@ -105,14 +105,14 @@ impl<'s> UnionState<'s> {
     /// Returns the value of the discriminator. Empty if it is missing, null or not a string.
     pub(super) fn value(&self) -> &'s str {
         match self.discriminator {
-            Scalar::Text(value) => value,
-            Scalar::Absent | Scalar::Literal(_) | Scalar::Unfit => "",
+            ScalarRef::Text(value) => value,
+            ScalarRef::Absent | ScalarRef::Literal(_) | ScalarRef::Unfit => "",
         }
     }
 
     /// Returns true if the discriminator is not a string.
     pub(super) fn is_wrong_type(&self) -> bool {
-        matches!(self.discriminator, Scalar::Literal(_) | Scalar::Unfit)
+        matches!(self.discriminator, ScalarRef::Literal(_) | ScalarRef::Unfit)
     }
 
     /// Returns true if there is no choice: no member is set, and the discriminator has no value.
@@ -131,55 +131,55 @@ impl<'s> UnionState<'s> {
     }
 }
 
-impl Stored {
+impl TextRange {
     /// A number or boolean is never empty.
-    pub(super) const UNFIT: Self = Self { offset: 0, tagged: (StoredKind::Literal as u32) << TAG };
+    pub(super) const UNFIT: Self = Self { offset: 0, tagged: (TextKind::Literal as u32) << TAG };
 }
 
-impl<'s> Shape<'s> {
+impl<'s> NodeRef<'s> {
     /// Returns true if the place stands for all fields of its counterpart in the new object. Only the fields that a manifest
     /// sets have such places.
     pub(super) fn is_whole(self) -> bool {
-        self.shapes.word(self.at) == NONE
+        self.arena.word(self.at) == NONE
     }
 
-    pub(super) fn object(self) -> Object<'s> {
-        let Self { shapes, at } = self;
+    pub(super) fn object(self) -> ObjectRef<'s> {
+        let Self { arena, at } = self;
         debug_assert!(!self.is_whole(), "a whole place has no fields to read");
-        let [states, keys, children] = counts(shapes.word(at));
+        let [states, keys, children] = counts(arena.word(at));
         let keys_at = at.saturating_add(1);
         let states_at = keys_at.saturating_add(3 * keys);
         let mut children_at = states_at;
         for _ in 0..states {
-            children_at = children_at.saturating_add(state_length(shapes.word(children_at)));
+            children_at = children_at.saturating_add(state_length(arena.word(children_at)));
         }
-        Object { shapes, keys: (keys_at, keys), states: (states_at, states), children: (children_at, children) }
+        ObjectRef { arena, keys: (keys_at, keys), states: (states_at, states), children: (children_at, children) }
     }
 
     /// Returns the stored items of a list, with their positions in the text.
-    pub(super) fn items(self) -> impl Iterator<Item = (u32, Shape<'s>)> {
-        let Self { shapes, at } = self;
-        let item = move |at: u32| (shapes.word(at.saturating_add(1)), Shape { shapes, at: at.saturating_add(ITEM) });
-        shapes.chain(shapes.word(at)).map(item)
+    pub(super) fn items(self) -> impl Iterator<Item = (u32, NodeRef<'s>)> {
+        let Self { arena, at } = self;
+        let item = move |at: u32| (arena.word(at.saturating_add(1)), NodeRef { arena, at: at.saturating_add(ITEM) });
+        arena.chain(arena.word(at)).map(item)
     }
 
     /// Returns the number of stored items of a list.
     pub(super) fn count(self) -> usize {
-        index(self.shapes.word(self.at.saturating_add(1)))
+        index(self.arena.word(self.at.saturating_add(1)))
     }
 
     /// Returns the stored entries of a map, by key.
-    pub(super) fn entries(self) -> impl Iterator<Item = (&'s str, Shape<'s>)> {
-        let Self { shapes, at } = self;
-        let entry = move |at: u32| (shapes.entry_key(at), Shape { shapes, at: at.saturating_add(ENTRY) });
-        shapes.chain(shapes.word(at)).map(entry)
+    pub(super) fn entries(self) -> impl Iterator<Item = (&'s str, NodeRef<'s>)> {
+        let Self { arena, at } = self;
+        let entry = move |at: u32| (arena.entry_key(at), NodeRef { arena, at: at.saturating_add(ENTRY) });
+        arena.chain(arena.word(at)).map(entry)
     }
 }
 
-impl<'s> Object<'s> {
+impl<'s> ObjectRef<'s> {
     /// Returns the unions with something set, by their position in the object.
     pub(super) fn states(self) -> impl Iterator<Item = (u8, UnionState<'s>)> {
-        self.state_offsets().map(move |at| (position_of(self.shapes.word(at)), self.shapes.state(at)))
+        self.state_offsets().map(move |at| (position_of(self.arena.word(at)), self.arena.state(at)))
     }
 
     /// Returns the unions with something set, and those at these positions even if nothing of them is set. `required` is
@@ -203,7 +203,7 @@ impl<'s> Object<'s> {
         let mut next = first;
         (0..count).map(move |_| {
             let at = next;
-            next = next.saturating_add(state_length(self.shapes.word(at)));
+            next = next.saturating_add(state_length(self.arena.word(at)));
             at
         })
     }
@@ -214,12 +214,12 @@ impl<'s> Object<'s> {
     }
 
     /// Returns the fields that lead to nodes, by their position in the plan's node.
-    pub(super) fn children(self) -> impl Iterator<Item = (u32, Shape<'s>)> {
+    pub(super) fn children(self) -> impl Iterator<Item = (u32, NodeRef<'s>)> {
         (0..self.children.1).map(move |number| self.child_at(number))
     }
 
     /// Returns the field at a position of the plan's node.
-    pub(super) fn child(self, position: u32) -> Option<Shape<'s>> {
+    pub(super) fn child(self, position: u32) -> Option<NodeRef<'s>> {
         let (mut low, mut high) = (0, self.children.1);
         while low < high {
             let middle = low.midpoint(high);
@@ -233,19 +233,19 @@ impl<'s> Object<'s> {
         None
     }
 
-    fn child_at(self, number: u32) -> (u32, Shape<'s>) {
+    fn child_at(self, number: u32) -> (u32, NodeRef<'s>) {
         let at = self.children.0.saturating_add(2 * number);
-        let shapes = self.shapes;
-        (shapes.word(at), Shape { shapes, at: shapes.word(at.saturating_add(1)) })
+        let arena = self.arena;
+        (arena.word(at), NodeRef { arena, at: arena.word(at.saturating_add(1)) })
     }
 
     /// Returns the keys of a list item, with their position among the keys of the list. Empty if they do not identify the
     /// item.
-    pub(super) fn keys(self) -> impl Iterator<Item = (u32, Scalar<'s>)> {
+    pub(super) fn keys(self) -> impl Iterator<Item = (u32, ScalarRef<'s>)> {
         let (first, count) = self.keys;
         (0..count).map(move |number| {
             let at = first.saturating_add(3 * number);
-            (self.shapes.word(at), self.shapes.stored_scalar(at.saturating_add(1)))
+            (self.arena.word(at), self.arena.stored_scalar(at.saturating_add(1)))
         })
     }
 
@@ -256,17 +256,17 @@ impl<'s> Object<'s> {
     }
 }
 
-impl Shapes<'_> {
+impl Arena<'_> {
     /// Returns true if the keys of the object at `at` identify it.
     pub(super) fn has_keys(&self, at: u32) -> bool {
         counts(self.word(at))[1] > 0
     }
 
     pub(super) fn entry_key(&self, at: u32) -> &str {
-        let stored = Stored { offset: self.word(at.saturating_add(1)), tagged: self.word(at.saturating_add(2)) };
-        match self.scalar(Stored { tagged: stored.tagged & !ENTRY_HAS_NODE, ..stored }) {
-            Scalar::Text(key) => key,
-            Scalar::Absent | Scalar::Literal(_) | Scalar::Unfit => {
+        let stored = TextRange { offset: self.word(at.saturating_add(1)), tagged: self.word(at.saturating_add(2)) };
+        match self.scalar(TextRange { tagged: stored.tagged & !ENTRY_HAS_NODE, ..stored }) {
+            ScalarRef::Text(key) => key,
+            ScalarRef::Absent | ScalarRef::Literal(_) | ScalarRef::Unfit => {
                 debug_assert!(false, "a key of a map that is no text");
                 ""
             }
@@ -282,7 +282,7 @@ impl Shapes<'_> {
         std::iter::successors(some(first), move |at| some(self.word(*at)))
     }
 
-    pub(super) fn scalar(&self, stored: Stored) -> Scalar<'_> {
+    pub(super) fn scalar(&self, stored: TextRange) -> ScalarRef<'_> {
         let (offset, length) = (index(stored.offset), index(stored.tagged & (ENTRY_HAS_NODE - 1)));
         let range = offset..offset.saturating_add(length);
         let kind = stored.tagged >> TAG;
@@ -290,21 +290,21 @@ impl Shapes<'_> {
         let text = if kind & 1 == 0 { self.text.get(range) } else { beside(range) };
         debug_assert!(text.is_some(), "a text outside the body and the buffer");
         match (kind >> 1, text.unwrap_or_default()) {
-            (0, text) => Scalar::Text(text),
-            (_, "") => Scalar::Unfit,
-            (_, literal) => Scalar::Literal(literal),
+            (0, text) => ScalarRef::Text(text),
+            (_, "") => ScalarRef::Unfit,
+            (_, literal) => ScalarRef::Literal(literal),
         }
     }
 
-    fn stored_scalar(&self, at: u32) -> Scalar<'_> {
-        self.scalar(Stored { offset: self.word(at), tagged: self.word(at.saturating_add(1)) })
+    fn stored_scalar(&self, at: u32) -> ScalarRef<'_> {
+        self.scalar(TextRange { offset: self.word(at), tagged: self.word(at.saturating_add(1)) })
     }
 
     /// Returns the state stored at `at`.
     pub(super) fn state(&self, at: u32) -> UnionState<'_> {
         let head = self.word(at);
         let mut next = at.saturating_add(1);
-        let mut discriminator = Scalar::Absent;
+        let mut discriminator = ScalarRef::Absent;
         if head & 1 << 12 != 0 {
             discriminator = self.stored_scalar(next);
             next = next.saturating_add(2);
@@ -350,16 +350,16 @@ mod tests {
     #[test]
     #[should_panic(expected = "outside the arena")]
     fn a_broken_offset_does_not_read_as_an_absent_part() {
-        let mut shapes = Shapes::new("", &Unmetered);
-        shapes.push(&[7, 1]).unwrap();
-        assert_eq!(Shape { shapes: &shapes, at: 0 }.items().count(), 1);
+        let mut arena = Arena::new("", &Unmetered);
+        arena.push(&[7, 1]).unwrap();
+        assert_eq!(NodeRef { arena: &arena, at: 0 }.items().count(), 1);
     }
 
     #[test]
     fn the_last_item_ends_its_list() {
-        let mut shapes = Shapes::new("", &Unmetered);
-        shapes.push(&[2, 1, NONE, 5]).unwrap();
-        let items = Shape { shapes: &shapes, at: 0 }.items().map(|(index, _)| index);
+        let mut arena = Arena::new("", &Unmetered);
+        arena.push(&[2, 1, NONE, 5]).unwrap();
+        let items = NodeRef { arena: &arena, at: 0 }.items().map(|(index, _)| index);
         assert_eq!(items.collect::<Vec<_>>(), [5]);
     }
 }

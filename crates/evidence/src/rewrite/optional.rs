@@ -1,11 +1,11 @@
 //! Replaces optional fields: `self.?field`.
 
-use super::{Closed, Closing, boolean, nothing};
+use super::{Closed, PartialEvaluator, boolean, nothing};
 use crate::expression::{FieldSelection, lacking};
 use crate::facts::Fact;
 use cel::common::ast::{CallExpr, Expr};
 
-impl Closing<'_, '_, '_> {
+impl PartialEvaluator<'_, '_, '_> {
     /// Replaces `self.?field.hasValue()` and `self.?field.orValue(other)`, and `oldSelf.hasValue()`, which is false on create.
     pub(super) fn optional(&mut self, call: &CallExpr) -> Option<Closed> {
         let target = call.target.as_deref()?;

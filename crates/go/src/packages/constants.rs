@@ -2,13 +2,13 @@
 
 use super::{LONGEST, Packages, Scope, TypeId};
 use crate::position::Position;
-use crate::types::{Constant, Expression, Type};
+use crate::types::{Constant, ConstantExpression, Type};
 use std::rc::Rc;
 
 impl Packages {
     /// Returns the text of a constant expression and the type that its conversions give it. `None` if it is not a text that
     /// the sources determine.
-    fn text(&self, package: usize, file: usize, value: &Expression) -> Option<(Option<TypeId>, String)> {
+    fn text(&self, package: usize, file: usize, value: &ConstantExpression) -> Option<(Option<TypeId>, String)> {
         self.text_at(package, file, value, 0)
     }
 
@@ -16,7 +16,7 @@ impl Packages {
         &self,
         package: usize,
         file: usize,
-        value: &Expression,
+        value: &ConstantExpression,
         depth: usize,
     ) -> Option<(Option<TypeId>, String)> {
         if depth > LONGEST {
@@ -24,18 +24,18 @@ impl Packages {
         }
         let scope = Scope { package, file, arguments: Rc::default() };
         match value {
-            Expression::Text(text) => Some((None, text.to_string())),
-            Expression::Sum(left, right) => {
+            ConstantExpression::Text(text) => Some((None, text.to_string())),
+            ConstantExpression::Sum(left, right) => {
                 let (one, left) = self.text_at(package, file, left, depth + 1)?;
                 let (other, right) = self.text_at(package, file, right, depth + 1)?;
                 Some((one.or(other), left + &right))
             }
-            Expression::Conversion { to: Type::Named { qualifier, name, .. }, value } => {
+            ConstantExpression::Conversion { to: Type::Named { qualifier, name, .. }, value } => {
                 let (_, text) = self.text_at(package, file, value, depth + 1)?;
                 let to = self.find_declared(&scope, qualifier.as_deref(), name);
                 (to.is_some() || &**name == "string").then_some((to, text))
             }
-            Expression::Name { qualifier, name } => {
+            ConstantExpression::Name { qualifier, name } => {
                 let package = match qualifier.as_deref() {
                     None => package,
                     Some(qualifier) => self.imported(self.import(&scope, qualifier)?)?,
@@ -46,7 +46,7 @@ impl Packages {
                 let (converted, text) = self.text_at(package, file, &constant.value, depth + 1)?;
                 Some((self.type_of(package, file, constant).or(converted), text))
             }
-            Expression::Conversion { .. } | Expression::Other => None,
+            ConstantExpression::Conversion { .. } | ConstantExpression::Other => None,
         }
     }
 

@@ -88,9 +88,10 @@ pub(super) fn choices(
 }
 
 /// Returns the note on a struct with a discriminator and nothing that it could select.
-fn alone(marked: &MarkedStruct<'_, '_>, discriminator: &StructField<'_, '_>, lack: &str) -> Remark {
+fn alone(marked: &MarkedStruct<'_, '_>, discriminator: &StructField<'_, '_>, missing: &str) -> Remark {
     let message = format!(
-        "`{}` has the discriminator `{}`, and no field {lack}: if it is a union, mark its members with `+unionMember`",
+        "`{}` has the discriminator `{}`, and no field {missing}: if it is a union, mark its members with \
+         `+unionMember`",
         marked.title, discriminator.name
     );
     Remark::new(discriminator.at(), FindingKind::DiscriminatorAlone, message)

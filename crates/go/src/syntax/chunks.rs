@@ -19,7 +19,7 @@ pub(super) struct Chunk<'s> {
 }
 
 /// A keyword that may begin a declaration.
-struct Candidate<'s> {
+struct DeclarationStart<'s> {
     keyword: &'s str,
     /// Start of the comments before it.
     start: usize,
@@ -46,7 +46,7 @@ pub(super) fn chunks(text: &str) -> Option<Vec<Chunk<'_>>> {
             TokenKind::Word => {
                 let word = text.get(start..end).unwrap_or_default();
                 if let Some(keyword) = KEYWORDS.into_iter().find(|keyword| begins && *keyword == word) {
-                    candidates.push(Candidate {
+                    candidates.push(DeclarationStart {
                         keyword,
                         start: line_break.unwrap_or(start),
                         outside: open.is_empty(),
@@ -68,7 +68,7 @@ pub(super) fn chunks(text: &str) -> Option<Vec<Chunk<'_>>> {
     // If brackets are missing, only the layout tells where a declaration begins: gofmt indents everything inside of one.
     let starts = candidates.into_iter().filter(|it| if balanced { it.outside } else { it.first_column });
     let mut chunks: Vec<Chunk<'_>> = Vec::new();
-    for Candidate { keyword, start, .. } in starts {
+    for DeclarationStart { keyword, start, .. } in starts {
         let start = if chunks.is_empty() { 0 } else { start };
         if let Some(last) = chunks.last_mut() {
             last.end = start;

@@ -7,7 +7,7 @@ use super::fitting::keep_fitting_type_markers;
 use super::literal::unquote;
 use super::source::{SourceText, operands};
 use crate::marker::{self, Meaning};
-use crate::types::{BrokenDeclaration, Constant, Expression, GoFile, Import, Type, TypeDeclaration};
+use crate::types::{BrokenDeclaration, Constant, ConstantExpression, GoFile, Import, Type, TypeDeclaration};
 use tree_sitter::Node;
 
 /// Reads a file, tree by tree.
@@ -172,7 +172,7 @@ impl<'s> SourceText<'s> {
 
     fn constants(&self, node: Node<'_>, file: &mut GoFile) {
         // A constant without type and value repeats those of the previous one.
-        let mut previous: (Option<Type>, Vec<Expression>) = (None, Vec::new());
+        let mut previous: (Option<Type>, Vec<ConstantExpression>) = (None, Vec::new());
         for spec in node.named_children(&mut node.walk()).filter(|child| child.kind() == "const_spec") {
             if let Some(list) = spec.child_by_field_name("value") {
                 let written = spec.child_by_field_name("type").map(|node| self.plain_type(node));
@@ -184,7 +184,7 @@ impl<'s> SourceText<'s> {
                 file.constants.push(Constant {
                     name: self.text(name).into(),
                     written: previous.0.clone(),
-                    value: previous.1.get(position).cloned().unwrap_or(Expression::Other),
+                    value: previous.1.get(position).cloned().unwrap_or(ConstantExpression::Other),
                     at: self.position(name),
                 });
             }

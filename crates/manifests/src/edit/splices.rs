@@ -1,7 +1,7 @@
 //! Edits the text of a YAML or JSON document by replacing ranges of it.
 
 use super::{Edit, ItemChanges};
-use crate::syntax::{MappingEntry, Node, Shape, Tree};
+use crate::syntax::{MappingEntry, Shape, SyntaxNode, Tree};
 use crate::yaml;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use std::ops::Range;
 
 /// The edits of one mapping, by index of the entry.
 #[derive(Default)]
-struct Changes<'e> {
+struct MappingEdits<'e> {
     removed: Vec<usize>,
     replaced: BTreeMap<usize, NewValue<'e>>,
     added: Vec<(&'e str, NewValue<'e>)>,
@@ -28,17 +28,17 @@ type Splice = (Range<usize>, String);
 
 /// Returns a text with edits made to it, or `None` if they cannot be made without a change of structure.
 pub(super) fn edit_text(text: &str, tree: &Tree, edits: &[Edit]) -> Option<String> {
-    Spans { text, tree }.edit(edits)
+    TextEditor { text, tree }.edit(edits)
 }
 
-struct Spans<'t> {
+struct TextEditor<'t> {
     text: &'t str,
     tree: &'t Tree,
 }
 
-impl Spans<'_> {
+impl TextEditor<'_> {
     fn edit(&self, edits: &[Edit]) -> Option<String> {
-        let mut mappings: BTreeMap<usize, Changes<'_>> = BTreeMap::new();
+        let mut mappings: BTreeMap<usize, MappingEdits<'_>> = BTreeMap::new();
         let mut splices = Vec::new();
         for edit in edits {
             let (name, parents) = edit.path().split_last()?;
@@ -82,7 +82,7 @@ impl Spans<'_> {
     fn items(&self, id: usize, kept: &[usize], added: &[Value], splices: &mut Vec<Splice>) -> Option<()> {
         let list = self.tree.node(id)?;
         let Shape::Sequence(items) = &list.shape else { return None };
-        let items: Vec<&Node> = items.iter().map(|id| self.tree.node(*id)).collect::<Option<_>>()?;
+        let items: Vec<&SyntaxNode> = items.iter().map(|id| self.tree.node(*id)).collect::<Option<_>>()?;
         let first = items.first()?;
         if self.text.get(list.span.clone())?.starts_with('[') {
             let before = self.text.get(list.span.start + 1..first.span.start)?;
@@ -115,7 +115,7 @@ impl Spans<'_> {
     }
 
     /// Edits a block mapping, whose entries have lines of their own.
-    fn block(&self, entries: &[MappingEntry], changes: &Changes<'_>, splices: &mut Vec<Splice>) -> Option<()> {
+    fn block(&self, entries: &[MappingEntry], changes: &MappingEdits<'_>, splices: &mut Vec<Splice>) -> Option<()> {
         let first = self.tree.node(entries.first()?.key)?;
         let (newline, indent) = (self.newline(), first.column - 1);
         let added = changes.added.iter().map(|(name, value)| block_new_member(name, *value, indent, newline));
@@ -151,7 +151,7 @@ impl Spans<'_> {
         &self,
         mapping: usize,
         entries: &[MappingEntry],
-        changes: &Changes<'_>,
+        changes: &MappingEdits<'_>,
         splices: &mut Vec<Splice>,
     ) -> Option<()> {
         let colon = entries.first().and_then(|entry| self.colon(*entry)).unwrap_or(": ");
@@ -201,7 +201,7 @@ impl Spans<'_> {
     fn replace(
         &self,
         entries: &[MappingEntry],
-        changes: &Changes<'_>,
+        changes: &MappingEdits<'_>,
         render: impl Fn(NewValue<'_>) -> String,
         splices: &mut Vec<Splice>,
     ) -> Option<()> {
@@ -235,7 +235,7 @@ impl Spans<'_> {
         let blank = rest.len() - rest.trim_start_matches([' ', '\t']).len();
         let colon = if rest.get(blank..)?.starts_with(':') { blank + 1 } else { 0 };
         // An empty block scalar still has a header.
-        let block = matches!(value, Node { shape: Shape::Scalar { block: true, .. }, .. });
+        let block = matches!(value, SyntaxNode { shape: Shape::Scalar { block: true, .. }, .. });
         Some(if block { value.span.end } else { key.span.end + colon })
     }
 

@@ -14,7 +14,7 @@ const NOT_STRINGS: [&str; 4] = ["byte", "date", "date-time", "duration"];
 
 /// The schema of an object with unions.
 #[derive(Debug)]
-pub(super) struct ObjectSchema<'s> {
+pub(super) struct PlacedSchema<'s> {
     node: &'s Value,
     /// The keys that lead from the root of the schema to the object.
     pub(super) path: Vec<String>,
@@ -43,7 +43,7 @@ pub(super) struct DiscriminatorSchema {
     pub(super) required: bool,
 }
 
-impl<'s> ObjectSchema<'s> {
+impl<'s> PlacedSchema<'s> {
     /// Finds the object that steps lead to.
     ///
     /// An API server evaluates rules only if every schema around them has a type.
@@ -234,7 +234,7 @@ mod tests {
     fn occurrence(list: &Value) -> Occurrence {
         let root = json!({"type": "object", "properties": {"l": list}});
         let steps = [UnionStep::Field("l"), UnionStep::Items { keys: vec![] }];
-        ObjectSchema::find(&root, &steps).unwrap().occurrence
+        PlacedSchema::find(&root, &steps).unwrap().occurrence
     }
 
     #[test]
@@ -255,7 +255,7 @@ mod tests {
         let root = json!({"type": "object", "properties": {"m": {"type": "object", "maxProperties": 5, "additionalProperties": {
             "type": "array", "maxItems": 100, "items": {"type": "object"}}}}});
         let steps = [UnionStep::Field("m"), UnionStep::Values, UnionStep::Items { keys: vec![] }];
-        let found = ObjectSchema::find(&root, &steps).unwrap();
+        let found = PlacedSchema::find(&root, &steps).unwrap();
         assert_eq!(found.occurrence.times, 500);
         assert_eq!(found.occurrence.container, Some(("m.*".to_owned(), "maxItems")));
         assert_eq!(found.path, ["properties", "m", "additionalProperties", "items"]);
@@ -269,7 +269,7 @@ mod tests {
                 "type": "object"}, "i": {"x-kubernetes-int-or-string": true}, "u": {"x-kubernetes-preserve-unknown-fields": true}, "d": {"type": "string", "format": "date"}}}}});
         let find = |steps: &[&str]| {
             let steps: Vec<_> = steps.iter().map(|name| UnionStep::Field(name)).collect();
-            ObjectSchema::find(&root, &steps)
+            PlacedSchema::find(&root, &steps)
         };
         assert_eq!(find(&["loose", "o"]).unwrap_err(), RefusalReason::UntypedPlace);
         let object = find(&["o"]).unwrap();

@@ -5,7 +5,7 @@
 
 use super::expression::Expression;
 use super::name::{field_path, on_one_line};
-use super::schema::{DiscriminatorSchema, ObjectSchema};
+use super::schema::{DiscriminatorSchema, PlacedSchema};
 use crate::refusal::RefusalReason;
 use kube_unions_core::union::{Choice, Form, Union};
 use serde_json::Value;
@@ -51,7 +51,7 @@ enum Reason {
 }
 
 /// A member of the union, as rules read it.
-struct Member<'u> {
+struct RuleMember<'u> {
     name: &'u str,
     has: Expression,
 }
@@ -59,11 +59,11 @@ struct Member<'u> {
 /// A union with its fields.
 struct Fields<'u> {
     union: &'u Union,
-    members: Vec<Member<'u>>,
-    discriminator: Option<Discriminator<'u>>,
+    members: Vec<RuleMember<'u>>,
+    discriminator: Option<RuleDiscriminator<'u>>,
 }
 
-struct Discriminator<'u> {
+struct RuleDiscriminator<'u> {
     name: &'u str,
     has: Expression,
     value: Expression,
@@ -77,13 +77,13 @@ struct Discriminator<'u> {
 
 impl UnionRules {
     /// Compiles a union of an object.
-    pub(super) fn new(union: &Union, object: &ObjectSchema<'_>) -> Result<Self, RefusalReason> {
+    pub(super) fn new(union: &Union, object: &PlacedSchema<'_>) -> Result<Self, RefusalReason> {
         let schema = union.discriminator().map(|name| object.discriminator(name)).transpose()?;
         let values = schema.as_ref().and_then(|schema| new_values(union, schema));
         let discriminator = union.discriminator().zip(schema.as_ref()).map(|(name, schema)| {
             let allowed = values.as_ref().or(schema.values.as_ref());
             let texts = || allowed.map(|values| values.iter().filter_map(Value::as_str));
-            Discriminator {
+            RuleDiscriminator {
                 name,
                 has: Expression::Has(schema.escaped.clone()),
                 value: Expression::Field(schema.escaped.clone(), schema.size(texts())),
@@ -93,7 +93,7 @@ impl UnionRules {
             }
         });
         let unset: BTreeSet<&str> = union.empty_is_unset().collect();
-        let member = |name| Ok(Member { name, has: object.is_set(name, unset.contains(name))? });
+        let member = |name| Ok(RuleMember { name, has: object.is_set(name, unset.contains(name))? });
         let members = union.members().map(member).collect::<Result<_, RefusalReason>>()?;
         let fields = Fields { union, members, discriminator };
         let rules = match (union.form(), &fields.discriminator) {
@@ -118,7 +118,7 @@ fn new_values(union: &Union, schema: &DiscriminatorSchema) -> Option<Vec<Value>>
 }
 
 impl Fields<'_> {
-    fn map_form(&self, discriminator: &Discriminator<'_>) -> Vec<Rule> {
+    fn map_form(&self, discriminator: &RuleDiscriminator<'_>) -> Vec<Rule> {
         let empty = self.union.choices().iter().find(|choice| choice.value().is_empty());
         let mut rules = Vec::new();
         if discriminator.is_open {
@@ -146,7 +146,7 @@ impl Fields<'_> {
     }
 
     /// The discriminator has a value that is not declared, and no enum says so.
-    fn unknown_value(&self, discriminator: &Discriminator<'_>) -> Rule {
+    fn unknown_value(&self, discriminator: &RuleDiscriminator<'_>) -> Rule {
         let values = || self.union.choices().iter().map(Choice::value).filter(|value| !value.is_empty());
         let is_known = std::iter::once("").chain(values()).map(|value| discriminator.value.clone().equals(value));
         let listed: Vec<_> = values().map(|value| format!("\"{}\"", on_one_line(value))).collect();
@@ -160,9 +160,9 @@ impl Fields<'_> {
     }
 
     /// A member is set and the discriminator is not.
-    fn discriminator_required(&self, discriminator: &Discriminator<'_>) -> Rule {
+    fn discriminator_required(&self, discriminator: &RuleDiscriminator<'_>) -> Rule {
         let any = Expression::Or(self.members.iter().map(|member| member.has.clone()).collect());
-        let quoted = |member: &Member<'_>| Expression::text(format!("`{}`", on_one_line(member.name)));
+        let quoted = |member: &RuleMember<'_>| Expression::text(format!("`{}`", on_one_line(member.name)));
         let mut backwards = self.members.iter().rev();
         let last = backwards.next().map_or_else(|| Expression::text(""), quoted);
         let first = backwards.fold(last, |rest, member| member.has.clone().then(quoted(member), rest));
@@ -181,7 +181,7 @@ impl Fields<'_> {
     }
 
     /// Neither the discriminator nor a member is set, and a choice is required.
-    fn choice_required(&self, discriminator: &Discriminator<'_>) -> Rule {
+    fn choice_required(&self, discriminator: &RuleDiscriminator<'_>) -> Rule {
         let any = self.members.iter().map(|member| member.has.clone());
         let values = self.union.choices().iter().map(Choice::value).filter(|value| !value.is_empty());
         let listed: Vec<_> = values.map(|value| format!("\"{}\"", on_one_line(value))).collect();
@@ -207,7 +207,7 @@ impl Fields<'_> {
     }
 
     /// The empty value selects a member that is not set, and another member is set or a choice is required.
-    fn required_without_value(&self, discriminator: &Discriminator<'_>, member: &Member<'_>) -> Option<Rule> {
+    fn required_without_value(&self, discriminator: &RuleDiscriminator<'_>, member: &RuleMember<'_>) -> Option<Rule> {
         let others = self.members.iter().filter(|other| other.name != member.name);
         let others: Vec<_> = others.map(|other| other.has.clone()).collect();
         let mut all = vec![member.has.clone(), discriminator.is_set()];
@@ -230,7 +230,7 @@ impl Fields<'_> {
             None => condition,
         };
         let message = || format!("at most one of {} may be set", self.named(", "));
-        let is_set = |member: &Member<'_>| {
+        let is_set = |member: &RuleMember<'_>| {
             let name = Expression::text(format!(", `{}`", on_one_line(member.name)));
             member.has.clone().then(name, Expression::text(""))
         };
@@ -240,7 +240,7 @@ impl Fields<'_> {
             Expression::Sum(vec![before, Expression::Tail(Box::new(set)), after])
         };
         if self.members.len() > MOST_NAMED {
-            let count = |member: &Member<'_>| member.has.clone().then(Expression::Number(1), Expression::Number(0));
+            let count = |member: &RuleMember<'_>| member.has.clone().then(Expression::Number(1), Expression::Number(0));
             let sum = Expression::Sum(self.members.iter().map(count).collect());
             return Box::new(std::iter::once(Rule {
                 condition: unless_chosen(Expression::AtMostOne(Box::new(sum))),
@@ -264,7 +264,7 @@ impl Fields<'_> {
     }
 
     /// The discriminator of the 2019 form selects another member, or none.
-    fn discriminated(&self, discriminator: &Discriminator<'_>) -> impl Iterator<Item = Rule> {
+    fn discriminated(&self, discriminator: &RuleDiscriminator<'_>) -> impl Iterator<Item = Rule> {
         self.members.iter().map(|member| {
             let selects = |choice: &&Choice| choice.member() == Some(member.name);
             let values: Vec<_> = self.union.choices().iter().filter(selects).map(Choice::value).collect();
@@ -279,7 +279,7 @@ impl Fields<'_> {
     }
 }
 
-impl Discriminator<'_> {
+impl RuleDiscriminator<'_> {
     /// The discriminator has a value other than the empty text.
     fn is_set(&self) -> Expression {
         let mut all = vec![self.has.clone()];
@@ -291,7 +291,7 @@ impl Discriminator<'_> {
 
     /// The member is set, and the discriminator does not have one of these values. `absent_is_other` tells that another rule is
     /// about a discriminator that is absent or empty.
-    fn forbids(&self, member: &Member<'_>, values: &[&str], absent_is_other: bool) -> Rule {
+    fn forbids(&self, member: &RuleMember<'_>, values: &[&str], absent_is_other: bool) -> Rule {
         let condition = if absent_is_other || values.contains(&"") {
             let empty = (absent_is_other && self.can_be_empty && !values.contains(&"")).then_some(&"");
             let differ = empty.into_iter().chain(values).map(|value| self.value.clone().differs(value));
@@ -306,7 +306,7 @@ impl Discriminator<'_> {
     }
 
     /// The discriminator has one of these values, and the member is not set.
-    fn requires(&self, member: &Member<'_>, values: &[&str]) -> Rule {
+    fn requires(&self, member: &RuleMember<'_>, values: &[&str]) -> Rule {
         let others = Expression::And(values.iter().map(|value| self.value.clone().differs(value)).collect());
         let beginning = format!("must be specified when `{}` is ", on_one_line(self.name));
         let expression = || {

@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::directive::{self, DELETE_FROM_PRIMITIVE_LIST, Directive, SET_ELEMENT_ORDER, refuse_unknown};
 use crate::error::{BrokenAt, BrokenRule, PatchSide};
 use crate::schema::{NodeId, Strategy};
-use crate::settle::{SettleMode, settle};
+use crate::settle::{StripMode, strip_directives};
 use crate::value::{MapEntry, Value, ValueKind};
 use hashbrown::HashMap;
 
@@ -124,7 +124,7 @@ fn set_field<'a>(
         (Some(live @ Value::Map(_)), Value::Map(_)) => {
             let field = context.schema.field(node, key, ValueKind::Object)?;
             if field.strategy == Strategy::Replace {
-                let value = settle(context, value, Some(field.object), SettleMode::Literal)?;
+                let value = strip_directives(context, value, Some(field.object), StripMode::Literal)?;
                 return Ok(FieldChange::Set(value.unwrap_or(Value::EMPTY)));
             }
             Ok(FieldChange::Merge(live, MergeTask::Objects(field.object, vec![value])))
@@ -132,7 +132,7 @@ fn set_field<'a>(
         (Some(live @ Value::List(_)), Value::List(items)) => {
             let field = context.schema.field(node, key, ValueKind::List)?;
             if field.strategy != Strategy::Merge {
-                let value = settle(context, value, Some(field.items), SettleMode::Literal)?;
+                let value = strip_directives(context, value, Some(field.items), StripMode::Literal)?;
                 return Ok(value.map_or(FieldChange::Remove, FieldChange::Set));
             }
             let patch = ListPatch { order: None, items: Some(items), delete: None };
@@ -141,7 +141,7 @@ fn set_field<'a>(
         (_, value) => {
             let field = context.schema.known(node, key);
             let inner = field.map(|field| if matches!(value, Value::List(_)) { field.items } else { field.object });
-            let value = settle(context, value, inner, SettleMode::Fresh)?;
+            let value = strip_directives(context, value, inner, StripMode::Fresh)?;
             Ok(value.map_or(FieldChange::Remove, FieldChange::Set))
         }
     }

@@ -10,7 +10,7 @@ use crate::directive::{PATCH_MERGE_KEY, PatchMode};
 use crate::error::{BrokenAt, BrokenRule, PatchMergeKeyFault, PatchSide};
 use crate::keys::{DEFAULT_KEY, KeySet, KeyTuple};
 use crate::schema::{FieldSchema, MergeKeys, Strategy};
-use crate::settle::{SettleMode, settle_item};
+use crate::settle::{StripMode, strip_item_directives};
 use crate::value::{MapEntry, Value};
 use hashbrown::HashSet;
 use kube_unions_core::field_path::Segment;
@@ -62,9 +62,9 @@ pub(super) fn merge<'a>(
             WorkingList::of_live(context, keys, live.unwrap_or_default())?;
         }
         let mut list = WorkingList::empty(context, keys);
-        let mode = if replace { SettleMode::Literal } else { SettleMode::Fresh };
+        let mode = if replace { StripMode::Literal } else { StripMode::Fresh };
         for item in &patch_items.merge {
-            if let Some(value) = settle_item(context, item.value, field.items, mode)? {
+            if let Some(value) = strip_item_directives(context, item.value, field.items, mode)? {
                 list.push(ListItem::new(value, None), item.tuple);
             }
         }

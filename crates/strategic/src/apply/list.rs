@@ -8,7 +8,7 @@ use crate::directive::DELETE_FROM_PRIMITIVE_LIST;
 use crate::elements::{Elements, elements};
 use crate::error::{BrokenAt, BrokenRule};
 use crate::schema::{FieldSchema, Strategy};
-use crate::settle::{SettleMode, settle};
+use crate::settle::{StripMode, strip_directives};
 use crate::value::{Scalar, Value};
 use crate::walk::Step;
 use hashbrown::{HashMap, HashSet};
@@ -111,8 +111,8 @@ fn scalars<'a>(
             distinct.map(|item| ListItem::new(*item, None)).collect()
         }
         (_, Some(_)) => {
-            let mode = if live.is_some() { SettleMode::Literal } else { SettleMode::Fresh };
-            let items = settle(context, Value::List(items), Some(field.items), mode)?.and_then(Value::items);
+            let mode = if live.is_some() { StripMode::Literal } else { StripMode::Fresh };
+            let items = strip_directives(context, Value::List(items), Some(field.items), mode)?.and_then(Value::items);
             items.unwrap_or_default().iter().map(|item| ListItem::new(*item, None)).collect()
         }
         (_, None) => live_items.iter().map(|item| ListItem::new(*item, None)).collect(),

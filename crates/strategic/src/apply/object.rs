@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::directive::{PatchMode, RetainedKeys};
 use crate::error::BrokenAt;
 use crate::schema::NodeId;
-use crate::settle::{SettleMode, settle};
+use crate::settle::{StripMode, strip_directives};
 use crate::value::{FieldLookup, MapEntry, Value};
 use crate::walk::Step;
 use hashbrown::HashMap;
@@ -91,7 +91,7 @@ impl<'a> MergingObject<'a> {
                 return Ok(());
             }
             Some(PatchMode::Replace) => {
-                let new = settle(context, Value::Map(patch), Some(self.node), SettleMode::Literal)?;
+                let new = strip_directives(context, Value::Map(patch), Some(self.node), StripMode::Literal)?;
                 self.compact(|_| false);
                 for (key, value) in new.and_then(Value::entries).unwrap_or_default() {
                     self.add(key, FieldState::Set(*value));

@@ -13,14 +13,14 @@ use std::rc::Rc;
 #[non_exhaustive]
 pub enum SchemaError {
     /// A reference does not resolve.
-    #[error("{}the reference `{reference}` does not resolve to a schema in the document", At(place))]
+    #[error("{}the reference `{reference}` does not resolve to a schema in the document", PlacePrefix(place))]
     Dangling {
         /// The place in the schema.
         place: Place,
         reference: Box<str>,
     },
     /// References form a cycle without a schema in it.
-    #[error("{}the reference `{reference}` resolves only to itself", At(place))]
+    #[error("{}the reference `{reference}` resolves only to itself", PlacePrefix(place))]
     Circular {
         /// The place in the schema.
         place: Place,
@@ -29,7 +29,7 @@ pub enum SchemaError {
     /// The patch strategy is unknown.
     #[error(
         "{}unexpected patch strategy `{strategy}`: write `merge`, `replace` or `retainKeys`, or `retainKeys` beside another",
-        At(place)
+        PlacePrefix(place)
     )]
     Strategy {
         /// The place in the schema.
@@ -39,7 +39,7 @@ pub enum SchemaError {
     /// The merge keys contradict each other.
     #[error(
         "{}the recommended merge keys `{recommended}` must be distinct, few, and start with the merge key `{key}`",
-        At(place)
+        PlacePrefix(place)
     )]
     MergeKeys {
         /// The place in the schema.
@@ -61,9 +61,9 @@ impl SchemaError {
     }
 }
 
-struct At<'p>(&'p Place);
+struct PlacePrefix<'p>(&'p Place);
 
-impl std::fmt::Display for At<'_> {
+impl std::fmt::Display for PlacePrefix<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.0.steps().is_empty() { Ok(()) } else { write!(f, "{}: ", self.0) }
     }
@@ -86,7 +86,7 @@ impl MergeSchema {
         schema: &Schema,
         definitions: &Definitions,
     ) -> Result<Self, SchemaError> {
-        let mut building = Building {
+        let mut builder = SchemaBuilder {
             root: schema,
             definitions,
             nodes: vec![ObjectSchema { open: true, ..ObjectSchema::default() }, ObjectSchema::default()],
@@ -94,22 +94,22 @@ impl MergeSchema {
             queue: VecDeque::new(),
             metadata: None,
         };
-        let mut view = building.view(schema, &Place::root(), &Rc::from(kind))?;
+        let mut view = builder.view(schema, &Place::root(), &Rc::from(kind))?;
         view.name = Rc::from(kind);
         let union_at_root = view.declares_union();
-        building.ids.insert(view.identity, NodeId::ROOT);
-        building.queue.push_back((NodeId::ROOT, view, root));
-        while let Some((id, view, root)) = building.queue.pop_front() {
-            let node = building.node(&view, root)?;
-            if let Some(place) = building.nodes.get_mut(id.0) {
+        builder.ids.insert(view.identity, NodeId::ROOT);
+        builder.queue.push_back((NodeId::ROOT, view, root));
+        while let Some((id, view, root)) = builder.queue.pop_front() {
+            let node = builder.node(&view, root)?;
+            if let Some(place) = builder.nodes.get_mut(id.0) {
                 *place = node;
             }
         }
-        Ok(Self { nodes: building.nodes, union_at_root })
+        Ok(Self { nodes: builder.nodes, union_at_root })
     }
 }
 
-struct Building<'s> {
+struct SchemaBuilder<'s> {
     root: &'s Schema,
     definitions: &'s Definitions,
     nodes: Vec<ObjectSchema>,
@@ -174,7 +174,7 @@ impl<'s> View<'s> {
     }
 }
 
-impl<'s> Building<'s> {
+impl<'s> SchemaBuilder<'s> {
     /// Collects the schemas that describe one value: a schema, its references and its `allOf`.
     fn view(&self, schema: &'s Schema, place: &Place, around: &Rc<str>) -> Result<View<'s>, SchemaError> {
         let mut parts: Vec<&'s Schema> = vec![schema];

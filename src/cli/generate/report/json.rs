@@ -3,7 +3,7 @@
 use super::{Report, ReportedFinding, ReportedKind};
 use crate::cli::generate::baseline::BaselineEntry;
 use crate::cli::tree::ChoiceItem;
-use kube_unions_go::{FoundBy, GoFinding, MarkedUnion, Position, Severity};
+use kube_unions_go::{FindingSeverity, FoundBy, GoFinding, MarkedUnion, Position};
 use kube_unions_manifests::union_details;
 use serde::Serialize;
 use std::path::Path;
@@ -82,7 +82,7 @@ struct WireFinding<'r> {
     definition_line: Option<usize>,
     version: Option<&'r str>,
     path: &'r str,
-    severity: Severity,
+    severity: FindingSeverity,
     rule: &'static str,
     /// `new`, `allowed` by `--allow`, or `known` from the baseline.
     standing: &'static str,

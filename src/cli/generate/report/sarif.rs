@@ -2,7 +2,7 @@
 
 use super::{Report, ReportedFinding, Standing};
 use crate::cli::sarif::{self, FilePlace, SarifEnd, SarifFinding, SarifLevel, SarifRule, SarifSubject};
-use kube_unions_go::{FindingKind, Severity};
+use kube_unions_go::{FindingKind, FindingSeverity};
 
 impl Report {
     pub(super) fn sarif(&self, problems: &[String], code: u8) -> serde_json::Result<String> {
@@ -50,10 +50,10 @@ fn result(reported: &ReportedFinding) -> SarifFinding<'_> {
     }
 }
 
-fn level(severity: Severity) -> SarifLevel {
+fn level(severity: FindingSeverity) -> SarifLevel {
     match severity {
-        Severity::Error => SarifLevel::Error,
-        Severity::Warning => SarifLevel::Warning,
-        Severity::Note => SarifLevel::Note,
+        FindingSeverity::Error => SarifLevel::Error,
+        FindingSeverity::Warning => SarifLevel::Warning,
+        FindingSeverity::Note => SarifLevel::Note,
     }
 }

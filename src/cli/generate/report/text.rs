@@ -3,7 +3,7 @@
 use super::{Report, ReportedFinding, Standing};
 use crate::cli::output::Paint;
 use crate::cli::tree;
-use kube_unions_go::{FoundBy, MarkedUnion, Position, Severity};
+use kube_unions_go::{FindingSeverity, FoundBy, MarkedUnion, Position};
 use kube_unions_manifests::counts::count;
 use kube_unions_manifests::union_details;
 use std::fmt::Write;
@@ -64,7 +64,7 @@ impl Report {
         let mut notes: std::collections::BTreeMap<&str, usize> = std::collections::BTreeMap::new();
         for group in self.findings.chunk_by(alike) {
             let Some(first) = group.first().filter(|first| first.standing != Standing::Known) else { continue };
-            if first.finding.severity == Severity::Note {
+            if first.finding.severity == FindingSeverity::Note {
                 let listed = notes.entry(first.finding.kind.name()).or_default();
                 *listed = listed.saturating_add(1);
                 if *listed > MOST_NOTES {
@@ -88,10 +88,10 @@ impl Report {
 fn write_group(text: &mut String, first: &ReportedFinding, group: &[ReportedFinding], paint: Paint) {
     let finding = &first.finding;
     let severity = match (first.standing, finding.severity) {
-        (Standing::Allowed, Severity::Error | Severity::Warning) => paint.faint("allowed:"),
-        (_, Severity::Error) => paint.error("error:"),
-        (_, Severity::Warning) => paint.warning("warning:"),
-        (_, Severity::Note) => paint.faint("note:"),
+        (Standing::Allowed, FindingSeverity::Error | FindingSeverity::Warning) => paint.faint("allowed:"),
+        (_, FindingSeverity::Error) => paint.error("error:"),
+        (_, FindingSeverity::Warning) => paint.warning("warning:"),
+        (_, FindingSeverity::Note) => paint.faint("note:"),
     };
     let place = if group.len() == 1 { first.place() } else { String::new() };
     let place = if place.is_empty() { place } else { format!("{place}: ") };

@@ -2,11 +2,11 @@
 
 use super::{name, place_of};
 use crate::cli::manifest::Problem;
-use crate::cli::suites::run::{Run, SuiteRun, TestResult, TestRun};
+use crate::cli::suites::run::{SuiteRun, SuitesRun, TestResult, TestRun};
 use anyhow::Context;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite, XmlString};
 
-pub(super) fn report(run: &Run) -> anyhow::Result<String> {
+pub(super) fn report(run: &SuitesRun) -> anyhow::Result<String> {
     let mut report = Report::new("kube-unions");
     for problem in &run.problems {
         let file = problem.file.display().to_string();

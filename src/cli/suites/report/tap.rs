@@ -3,7 +3,7 @@
 use super::{message, name};
 use crate::cli::manifest::{self, Problem};
 use crate::cli::suites::judge::Failure;
-use crate::cli::suites::run::{Run, TestResult, TestRun};
+use crate::cli::suites::run::{SuitesRun, TestResult, TestRun};
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::Path;
@@ -15,7 +15,7 @@ struct Lines {
     number: usize,
 }
 
-pub(super) fn report(run: &Run) -> anyhow::Result<String> {
+pub(super) fn report(run: &SuitesRun) -> anyhow::Result<String> {
     let mut lines = Lines::default();
     for (suite, problem) in super::problems(run) {
         let Problem { file, position, message } = problem;

@@ -2,9 +2,9 @@
 
 use super::{message, name, place, place_of};
 use crate::cli::output::Paint;
-use crate::cli::suites::run::{Run, TestResult};
+use crate::cli::suites::run::{SuitesRun, TestResult};
 
-pub(super) fn report(run: &Run, paint: Paint) -> String {
+pub(super) fn report(run: &SuitesRun, paint: Paint) -> String {
     let mut lines = Vec::new();
     for (_, problem) in super::problems(run) {
         let place = paint.strong(&format!("{}:", place(&problem.file, problem.position)));

@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 /// The folders to watch, each without its subfolders. All paths are absolute.
 #[derive(Debug, Default)]
 pub(super) struct Folders {
-    folders: BTreeMap<PathBuf, Entries>,
+    folders: BTreeMap<PathBuf, WatchedEntries>,
     /// The files and folders that the tests read.
     inputs: BTreeSet<PathBuf>,
 }
 
 /// The entries of a folder whose changes count, beside the inputs and the folders that lead to them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Entries {
+enum WatchedEntries {
     None,
     /// Every manifest.
     Manifests,
@@ -38,12 +38,12 @@ impl Folders {
         self.inputs.insert(input.to_owned());
         let below = if input.is_dir() { manifest::folders_below(input) } else { Vec::new() };
         for folder in below {
-            self.folders.insert(folder, Entries::Folders);
+            self.folders.insert(folder, WatchedEntries::Folders);
         }
         let above = input.ancestors().skip(1).find(|folder| folder.is_dir());
         if let Some(above) = above {
             let is_file_in_it = input.parent() == Some(above) && !input.is_dir();
-            let entries = if is_file_in_it { Entries::Manifests } else { Entries::None };
+            let entries = if is_file_in_it { WatchedEntries::Manifests } else { WatchedEntries::None };
             let known = self.folders.entry(above.to_owned()).or_insert(entries);
             *known = entries.max(*known);
         }
@@ -74,9 +74,9 @@ impl Folders {
         // A folder that was deleted has no type any more.
         let is_folder = path.is_dir() || path.extension().is_none() && !path.exists();
         match path.parent().and_then(|parent| self.folders.get(parent)) {
-            None | Some(Entries::None) => false,
-            Some(Entries::Manifests) => has_manifest_name,
-            Some(Entries::Folders) => has_manifest_name || is_folder,
+            None | Some(WatchedEntries::None) => false,
+            Some(WatchedEntries::Manifests) => has_manifest_name,
+            Some(WatchedEntries::Folders) => has_manifest_name || is_folder,
         }
     }
 }

@@ -33,24 +33,24 @@ fn refused() -> DesiredKind {
 
 /// A ledger, and the kinds that the webhook is registered for.
 struct Trial {
-    ledger: Ledger,
+    reconciler: PolicyReconciler,
     registered: BTreeMap<GroupKind, Instant>,
     now: Instant,
 }
 
 impl Trial {
     fn new(duty: PolicyDuty) -> Self {
-        Self { ledger: Ledger::new(duty, HANDOVER), registered: BTreeMap::new(), now: Instant::now() }
+        Self { reconciler: PolicyReconciler::new(duty, HANDOVER), registered: BTreeMap::new(), now: Instant::now() }
     }
 
     fn with(mut self, desired: impl IntoIterator<Item = (&'static str, DesiredKind)>) -> Self {
         self.want(desired);
-        self.ledger.listed(self.now);
+        self.reconciler.listed(self.now);
         self
     }
 
     fn want(&mut self, desired: impl IntoIterator<Item = (&'static str, DesiredKind)>) {
-        self.ledger.want(desired.into_iter().map(|(name, desired)| (kind(name), Arc::new(desired))).collect());
+        self.reconciler.want(desired.into_iter().map(|(name, desired)| (kind(name), Arc::new(desired))).collect());
     }
 
     fn store(&mut self, key: PolicyKey, version: u64) {
@@ -61,7 +61,7 @@ impl Trial {
 
     fn store_object(&mut self, key: PolicyKey, object: Value) {
         let stored = StoredPolicy::of_this_installation(object, &PolicyFrame::default());
-        self.ledger.put(key, stored.unwrap());
+        self.reconciler.put(key, stored.unwrap());
     }
 
     fn store_both(&mut self, name: &str, version: u64) {
@@ -70,8 +70,8 @@ impl Trial {
         }
     }
 
-    fn step(&mut self) -> LedgerStep {
-        self.ledger.step(&self.registered, self.now)
+    fn step(&mut self) -> ReconcileStep {
+        self.reconciler.step(&self.registered, self.now)
     }
 
     /// Returns what is written now, and carries it out.
@@ -85,10 +85,10 @@ impl Trial {
         let names = names.collect();
         for write in writes {
             match write {
-                PolicyWrite::Delete(key, _) => self.ledger.remove(&key),
+                PolicyWrite::Delete(key, _) => self.reconciler.remove(&key),
                 PolicyWrite::Create(key, _) | PolicyWrite::Replace(key, _) => {
-                    let version = self.ledger.wanted(&key).unwrap()["spec"]["version"].as_u64().unwrap();
-                    self.ledger.wrote(&key);
+                    let version = self.reconciler.wanted(&key).unwrap()["spec"]["version"].as_u64().unwrap();
+                    self.reconciler.wrote(&key);
                     self.store(key, version);
                 }
             }
@@ -102,7 +102,7 @@ impl Trial {
 
     fn coverage(&mut self) -> Coverage {
         self.step();
-        self.ledger.coverage(self.now)
+        self.reconciler.coverage(self.now)
     }
 }
 
@@ -117,7 +117,7 @@ fn nothing_is_written_before_the_lists_and_the_catalog_are_known() {
     assert!(trial.step().writes.is_empty());
     let mut trial = Trial::new(PolicyDuty::BesideWebhook);
     trial.store_both("a", 1);
-    trial.ledger.listed(trial.now);
+    trial.reconciler.listed(trial.now);
     assert!(trial.step().writes.is_empty());
     assert_eq!(trial.coverage(), Coverage::Unknown);
 }
@@ -161,7 +161,7 @@ fn a_kind_whose_policy_the_api_server_refuses_goes_back_to_the_webhook_and_is_tr
     let mut waits = Vec::new();
     for _ in 0..9 {
         assert_eq!(trial.step().writes.len(), 1);
-        trial.ledger.failed(key(PolicyResource::ValidatingPolicy, "a"), true, trial.now);
+        trial.reconciler.failed(key(PolicyResource::ValidatingPolicy, "a"), true, trial.now);
         let step = trial.step();
         assert!(step.writes.is_empty(), "no hot loop");
         waits.push((step.wake.unwrap() - trial.now).as_millis());
@@ -179,7 +179,7 @@ fn drift_is_corrected_after_a_wait_that_doubles() {
     trial.write_all();
     let mut waits = Vec::new();
     for _ in 0..4 {
-        trial.ledger.remove(&key(PolicyResource::ValidatingBinding, "a"));
+        trial.reconciler.remove(&key(PolicyResource::ValidatingBinding, "a"));
         let step = trial.step();
         assert!(step.writes.is_empty());
         waits.push((step.wake.unwrap() - trial.now).as_secs());
@@ -298,10 +298,10 @@ fn without_a_webhook_the_registration_stays_until_all_policies_are_in_force_once
 fn without_the_right_to_list_policies_the_webhook_has_all_kinds() {
     let mut trial = Trial::new(PolicyDuty::BesideWebhook);
     trial.want([("a", desired("a", 1))]);
-    trial.ledger.list_refused(trial.now);
+    trial.reconciler.list_refused(trial.now);
     assert_eq!(trial.coverage(), Coverage::Unknown);
     trial.now += HANDOVER;
-    trial.ledger.list_refused(trial.now);
+    trial.reconciler.list_refused(trial.now);
     assert_eq!(trial.coverage(), Coverage::none());
 }
 

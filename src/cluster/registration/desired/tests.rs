@@ -2,12 +2,12 @@ use super::super::differences::differences;
 use super::super::options::EntryOptions;
 use super::super::rules::{RegistrationRule, RegistrationRules};
 use super::super::stored::{other_installation, ours};
-use super::super::wanted::{Frame, Inspections, Owner, Phase};
+use super::super::wanted::{ConfigurationKind, EntryTemplate, InspectedKinds, Owner};
 use super::*;
 use kube_unions_core::admission::InspectionToken;
 use rcgen::{CertificateParams, KeyPair};
 
-const BOTH: Inspections = Inspections { declarations: true, definitions: true };
+const BOTH: InspectedKinds = InspectedKinds { declarations: true, definitions: true };
 
 fn service() -> ServiceReference {
     "kube-unions/kube-unions:8443".parse().unwrap()
@@ -26,18 +26,21 @@ fn certificate() -> String {
 }
 
 /// The wanted content when only custom resources have unions.
-fn wanted_of(phase: Phase, options: EntryOptions, ca: BundleSource) -> Wanted {
+fn wanted_of(phase: ConfigurationKind, options: EntryOptions, ca: BundleSource) -> Wanted {
     let rules = RegistrationRules { custom: vec![RegistrationRule::of_declarations()], ..RegistrationRules::default() };
-    let frame = Frame::new(service(), options, &["b".to_owned(), "a".to_owned(), "kube-system".to_owned()]);
-    frame.wanted(phase, &rules, BOTH, ca, Some(owner("1")), token(1))
+    let template = EntryTemplate::new(service(), options, &["b".to_owned(), "a".to_owned(), "kube-system".to_owned()]);
+    template.wanted(phase, &rules, BOTH, ca, Some(owner("1")), token(1))
 }
 
 fn wanted() -> Wanted {
-    wanted_of(Phase::Mutating, EntryOptions::default(), BundleSource::Ours("pem".to_owned()))
+    wanted_of(ConfigurationKind::Mutating, EntryOptions::default(), BundleSource::Ours("pem".to_owned()))
 }
 
 fn validating() -> Wanted {
-    Wanted { phase: Phase::Validating, ..wanted_of(Phase::Validating, EntryOptions::default(), wanted().ca) }
+    Wanted {
+        phase: ConfigurationKind::Validating,
+        ..wanted_of(ConfigurationKind::Validating, EntryOptions::default(), wanted().ca)
+    }
 }
 
 /// The object as the API server has stored it.
@@ -231,7 +234,8 @@ fn foreign_owners_stay_and_without_an_owner_of_ours_they_are_unchanged() {
 
 #[test]
 fn bundle_and_policy_change_in_one_write() {
-    let injected = || wanted_of(Phase::Mutating, EntryOptions::default(), BundleSource::Injected("a/b".to_owned()));
+    let injected =
+        || wanted_of(ConfigurationKind::Mutating, EntryOptions::default(), BundleSource::Injected("a/b".to_owned()));
     let bundle = BASE64_STANDARD.encode(certificate());
     let with = |bundle: &str| {
         let mut object = stored_of(&injected());
@@ -251,7 +255,7 @@ fn bundle_and_policy_change_in_one_write() {
     assert_eq!(with(&bundle)["webhooks"][0]["clientConfig"]["caBundle"], bundle.as_str());
 
     // To cert-manager and back: no step has `Fail` without a bundle.
-    let ours = wanted_of(Phase::Mutating, EntryOptions::default(), BundleSource::Ours(certificate()));
+    let ours = wanted_of(ConfigurationKind::Mutating, EntryOptions::default(), BundleSource::Ours(certificate()));
     let switched = desired(Some(&stored_of(&ours)), &injected()).unwrap();
     assert_eq!(
         switched["webhooks"],
@@ -330,7 +334,7 @@ fn options_apply_to_the_entries_for_objects_alone() {
             .unwrap(),
         ..EntryOptions::default()
     };
-    let wanted = wanted_of(Phase::Validating, options, BundleSource::Ours("pem".to_owned()));
+    let wanted = wanted_of(ConfigurationKind::Validating, options, BundleSource::Ours("pem".to_owned()));
     let object = desired(None, &wanted).unwrap();
     let [entry, declarations] = [0, 1].map(|index: usize| &object["webhooks"][index]);
     assert_eq!(entry["failurePolicy"], "Ignore");

@@ -4,7 +4,7 @@ use super::super::StoredPair;
 use super::super::intent::Intent;
 use super::super::stored::{bundle_of, inspection_token};
 use super::{Registrar, our_entries};
-use crate::cluster::trust::Held;
+use crate::cluster::trust::RegisteredBundle;
 use crate::cluster::watch_channel::publish;
 use kube_unions_core::admission::InspectionToken;
 use std::sync::Arc;
@@ -25,13 +25,13 @@ impl Registrar {
     /// Publishes the CAs and the token that the configurations hold.
     pub(super) fn report(&self, stored: &StoredPair) {
         let held = match our_entries(stored).map(bundle_of).reduce(|all, one| all.intersection(&one)) {
-            None => Held::Nothing,
-            Some(bundle) => Held::Bundle(bundle),
+            None => RegisteredBundle::Nothing,
+            Some(bundle) => RegisteredBundle::Bundle(bundle),
         };
         self.publish(held, stored.iter().find_map(|(_, stored)| inspection_token(stored.as_ref()?)));
     }
 
-    pub(super) fn publish(&self, held: Held, token: Option<InspectionToken>) {
+    pub(super) fn publish(&self, held: RegisteredBundle, token: Option<InspectionToken>) {
         publish(&self.signals.held, held);
         publish(&self.signals.inspection, token);
     }

@@ -1,7 +1,7 @@
 //! The serde side of a request: drafts that are read field by field, and their checks.
 
 use super::LONGEST_ECHO;
-use super::{Operation, Request, RequestKind, Subject};
+use super::{AdmissionRequest, JudgedObjects, Operation, RequestKind};
 use crate::admission::ReviewError;
 use crate::admission::text::Text;
 use crate::catalog::{Catalog, CatalogEntry};
@@ -38,7 +38,7 @@ struct DraftObject<'a> {
     projection: Option<Projection<'a>>,
     seen: bool,
     /// The way in which the object was read.
-    read_as: Option<Reading<'a>>,
+    read_as: Option<ReadTarget<'a>>,
 }
 
 /// The fields of a request that decide how its objects are read.
@@ -51,12 +51,12 @@ pub(super) struct Header<'a> {
 
 /// The way to read an object: its kind, and the part that the request can change.
 #[derive(Clone, Copy)]
-struct Reading<'c> {
+struct ReadTarget<'c> {
     entry: &'c CatalogEntry,
     part: Part,
 }
 
-impl PartialEq for Reading<'_> {
+impl PartialEq for ReadTarget<'_> {
     fn eq(&self, other: &Self) -> bool {
         // Both entries belong to the same catalog.
         (self.entry.ordinal(), self.part) == (other.entry.ordinal(), other.part)
@@ -65,7 +65,7 @@ impl PartialEq for Reading<'_> {
 
 impl Header<'_> {
     /// Returns the way to read the objects, `None` if there is nothing to judge.
-    fn reading<'c>(&self, catalog: &'c Catalog) -> Option<Reading<'c>> {
+    fn reading<'c>(&self, catalog: &'c Catalog) -> Option<ReadTarget<'c>> {
         if matches!(&*self.operation, "DELETE" | "CONNECT") {
             return None;
         }
@@ -75,7 +75,7 @@ impl Header<'_> {
             _ => return None,
         };
         let entry = self.entry(catalog)?;
-        entry.plan().has(part).then_some(Reading { entry, part })
+        entry.plan().has(part).then_some(ReadTarget { entry, part })
     }
 
     fn entry<'c>(&self, catalog: &'c Catalog) -> Option<&'c CatalogEntry> {
@@ -93,7 +93,7 @@ impl DraftRequest<'_> {
 }
 
 impl<'a> Draft<'a> {
-    pub(super) fn check(self, catalog: &'a Catalog) -> Result<Request<'a>, ReviewError> {
+    pub(super) fn check(self, catalog: &'a Catalog) -> Result<AdmissionRequest<'a>, ReviewError> {
         let (api_version, kind) = (self.api_version.unwrap_or_default(), self.kind.unwrap_or_default());
         if (&*api_version, &*kind) != ("admission.k8s.io/v1", "AdmissionReview") {
             let [kind, api_version] = [kind, api_version].map(|text| Printable::new(&text, LONGEST_ECHO).to_string());
@@ -110,18 +110,18 @@ impl<'a> Draft<'a> {
         let kind = request.header.kind.ok_or(ReviewError::NoKind)?;
         let subject = match reading {
             None => None,
-            Some(Reading { entry, part }) => {
+            Some(ReadTarget { entry, part }) => {
                 let new = object.filter(Projection::is_object).ok_or(ReviewError::NotAnObject("object"))?;
                 let old = old_object.filter(|old| !old.is_null());
                 if old.as_ref().is_some_and(|old| !old.is_object()) {
                     return Err(ReviewError::NotAnObject("oldObject"));
                 }
                 let old = old.filter(|_| operation == Operation::Update);
-                Some(Subject { entry, part, new, old })
+                Some(JudgedObjects { entry, part, new, old })
             }
         };
         let options = request.options.map(RawValue::get);
-        Ok(Request { uid: request.uid, operation, kind, name: request.name, ordinal, options, subject })
+        Ok(AdmissionRequest { uid: request.uid, operation, kind, name: request.name, ordinal, options, subject })
     }
 }
 
@@ -251,7 +251,7 @@ impl<'de> RequestSeed<'de, '_> {
         let ReviewSeed { catalog, known, text, account } = self.0;
         let reading = known.map_or_else(|| so_far.reading(catalog), |header| header.reading(catalog));
         let projection = match reading {
-            Some(Reading { entry, part }) => {
+            Some(ReadTarget { entry, part }) => {
                 Some(map.next_value_seed(ProjectionSeed::new(entry.plan(), part, text, account))?)
             }
             None => map.next_value::<IgnoredAny>().map(|_| None)?,

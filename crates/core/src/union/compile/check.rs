@@ -62,14 +62,14 @@ impl Faults {
 
 /// An object with unions. Its required fields and enum values are prepared once: there may be thousands of them, and as
 /// many invalid declarations.
-pub(super) struct Object<'s> {
+pub(super) struct PreparedObject<'s> {
     pub(super) schema: &'s Schema,
     required: HashSet<&'s str>,
     /// The enum values of each property, `None` without an enum.
     values: HashMap<&'s str, Option<BTreeSet<&'s str>>>,
 }
 
-impl<'s> Object<'s> {
+impl<'s> PreparedObject<'s> {
     pub(super) fn new(schema: &'s Schema) -> Self {
         Self { schema, required: schema.required.iter().map(|name| &**name).collect(), values: HashMap::new() }
     }
@@ -81,7 +81,11 @@ impl<'s> Object<'s> {
 }
 
 /// Checks a union of the 2019 form. Reports all faults, not only the first.
-pub(super) fn list(union: &ListUnion, options: &UnionOptions, object: &mut Object<'_>) -> Result<Checked, Faults> {
+pub(super) fn list(
+    union: &ListUnion,
+    options: &UnionOptions,
+    object: &mut PreparedObject<'_>,
+) -> Result<Checked, Faults> {
     let schema = object.schema;
     if !schema.is_object() {
         return Err(Faults::of(Kind::NotAnObject(describe(schema))));
@@ -119,7 +123,7 @@ pub(super) fn map(
     union: &MapUnion,
     discriminator: &str,
     declared: &Declared,
-    object: &mut Object<'_>,
+    object: &mut PreparedObject<'_>,
 ) -> Result<Checked, Faults> {
     let mut members: Vec<_> = union.members.values().flatten().map(|member| member.name.clone()).collect();
     members.sort();
@@ -221,7 +225,7 @@ fn check_members(
     members: &[Box<str>],
     discriminator: Option<&str>,
     options: &UnionOptions,
-    object: &Object<'_>,
+    object: &PreparedObject<'_>,
     faults: &mut Faults,
 ) {
     if members.is_empty() {
@@ -250,7 +254,7 @@ fn check_members(
 /// Returns the enum values of the discriminator, if it has an enum.
 fn check_discriminator<'o, 's>(
     name: &str,
-    object: &'o mut Object<'s>,
+    object: &'o mut PreparedObject<'s>,
     faults: &mut Faults,
 ) -> Option<&'o BTreeSet<&'s str>> {
     let Some((name, discriminator)) = object.schema.properties.get_key_value(name) else {

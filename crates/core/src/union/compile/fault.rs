@@ -1,6 +1,6 @@
 //! The faults of declarations, each with a way to repair it.
 
-use super::lack::{DiscriminatorLack, LeftOut};
+use super::lack::{LeftOut, MissingDiscriminator};
 use crate::declaration::FaultKind;
 use crate::schema::{Origin, Place, Severity, Source};
 use std::fmt;
@@ -116,7 +116,7 @@ pub enum PlaceFaultKind {
     MembersLeftOut(LeftOut),
     /// Note: the schema lacks the discriminator of a `UnionDeclaration`.
     #[error("{0}")]
-    DiscriminatorLeftOut(DiscriminatorLack),
+    DiscriminatorLeftOut(MissingDiscriminator),
     /// The object has too many unions.
     #[error("more than 255 unions are declared on one object")]
     TooManyUnions,

@@ -3,7 +3,7 @@
 //! One declaration serves several releases of somebody else's CRD, and an older release has fewer members. The rest of the
 //! union is in force. `check` checks what is left.
 
-use super::check::Object;
+use super::check::PreparedObject;
 use super::{PlaceFaultKind as Kind, Written};
 use crate::near::nearest;
 use crate::schema::{ListUnion, MapUnion, Schema};
@@ -51,7 +51,7 @@ struct Misnamed {
 
 /// The discriminator of a union, which the schema lacks.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct DiscriminatorLack {
+pub struct MissingDiscriminator {
     name: Misnamed,
     /// True if the schema keeps fields that it does not describe.
     keeps_unknown: bool,
@@ -66,7 +66,7 @@ struct NameList<T> {
 
 /// Fits a union to the properties beside it. Returns the rest of the union, unless too little is left of it, and a note if
 /// anything is left out. A name that is a path is a fault in every version.
-pub(super) fn fit<'s>(union: Written<'s>, object: &mut Object<'_>) -> (Option<Written<'s>>, Option<Kind>) {
+pub(super) fn fit<'s>(union: Written<'s>, object: &mut PreparedObject<'_>) -> (Option<Written<'s>>, Option<Kind>) {
     let schema = object.schema;
     // `check` reports a place of another type.
     if !schema.is_object() {
@@ -79,8 +79,8 @@ pub(super) fn fit<'s>(union: Written<'s>, object: &mut Object<'_>) -> (Option<Wr
         Written::List(union) => {
             if let Some(name) = union.discriminator.as_ref().filter(|name| !schema.properties.contains_key(*name)) {
                 let name = Misnamed::new(name, schema, &BTreeSet::new());
-                let lack = DiscriminatorLack { name, keeps_unknown: schema.takes_untyped_fields() };
-                return (None, Some(Kind::DiscriminatorLeftOut(lack)));
+                let missing = MissingDiscriminator { name, keeps_unknown: schema.takes_untyped_fields() };
+                return (None, Some(Kind::DiscriminatorLeftOut(missing)));
             }
             fit_list(union, schema)
         }
@@ -106,7 +106,7 @@ fn fit_list<'s>(mut union: ListUnion, schema: &Schema) -> (Option<Written<'s>>, 
 fn fit_map<'s>(
     discriminator: &'s str,
     mut union: MapUnion,
-    object: &mut Object<'_>,
+    object: &mut PreparedObject<'_>,
 ) -> (Option<Written<'s>>, Option<Kind>) {
     let schema = object.schema;
     let selected = |union: &MapUnion| -> BTreeSet<Box<str>> {
@@ -208,7 +208,7 @@ fn write_values(f: &mut fmt::Formatter<'_>, emptied: &NameList<Box<str>>, values
     Ok(())
 }
 
-impl fmt::Display for DiscriminatorLack {
+impl fmt::Display for MissingDiscriminator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, keeps_unknown } = self;
         write!(f, "the schema has no property {name}, which is the discriminator, so the union is not in force")?;

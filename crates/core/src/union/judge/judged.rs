@@ -4,7 +4,7 @@ use super::LetThrough;
 use crate::meter::{Exhausted, Meter};
 use crate::union::breach::{Blame, Breaches, DiscriminatorBreach, ManifestBreach};
 use crate::union::normalize::{ClearingCause, Normalized};
-use crate::union::shape::{Scalar, UnionState};
+use crate::union::shape::{ScalarRef, UnionState};
 use crate::union::violation::{ViolationKind, shown};
 use crate::union::{MemberSet, Union};
 use std::sync::Arc;
@@ -123,7 +123,7 @@ fn names(union: &Union, members: MemberSet, meter: &dyn Meter) -> Result<Arc<[Ar
 impl Normalized {
     pub(super) fn applied_to<'s>(&self, union: &'s Union, state: UnionState<'s>) -> UnionState<'s> {
         let value = self.deduce.and_then(|index| union.values_of(index).first());
-        let discriminator = value.map_or(state.discriminator, |value| Scalar::Text(value));
+        let discriminator = value.map_or(state.discriminator, |value| ScalarRef::Text(value));
         UnionState { discriminator, members: state.members.less(self.clear) }
     }
 }

@@ -2,13 +2,13 @@
 
 use crate::meter::Exhausted;
 use crate::union::plan::ObjectNode;
-use crate::union::shape::{Shapes, Stored};
+use crate::union::shape::{Arena, TextRange};
 use serde::de::{DeserializeSeed, Deserializer, Visitor};
 use std::fmt;
 
 /// A field name after its lookup.
 #[derive(Clone, Copy)]
-pub(super) enum Field {
+pub(super) enum PlannedField {
     /// A field of the plan, by its position in the node.
     Planned(usize),
     /// The `metadata` of the root, which no plan names.
@@ -23,17 +23,17 @@ pub(super) struct FieldSeed<'p> {
 }
 
 impl FieldSeed<'_> {
-    fn field(&self, name: &[u8]) -> Field {
+    fn field(&self, name: &[u8]) -> PlannedField {
         match self.node.position(name) {
-            Some(position) => Field::Planned(position),
-            None if self.is_root && name == b"metadata" => Field::Metadata,
-            None => Field::Other,
+            Some(position) => PlannedField::Planned(position),
+            None if self.is_root && name == b"metadata" => PlannedField::Metadata,
+            None => PlannedField::Other,
         }
     }
 }
 
 impl<'de> DeserializeSeed<'de> for FieldSeed<'_> {
-    type Value = Field;
+    type Value = PlannedField;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_bytes(self)
@@ -41,7 +41,7 @@ impl<'de> DeserializeSeed<'de> for FieldSeed<'_> {
 }
 
 impl Visitor<'_> for FieldSeed<'_> {
-    type Value = Field;
+    type Value = PlannedField;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the name of a field")
@@ -57,10 +57,10 @@ impl Visitor<'_> for FieldSeed<'_> {
 }
 
 /// Reads a string into the arena. A string without escapes is stored as a range of the body, others are copied.
-pub(super) struct TextSeed<'r, 'a>(pub(super) &'r mut Shapes<'a>);
+pub(super) struct TextSeed<'r, 'a>(pub(super) &'r mut Arena<'a>);
 
 impl<'de> DeserializeSeed<'de> for TextSeed<'_, '_> {
-    type Value = Result<Stored, Exhausted>;
+    type Value = Result<TextRange, Exhausted>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_str(self)
@@ -68,7 +68,7 @@ impl<'de> DeserializeSeed<'de> for TextSeed<'_, '_> {
 }
 
 impl<'de> Visitor<'de> for TextSeed<'_, '_> {
-    type Value = Result<Stored, Exhausted>;
+    type Value = Result<TextRange, Exhausted>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a string")

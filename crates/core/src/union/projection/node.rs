@@ -2,23 +2,23 @@
 
 use super::Read;
 use super::emptiness::is_empty;
-use super::names::{Field, FieldSeed, TextSeed};
+use super::names::{FieldSeed, PlannedField, TextSeed};
 use super::reader::{Drafts, ProjectionReader, Slot};
-use crate::union::plan::{ListNode, Node, NodeId, ObjectNode, Role};
+use crate::union::plan::{ListNode, Node, NodeIndex, ObjectNode, Role};
 use crate::union::shape::{ENTRY, ITEM, NONE};
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt;
 
 /// Reads the value at a node. The depth of the plan bounds the recursion, not the depth of the text.
-pub(super) struct ShapeSeed<'r, 'p, 'a> {
+pub(super) struct NodeSeed<'r, 'p, 'a> {
     pub(super) reader: &'r mut ProjectionReader<'p, 'a>,
     /// The node, `None` if the plan names nothing here. Then only the type of the value matters.
     pub(super) node: Option<&'p Node>,
     pub(super) slot: Slot,
 }
 
-impl<'de> DeserializeSeed<'de> for ShapeSeed<'_, '_, 'de> {
+impl<'de> DeserializeSeed<'de> for NodeSeed<'_, '_, 'de> {
     type Value = Read;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -26,7 +26,7 @@ impl<'de> DeserializeSeed<'de> for ShapeSeed<'_, '_, 'de> {
     }
 }
 
-impl<'de> Visitor<'de> for ShapeSeed<'_, '_, 'de> {
+impl<'de> Visitor<'de> for NodeSeed<'_, '_, 'de> {
     type Value = Read;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -93,7 +93,7 @@ impl<'de> Visitor<'de> for ShapeSeed<'_, '_, 'de> {
     }
 }
 
-impl<'p, 'de> ShapeSeed<'_, 'p, 'de> {
+impl<'p, 'de> NodeSeed<'_, 'p, 'de> {
     fn read_object<A: MapAccess<'de>>(self, node: &'p ObjectNode, mut map: A) -> Result<Read, A::Error> {
         let Self { reader, slot, .. } = self;
         let first = Drafts { states: reader.states.len(), children: reader.children.len(), keys: reader.keys.len() };
@@ -102,12 +102,12 @@ impl<'p, 'de> ShapeSeed<'_, 'p, 'de> {
         while let Some(key) = map.next_key_seed(FieldSeed { node, is_root })? {
             empty = false;
             let field = match key {
-                Field::Planned(position) => node.fields.get(position).map(|field| (position, field)),
-                Field::Metadata => {
+                PlannedField::Planned(position) => node.fields.get(position).map(|field| (position, field)),
+                PlannedField::Metadata => {
                     reader.metadata = map.next_value::<&RawValue>()?.get();
                     continue;
                 }
-                Field::Other => None,
+                PlannedField::Other => None,
             };
             let Some((position, field)) = field else {
                 map.next_value::<IgnoredAny>()?;
@@ -115,7 +115,7 @@ impl<'p, 'de> ShapeSeed<'_, 'p, 'de> {
             };
             let present = if let Some(child) = field.child {
                 let node = reader.plan.node(child);
-                let read = map.next_value_seed(ShapeSeed { reader: &mut *reader, node, slot: Slot::Field })?;
+                let read = map.next_value_seed(NodeSeed { reader: &mut *reader, node, slot: Slot::Field })?;
                 let position = u32::try_from(position).map_err(A::Error::custom)?;
                 reader.put_child(first.children, position, read).map_err(A::Error::custom)?;
                 !(matches!(read, Read::Null) || field.empty_is_unset && read.is_empty())
@@ -154,44 +154,44 @@ impl<'p, 'de> ShapeSeed<'_, 'p, 'de> {
         let item = reader.plan.node(node.items);
         let (mut first, mut last, mut count, mut list_says, mut empty) = (NONE, NONE, 0_u32, false, true);
         for index in 0.. {
-            let (start, side) = (reader.shapes.end().map_err(A::Error::custom)?, reader.shapes.side_end());
-            let seed = ShapeSeed { reader: &mut *reader, node: item, slot: Slot::Item(index) };
+            let (start, side) = (reader.arena.end().map_err(A::Error::custom)?, reader.arena.side_end());
+            let seed = NodeSeed { reader: &mut *reader, node: item, slot: Slot::Item(index) };
             let Some(read) = items.next_element_seed(seed)? else { break };
             empty = false;
             match read {
                 // Keep all items of a keyed list, because they are paired. Keep other items only if a union in them must be
                 // judged.
-                Read::Node { at, says, .. } if says || (node.keyed && reader.shapes.has_keys(at)) => {
+                Read::Node { at, says, .. } if says || (node.keyed && reader.arena.has_keys(at)) => {
                     let record = at.saturating_sub(ITEM);
                     if last == NONE {
                         first = record;
                     } else {
-                        reader.shapes.link(last, record);
+                        reader.arena.link(last, record);
                     }
                     last = record;
                     count = count.saturating_add(1);
                     list_says |= says;
                 }
-                Read::Node { .. } | Read::Null | Read::Other { .. } => reader.shapes.truncate(start, side),
+                Read::Node { .. } | Read::Null | Read::Other { .. } => reader.arena.truncate(start, side),
             }
         }
         if first == NONE {
             return Ok(Read::Other { empty });
         }
         let at = reader.begin(slot).map_err(A::Error::custom)?;
-        reader.shapes.push(&[first, count]).map_err(A::Error::custom)?;
+        reader.arena.push(&[first, count]).map_err(A::Error::custom)?;
         Ok(Read::Node { at, says: list_says, empty })
     }
 
-    fn read_map<A: MapAccess<'de>>(self, values: NodeId, mut map: A) -> Result<Read, A::Error> {
+    fn read_map<A: MapAccess<'de>>(self, values: NodeIndex, mut map: A) -> Result<Read, A::Error> {
         let Self { reader, slot, .. } = self;
         let node = reader.plan.node(values);
-        let (start, side) = (reader.shapes.end().map_err(A::Error::custom)?, reader.shapes.side_end());
+        let (start, side) = (reader.arena.end().map_err(A::Error::custom)?, reader.arena.side_end());
         let (mut first, mut last, mut sorted, mut map_says, mut empty) = (NONE, NONE, true, false, true);
-        while let Some(key) = map.next_key_seed(TextSeed(&mut reader.shapes))? {
+        while let Some(key) = map.next_key_seed(TextSeed(&mut reader.arena))? {
             empty = false;
             let key = key.map_err(A::Error::custom)?;
-            let read = map.next_value_seed(ShapeSeed { reader: &mut *reader, node, slot: Slot::Entry(key) })?;
+            let read = map.next_value_seed(NodeSeed { reader: &mut *reader, node, slot: Slot::Entry(key) })?;
             let entry = match read {
                 Read::Node { at, says, .. } => {
                     map_says |= says;
@@ -199,26 +199,26 @@ impl<'p, 'de> ShapeSeed<'_, 'p, 'de> {
                 }
                 // The entry may replace an earlier one with the same key.
                 Read::Null | Read::Other { .. } => {
-                    let end = reader.shapes.end().map_err(A::Error::custom)?;
-                    reader.shapes.push_entry(key, false).map_err(A::Error::custom)?;
+                    let end = reader.arena.end().map_err(A::Error::custom)?;
+                    reader.arena.push_entry(key, false).map_err(A::Error::custom)?;
                     end
                 }
             };
             if last == NONE {
                 first = entry;
             } else {
-                sorted &= reader.shapes.entry_key(last) < reader.shapes.entry_key(entry);
-                reader.shapes.link(last, entry);
+                sorted &= reader.arena.entry_key(last) < reader.arena.entry_key(entry);
+                reader.arena.link(last, entry);
             }
             last = entry;
         }
-        let first = reader.shapes.settle_entries(first, sorted);
+        let first = reader.arena.settle_entries(first, sorted);
         if first == NONE {
-            reader.shapes.truncate(start, side);
+            reader.arena.truncate(start, side);
             return Ok(Read::Other { empty });
         }
         let at = reader.begin(slot).map_err(A::Error::custom)?;
-        reader.shapes.push(&[first]).map_err(A::Error::custom)?;
+        reader.arena.push(&[first]).map_err(A::Error::custom)?;
         Ok(Read::Node { at, says: map_says, empty })
     }
 }

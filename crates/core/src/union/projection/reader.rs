@@ -5,7 +5,7 @@ use super::names::TextSeed;
 use crate::meter::{Buffer, Exhausted, Meter};
 use crate::union::MemberSet;
 use crate::union::plan::{ItemKeyDefault, Plan};
-use crate::union::shape::{NONE, Scalar, Shapes, Stored, object_head};
+use crate::union::shape::{Arena, NONE, ScalarRef, TextRange, object_head};
 use serde::de::DeserializeSeed;
 use serde_json::value::RawValue;
 
@@ -14,11 +14,11 @@ use serde_json::value::RawValue;
 pub(super) struct ProjectionReader<'p, 'a> {
     pub(super) plan: &'p Plan,
     pub(super) meter: &'a dyn Meter,
-    pub(super) shapes: Shapes<'a>,
+    pub(super) arena: Arena<'a>,
     pub(super) states: Buffer<'a, StateDraft>,
     pub(super) children: Buffer<'a, ChildDraft>,
     pub(super) children_read: u32,
-    pub(super) keys: Buffer<'a, (u32, Stored)>,
+    pub(super) keys: Buffer<'a, (u32, TextRange)>,
     /// The JSON text of `metadata`.
     pub(super) metadata: &'a str,
     /// True if `true` stands for all of an object, list or map that is owned as a whole.
@@ -28,7 +28,7 @@ pub(super) struct ProjectionReader<'p, 'a> {
 #[derive(Clone, Copy)]
 pub(super) struct StateDraft {
     pub(super) position: u8,
-    pub(super) discriminator: Option<Stored>,
+    pub(super) discriminator: Option<TextRange>,
     pub(super) members: MemberSet,
 }
 
@@ -47,7 +47,7 @@ pub(super) enum Slot {
     Root,
     Field,
     Item(u32),
-    Entry(Stored),
+    Entry(TextRange),
 }
 
 impl<'a> ProjectionReader<'_, 'a> {
@@ -82,7 +82,7 @@ impl<'a> ProjectionReader<'_, 'a> {
         }
     }
 
-    pub(super) fn put_key(&mut self, first: usize, position: u32, key: Option<Stored>) -> Result<(), Exhausted> {
+    pub(super) fn put_key(&mut self, first: usize, position: u32, key: Option<TextRange>) -> Result<(), Exhausted> {
         let known = self.keys.iter().skip(first).position(|(known, _)| *known == position);
         if let Some(known) = known {
             // The last key moves into the gap.
@@ -107,8 +107,8 @@ impl<'a> ProjectionReader<'_, 'a> {
             let position = u32::from(*position);
             if self.keys.iter().skip(first).all(|(known, _)| *known != position) {
                 let key = match default {
-                    ItemKeyDefault::Text(text) => self.shapes.store_text(text)?,
-                    ItemKeyDefault::Literal(text) => self.shapes.store_literal(text)?,
+                    ItemKeyDefault::Text(text) => self.arena.store_text(text)?,
+                    ItemKeyDefault::Literal(text) => self.arena.store_literal(text)?,
                 };
                 self.keys.push((position, key))?;
             }
@@ -119,16 +119,16 @@ impl<'a> ProjectionReader<'_, 'a> {
     pub(super) fn begin(&mut self, slot: Slot) -> Result<u32, Exhausted> {
         match slot {
             Slot::Root | Slot::Field => {}
-            Slot::Item(index) => self.shapes.push_item(index)?,
-            Slot::Entry(key) => self.shapes.push_entry(key, true)?,
+            Slot::Item(index) => self.arena.push_item(index)?,
+            Slot::Entry(key) => self.arena.push_entry(key, true)?,
         }
-        self.shapes.end()
+        self.arena.end()
     }
 
     /// Stores an object, list or map that is whole.
     pub(super) fn store_whole(&mut self, slot: Slot) -> Result<Read, Exhausted> {
         let at = self.begin(slot)?;
-        self.shapes.push(&[NONE])?;
+        self.arena.push(&[NONE])?;
         Ok(Read::Node { at, says: true, empty: false })
     }
 
@@ -140,17 +140,17 @@ impl<'a> ProjectionReader<'_, 'a> {
             (self.states.len() - first.states, self.keys.len() - first.keys, self.children.len() - first.children);
         let Some(head) = object_head(counts.0, counts.1, counts.2) else { return Ok(None) };
         let at = self.begin(slot)?;
-        let Self { shapes, states, children, keys, .. } = self;
-        shapes.push(&[head])?;
+        let Self { arena, states, children, keys, .. } = self;
+        arena.push(&[head])?;
         for (position, key) in keys.iter().skip(first.keys) {
-            shapes.push_key(*position, *key)?;
+            arena.push_key(*position, *key)?;
         }
         for draft in states.iter().skip(first.states) {
-            shapes.push_state(draft.position, draft.discriminator, draft.members)?;
+            arena.push_state(draft.position, draft.discriminator, draft.members)?;
         }
         for draft in children.iter().skip(first.children) {
             debug_assert!(draft.node.is_some(), "a draft without a node is dropped before");
-            shapes.push(&[draft.position, draft.node.unwrap_or(NONE)])?;
+            arena.push(&[draft.position, draft.node.unwrap_or(NONE)])?;
         }
         keys.truncate(first.keys);
         states.truncate(first.states);
@@ -160,10 +160,10 @@ impl<'a> ProjectionReader<'_, 'a> {
 
     /// Sorts the drafts of an object and drops the empty ones. Returns true if a member or a discriminator is set.
     fn settle(&mut self, first: Drafts) -> bool {
-        let Self { states, children, keys, shapes, .. } = self;
+        let Self { states, children, keys, arena, .. } = self;
         let own = keys.get_mut(first.keys..).unwrap_or_default();
         own.sort_unstable_by_key(|(position, _)| *position);
-        if own.iter().any(|(_, key)| shapes.scalar(*key) == Scalar::Unfit) {
+        if own.iter().any(|(_, key)| arena.scalar(*key) == ScalarRef::Unfit) {
             keys.truncate(first.keys);
         }
         let own = states.get_mut(first.states..).unwrap_or_default();
@@ -182,32 +182,32 @@ impl<'a> ProjectionReader<'_, 'a> {
     }
 
     /// Stores a discriminator or a key. Returns `None` for null.
-    pub(super) fn scalar(&mut self, raw: &'a RawValue) -> Result<Option<Stored>, Exhausted> {
+    pub(super) fn scalar(&mut self, raw: &'a RawValue) -> Result<Option<TextRange>, Exhausted> {
         let text = raw.get();
         Ok(Some(match text.as_bytes().first() {
             Some(b'"') if !text.as_bytes().contains(&b'\\') => {
-                self.shapes.store_text(text.get(1..text.len().saturating_sub(1)).unwrap_or_default())?
+                self.arena.store_text(text.get(1..text.len().saturating_sub(1)).unwrap_or_default())?
             }
             Some(b'"') => self.unescaped(text)?,
-            Some(b'[' | b'{') => Stored::UNFIT,
+            Some(b'[' | b'{') => TextRange::UNFIT,
             _ if text == "null" => return Ok(None),
-            _ => self.shapes.store_literal(text)?,
+            _ => self.arena.store_literal(text)?,
         }))
     }
 
-    fn unescaped(&mut self, text: &str) -> Result<Stored, Exhausted> {
+    fn unescaped(&mut self, text: &str) -> Result<TextRange, Exhausted> {
         // The JSON reader unescapes into a buffer of its own, which doubles.
         let scratch = text.len().saturating_mul(2);
         self.meter.charge(scratch)?;
         let mut string = serde_json::Deserializer::from_str(text);
-        let stored = TextSeed(&mut self.shapes).deserialize(&mut string);
+        let stored = TextSeed(&mut self.arena).deserialize(&mut string);
         drop(string);
         self.meter.release(scratch);
         match stored {
             Ok(stored) => stored,
             // A string with lone surrogates is not Unicode. Store it as it is written, with quotes, so that it equals no
             // declared value.
-            Err(_) => self.shapes.store_text(text),
+            Err(_) => self.arena.store_text(text),
         }
     }
 }

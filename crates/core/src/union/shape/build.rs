@@ -1,10 +1,10 @@
 //! Stores nodes in the arena.
 
-use super::{ENTRY_HAS_NODE, LONGEST_TEXT, NONE, Shapes, Stored, StoredKind, TAG, index};
+use super::{Arena, ENTRY_HAS_NODE, LONGEST_TEXT, NONE, TAG, TextKind, TextRange, index};
 use crate::meter::{Buffer, Exhausted, Meter};
 use crate::union::MemberSet;
 
-impl<'a> Shapes<'a> {
+impl<'a> Arena<'a> {
     pub(in crate::union) fn new(text: &'a str, meter: &'a dyn Meter) -> Self {
         Self { text, side: Buffer::new(meter), words: Buffer::new(meter) }
     }
@@ -29,23 +29,23 @@ impl<'a> Shapes<'a> {
     }
 
     /// Stores a text, as a range of the body if it is one.
-    pub(in crate::union) fn store_text(&mut self, text: &str) -> Result<Stored, Exhausted> {
-        self.store(StoredKind::Text, StoredKind::SideText, text)
+    pub(in crate::union) fn store_text(&mut self, text: &str) -> Result<TextRange, Exhausted> {
+        self.store(TextKind::Text, TextKind::SideText, text)
     }
 
     /// Stores a number or boolean, as a range of the body if it is one.
-    pub(in crate::union) fn store_literal(&mut self, text: &str) -> Result<Stored, Exhausted> {
-        self.store(StoredKind::Literal, StoredKind::SideLiteral, text)
+    pub(in crate::union) fn store_literal(&mut self, text: &str) -> Result<TextRange, Exhausted> {
+        self.store(TextKind::Literal, TextKind::SideLiteral, text)
     }
 
-    fn store(&mut self, kind: StoredKind, beside: StoredKind, text: &str) -> Result<Stored, Exhausted> {
+    fn store(&mut self, kind: TextKind, beside: TextKind, text: &str) -> Result<TextRange, Exhausted> {
         let offset = text.as_ptr().addr().wrapping_sub(self.text.as_ptr().addr());
         if self.text.get(offset..offset.saturating_add(text.len())).is_some() {
-            return Stored::new(kind, offset, text.len());
+            return TextRange::new(kind, offset, text.len());
         }
         let offset = self.side.len();
         self.side.extend(text.as_bytes())?;
-        Stored::new(beside, offset, text.len())
+        TextRange::new(beside, offset, text.len())
     }
 
     /// Begins an item. Its node must follow.
@@ -54,25 +54,25 @@ impl<'a> Shapes<'a> {
     }
 
     /// Begins an entry. If `has_node` is true, its node must follow.
-    pub(in crate::union) fn push_entry(&mut self, key: Stored, has_node: bool) -> Result<(), Exhausted> {
+    pub(in crate::union) fn push_entry(&mut self, key: TextRange, has_node: bool) -> Result<(), Exhausted> {
         let flag = if has_node { ENTRY_HAS_NODE } else { 0 };
         self.push(&[NONE, key.offset, key.tagged | flag])
     }
 
-    pub(in crate::union) fn push_key(&mut self, position: u32, key: Stored) -> Result<(), Exhausted> {
+    pub(in crate::union) fn push_key(&mut self, position: u32, key: TextRange) -> Result<(), Exhausted> {
         self.push(&[position, key.offset, key.tagged])
     }
 
     pub(in crate::union) fn push_state(
         &mut self,
         position: u8,
-        discriminator: Option<Stored>,
+        discriminator: Option<TextRange>,
         members: MemberSet,
     ) -> Result<(), Exhausted> {
         let parts = members.words();
         let mask = (0..).zip(parts).filter(|(_, part)| *part != 0).fold(0, |mask, (bit, _)| mask | 1_u32 << bit);
         self.push(&[u32::from(position) | mask << 8 | u32::from(discriminator.is_some()) << 12])?;
-        if let Some(Stored { offset, tagged }) = discriminator {
+        if let Some(TextRange { offset, tagged }) = discriminator {
             self.push(&[offset, tagged])?;
         }
         for part in parts.into_iter().filter(|part| *part != 0) {
@@ -165,8 +165,8 @@ pub(in crate::union) fn object_head(states: usize, keys: usize, children: usize)
     Some(u32::from(states) | u32::from(keys) << 8 | u32::from(children) << 16)
 }
 
-impl Stored {
-    fn new(kind: StoredKind, offset: usize, length: usize) -> Result<Self, Exhausted> {
+impl TextRange {
+    fn new(kind: TextKind, offset: usize, length: usize) -> Result<Self, Exhausted> {
         if length > LONGEST_TEXT {
             return Err(Exhausted);
         }

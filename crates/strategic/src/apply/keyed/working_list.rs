@@ -7,7 +7,7 @@ use crate::directive::RetainedKeys;
 use crate::error::{BrokenAt, BrokenRule, PatchMergeKeyFault, PatchSide};
 use crate::keys::{DEFAULT_KEY, KeyIndex, KeySet, KeyTuple};
 use crate::schema::{FieldSchema, MergeKey, MergeKeys};
-use crate::settle::{SettleMode, settle_item};
+use crate::settle::{StripMode, strip_item_directives};
 use crate::value::{Scalar, Value};
 use hashbrown::HashMap;
 use kube_unions_core::field_path::Segment;
@@ -81,7 +81,8 @@ impl<'a> WorkingList<'a> {
             }
             position
         } else {
-            let value = settle_item(context, item.value, field.items, SettleMode::Fresh)?.unwrap_or(Value::EMPTY);
+            let value =
+                strip_item_directives(context, item.value, field.items, StripMode::Fresh)?.unwrap_or(Value::EMPTY);
             self.push(ListItem::new(value, None), item.tuple)
         };
         if let Some(search) = search {
