@@ -56,7 +56,8 @@ fn pages() -> BTreeMap<PathBuf, String> {
     let at_root = at_root.filter(|path| path.extension().is_some_and(|it| it == "md"));
     let at_root = at_root.map(|path| (PathBuf::from(path.file_name().unwrap()), fs::read_to_string(&path).unwrap()));
     // The chart has links to folders of `manifests`, whose pages are read there.
-    let is_linked = |path: &Path| root().join(path).canonicalize().unwrap() != root().canonicalize().unwrap().join(path);
+    let is_linked =
+        |path: &Path| root().join(path).canonicalize().unwrap() != root().canonicalize().unwrap().join(path);
     within.chain(at_root).filter(|(path, _)| !is_linked(path)).collect()
 }
 

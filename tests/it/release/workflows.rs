@@ -81,7 +81,7 @@ fn the_workflow_for_changes_runs_each_step_of_ci() {
     let scripts = ["run", "hosted"].map(|name| fs::read_to_string(root().join(".ci").join(name)).unwrap()).concat();
     let stepped = |line: &str| {
         let rest = line.trim_start().strip_prefix("step ").or_else(|| line.trim_start().strip_prefix("make "))?;
-        rest.split(' ').next().map(str::to_owned)
+        rest.split(' ').next().filter(|target| !target.contains('$')).map(str::to_owned)
     };
     let wanted: BTreeSet<String> = scripts.lines().filter_map(stepped).collect();
     assert!(wanted.len() >= 10, "{wanted:?}");
