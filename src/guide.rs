@@ -18,6 +18,7 @@ page!(authoring, "guide/authoring.md");
 page!(testing, "guide/testing.md");
 page!(patching, "guide/patching.md");
 page!(kustomize_and_helm, "guide/kustomize-and-helm.md");
+page!(gitops, "guide/gitops.md");
 page!(operating, "guide/operating.md");
 page!(troubleshooting, "guide/troubleshooting.md");
 page!(playground, "guide/playground.md");

@@ -1,7 +1,7 @@
 //! `compile`: turns unions into objects that the API server runs itself, so that no webhook is needed.
 //!
-//! [`source`] learns the unions, from files or a cluster. [`policies`] compiles and prints them. [`check`] compares the result
-//! with files or with the cluster. [`crds`] puts rules into CRDs instead.
+//! [`source`] learns the unions, from files or a cluster. The crate `kube-unions-policies` compiles them. [`check`] compares the result with
+//! files or with the cluster. [`crds`] puts rules into CRDs instead.
 
 mod check;
 mod crds;
