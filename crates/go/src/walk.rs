@@ -6,7 +6,6 @@
 mod layers;
 mod unresolved;
 
-use self::layers::Layer;
 use self::unresolved::Unresolved;
 use super::evidence::ObjectRules;
 
@@ -45,6 +44,16 @@ const MOST_NAMED: usize = 10;
 struct Site<'p> {
     at: &'p Position,
     markers: &'p [Marker],
+}
+
+/// One of the structs whose fields form an object: the struct itself, or one that is inlined.
+struct Layer<'p> {
+    names: Vec<TypeId>,
+    fields: &'p Struct,
+    scope: Scope<'p>,
+    /// Markers of the field with an anonymous struct.
+    markers: &'p [Marker],
+    at: &'p Position,
 }
 
 impl<'p> KindWalk<'p> {
