@@ -72,7 +72,7 @@ impl<'p> KindWalk<'p> {
             let resolved = ResolvedType { names: [vec![id], resolved.names].concat(), ..resolved };
             walk.refuse_other_crd(&resolved, schema, declaration);
             walk.visit_resolved(resolved, Site { at: &declaration.at, markers: &[] }, schema, &Place::root());
-            walk.report_unresolved();
+            walk.findings.extend(std::mem::take(&mut walk.unresolved).findings(packages));
         }
         walk
     }
@@ -158,7 +158,7 @@ impl<'p> KindWalk<'p> {
                 self.visit(&value, site, values, &place.then(PlaceStep::Values));
             }
             unresolved @ (Underlying::NotGiven { .. } | Underlying::Undeclared { .. } | Underlying::Broken { .. }) => {
-                self.unresolved.add(&unresolved, site, place);
+                self.unresolved.add(&unresolved, site.at, place);
             }
             Underlying::Cycle => self.report_cycle(site.at, place),
             Underlying::Plain => {}

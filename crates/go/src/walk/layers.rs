@@ -1,6 +1,6 @@
 //! The structs that form one object: a struct and everything that is inlined into it.
 
-use super::{ENVELOPE, KindWalk, Layer, Site};
+use super::{ENVELOPE, KindWalk, Layer};
 use crate::packages::{ResolvedType, ScopedType, TypeId, Underlying};
 use crate::types::{Field, Struct};
 use kube_unions_core::schema::{Place, Schema};
@@ -47,8 +47,7 @@ impl<'p> KindWalk<'p> {
                     | Underlying::Broken { .. }) => {
                         // If the struct explains every field of the schema, nothing is missing.
                         if has_unexplained(layer.fields, schema) {
-                            let site = Site { at: &field.at, markers: &field.markers };
-                            self.unresolved.add(&unresolved, site, place);
+                            self.unresolved.add(&unresolved, &field.at, place);
                         }
                     }
                     Underlying::List(_) | Underlying::Map(_) | Underlying::Plain => {}
