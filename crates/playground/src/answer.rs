@@ -1,26 +1,12 @@
-//! The question of the page, and the answer to it.
+//! The answer to a question.
 
-use crate::inputs::{InputName, PlaygroundInputs, PlaygroundProblem};
+use crate::inputs::{PlaygroundInputs, PlaygroundProblem};
 use crate::patches::{self, StrategicPatch};
 use crate::policies::{self, PoliciesOfKinds};
+use crate::question::Question;
 use crate::unions::{self, UnionsOfKind};
 use crate::verdict::{self, NormalizedObject, PlaygroundVerdict};
-use serde::{Deserialize, Serialize};
-
-/// The longest input, in bytes. etcd accepts objects of at most 1.5 MiB.
-pub const LARGEST_INPUT: usize = 2 << 20;
-
-/// The inputs of the page.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Question {
-    /// CRDs, `UnionDeclaration`s and OpenAPI documents, as YAML or JSON.
-    pub definitions: String,
-    /// The stored object of an update, empty for a create.
-    pub old: String,
-    /// The object that is written.
-    pub new: String,
-}
+use serde::Serialize;
 
 /// The results that the page shows. A part that cannot be computed is missing, and a problem says why.
 #[derive(Debug, Default, Serialize)]
@@ -79,15 +65,4 @@ impl Answer {
     pub fn of_problem(problem: PlaygroundProblem) -> Self {
         Self { problems: vec![problem], ..Self::default() }
     }
-}
-
-/// Returns a problem if an input is too long.
-pub(crate) fn too_long(input: InputName, text: &str) -> Option<PlaygroundProblem> {
-    (text.len() > LARGEST_INPUT).then(|| {
-        let message = format!(
-            "the text has {} bytes, and the playground reads at most {LARGEST_INPUT}: shorten it, or use the command line",
-            text.len()
-        );
-        PlaygroundProblem::error(input, message)
-    })
 }
