@@ -1,7 +1,9 @@
 //! Compares lists that merge: sets of scalars, and lists of objects item by item.
 
+use super::contribution::Contribution;
+use super::options::CreateOptions;
 use super::pairs::{ItemPair, ItemPairs, ListSides};
-use super::{CompareLevel, Contribution, CreateOptions, item_level};
+use super::{CompareLevel, item_level};
 use crate::context::Context;
 use crate::directive::{PATCH, PATCH_MERGE_KEY};
 use crate::elements::{Elements, elements};
