@@ -19,7 +19,7 @@ use crate::schema::{FieldSchema, NodeId, Strategy};
 use crate::value::{FieldLookup, MapEntry, Value, ValueKind};
 use crate::walk::{Level, Next, Step, walk};
 use contribution::Contribution;
-use lists::{ComparedLists, KeyedLevel};
+use lists::{ComparedLists, KeyedLevel, KeyedStep};
 use pairs::ListSides;
 
 /// The objects from which a patch is created.
@@ -55,7 +55,13 @@ impl<'a> Level<'a> for CompareLevel<'a> {
     fn step(&mut self, context: &Context<'a>, part: Option<Contribution<'a>>) -> Result<Next<'a, Self>, BrokenAt> {
         match self {
             Self::Map(level) => level.step(context, part.as_ref()),
-            Self::Keyed(level) => level.step(context, part.as_ref()),
+            Self::Keyed(level) => Ok(match level.step(context, part.as_ref())? {
+                KeyedStep::Item { position, original, current, modified } => {
+                    let item = item_level(level.options, level.field, original, current, modified);
+                    Next::Into(Step::Item(position), item)
+                }
+                KeyedStep::Done(contribution) => Next::Done(contribution),
+            }),
         }
     }
 }
