@@ -12,6 +12,7 @@
 mod error;
 mod inspection;
 mod manifests;
+mod phase;
 mod raw;
 mod request;
 pub mod response;
@@ -22,8 +23,9 @@ mod text;
 pub use crate::meter::{Exhausted, Meter};
 pub use error::ReviewError;
 pub use inspection::InspectionToken;
+pub use phase::{Phase, Ratcheting};
 pub use request::Operation;
-pub use review::Review;
+pub use review::{Review, ReviewOutcome};
 pub use stored::{StoredObject, StoredObjectError};
 
 use crate::catalog::Catalog;
@@ -31,44 +33,6 @@ use crate::meter::{Account, Unmetered};
 use crate::union::{Manifests, Objects, Rules, judge};
 use manifests::RequestManifests;
 use request::AdmissionRequest;
-
-/// Longest message of the JSON reader that an error repeats, in bytes; the message may quote the body.
-const LONGEST_REASON: usize = 200;
-
-/// The admission call that a review belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Phase {
-    /// Mutating admission. Objects are normalised. Only contradictions are denied, since no later step can resolve them.
-    /// All other violations wait for validation, because another webhook may still repair the object.
-    Mutate,
-    /// Validating admission. Objects are judged as they will be stored, and nothing is changed.
-    Validate,
-    /// Mutating admission, then validating admission, in one step. For use without an API server.
-    Both,
-}
-
-/// The treatment of a union that was invalid before and that the request does not change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Ratcheting {
-    /// Allow it with a warning. An old violation must not block a status update or the removal of a finalizer.
-    #[default]
-    Enabled,
-    /// Deny it. Every write must be valid, as the 2022 proposal requires for its alpha.
-    Disabled,
-}
-
-/// The result of a review.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ReviewOutcome {
-    /// Allowed without a change or a warning. The audit log may tell of a violation.
-    Allowed,
-    /// Allowed with a patch.
-    Patched,
-    /// Allowed without a change, with a warning about an old violation.
-    Warned,
-    /// Denied.
-    Denied,
-}
 
 /// Answers a review.
 ///

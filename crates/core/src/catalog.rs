@@ -8,31 +8,17 @@ mod cost;
 mod digest;
 mod kind_names;
 
-pub use builder::{Builder, CompiledDefinition};
+pub use builder::{Builder, CompiledDefinition, definition_faults};
 pub use cost::compiling_cost;
 pub use kind_names::KindNames;
 
-use crate::declaration::{Definition, Fault, FaultKind, OriginEntry, Resource};
+use crate::declaration::{Fault, OriginEntry, Resource};
 use crate::names::GroupVersionKind;
 use crate::union::{Part, Plan, Union};
 use digest::digest_of_all;
 use hashbrown::HashMap;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-
-/// Returns the faults of a CRD, given as the JSON text of the whole object, as if no other CRD existed.
-///
-/// A CRD that cannot be read has one fault. The result is sorted and without duplicates.
-pub fn definition_faults(text: &str) -> Vec<Fault> {
-    match Definition::from_json(text) {
-        Ok(definition) => {
-            let mut builder = Builder::new();
-            builder.apply(definition);
-            builder.build().faults
-        }
-        Err(error) => vec![Fault::new(FaultKind::UnreadableCrd, "CustomResourceDefinition", error.to_string())],
-    }
-}
 
 /// The kinds that have unions, each with its plan.
 #[derive(Debug, Default)]

@@ -10,7 +10,9 @@
 mod acceptance;
 mod annotation;
 mod custom_resource;
+mod declared_union;
 mod definition;
+mod error;
 mod exempt;
 mod fault;
 mod fault_kind;
@@ -20,18 +22,19 @@ mod json_schema;
 mod last_applied;
 mod missing_place;
 mod pod_template;
+mod read;
 mod untyped;
 mod wire;
 
 pub use crate::schema::{Actions, Declared, Normalization, OpenApi, Origin, OriginEntry, Place, Severity, Source};
 pub use acceptance::{Acceptance, ClaimedKind, mentions_unions};
 pub use annotation::{ANNOTATION, ANNOTATIONS_LIMIT, AnnotationContent};
-pub use custom_resource::{
-    Declaration, DeclarationError, DeclaredMember, DeclaredUnion, Target, UnionDeclarationSpec, ValidationAction,
-};
+pub use custom_resource::{Declaration, Target, UnionDeclarationSpec, ValidationAction};
 #[cfg(feature = "kube")]
 pub use custom_resource::{UnionDeclaration, UnionDeclarationStatus};
-pub use definition::{Definition, DefinitionError, DefinitionVersion, Resource};
+pub use declared_union::{DeclaredMember, DeclaredUnion};
+pub use definition::{Definition, DefinitionVersion, Resource};
+pub use error::{DeclarationError, DefinitionError};
 pub use exempt::{BuiltinGroups, is_exempt};
 pub use fault::{Fault, FaultOfVersions};
 pub use fault_kind::FaultKind;

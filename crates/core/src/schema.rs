@@ -11,19 +11,21 @@ pub mod cel_name;
 mod declared;
 mod defaults;
 mod definitions;
+mod error;
 mod extension;
 mod openapi;
+mod place;
 mod untyped;
 mod walk;
 
-pub use declared::{Actions, Declared, Normalization, Origin, OriginEntry, Severity, Source, UnionOptions};
+pub use declared::{Actions, Declared, Normalization, Origin, OriginEntry, Severity, Source, UnionOptions, Untyped};
 pub use defaults::DefaultsError;
 pub use definitions::Definitions;
+pub use error::OpenApiError;
 pub use extension::{Extension, ExtensionError, ListUnion, MapUnion, MemberField};
-pub use openapi::{OpenApi, OpenApiError};
-pub use untyped::Untyped;
+pub use openapi::OpenApi;
+pub use place::{Place, PlaceError, PlaceStep};
 pub(crate) use untyped::{MOST_UNTYPED_NODES, UntypedError};
-pub use walk::{Place, PlaceError, PlaceStep};
 
 use serde::de::{Deserialize, Deserializer};
 use serde_json::Value;

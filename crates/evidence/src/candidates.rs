@@ -1,10 +1,11 @@
 //! Finds fields that a validation names together.
 
-use crate::expression::{CelEnv, FieldSelection};
+use crate::env::CelEnv;
 use crate::limits::{DEEPEST_PLACE, MOST_PLACES};
 use crate::node::SchemaNode;
-use crate::proposal::is_discriminator;
-use crate::rule::{Parsed, ValidationRule, children};
+use crate::parsed::{Parsed, children};
+use crate::rule::ValidationRule;
+use crate::selection::FieldSelection;
 use cel::common::ast::operators as op;
 use cel::common::ast::{Expr, IdedExpr};
 use kube_unions_core::schema::cel_name::unescape;
@@ -105,7 +106,7 @@ impl<'s> Visited<'s> {
     fn candidate(self, named: &BTreeSet<String>) -> Option<CandidateFields<'s>> {
         let known = self.node.properties().filter(|(name, _)| named.contains(*name));
         let fields: Vec<String> = known.map(|(name, _)| name.to_owned()).collect();
-        let may_choose = |name: &&String| self.node.property(name).is_some_and(is_discriminator);
+        let may_choose = |name: &&String| self.node.property(name).is_some_and(SchemaNode::may_discriminate);
         let discriminators: Vec<String> = fields.iter().filter(may_choose).cloned().collect();
         if fields.len() < 2 {
             return None;

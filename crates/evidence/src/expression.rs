@@ -4,81 +4,17 @@
 //! [`rewrite`](crate::rewrite) evaluates everything else.
 
 use crate::facts::Fact;
-use crate::limits::MOST_STEPS;
 use crate::node::SchemaNode;
 use crate::outcome::{Outcome, Outcomes};
 use crate::rewrite;
-use crate::rule::Parsed;
+use crate::scene::{BoundVariable, Scene};
+use crate::selection::lacking;
 use crate::validation::{SchemaLevel, check};
-use cel::Env;
 use cel::common::ast::operators as op;
 use cel::common::ast::{CallExpr, ComprehensionExpr, Expr, IdedExpr, LiteralValue, SelectExpr};
 use serde_json::Value;
-use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
-use std::rc::Rc;
-use std::sync::Arc;
 
-/// The object that a rule judges, `self`, and the functions that the rule may use.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Scene<'f, 's> {
-    pub(crate) object: Fact<'f, 's>,
-    pub(crate) env: &'f CelEnv,
-    /// The variable of the innermost macro that is judged here, not by the library.
-    pub(crate) bound: Option<&'f BoundVariable<'f, 's>>,
-}
-
-/// The variable of a macro over a list, for the item that is known.
-#[derive(Debug)]
-pub(crate) struct BoundVariable<'f, 's> {
-    name: &'f str,
-    item: Fact<'f, 's>,
-    outer: Option<&'f BoundVariable<'f, 's>>,
-}
-
-/// The standard library of CEL, the rules that were parsed already, and the steps that are left.
-pub(crate) struct CelEnv {
-    pub(crate) library: Arc<Env>,
-    /// By the text of the rule.
-    parsed: RefCell<HashMap<String, Rc<Parsed>>>,
-    left: Cell<usize>,
-}
-
-impl CelEnv {
-    pub(crate) fn new() -> Rc<Self> {
-        let (parsed, left) = (RefCell::default(), Cell::new(MOST_STEPS));
-        Rc::new(Self { library: Arc::new(Env::stdlib()), parsed, left })
-    }
-
-    /// Parses a rule, once.
-    pub(crate) fn parse(&self, text: &str) -> Rc<Parsed> {
-        if let Some(known) = self.parsed.borrow().get(text) {
-            return Rc::clone(known);
-        }
-        let parsed = Rc::new(Parsed::of(text, &self.library));
-        self.parsed.borrow_mut().insert(text.to_owned(), Rc::clone(&parsed));
-        parsed
-    }
-
-    /// Takes steps. Returns false if too few are left.
-    pub(crate) fn take(&self, steps: usize) -> bool {
-        let left = self.left.get().checked_sub(steps);
-        self.left.set(left.unwrap_or(0));
-        left.is_some()
-    }
-
-    pub(crate) fn is_exhausted(&self) -> bool {
-        self.left.get() == 0
-    }
-}
-
-impl std::fmt::Debug for CelEnv {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("CelEnv")
-    }
-}
-
-impl<'f, 's> Scene<'f, 's> {
+impl Scene<'_, '_> {
     /// Returns the results that a rule can have.
     pub(crate) fn judge(&self, expression: &IdedExpr) -> Outcomes {
         match &expression.expr {
@@ -95,25 +31,6 @@ impl<'f, 's> Scene<'f, 's> {
             | Expr::Select(_)
             | Expr::Struct(_) => rewrite::evaluate(self, expression),
         }
-    }
-
-    /// Returns the knowledge of `self` or of a bound variable, and the fields that lead from it to a value. `None` if the value
-    /// is something else.
-    pub(crate) fn path<'e>(&self, expression: &'e IdedExpr) -> Option<(Fact<'f, 's>, Vec<&'e str>)> {
-        let selection = FieldSelection::plain(expression)?;
-        Some((self.variable(selection.variable)?, selection.names()))
-    }
-
-    /// Returns the knowledge of `self` or of a bound variable.
-    pub(crate) fn variable(&self, name: &str) -> Option<Fact<'f, 's>> {
-        let mut bound = self.bound;
-        while let Some(binding) = bound {
-            if binding.name == name {
-                return Some(binding.item);
-            }
-            bound = binding.outer;
-        }
-        (name == "self").then_some(self.object)
     }
 
     /// Returns the results of `all` and `exists` over a list with one known item. The others are not known.
@@ -201,65 +118,6 @@ impl<'f, 's> Scene<'f, 's> {
         };
         Some(if reached.parent_maybe { outcomes.or_error() } else { outcomes })
     }
-}
-
-/// The variable and the fields that lead to a value, for example `self.spec.?type`.
-#[derive(Debug)]
-pub(crate) struct FieldSelection<'e> {
-    pub(crate) variable: &'e str,
-    /// The fields, each with true if it is selected by `.?`.
-    pub(crate) fields: Vec<(&'e str, bool)>,
-}
-
-impl<'e> FieldSelection<'e> {
-    /// Reads an expression, `None` if it is something else.
-    pub(crate) fn of(expression: &'e IdedExpr) -> Option<Self> {
-        let mut fields = Vec::new();
-        let mut at = expression;
-        loop {
-            match &at.expr {
-                Expr::Ident(variable) => {
-                    fields.reverse();
-                    return Some(Self { variable, fields });
-                }
-                Expr::Select(select) if !select.test => {
-                    fields.push((select.field.as_str(), false));
-                    at = &select.operand;
-                }
-                Expr::Call(call) if call.func_name == op::OPT_SELECT => {
-                    let [operand, field] = &*call.args else { return None };
-                    let Expr::Literal(LiteralValue::String(name)) = &field.expr else { return None };
-                    fields.push((name.inner(), true));
-                    at = operand;
-                }
-                Expr::Unspecified
-                | Expr::Call(_)
-                | Expr::Comprehension(_)
-                | Expr::List(_)
-                | Expr::Literal(_)
-                | Expr::Map(_)
-                | Expr::Select(_)
-                | Expr::Struct(_) => return None,
-            }
-        }
-    }
-
-    /// Reads an expression without optional fields, `None` if it is something else.
-    pub(crate) fn plain(expression: &'e IdedExpr) -> Option<Self> {
-        Self::of(expression).filter(|it| !it.is_optional())
-    }
-
-    pub(crate) fn is_optional(&self) -> bool {
-        self.fields.iter().any(|(_, optional)| *optional)
-    }
-
-    pub(crate) fn names(&self) -> Vec<&'e str> {
-        self.fields.iter().map(|(name, _)| *name).collect()
-    }
-}
-
-pub(crate) fn lacking(path: &[&str]) -> String {
-    format!("the schema has no field `{}`", path.join("."))
 }
 
 /// Returns true if an expression is surely a boolean.

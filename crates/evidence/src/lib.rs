@@ -1,19 +1,25 @@
 #![doc = include_str!("../README.md")]
 
 mod candidates;
+mod env;
 mod expression;
 mod facts;
+mod format;
 mod guard;
 mod limits;
 mod names;
 mod node;
 mod outcome;
+mod parsed;
 mod place;
 mod proposal;
 mod rewrite;
 mod rule;
 mod sample;
+mod scene;
+mod selection;
 mod table;
+mod union_fields;
 mod validation;
 mod value;
 
@@ -22,4 +28,5 @@ pub use limits::*;
 pub use place::{Evidence, EvidenceKind, EvidenceState};
 pub use proposal::{DoubtfulGroup, Proposals, ProposedChoice, ProposedUnion};
 pub use sample::Sample;
-pub use table::{Combination, Decision, MemberRequirement, TableRow, TruthTable, UnionFields};
+pub use table::{Decision, MemberRequirement, TableRow, TruthTable};
+pub use union_fields::{Combination, UnionFields};

@@ -76,6 +76,11 @@ impl<'s> SchemaNode<'s> {
         self.requires(name) || self.property(name).is_some_and(|field| field.default().is_some())
     }
 
+    /// Returns true if the field can be a discriminator.
+    pub(crate) fn may_discriminate(self) -> bool {
+        self.type_name() == Some("string") && !self.list("enum").is_empty()
+    }
+
     /// Returns true if the object may have fields that the schema does not name.
     pub(crate) fn is_open(self) -> bool {
         self.flag("x-kubernetes-preserve-unknown-fields") || self.flag("x-kubernetes-embedded-resource")

@@ -1,13 +1,15 @@
 //! The validations that reach a place: those of the object with the union, and those of the objects around it.
 
-use crate::expression::{CelEnv, Scene};
+use crate::env::CelEnv;
 use crate::facts::{Around, Fact, KnownField, PartialObject};
 use crate::limits::{MOST_EVIDENCE, MOST_LEVELS, TOO_MANY_STEPS};
 use crate::names::mentions;
 use crate::node::SchemaNode;
 use crate::outcome::Outcomes;
-use crate::rule::{Parsed, ValidationRule};
-use crate::table::UnionFields;
+use crate::parsed::Parsed;
+use crate::rule::ValidationRule;
+use crate::scene::Scene;
+use crate::union_fields::UnionFields;
 use crate::validation::{SchemaLevel, check_keyword};
 use kube_unions_core::schema::cel_name::escape;
 use kube_unions_core::schema::{Place, PlaceStep};

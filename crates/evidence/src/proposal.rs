@@ -4,11 +4,11 @@
 //! pair of members is rejected together, and each member alone is not. A group that is not confirmed is a doubt.
 
 use crate::candidates::{self, CandidateFields};
-use crate::expression::CelEnv;
+use crate::env::CelEnv;
 use crate::limits::MOST_PROPOSALS;
-use crate::node::SchemaNode;
 use crate::place::Evidence;
-use crate::table::{Decision, OtherMembers, TruthTable, UnionFields, with_stack};
+use crate::table::{Decision, OtherMembers, TruthTable, with_stack};
+use crate::union_fields::UnionFields;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -314,9 +314,4 @@ fn requires_one(candidate: &CandidateFields<'_>, members: &[String], env: &Rc<Ce
 fn is_rejection(table: &TruthTable, decision: &Decision) -> bool {
     let Decision::Rejected { by } = decision else { return false };
     by.iter().filter_map(|&at| table.evidence().get(at)).any(Evidence::is_about_fields)
-}
-
-/// Returns true if a field can be a discriminator.
-pub(crate) fn is_discriminator(field: SchemaNode<'_>) -> bool {
-    field.type_name() == Some("string") && !field.list("enum").is_empty()
 }

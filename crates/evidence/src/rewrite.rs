@@ -5,11 +5,12 @@
 
 mod optional;
 
-use crate::expression::{FieldSelection, Scene, lacking};
 use crate::facts::Fact;
 use crate::guard::guarded;
 use crate::limits::{MOST_OPEN_TESTS, TOO_MANY_STEPS};
 use crate::outcome::{Outcome, Outcomes};
+use crate::scene::Scene;
+use crate::selection::{FieldSelection, lacking};
 use crate::value;
 use cel::common::ast::operators as op;
 use cel::common::ast::{

@@ -1,11 +1,14 @@
 //! Smallest objects with a combination, and if the validations of a place accept them.
 
-use crate::expression::{CelEnv, Scene};
+use crate::env::CelEnv;
 use crate::facts::Fact;
+use crate::format;
 use crate::limits::{DEEPEST_SCHEMA, MOST_SAMPLES};
 use crate::node::SchemaNode;
-use crate::rule::{Parsed, ValidationRule};
-use crate::table::{Combination, UnionFields};
+use crate::parsed::Parsed;
+use crate::rule::ValidationRule;
+use crate::scene::Scene;
+use crate::union_fields::{Combination, UnionFields};
 use crate::validation::{SchemaLevel, check};
 use crate::value;
 use serde_json::{Map, Value, json};
@@ -209,7 +212,7 @@ fn with_defaults(node: SchemaNode<'_>, value: &Value, depth: usize) -> Value {
 }
 
 fn string(node: SchemaNode<'_>) -> String {
-    if let Some(known) = node.text("format").and_then(of_format) {
+    if let Some(known) = node.text("format").and_then(format::value) {
         return known.to_owned();
     }
     let count = |keyword: &str| node.get(keyword).and_then(Value::as_u64).and_then(|count| usize::try_from(count).ok());
@@ -232,23 +235,4 @@ fn number(node: SchemaNode<'_>) -> Value {
     let value = most.map_or(value, |most| value.min(most)).ceil();
     // A bound that is no integer of 64 bits makes an unfit sample, which is not accepted.
     format!("{value:.0}").parse::<i64>().map_or_else(|_| json!(1), |value| json!(value))
-}
-
-/// Returns a value of a format that the API server checks.
-pub(crate) fn of_format(format: &str) -> Option<&'static str> {
-    Some(match format {
-        "byte" => "eA==",
-        "cidr" => "192.0.2.0/24",
-        "date" => "2020-01-01",
-        "date-time" | "datetime" => "2020-01-01T00:00:00Z",
-        "duration" => "1s",
-        "email" => "a@example.com",
-        "hostname" => "example.com",
-        "ipv4" => "192.0.2.1",
-        "ipv6" => "2001:db8::1",
-        "mac" => "02:00:00:00:00:01",
-        "uri" => "https://example.com",
-        "uuid" => "123e4567-e89b-42d3-a456-426614174000",
-        _ => return None,
-    })
 }

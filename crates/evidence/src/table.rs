@@ -1,36 +1,17 @@
 //! The truth table of a union: which combinations of discriminator value and members the validations of a CRD allow.
 
-use crate::expression::CelEnv;
+use crate::env::CelEnv;
 use crate::facts::KnownField;
-use crate::limits::{MOST_COMBINATIONS, MOST_JUDGEMENTS, MOST_PAIRED_MEMBERS, STACK};
+use crate::limits::{MOST_JUDGEMENTS, STACK};
 use crate::node::SchemaNode;
 use crate::place::{Evidence, EvidenceState, PlaceValidations};
 use crate::sample::{Sample, Sampler};
+use crate::union_fields::{Combination, UnionFields};
 use kube_unions_core::schema::Place;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
-
-/// The fields of a union.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct UnionFields {
-    /// The discriminator, if the union has one.
-    pub discriminator: Option<String>,
-    /// The values of the discriminator. Without a discriminator, they are ignored.
-    pub values: Vec<String>,
-    /// The members.
-    pub members: Vec<String>,
-}
-
-/// A value of the discriminator and a set of members.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Combination {
-    /// The value of the discriminator. `None` if it is not set, or the union has none.
-    pub value: Option<String>,
-    /// The members that are set.
-    pub members: BTreeSet<String>,
-}
 
 /// A combination and its decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,41 +66,6 @@ pub(crate) enum OtherMembers {
     Absent,
     /// They may be set.
     Unknown,
-}
-
-impl UnionFields {
-    pub(crate) fn fields(&self) -> impl Iterator<Item = &str> {
-        self.discriminator.iter().chain(&self.members).map(String::as_str)
-    }
-
-    /// Returns the combinations, smallest first, and true if none was left out.
-    fn combinations(&self) -> (Vec<Combination>, bool) {
-        let mut all = BTreeSet::new();
-        let values: Vec<Option<&String>> = match &self.discriminator {
-            Some(_) => [None].into_iter().chain(self.values.iter().map(Some)).collect(),
-            None => vec![None],
-        };
-        let pairs_of_all = self.discriminator.is_none() || self.members.len() <= MOST_PAIRED_MEMBERS;
-        for value in values {
-            let mut add = |members: &[&String]| {
-                let members = members.iter().map(|&member| member.clone()).collect();
-                all.insert(Combination { value: value.cloned(), members });
-            };
-            add(&[]);
-            add(&self.members.iter().collect::<Vec<_>>());
-            for (position, one) in self.members.iter().enumerate() {
-                add(&[one]);
-                if pairs_of_all {
-                    self.members.iter().skip(position.saturating_add(1)).for_each(|other| add(&[one, other]));
-                }
-            }
-        }
-        let mut all: Vec<Combination> = all.into_iter().collect();
-        all.sort_by_key(|it| it.members.len());
-        let complete = pairs_of_all && all.len() <= MOST_COMBINATIONS;
-        all.truncate(MOST_COMBINATIONS);
-        (all, complete)
-    }
 }
 
 impl TruthTable {

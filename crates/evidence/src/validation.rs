@@ -1,11 +1,11 @@
 //! Judges the validations of OpenAPI on a partly known value.
 
 use crate::facts::Fact;
+use crate::format;
 use crate::limits::DEEPEST_SCHEMA;
 use crate::node::SchemaNode;
 use crate::outcome::Outcomes;
 use crate::rule::RULES;
-use crate::sample;
 use crate::value;
 use serde_json::Value;
 
@@ -199,7 +199,7 @@ fn check_value(node: SchemaNode<'_>, keyword: &str, argument: &Value, value: &Va
         },
         "format" => match (argument.as_str().unwrap_or_default(), value.as_str()) {
             (format, Some(text)) if !FREE_FORMATS.contains(&format) => {
-                if sample::of_format(format) == Some(text) {
+                if format::value(format) == Some(text) {
                     Outcomes::certain(true)
                 } else {
                     Outcomes::open()

@@ -51,6 +51,9 @@ pub struct Selection {
     pub by_rule: bool,
 }
 
+/// The member that each value selects.
+pub(super) type Choices = BTreeMap<Box<str>, Option<Selection>>;
+
 impl MarkedUnion {
     /// Returns the JSON names of the members, in the order of the sources.
     pub fn members(&self) -> Vec<&str> {

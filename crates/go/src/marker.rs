@@ -9,6 +9,9 @@
 //! ([`comments`](crate::syntax)), nor what several markers mean together ([`rules`](crate::rules)).
 
 mod arguments;
+mod meaning;
+
+pub(super) use self::meaning::{Family, Meaning, OneOfMarker};
 
 use self::arguments::{listed, proposal_marker, unquoted, validation_marker};
 use super::position::Position;
@@ -36,88 +39,6 @@ pub(super) struct Marker {
     /// The name as the author spells it, without arguments: `+k8s:unionMember`.
     pub(super) spelling: Box<str>,
     pub(super) meaning: Meaning,
-}
-
-/// The meaning of a marker.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Meaning {
-    /// The struct is a union.
-    Union,
-    /// The field is the discriminator of the union with this name, or of the only one.
-    Discriminator { union: Option<Box<str>> },
-    /// The field is a member.
-    Member(MemberMarker),
-    /// Go name of the discriminator that selects the member.
-    DiscriminatedBy(Box<str>),
-    /// Values that the field or type allows.
-    Enum(Vec<Box<str>>),
-    /// JSON names of fields. At most one may be set.
-    OneOf(OneOfMarker),
-    /// The field is an object of another kind.
-    EmbeddedResource,
-    /// The struct is a kind.
-    Root,
-    /// API group of the package.
-    GroupName(Box<str>),
-    /// API version of the package.
-    VersionName(Box<str>),
-    /// A union of list items, map keys or other things than fields. Holds the message for the author.
-    Unsupported(String),
-    /// A union marker with an error. Holds the message for the author.
-    Invalid(String),
-}
-
-/// Arguments of a marker that makes a field a member.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct MemberMarker {
-    /// Name of the union, for structs with several.
-    pub(super) union: Option<Box<str>>,
-    /// Value of the discriminator; the default is the name of the Go field.
-    pub(super) value: Option<Box<str>>,
-    /// The value may be selected while the field is not set.
-    pub(super) optional: bool,
-    pub(super) family: Family,
-}
-
-/// `+kubebuilder:validation:ExactlyOneOf` or `+kubebuilder:validation:AtMostOneOf`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct OneOfMarker {
-    /// One of the fields must be set.
-    pub(super) exactly: bool,
-    /// JSON names, each once.
-    pub(super) fields: Vec<Box<str>>,
-}
-
-/// Family of a member marker. It decides the form of the union.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, PartialOrd, Ord)]
-pub(super) enum Family {
-    /// `+unionMember` and `+k8s:unionMember`.
-    #[default]
-    Member,
-    /// `+unionDeprecated`: always the 2019 form.
-    Deprecated,
-    /// `+k8s:zeroOrOneOfMember`: never has a discriminator.
-    ZeroOrOneOf,
-}
-
-impl Meaning {
-    /// Returns true for markers that declare a part of a union or try to.
-    pub(super) fn is_about_unions(&self) -> bool {
-        match self {
-            Self::Union
-            | Self::Discriminator { .. }
-            | Self::Member(_)
-            | Self::DiscriminatedBy(_)
-            | Self::OneOf(_)
-            | Self::Invalid(_) => true,
-            Self::Enum(_)
-            | Self::EmbeddedResource
-            | Self::Root
-            | Self::GroupName(_)
-            | Self::VersionName(_)
-            | Self::Unsupported(_) => false,
-        }
-    }
 }
 
 /// Parses the text of a comment, without its slashes, into spelling and meaning.
@@ -190,6 +111,7 @@ fn behind_stability(rest: &str) -> Option<(Box<str>, Meaning)> {
 
 #[cfg(test)]
 mod tests {
+    use super::meaning::MemberMarker;
     use super::*;
 
     fn meaning(comment: &str) -> Meaning {

@@ -1,12 +1,15 @@
-//! Packages and their types: follows the names in a type to the type behind them.
+//! Packages and their types.
 //!
-//! [`names`] finds a name in its package or through an import, [`constants`] evaluates constants.
+//! [`names`] finds a name in its package or through an import, [`resolve`] follows the names in a type to the type behind them,
+//! [`constants`] evaluates constants.
 
 mod constants;
 mod names;
+mod resolve;
 
-use self::names::FoundName;
-use super::types::{BrokenDeclaration, ConstantType, GoFile, Struct, Type, TypeDeclaration};
+pub(super) use self::resolve::{ResolvedType, Underlying};
+
+use super::types::{ConstantType, GoFile, Type, TypeDeclaration};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -61,46 +64,6 @@ pub(super) struct Scope<'p> {
 pub(super) struct ScopedType<'p> {
     pub(super) written: &'p Type,
     pub(super) scope: Scope<'p>,
-}
-
-/// A type whose names have been followed.
-#[derive(Debug, Clone)]
-pub(super) struct ResolvedType<'p> {
-    /// A pointer was on the way.
-    pub(super) pointer: bool,
-    /// The declared types on the way, outermost first.
-    pub(super) names: Vec<TypeId>,
-    pub(super) underlying: Underlying<'p>,
-}
-
-/// The type behind all names and pointers.
-#[derive(Debug, Clone)]
-pub(super) enum Underlying<'p> {
-    Struct {
-        fields: &'p Struct,
-        scope: Scope<'p>,
-    },
-    List(ScopedType<'p>),
-    Map(ScopedType<'p>),
-    /// A predeclared type, or one that no JSON object contains.
-    Plain,
-    /// A type of a package whose sources were not given.
-    NotGiven {
-        package: &'p str,
-        name: &'p str,
-    },
-    /// A type that its package, by index, does not declare.
-    Undeclared {
-        package: usize,
-        name: &'p str,
-    },
-    /// A type whose declaration the parser cannot read.
-    Broken {
-        declaration: &'p BrokenDeclaration,
-        name: &'p str,
-    },
-    /// A type that is defined by itself.
-    Cycle,
 }
 
 impl Packages {
@@ -166,61 +129,6 @@ impl Packages {
     pub(super) fn typed(&self, id: TypeId) -> Option<ScopedType<'_>> {
         let written = &self.declaration(id)?.definition;
         Some(ScopedType { written, scope: Scope { package: id.package, file: id.file, arguments: Rc::default() } })
-    }
-
-    /// Follows the names and pointers of a type.
-    pub(super) fn resolve<'p>(&'p self, typed: &ScopedType<'p>) -> ResolvedType<'p> {
-        let mut resolved = ResolvedType { pointer: false, names: Vec::new(), underlying: Underlying::Cycle };
-        let mut typed = typed.clone();
-        for _ in 0..LONGEST {
-            let inner = |written| ScopedType { written, scope: typed.scope.clone() };
-            match typed.written {
-                Type::Pointer(target) => {
-                    resolved.pointer = true;
-                    typed = inner(target);
-                }
-                Type::List(element) => {
-                    return ResolvedType { underlying: Underlying::List(inner(element)), ..resolved };
-                }
-                Type::Map(value) => return ResolvedType { underlying: Underlying::Map(inner(value)), ..resolved },
-                Type::Struct(fields) => {
-                    return ResolvedType {
-                        underlying: Underlying::Struct { fields, scope: typed.scope.clone() },
-                        ..resolved
-                    };
-                }
-                Type::Other => return ResolvedType { underlying: Underlying::Plain, ..resolved },
-                Type::Named { qualifier, name, arguments } => {
-                    if let Some(argument) = qualifier.is_none().then(|| typed.scope.arguments.get(&**name)).flatten() {
-                        typed = argument.clone();
-                        continue;
-                    }
-                    let underlying = match self.find(&typed.scope, qualifier.as_deref(), name) {
-                        FoundName::Declared(id) => {
-                            resolved.names.push(id);
-                            let Some(next) = self.instance(id, arguments, &typed.scope) else { break };
-                            typed = next;
-                            continue;
-                        }
-                        FoundName::Predeclared => Underlying::Plain,
-                        FoundName::NotGiven(package) => Underlying::NotGiven { package, name },
-                        FoundName::Undeclared(package) => Underlying::Undeclared { package, name },
-                        FoundName::Broken(declaration) => Underlying::Broken { declaration, name },
-                    };
-                    return ResolvedType { underlying, ..resolved };
-                }
-            }
-        }
-        resolved
-    }
-
-    /// Returns the definition of a declared type, with its type arguments in scope.
-    fn instance<'p>(&'p self, id: TypeId, arguments: &'p [Type], scope: &Scope<'p>) -> Option<ScopedType<'p>> {
-        let declaration = self.declaration(id)?;
-        let typed = arguments.iter().map(|written| ScopedType { written, scope: scope.clone() });
-        let arguments = declaration.parameters.iter().map(|name| &**name).zip(typed).collect();
-        let scope = Scope { package: id.package, file: id.file, arguments: Rc::new(arguments) };
-        Some(ScopedType { written: &declaration.definition, scope })
     }
 }
 

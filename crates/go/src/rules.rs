@@ -17,7 +17,7 @@ pub(super) use self::remark::Remark;
 use self::grouping::{MarkedMember, Membership, UnionGroup};
 use self::marked_struct::same_letters;
 use super::finding_kind::FindingKind;
-use super::marked_union::{FoundBy, MarkedUnion, Selection};
+use super::marked_union::{Choices, FoundBy, MarkedUnion, Selection};
 use super::marker::{Family, Meaning};
 use super::packages::Packages;
 use super::position::Position;
@@ -25,9 +25,6 @@ use super::values::{DiscriminatorValues, ValuesError, quoted};
 use kube_unions_core::schema::Place;
 use kube_unions_core::union::Form;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// The member that each value selects.
-type Choices = BTreeMap<Box<str>, Option<Selection>>;
 
 /// A union of a struct, without its place in the schema.
 #[derive(Debug)]

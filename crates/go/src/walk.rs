@@ -6,7 +6,6 @@
 mod layers;
 mod unresolved;
 
-use self::layers::Layer;
 use self::unresolved::Unresolved;
 use super::evidence::ObjectRules;
 
@@ -47,6 +46,16 @@ struct Site<'p> {
     markers: &'p [Marker],
 }
 
+/// One of the structs whose fields form an object: the struct itself, or one that is inlined.
+struct Layer<'p> {
+    names: Vec<TypeId>,
+    fields: &'p Struct,
+    scope: Scope<'p>,
+    /// Markers of the field with an anonymous struct.
+    markers: &'p [Marker],
+    at: &'p Position,
+}
+
 impl<'p> KindWalk<'p> {
     /// Walks from the struct of a kind. `json` is the JSON of `schema`.
     pub(super) fn of(packages: &'p Packages, id: TypeId, schema: &Schema, json: &'p Value) -> Self {
@@ -63,7 +72,7 @@ impl<'p> KindWalk<'p> {
             let resolved = ResolvedType { names: [vec![id], resolved.names].concat(), ..resolved };
             walk.refuse_other_crd(&resolved, schema, declaration);
             walk.visit_resolved(resolved, Site { at: &declaration.at, markers: &[] }, schema, &Place::root());
-            walk.report_unresolved();
+            walk.findings.extend(std::mem::take(&mut walk.unresolved).findings(packages));
         }
         walk
     }
@@ -149,7 +158,7 @@ impl<'p> KindWalk<'p> {
                 self.visit(&value, site, values, &place.then(PlaceStep::Values));
             }
             unresolved @ (Underlying::NotGiven { .. } | Underlying::Undeclared { .. } | Underlying::Broken { .. }) => {
-                self.unresolved.add(&unresolved, site, place);
+                self.unresolved.add(&unresolved, site.at, place);
             }
             Underlying::Cycle => self.report_cycle(site.at, place),
             Underlying::Plain => {}

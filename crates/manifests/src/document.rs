@@ -1,6 +1,7 @@
 //! One object of a manifest: its type, its name and its place in the file.
 
 use crate::file::{ManifestFile, Section};
+use crate::problem::Problem;
 use kube_unions_core::names::GroupVersionKind;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -128,6 +129,13 @@ impl Document {
     /// Returns its name in messages, for example `Rollout/web`.
     pub fn title(&self) -> String {
         format!("{}/{}", self.kind.as_deref().unwrap_or("?"), self.name.as_deref().unwrap_or("?"))
+    }
+}
+
+impl Problem {
+    /// Returns a problem of the value at a JSON Pointer in a document.
+    pub fn of_document(document: &Document, pointer: &str, message: String) -> Self {
+        Self { file: document.file.clone(), position: document.position(pointer), message }
     }
 }
 

@@ -3,7 +3,10 @@
 //! An edit changes the text and, separately, the value. The new text is used only if it parses to the new value. Otherwise, for
 //! example if anchors or merge keys are in the way, the document is rewritten from the value. [`splices`] edits the text.
 
+mod change;
 mod splices;
+
+pub use self::change::{Edit, ItemChanges};
 
 use self::splices::edit_text;
 use crate::document::Document;
@@ -11,26 +14,6 @@ use crate::file::{Format, ManifestFile, Section};
 use crate::stream::starts_explicitly;
 use crate::yaml::{self, WriteError};
 use serde_json::Value;
-
-/// A change to a member of an object, by the path of the member.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Edit {
-    /// Removes the member.
-    Remove(Vec<String>),
-    /// Adds the member or replaces its value. The object must exist.
-    Set(Vec<String>, Value),
-    /// Keeps some items of a list and adds others after them. Adds a list that does not exist, and removes one without items.
-    Items(Vec<String>, ItemChanges),
-}
-
-/// The change of a list.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ItemChanges {
-    /// The positions of the items that stay, ascending.
-    pub kept: Vec<usize>,
-    /// The items that follow them.
-    pub added: Vec<Value>,
-}
 
 /// An edited document.
 #[derive(Debug)]
@@ -118,42 +101,6 @@ pub fn applied(mut value: Value, edits: &[Edit]) -> Value {
         edit.apply(&mut value);
     }
     value
-}
-
-impl Edit {
-    fn path(&self) -> &[String] {
-        match self {
-            Self::Remove(path) | Self::Set(path, _) | Self::Items(path, _) => path,
-        }
-    }
-
-    fn apply(&self, value: &mut Value) {
-        let Some((name, parents)) = self.path().split_last() else { return };
-        let parent = parents.iter().try_fold(value, |at, token| match at {
-            Value::Object(members) => members.get_mut(token),
-            Value::Array(items) => items.get_mut(token.parse::<usize>().ok()?),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
-        });
-        let Some(Value::Object(members)) = parent else { return };
-        match self {
-            Self::Remove(_) => {
-                members.shift_remove(name);
-            }
-            Self::Set(_, value) => {
-                members.insert(name.clone(), value.clone());
-            }
-            Self::Items(_, ItemChanges { kept, added }) => {
-                let before = members.get(name).and_then(Value::as_array);
-                let kept = kept.iter().filter_map(|position| before?.get(*position)).cloned();
-                let items: Vec<Value> = kept.chain(added.iter().cloned()).collect();
-                if items.is_empty() {
-                    members.shift_remove(name);
-                } else {
-                    members.insert(name.clone(), items.into());
-                }
-            }
-        }
-    }
 }
 
 fn parses_to(text: &str, format: Format, value: &Value) -> bool {

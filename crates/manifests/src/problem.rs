@@ -1,6 +1,5 @@
 //! A problem with a manifest, and its position.
 
-use crate::document::Document;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -33,10 +32,5 @@ impl Problem {
 
     pub(crate) fn at(file: &Path, position: (usize, usize), message: String) -> Self {
         Self { file: file.to_owned(), position: Some(position), message }
-    }
-
-    /// Returns a problem of the value at a JSON Pointer in a document.
-    pub fn of_document(document: &Document, pointer: &str, message: String) -> Self {
-        Self { file: document.file.clone(), position: document.position(pointer), message }
     }
 }

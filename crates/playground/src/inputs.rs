@@ -1,6 +1,6 @@
 //! Reads the texts of the page, with the problems of each.
 
-use crate::question::{Question, too_long};
+use crate::question::{LARGEST_INPUT, Question};
 use kube_unions_core::declaration::Severity;
 use kube_unions_manifests::diagnostic::{self, Diagnostic};
 use kube_unions_manifests::misspelt::{KnownKinds, kind_of_declaration};
@@ -127,6 +127,17 @@ fn documents(input: InputName, text: &str, problems: &mut Vec<PlaygroundProblem>
             Vec::new()
         }
     }
+}
+
+/// Returns a problem if an input is too long.
+fn too_long(input: InputName, text: &str) -> Option<PlaygroundProblem> {
+    (text.len() > LARGEST_INPUT).then(|| {
+        let message = format!(
+            "the text has {} bytes, and the playground reads at most {LARGEST_INPUT}: shorten it, or use the command line",
+            text.len()
+        );
+        PlaygroundProblem::error(input, message)
+    })
 }
 
 /// Returns the only object of an input, `None` for an empty one.

@@ -6,6 +6,7 @@
 //! `inputs` reads the texts, `verdict` judges the write, `patches` creates the patches, `unions` lists the unions, and `policies`
 //! compiles them.
 
+mod answer;
 mod inputs;
 mod patches;
 mod policies;
@@ -13,10 +14,11 @@ mod question;
 mod unions;
 mod verdict;
 
+pub use answer::Answer;
 pub use inputs::{InputName, PlaygroundProblem};
 pub use patches::StrategicPatch;
 pub use policies::PoliciesOfKinds;
-pub use question::{Answer, LARGEST_INPUT, Question};
+pub use question::{LARGEST_INPUT, Question};
 pub use unions::{ChoiceOfUnion, UnionOfKind, UnionsOfKind};
 pub use verdict::{MarkedChange, NormalizedObject, PlaygroundVerdict, VerdictCause};
 

@@ -6,4 +6,5 @@ mod request;
 mod schemas;
 mod serve;
 
-pub use serve::{PROTOCOL, serve};
+pub use methods::PROTOCOL;
+pub use serve::serve;

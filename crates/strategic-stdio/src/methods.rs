@@ -3,10 +3,12 @@
 use crate::answer::{ErrorObject, FaultReason};
 use crate::request::{Apply, ConflictTreatment, CreateThreeWay, CreateTwoWay, Define, Request};
 use crate::schemas::SchemaCache;
-use crate::serve::PROTOCOL;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use strategic_merge_patch::{Conflicts, ThreeWay};
+
+/// The version of the protocol. It changes if a client of the older version could fail.
+pub const PROTOCOL: u32 = 1;
 
 #[derive(Serialize)]
 struct VersionResult {

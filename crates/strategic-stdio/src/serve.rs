@@ -8,9 +8,6 @@ use serde_json::error::Category;
 use serde_json::value::RawValue;
 use std::io::{BufRead, Read, Result, Write};
 
-/// The version of the protocol. It changes if a client of the older version could fail.
-pub const PROTOCOL: u32 = 1;
-
 /// Longest request in bytes.
 const LONGEST: usize = 64 * 1024 * 1024;
 

@@ -5,17 +5,21 @@
 //! same object. `lists` compares lists, `pairs` finds the items that belong together, and `conflicts` checks a three-way patch.
 
 pub(crate) mod conflicts;
+mod contribution;
 mod lists;
+mod options;
 mod pairs;
+
+pub(crate) use self::options::CreateOptions;
 
 use crate::context::Context;
 use crate::directive::{DELETE_FROM_PRIMITIVE_LIST, PATCH, RETAIN_KEYS, SET_ELEMENT_ORDER};
 use crate::error::{BrokenAt, BrokenRule, PatchError};
 use crate::schema::{FieldSchema, NodeId, Strategy};
-use crate::settle::{StripMode, strip_directives};
 use crate::value::{FieldLookup, MapEntry, Value, ValueKind};
 use crate::walk::{Level, Next, Step, walk};
-use lists::{ComparedLists, KeyedLevel};
+use contribution::Contribution;
+use lists::{ComparedLists, KeyedLevel, KeyedStep};
 use pairs::ListSides;
 
 /// The objects from which a patch is created.
@@ -24,27 +28,6 @@ pub(crate) struct CreateSides<'a> {
     pub(crate) original: &'a [MapEntry<'a>],
     pub(crate) current: &'a [MapEntry<'a>],
     pub(crate) modified: &'a [MapEntry<'a>],
-}
-
-/// The form of the patch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct CreateOptions {
-    /// Emit `$setElementOrder` for lists that merge.
-    order: bool,
-    /// Leave out the parts of new values that are marked with `$patch`, as the reference does when it joins two patches.
-    unmarked: bool,
-}
-
-impl CreateOptions {
-    pub(crate) const TWO_WAY: Self = Self { order: true, unmarked: false };
-    pub(crate) const THREE_WAY: Self = Self { order: true, unmarked: true };
-    /// The change in the cluster, which is only compared with the user's change.
-    pub(crate) const CONFLICTS: Self = Self { order: false, unmarked: false };
-
-    /// Returns a value that the patch contains as a whole, if any of it is left.
-    fn whole<'a>(self, context: &Context<'a>, value: Value<'a>) -> Result<Option<Value<'a>>, BrokenAt> {
-        if self.unmarked { strip_directives(context, value, None, StripMode::Unmarked) } else { Ok(Some(value)) }
-    }
 }
 
 /// Returns the patch.
@@ -72,29 +55,15 @@ impl<'a> Level<'a> for CompareLevel<'a> {
     fn step(&mut self, context: &Context<'a>, part: Option<Contribution<'a>>) -> Result<Next<'a, Self>, BrokenAt> {
         match self {
             Self::Map(level) => level.step(context, part.as_ref()),
-            Self::Keyed(level) => level.step(context, part.as_ref()),
+            Self::Keyed(level) => Ok(match level.step(context, part.as_ref())? {
+                KeyedStep::Item { position, original, current, modified } => {
+                    let item = item_level(level.options, level.field, original, current, modified);
+                    Next::Into(Step::Item(position), item)
+                }
+                KeyedStep::Done(contribution) => Next::Done(contribution),
+            }),
         }
     }
-}
-
-/// The contribution of a level to the patch around it.
-#[derive(Debug)]
-enum Contribution<'a> {
-    Map {
-        /// The patch of the object, or `None` if nothing changed.
-        patch: Option<Value<'a>>,
-        /// The patch deletes something.
-        deletes: bool,
-    },
-    List {
-        items: Option<Value<'a>>,
-        /// `$deleteFromPrimitiveList`
-        delete: Option<Value<'a>>,
-        /// `$setElementOrder`
-        order: Option<Value<'a>>,
-        /// The patch deletes something.
-        deletes: bool,
-    },
 }
 
 /// Objects that are being compared.

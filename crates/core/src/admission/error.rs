@@ -3,6 +3,9 @@
 use crate::meter::Exhausted;
 use crate::union::LONGEST_TEXT;
 
+/// Longest message of the JSON reader that an error repeats, in bytes; the message may quote the body.
+pub(super) const LONGEST_REASON: usize = 200;
+
 /// A body is not an `AdmissionReview` that can be answered.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages name the fields")]

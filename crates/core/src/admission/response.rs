@@ -5,6 +5,7 @@
 //! `UnionDeclaration`s, can use them as well. This module must not know how objects are judged.
 
 mod annotations;
+mod bounds;
 mod denial;
 mod warnings;
 
@@ -14,18 +15,13 @@ pub use warnings::Warnings;
 
 pub(super) use denial::LONGEST_CAUSE;
 
-use crate::field_path::cut;
 use crate::meter::{Buffer, Exhausted, Meter, Unmetered};
 use crate::union::Changes;
 use base64::prelude::BASE64_STANDARD;
 use base64::write::{EncoderStringWriter, StrConsumer};
 use serde::{Serialize, Serializer};
-use std::borrow::Cow;
 use std::fmt::{self, Display};
 use std::io;
-
-/// Bytes that a list keeps free for its last item, which counts what is left out.
-const RESERVED: usize = 64;
 
 /// The response to one review.
 #[derive(Debug)]
@@ -147,32 +143,5 @@ struct Operations<'a>(&'a Changes);
 impl Serialize for Operations<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.0.iter().map(|change| change.operation()))
-    }
-}
-
-/// Cuts a text to at most `longest` bytes, with an ellipsis at the end if something is missing. Replaces control
-/// characters, since the API server drops warnings that have some.
-fn shorten(text: &str, longest: usize) -> Cow<'_, str> {
-    const ELLIPSIS: &str = "…";
-    let text = if text.chars().any(char::is_control) {
-        Cow::Owned(text.replace(char::is_control, " "))
-    } else {
-        Cow::Borrowed(text)
-    };
-    if text.len() <= longest {
-        return text;
-    }
-    format!("{}{ELLIPSIS}", cut(&text, longest.saturating_sub(ELLIPSIS.len()))).into()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_long_text_is_cut_at_a_character() {
-        assert_eq!(shorten("ab\ncd", 10), "ab cd");
-        let long = shorten(&"é".repeat(300), 256).into_owned();
-        assert!(long.len() <= 256 && long.ends_with('…'), "{long}");
     }
 }

@@ -3,10 +3,10 @@
 //! This module must not know how objects are judged ([`judge`](crate::union)) or how a response is written
 //! ([`super::response`]).
 
+use super::phase::Phase;
 use super::raw::{field, string};
 use super::request::{AdmissionRequest, Operation};
 use super::response::{AdmissionResponse, Annotations, Denial, DenialCause, LONGEST_CAUSE, Listing, Warnings};
-use super::{Phase, ReviewOutcome};
 use crate::field_path::{AboutField, Printable, cut};
 use crate::meter::{Exhausted, Meter, Unmetered, render};
 use crate::union::{Capped, Change, ChangeReason, Changes, Judgement, LetThrough, Violation};
@@ -19,6 +19,19 @@ const LONGEST_NAME: usize = 253;
 
 /// Longest discriminator value that an audit annotation shows, in bytes.
 const LONGEST_VALUE: usize = 64;
+
+/// The result of a review.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ReviewOutcome {
+    /// Allowed without a change or a warning. The audit log may tell of a violation.
+    Allowed,
+    /// Allowed with a patch.
+    Patched,
+    /// Allowed without a change, with a warning about an old violation.
+    Warned,
+    /// Denied.
+    Denied,
+}
 
 /// The result of one review, and the response to send.
 #[derive(Debug)]

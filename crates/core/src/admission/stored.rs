@@ -2,7 +2,7 @@
 //!
 //! The result is that of two [`review`](super::review())s: a create of the object, and an update that changes nothing.
 
-use super::LONGEST_REASON;
+use super::error::LONGEST_REASON;
 use crate::catalog::CatalogEntry;
 use crate::field_path::Printable;
 use crate::meter::{Exhausted, Unmetered};

@@ -199,6 +199,20 @@ impl Builder {
     }
 }
 
+/// Returns the faults of a CRD, given as the JSON text of the whole object, as if no other CRD existed.
+///
+/// A CRD that cannot be read has one fault. The result is sorted and without duplicates.
+pub fn definition_faults(text: &str) -> Vec<Fault> {
+    match Definition::from_json(text) {
+        Ok(definition) => {
+            let mut builder = Builder::new();
+            builder.apply(definition);
+            builder.build().faults
+        }
+        Err(error) => vec![Fault::new(FaultKind::UnreadableCrd, "CustomResourceDefinition", error.to_string())],
+    }
+}
+
 impl KeptDefinition {
     fn entries(&self, kind: &GroupKind, resource: Option<&Arc<Resource>>) -> impl Iterator<Item = CatalogEntry> {
         let is_custom = resource.is_some_and(|resource| resource.custom);

@@ -1,15 +1,12 @@
 //! Reads `schemaless` and `listKeys` of a declared union.
 
-use super::DeclaredUnion;
+use super::declared_union::{DeclaredUnion, MOST_KEYS};
 use crate::schema::{Declared, Place, PlaceStep, Source, Untyped};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Most steps of a path whose fields the schema need not describe. Every step becomes a node of the schema.
 const MOST_STEPS: usize = 64;
-
-/// Most fields that identify an item of a list together.
-const MOST_KEYS: usize = 8;
 
 impl DeclaredUnion {
     /// Returns everything that a union declares with its place, or the message of a fault.
@@ -69,15 +66,5 @@ fn check_keys(object: &Place, members: &[Box<str>], path: &str, list: &Place, ke
             "`listKeys`: the member `{member}` can't identify an item of `{path}`, because it may be cleared"
         )),
         None => Ok(()),
-    }
-}
-
-/// Makes the fields that identify an item of a list a bounded set.
-#[cfg(feature = "kube")]
-pub(super) fn sets_of_keys(schema: &mut schemars::Schema) {
-    if let Some(keys) = schema.get_mut("additionalProperties").and_then(serde_json::Value::as_object_mut) {
-        keys.insert("minItems".to_owned(), 1.into());
-        keys.insert("maxItems".to_owned(), MOST_KEYS.into());
-        keys.insert("x-kubernetes-list-type".to_owned(), "set".into());
     }
 }

@@ -1,6 +1,7 @@
 //! The wire types of a CRD, with the fields that are read.
 
-use super::{DeclarationError, DefinitionError, Resource};
+use super::definition::{DefinitionVersion, Resource};
+use super::error::{DeclarationError, DefinitionError};
 use crate::schema::Schema;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -114,8 +115,8 @@ struct Scale {
 
 impl WireVersion {
     /// Returns the version with its position, `None` if it has no schema.
-    pub(super) fn into_version((position, version): (usize, Self)) -> Option<super::DefinitionVersion> {
-        Some(super::DefinitionVersion {
+    pub(super) fn into_version((position, version): (usize, Self)) -> Option<DefinitionVersion> {
+        Some(DefinitionVersion {
             name: version.name,
             position,
             served: version.served.unwrap_or(true),

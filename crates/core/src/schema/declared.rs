@@ -1,8 +1,9 @@
 //! Declarations as they are grafted onto a schema, with their sources.
 
-use super::Untyped;
+use super::place::Place;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -37,6 +38,19 @@ pub struct UnionOptions {
     pub required: bool,
     /// The members that count as not set if they are `false`, zero, `""`, `{}` or `[]`. Sorted and distinct.
     pub empty_is_unset: Box<[Box<str>]>,
+}
+
+/// The fields and lists of a union that a schema need not describe.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Untyped {
+    /// The object with the union.
+    pub(crate) object: Place,
+    /// The members.
+    pub(crate) members: Box<[Box<str>]>,
+    /// The discriminator, if there is one.
+    pub(crate) discriminator: Option<Box<str>>,
+    /// The fields that identify an item, of lists around the object.
+    pub(crate) list_keys: BTreeMap<Place, Box<[Box<str>]>>,
 }
 
 /// A union of a `UnionDeclaration`.

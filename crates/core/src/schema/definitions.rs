@@ -1,6 +1,7 @@
 //! Named schemas with unresolved references. A type may contain itself.
 
-use super::{OpenApiError, Schema};
+use super::Schema;
+use super::error::OpenApiError;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;

@@ -4,24 +4,12 @@
 //! step finds the fields where it finds those that the schema describes. The nodes have no types: the API server stores
 //! any value there. Where the schema describes a node, the schema decides.
 
-use super::{Place, PlaceStep, Schema};
-use std::collections::BTreeMap;
+use super::Schema;
+use super::declared::Untyped;
+use super::place::{Place, PlaceStep};
 
 /// Most nodes that all declarations of a kind add to the schemas of its versions.
 pub(crate) const MOST_UNTYPED_NODES: usize = 8192;
-
-/// The fields and lists of a union that a schema need not describe.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Untyped {
-    /// The object with the union.
-    pub(crate) object: Place,
-    /// The members.
-    pub(crate) members: Box<[Box<str>]>,
-    /// The discriminator, if there is one.
-    pub(crate) discriminator: Option<Box<str>>,
-    /// The fields that identify an item, of lists around the object.
-    pub(crate) list_keys: BTreeMap<Place, Box<[Box<str>]>>,
-}
 
 /// A place cannot be added to a schema.
 #[derive(Debug, Clone, PartialEq, Eq)]

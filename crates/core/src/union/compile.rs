@@ -6,18 +6,19 @@
 mod check;
 mod fault;
 mod lack;
+mod left_out;
 mod template;
 
 pub use fault::{PlaceFault, PlaceFaultKind};
-pub use lack::{LeftOut, MissingDiscriminator};
+pub use left_out::{LeftOut, MissingDiscriminator};
 
 use super::Union;
 use super::plan::{FieldNode, ItemKeyDefault, ListNode, MapNode, Node, NodeIndex, ObjectNode, Plan, Role};
 use crate::schema::{
-    Declared, DefaultValue, Extension, ExtensionError, ListUnion, MapUnion, Origin, Place, PlaceStep, Schema, Severity,
-    Source,
+    Declared, DefaultValue, Extension, ExtensionError, Origin, Place, PlaceStep, Schema, Severity, Source,
 };
 use check::{Checked, Faults, PreparedObject};
+use lack::Written;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -349,22 +350,6 @@ impl UnionCompiler {
                 self.fault(place, declared, PlaceFaultKind::InsideEmbeddedResource);
             }
         });
-    }
-}
-
-/// A union as it is declared.
-enum Written<'s> {
-    List(ListUnion),
-    Map(&'s str, MapUnion),
-}
-
-impl Written<'_> {
-    /// Returns the members, and the discriminator of the 2019 form. The 2022 form is found at its discriminator.
-    fn names(&self) -> Box<dyn Iterator<Item = &str> + '_> {
-        match self {
-            Self::List(union) => Box::new(union.fields.keys().chain(&union.discriminator).map(AsRef::as_ref)),
-            Self::Map(_, union) => Box::new(union.members.values().flatten().map(|member| &*member.name)),
-        }
     }
 }
 

@@ -15,7 +15,7 @@ use super::plan::{Part, Plan};
 use super::shape::{Arena, NodeRef};
 use crate::meter::{Buffer, Meter};
 use node::NodeSeed;
-use reader::{ProjectionReader, Slot};
+use reader::{ProjectionReader, Read, Slot};
 use serde::de::{DeserializeSeed, Deserializer};
 
 /// The unions of one object.
@@ -24,25 +24,6 @@ pub(crate) struct Projection<'a> {
     arena: Arena<'a>,
     root: Read,
     metadata: &'a str,
-}
-
-/// A value after reading.
-#[derive(Debug, Clone, Copy)]
-enum Read {
-    /// The value is missing or null.
-    Null,
-    /// Nothing is stored: the value has an unexpected type, or no part of it matters.
-    Other { empty: bool },
-    /// A stored node. `says` is true if a union in it must be judged: a member or a discriminator is set, or the union is
-    /// required.
-    Node { at: u32, says: bool, empty: bool },
-}
-
-impl Read {
-    /// Returns true for `false`, zero, `""`, `{}` and `[]`.
-    fn is_empty(self) -> bool {
-        matches!(self, Self::Other { empty: true } | Self::Node { empty: true, .. })
-    }
 }
 
 impl<'a> Projection<'a> {

@@ -1,8 +1,8 @@
 //! Replaces optional fields: `self.?field`.
 
 use super::{Closed, PartialEvaluator, boolean, nothing};
-use crate::expression::{FieldSelection, lacking};
 use crate::facts::Fact;
+use crate::selection::{FieldSelection, lacking};
 use cel::common::ast::{CallExpr, Expr};
 
 impl PartialEvaluator<'_, '_, '_> {

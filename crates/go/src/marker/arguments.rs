@@ -1,6 +1,6 @@
 //! Arguments of markers, in the syntax of each family.
 
-use super::{Family, Meaning, MemberMarker};
+use super::meaning::{Family, Meaning, MemberMarker};
 use serde::Deserialize;
 
 /// Parses a marker of the two proposals: `=value`, `,optional`, or JSON, which declarative validation once used.

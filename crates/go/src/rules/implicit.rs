@@ -2,11 +2,10 @@
 //!
 //! `+union` alone does not make every field a member, because types keep timeouts and names beside their members.
 
-use super::Choices;
 use super::marked_struct::{MarkedStruct, StructField};
 use super::remark::Remark;
 use crate::finding_kind::FindingKind;
-use crate::marked_union::Selection;
+use crate::marked_union::{Choices, Selection};
 use crate::packages::{Packages, Underlying};
 use crate::values::{DiscriminatorValues, ValuesError, quoted};
 use kube_unions_core::schema::Schema;

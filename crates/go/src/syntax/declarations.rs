@@ -1,8 +1,8 @@
 //! Reads the declarations at the top level of a file, and reports union markers on those that cannot have any.
 
-use super::GoSyntaxError;
 use super::chunks::{Chunk, type_names, words};
 use super::comments::{CommentGroups, Comments};
+use super::error::GoSyntaxError;
 use super::fitting::keep_fitting_type_markers;
 use super::literal::unquote;
 use super::source::{SourceText, operands};

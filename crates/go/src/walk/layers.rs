@@ -1,25 +1,13 @@
 //! The structs that form one object: a struct and everything that is inlined into it.
 
-use super::{ENVELOPE, KindWalk, Site};
-use crate::marker::Marker;
-use crate::packages::{ResolvedType, Scope, ScopedType, TypeId, Underlying};
-use crate::position::Position;
+use super::{ENVELOPE, KindWalk, Layer};
+use crate::packages::{ResolvedType, ScopedType, TypeId, Underlying};
 use crate::types::{Field, Struct};
 use kube_unions_core::schema::{Place, Schema};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most structs that are inlined into one object. Real types have far fewer; types that embed each other repeatedly have more.
 const MOST_INLINED: usize = 1_000;
-
-/// One of the structs whose fields form an object: the struct itself, or one that is inlined.
-pub(super) struct Layer<'p> {
-    pub(super) names: Vec<TypeId>,
-    pub(super) fields: &'p Struct,
-    pub(super) scope: Scope<'p>,
-    /// Markers of the field with an anonymous struct.
-    pub(super) markers: &'p [Marker],
-    pub(super) at: &'p Position,
-}
 
 impl<'p> KindWalk<'p> {
     /// Returns the struct and all structs inlined into it, by depth.
@@ -59,8 +47,7 @@ impl<'p> KindWalk<'p> {
                     | Underlying::Broken { .. }) => {
                         // If the struct explains every field of the schema, nothing is missing.
                         if has_unexplained(layer.fields, schema) {
-                            let site = Site { at: &field.at, markers: &field.markers };
-                            self.unresolved.add(&unresolved, site, place);
+                            self.unresolved.add(&unresolved, &field.at, place);
                         }
                     }
                     Underlying::List(_) | Underlying::Map(_) | Underlying::Plain => {}

@@ -1,9 +1,8 @@
 //! Types on the way that cannot be followed: the sources lack them, or the parser cannot read them.
 
-use super::{KindWalk, Site};
 use crate::finding::GoFinding;
 use crate::finding_kind::FindingKind;
-use crate::packages::Underlying;
+use crate::packages::{Packages, Underlying};
 use crate::position::Position;
 use crate::types::BrokenDeclaration;
 use kube_unions_core::schema::Place;
@@ -34,8 +33,8 @@ struct Needed<'p> {
 
 impl<'p> Unresolved<'p> {
     /// Adds a type if it cannot be followed.
-    pub(super) fn add(&mut self, underlying: &Underlying<'p>, site: Site<'p>, place: &Place) {
-        let needed = |name| Needed { name, path: place.to_string(), at: site.at, times: 0 };
+    pub(super) fn add(&mut self, underlying: &Underlying<'p>, at: &'p Position, place: &Place) {
+        let needed = |name| Needed { name, path: place.to_string(), at, times: 0 };
         match underlying {
             Underlying::NotGiven { package, name } => {
                 if !WITHOUT_UNIONS.iter().any(|known| package.starts_with(known)) {
@@ -56,6 +55,38 @@ impl<'p> Unresolved<'p> {
             | Underlying::Cycle => {}
         }
     }
+
+    /// Returns a finding for each package and type.
+    pub(super) fn findings(self, packages: &Packages) -> Vec<GoFinding> {
+        let Self { not_given, undeclared, broken } = self;
+        let mut findings = Vec::new();
+        for (package, needed) in not_given {
+            let message = format!(
+                "the sources of the package `{package}` were not given: unions in `{}` are not declared here{}; give them",
+                needed.name,
+                needed.more()
+            );
+            findings.push(needed.finding(None, FindingKind::MissingPackage, message));
+        }
+        for ((package, name), needed) in undeclared {
+            let package = packages.package(package).map_or("", |package| &package.name);
+            let message = format!(
+                "the package `{package}` does not declare `{name}`: unions in it are not declared here{}; give all of its \
+                 files, or select the build by its tags",
+                needed.more()
+            );
+            findings.push(needed.finding(None, FindingKind::MissingType, message));
+        }
+        for ((name, at), (needed, declaration)) in broken {
+            let message = format!(
+                "cannot read the declaration of `{name}`: {}; unions in it are not declared here{}",
+                declaration.message,
+                needed.more()
+            );
+            findings.push(needed.finding(Some(at), FindingKind::UnreadableType, message));
+        }
+        findings
+    }
 }
 
 impl Needed<'_> {
@@ -70,38 +101,6 @@ impl Needed<'_> {
             0 | 1 => String::new(),
             2 => ", nor at one more place".to_owned(),
             times => format!(", nor at {} more places", times - 1),
-        }
-    }
-}
-
-impl KindWalk<'_> {
-    /// Reports each package and type that was not followed, once.
-    pub(super) fn report_unresolved(&mut self) {
-        let Unresolved { not_given, undeclared, broken } = std::mem::take(&mut self.unresolved);
-        for (package, needed) in not_given {
-            let message = format!(
-                "the sources of the package `{package}` were not given: unions in `{}` are not declared here{}; give them",
-                needed.name,
-                needed.more()
-            );
-            self.findings.push(needed.finding(None, FindingKind::MissingPackage, message));
-        }
-        for ((package, name), needed) in undeclared {
-            let package = self.packages.package(package).map_or("", |package| &package.name);
-            let message = format!(
-                "the package `{package}` does not declare `{name}`: unions in it are not declared here{}; give all of its \
-                 files, or select the build by its tags",
-                needed.more()
-            );
-            self.findings.push(needed.finding(None, FindingKind::MissingType, message));
-        }
-        for ((name, at), (needed, declaration)) in broken {
-            let message = format!(
-                "cannot read the declaration of `{name}`: {}; unions in it are not declared here{}",
-                declaration.message,
-                needed.more()
-            );
-            self.findings.push(needed.finding(Some(at), FindingKind::UnreadableType, message));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Edits the text of a YAML or JSON document by replacing ranges of it.
 
-use super::{Edit, ItemChanges};
+use super::change::{Edit, ItemChanges};
 use crate::syntax::{MappingEntry, Shape, SyntaxNode, Tree};
 use crate::yaml;
 use serde_json::Value;

@@ -1,14 +1,14 @@
 //! Compares lists that merge: sets of scalars, and lists of objects item by item.
 
+use super::contribution::Contribution;
+use super::options::CreateOptions;
 use super::pairs::{ItemPair, ItemPairs, ListSides};
-use super::{CompareLevel, Contribution, CreateOptions, item_level};
 use crate::context::Context;
 use crate::directive::{PATCH, PATCH_MERGE_KEY};
 use crate::elements::{Elements, elements};
 use crate::error::{BrokenAt, BrokenRule};
 use crate::schema::{FieldSchema, MergeKeys};
 use crate::value::{MapEntry, Scalar, Value};
-use crate::walk::{Next, Step};
 use hashbrown::{HashMap, HashSet};
 use kube_unions_core::field_path::Segment;
 
@@ -108,8 +108,8 @@ impl<'a> ListSides<'a> {
 
 /// Lists of objects whose items are being compared.
 pub(super) struct KeyedLevel<'a> {
-    options: CreateOptions,
-    field: &'a FieldSchema,
+    pub(super) options: CreateOptions,
+    pub(super) field: &'a FieldSchema,
     keys: &'a MergeKeys,
     lists: ListSides<'a>,
     pairs: ItemPairs<'a>,
@@ -120,12 +120,26 @@ pub(super) struct KeyedLevel<'a> {
     deletes: bool,
 }
 
+/// The next move of the comparison of lists of objects.
+pub(super) enum KeyedStep<'a> {
+    /// Compares an item with the items that it is paired with.
+    Item {
+        /// The position of the item in the current list, or else in the modified one.
+        position: usize,
+        original: Option<Value<'a>>,
+        current: Option<Value<'a>>,
+        modified: Value<'a>,
+    },
+    /// Leaves the lists.
+    Done(Contribution<'a>),
+}
+
 impl<'a> KeyedLevel<'a> {
     pub(super) fn step(
         &mut self,
         context: &Context<'a>,
         part: Option<&Contribution<'a>>,
-    ) -> Result<Next<'a, CompareLevel<'a>>, BrokenAt> {
+    ) -> Result<KeyedStep<'a>, BrokenAt> {
         if let Some(Contribution::Map { patch, deletes }) = part {
             self.deletes |= deletes;
             self.add(context, *patch);
@@ -137,15 +151,15 @@ impl<'a> KeyedLevel<'a> {
             let original = item(self.lists.original, pair.original);
             let current = item(self.lists.current, pair.current);
             if original.is_some() || current.is_some() {
-                let level = item_level(self.options, self.field, original, current, modified);
-                return Ok(Next::Into(Step::Item(pair.current.unwrap_or(position)), level));
+                let position = pair.current.unwrap_or(position);
+                return Ok(KeyedStep::Item { position, original, current, modified });
             }
             let new = self.options.whole(context, modified);
             if let Some(item) = new.map_err(|broken| broken.inside(Segment::Index(position)))? {
                 self.add(context, Some(item));
             }
         }
-        Ok(Next::Done(self.finish(context)))
+        Ok(KeyedStep::Done(self.finish(context)))
     }
 
     fn pair(&self, position: usize) -> ItemPair {

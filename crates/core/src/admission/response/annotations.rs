@@ -1,6 +1,6 @@
 //! Audit annotations: what a review changed or denied, for the audit log of the API server.
 
-use super::RESERVED;
+use super::bounds::RESERVED;
 use serde::{Serialize, Serializer};
 use std::fmt::{self, Display, Write};
 

@@ -1,6 +1,6 @@
 //! Denials in the words of the API server.
 
-use super::shorten;
+use super::bounds::shorten;
 use crate::field_path::AboutField;
 use serde::Serialize;
 use std::fmt::Write;

@@ -1,6 +1,6 @@
 //! Warnings, which the API server passes on to the client.
 
-use super::{RESERVED, shorten};
+use super::bounds::{RESERVED, shorten};
 use crate::meter::{Unmetered, render};
 use std::fmt::Display;
 

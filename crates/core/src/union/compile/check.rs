@@ -1,6 +1,6 @@
 //! The checks of one declaration against its object.
 
-use super::PlaceFaultKind as Kind;
+use super::fault::PlaceFaultKind as Kind;
 use crate::near::nearest;
 use crate::schema::{Declared, DefaultValue, ListUnion, MapUnion, Schema, Source, UnionOptions};
 use crate::union::plan::Role;

@@ -1,6 +1,6 @@
 //! The faults of declarations, each with a way to repair it.
 
-use super::lack::{LeftOut, MissingDiscriminator};
+use super::left_out::{LeftOut, MissingDiscriminator};
 use crate::declaration::FaultKind;
 use crate::schema::{Origin, Place, Severity, Source};
 use std::fmt;

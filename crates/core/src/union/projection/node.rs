@@ -1,9 +1,8 @@
 //! Reads the value at one node of the plan.
 
-use super::Read;
 use super::emptiness::is_empty;
 use super::names::{FieldSeed, PlannedField, TextSeed};
-use super::reader::{Drafts, ProjectionReader, Slot};
+use super::reader::{Drafts, ProjectionReader, Read, Slot};
 use crate::union::plan::{ListNode, Node, NodeIndex, ObjectNode, Role};
 use crate::union::shape::{ENTRY, ITEM, NONE};
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};

@@ -1,6 +1,5 @@
 //! Collects the fields of objects that are being read, and stores complete objects in the arena.
 
-use super::Read;
 use super::names::TextSeed;
 use crate::meter::{Buffer, Exhausted, Meter};
 use crate::union::MemberSet;
@@ -8,6 +7,25 @@ use crate::union::plan::{ItemKeyDefault, Plan};
 use crate::union::shape::{Arena, NONE, ScalarRef, TextRange, object_head};
 use serde::de::DeserializeSeed;
 use serde_json::value::RawValue;
+
+/// A value after reading.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Read {
+    /// The value is missing or null.
+    Null,
+    /// Nothing is stored: the value has an unexpected type, or no part of it matters.
+    Other { empty: bool },
+    /// A stored node. `says` is true if a union in it must be judged: a member or a discriminator is set, or the union is
+    /// required.
+    Node { at: u32, says: bool, empty: bool },
+}
+
+impl Read {
+    /// Returns true for `false`, zero, `""`, `{}` and `[]`.
+    pub(super) fn is_empty(self) -> bool {
+        matches!(self, Self::Other { empty: true } | Self::Node { empty: true, .. })
+    }
+}
 
 /// The state of reading a projection. The drafts of incomplete objects are bounded by the plan, except for duplicate
 /// fields, and charged like everything else.

@@ -1,6 +1,6 @@
 //! The order that `$setElementOrder`, or the patch itself, requests for a list of objects.
 
-use super::PatchItem;
+use super::patch_items::PatchItem;
 use super::working_list::WorkingList;
 use crate::apply::arrange::refuse_other_order;
 use crate::context::Context;

@@ -1,6 +1,6 @@
 //! A list of objects into which the items of a patch are being merged.
 
-use super::PatchItem;
+use super::patch_items::PatchItem;
 use crate::apply::arrange::ListItem;
 use crate::context::Context;
 use crate::directive::RetainedKeys;

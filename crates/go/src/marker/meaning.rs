@@ -1,0 +1,83 @@
+//! The parts of a union that a marker declares.
+
+/// The meaning of a marker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Meaning {
+    /// The struct is a union.
+    Union,
+    /// The field is the discriminator of the union with this name, or of the only one.
+    Discriminator { union: Option<Box<str>> },
+    /// The field is a member.
+    Member(MemberMarker),
+    /// Go name of the discriminator that selects the member.
+    DiscriminatedBy(Box<str>),
+    /// Values that the field or type allows.
+    Enum(Vec<Box<str>>),
+    /// JSON names of fields. At most one may be set.
+    OneOf(OneOfMarker),
+    /// The field is an object of another kind.
+    EmbeddedResource,
+    /// The struct is a kind.
+    Root,
+    /// API group of the package.
+    GroupName(Box<str>),
+    /// API version of the package.
+    VersionName(Box<str>),
+    /// A union of list items, map keys or other things than fields. Holds the message for the author.
+    Unsupported(String),
+    /// A union marker with an error. Holds the message for the author.
+    Invalid(String),
+}
+
+/// Arguments of a marker that makes a field a member.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct MemberMarker {
+    /// Name of the union, for structs with several.
+    pub(crate) union: Option<Box<str>>,
+    /// Value of the discriminator; the default is the name of the Go field.
+    pub(crate) value: Option<Box<str>>,
+    /// The value may be selected while the field is not set.
+    pub(crate) optional: bool,
+    pub(crate) family: Family,
+}
+
+/// `+kubebuilder:validation:ExactlyOneOf` or `+kubebuilder:validation:AtMostOneOf`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OneOfMarker {
+    /// One of the fields must be set.
+    pub(crate) exactly: bool,
+    /// JSON names, each once.
+    pub(crate) fields: Vec<Box<str>>,
+}
+
+/// Family of a member marker. It decides the form of the union.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, PartialOrd, Ord)]
+pub(crate) enum Family {
+    /// `+unionMember` and `+k8s:unionMember`.
+    #[default]
+    Member,
+    /// `+unionDeprecated`: always the 2019 form.
+    Deprecated,
+    /// `+k8s:zeroOrOneOfMember`: never has a discriminator.
+    ZeroOrOneOf,
+}
+
+impl Meaning {
+    /// Returns true for markers that declare a part of a union or try to.
+    pub(crate) fn is_about_unions(&self) -> bool {
+        match self {
+            Self::Union
+            | Self::Discriminator { .. }
+            | Self::Member(_)
+            | Self::DiscriminatedBy(_)
+            | Self::OneOf(_)
+            | Self::Invalid(_) => true,
+            Self::Enum(_)
+            | Self::EmbeddedResource
+            | Self::Root
+            | Self::GroupName(_)
+            | Self::VersionName(_)
+            | Self::Unsupported(_) => false,
+        }
+    }
+}

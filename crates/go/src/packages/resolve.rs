@@ -1,0 +1,103 @@
+//! Follows the names and pointers of a type to the type behind them.
+
+use super::names::FoundName;
+use super::{LONGEST, Packages, Scope, ScopedType, TypeId};
+use crate::types::{BrokenDeclaration, Struct, Type};
+use std::rc::Rc;
+
+/// A type whose names have been followed.
+#[derive(Debug, Clone)]
+pub(crate) struct ResolvedType<'p> {
+    /// A pointer was on the way.
+    pub(crate) pointer: bool,
+    /// The declared types on the way, outermost first.
+    pub(crate) names: Vec<TypeId>,
+    pub(crate) underlying: Underlying<'p>,
+}
+
+/// The type behind all names and pointers.
+#[derive(Debug, Clone)]
+pub(crate) enum Underlying<'p> {
+    Struct {
+        fields: &'p Struct,
+        scope: Scope<'p>,
+    },
+    List(ScopedType<'p>),
+    Map(ScopedType<'p>),
+    /// A predeclared type, or one that no JSON object contains.
+    Plain,
+    /// A type of a package whose sources were not given.
+    NotGiven {
+        package: &'p str,
+        name: &'p str,
+    },
+    /// A type that its package, by index, does not declare.
+    Undeclared {
+        package: usize,
+        name: &'p str,
+    },
+    /// A type whose declaration the parser cannot read.
+    Broken {
+        declaration: &'p BrokenDeclaration,
+        name: &'p str,
+    },
+    /// A type that is defined by itself.
+    Cycle,
+}
+
+impl Packages {
+    /// Follows the names and pointers of a type.
+    pub(crate) fn resolve<'p>(&'p self, typed: &ScopedType<'p>) -> ResolvedType<'p> {
+        let mut resolved = ResolvedType { pointer: false, names: Vec::new(), underlying: Underlying::Cycle };
+        let mut typed = typed.clone();
+        for _ in 0..LONGEST {
+            let inner = |written| ScopedType { written, scope: typed.scope.clone() };
+            match typed.written {
+                Type::Pointer(target) => {
+                    resolved.pointer = true;
+                    typed = inner(target);
+                }
+                Type::List(element) => {
+                    return ResolvedType { underlying: Underlying::List(inner(element)), ..resolved };
+                }
+                Type::Map(value) => return ResolvedType { underlying: Underlying::Map(inner(value)), ..resolved },
+                Type::Struct(fields) => {
+                    return ResolvedType {
+                        underlying: Underlying::Struct { fields, scope: typed.scope.clone() },
+                        ..resolved
+                    };
+                }
+                Type::Other => return ResolvedType { underlying: Underlying::Plain, ..resolved },
+                Type::Named { qualifier, name, arguments } => {
+                    if let Some(argument) = qualifier.is_none().then(|| typed.scope.arguments.get(&**name)).flatten() {
+                        typed = argument.clone();
+                        continue;
+                    }
+                    let underlying = match self.find(&typed.scope, qualifier.as_deref(), name) {
+                        FoundName::Declared(id) => {
+                            resolved.names.push(id);
+                            let Some(next) = self.instance(id, arguments, &typed.scope) else { break };
+                            typed = next;
+                            continue;
+                        }
+                        FoundName::Predeclared => Underlying::Plain,
+                        FoundName::NotGiven(package) => Underlying::NotGiven { package, name },
+                        FoundName::Undeclared(package) => Underlying::Undeclared { package, name },
+                        FoundName::Broken(declaration) => Underlying::Broken { declaration, name },
+                    };
+                    return ResolvedType { underlying, ..resolved };
+                }
+            }
+        }
+        resolved
+    }
+
+    /// Returns the definition of a declared type, with its type arguments in scope.
+    fn instance<'p>(&'p self, id: TypeId, arguments: &'p [Type], scope: &Scope<'p>) -> Option<ScopedType<'p>> {
+        let declaration = self.declaration(id)?;
+        let typed = arguments.iter().map(|written| ScopedType { written, scope: scope.clone() });
+        let arguments = declaration.parameters.iter().map(|name| &**name).zip(typed).collect();
+        let scope = Scope { package: id.package, file: id.file, arguments: Rc::new(arguments) };
+        Some(ScopedType { written: &declaration.definition, scope })
+    }
+}
