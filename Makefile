@@ -308,6 +308,10 @@ cross-tools: ## Install the cross compiler and the emulator for arm64 (needs Deb
 image-arm64: ## Build the contents of the image for arm64 and run them under an emulator (needs `make cross-tools`)
 	tests/image/arm64.sh
 
+.PHONY: budgets
+budgets: ## Print the sizes that a maintainer watches: lines of code, tests and chart
+	tests/budgets.sh
+
 .PHONY: hosted
 hosted: ## Run what the hosted workflows run beside `.ci/run`: arm64, the rehearsal of a release, completion, book and playground
 	.ci/hosted

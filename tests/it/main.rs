@@ -15,6 +15,7 @@ mod crates;
 mod custom_resource;
 mod documentation;
 mod image;
+mod names;
 mod presets;
 mod reference;
 mod release;
