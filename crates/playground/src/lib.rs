@@ -1,6 +1,6 @@
 //! The engine of the playground: what kube-unions does with an object, as one JSON text for another.
 //!
-//! [`answer`] reads a [`Question`] and returns an [`Answer`]. The page `site/` calls it in a worker of the browser. It knows no
+//! [`answer()`] reads a [`Question`] and returns an [`Answer`]. The page `site/` calls it in a worker of the browser. It knows no
 //! browser, and uses the code of the command line and of the webhook.
 //!
 //! `inputs` reads the texts, `verdict` judges the write, `patches` creates the patches, `unions` lists the unions, and `policies`

@@ -1,4 +1,4 @@
-//! The parts of a union that a marker declares.
+//! The meanings of markers.
 
 /// The meaning of a marker.
 #[derive(Debug, Clone, PartialEq, Eq)]
