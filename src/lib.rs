@@ -7,7 +7,8 @@
 //! |---|---|---|
 //! | [`cli`] | parses arguments and runs commands, one file for each | all modules |
 //! | [`webhook`] | serves admission reviews: listeners, limits, certificates, drain | `authority`, `telemetry`, `files`, `causes`, `supervision` |
-//! | [`cluster`] | talks to the API server: watches, status, registration, shared certificates | `authority`, `telemetry`, `causes` |
+//! | [`cluster`] | follows a cluster and keeps objects in it: watches, status, registration, shared certificates | `api`, `authority`, `telemetry`, `causes` |
+//! | [`api`] | the door to the API server: a client with deadlines, requests, lists and watches | `causes` |
 //! | [`telemetry`] | metrics, logs and traces | `causes`, `escape` |
 //! | [`supervision`] | watches the tasks that run as long as the program | |
 //! | [`authority`] | issues certificates | |
@@ -21,6 +22,7 @@
 
 #![allow(missing_docs, reason = "a program: only its own binary and tests use the library")]
 
+pub mod api;
 pub mod authority;
 mod causes;
 pub mod cli;
@@ -39,10 +41,25 @@ mod tests {
 
     /// Every module, and the modules that it may use.
     const USES: &[(&str, &[&str])] = &[
+        ("api", &["causes"]),
         ("authority", &[]),
         ("causes", &[]),
-        ("cli", &["authority", "causes", "cluster", "escape", "files", "guide", "supervision", "telemetry", "webhook"]),
-        ("cluster", &["authority", "causes", "telemetry"]),
+        (
+            "cli",
+            &[
+                "api",
+                "authority",
+                "causes",
+                "cluster",
+                "escape",
+                "files",
+                "guide",
+                "supervision",
+                "telemetry",
+                "webhook",
+            ],
+        ),
+        ("cluster", &["api", "authority", "causes", "telemetry"]),
         ("escape", &[]),
         ("files", &[]),
         ("guide", &[]),

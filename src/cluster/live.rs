@@ -14,8 +14,8 @@ pub use list::{ListedObject, Page, Pages};
 pub use refusal::StatusError;
 
 use super::BuiltinUnions;
-use super::connection::{self, ConnectError};
 use super::schemas::{SchemaFetchError, Schemas};
+use crate::api::{self, ConnectError};
 use http_body_util::BodyExt;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
 use hyper::{Request, Response};
@@ -131,7 +131,7 @@ impl fmt::Debug for Live {
 impl Live {
     /// Returns a client for a context of a kubeconfig. Sends nothing.
     pub async fn connect(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<Self, ConnectError> {
-        Ok(Self { client: connection::client(kubeconfig, context).await? })
+        Ok(Self { client: api::client(kubeconfig, context).await? })
     }
 
     /// Returns the namespace of the context, `default` if it has none.

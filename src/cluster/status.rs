@@ -7,9 +7,9 @@
 //! Knows nothing of schemas and unions; [`verdict`](super::verdict) has the content of a status.
 
 use super::raw::{RawResource, UnionDeclarations};
-use super::reason::reason;
 use super::schemas::is_not_found;
 use super::verdict::{ConditionType, DeclarationVerdict, JudgedCondition, StoredStatus};
+use crate::api::reason;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};

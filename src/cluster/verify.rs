@@ -3,7 +3,7 @@
 //!
 //! The kind is cluster-scoped, because namespaces may be exempt. Nothing here prints; [`crate::cli`] reports the steps.
 
-use super::call::{self, APPLY, MERGE, Refused};
+use crate::api::{self, APPLY, MERGE, Refused};
 use hyper::Method;
 use kube::Client;
 use kube_unions_core::declaration::ANNOTATION;
@@ -125,7 +125,7 @@ impl Trial {
     pub async fn clean_up(&self) -> Result<(), VerifyError> {
         let started = Instant::now();
         loop {
-            let (reason, patience) = match call::send(&self.client, Method::DELETE, &definition_path()).await {
+            let (reason, patience) = match api::send(&self.client, Method::DELETE, &definition_path()).await {
                 Err(refused) if refused.is_not_found() => return Ok(()),
                 // The API server deletes the objects first.
                 Ok(_) => ("it still exists".to_owned(), CLEANUP),
@@ -145,7 +145,7 @@ impl Trial {
         let path = format!("{}?fieldManager={FIELD_MANAGER}&force=true", definition_path());
         // Set before the request: an interrupted request may have succeeded.
         let before = self.touched.swap(true, Ordering::Relaxed);
-        let found = call::write(&self.client, Method::PATCH, &path, APPLY, &definition()).await;
+        let found = api::write(&self.client, Method::PATCH, &path, APPLY, &definition()).await;
         if found.as_ref().is_err_and(|refused| refused.code().is_some()) {
             self.touched.store(before, Ordering::Relaxed);
         }
@@ -160,16 +160,13 @@ impl Trial {
             return Ok(not_yet("the API server does not serve the CRD yet"));
         }
         // An established CRD may not be served yet.
-        call::send(&self.client, Method::GET, &objects_path(""))
-            .await
-            .map(|_| TrialAttempt::Succeeded)
-            .or_else(unserved)
+        api::send(&self.client, Method::GET, &objects_path("")).await.map(|_| TrialAttempt::Succeeded).or_else(unserved)
     }
 
     async fn reject(&self) -> Result<TrialAttempt, Refused> {
         let object = object(&self.prefix, "Plain");
         let path = format!("{}?dryRun=All", objects_path(""));
-        match call::write(&self.client, Method::POST, &path, "application/json", &object).await {
+        match api::write(&self.client, Method::POST, &path, "application/json", &object).await {
             Ok(_) => Ok(TrialAttempt::Failed(VerifyError::NotEnforced(format!(
                 "it was accepted; check that `kubectl get validatingwebhookconfiguration kube-unions -o yaml` has a rule for \
                  {GROUP}, that pods of kube-unions are ready, and their logs"
@@ -183,12 +180,12 @@ impl Trial {
 
     async fn normalize(&self, name: &str) -> Result<TrialAttempt, Refused> {
         let object = object(name, "Custom");
-        let created = call::write(&self.client, Method::POST, &objects_path(""), "application/json", &object).await;
+        let created = api::write(&self.client, Method::POST, &objects_path(""), "application/json", &object).await;
         if let Err(refused) = created {
             return unserved(refused);
         }
         let switch = json!({"spec": {"type": "Plain"}});
-        match call::write(&self.client, Method::PATCH, &objects_path(name), MERGE, &switch).await {
+        match api::write(&self.client, Method::PATCH, &objects_path(name), MERGE, &switch).await {
             Ok(stored) if stored.get("spec") == switch.get("spec") => Ok(TrialAttempt::Succeeded),
             Ok(_) => Ok(TrialAttempt::Failed(VerifyError::NotEnforced(
                 "it was stored with both members; check that the mutatingwebhookconfiguration kube-unions exists"

@@ -3,9 +3,9 @@
 //! It knows nothing of certificates; [`super::contents`] reads the data.
 
 use super::contents::Data;
+use crate::api::{ObjectSelection, list_and_watch};
 use crate::authority::AuthorityError;
 use crate::cluster::ServiceReference;
-use crate::cluster::watch::{ObjectSelection, list_and_watch};
 use futures::stream::BoxStream;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::PostParams;

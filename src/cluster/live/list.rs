@@ -3,9 +3,9 @@
 //! The page size adapts to the size of the objects read so far. A list that expires while it is read continues behind the last
 //! object, so that no object comes twice.
 
-use super::super::call::LIMIT;
-use super::super::watch::Retry;
 use super::{LiveError, RESERVED, StatusError, request};
+use crate::api::LIMIT;
+use crate::api::Retry;
 use http_body_util::BodyExt;
 use hyper::StatusCode;
 use kube::Client;

@@ -7,11 +7,11 @@ use super::log::PolicyLog;
 use super::stored::{PolicyFrame, StoredPolicy};
 use super::write::{WriteOutcome, perform};
 use super::{PolicyEnforcement, PolicySignals};
-use crate::cluster::backoff::doubling;
-use crate::cluster::call::{self, Refused};
-use crate::cluster::reason::reason;
+use crate::api::code;
+use crate::api::doubling;
+use crate::api::reason;
+use crate::api::{self, Refused};
 use crate::cluster::registration::Owner;
-use crate::cluster::watch::code;
 use crate::cluster::watch_channel::{changed, publish};
 use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt};
@@ -125,7 +125,7 @@ impl PolicyController {
             return Ok(None);
         };
         let path = format!("/apis/rbac.authorization.k8s.io/v1/clusterroles/{name}");
-        let failure = match call::send(&self.client, Method::GET, &path).await {
+        let failure = match api::send(&self.client, Method::GET, &path).await {
             Ok(role) => {
                 let uid = role.pointer("/metadata/uid").and_then(Value::as_str);
                 return Ok(uid.map(|uid| Owner { name, uid: uid.to_owned() }));

@@ -3,7 +3,7 @@
 use super::api::ServedPolicies;
 use super::ledger::PolicyWrite;
 use super::stored::PolicyFrame;
-use crate::cluster::call::Refused;
+use crate::api::Refused;
 use kube::Client;
 use serde_json::Value;
 

@@ -3,9 +3,9 @@
 //! It knows nothing of their content; see [`super::desired`].
 
 use super::wanted::{ConfigurationKind, NAME};
-use crate::cluster::call::APPLY;
+use crate::api::APPLY;
+use crate::api::{ObjectSelection, list_and_watch};
 use crate::cluster::schemas::is_not_found;
-use crate::cluster::watch::{ObjectSelection, list_and_watch};
 use futures::StreamExt;
 use futures::stream::{BoxStream, select};
 use hyper::header::CONTENT_TYPE;

@@ -12,15 +12,15 @@ use std::fmt;
 use std::time::Duration;
 
 /// Timeout of a request. It exceeds the longest webhook call that the API server may wait for.
-pub(super) const LIMIT: Duration = Duration::from_secs(35);
+pub(crate) const LIMIT: Duration = Duration::from_secs(35);
 
 /// Media types of patches.
-pub(super) const APPLY: &str = "application/apply-patch+yaml";
-pub(super) const MERGE: &str = "application/merge-patch+json";
+pub(crate) const APPLY: &str = "application/apply-patch+yaml";
+pub(crate) const MERGE: &str = "application/merge-patch+json";
 
 /// The reason why the API server did not carry out a request.
 #[derive(Debug, Clone)]
-pub(super) enum Refused {
+pub(crate) enum Refused {
     /// It answered with an error.
     Status(Box<Status>),
     /// It did not answer, or the answer is malformed.
@@ -29,19 +29,19 @@ pub(super) enum Refused {
 
 impl Refused {
     /// Returns the HTTP status of the answer.
-    pub(super) fn code(&self) -> Option<u16> {
+    pub(crate) fn code(&self) -> Option<u16> {
         match self {
             Self::Status(status) => Some(status.code),
             Self::Unanswered(_) => None,
         }
     }
 
-    pub(super) fn is_not_found(&self) -> bool {
+    pub(crate) fn is_not_found(&self) -> bool {
         self.code() == Some(404)
     }
 
     /// Returns true if rights are missing. They may have just been granted.
-    pub(super) fn is_forbidden(&self) -> bool {
+    pub(crate) fn is_forbidden(&self) -> bool {
         matches!(self.code(), Some(401 | 403))
     }
 }
@@ -57,12 +57,12 @@ impl fmt::Display for Refused {
 }
 
 /// Sends a request without a body.
-pub(super) async fn send(client: &Client, method: Method, path: &str) -> Result<Value, Refused> {
+pub(crate) async fn send(client: &Client, method: Method, path: &str) -> Result<Value, Refused> {
     request(client, Request::builder().method(method).uri(path).body(Vec::new())).await
 }
 
 /// Sends a request with a body of this media type.
-pub(super) async fn write(
+pub(crate) async fn write(
     client: &Client,
     method: Method,
     path: &str,
