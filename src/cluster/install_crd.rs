@@ -4,7 +4,7 @@
 //! annotation names the version of the program that wrote the CRD last. The CRD of a newer version stays as it is, because an
 //! older schema prunes the newer fields of stored declarations.
 
-use crate::api::{self, APPLY, Refused};
+use crate::api::{self, APPLY, RequestError};
 use hyper::Method;
 use kube::{Client, CustomResourceExt};
 use kube_unions_core::declaration::UnionDeclaration;
@@ -93,7 +93,11 @@ pub async fn install_crd(client: &Client, within: Duration) -> Result<InstalledC
     }
 }
 
-async fn attempt(client: &Client, crd: &Value, written: &mut Option<InstalledCrd>) -> Result<InstallAttempt, Refused> {
+async fn attempt(
+    client: &Client,
+    crd: &Value,
+    written: &mut Option<InstalledCrd>,
+) -> Result<InstallAttempt, RequestError> {
     let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{}", crd_name());
     let before = match api::send(client, Method::GET, &path).await {
         Ok(stored) => Some(stored),

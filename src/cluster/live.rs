@@ -50,9 +50,6 @@ pub enum LiveError {
     /// The answer is malformed.
     #[error("the API server sent a malformed answer")]
     Malformed(#[from] serde_json::Error),
-    /// The API server did not answer in time; the timeout is in seconds.
-    #[error("the API server does not answer within {0} s")]
-    Slow(u64),
     /// A list expired several times in a row; the name of the last object read.
     #[error("the list expires faster than it can be read; the objects behind `{0}` were not seen")]
     Expired(Box<str>),

@@ -7,7 +7,7 @@ mod policies;
 
 use super::ServiceReference;
 use super::registration::{NAME, other_installation};
-use crate::api::{self, Refused};
+use crate::api::{self, RequestError};
 use hyper::Method;
 use kube::Client;
 use policies::PolicyRemoval;
@@ -75,7 +75,7 @@ impl Registered {
     }
 
     /// Deletes the object, unless another installation than `installation` keeps it. Returns true if it was deleted.
-    async fn delete(&self, client: &Client, installation: Option<&ServiceReference>) -> Result<bool, Refused> {
+    async fn delete(&self, client: &Client, installation: Option<&ServiceReference>) -> Result<bool, RequestError> {
         let path = format!("/apis/{}/v1/{}/{}", self.group, self.resource, self.name);
         if let Some(installation) = installation.filter(|_| self.group == ADMISSION) {
             match api::send(client, Method::GET, &path).await {

@@ -10,7 +10,7 @@ use super::{PolicyEnforcement, PolicySignals};
 use crate::api::code;
 use crate::api::doubling;
 use crate::api::reason;
-use crate::api::{self, Refused};
+use crate::api::{self, RequestError};
 use crate::cluster::registration::Owner;
 use crate::cluster::watch_channel::{changed, publish};
 use futures::stream::BoxStream;
@@ -113,14 +113,14 @@ impl PolicyController {
     }
 
     /// Reads what the API server offers, and the owner.
-    async fn read(&mut self) -> Result<(ServedPolicies, PolicyFrame), Refused> {
+    async fn read(&mut self) -> Result<(ServedPolicies, PolicyFrame), RequestError> {
         let served = ServedPolicies::read(&self.client).await?;
         let owner = self.read_owner().await?;
         Ok((served, PolicyFrame { installation: self.enforcement.installation.clone(), owner }))
     }
 
     /// Returns the owner with its current UID; `None` if there is none to set.
-    async fn read_owner(&mut self) -> Result<Option<Owner>, Refused> {
+    async fn read_owner(&mut self) -> Result<Option<Owner>, RequestError> {
         let Some(name) = self.enforcement.owner.clone().filter(|_| self.enforcement.duty.is_enforcing()) else {
             return Ok(None);
         };

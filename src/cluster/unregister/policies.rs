@@ -1,7 +1,7 @@
 //! Deletes the policies and bindings that `serve` keeps, found by their label.
 
 use super::{ADMISSION, Registered};
-use crate::api::{self, Refused};
+use crate::api::{self, RequestError};
 use crate::cluster::ServiceReference;
 use crate::cluster::policies::{PolicyResource, SELECTOR};
 use crate::cluster::registration::named_installation;
@@ -25,7 +25,7 @@ pub(super) struct RemovalAttempt {
     /// An object that was there.
     pub(super) found: Option<Registered>,
     /// The first failure.
-    pub(super) failure: Option<(Registered, Refused)>,
+    pub(super) failure: Option<(Registered, RequestError)>,
 }
 
 impl PolicyRemoval {
@@ -71,7 +71,7 @@ impl RemovalAttempt {
         version: &str,
         installation: Option<&ServiceReference>,
         deleted: &mut impl FnMut(&Registered),
-    ) -> Result<(), Refused> {
+    ) -> Result<(), RequestError> {
         let collection = resource.path(version);
         let selector = SELECTOR.replace('=', "%3D").replace('/', "%2F");
         let mut from = String::new();
