@@ -95,6 +95,24 @@ mod tests {
         assert!(files > 50, "only {files} files were checked");
     }
 
+    /// Requests of the command line need the headers and the bytes of their answers.
+    const DOORS: [&str; 2] = ["src/api/", "src/cluster/live"];
+
+    #[test]
+    fn requests_to_the_api_server_are_sent_through_one_door() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let words = ["Request::builder", "Request::get", ".request_text(", ".request::<", "client.send("];
+        let mut senders = 0;
+        for file in ["api", "cli", "cluster"].into_iter().flat_map(|module| sources(&root.join("src"), module)) {
+            let text = fs::read_to_string(&file).unwrap();
+            let sends = words.iter().any(|word| text.contains(word));
+            let path = file.strip_prefix(root).unwrap().to_string_lossy();
+            assert!(!sends || DOORS.iter().any(|door| path.starts_with(door)), "{path}: send requests by `api`");
+            senders += usize::from(sends);
+        }
+        assert!(senders > 1, "only {senders} files send requests");
+    }
+
     /// Returns true if a line of code has the path of a module of this crate.
     fn names(line: &str, module: &str) -> bool {
         ["crate::", "super::"].iter().any(|prefix| {
