@@ -27,8 +27,8 @@ mod caller;
 mod certificate;
 mod config;
 mod connections;
-mod declarations;
 mod exposition;
+mod inspections;
 mod listen;
 mod open_files;
 mod pace;
@@ -42,7 +42,7 @@ mod turns;
 
 pub use certificate::{Announcer, CertificateError, CertificateSource, ClientPolicy};
 pub use config::{Clock, Config, Limits, Timeouts};
-pub use declarations::{Inspector, InspectorError};
+pub use inspections::{Inspector, InspectorError};
 pub use readiness::CatalogEvidence;
 pub use reviews::Reviewer;
 
@@ -53,7 +53,7 @@ use body::BodyReader;
 use budget::{Budget, BudgetGauge};
 use certificate::CertificateReloader;
 use connections::{ConnectionLimits, Connections};
-use declarations::Inspections;
+use inspections::Inspections;
 use kube_unions_core::admission::InspectionToken;
 use kube_unions_core::catalog::Catalog;
 use listen::listen;
