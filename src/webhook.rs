@@ -9,7 +9,7 @@
 //! The server accepts every connection. When the connection table is full, it evicts the connection that is worth least
 //! (`connections`). The bytes of a request count as they arrive, and so does its answer until it is sent (`budget`). When
 //! bytes run out, the slowest transfer is evicted; if no transfer is slow, the request is refused with 429 and `Retry-After`.
-//! Each wait for a client has a deadline (`pace`).
+//! Each wait for a client has a deadline (`deadline_stream`).
 //!
 //! Large reviews take turns in order of arrival, and one that would be answered too late is refused at once (`turns`). A review
 //! ends early when its caller no longer waits (`caller`).
@@ -27,11 +27,11 @@ mod caller;
 mod certificate;
 mod config;
 mod connections;
+mod deadline_stream;
 mod exposition;
 mod inspections;
 mod listen;
 mod open_files;
-mod pace;
 mod published;
 mod readiness;
 mod refusal;
