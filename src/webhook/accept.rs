@@ -1,6 +1,7 @@
 //! The accept loop of one listener: each connection runs on its own task, until it closes, is evicted, or the server stops.
 //!
-//! It must not know what a request asks: `routes` answers. `connections` bounds the number of connections, `deadline_stream` their waits.
+//! It must not know what a request asks: `routes` answers. `connections` bounds the number of connections, and
+//! `deadline_stream` their waits.
 
 use super::certificate::CertificateReloader;
 use super::connections::{Connection, Connections};
