@@ -35,7 +35,7 @@ mod require;
 mod review;
 mod sarif;
 mod serve;
-mod suites;
+mod test;
 mod tree;
 mod unregister;
 mod verify;
@@ -50,7 +50,7 @@ use std::process::ExitCode;
 
 pub use annotate::annotated;
 pub use exit::{exit_code, usage_code};
-pub use suites::suite_schema;
+pub use test::suite_schema;
 
 /// The name of the program, unless it is called by another one.
 const PROGRAM: &str = "kube-unions";
@@ -89,7 +89,7 @@ enum Command {
     /// Report faults in the unions that CRDs and `UnionDeclarations` declare
     Lint(lint::LintArgs),
     /// Run the tests of unions in files and folders
-    Test(suites::TestArgs),
+    Test(test::TestArgs),
     /// Find stored objects that the webhook would reject or change
     Audit(audit::AuditArgs),
     /// Move `x-kubernetes-unions` in CRDs into the annotation that clusters keep
@@ -160,7 +160,7 @@ impl Cli {
             Command::Review(arguments) => review::run(&arguments)?,
             Command::Normalize(arguments) => normalize::run(&arguments)?,
             Command::Lint(arguments) => lint::run(&arguments)?,
-            Command::Test(arguments) => return suites::run(&arguments),
+            Command::Test(arguments) => return test::run(&arguments),
             Command::Audit(arguments) => audit::run(&arguments)?,
             Command::Annotate(arguments) => annotate::run(&arguments)?,
             Command::Generate(arguments) => generate::run(&arguments)?,

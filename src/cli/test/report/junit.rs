@@ -2,7 +2,7 @@
 
 use super::{name, place_of};
 use crate::cli::manifest::Problem;
-use crate::cli::suites::run::{SuiteRun, SuitesRun, TestResult, TestRun};
+use crate::cli::test::run::{SuiteRun, SuitesRun, TestResult, TestRun};
 use anyhow::Context;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite, XmlString};
 

@@ -2,8 +2,8 @@
 
 use super::{message, name};
 use crate::cli::manifest::{self, Problem};
-use crate::cli::suites::judge::Failure;
-use crate::cli::suites::run::{SuitesRun, TestResult, TestRun};
+use crate::cli::test::judge::Failure;
+use crate::cli::test::run::{SuitesRun, TestResult, TestRun};
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::Path;

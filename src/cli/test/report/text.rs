@@ -2,7 +2,7 @@
 
 use super::{message, name, place, place_of};
 use crate::cli::output::Paint;
-use crate::cli::suites::run::{SuitesRun, TestResult};
+use crate::cli::test::run::{SuitesRun, TestResult};
 
 pub(super) fn report(run: &SuitesRun, paint: Paint) -> String {
     let mut lines = Vec::new();
