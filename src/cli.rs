@@ -2,8 +2,8 @@
 //!
 //! - `manifest` reads and writes files; `kinds` builds a catalog from them; `crd` edits the unions of a CRD;
 //! - `connection` connects to a cluster;
-//! - `diagnostic`, `sarif`, `tree`, `progress` and `output` print; `exit` has the exit codes, and `require` the flag that makes
-//!   "nothing to check" a failure.
+//! - `diagnostic`, `sarif`, `tree`, `progress` and `output` print; `exit` has the exit codes, `values` the values of
+//!   shared flags, and `require` the flag that makes "nothing to check" a failure.
 //!
 //! The crate `kube-unions-manifests` parses and edits YAML and JSON, finds misspelt names, and builds an `AdmissionReview`.
 //!
@@ -38,12 +38,12 @@ mod serve;
 mod test;
 mod tree;
 mod unregister;
+mod values;
 mod verify;
 mod version;
 
 use self::exit::Verdict;
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
-use kube_unions_core::admission;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
@@ -182,45 +182,4 @@ impl Cli {
         };
         Ok(verdict.into())
     }
-}
-
-/// The treatment of a write that leaves an invalid union unchanged.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum RatchetingArg {
-    /// Allow the write, with a warning
-    #[default]
-    Enabled,
-    /// Deny the write
-    Disabled,
-}
-
-impl From<RatchetingArg> for admission::Ratcheting {
-    fn from(ratcheting: RatchetingArg) -> Self {
-        match ratcheting {
-            RatchetingArg::Enabled => Self::Enabled,
-            RatchetingArg::Disabled => Self::Disabled,
-        }
-    }
-}
-
-/// The format of a report.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum ReportFormat {
-    /// Lines for people
-    #[default]
-    Text,
-    /// JSON for programs
-    Json,
-}
-
-/// The format of a report of findings.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum FindingsFormat {
-    /// Lines for people
-    #[default]
-    Text,
-    /// JSON for programs
-    Json,
-    /// SARIF 2.1.0, for code scanning tools
-    Sarif,
 }

@@ -4,8 +4,8 @@ mod sarif;
 
 use super::comparison::{RuleComparison, RuleDisagreement, RuleVerdict};
 use super::subjects::CheckedUnion;
-use crate::cli::FindingsFormat;
 use crate::cli::output::{self, Paint};
+use crate::cli::values::FindingsFormat;
 use kube_unions_core::field_path::Printable;
 use kube_unions_evidence::{Evidence, EvidenceKind, EvidenceState};
 use serde::Serialize;

@@ -7,8 +7,8 @@ mod sarif;
 mod text;
 
 use super::baseline::{self, Baseline, BaselineEntry};
-use crate::cli::FindingsFormat;
 use crate::cli::output::{self, Paint};
+use crate::cli::values::FindingsFormat;
 use kube_unions_core::declaration::Definition;
 use kube_unions_go::{Derivation, FindingKind, FindingSeverity, GoFinding, Packages, Position};
 use std::collections::{BTreeMap, BTreeSet};
