@@ -174,11 +174,13 @@ impl Cli {
             Command::InstallCrd(arguments) => install_crd::run(&arguments)?,
             Command::Unregister(arguments) => unregister::run(&arguments)?,
             Command::Completion(arguments) => {
-                completion::run(&arguments, if self.is_plugin { PLUGIN } else { PROGRAM })?
+                completion::run(&arguments, &Self::command().name(if self.is_plugin { PLUGIN } else { PROGRAM }))?
             }
             Command::Version(arguments) => version::run(&arguments)?,
-            Command::Man(arguments) => man::run(&arguments)?,
-            Command::CompleteForKubectl(words) => completion::complete_for_kubectl(&words)?,
+            Command::Man(arguments) => man::run(&arguments, Self::command())?,
+            Command::CompleteForKubectl(words) => {
+                completion::complete_for_kubectl(&words, Self::command().name(PLUGIN))?
+            }
         };
         Ok(verdict.into())
     }
