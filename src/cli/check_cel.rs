@@ -1,8 +1,7 @@
 //! `check-cel`: compares unions with the rules that somebody wrote by hand in the same CRD.
 //!
 //! [`comparison`] compares one union, [`subjects`] finds the unions and their schemas, [`compared_union`] gives both their places in
-//! the file, and [`report`] prints the result. The
-//! crate `kube-unions-evidence` evaluates the rules.
+//! the file, and [`report`] prints the result. The crate `kube-unions-evidence` evaluates the rules.
 
 mod compared_union;
 mod comparison;
