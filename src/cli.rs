@@ -2,8 +2,8 @@
 //!
 //! - `manifest` reads and writes files; `kinds` builds a catalog from them; `crd` edits the unions of a CRD;
 //! - `connection` connects to a cluster;
-//! - `diagnostic`, `sarif`, `tree`, `progress` and `output` print; `exit` has the exit codes, and `require` the flag that makes
-//!   "nothing to check" a failure.
+//! - `diagnostic`, `sarif`, `tree`, `progress` and `output` print; `exit` has the exit codes, `values` the values of
+//!   shared flags, and `require` the flag that makes "nothing to check" a failure.
 //!
 //! The crate `kube-unions-manifests` parses and edits YAML and JSON, finds misspelt names, and builds an `AdmissionReview`.
 //!
@@ -35,22 +35,22 @@ mod require;
 mod review;
 mod sarif;
 mod serve;
-mod suites;
+mod test;
 mod tree;
 mod unregister;
+mod values;
 mod verify;
 mod version;
 
 use self::exit::Verdict;
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
-use kube_unions_core::admission;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
 pub use annotate::annotated;
 pub use exit::{exit_code, usage_code};
-pub use suites::suite_schema;
+pub use test::suite_schema;
 
 /// The name of the program, unless it is called by another one.
 const PROGRAM: &str = "kube-unions";
@@ -89,7 +89,7 @@ enum Command {
     /// Report faults in the unions that CRDs and `UnionDeclarations` declare
     Lint(lint::LintArgs),
     /// Run the tests of unions in files and folders
-    Test(suites::TestArgs),
+    Test(test::TestArgs),
     /// Find stored objects that the webhook would reject or change
     Audit(audit::AuditArgs),
     /// Move `x-kubernetes-unions` in CRDs into the annotation that clusters keep
@@ -160,7 +160,7 @@ impl Cli {
             Command::Review(arguments) => review::run(&arguments)?,
             Command::Normalize(arguments) => normalize::run(&arguments)?,
             Command::Lint(arguments) => lint::run(&arguments)?,
-            Command::Test(arguments) => return suites::run(&arguments),
+            Command::Test(arguments) => return test::run(&arguments),
             Command::Audit(arguments) => audit::run(&arguments)?,
             Command::Annotate(arguments) => annotate::run(&arguments)?,
             Command::Generate(arguments) => generate::run(&arguments)?,
@@ -174,53 +174,14 @@ impl Cli {
             Command::InstallCrd(arguments) => install_crd::run(&arguments)?,
             Command::Unregister(arguments) => unregister::run(&arguments)?,
             Command::Completion(arguments) => {
-                completion::run(&arguments, if self.is_plugin { PLUGIN } else { PROGRAM })?
+                completion::run(&arguments, &Self::command().name(if self.is_plugin { PLUGIN } else { PROGRAM }))?
             }
             Command::Version(arguments) => version::run(&arguments)?,
-            Command::Man(arguments) => man::run(&arguments)?,
-            Command::CompleteForKubectl(words) => completion::complete_for_kubectl(&words)?,
+            Command::Man(arguments) => man::run(&arguments, Self::command())?,
+            Command::CompleteForKubectl(words) => {
+                completion::complete_for_kubectl(&words, Self::command().name(PLUGIN))?
+            }
         };
         Ok(verdict.into())
     }
-}
-
-/// The treatment of a write that leaves an invalid union unchanged.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum RatchetingArg {
-    /// Allow the write, with a warning
-    #[default]
-    Enabled,
-    /// Deny the write
-    Disabled,
-}
-
-impl From<RatchetingArg> for admission::Ratcheting {
-    fn from(ratcheting: RatchetingArg) -> Self {
-        match ratcheting {
-            RatchetingArg::Enabled => Self::Enabled,
-            RatchetingArg::Disabled => Self::Disabled,
-        }
-    }
-}
-
-/// The format of a report.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum ReportFormat {
-    /// Lines for people
-    #[default]
-    Text,
-    /// JSON for programs
-    Json,
-}
-
-/// The format of a report of findings.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum FindingsFormat {
-    /// Lines for people
-    #[default]
-    Text,
-    /// JSON for programs
-    Json,
-    /// SARIF 2.1.0, for code scanning tools
-    Sarif,
 }

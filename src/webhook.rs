@@ -9,7 +9,7 @@
 //! The server accepts every connection. When the connection table is full, it evicts the connection that is worth least
 //! (`connections`). The bytes of a request count as they arrive, and so does its answer until it is sent (`budget`). When
 //! bytes run out, the slowest transfer is evicted; if no transfer is slow, the request is refused with 429 and `Retry-After`.
-//! Each wait for a client has a deadline (`pace`).
+//! Each wait for a client has a deadline (`deadline_stream`).
 //!
 //! Large reviews take turns in order of arrival, and one that would be answered too late is refused at once (`turns`). A review
 //! ends early when its caller no longer waits (`caller`).
@@ -27,11 +27,11 @@ mod caller;
 mod certificate;
 mod config;
 mod connections;
-mod declarations;
+mod deadline_stream;
 mod exposition;
+mod inspections;
 mod listen;
 mod open_files;
-mod pace;
 mod published;
 mod readiness;
 mod refusal;
@@ -42,7 +42,7 @@ mod turns;
 
 pub use certificate::{Announcer, CertificateError, CertificateSource, ClientPolicy};
 pub use config::{Clock, Config, Limits, Timeouts};
-pub use declarations::{Inspector, InspectorError};
+pub use inspections::{Inspector, InspectorError};
 pub use readiness::CatalogEvidence;
 pub use reviews::Reviewer;
 
@@ -53,7 +53,7 @@ use body::BodyReader;
 use budget::{Budget, BudgetGauge};
 use certificate::CertificateReloader;
 use connections::{ConnectionLimits, Connections};
-use declarations::Inspections;
+use inspections::Inspections;
 use kube_unions_core::admission::InspectionToken;
 use kube_unions_core::catalog::Catalog;
 use listen::listen;

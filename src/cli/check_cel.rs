@@ -1,19 +1,21 @@
 //! `check-cel`: compares unions with the rules that somebody wrote by hand in the same CRD.
 //!
-//! [`comparison`] compares one union, [`subjects`] finds the unions and their schemas, and [`report`] prints the result. The
-//! crate `kube-unions-evidence` evaluates the rules.
+//! [`comparison`] compares one union, [`subjects`] finds the unions and their schemas, [`compared_union`] gives both their places in
+//! the file, and [`report`] prints the result. The crate `kube-unions-evidence` evaluates the rules.
 
+mod compared_union;
 mod comparison;
 mod report;
 mod subjects;
 
+use self::compared_union::ComparedUnion;
 use self::comparison::{RuleComparison, RuleVerdict};
-use self::report::ComparedUnion;
 use super::exit::FAILED;
 use super::kinds::{self, BuiltinUnionsArg};
 use super::output;
 use super::require::RequireArg;
-use super::{FindingsFormat, Verdict, manifest};
+use super::values::FindingsFormat;
+use super::{Verdict, manifest};
 use anyhow::bail;
 use clap::Args;
 use kube_unions_core::declaration::Severity;

@@ -5,10 +5,10 @@
 
 mod kubectl;
 
-pub(super) use kubectl::run as complete_for_kubectl;
+pub(super) use kubectl::complete_for_kubectl;
 
-use super::{Cli, Verdict, output};
-use clap::{Arg, Args, Command, CommandFactory, ValueHint};
+use super::{Verdict, output};
+use clap::{Arg, Args, Command, ValueHint};
 use clap_complete::Shell;
 
 /// Arguments of `completion`.
@@ -29,14 +29,15 @@ pub(super) struct CompletionArgs {
 }
 
 /// Prints the script that completes the arguments of `program`.
-pub(super) fn run(arguments: &CompletionArgs, program: &'static str) -> anyhow::Result<Verdict> {
+pub(super) fn run(arguments: &CompletionArgs, program: &Command) -> anyhow::Result<Verdict> {
     output::print(script(arguments.shell, program))?;
     Ok(Verdict::Accepted)
 }
 
-fn script(shell: Shell, program: &'static str) -> String {
+fn script(shell: Shell, command: &Command) -> String {
+    let program = command.get_name();
     let generated = |name: &str| {
-        let mut command = with_each_argument(Cli::command().name(program), &hinted);
+        let mut command = with_each_argument(command.clone(), &hinted);
         // The generator panics if it cannot write, so it writes to memory.
         let mut script = Vec::new();
         clap_complete::generate(shell, &mut command, name, &mut script);

@@ -3,22 +3,25 @@
 //! [`sources`] reads Go files, `kube-unions-go` derives the unions, [`crd`](super::crd) plans the edits of a CRD and [`manifest`]
 //! makes them, and [`report`] prints the result. [`from_crd`] proposes unions without Go sources. [`baseline`] has the findings that are known.
 
+mod arguments;
 mod baseline;
+mod finding;
 mod from_crd;
 mod report;
 mod sources;
 
+pub(super) use self::arguments::GenerateArgs;
+
+use self::arguments::Destination;
 use self::baseline::{Baseline, BaselineScope};
-use self::report::{CrdSubject, Report, ReportedFinding};
+use self::finding::{CrdSubject, ReportedFinding};
+use self::report::Report;
 use super::crd::EditableCrd;
 use super::exit::FAILED;
-use super::kinds::asked::UnknownKind;
-use super::manifest::{self, Document, Edit, EditedFile, ManifestFile, Problem, Stream};
-use super::require::RequireArg;
-use super::{FindingsFormat, Verdict, kinds, output};
+use super::manifest::{self, Document, Edit, EditedFile, Problem, Stream};
+use super::values::FindingsFormat;
+use super::{Verdict, output};
 use anyhow::bail;
-use clap::Args;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use kube_unions_core::declaration::{AnnotationContent, Declared, Definition, DefinitionVersion};
 use kube_unions_core::names::GroupKind;
 use kube_unions_core::schema::Place;
@@ -28,108 +31,7 @@ use kube_unions_go::{
 use kube_unions_manifests::counts::count;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
-
-/// Arguments of `generate`.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Reads the markers +union, +unionDiscriminator, +unionMember[=Name][,optional], +unionDeprecated, +unionDiscriminatedBy=Field \
-and their +k8s: spellings. Parses the sources without running them, and needs no Go tool chain.
-
-Prints the CRDs to standard output and the report to standard error; with --write or --check, the report to standard output. \
-Leaves out a union that is ambiguous or that the schema does not allow, and declares the rest.
-
-Examples:
-  # Declare the unions in the CRDs that controller-gen wrote
-  kube-unions generate --go ./api config/crd/bases --write
-
-  # Apply CRDs whose Go types are in two folders
-  kube-unions generate --go ./api --go ../common config/crd/bases/*.yaml | \\
-    kubectl apply -f -
-
-  # Fail in CI if a CRD is out of date
-  kube-unions generate --go ./api config/crd/bases --check
-
-  # Propose a UnionDeclaration for CRDs whose Go types are not at hand
-  kube-unions generate --from-crd crds/ > declarations.yaml
-
-  # Record the findings of today, and fail in CI only for new ones
-  kube-unions generate --go ./api config/crd/bases --write \\
-    --baseline unions-baseline.json --update-baseline
-  kube-unions generate --go ./api config/crd/bases --check \\
-    --baseline unions-baseline.json
-
-Exit codes:
-  0  every marked union is declared (with --check also: nothing would change)
-  1  a union was left out, or with --check: a CRD would change, or the baseline has entries that no longer occur, or \
-with --require: there are no markers of unions; the output is complete
-  2  an input could not be read; the rest was processed")]
-#[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
-pub(super) struct GenerateArgs {
-    /// Folder with Go sources, read recursively, or a Go file; repeat for several
-    ///
-    /// Like the go command, skips hidden folders, testdata, vendor, tests, and files that build constraints exclude. A folder
-    /// that is named here is never skipped.
-    // One value each, because CRDs follow.
-    #[arg(long, required_unless_present = "from_crd", num_args = 1, value_name = "DIR")]
-    go: Vec<PathBuf>,
-    /// Propose a `UnionDeclaration` from the rules and validations of the CRDs, without Go sources
-    ///
-    /// Prints the unions that CEL rules, `oneOf`, `not` or `maxProperties` enforce already, each with its evidence as a comment.
-    /// Changes no CRD.
-    #[arg(long, conflicts_with_all = ["go", "tags", "in_schema", "allow_ambiguous", "allow", "baseline", "write", "check", "output"])]
-    from_crd: bool,
-    /// Process only this kind, named as in kubectl: plural, singular, short name or kind, alone or with .GROUP; repeat for several
-    /// [default: all kinds]
-    #[arg(long, num_args = 1, value_name = "KIND")]
-    kind: Vec<String>,
-    /// Files and folders with CRDs; `-` reads standard input. Other documents pass unchanged
-    #[arg(required = true, value_name = "CRD")]
-    paths: Vec<PathBuf>,
-    /// Add build tags to those of Linux on amd64
-    #[arg(long, value_name = "TAG", value_delimiter = ',')]
-    tags: Vec<String>,
-    /// Declare unions in the schema, as `x-kubernetes-unions`, instead of in the annotation
-    #[arg(long)]
-    in_schema: bool,
-    /// Do not exit with 1 for ambiguous unions; they are left out all the same
-    #[arg(long)]
-    allow_ambiguous: bool,
-    /// Do not exit with 1 for findings of this rule; repeat for several
-    #[arg(long, num_args = 1, value_name = "RULE", value_parser = rule_parser(), hide_possible_values = true)]
-    allow: Vec<FindingKind>,
-    /// File with the findings that are known and do not count
-    #[arg(long, value_name = "FILE")]
-    baseline: Option<PathBuf>,
-    /// Write the findings of this run to the baseline. With --kind, keep those of other kinds
-    #[arg(long, requires = "baseline")]
-    update_baseline: bool,
-    #[command(flatten)]
-    destination: Destination,
-    /// Format of the report
-    #[arg(short, long, value_enum, default_value_t)]
-    output: FindingsFormat,
-    #[command(flatten)]
-    require: RequireArg,
-}
-
-/// Returns the parser of rule names. It suggests similar ones and lists all.
-fn rule_parser() -> impl TypedValueParser<Value = FindingKind> {
-    let values = FindingKind::ALL.iter().map(|kind| PossibleValue::new(kind.name()).help(kind.meaning()));
-    PossibleValuesParser::new(values.collect::<Vec<_>>())
-        .try_map(|name| FindingKind::named(&name).ok_or("no rule has this name"))
-}
-
-/// Destination of the CRDs, if it is not standard output.
-#[derive(Debug, Clone, Copy, Args)]
-struct Destination {
-    /// Write the CRDs back to their files
-    #[arg(short, long, conflicts_with = "check")]
-    write: bool,
-    /// Print only the report; exit with 1 if a CRD would change
-    #[arg(long)]
-    check: bool,
-}
+use std::path::Path;
 
 pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<Verdict> {
     if arguments.from_crd {
@@ -157,7 +59,7 @@ pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<Verdict> {
     let edited: Vec<EditedFile> = edited.collect::<anyhow::Result<_>>()?;
     let GenerateRun { mut report, problems, .. } = run;
     if report.definitions == 0 && problems.is_empty() {
-        bail!("{}", nothing_to_do(arguments, &crds.files));
+        bail!("{}", arguments.nothing_to_do(&crds.files));
     }
     report.add_unused(&sources.packages, arguments.kind.is_empty());
     report.sort();
@@ -193,21 +95,6 @@ pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<Verdict> {
 }
 
 impl GenerateArgs {
-    /// Returns the kinds of `--kind`, `None` for all.
-    fn selected(&self, files: &[ManifestFile]) -> Result<Option<BTreeSet<GroupKind>>, UnknownKind> {
-        if self.kind.is_empty() {
-            return Ok(None);
-        }
-        let documents = files.iter().flat_map(ManifestFile::documents).filter(Document::is_definition);
-        let definitions: Vec<Definition> =
-            documents.filter_map(|document| Definition::from_json(&document.text).ok()).collect();
-        if definitions.is_empty() {
-            return Ok(None);
-        }
-        let place = format!("in {}", manifest::list(&self.paths));
-        kinds::asked::definitions(&definitions, &self.kind, &place)
-    }
-
     /// Takes the allowed and the known findings out of the count, and updates the baseline.
     fn compare(&self, report: &mut Report, is_complete: bool) -> anyhow::Result<()> {
         report.allow(|kind| self.allow.contains(&kind) || (self.allow_ambiguous && kind.is_ambiguous()));
@@ -227,13 +114,6 @@ impl GenerateArgs {
         report.set_stale(if is_complete { baseline.stale(&found, &scope) } else { Vec::new() });
         Ok(())
     }
-}
-
-fn nothing_to_do(arguments: &GenerateArgs, files: &[ManifestFile]) -> String {
-    if files.iter().all(|file| file.documents().is_empty()) {
-        return manifest::empty(&arguments.paths);
-    }
-    format!("no CustomResourceDefinition in {}", manifest::list(&arguments.paths))
 }
 
 /// The state of a run: inputs, and results so far.

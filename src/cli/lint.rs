@@ -2,13 +2,14 @@
 
 mod sarif;
 
+use super::Verdict;
 use super::diagnostic::{self, Diagnostic, LintRule};
 use super::exit::FAILED;
 use super::kinds::{self, Assembly, BuiltinUnionsArg};
 use super::manifest;
 use super::output::{self, Paint};
 use super::require::RequireArg;
-use super::{FindingsFormat, Verdict};
+use super::values::FindingsFormat;
 use anyhow::bail;
 use clap::Args;
 use kube_unions_core::declaration::FaultKind;

@@ -3,9 +3,9 @@
 //! The text after the help of a command becomes the sections that manual pages have: EXIT STATUS, EXAMPLES, and NOTES for the
 //! rest.
 
-use super::{Cli, Verdict};
+use super::Verdict;
 use anyhow::Context;
-use clap::{Args, Command, CommandFactory, ValueHint};
+use clap::{Args, Command, ValueHint};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, roman};
 use std::fs;
@@ -23,9 +23,10 @@ pub(super) struct ManArgs {
     directory: PathBuf,
 }
 
-pub(super) fn run(arguments: &ManArgs) -> anyhow::Result<Verdict> {
+/// Writes the pages of `program` and of its commands.
+pub(super) fn run(arguments: &ManArgs, program: Command) -> anyhow::Result<Verdict> {
     let directory = &arguments.directory;
-    let mut command = Cli::command().disable_help_subcommand(true);
+    let mut command = program.disable_help_subcommand(true);
     command.build();
     fs::create_dir_all(directory)
         .and_then(|()| write(&command, directory))

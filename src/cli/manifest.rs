@@ -4,7 +4,7 @@
 
 mod folder;
 
-pub(crate) use folder::{below, folders_below, is_manifest, manifests_below};
+pub(crate) use folder::{below, folders_below, is_manifest, manifests_below, of_reading};
 pub(crate) use kube_unions_manifests::input::{empty, list};
 pub(crate) use kube_unions_manifests::{
     Document, Edit, EditedFile, Format, ItemChanges, ManifestFile, Problem, Stream, applied, edit, edited_value,
@@ -14,7 +14,6 @@ pub(crate) use kube_unions_manifests::{
 use crate::files::{self, FileAccess};
 use anyhow::{Context, bail};
 use kube_unions_manifests::input::{STDIN, named};
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -23,16 +22,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(crate) struct ManifestFiles {
     pub(crate) files: Vec<ManifestFile>,
     pub(crate) problems: Vec<Problem>,
-}
-
-/// Returns the problem of a file that cannot be read.
-pub(crate) fn of_reading(file: &Path, error: &std::io::Error) -> Problem {
-    let message = if error.kind() == ErrorKind::NotFound {
-        "no such file or folder".to_owned()
-    } else {
-        format!("cannot be read: {error}")
-    };
-    Problem::of_file(file, message)
 }
 
 /// Reads files and folders, and standard input for `-`. A folder without manifests is a problem, an empty file is not.

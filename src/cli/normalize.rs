@@ -3,13 +3,14 @@
 //! The webhook's code answers an admission review for each object. The changes of the answer are made in the text of the object:
 //! it keeps its comments and the order of its fields, and an object that needs no change is printed byte for byte.
 
+use super::Verdict;
 use super::kinds::{Assembly, KindArgs};
 use super::manifest::{self, Document, Edit, Format, Stream};
 use super::output::{self, Paint};
 use super::require::RequireArg;
-use super::{RatchetingArg, Verdict};
+use super::values::{ObjectFormat, RatchetingArg};
 use anyhow::{Context, bail};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use kube_unions_core::admission::{Phase, Ratcheting, Review, ReviewOutcome};
 use kube_unions_core::catalog::{Catalog, CatalogEntry};
 use kube_unions_core::field_path::AboutField;
@@ -71,21 +72,6 @@ struct NormalizeCounts {
     rejected: usize,
     /// Objects of kinds without unions.
     others: usize,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum ObjectFormat {
-    Yaml,
-    Json,
-}
-
-impl From<ObjectFormat> for Format {
-    fn from(format: ObjectFormat) -> Self {
-        match format {
-            ObjectFormat::Yaml => Self::Yaml,
-            ObjectFormat::Json => Self::Json,
-        }
-    }
 }
 
 pub(super) fn run(arguments: &NormalizeArgs) -> anyhow::Result<Verdict> {

@@ -7,20 +7,19 @@
 mod document;
 mod limits;
 
-use self::document::KustomizeDocument;
+use self::document::{CustomKind, KustomizeDocument};
 use self::limits::KustomizeLimits;
 use super::kinds::{self, BuiltinUnionsArg};
 use super::manifest::{self, Document, Problem};
-use super::normalize::ObjectFormat;
 use super::output::{self, Paint};
 use super::require::RequireArg;
+use super::values::ObjectFormat;
 use super::{Verdict, diagnostic};
 use anyhow::bail;
 use clap::Args;
-use kube_unions_core::declaration::Definition;
 use kube_unions_core::names::GroupVersionKind;
 use kube_unions_manifests::counts::count;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use strategic_merge_patch::{MergeRule, MergeStrategy, Patcher};
 
 /// Arguments of `openapi`.
@@ -63,13 +62,6 @@ pub(super) struct OpenapiArgs {
     /// Output format
     #[arg(short, long, value_enum, default_value = "json")]
     output: ObjectFormat,
-}
-
-/// A custom resource at one version, with its rules.
-struct CustomKind<'d> {
-    definition: &'d Definition,
-    kind: GroupVersionKind,
-    rules: Vec<MergeRule>,
 }
 
 /// The numbers of the last line.
@@ -149,13 +141,4 @@ impl OpenapiCounts {
 fn unfit(origin: &Document, version: usize, error: &strategic_merge_patch::SchemaError) -> anyhow::Error {
     let pointer = format!("/spec/versions/{version}/schema/openAPIV3Schema{}", error.place().to_pointer());
     Problem::of_document(origin, &pointer, error.to_string()).into()
-}
-
-/// Reads the only document of a file.
-fn only_document(path: &Path) -> anyhow::Result<Document> {
-    let mut documents = manifest::read(&[path.to_owned()])?;
-    match (documents.pop(), documents.is_empty()) {
-        (Some(document), true) => Ok(document),
-        _ => bail!("{}: give one OpenAPI document, as `kustomize openapi fetch` saves it", path.display()),
-    }
 }

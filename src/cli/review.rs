@@ -1,7 +1,8 @@
 //! `review`: answers an `AdmissionReview` with the code of the webhook.
 
 use super::kinds::KindArgs;
-use super::{RatchetingArg, Verdict, manifest, output};
+use super::values::RatchetingArg;
+use super::{Verdict, manifest, output};
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use kube_unions_core::admission::{self, Phase, ReviewOutcome};

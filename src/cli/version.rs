@@ -1,6 +1,7 @@
 //! `version`: prints the version and the features of this build.
 
-use super::{ReportFormat, Verdict, output};
+use super::values::ReportFormat;
+use super::{Verdict, output};
 use clap::Args;
 
 /// Arguments of `version`.

@@ -1,10 +1,11 @@
 //! The accept loop of one listener: each connection runs on its own task, until it closes, is evicted, or the server stops.
 //!
-//! It must not know what a request asks: `routes` answers. `connections` bounds the number of connections, `pace` their waits.
+//! It must not know what a request asks: `routes` answers. `connections` bounds the number of connections, and
+//! `deadline_stream` their waits.
 
 use super::certificate::CertificateReloader;
 use super::connections::{Connection, Connections};
-use super::pace::DeadlineStream;
+use super::deadline_stream::DeadlineStream;
 use super::{Stage, Timeouts};
 use axum::Router;
 use axum::body::Body;

@@ -18,7 +18,7 @@
 //! closes only if no byte of a request has arrived in the meantime.
 //!
 //! When the byte budget runs out (`budget`), slow transfers are evicted in the same order. This module must not know HTTP or
-//! TLS: `accept`, `pace` and `body` report what a connection does.
+//! TLS: `accept`, `deadline_stream` and `body` report what a connection does.
 
 mod activity;
 

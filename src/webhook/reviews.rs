@@ -1,9 +1,9 @@
 //! Answers reviews by the catalog in force, and counts, logs and traces the answers.
 //!
 //! A review takes no lock to find its kind: the catalog and the counters of its kinds are one immutable value, which the next
-//! catalog replaces as a whole (`published`). HTTP stays in `routes`; `declarations` judges objects that declare unions.
+//! catalog replaces as a whole (`published`). HTTP stays in `routes`; `inspections` judges objects that declare unions.
 
-use super::declarations::{Inspected, InspectionError};
+use super::inspections::{Inspected, InspectionError};
 use super::published::{CatalogMetrics, PublishedCatalog};
 use super::review_metrics::{KindCounters, OTHER, ReviewLabels, phase_label};
 use crate::telemetry::{Metrics, ReviewDurations, Span, SpanStart, Spans};

@@ -1,14 +1,14 @@
 //! The routes of both ports: from an HTTP request to its answer or its refusal.
 //!
-//! A request takes one way: read the body (`body`), answer the review (`reviews`, `declarations`), send the answer. The routes
+//! A request takes one way: read the body (`body`), answer the review (`reviews`, `inspections`), send the answer. The routes
 //! must not know how a review is judged.
 
 use super::body::BodyReader;
 use super::budget::Reserved;
 use super::caller::{AttendedMemory, Caller, Waits};
 use super::connections::Connection;
-use super::declarations::{InspectionError, Inspections};
 use super::exposition::Exposition;
+use super::inspections::{InspectionError, Inspections};
 use super::readiness::Readiness;
 use super::refusal::RequestRefusal;
 use super::reviews::Reviews;

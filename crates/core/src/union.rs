@@ -13,6 +13,7 @@
 //!
 //! This module must not know clusters, files or admission. Start reading at [`compile`](compile()) and at `judge`.
 
+mod arena;
 mod breach;
 mod change;
 mod compile;
@@ -23,10 +24,10 @@ mod normalize;
 mod places;
 mod plan;
 mod projection;
-mod shape;
 mod validate;
 mod violation;
 
+pub(crate) use arena::LONGEST_TEXT;
 pub use change::{Change, ChangeReason, Changes};
 pub use compile::{Compiled, LeftOut, MissingDiscriminator, PlaceFault, PlaceFaultKind, compile};
 pub use judge::LetThrough;
@@ -35,7 +36,6 @@ pub(crate) use manifest::{MOST_OTHERS, Manifests};
 pub use places::{UnionPlace, UnionStep};
 pub use plan::{Part, Plan};
 pub(crate) use projection::{Projection, ProjectionSeed};
-pub(crate) use shape::LONGEST_TEXT;
 pub use violation::{Capped, MOST_VIOLATIONS, Violation, ViolationKind};
 
 use crate::schema::{Actions, Normalization, Origin, Source};

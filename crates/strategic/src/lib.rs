@@ -11,7 +11,7 @@ mod keys;
 mod patcher;
 mod read;
 mod schema;
-mod settle;
+mod strip_directives;
 mod value;
 mod walk;
 mod write;

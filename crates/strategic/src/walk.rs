@@ -1,7 +1,7 @@
 //! Walks documents without recursion: the open levels are on the heap, so a deep document costs no stack.
 //!
 //! A [`Level`] is one object or list whose parts are visited in order. The walk knows no rule of the patch format. `apply`,
-//! `create` and `settle` bring the levels with the rules.
+//! `create` and `strip_directives` bring the levels with the rules.
 
 use crate::context::Context;
 use crate::error::BrokenAt;

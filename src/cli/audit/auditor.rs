@@ -1,8 +1,8 @@
 //! Judges objects, counts them, and reports findings, wherever the objects come from.
 
-use super::report::{AuditEnd, AuditReport};
+use super::report::AuditReport;
 use super::rules::{AuditRule, ObjectFinding, title};
-use super::tally::Tally;
+use super::tally::{AuditEnd, Tally};
 use crate::cli::exit::{self, Verdict};
 use crate::cli::output::{self, Paint};
 use crate::cli::progress::Progress;

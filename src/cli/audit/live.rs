@@ -1,6 +1,6 @@
 //! Audits the objects of a cluster by the unions that the webhook would know there.
 
-use super::AuditArgs;
+use super::arguments::AuditArgs;
 use super::auditor::{AuditedObject, Auditor, warn_of_faults};
 use super::report::AuditReport;
 use super::rules::title;

@@ -2,7 +2,7 @@
 //!
 //! Objects are judged as admission sees them, with the defaults of their schema. All files are read before the first object is judged: a CRD may be in the last of them, and standard input can be read only once.
 
-use super::AuditArgs;
+use super::arguments::AuditArgs;
 use super::auditor::{AuditedObject, Auditor, warn_of_faults};
 use super::report::AuditReport;
 use super::stop::Stop;

@@ -3,9 +3,9 @@
 mod json;
 mod table;
 
-use super::AuditFormat;
+use super::arguments::AuditFormat;
 use super::rules::{AuditRule, ObjectFinding};
-use super::tally::Tally;
+use super::tally::AuditEnd;
 use crate::cli::output;
 use crate::cli::progress::Progress;
 use crate::cli::sarif::{self, SarifEnd};
@@ -28,15 +28,6 @@ enum ReportStyle {
     Table(Table),
     Json,
     Sarif,
-}
-
-/// The end of a report.
-pub(super) struct AuditEnd<'e> {
-    pub(super) tally: Tally,
-    /// The reasons why something was not audited.
-    pub(super) problems: &'e [String],
-    /// The exit code.
-    pub(super) code: u8,
 }
 
 impl AuditReport {

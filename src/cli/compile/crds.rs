@@ -3,7 +3,7 @@
 //! The CRDs of files are edited as text, so comments, order and other documents stay as they are. Of a cluster, only CRDs with
 //! unions or with our rules are printed. The crate `kube-unions-policies` has the rules.
 
-use super::CompileArgs;
+use super::arguments::CompileArgs;
 use super::source::CompileSource;
 use crate::cli::crd::{self, EditableCrd};
 use crate::cli::manifest::{self, Document, Edit, EditedFile, ItemChanges, ManifestFile, Stream};

@@ -1,6 +1,6 @@
 //! Learns the unions to compile, from files or from a cluster.
 
-use super::CompileArgs;
+use super::arguments::CompileArgs;
 use crate::cli::diagnostic::{self, painted};
 use crate::cli::kinds;
 use crate::cli::manifest::{self, ManifestFile};

@@ -4,9 +4,9 @@
 //! `__complete`: a candidate per line, a tab before its description, and a last line with a [`ShellCompDirective`].
 
 use super::with_each_argument;
-use crate::cli::{Cli, PLUGIN, Verdict, output};
+use crate::cli::{Verdict, output};
 use clap::builder::ArgExt;
-use clap::{Arg, CommandFactory, ValueHint};
+use clap::{Arg, Command, ValueHint};
 use clap_complete::engine::{self, ArgValueCompleter, CompletionCandidate};
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
@@ -26,22 +26,22 @@ enum ShellCompDirective {
     Folders = 16,
 }
 
-/// Prints the candidates for the last of `words`, and a directive.
-pub(in crate::cli) fn run(words: &[OsString]) -> anyhow::Result<Verdict> {
-    output::print(answer(words)?)?;
+/// Prints the candidates for the last of `words`, and a directive. The words are arguments of `plugin`.
+pub(in crate::cli) fn complete_for_kubectl(words: &[OsString], plugin: Command) -> anyhow::Result<Verdict> {
+    output::print(answer(words, plugin)?)?;
     Ok(Verdict::Accepted)
 }
 
-fn answer(words: &[OsString]) -> anyhow::Result<String> {
+fn answer(words: &[OsString], plugin: Command) -> anyhow::Result<String> {
     let empty = OsString::new();
     let unfinished = words.last().unwrap_or(&empty);
-    let mut arguments = vec![OsString::from(PLUGIN)];
+    let mut arguments = vec![OsString::from(plugin.get_name())];
     arguments.extend_from_slice(words);
     if words.is_empty() {
         arguments.push(empty.clone());
     }
     let last = arguments.len() - 1;
-    let mut command = with_each_argument(Cli::command().name(PLUGIN), &with_marked_paths);
+    let mut command = with_each_argument(plugin, &with_marked_paths);
     let candidates = engine::complete(&mut command, arguments, last, None)?;
 
     let is = |candidate: &CompletionCandidate, id: &str| candidate.get_id().is_some_and(|it| it == id);
@@ -96,9 +96,12 @@ fn value_after_equals<'c>(candidate: &'c str, unfinished: &OsStr) -> &'c str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::{Cli, PLUGIN};
+    use clap::CommandFactory;
 
     fn answer_to(words: &[&str]) -> String {
-        answer(&words.iter().map(OsString::from).collect::<Vec<_>>()).unwrap()
+        let words: Vec<_> = words.iter().map(OsString::from).collect();
+        answer(&words, Cli::command().name(PLUGIN)).unwrap()
     }
 
     #[test]
@@ -125,7 +128,7 @@ mod tests {
         let names: Vec<&str> = all.lines().filter_map(|line| line.split('\t').next()).collect();
         let commands = Cli::command();
         let visible = commands.get_subcommands().filter(|command| !command.is_hide_set());
-        let wanted: Vec<&str> = visible.map(clap::Command::get_name).chain(["help", ":4"]).collect();
+        let wanted: Vec<&str> = visible.map(Command::get_name).chain(["help", ":4"]).collect();
         assert_eq!(names, wanted);
     }
 

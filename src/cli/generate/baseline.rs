@@ -3,10 +3,10 @@
 //! An entry has no position, so that code may move: it has the rule, the place, and the names in the message. A finding without
 //! a CRD is known by its file instead, relative to the folder of the baseline.
 
-use super::report::ReportedFinding;
+use super::finding::ReportedFinding;
 use crate::files::{self, FileAccess};
 use anyhow::{Context, anyhow, bail};
-use kube_unions_go::{FindingKind, FindingSeverity};
+use kube_unions_go::FindingKind;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
@@ -200,14 +200,6 @@ impl BaselineEntry {
         let names: Vec<String> = self.names.iter().map(|name| format!("`{name}`")).collect();
         let names = if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) };
         format!("{} at {}{names}", self.rule, places.join(" "))
-    }
-}
-
-/// Returns true if a finding belongs in a baseline. A note never fails.
-pub(super) fn is_recorded(severity: FindingSeverity) -> bool {
-    match severity {
-        FindingSeverity::Error | FindingSeverity::Warning => true,
-        FindingSeverity::Note => false,
     }
 }
 

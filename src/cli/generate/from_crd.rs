@@ -2,7 +2,7 @@
 //!
 //! The result is printed and never applied. The crate `kube-unions-evidence` finds and confirms the unions.
 
-use super::GenerateArgs;
+use super::arguments::GenerateArgs;
 use crate::cli::manifest::{self, Document};
 use crate::cli::{Verdict, crd, output};
 use anyhow::bail;
@@ -61,7 +61,7 @@ pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<Verdict> {
         }
     }
     if counts.definitions == 0 && problems.is_empty() {
-        bail!("{}", super::nothing_to_do(arguments, &manifests.files));
+        bail!("{}", arguments.nothing_to_do(&manifests.files));
     }
     output::print(text)?;
     let ProposalCounts { definitions, unions, doubts, complete } = counts;

@@ -6,13 +6,13 @@ mod json;
 mod sarif;
 mod text;
 
-use super::baseline::{self, Baseline, BaselineEntry};
-use crate::cli::FindingsFormat;
+use super::baseline::{Baseline, BaselineEntry};
+use super::finding::{CrdSubject, ReportedFinding, Standing};
 use crate::cli::output::{self, Paint};
+use crate::cli::values::FindingsFormat;
 use kube_unions_core::declaration::Definition;
-use kube_unions_go::{Derivation, FindingKind, FindingSeverity, GoFinding, Packages, Position};
+use kube_unions_go::{Derivation, FindingKind, GoFinding, Packages, Position};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 
 /// The unions and findings of a run.
 #[derive(Debug, Default)]
@@ -37,70 +37,6 @@ struct ReportedKind {
     definition: String,
     source: Position,
     derivation: Derivation,
-}
-
-/// A finding with the kind that it is about.
-#[derive(Debug, Clone)]
-pub(super) struct ReportedFinding {
-    pub(super) finding: GoFinding,
-    /// `None` for a finding about Go sources alone.
-    pub(super) subject: Option<CrdSubject>,
-    standing: Standing,
-}
-
-/// The CRD that a finding is about.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct CrdSubject {
-    /// Name of the CRD.
-    pub(super) definition: String,
-    pub(super) kind: String,
-    /// `None` for the CRD as a whole.
-    pub(super) version: Option<String>,
-    /// The file with the CRD.
-    pub(super) file: PathBuf,
-    /// Line and column of the CRD in its file, counted from 1.
-    pub(super) position: (usize, usize),
-}
-
-/// The weight of a finding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Standing {
-    /// It counts.
-    New,
-    /// `--allow` names its kind.
-    Allowed,
-    /// It is in the baseline.
-    Known,
-}
-
-impl Standing {
-    /// Returns the value in JSON.
-    fn key(self) -> &'static str {
-        match self {
-            Self::New => "new",
-            Self::Allowed => "allowed",
-            Self::Known => "known",
-        }
-    }
-}
-
-impl ReportedFinding {
-    pub(super) fn of(finding: GoFinding, subject: Option<CrdSubject>) -> Self {
-        Self { finding, subject, standing: Standing::New }
-    }
-
-    /// Returns `Kind version path`, as far as they are known.
-    fn place(&self) -> String {
-        let subject = self.subject.as_ref();
-        let kind = subject.map(|subject| subject.kind.as_str());
-        let version = subject.and_then(|subject| subject.version.as_deref());
-        let parts = [kind, version, Some(&*self.finding.path)];
-        parts.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
-    }
-
-    fn is_counted_error(&self) -> bool {
-        self.finding.severity == FindingSeverity::Error && self.standing == Standing::New
-    }
 }
 
 impl Report {
@@ -219,15 +155,5 @@ impl Report {
         }
         output::note(text.trim_end());
         Ok(())
-    }
-}
-
-impl ReportedFinding {
-    fn is_recorded(&self) -> bool {
-        self.standing != Standing::Allowed && self.is_worth_a_count()
-    }
-
-    fn is_worth_a_count(&self) -> bool {
-        baseline::is_recorded(self.finding.severity)
     }
 }

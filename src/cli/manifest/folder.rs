@@ -1,6 +1,8 @@
-//! Finds the manifest files of a path.
+//! Finds the manifest files of a path, and names the problem of a path that cannot be read.
 
-use super::{Problem, STDIN, of_reading};
+use kube_unions_manifests::Problem;
+use kube_unions_manifests::input::STDIN;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Returns the manifests in a folder and its subfolders, sorted. Returns a file whatever its name.
@@ -72,4 +74,14 @@ pub(crate) fn is_manifest(path: &Path) -> bool {
     let extension = path.extension().map(std::ffi::OsStr::to_ascii_lowercase);
     extension.is_some_and(|extension| extension == "yaml" || extension == "yml" || extension == "json")
         && path.is_file()
+}
+
+/// Returns the problem of a file that cannot be read.
+pub(crate) fn of_reading(file: &Path, error: &std::io::Error) -> Problem {
+    let message = if error.kind() == ErrorKind::NotFound {
+        "no such file or folder".to_owned()
+    } else {
+        format!("cannot be read: {error}")
+    };
+    Problem::of_file(file, message)
 }

@@ -4,8 +4,9 @@
 //! list only if a strategy says so, and does not need to know any other field, so the definitions have nothing else. `paths`
 //! tell it which kinds have no namespace.
 
-use super::{CustomKind, only_document};
+use crate::cli::manifest::{self, Document};
 use anyhow::{Context, bail};
+use kube_unions_core::declaration::Definition;
 use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::schema::PlaceStep;
 use serde::Serialize;
@@ -19,6 +20,13 @@ const BUILT_IN: &str = include_str!("builtin.json");
 
 /// The keyword of a definition with the kinds that it describes.
 const KINDS: &str = "x-kubernetes-group-version-kind";
+
+/// A custom resource at one version, with its rules.
+pub(super) struct CustomKind<'d> {
+    pub(super) definition: &'d Definition,
+    pub(super) kind: GroupVersionKind,
+    pub(super) rules: Vec<MergeRule>,
+}
 
 /// The document under construction.
 pub(super) struct KustomizeDocument {
@@ -175,5 +183,14 @@ fn given_document(path: &Path) -> anyhow::Result<Map<String, Value>> {
             path.display()
         ),
         Err(error) => Err(error).with_context(|| format!("{}: cannot be read", path.display())),
+    }
+}
+
+/// Reads the only document of a file.
+fn only_document(path: &Path) -> anyhow::Result<Document> {
+    let mut documents = manifest::read(&[path.to_owned()])?;
+    match (documents.pop(), documents.is_empty()) {
+        (Some(document), true) => Ok(document),
+        _ => bail!("{}: give one OpenAPI document, as `kustomize openapi fetch` saves it", path.display()),
     }
 }

@@ -3,7 +3,7 @@
 //! kustomize knows neither `retainKeys` nor atomic objects. In a list with several keys, it loses a change if an item has
 //! fewer keys than another, in the resource or in the patch.
 
-use super::CustomKind;
+use super::document::CustomKind;
 use kube_unions_core::names::GroupKind;
 use kube_unions_core::schema::{PlaceStep, Schema};
 use std::collections::BTreeMap;

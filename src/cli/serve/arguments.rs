@@ -3,8 +3,8 @@
 mod policies;
 
 use super::values;
-use crate::cli::RatchetingArg;
 use crate::cli::kinds::BuiltinUnionsArg;
+use crate::cli::values::RatchetingArg;
 use crate::cluster;
 use crate::cluster::{EntryOptions, LabelSelector, MatchConditions, Registering, Registration, ServiceReference};
 use crate::telemetry::{self, Spans};

@@ -17,7 +17,7 @@ change the program and run `make reference`. Words in capitals and in braces sta
 
 const REFUSALS: &str = include_str!("../../../src/webhook/refusal.rs");
 const REVIEW_ERRORS: &str = include_str!("../../../crates/core/src/admission/error.rs");
-const INSPECTIONS: &str = include_str!("../../../src/webhook/declarations/answer.rs");
+const INSPECTIONS: &str = include_str!("../../../src/webhook/inspections/answer.rs");
 const REVIEWS: &str = include_str!("../../../crates/core/src/admission/review.rs");
 
 /// When a message comes, and what to do about it.
@@ -267,7 +267,7 @@ fn inspections() -> Vec<[String; 3]> {
             "Look at the condition of the UnionDeclaration.",
         ),
     ];
-    let sources = [INSPECTIONS, include_str!("../../../src/webhook/declarations.rs")].concat();
+    let sources = [INSPECTIONS, include_str!("../../../src/webhook/inspections.rs")].concat();
     rows.map(|(text, message, when, todo)| {
         assert!(sources.contains(text), "the message has changed: {text}");
         [code(message), when.to_owned(), todo.to_owned()]

@@ -3,7 +3,7 @@
 //! Normalisation and validation report them. Names and paths are built later, and only for violations that are reported.
 
 use super::MemberSet;
-use super::shape::UnionState;
+use super::arena::UnionState;
 
 /// The violations of one union, without names and paths.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -5,8 +5,8 @@
 
 mod check;
 mod fault;
-mod lack;
 mod left_out;
+mod missing;
 mod template;
 
 pub use fault::{PlaceFault, PlaceFaultKind};
@@ -18,7 +18,7 @@ use crate::schema::{
     Declared, DefaultValue, Extension, ExtensionError, Origin, Place, PlaceStep, Schema, Severity, Source,
 };
 use check::{Checked, Faults, PreparedObject};
-use lack::Written;
+use missing::Written;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -278,7 +278,7 @@ impl UnionCompiler {
             for union in unions {
                 let union = match union {
                     Ok(union) if declared.source == Source::Declaration => {
-                        let (rest, note) = lack::fit(union, &mut object);
+                        let (rest, note) = missing::fit(union, &mut object);
                         if let Some(note) = note {
                             self.fault(place, declared, note);
                         }

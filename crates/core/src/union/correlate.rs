@@ -3,8 +3,8 @@
 //! Fields and map values correspond by name, and items of keyed lists by their keys, in any order. Items of other lists
 //! have no identity: the old list only tells whether it had an equal union somewhere.
 
+use super::arena::{Arena, NodeRef, ObjectRef, UnionState};
 use super::plan::{Node, NodeIndex, ObjectNode, Plan};
-use super::shape::{Arena, NodeRef, ObjectRef, UnionState};
 use crate::meter::{Buffer, Exhausted, Meter};
 use std::cell::OnceCell;
 use std::cmp::Ordering;

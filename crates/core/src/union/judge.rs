@@ -11,6 +11,7 @@ pub use self::judgement::LetThrough;
 pub(crate) use self::judgement::{Judgement, Objects, Rules};
 
 use self::judged::{Event, EventKind, Fate, JudgedUnion};
+use super::arena::{NodeRef, ObjectRef, UnionState};
 use super::breach::Breaches;
 use super::change::{Here, Inwards, ReasonCode, Recorder};
 use super::correlate::{KeyedItems, Old, Pair, Witnesses};
@@ -18,7 +19,6 @@ use super::manifest::{Claims, ItemClaims, Manifests, entries, value_claims};
 use super::normalize::{ClearingCause, Normalized, normalize};
 use super::plan::{ListNode, Node, NodeIndex, ObjectNode, Part, Plan, Role};
 use super::projection::Projection;
-use super::shape::{NodeRef, ObjectRef, UnionState};
 use super::validate::{validate, validate_alone};
 use super::violation::{Capped, Violation};
 use super::{Form, MemberSet, Union};

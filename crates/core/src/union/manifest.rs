@@ -4,11 +4,11 @@
 //! overwriting it has no end: a manifest that sets two members of a union contradicts itself. This module must not know where
 //! manifests come from, or how an object is judged.
 
+use super::arena::{NodeRef, ObjectRef, ScalarRef, UnionState};
 use super::breach::{Blame, Breaches, ManifestBreach};
 use super::correlate::{KeyMatch, KeyedItems};
 use super::normalize::{ClearingCause, Normalized, normalize};
 use super::projection::Projection;
-use super::shape::{NodeRef, ObjectRef, ScalarRef, UnionState};
 use super::{Choice, Form, MemberSet, Union};
 use crate::meter::{Exhausted, Meter};
 use std::iter::Peekable;

@@ -1,7 +1,7 @@
 //! Normalisation: derives the intention of a request, by the algorithm of the proposal that defined the form of the union.
 
+use super::arena::{ScalarRef, UnionState};
 use super::breach::{Blame, Breaches};
-use super::shape::{ScalarRef, UnionState};
 use super::{Form, MemberSet, Union};
 
 /// The result of normalising one union.

@@ -4,15 +4,15 @@
 //! so that its depth and size cost a scan and no memory. Memory is charged before it is allocated, and is a small multiple
 //! of the text.
 //!
-//! This module must not judge. `node` reads values, `reader` stores objects, [`shape`](super::shape) is the arena.
+//! This module must not judge. `node` reads values, `reader` stores objects, [`arena`](super::arena) keeps the nodes.
 
 mod emptiness;
 mod names;
 mod node;
 mod reader;
 
+use super::arena::{Arena, NodeRef};
 use super::plan::{Part, Plan};
-use super::shape::{Arena, NodeRef};
 use crate::meter::{Buffer, Meter};
 use node::NodeSeed;
 use reader::{ProjectionReader, Read, Slot};

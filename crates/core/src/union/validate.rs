@@ -1,7 +1,7 @@
 //! Validation of a union as it will be stored.
 
+use super::arena::UnionState;
 use super::breach::{Blame, Breaches, DiscriminatorBreach};
-use super::shape::UnionState;
 use super::{Form, MemberSet, Union};
 
 /// Validates one union. `old` only tells which members were added and if the discriminator changed.

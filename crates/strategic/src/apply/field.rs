@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::directive::{self, DELETE_FROM_PRIMITIVE_LIST, Directive, SET_ELEMENT_ORDER, refuse_unknown};
 use crate::error::{BrokenAt, BrokenRule, PatchSide};
 use crate::schema::{NodeId, Strategy};
-use crate::settle::{StripMode, strip_directives};
+use crate::strip_directives::{StripMode, strip_directives};
 use crate::value::{MapEntry, Value, ValueKind};
 use hashbrown::HashMap;
 

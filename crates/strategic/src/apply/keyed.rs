@@ -9,7 +9,7 @@ use super::task::ListPatch;
 use crate::context::Context;
 use crate::error::BrokenAt;
 use crate::schema::{FieldSchema, MergeKeys, Strategy};
-use crate::settle::{StripMode, strip_item_directives};
+use crate::strip_directives::{StripMode, strip_item_directives};
 use crate::value::Value;
 use hashbrown::HashSet;
 use order::RequestedOrder;

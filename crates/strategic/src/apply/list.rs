@@ -8,7 +8,7 @@ use crate::directive::DELETE_FROM_PRIMITIVE_LIST;
 use crate::elements::{Elements, elements};
 use crate::error::{BrokenAt, BrokenRule};
 use crate::schema::{FieldSchema, Strategy};
-use crate::settle::{StripMode, strip_directives};
+use crate::strip_directives::{StripMode, strip_directives};
 use crate::value::{Scalar, Value};
 use crate::walk::Step;
 use hashbrown::{HashMap, HashSet};

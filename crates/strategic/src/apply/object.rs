@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::directive::{PatchMode, RetainedKeys};
 use crate::error::BrokenAt;
 use crate::schema::NodeId;
-use crate::settle::{StripMode, strip_directives};
+use crate::strip_directives::{StripMode, strip_directives};
 use crate::value::{FieldLookup, MapEntry, Value};
 use crate::walk::Step;
 use hashbrown::HashMap;

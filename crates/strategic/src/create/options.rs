@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::error::BrokenAt;
-use crate::settle::{StripMode, strip_directives};
+use crate::strip_directives::{StripMode, strip_directives};
 use crate::value::Value;
 
 /// The form of the patch.

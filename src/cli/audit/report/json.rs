@@ -1,8 +1,7 @@
 //! The report as one JSON object: the kinds, the findings, the summary.
 
-use super::AuditEnd;
 use crate::cli::audit::rules::{Impact, ObjectFinding};
-use crate::cli::audit::tally::Tally;
+use crate::cli::audit::tally::{AuditEnd, Tally};
 use kube_unions_core::names::GroupVersionKind;
 use serde::Serialize;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! Comparisons as SARIF. A union that agrees with its rules is no result.
 
-use super::{ComparedUnion, ReportedDisagreement};
+use crate::cli::check_cel::compared_union::{ComparedUnion, ReportedDisagreement};
 use crate::cli::check_cel::comparison::RuleVerdict;
 use crate::cli::sarif::{self, FilePlace, SarifEnd, SarifFinding, SarifLevel, SarifRule, SarifSubject};
 

@@ -1,7 +1,8 @@
 //! The report as JSON, with every finding.
 
-use super::{Report, ReportedFinding, ReportedKind};
+use super::{Report, ReportedKind};
 use crate::cli::generate::baseline::BaselineEntry;
+use crate::cli::generate::finding::ReportedFinding;
 use crate::cli::tree::ChoiceItem;
 use kube_unions_go::{FindingSeverity, FoundBy, GoFinding, MarkedUnion, Position};
 use kube_unions_manifests::union_details;

@@ -1,6 +1,7 @@
 //! The findings as SARIF. Findings that are allowed or known are suppressed results.
 
-use super::{Report, ReportedFinding, Standing};
+use super::Report;
+use crate::cli::generate::finding::{ReportedFinding, Standing};
 use crate::cli::sarif::{self, FilePlace, SarifEnd, SarifFinding, SarifLevel, SarifRule, SarifSubject};
 use kube_unions_go::{FindingKind, FindingSeverity};
 

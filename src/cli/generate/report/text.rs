@@ -1,6 +1,7 @@
 //! The report as lines for people. Findings that differ only in their CRD are one line.
 
-use super::{Report, ReportedFinding, Standing};
+use super::Report;
+use crate::cli::generate::finding::{ReportedFinding, Standing};
 use crate::cli::output::Paint;
 use crate::cli::tree;
 use kube_unions_go::{FindingSeverity, FoundBy, MarkedUnion, Position};

@@ -2,9 +2,9 @@
 
 use super::LetThrough;
 use crate::meter::{Exhausted, Meter};
+use crate::union::arena::{ScalarRef, UnionState};
 use crate::union::breach::{Blame, Breaches, DiscriminatorBreach, ManifestBreach};
 use crate::union::normalize::{ClearingCause, Normalized};
-use crate::union::shape::{ScalarRef, UnionState};
 use crate::union::violation::{ViolationKind, shown};
 use crate::union::{MemberSet, Union};
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Reads the names of fields and the keys of maps.
 
 use crate::meter::Exhausted;
+use crate::union::arena::{Arena, TextRange};
 use crate::union::plan::ObjectNode;
-use crate::union::shape::{Arena, TextRange};
 use serde::de::{DeserializeSeed, Deserializer, Visitor};
 use std::fmt;
 

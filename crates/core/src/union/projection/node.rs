@@ -3,8 +3,8 @@
 use super::emptiness::is_empty;
 use super::names::{FieldSeed, PlannedField, TextSeed};
 use super::reader::{Drafts, ProjectionReader, Read, Slot};
+use crate::union::arena::{ENTRY, ITEM, NONE};
 use crate::union::plan::{ListNode, Node, NodeIndex, ObjectNode, Role};
-use crate::union::shape::{ENTRY, ITEM, NONE};
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt;

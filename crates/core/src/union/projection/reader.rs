@@ -3,8 +3,8 @@
 use super::names::TextSeed;
 use crate::meter::{Buffer, Exhausted, Meter};
 use crate::union::MemberSet;
+use crate::union::arena::{Arena, NONE, ScalarRef, TextRange, object_head};
 use crate::union::plan::{ItemKeyDefault, Plan};
-use crate::union::shape::{Arena, NONE, ScalarRef, TextRange, object_head};
 use serde::de::DeserializeSeed;
 use serde_json::value::RawValue;
 

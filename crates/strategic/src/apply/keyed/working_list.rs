@@ -7,7 +7,7 @@ use crate::directive::RetainedKeys;
 use crate::error::{BrokenAt, BrokenRule, PatchMergeKeyFault, PatchSide};
 use crate::keys::{DEFAULT_KEY, KeyIndex, KeySet, KeyTuple};
 use crate::schema::{FieldSchema, MergeKey, MergeKeys};
-use crate::settle::{StripMode, strip_item_directives};
+use crate::strip_directives::{StripMode, strip_item_directives};
 use crate::value::{Scalar, Value};
 use hashbrown::HashMap;
 use kube_unions_core::field_path::Segment;

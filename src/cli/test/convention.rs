@@ -3,7 +3,6 @@
 //! The files of a folder are a suite of their own. The other files of the folder declare the unions. Knows nothing of suite
 //! files.
 
-use super::find::named;
 use super::suite::{Suite, SuiteTest, TestedObject, TestedWrite, Want};
 use crate::cli::kinds::BuiltinUnionsArg;
 use kube_unions_core::admission::Ratcheting;
@@ -108,4 +107,9 @@ fn test(name: String, mut files: Vec<(TestPart, PathBuf)>) -> SuiteTest {
 fn write(old: Option<PathBuf>, new: PathBuf, want: Want) -> TestedWrite {
     let (old, new) = (old.map(TestedObject::File), TestedObject::File(new));
     TestedWrite { old, new, subresource: None, ratcheting: Ratcheting::Enabled, want }
+}
+
+/// Returns the path of a folder with a name: the parent of a bare file name is empty, and means the working folder.
+pub(super) fn named(folder: &Path) -> &Path {
+    if folder.as_os_str().is_empty() { Path::new(".") } else { folder }
 }

@@ -6,7 +6,7 @@
 mod folders;
 
 use self::folders::Folders;
-use super::TestArgs;
+use super::arguments::TestArgs;
 use super::report::TestsFormat;
 use super::run::SuitesRun;
 use crate::cli::exit::FAILED;

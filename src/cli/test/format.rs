@@ -2,8 +2,8 @@
 //!
 //! The JSON Schema for editors is made from these types. Their comments are its descriptions.
 
-use crate::cli::RatchetingArg;
 use crate::cli::kinds::BuiltinUnionsArg;
+use crate::cli::values::RatchetingArg;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};

@@ -1,6 +1,6 @@
 //! Finds suites in files and folders: documents of the kind `Suite`, and files by their names (see `convention`).
 
-use super::convention::{TestFiles, TestPart};
+use super::convention::{TestFiles, TestPart, named};
 use super::read;
 use super::suite::Suite;
 use crate::cli::manifest::{self, Problem};
@@ -145,11 +145,6 @@ impl Finder {
             None => self.found.suites.push(suite),
         }
     }
-}
-
-/// Returns the path of a folder with a name: the parent of a bare file name is empty, and means the working folder.
-pub(super) fn named(folder: &Path) -> &Path {
-    if folder.as_os_str().is_empty() { Path::new(".") } else { folder }
 }
 
 fn canonical(path: &Path) -> PathBuf {

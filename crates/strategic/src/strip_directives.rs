@@ -57,7 +57,7 @@ fn strip_at<'a>(
     }
 }
 
-/// A value before its parts are settled.
+/// A value before its parts are stripped.
 enum Stripped<'a> {
     /// A list or an object, whose parts come next.
     Level(StripLevel<'a>),
@@ -66,7 +66,7 @@ enum Stripped<'a> {
     Value(Value<'a>),
 }
 
-/// A list or an object whose parts are being settled.
+/// A list or an object whose parts are being stripped.
 enum StripLevel<'a> {
     Map {
         entries: Iter<'a, MapEntry<'a>>,

@@ -5,8 +5,8 @@ use super::format::{
     WantManifest,
 };
 use super::suite::{Suite, SuiteTest, TestedObject, TestedWrite, Want};
-use crate::cli::RatchetingArg;
 use crate::cli::manifest::{Document, Problem};
+use crate::cli::values::RatchetingArg;
 use kube_unions_core::field_path::push_token;
 use kube_unions_core::near::nearest;
 use serde::de::DeserializeOwned;

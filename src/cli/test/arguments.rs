@@ -1,32 +1,15 @@
-//! `test`: runs the tests that authors write of their unions, without a cluster.
-//!
-//! [`find`] finds suites: files of the kind `Suite`, which [`format`](mod@format) describes and [`read`] reads, and files by their names,
-//! which [`convention`] knows. [`run`] runs them, [`judge`](mod@judge) compares one answer of the webhook's code with the
-//! expected one, [`report`](mod@report) prints, and [`watch`] runs them again.
+//! The arguments of `test`, the run that they ask for, and its verdict.
 
-mod convention;
-mod diff;
-mod find;
-mod format;
-mod judge;
-mod read;
-mod report;
-mod run;
-mod suite;
-mod watch;
-
-pub use self::format::suite_schema;
-
-use self::report::TestsFormat;
-use self::run::SuitesRun;
-use super::output::{self, Paint};
-use super::require::RequireArg;
-use super::{Verdict, manifest};
+use super::report::{self, TestsFormat};
+use super::run::SuitesRun;
+use crate::cli::exit::Verdict;
+use crate::cli::manifest;
+use crate::cli::output::{self, Paint};
+use crate::cli::require::RequireArg;
 use anyhow::bail;
 use clap::Args;
 use kube_unions_manifests::counts::count;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 /// Arguments of `test`.
 #[derive(Debug, Args)]
@@ -51,37 +34,31 @@ Examples:
   kube-unions test --watch unions/
   kube-unions test --filter canary -o tap unions/suite.yaml
   kube-unions test --require -o junit unions/ > report.xml")]
-pub(super) struct TestArgs {
+pub(in crate::cli) struct TestArgs {
     /// Files and folders with suites, `-` is standard input
     #[arg(required = true, value_name = "PATH")]
-    paths: Vec<PathBuf>,
+    pub(super) paths: Vec<PathBuf>,
     /// Run only the tests whose name contains this text
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
     /// Run the tests again when a file changes, until the command is interrupted
     #[arg(short, long)]
-    watch: bool,
+    pub(super) watch: bool,
     #[command(flatten)]
     require: RequireArg,
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
-    output: TestsFormat,
-}
-
-pub(super) fn run(arguments: &TestArgs) -> anyhow::Result<ExitCode> {
-    if arguments.watch {
-        return watch::run(arguments);
-    }
-    Ok(arguments.conclude(&arguments.tested())?.into())
+    pub(super) output: TestsFormat,
 }
 
 impl TestArgs {
-    fn tested(&self) -> SuitesRun {
+    /// Runs the tests.
+    pub(super) fn tested(&self) -> SuitesRun {
         SuitesRun::of(&self.paths, self.filter.as_deref())
     }
 
     /// Prints the report of a run, and returns its verdict.
-    fn conclude(&self, run: &SuitesRun) -> anyhow::Result<Verdict> {
+    pub(super) fn conclude(&self, run: &SuitesRun) -> anyhow::Result<Verdict> {
         output::tell(report::report(run, self.output)?)?;
         let unread = run.unread();
         let missing = if run.tests().next().is_none() && unread == 0 { Some(self.missing(run)) } else { None };

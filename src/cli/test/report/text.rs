@@ -1,12 +1,12 @@
 //! A report for people: a line for each problem and each test that failed, with a diff.
 
-use super::{message, name, place, place_of};
+use super::words::{self, message, name, place, place_of};
 use crate::cli::output::Paint;
-use crate::cli::suites::run::{SuitesRun, TestResult};
+use crate::cli::test::run::{SuitesRun, TestResult};
 
 pub(super) fn report(run: &SuitesRun, paint: Paint) -> String {
     let mut lines = Vec::new();
-    for (_, problem) in super::problems(run) {
+    for (_, problem) in words::problems(run) {
         let place = paint.strong(&format!("{}:", place(&problem.file, problem.position)));
         lines.push(format!("{place} {} {}", paint.error("error:"), message(&problem.message)));
     }

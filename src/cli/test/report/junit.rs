@@ -1,8 +1,8 @@
 //! A report in the XML of JUnit. It has no times: two runs with the same results have the same report.
 
-use super::{name, place_of};
+use super::words::{self, name, place_of};
 use crate::cli::manifest::Problem;
-use crate::cli::suites::run::{SuiteRun, SuitesRun, TestResult, TestRun};
+use crate::cli::test::run::{SuiteRun, SuitesRun, TestResult, TestRun};
 use anyhow::Context;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite, XmlString};
 
@@ -57,7 +57,7 @@ fn test(run: &TestRun) -> TestCase {
 
 fn not_passed(kind: NonSuccessKind, message: &str, text: &str) -> TestCaseStatus {
     let mut status = TestCaseStatus::non_success(kind);
-    status.set_message(xml(&super::message(message))).set_description(xml(text));
+    status.set_message(xml(&words::message(message))).set_description(xml(text));
     status
 }
 

@@ -1,9 +1,9 @@
 //! A report in TAP, version 14: <https://testanything.org/tap-version-14-specification.html>
 
-use super::{message, name};
+use super::words::{self, message, name};
 use crate::cli::manifest::{self, Problem};
-use crate::cli::suites::judge::Failure;
-use crate::cli::suites::run::{SuitesRun, TestResult, TestRun};
+use crate::cli::test::judge::Failure;
+use crate::cli::test::run::{SuitesRun, TestResult, TestRun};
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::Path;
@@ -17,7 +17,7 @@ struct Lines {
 
 pub(super) fn report(run: &SuitesRun) -> anyhow::Result<String> {
     let mut lines = Lines::default();
-    for (suite, problem) in super::problems(run) {
+    for (suite, problem) in words::problems(run) {
         let Problem { file, position, message } = problem;
         lines.push(&suite, Some(Diagnosis::error(file, *position, message)))?;
     }
