@@ -1,7 +1,7 @@
 //! The door to the API server: a client with deadlines, single requests, lists and watches.
 //!
 //! Knows nothing of unions. Every request and every watch goes through the client of [`connect`] or [`client()`], so that none is waited
-//! for without end ([`deadline`]).
+//! for without end (`deadline`).
 
 mod backoff;
 mod client;

@@ -1,6 +1,6 @@
 //! Single requests, and the one error that they have.
 //!
-//! The layer of the client bounds each in time and size, see [`super::deadline`].
+//! The layer of the client bounds each in time and size, see `deadline`.
 
 use crate::causes::with_causes;
 use hyper::header::CONTENT_TYPE;
