@@ -1,4 +1,4 @@
-//! Everything that talks to the API server.
+//! Follows a cluster, and keeps objects in it.
 //!
 //! It watches CRDs, `UnionDeclaration`s and `APIService`s, and reads the OpenAPI documents of built-in types that a declaration
 //! targets. It publishes a [`Catalog`] of unions through a channel. It writes the status of `UnionDeclaration`s, the two
@@ -8,28 +8,23 @@
 //! Knows nothing of the webhook that serves the catalog. Start with `watch` for the unions, with `registration` for the webhook
 //! configurations, and with `certificates` for the Secret.
 
-mod backoff;
 mod bundle;
-mod call;
 mod certificates;
 mod coalesce;
 mod compact;
-mod connection;
-mod deadline;
 mod documents;
 mod handover;
 mod inputs;
 mod inspect;
 mod install_crd;
+mod link;
 pub mod live;
 mod policies;
 mod queue;
 mod raw;
-mod reason;
 mod rebuild;
 mod registration;
 mod schemas;
-mod server_clock;
 mod service_reference;
 mod services;
 mod state;
@@ -43,18 +38,17 @@ mod watch_channel;
 
 pub use bundle::CaBundle;
 pub use certificates::{CertificateController, Timing, renewed};
-pub use connection::{ConnectError, Link, client, connect};
 pub use handover::{Coverage, RegisteredKinds};
 pub use inspect::InspectError;
 pub use install_crd::{InstallCrdError, InstalledCrd, crd_name, install_crd};
 pub use kube_unions_manifests::BuiltinUnions;
+pub use link::Link;
 pub use policies::{PolicyDuty, PolicyEnforcement, PolicySignals};
 pub use registration::{
     EntryOptions, FailurePolicy, LabelSelector, MatchCondition, MatchConditions, OptionError, Registering,
     Registration, Signals,
 };
 pub use schemas::SchemaFetchError;
-pub use server_clock::ServerClock;
 pub use service_reference::{ServiceReference, ServiceReferenceError};
 pub use trust::{RegisteredBundle, Trust};
 pub use unregister::{Registered, Removal, UnregisterError, Unregistered, unregister};

@@ -7,7 +7,8 @@
 //! |---|---|---|
 //! | [`cli`] | parses arguments and runs commands, one file for each | all modules |
 //! | [`webhook`] | serves admission reviews: listeners, limits, certificates, drain | `authority`, `telemetry`, `files`, `causes`, `supervision` |
-//! | [`cluster`] | talks to the API server: watches, status, registration, shared certificates | `authority`, `telemetry`, `causes` |
+//! | [`cluster`] | follows a cluster and keeps objects in it: watches, status, registration, shared certificates | `api`, `authority`, `telemetry`, `causes` |
+//! | [`api`] | the door to the API server: a client with deadlines, requests, lists and watches | `causes` |
 //! | [`telemetry`] | metrics, logs and traces | `causes`, `escape` |
 //! | [`supervision`] | watches the tasks that run as long as the program | |
 //! | [`authority`] | issues certificates | |
@@ -21,6 +22,7 @@
 
 #![allow(missing_docs, reason = "a program: only its own binary and tests use the library")]
 
+pub mod api;
 pub mod authority;
 mod causes;
 pub mod cli;
@@ -39,10 +41,25 @@ mod tests {
 
     /// Every module, and the modules that it may use.
     const USES: &[(&str, &[&str])] = &[
+        ("api", &["causes"]),
         ("authority", &[]),
         ("causes", &[]),
-        ("cli", &["authority", "causes", "cluster", "escape", "files", "guide", "supervision", "telemetry", "webhook"]),
-        ("cluster", &["authority", "causes", "telemetry"]),
+        (
+            "cli",
+            &[
+                "api",
+                "authority",
+                "causes",
+                "cluster",
+                "escape",
+                "files",
+                "guide",
+                "supervision",
+                "telemetry",
+                "webhook",
+            ],
+        ),
+        ("cluster", &["api", "authority", "causes", "telemetry"]),
         ("escape", &[]),
         ("files", &[]),
         ("guide", &[]),
@@ -76,6 +93,24 @@ mod tests {
             }
         }
         assert!(files > 50, "only {files} files were checked");
+    }
+
+    /// Requests of the command line need the headers and the bytes of their answers.
+    const DOORS: [&str; 2] = ["src/api/", "src/cluster/live"];
+
+    #[test]
+    fn requests_to_the_api_server_are_sent_through_one_door() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let words = ["Request::builder", "Request::get", ".request_text(", ".request::<", "client.send("];
+        let mut senders = 0;
+        for file in ["api", "cli", "cluster"].into_iter().flat_map(|module| sources(&root.join("src"), module)) {
+            let text = fs::read_to_string(&file).unwrap();
+            let sends = words.iter().any(|word| text.contains(word));
+            let path = file.strip_prefix(root).unwrap().to_string_lossy();
+            assert!(!sends || DOORS.iter().any(|door| path.starts_with(door)), "{path}: send requests by `api`");
+            senders += usize::from(sends);
+        }
+        assert!(senders > 1, "only {senders} files send requests");
     }
 
     /// Returns true if a line of code has the path of a module of this crate.

@@ -3,6 +3,9 @@
 # output with expected.txt, and prints how many crates it depends on.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/users"
+# One folder for all, whose dependencies are built once.
+CARGO_TARGET_DIR=$(realpath -m "${CARGO_TARGET_DIR:-../../target}")
+export CARGO_TARGET_DIR
 
 for program in */; do
   program=${program%/}

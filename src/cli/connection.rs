@@ -1,7 +1,7 @@
 //! The flags that choose a cluster, and connections for commands that end.
 
+use crate::api::{self, ConnectError};
 use crate::cluster::live::Live;
-use crate::cluster::{self, ConnectError};
 use anyhow::Context;
 use clap::Args;
 use kube::Client;
@@ -33,7 +33,7 @@ impl ClusterArgs {
     pub(super) fn run<T>(&self, work: impl AsyncFnOnce(Client) -> anyhow::Result<T>) -> anyhow::Result<T> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?;
         runtime.block_on(async {
-            let client = cluster::client(self.kubeconfig.as_deref(), self.context.as_deref()).await?;
+            let client = api::client(self.kubeconfig.as_deref(), self.context.as_deref()).await?;
             work(client).await
         })
     }

@@ -12,8 +12,9 @@ pub(super) use arguments::ServeArgs;
 pub(super) use values::{duration, namespace};
 
 use super::kinds;
+use crate::api::{self, ServerClock};
 use crate::cluster::{
-    self, Cluster, Coverage, Link, PolicyEnforcement, PolicySignals, RegisteredBundle, RegisteredKinds, ServerClock,
+    self, Cluster, Coverage, Link, PolicyEnforcement, PolicySignals, RegisteredBundle, RegisteredKinds,
 };
 use crate::supervision::{ServeTask, Supervised};
 use crate::telemetry::{self, Metrics, Spans};
@@ -76,7 +77,7 @@ async fn serve(
     let (publish, catalogs) = watch::channel(None);
 
     let client = if arguments.from.is_empty() {
-        Some(cluster::connect(arguments.kubeconfig.as_deref(), &clock).await?)
+        Some(api::connect(arguments.kubeconfig.as_deref(), &clock).await?)
     } else {
         publish.send_replace(Some(Arc::new(kinds::catalog(&arguments.from, arguments.builtin_unions)?)));
         None

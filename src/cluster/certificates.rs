@@ -18,9 +18,9 @@ mod secret;
 mod state;
 
 use super::ServiceReference;
-use super::backoff::doubling;
 use super::trust::{RegisteredBundle, Trust};
 use super::watch_channel::{changed, publish};
+use crate::api::doubling;
 use crate::authority::{AuthorityError, CertificatePair, ServingCertificate};
 use contents::{Contents, since_1970};
 use futures::StreamExt;

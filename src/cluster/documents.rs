@@ -6,9 +6,9 @@
 //!
 //! Knows nothing of compiling: the answers go to the table of [`inputs`](super::inputs).
 
-use super::backoff::doubling;
 use super::inputs::{Inputs, KindDocuments};
 use super::schemas::{DocumentIndex, SchemaFetchError, Schemas};
+use crate::api::doubling;
 use kube::runtime::watcher::ExponentialBackoff;
 use kube_unions_core::names::GroupKind;
 use std::collections::{BTreeMap, BTreeSet};

@@ -4,7 +4,7 @@
 //! annotation names the version of the program that wrote the CRD last. The CRD of a newer version stays as it is, because an
 //! older schema prunes the newer fields of stored declarations.
 
-use super::call::{self, APPLY, Refused};
+use crate::api::{self, APPLY, RequestError};
 use hyper::Method;
 use kube::{Client, CustomResourceExt};
 use kube_unions_core::declaration::UnionDeclaration;
@@ -93,9 +93,13 @@ pub async fn install_crd(client: &Client, within: Duration) -> Result<InstalledC
     }
 }
 
-async fn attempt(client: &Client, crd: &Value, written: &mut Option<InstalledCrd>) -> Result<InstallAttempt, Refused> {
+async fn attempt(
+    client: &Client,
+    crd: &Value,
+    written: &mut Option<InstalledCrd>,
+) -> Result<InstallAttempt, RequestError> {
     let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{}", crd_name());
-    let before = match call::send(client, Method::GET, &path).await {
+    let before = match api::send(client, Method::GET, &path).await {
         Ok(stored) => Some(stored),
         Err(refused) if refused.is_not_found() => None,
         Err(refused) => return Err(refused),
@@ -107,13 +111,13 @@ async fn attempt(client: &Client, crd: &Value, written: &mut Option<InstalledCrd
         return Ok(InstallAttempt::Failed("it is being deleted"));
     }
     let path = format!("{path}?fieldManager={FIELD_MANAGER}&force=true");
-    let after = call::write(client, Method::PATCH, &path, APPLY, crd).await?;
+    let after = api::write(client, Method::PATCH, &path, APPLY, crd).await?;
     let installed = written.get_or_insert(match &before {
         None => InstalledCrd::Created,
         Some(before) if content(before) == content(&after) => InstalledCrd::Unchanged,
         Some(_) => InstalledCrd::Updated,
     });
-    match call::send(client, Method::GET, &served_path()).await {
+    match api::send(client, Method::GET, &served_path()).await {
         Ok(found) if serves(&found) => Ok(InstallAttempt::Succeeded(installed.clone())),
         Ok(_) => Ok(InstallAttempt::Failed("the API server does not serve it yet")),
         Err(refused) if refused.is_not_found() => Ok(InstallAttempt::Failed("the API server does not serve it yet")),

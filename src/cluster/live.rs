@@ -14,8 +14,8 @@ pub use list::{ListedObject, Page, Pages};
 pub use refusal::StatusError;
 
 use super::BuiltinUnions;
-use super::connection::{self, ConnectError};
 use super::schemas::{SchemaFetchError, Schemas};
+use crate::api::{self, ConnectError};
 use http_body_util::BodyExt;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
 use hyper::{Request, Response};
@@ -50,9 +50,6 @@ pub enum LiveError {
     /// The answer is malformed.
     #[error("the API server sent a malformed answer")]
     Malformed(#[from] serde_json::Error),
-    /// The API server did not answer in time; the timeout is in seconds.
-    #[error("the API server does not answer within {0} s")]
-    Slow(u64),
     /// A list expired several times in a row; the name of the last object read.
     #[error("the list expires faster than it can be read; the objects behind `{0}` were not seen")]
     Expired(Box<str>),
@@ -131,7 +128,7 @@ impl fmt::Debug for Live {
 impl Live {
     /// Returns a client for a context of a kubeconfig. Sends nothing.
     pub async fn connect(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<Self, ConnectError> {
-        Ok(Self { client: connection::client(kubeconfig, context).await? })
+        Ok(Self { client: api::client(kubeconfig, context).await? })
     }
 
     /// Returns the namespace of the context, `default` if it has none.

@@ -8,7 +8,7 @@
 use super::inputs::KindDocuments;
 use super::raw::{CustomResourceDefinitions, RawDefinition, RawResource};
 use super::services::{self, FromDefinitions};
-use hyper::Request;
+use crate::api::{self, RequestError};
 use kube::Client;
 use kube_unions_core::declaration::{Definition, DefinitionError, OpenApi};
 use kube_unions_core::names::{GroupKind, GroupVersionKind};
@@ -29,11 +29,11 @@ pub enum SchemaFetchError {
         /// The name of the CRD.
         name: Box<str>,
         /// The error of the client.
-        source: Arc<kube::Error>,
+        source: RequestError,
     },
     /// The index of OpenAPI documents cannot be read.
     #[error("cannot read the index of OpenAPI documents")]
-    Index(#[source] Arc<kube::Error>),
+    Index(#[source] RequestError),
     /// The index is malformed.
     #[error("the index of OpenAPI documents is malformed")]
     MalformedIndex(#[source] Arc<serde_json::Error>),
@@ -43,7 +43,7 @@ pub enum SchemaFetchError {
         /// The path in the index.
         path: String,
         /// The error of the client.
-        source: Arc<kube::Error>,
+        source: RequestError,
     },
     /// A document is malformed.
     #[error("the OpenAPI document of `{path}` is malformed")]
@@ -112,23 +112,23 @@ impl Schemas {
 
     /// Reads a CRD, `None` if the cluster does not have it.
     pub(super) async fn definition(&self, name: &str) -> Result<Option<RawDefinition>, SchemaFetchError> {
-        match self.text(&CustomResourceDefinitions::path(name)).await {
+        match api::text(&self.client, &CustomResourceDefinitions::path(name)).await {
             Ok(text) => Ok(Some(RawDefinition::read(&text))),
-            Err(error) if is_not_found(&error) => Ok(None),
-            Err(source) => Err(SchemaFetchError::Definition { name: name.into(), source: Arc::new(source) }),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(source) => Err(SchemaFetchError::Definition { name: name.into(), source }),
         }
     }
 
     /// Returns true if the API server serves a group and version from its own code, so that no CRD describes it.
     pub(super) async fn is_own(&self, group: &str, version: &str) -> bool {
-        let service = self.text(&format!("{}/{version}.{group}", services::PATH)).await;
+        let service = api::text(&self.client, &format!("{}/{version}.{group}", services::PATH)).await;
         let service = service.ok().and_then(|text| serde_json::from_str(&text).ok());
         service.is_some_and(|service| services::is_own(&service))
     }
 
     /// Reads the index.
     pub(super) async fn index(&self) -> Result<DocumentIndex, SchemaFetchError> {
-        let text = self.text("/openapi/v3").await.map_err(|error| SchemaFetchError::Index(Arc::new(error)))?;
+        let text = api::text(&self.client, "/openapi/v3").await.map_err(SchemaFetchError::Index)?;
         let index: WireIndex =
             serde_json::from_str(&text).map_err(|error| SchemaFetchError::MalformedIndex(Arc::new(error)))?;
         let from_definitions = lock(&self.from_definitions);
@@ -203,13 +203,8 @@ impl Schemas {
     }
 
     async fn document_text(&self, path: &str, url: &str) -> Result<String, SchemaFetchError> {
-        let fail = |source| SchemaFetchError::Document { path: path.to_owned(), source: Arc::new(source) };
-        self.text(url).await.map_err(fail)
-    }
-
-    async fn text(&self, url: &str) -> kube::Result<String> {
-        let request = Request::get(url).body(Vec::new()).map_err(kube::Error::HttpError)?;
-        self.client.request_text(request).await
+        let fail = |source| SchemaFetchError::Document { path: path.to_owned(), source };
+        api::text(&self.client, url).await.map_err(fail)
     }
 }
 
@@ -262,10 +257,6 @@ async fn parse(path: &str, text: String) -> Result<OpenApi, SchemaFetchError> {
         .await
         .map_err(|_| SchemaFetchError::CutOff)?
         .map_err(fail)
-}
-
-pub(super) fn is_not_found(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if status.code == 404)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

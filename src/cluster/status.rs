@@ -7,17 +7,15 @@
 //! Knows nothing of schemas and unions; [`verdict`](super::verdict) has the content of a status.
 
 use super::raw::{RawResource, UnionDeclarations};
-use super::reason::reason;
-use super::schemas::is_not_found;
 use super::verdict::{ConditionType, DeclarationVerdict, JudgedCondition, StoredStatus};
+use crate::api::{self, APPLY, RequestError, reason};
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
-use hyper::Request;
-use hyper::header::CONTENT_TYPE;
+use hyper::Method;
 use k8s_openapi::jiff::{Timestamp, Unit};
 use kube::Client;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::time::{Duration, Instant};
@@ -54,7 +52,7 @@ struct DueStatus {
 struct WrittenStatus {
     name: Box<str>,
     due: DueStatus,
-    result: kube::Result<String>,
+    result: Result<Value, RequestError>,
 }
 
 impl StatusWriter {
@@ -123,7 +121,7 @@ impl StatusWriter {
         match result {
             Ok(_) => self.logged = None,
             // Deleted meanwhile.
-            Err(error) if is_not_found(&error) => self.forget(&name),
+            Err(error) if error.is_not_found() => self.forget(&name),
             Err(error) => {
                 if self.last_written.get(&name) == Some(&due.verdict) {
                     self.last_written.remove(&name);
@@ -168,13 +166,8 @@ async fn write(client: Client, name: Box<str>, due: DueStatus) -> WrittenStatus 
         "status": status,
     });
     let path = UnionDeclarations::path(&name);
-    let request = Request::patch(format!("{path}/status?fieldManager={FIELD_MANAGER}&force=true"))
-        .header(CONTENT_TYPE, "application/apply-patch+yaml")
-        .body(body.to_string().into_bytes());
-    let result = match request {
-        Ok(request) => client.request_text(request).await,
-        Err(error) => Err(kube::Error::HttpError(error)),
-    };
+    let path = format!("{path}/status?fieldManager={FIELD_MANAGER}&force=true");
+    let result = api::write(&client, Method::PATCH, &path, APPLY, &body).await;
     WrittenStatus { name, due, result }
 }
 

@@ -6,8 +6,8 @@
 mod policies;
 
 use super::ServiceReference;
-use super::call::{self, Refused};
 use super::registration::{NAME, other_installation};
+use crate::api::{self, RequestError};
 use hyper::Method;
 use kube::Client;
 use policies::PolicyRemoval;
@@ -75,17 +75,17 @@ impl Registered {
     }
 
     /// Deletes the object, unless another installation than `installation` keeps it. Returns true if it was deleted.
-    async fn delete(&self, client: &Client, installation: Option<&ServiceReference>) -> Result<bool, Refused> {
+    async fn delete(&self, client: &Client, installation: Option<&ServiceReference>) -> Result<bool, RequestError> {
         let path = format!("/apis/{}/v1/{}/{}", self.group, self.resource, self.name);
         if let Some(installation) = installation.filter(|_| self.group == ADMISSION) {
-            match call::send(client, Method::GET, &path).await {
+            match api::send(client, Method::GET, &path).await {
                 Ok(stored) if other_installation(&stored, installation).is_some() => return Ok(false),
                 Ok(_) => {}
                 Err(refused) if refused.is_not_found() => return Ok(false),
                 Err(refused) => return Err(refused),
             }
         }
-        match call::send(client, Method::DELETE, &path).await {
+        match api::send(client, Method::DELETE, &path).await {
             Ok(_) => Ok(true),
             Err(refused) if refused.is_not_found() => Ok(false),
             Err(refused) => Err(refused),

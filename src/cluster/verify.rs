@@ -3,7 +3,7 @@
 //!
 //! The kind is cluster-scoped, because namespaces may be exempt. Nothing here prints; [`crate::cli`] reports the steps.
 
-use super::call::{self, APPLY, MERGE, Refused};
+use crate::api::{self, APPLY, MERGE, RequestError};
 use hyper::Method;
 use kube::Client;
 use kube_unions_core::declaration::ANNOTATION;
@@ -125,7 +125,7 @@ impl Trial {
     pub async fn clean_up(&self) -> Result<(), VerifyError> {
         let started = Instant::now();
         loop {
-            let (reason, patience) = match call::send(&self.client, Method::DELETE, &definition_path()).await {
+            let (reason, patience) = match api::send(&self.client, Method::DELETE, &definition_path()).await {
                 Err(refused) if refused.is_not_found() => return Ok(()),
                 // The API server deletes the objects first.
                 Ok(_) => ("it still exists".to_owned(), CLEANUP),
@@ -141,11 +141,11 @@ impl Trial {
         }
     }
 
-    async fn define(&self) -> Result<TrialAttempt, Refused> {
+    async fn define(&self) -> Result<TrialAttempt, RequestError> {
         let path = format!("{}?fieldManager={FIELD_MANAGER}&force=true", definition_path());
         // Set before the request: an interrupted request may have succeeded.
         let before = self.touched.swap(true, Ordering::Relaxed);
-        let found = call::write(&self.client, Method::PATCH, &path, APPLY, &definition()).await;
+        let found = api::write(&self.client, Method::PATCH, &path, APPLY, &definition()).await;
         if found.as_ref().is_err_and(|refused| refused.code().is_some()) {
             self.touched.store(before, Ordering::Relaxed);
         }
@@ -160,41 +160,40 @@ impl Trial {
             return Ok(not_yet("the API server does not serve the CRD yet"));
         }
         // An established CRD may not be served yet.
-        call::send(&self.client, Method::GET, &objects_path(""))
-            .await
-            .map(|_| TrialAttempt::Succeeded)
-            .or_else(unserved)
+        api::send(&self.client, Method::GET, &objects_path("")).await.map(|_| TrialAttempt::Succeeded).or_else(unserved)
     }
 
-    async fn reject(&self) -> Result<TrialAttempt, Refused> {
+    async fn reject(&self) -> Result<TrialAttempt, RequestError> {
         let object = object(&self.prefix, "Plain");
         let path = format!("{}?dryRun=All", objects_path(""));
-        match call::write(&self.client, Method::POST, &path, "application/json", &object).await {
+        match api::write(&self.client, Method::POST, &path, "application/json", &object).await {
             Ok(_) => Ok(TrialAttempt::Failed(VerifyError::NotEnforced(format!(
                 "it was accepted; check that `kubectl get validatingwebhookconfiguration kube-unions -o yaml` has a rule for \
                  {GROUP}, that pods of kube-unions are ready, and their logs"
             )))),
-            Err(Refused::Status(status)) if status.code == 422 && status.message.contains("spec.custom: Forbidden") => {
+            Err(RequestError::Status(status))
+                if status.code == 422 && status.message.contains("spec.custom: Forbidden") =>
+            {
                 Ok(TrialAttempt::Succeeded)
             }
             Err(refused) => unserved(refused),
         }
     }
 
-    async fn normalize(&self, name: &str) -> Result<TrialAttempt, Refused> {
+    async fn normalize(&self, name: &str) -> Result<TrialAttempt, RequestError> {
         let object = object(name, "Custom");
-        let created = call::write(&self.client, Method::POST, &objects_path(""), "application/json", &object).await;
+        let created = api::write(&self.client, Method::POST, &objects_path(""), "application/json", &object).await;
         if let Err(refused) = created {
             return unserved(refused);
         }
         let switch = json!({"spec": {"type": "Plain"}});
-        match call::write(&self.client, Method::PATCH, &objects_path(name), MERGE, &switch).await {
+        match api::write(&self.client, Method::PATCH, &objects_path(name), MERGE, &switch).await {
             Ok(stored) if stored.get("spec") == switch.get("spec") => Ok(TrialAttempt::Succeeded),
             Ok(_) => Ok(TrialAttempt::Failed(VerifyError::NotEnforced(
                 "it was stored with both members; check that the mutatingwebhookconfiguration kube-unions exists"
                     .to_owned(),
             ))),
-            Err(Refused::Status(status)) if status.code == 422 => {
+            Err(RequestError::Status(status)) if status.code == 422 => {
                 Ok(TrialAttempt::Failed(VerifyError::NotEnforced(format!(
                     "it was rejected instead of normalised: {}; check that the mutatingwebhookconfiguration kube-unions exists",
                     status.message
@@ -206,19 +205,19 @@ impl Trial {
 }
 
 /// Returns a failed attempt if the kind is not served yet or the webhook cannot be called, and any other refusal as it is.
-fn unserved(refused: Refused) -> Result<TrialAttempt, Refused> {
+fn unserved(refused: RequestError) -> Result<TrialAttempt, RequestError> {
     if refused.is_not_found() {
         return Ok(not_yet("the API server does not serve the CRD yet"));
     }
     match &refused {
-        Refused::Status(status) if status.code >= 500 && status.message.contains("failed calling webhook") => {
+        RequestError::Status(status) if status.code >= 500 && status.message.contains("failed calling webhook") => {
             Ok(TrialAttempt::Failed(VerifyError::NotEnforced(format!(
                 "the API server cannot call the webhook: {}; check that its pods are ready and that the API server can reach \
                  them",
                 status.message
             ))))
         }
-        Refused::Status(_) | Refused::Unanswered(_) => Err(refused),
+        RequestError::Status(_) | RequestError::Unanswered(_) => Err(refused),
     }
 }
 
@@ -226,7 +225,7 @@ fn not_yet(reason: &str) -> TrialAttempt {
     TrialAttempt::Failed(VerifyError::Untried(reason.to_owned()))
 }
 
-fn untried(refused: &Refused) -> VerifyError {
+fn untried(refused: &RequestError) -> VerifyError {
     VerifyError::Untried(if refused.is_forbidden() {
         format!(
             "{refused}; grant patch, create and delete on the customresourcedefinition {PLURAL}.{GROUP}, and list, create and \

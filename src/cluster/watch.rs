@@ -5,20 +5,14 @@
 //!
 //! Knows nothing of schemas: [`state`](super::state) turns events into catalogs.
 
-mod list_and_watch;
-mod retry;
-
-pub(super) use list_and_watch::{ObjectSelection, list_and_watch};
-pub(super) use retry::{Retry, code};
-
 use super::Cluster;
-use super::connection::Link;
 use super::documents::FetchedDocuments;
+use super::link::Link;
 use super::queue::CONCURRENT_REBUILDS;
 use super::raw::{RawDeclaration, RawDefinition};
-use super::reason::reason;
 use super::state::{ClusterState, OWN_DEFINITION};
 use super::status::StatusWriter;
+use crate::api::{ObjectSelection, code, list_and_watch, reason};
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};

@@ -17,6 +17,7 @@ pub(crate) mod random;
 mod rows;
 mod rules;
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -39,6 +40,13 @@ pub(crate) struct Native {
 }
 
 impl Native {
+    /// Returns the API server that tests share, which the first of them starts; each keeps to kinds of its own. `None`: these tests are
+    /// skipped.
+    pub(crate) fn shared() -> Option<&'static Self> {
+        static SHARED: OnceLock<Option<Native>> = OnceLock::new();
+        SHARED.get_or_init(Self::start).as_ref()
+    }
+
     /// Starts an API server with mutating policies for one test. `None`: these tests are skipped.
     pub(crate) fn start() -> Option<Self> {
         Self::start_with(&[])

@@ -168,7 +168,10 @@ impl Webhook {
             ("MALLOC_ARENA_MAX", "2"),
         ];
         let envs: Vec<_> = envs.into_iter().chain(self.envs.iter().map(|(name, value)| (*name, &**value))).collect();
-        let mut process = Process::start(&binary()?, &args, &envs, &log);
+        // The program of the image is linked statically, and so loads nothing.
+        let preloads = self.envs.iter().any(|(name, _)| *name == "LD_PRELOAD");
+        let program = if preloads { PathBuf::from(env!("CARGO_BIN_EXE_kube-unions")) } else { binary()? };
+        let mut process = Process::start(&program, &args, &envs, &log);
         if self.ops_port == 0 {
             let [webhook, ops] = fixtures::wait::for_some(STARTUP, || {
                 listening(&process.log()).or(process.exit_status().map(|_| [0; 2]))

@@ -1,8 +1,9 @@
 //! The supply of the serving certificate: connects its source to the server, and its CA to the registration.
 
 use super::ServeArgs;
+use crate::api::ServerClock;
 use crate::authority::ServingCertificate;
-use crate::cluster::{CaBundle, CertificateController, RegisteredBundle, ServerClock, ServiceReference, Timing, Trust};
+use crate::cluster::{CaBundle, CertificateController, RegisteredBundle, ServiceReference, Timing, Trust};
 use crate::webhook::{Announcer, CertificateSource};
 use futures::FutureExt;
 use kube::Client;

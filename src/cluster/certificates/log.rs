@@ -6,7 +6,7 @@ use super::contents::Contents;
 use super::plan::{CertificatePlan, LeafAction};
 use super::secret::SecretError;
 use super::state::{CertificateState, Seconds};
-use crate::cluster::reason::reason;
+use crate::api::reason;
 use kube::runtime::watcher;
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -3,17 +3,17 @@
 //! It knows nothing of certificates; [`super::contents`] reads the data.
 
 use super::contents::Data;
+use crate::api::{self, ObjectSelection, RequestError, list_and_watch};
 use crate::authority::AuthorityError;
 use crate::cluster::ServiceReference;
-use crate::cluster::watch::{ObjectSelection, list_and_watch};
 use futures::stream::BoxStream;
+use hyper::Method;
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::PostParams;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::time::Duration;
 
 /// Type of a Secret with a certificate.
 const TLS: &str = "kubernetes.io/tls";
@@ -21,16 +21,11 @@ const TLS: &str = "kubernetes.io/tls";
 const NAME_LABEL: &str = "app.kubernetes.io/name";
 const NAME: &str = "kube-unions";
 
-/// Timeout of one request.
-const TIMEOUT: Duration = Duration::from_secs(10);
-
 /// An error of reading, deciding on or writing the Secret.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SecretError {
     #[error("cannot {action} the Secret `{secret}`")]
-    Request { action: &'static str, secret: String, source: kube::Error },
-    #[error("cannot {action} the Secret `{secret}`: no answer from the API server within {TIMEOUT:?}")]
-    Timeout { action: &'static str, secret: String },
+    Request { action: &'static str, secret: String, source: RequestError },
     #[error(transparent)]
     Authority(#[from] AuthorityError),
     #[error("the Secret `{0}` keeps changing: find the other writer by its `managedFields`")]
@@ -40,8 +35,8 @@ pub(super) enum SecretError {
 impl SecretError {
     /// Returns what to do about a refusal of the API server.
     pub(super) fn remedy(&self) -> Option<&'static str> {
-        let Self::Request { source: kube::Error::Api(status), .. } = self else { return None };
-        match status.code {
+        let Self::Request { source, .. } = self else { return None };
+        match source.code()? {
             403 => Some("its Role must grant get, list, watch and update on this Secret, and create on secrets"),
             422 => Some("delete the Secret while replicas run: they create it again"),
             _ => None,
@@ -51,7 +46,7 @@ impl SecretError {
 
 /// The Secret that the replicas share. Displays as `namespace/name`.
 pub(super) struct SharedSecret {
-    api: Api<Secret>,
+    client: Client,
     namespace: String,
     name: String,
 }
@@ -59,24 +54,27 @@ pub(super) struct SharedSecret {
 impl SharedSecret {
     pub(super) fn new(client: Client, service: &ServiceReference, name: &str) -> Self {
         let namespace = service.namespace.to_string();
-        Self { api: Api::namespaced(client, &namespace), namespace, name: name.to_owned() }
+        Self { client, namespace, name: name.to_owned() }
     }
 
     /// Returns the events of this Secret alone.
     pub(super) fn watch(&self) -> BoxStream<'static, watcher::Result<Event<Secret>>> {
-        list_and_watch(self.api.clone(), ObjectSelection::by_name(&self.name), || {})
+        let secrets = Api::<Secret>::namespaced(self.client.clone(), &self.namespace);
+        list_and_watch(secrets, ObjectSelection::by_name(&self.name), || {})
     }
 
     /// Returns the Secret, `None` if it does not exist.
     pub(super) async fn read(&self) -> Result<Option<Secret>, SecretError> {
-        self.request("read", self.api.get_opt(&self.name)).await
+        match api::send(&self.client, Method::GET, &self.path()).await {
+            Err(error) if error.is_not_found() => Ok(None),
+            answer => self.read_answer("read", answer).map(Some),
+        }
     }
 
     /// Writes `data` into the Secret as it was read, and returns the new version; `None` if another writer was faster.
     ///
     /// Other keys, labels and the type stay. The API server refuses the write if the `resourceVersion` has changed.
     pub(super) async fn write(&self, read: Option<Secret>, data: Data) -> Result<Option<Secret>, SecretError> {
-        let parameters = PostParams { field_manager: Some(NAME.to_owned()), ..PostParams::default() };
         let exists = read.is_some();
         let mut secret = read.unwrap_or_else(|| Secret { type_: Some(TLS.to_owned()), ..Secret::default() });
         secret.data.get_or_insert_default().extend(data);
@@ -84,34 +82,34 @@ impl SharedSecret {
         secret.metadata.namespace = Some(self.namespace.clone());
         let labels = secret.metadata.labels.get_or_insert_with(BTreeMap::new);
         labels.entry(NAME_LABEL.to_owned()).or_insert_with(|| NAME.to_owned());
-        let written = if exists {
-            self.request("update", self.api.replace(&self.name, &parameters, &secret)).await
+        let (action, method, path) = if exists {
+            ("update", Method::PUT, self.path())
         } else {
-            self.request("create", self.api.create(&parameters, &secret)).await
+            ("create", Method::POST, secrets(&self.namespace))
         };
-        match written {
-            Ok(written) => Ok(Some(written)),
-            Err(SecretError::Request { source: kube::Error::Api(status), .. })
-                if status.is_conflict() || status.is_already_exists() || (exists && status.is_not_found()) =>
-            {
-                Ok(None)
-            }
-            Err(error) => Err(error),
+        let path = format!("{path}?fieldManager={NAME}");
+        match api::write(&self.client, method, &path, "application/json", &json!(secret)).await {
+            // Another writer changed or created it, or deleted it.
+            Err(error) if error.code() == Some(409) || (exists && error.is_not_found()) => Ok(None),
+            answer => self.read_answer(action, answer).map(Some),
         }
     }
 
-    async fn request<T>(
-        &self,
-        action: &'static str,
-        request: impl Future<Output = kube::Result<T>>,
-    ) -> Result<T, SecretError> {
-        match tokio::time::timeout(TIMEOUT, request).await {
-            Ok(response) => {
-                response.map_err(|source| SecretError::Request { action, secret: self.to_string(), source })
-            }
-            Err(_elapsed) => Err(SecretError::Timeout { action, secret: self.to_string() }),
-        }
+    fn path(&self) -> String {
+        format!("{}/{}", secrets(&self.namespace), self.name)
     }
+
+    fn read_answer(&self, action: &'static str, answer: Result<Value, RequestError>) -> Result<Secret, SecretError> {
+        let malformed =
+            |error: serde_json::Error| RequestError::Unanswered(format!("its answer is malformed: {error}"));
+        let secret = answer.and_then(|secret| serde_json::from_value(secret).map_err(malformed));
+        secret.map_err(|source| SecretError::Request { action, secret: self.to_string(), source })
+    }
+}
+
+/// Returns the path of all Secrets of a namespace.
+fn secrets(namespace: &str) -> String {
+    format!("/api/v1/namespaces/{namespace}/secrets")
 }
 
 impl fmt::Display for SharedSecret {

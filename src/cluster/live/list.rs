@@ -3,9 +3,8 @@
 //! The page size adapts to the size of the objects read so far. A list that expires while it is read continues behind the last
 //! object, so that no object comes twice.
 
-use super::super::call::LIMIT;
-use super::super::watch::Retry;
 use super::{LiveError, RESERVED, StatusError, request};
+use crate::api::Retry;
 use http_body_util::BodyExt;
 use hyper::StatusCode;
 use kube::Client;
@@ -144,13 +143,6 @@ impl Pages {
     }
 
     async fn fetch_once(&self, token: &str) -> Result<FetchedPage, LiveError> {
-        match tokio::time::timeout(LIMIT, self.exchange(token)).await {
-            Ok(fetched) => fetched,
-            Err(_) => Err(LiveError::Slow(LIMIT.as_secs())),
-        }
-    }
-
-    async fn exchange(&self, token: &str) -> Result<FetchedPage, LiveError> {
         let mut uri = format!("{}?limit={}", self.path, self.limit);
         if !token.is_empty() {
             uri.push_str("&continue=");
@@ -228,7 +220,6 @@ fn is_transient(error: &LiveError) -> bool {
         LiveError::Refused(refusal) => matches!(refusal.code(), 429 | 500..=599),
         LiveError::Transport(_) => true,
         LiveError::Malformed(_)
-        | LiveError::Slow(_)
         | LiveError::Expired(_)
         | LiveError::NoResource { .. }
         | LiveError::Name(_)

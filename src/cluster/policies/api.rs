@@ -3,8 +3,8 @@
 //! It knows nothing of their content; see [`super::desired`] and [`super::stored`].
 
 use super::stored::SELECTOR;
-use crate::cluster::call::{self, Refused};
-use crate::cluster::watch::{ObjectSelection, list_and_watch};
+use crate::api::{self, RequestError};
+use crate::api::{ObjectSelection, list_and_watch};
 use futures::StreamExt;
 use futures::stream::{BoxStream, select_all};
 use hyper::Method;
@@ -103,15 +103,15 @@ impl fmt::Display for PolicyKey {
 
 impl ServedPolicies {
     /// Asks an API server.
-    pub(super) async fn read(client: &Client) -> Result<Self, Refused> {
-        let version = call::send(client, Method::GET, "/version").await?;
+    pub(super) async fn read(client: &Client) -> Result<Self, RequestError> {
+        let version = api::send(client, Method::GET, "/version").await?;
         let text = |field: &str| version.get(field).and_then(Value::as_str).unwrap_or_default();
         let numbers = format!("{}.{}", text("major"), text("minor"));
         let version = text("gitVersion").parse::<KubernetesVersion>().or_else(|_| numbers.parse());
-        let version = version.map_err(|error| Refused::Unanswered(error.to_string()))?;
+        let version = version.map_err(|error| RequestError::Unanswered(error.to_string()))?;
         let (mut mutating, mut validating) = (None, None);
         for api in ["v1", "v1beta1"] {
-            let resources = match call::send(client, Method::GET, &format!("/apis/{GROUP}/{api}")).await {
+            let resources = match api::send(client, Method::GET, &format!("/apis/{GROUP}/{api}")).await {
                 Ok(resources) => resources,
                 Err(refused) if refused.is_not_found() => continue,
                 Err(refused) => return Err(refused),
@@ -155,37 +155,43 @@ impl ServedPolicies {
     }
 
     /// Returns a stored object.
-    pub(super) async fn get(&self, client: &Client, key: &PolicyKey) -> Result<Value, Refused> {
-        call::send(client, Method::GET, &self.object(key)?).await
+    pub(super) async fn get(&self, client: &Client, key: &PolicyKey) -> Result<Value, RequestError> {
+        api::send(client, Method::GET, &self.object(key)?).await
     }
 
     /// Creates an object and returns it as it is stored.
-    pub(super) async fn create(&self, client: &Client, key: &PolicyKey, body: &Value) -> Result<Value, Refused> {
+    pub(super) async fn create(&self, client: &Client, key: &PolicyKey, body: &Value) -> Result<Value, RequestError> {
         let path = format!("{}?fieldManager={MANAGER}", self.collection(key)?);
-        call::write(client, Method::POST, &path, "application/json", body).await
+        api::write(client, Method::POST, &path, "application/json", body).await
     }
 
     /// Replaces an object whose `resourceVersion` is still that of `body`, and returns it as it is stored.
-    pub(super) async fn replace(&self, client: &Client, key: &PolicyKey, body: &Value) -> Result<Value, Refused> {
+    pub(super) async fn replace(&self, client: &Client, key: &PolicyKey, body: &Value) -> Result<Value, RequestError> {
         let path = format!("{}?fieldManager={MANAGER}", self.object(key)?);
-        call::write(client, Method::PUT, &path, "application/json", body).await
+        api::write(client, Method::PUT, &path, "application/json", body).await
     }
 
     /// Deletes an object that still has this `resourceVersion`.
-    pub(super) async fn delete(&self, client: &Client, key: &PolicyKey, resource_version: &str) -> Result<(), Refused> {
+    pub(super) async fn delete(
+        &self,
+        client: &Client,
+        key: &PolicyKey,
+        resource_version: &str,
+    ) -> Result<(), RequestError> {
         let body = json!({
             "apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"resourceVersion": resource_version},
         });
-        call::write(client, Method::DELETE, &self.object(key)?, "application/json", &body).await.map(drop)
+        api::write(client, Method::DELETE, &self.object(key)?, "application/json", &body).await.map(drop)
     }
 
-    fn collection(&self, key: &PolicyKey) -> Result<String, Refused> {
+    fn collection(&self, key: &PolicyKey) -> Result<String, RequestError> {
         let version = self.version_of(key.resource);
-        let version = version.ok_or_else(|| Refused::Unanswered(format!("{} is not served", key.resource.kind())))?;
+        let version =
+            version.ok_or_else(|| RequestError::Unanswered(format!("{} is not served", key.resource.kind())))?;
         Ok(key.resource.path(version))
     }
 
-    fn object(&self, key: &PolicyKey) -> Result<String, Refused> {
+    fn object(&self, key: &PolicyKey) -> Result<String, RequestError> {
         Ok(format!("{}/{}", self.collection(key)?, key.name))
     }
 }

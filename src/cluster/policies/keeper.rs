@@ -7,11 +7,11 @@ use super::log::PolicyLog;
 use super::stored::{PolicyFrame, StoredPolicy};
 use super::write::{WriteOutcome, perform};
 use super::{PolicyEnforcement, PolicySignals};
-use crate::cluster::backoff::doubling;
-use crate::cluster::call::{self, Refused};
-use crate::cluster::reason::reason;
+use crate::api::code;
+use crate::api::doubling;
+use crate::api::reason;
+use crate::api::{self, RequestError};
 use crate::cluster::registration::Owner;
-use crate::cluster::watch::code;
 use crate::cluster::watch_channel::{changed, publish};
 use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt};
@@ -113,19 +113,19 @@ impl PolicyController {
     }
 
     /// Reads what the API server offers, and the owner.
-    async fn read(&mut self) -> Result<(ServedPolicies, PolicyFrame), Refused> {
+    async fn read(&mut self) -> Result<(ServedPolicies, PolicyFrame), RequestError> {
         let served = ServedPolicies::read(&self.client).await?;
         let owner = self.read_owner().await?;
         Ok((served, PolicyFrame { installation: self.enforcement.installation.clone(), owner }))
     }
 
     /// Returns the owner with its current UID; `None` if there is none to set.
-    async fn read_owner(&mut self) -> Result<Option<Owner>, Refused> {
+    async fn read_owner(&mut self) -> Result<Option<Owner>, RequestError> {
         let Some(name) = self.enforcement.owner.clone().filter(|_| self.enforcement.duty.is_enforcing()) else {
             return Ok(None);
         };
         let path = format!("/apis/rbac.authorization.k8s.io/v1/clusterroles/{name}");
-        let failure = match call::send(&self.client, Method::GET, &path).await {
+        let failure = match api::send(&self.client, Method::GET, &path).await {
             Ok(role) => {
                 let uid = role.pointer("/metadata/uid").and_then(Value::as_str);
                 return Ok(uid.map(|uid| Owner { name, uid: uid.to_owned() }));

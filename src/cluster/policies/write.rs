@@ -3,7 +3,7 @@
 use super::api::ServedPolicies;
 use super::ledger::PolicyWrite;
 use super::stored::PolicyFrame;
-use crate::cluster::call::Refused;
+use crate::api::RequestError;
 use kube::Client;
 use serde_json::Value;
 
@@ -61,7 +61,7 @@ pub(super) async fn perform(
     }
 }
 
-fn failure(refused: &Refused) -> WriteOutcome {
+fn failure(refused: &RequestError) -> WriteOutcome {
     match refused.code() {
         Some(404 | 409) => WriteOutcome::Raced,
         Some(code) if (400..500).contains(&code) && code != 429 => WriteOutcome::Refused(refused.to_string()),

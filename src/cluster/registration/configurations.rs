@@ -3,13 +3,10 @@
 //! It knows nothing of their content; see [`super::desired`].
 
 use super::wanted::{ConfigurationKind, NAME};
-use crate::cluster::call::APPLY;
-use crate::cluster::schemas::is_not_found;
-use crate::cluster::watch::{ObjectSelection, list_and_watch};
+use crate::api::{self, APPLY, ObjectSelection, RequestError, list_and_watch};
 use futures::StreamExt;
 use futures::stream::{BoxStream, select};
-use hyper::header::CONTENT_TYPE;
-use hyper::{Method, Request};
+use hyper::Method;
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::core::PartialObjectMeta;
@@ -18,7 +15,6 @@ use kube::{Api, Client};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::fmt::Debug;
-use std::time::Duration;
 
 /// Field manager of every write.
 const MANAGER: &str = "kube-unions";
@@ -26,22 +22,17 @@ const MANAGER: &str = "kube-unions";
 /// First Kubernetes 1 minor version with `matchConditions` enabled by default.
 const FIRST_WITH_CONDITIONS: u32 = 28;
 
-/// Timeout of one request.
-const TIMEOUT: Duration = Duration::from_secs(10);
-
 /// An error of reading or writing a configuration.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ConfigurationError {
     #[error("cannot read {}/{NAME}", .0.kind())]
-    Read(ConfigurationKind, #[source] kube::Error),
+    Read(ConfigurationKind, #[source] RequestError),
     #[error("cannot write {}/{NAME}", .0.kind())]
-    Write(ConfigurationKind, #[source] kube::Error),
-    #[error("cannot reach the API server: no answer within {TIMEOUT:?}")]
-    TimedOut,
+    Write(ConfigurationKind, #[source] RequestError),
     #[error("cannot read the API server's version")]
-    Version(#[source] kube::Error),
+    Version(#[source] RequestError),
     #[error("cannot read the ClusterRole `{0}`, the owner of the configurations")]
-    Owner(String, #[source] kube::Error),
+    Owner(String, #[source] RequestError),
     #[error(
         "cannot create {kind}/{NAME}: its owner, the ClusterRole `{1}`, cannot be read; apply the chart or the manifests again, \
          or name another owner with --owner-cluster-role",
@@ -59,25 +50,24 @@ impl ConfigurationError {
     pub(super) fn is_answer(&self) -> bool {
         match self {
             // etcd does not take the object, for example because it is too large.
-            Self::Write(_, kube::Error::Api(status)) if status.code == 500 => true,
+            Self::Write(_, error) if error.code() == Some(500) => true,
             Self::Read(_, error) | Self::Write(_, error) | Self::Version(error) | Self::Owner(_, error) => {
-                matches!(error, kube::Error::Api(status) if (400..500).contains(&status.code) && status.code != 429)
+                error.is_final()
             }
             Self::NotKept(..) | Self::NoOwner(..) | Self::NoCa => true,
-            Self::TimedOut => false,
         }
     }
 
     /// Returns true if the configuration has changed since it was read.
     pub(super) fn is_conflict(&self) -> bool {
         // The object of a PUT may have been deleted, and the object of an apply may have been created.
-        matches!(self, Self::Write(_, kube::Error::Api(status)) if matches!(status.code, 404 | 409))
+        matches!(self, Self::Write(_, error) if matches!(error.code(), Some(404 | 409)))
     }
 
     /// Returns true if the API server refuses the owner because this user may not delete the object (admission plugin
     /// `OwnerReferencesPermissionEnforcement`).
     pub(super) fn is_owner_refused(&self) -> bool {
-        matches!(self, Self::Write(_, kube::Error::Api(status)) if status.code == 403 && status.message.contains("ownerRef"))
+        matches!(self, Self::Write(_, RequestError::Status(status)) if status.code == 403 && status.message.contains("ownerRef"))
     }
 }
 
@@ -103,9 +93,9 @@ impl Configurations {
 
     /// Returns a stored configuration, `None` if it does not exist.
     pub(super) async fn read(&self, phase: ConfigurationKind) -> Result<Option<Value>, ConfigurationError> {
-        match self.send(Request::get(path(phase)).body(Vec::new())).await? {
+        match api::send(&self.client, Method::GET, &path(phase)).await {
             Ok(object) => Ok(Some(object)),
-            Err(error) if is_not_found(&error) => Ok(None),
+            Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(ConfigurationError::Read(phase, error)),
         }
     }
@@ -130,36 +120,28 @@ impl Configurations {
         content_type: &str,
         object: &Value,
     ) -> Result<Value, ConfigurationError> {
-        let request = Request::builder().method(method).uri(format!("{}?fieldManager={MANAGER}", path(phase)));
-        let request = request.header(CONTENT_TYPE, content_type).body(object.to_string().into_bytes());
-        self.send(request).await?.map_err(|error| ConfigurationError::Write(phase, error))
+        let path = format!("{}?fieldManager={MANAGER}", path(phase));
+        let written = api::write(&self.client, method, &path, content_type, object).await;
+        written.map_err(|error| ConfigurationError::Write(phase, error))
     }
 
     /// Returns the UID of a `ClusterRole`, `None` if it does not exist.
     pub(super) async fn cluster_role(&self, name: &str) -> Result<Option<String>, ConfigurationError> {
         let path = format!("/apis/rbac.authorization.k8s.io/v1/clusterroles/{name}");
-        match self.send(Request::get(path).body(Vec::new())).await? {
+        match api::send(&self.client, Method::GET, &path).await {
             Ok(role) => Ok(role.pointer("/metadata/uid").and_then(Value::as_str).map(str::to_owned)),
-            Err(error) if is_not_found(&error) => Ok(None),
+            Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(ConfigurationError::Owner(name.to_owned(), error)),
         }
     }
 
     /// Returns true if the API server keeps `matchConditions`. Without a readable version it is assumed to.
     pub(super) async fn keeps_conditions(&self) -> Result<bool, ConfigurationError> {
-        match self.send(Request::get("/version").body(Vec::new())).await? {
+        match api::send(&self.client, Method::GET, "/version").await {
             Ok(version) => Ok(minor_version(&version).is_none_or(|minor| minor >= FIRST_WITH_CONDITIONS)),
-            Err(kube::Error::Api(status)) if (400..500).contains(&status.code) && status.code != 429 => Ok(true),
+            Err(error) if error.is_final() => Ok(true),
             Err(error) => Err(ConfigurationError::Version(error)),
         }
-    }
-
-    async fn send(
-        &self,
-        request: Result<Request<Vec<u8>>, hyper::http::Error>,
-    ) -> Result<kube::Result<Value>, ConfigurationError> {
-        let response = async { self.client.request(request.map_err(kube::Error::HttpError)?).await };
-        tokio::time::timeout(TIMEOUT, response).await.map_err(|_| ConfigurationError::TimedOut)
     }
 
     /// Yields an event for each change of either configuration, and an error when the watch fails.
@@ -218,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_write_that_etcd_refuses_is_an_answer_and_an_api_server_without_time_is_none() {
-        let error = |code| kube::Error::Api(Box::new(Status { code, ..Status::default() }));
+        let error = |code| RequestError::Status(Box::new(Status { code, ..Status::default() }));
         for (code, of_write, of_read) in
             [(422, true, true), (500, true, false), (429, false, false), (503, false, false)]
         {

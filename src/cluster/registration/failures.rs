@@ -1,9 +1,9 @@
 //! Failures to read or write the configurations: logged once, retried with a growing wait.
 
 use super::configurations::ConfigurationError;
-use crate::cluster::backoff::doubling;
-use crate::cluster::reason::reason;
-use crate::cluster::watch::code;
+use crate::api::code;
+use crate::api::doubling;
+use crate::api::reason;
 use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, ExponentialBackoff};
 use std::collections::BTreeSet;

@@ -4,7 +4,7 @@
 //! pause. This module knows no clock: callers pass the time in.
 
 use super::divergence::Divergence;
-use crate::cluster::backoff::doubling;
+use crate::api::doubling;
 use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::ExponentialBackoff;
 use std::time::{Duration, Instant};

@@ -1,8 +1,8 @@
 //! Deletes the policies and bindings that `serve` keeps, found by their label.
 
 use super::{ADMISSION, Registered};
+use crate::api::{self, RequestError};
 use crate::cluster::ServiceReference;
-use crate::cluster::call::{self, Refused};
 use crate::cluster::policies::{PolicyResource, SELECTOR};
 use crate::cluster::registration::named_installation;
 use hyper::Method;
@@ -25,7 +25,7 @@ pub(super) struct RemovalAttempt {
     /// An object that was there.
     pub(super) found: Option<Registered>,
     /// The first failure.
-    pub(super) failure: Option<(Registered, Refused)>,
+    pub(super) failure: Option<(Registered, RequestError)>,
 }
 
 impl PolicyRemoval {
@@ -71,13 +71,13 @@ impl RemovalAttempt {
         version: &str,
         installation: Option<&ServiceReference>,
         deleted: &mut impl FnMut(&Registered),
-    ) -> Result<(), Refused> {
+    ) -> Result<(), RequestError> {
         let collection = resource.path(version);
         let selector = SELECTOR.replace('=', "%3D").replace('/', "%2F");
         let mut from = String::new();
         loop {
             let path = format!("{collection}?labelSelector={selector}&limit={PAGE}{from}");
-            let list = call::send(client, Method::GET, &path).await?;
+            let list = api::send(client, Method::GET, &path).await?;
             for item in list.get("items").and_then(Value::as_array).into_iter().flatten() {
                 let metadata = |field: &str| item.get("metadata").and_then(|metadata| metadata.get(field));
                 let Some(name) = metadata("name").and_then(Value::as_str) else { continue };
@@ -89,7 +89,7 @@ impl RemovalAttempt {
                     continue;
                 }
                 let object = registered(resource, name.to_owned());
-                match call::send(client, Method::DELETE, &format!("{collection}/{name}")).await {
+                match api::send(client, Method::DELETE, &format!("{collection}/{name}")).await {
                     Ok(_) => {
                         deleted(&object);
                         self.found = Some(object);

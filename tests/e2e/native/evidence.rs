@@ -42,7 +42,7 @@ fn union(row: &Value) -> UnionFields {
 
 #[test]
 fn the_truth_tables_are_those_of_the_api_server() {
-    let Some(native) = Native::start() else { return };
+    let Some(native) = Native::shared() else { return };
     let text = read_to_string(root().join("tests/cases/check-cel/rows.yaml")).unwrap();
     let rows: Vec<Value> = serde_saphyr::from_str(&text).unwrap();
     let (mut decided, mut undecided, mut differences) = (0, 0, Vec::new());
@@ -94,7 +94,7 @@ fn the_truth_tables_are_those_of_the_api_server() {
 
 #[test]
 fn the_disagreements_of_check_cel_are_real() {
-    let Some(native) = Native::start() else { return };
+    let Some(native) = Native::shared() else { return };
     let text = read_to_string(root().join("tests/cases/check-cel/rows.yaml")).unwrap();
     let rows: Vec<Value> = serde_saphyr::from_str(&text).unwrap();
     let row = rows.iter().find(|row| row["verdicts"] == json!(["tooWeak", "tooStrong"])).unwrap();

@@ -165,17 +165,17 @@ fn kinds_of_names(number: usize, names: &[&str]) -> Vec<Subject> {
 
 #[test]
 fn fields_with_unusual_names_are_judged_as_by_the_webhook() {
-    let Some(native) = Native::start() else { return };
+    let Some(native) = Native::shared() else { return };
     // An API server takes longer for each union of a policy.
     let names = NAMES.chunks(12).enumerate();
     let subjects: Vec<_> = names.flat_map(|(number, names)| kinds_of_names(number, names)).collect();
-    let found = differences(&native, &subjects, &PolicyOptions::default());
+    let found = differences(native, &subjects, &PolicyOptions::default());
     assert!(found.is_empty(), "{} writes differ:\n{}", found.len(), found.join("\n"));
 }
 
 #[test]
 fn discriminators_with_unusual_values_are_judged_as_by_the_webhook() {
-    let Some(native) = Native::start() else { return };
+    let Some(native) = Native::shared() else { return };
     let fields = |schema: &dyn Fn(&str) -> Value| -> Value {
         spec(&VALUES.iter().enumerate().map(|(number, value)| (format!("p{number}"), schema(value))).collect())
     };
@@ -192,13 +192,13 @@ fn discriminators_with_unusual_values_are_judged_as_by_the_webhook() {
         lists.write(&about, Some(wrap(json!({"type": value, "a": "v"}))), wrap(json!({"type": "B", "a": "v"})));
         lists.write(&about, None, wrap(json!({"type": value, "b": "v"})));
     }
-    let found = differences(&native, &[maps, lists], &PolicyOptions::default());
+    let found = differences(native, &[maps, lists], &PolicyOptions::default());
     assert!(found.is_empty(), "{} writes differ:\n{}", found.len(), found.join("\n"));
 }
 
 #[test]
 fn unions_at_unusual_places_are_judged_as_by_the_webhook() {
-    let Some(native) = Native::start() else { return };
+    let Some(native) = Native::shared() else { return };
     let mut root = map_form("type", ["a", "b"], ["A", "B"], &[]);
     root["properties"]["other"] = json!({"type": "string"});
     let mut root = Subject::new(GROUP, "Root", &root);
@@ -227,7 +227,7 @@ fn unions_at_unusual_places_are_judged_as_by_the_webhook() {
         let discriminator = json!({"spec": {"x": {"type": value, "a": "v"}}});
         untyped.write(about, Some(json!({"spec": {"x": {"type": "A", "a": "v"}}})), discriminator);
     }
-    let found = differences(&native, &[root, open, untyped], &PolicyOptions::default());
+    let found = differences(native, &[root, open, untyped], &PolicyOptions::default());
     assert!(found.is_empty(), "{} writes differ:\n{}", found.len(), found.join("\n"));
 }
 
@@ -267,7 +267,7 @@ fn names_that_no_policy_can_carry_are_refused_with_their_place() {
 
 #[test]
 fn objects_of_wrong_types_are_refused_by_the_api_server_in_its_own_words() {
-    let Some(native) = Native::start() else { return };
+    let Some(native) = Native::shared() else { return };
     let item = || map_form("type", ["a", "b"], ["A", "B"], &["name"]);
     let list = json!({"type": "array", "items": item(), "x-kubernetes-list-type": "map",
         "x-kubernetes-list-map-keys": ["name"]});
@@ -281,9 +281,9 @@ fn objects_of_wrong_types_are_refused_by_the_api_server_in_its_own_words() {
     subject.write("in force: mutation", None, json!({"spec": {"deducing": {"x": "v"}}}));
     subject.write("in force: validation", None, json!({"spec": {"struct": {"type": "A", "a": "v", "b": "v"}}}));
     subject.write("in force: let through", Some(good.clone()), good.clone());
-    let found = differences(&native, std::slice::from_ref(&subject), &PolicyOptions::default());
+    let found = differences(native, std::slice::from_ref(&subject), &PolicyOptions::default());
     assert!(found.is_empty(), "{}", found.join("\n"));
-    let stored = subject.store(&native, "good", &good);
+    let stored = subject.store(native, "good", &good);
     let pointers = [
         "/spec",
         "/spec/struct",
@@ -317,7 +317,7 @@ fn objects_of_wrong_types_are_refused_by_the_api_server_in_its_own_words() {
             for old in [None, Some(&stored)] {
                 let mut new = good.clone();
                 *new.pointer_mut(pointer).unwrap() = value.clone();
-                let answer = subject.ask(&native, old, &new);
+                let answer = subject.ask(native, old, &new);
                 let text = answer.body["message"].as_str().unwrap_or_default();
                 let by_policy = text.contains("AdmissionPolicy") || text.contains("CEL") || text.contains("evaluat");
                 // A value of the right type may violate the union.
@@ -333,7 +333,7 @@ fn objects_of_wrong_types_are_refused_by_the_api_server_in_its_own_words() {
 
 #[test]
 fn long_names_of_kinds_lead_to_names_of_policies_that_work() {
-    let Some(native) = Native::start() else { return };
+    let Some(native) = Native::shared() else { return };
     let group = format!("{}.{}.names.example", "g".repeat(63), "h".repeat(63));
     let schema = json!({"type": "object", "properties": {"spec": map_form("type", ["a", "b"], ["A", "B"], &[])}});
     let subjects = ["x", "y"].map(|end| {
@@ -342,7 +342,7 @@ fn long_names_of_kinds_lead_to_names_of_policies_that_work() {
         switch(&mut subject, "long names", ["type", "a", "b"], ["A", "B"], &|value| json!({"spec": value}));
         subject
     });
-    let found = differences(&native, &subjects, &PolicyOptions::default());
+    let found = differences(native, &subjects, &PolicyOptions::default());
     assert!(found.is_empty(), "{}", found.join("\n"));
     let objects = subjects.iter().flat_map(|it| compile_all(&it.catalog, &PolicyOptions::default()));
     let names: BTreeSet<_> =

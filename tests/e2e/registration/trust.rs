@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use kube_unions::api::{ServerClock, connect};
 use kube_unions::cluster::{
-    BuiltinUnions, CaBundle, Cluster as Watched, EntryOptions, RegisteredBundle, Registering, Registration,
-    ServerClock, Signals, Trust, connect,
+    BuiltinUnions, CaBundle, Cluster as Watched, EntryOptions, RegisteredBundle, Registering, Registration, Signals,
+    Trust,
 };
 use kube_unions::telemetry::Metrics;
 use kube_unions_core::catalog::Builder;

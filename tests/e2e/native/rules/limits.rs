@@ -141,7 +141,7 @@ fn agree(native: &Native, name: &str, schema: impl Fn(Option<u64>) -> Value) -> 
 
 #[test]
 fn lists_and_members_are_limited_as_the_api_server_limits_them() {
-    let Some(native) = Native::start() else { return };
+    let Some(native) = Native::shared() else { return };
     let arounds = [
         Around::Nothing,
         Around::Unlimited,
@@ -156,7 +156,7 @@ fn lists_and_members_are_limited_as_the_api_server_limits_them() {
         for members in [2, 4, 8, 16, 17, 64, 128] {
             for around in arounds {
                 let schema = |forced| object(json!({"spec": around.field(union(shape, members), forced)}));
-                let holds = agree(&native, &format!("{shape:?} of {members} in {around:?}"), schema);
+                let holds = agree(native, &format!("{shape:?} of {members} in {around:?}"), schema);
                 *(if holds { &mut accepted } else { &mut refused }) += 1;
                 let must = matches!(around, Around::Nothing | Around::Items(1_000))
                     || (members <= 4 && matches!(around, Around::Keyed));
@@ -169,7 +169,7 @@ fn lists_and_members_are_limited_as_the_api_server_limits_them() {
 
 #[test]
 fn many_unions_of_one_kind_share_a_limit() {
-    let Some(native) = Native::start() else { return };
+    let Some(native) = Native::shared() else { return };
     for (unions, around) in [
         (20, Around::Nothing),
         (20, Around::Items(1_000)),
@@ -187,17 +187,17 @@ fn many_unions_of_one_kind_share_a_limit() {
             let (after, rules) = compiled(&schema(None));
             // A version with very long rules is refused for its size.
             if rules.refusals.iter().any(|refusal| refusal.reason == RefusalReason::TooLong) {
-                assert_eq!(ask(&native, &after).status, 201, "{name}");
+                assert_eq!(ask(native, &after).status, 201, "{name}");
                 continue;
             }
-            agree(&native, &name, schema);
+            agree(native, &name, schema);
         }
     }
 }
 
 #[test]
 fn deep_unions_have_rules_too() {
-    let Some(native) = Native::start() else { return };
+    let Some(native) = Native::shared() else { return };
     for (depth, around) in [
         (40, Around::Nothing),
         (2, Around::Items(100)),
@@ -209,7 +209,7 @@ fn deep_unions_have_rules_too() {
             let nest = |inner, _| object(json!({"inner": around.field(inner, forced)}));
             (0..depth).fold(union(Shape::Map, 3), nest)
         };
-        agree(&native, &format!("{depth} deep in {around:?}"), schema);
+        agree(native, &format!("{depth} deep in {around:?}"), schema);
     }
     // Unions at every level.
     let schema = |forced| {
@@ -220,7 +220,7 @@ fn deep_unions_have_rules_too() {
         };
         (0..10).fold(union(Shape::Map, 3), nest)
     };
-    agree(&native, "unions at ten levels", schema);
+    agree(native, "unions at ten levels", schema);
 }
 
 /// Names that an expression has to escape, and names that look like escapes.
@@ -320,7 +320,7 @@ fn names_and_values_that_need_escapes_are_judged_by_the_api_server() {
 
 #[test]
 fn fields_that_rules_cannot_read_are_refused_and_unions_beside_them_are_not() {
-    let Some(native) = Native::start() else { return };
+    let Some(native) = Native::shared() else { return };
     for name in ["1st", "ü", "a b", "a\"b", "a'b", "a\\b", "a~b", "a$", "\u{1}"] {
         let hostile = object(json!({"kind": {"type": "string", "x-kubernetes-unions": {
             "fieldMembers": {"A": {"name": name}, "B": {"name": "b"}}}}, name: {"type": "string"}, "b": {"type": "string"}}));
@@ -330,7 +330,7 @@ fn fields_that_rules_cannot_read_are_refused_and_unions_beside_them_are_not() {
         let [refusal] = rules.refusals.as_slice() else { panic!("{:?}", rules.refusals) };
         assert_eq!(refusal.reason, RefusalReason::UnreadableName(name.to_owned()));
         assert_eq!(refusal.place.as_deref(), Some("hostile"));
-        let answer = ask(&native, &after);
+        let answer = ask(native, &after);
         assert_eq!(answer.status, 201, "{name}: {}", answer.body["message"]);
         assert!(after["properties"][name]["x-kubernetes-validations"].is_array());
     }

@@ -1,6 +1,6 @@
 //! Retries: the waits between attempts, and watches that are retried for ever.
 
-use crate::cluster::backoff::doubling;
+use super::backoff::doubling;
 use futures::future::ready;
 use futures::{Stream, StreamExt};
 use kube::runtime::WatchStreamExt;
@@ -16,7 +16,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(2);
 const CALM: Duration = Duration::from_secs(10);
 
 /// The waits between attempts at a watch or a list.
-pub(in crate::cluster) struct Retry {
+pub(crate) struct Retry {
     waits: ExponentialBackoff,
     last: Option<Instant>,
 }
@@ -48,7 +48,7 @@ impl Backoff for Retry {
 ///
 /// When the API server has forgotten the `resourceVersion` of a watch, as after its restart, the watcher relists at once: a
 /// wait would hide the changes meanwhile. That is no error, unless it happens again within a short time.
-pub(super) fn persistent<T>(events: impl Stream<Item = watcher::Result<T>>) -> impl Stream<Item = watcher::Result<T>> {
+pub(crate) fn persistent<T>(events: impl Stream<Item = watcher::Result<T>>) -> impl Stream<Item = watcher::Result<T>> {
     let mut last_expiry = None;
     events
         .filter(move |event| ready(!is_first_expiry(event, &mut last_expiry, Instant::now())))
@@ -64,7 +64,7 @@ fn is_first_expiry<T>(event: &watcher::Result<T>, last: &mut Option<Instant>, no
 }
 
 /// Returns the HTTP status with which the API server refused a list or a watch.
-pub(in crate::cluster) fn code(error: &watcher::Error) -> Option<u16> {
+pub(crate) fn code(error: &watcher::Error) -> Option<u16> {
     let (watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error)) = error else {
         return None;
     };

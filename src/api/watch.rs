@@ -28,23 +28,23 @@ const SHRINKING: u32 = 8;
 
 /// The objects to list and watch.
 #[derive(Debug, Clone, Default)]
-pub(in crate::cluster) struct ObjectSelection {
-    pub(in crate::cluster) fields: Option<String>,
-    pub(in crate::cluster) labels: Option<String>,
+pub(crate) struct ObjectSelection {
+    pub(crate) fields: Option<String>,
+    pub(crate) labels: Option<String>,
     /// Objects in a page of a list, which is held as a whole.
-    pub(in crate::cluster) page: Option<u32>,
+    pub(crate) page: Option<u32>,
 }
 
 impl ObjectSelection {
     /// Selects one object. With the name in the selector, a right by name is enough.
-    pub(in crate::cluster) fn by_name(name: &str) -> Self {
+    pub(crate) fn by_name(name: &str) -> Self {
         Self { fields: Some(format!("metadata.name={name}")), ..Self::default() }
     }
 }
 
 /// Yields the events of a resource, with back-off after each error. Calls `proven` whenever the API server proves to be followed:
 /// a watch begins, or has an event or bookmark.
-pub(in crate::cluster) fn list_and_watch<K>(
+pub(crate) fn list_and_watch<K>(
     api: Api<K>,
     selection: ObjectSelection,
     proven: impl Fn() + Send + 'static,

@@ -32,18 +32,18 @@ const LONGEST: u64 = 64 << 20;
 
 /// The layer. It also compares the clocks at each answer.
 #[derive(Debug, Clone)]
-pub(super) struct Deadlines(pub(super) ServerClock);
+pub(crate) struct Deadlines(pub(crate) ServerClock);
 
 /// A client with deadlines.
 #[derive(Debug, Clone)]
-pub(super) struct Bounded<S> {
+pub(crate) struct Bounded<S> {
     inner: S,
     clock: ServerClock,
 }
 
 /// The API server was too slow, or sent too much.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum DeadlineError {
+pub(crate) enum DeadlineError {
     #[error("the API server did not answer within {} s", .0.as_secs())]
     NoAnswer(Duration),
     #[error("the API server sent nothing more for {} s", PROGRESS.as_secs())]
@@ -58,7 +58,7 @@ type BoxError = Box<dyn Error + Send + Sync>;
 
 /// The body of an answer. A watch may be silent, and has as many bytes as there are events; `list_and_watch` bounds it.
 #[derive(Debug)]
-pub(super) struct BoundedBody<B> {
+pub(crate) struct BoundedBody<B> {
     inner: B,
     bounds: Option<BodyBounds>,
 }

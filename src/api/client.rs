@@ -1,21 +1,17 @@
-//! The client, and the health of the watch of CRDs that runs through it.
+//! The client: from a kubeconfig, the environment or a pod's service account.
 
+use super::deadline::Deadlines;
+use super::server_clock::ServerClock;
 use crate::causes::with_causes;
-use crate::cluster::deadline::Deadlines;
-use crate::cluster::reason::reason;
-use crate::cluster::server_clock::ServerClock;
 use hyper::Uri;
 use hyper_util::client::proxy::matcher::Matcher;
 use kube::client::ClientBuilder;
 use kube::config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
-use prometheus_client::metrics::gauge::Gauge;
 use std::error::Error as _;
 use std::io::ErrorKind;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Instant, SystemTime};
 
 /// A variable that every pod has.
 const POD_VARIABLE: &str = "KUBERNETES_SERVICE_HOST";
@@ -136,86 +132,4 @@ async fn from_file(path: &Path, options: &KubeConfigOptions) -> Result<Config, C
     };
     let file = Kubeconfig::read_from(path).map_err(fail)?;
     Config::from_custom_kubeconfig(file, options).await.map_err(fail)
-}
-
-/// The health of the watch of CRDs: gauges, and a log line at each change.
-#[derive(Debug, Clone)]
-pub struct Link {
-    connected: Gauge,
-    /// The time of the newest evidence, in seconds since 1970.
-    proven: Gauge,
-    health: Arc<Mutex<LinkHealth>>,
-}
-
-#[derive(Debug)]
-struct LinkHealth {
-    state: LinkState,
-    /// The time of the newest evidence.
-    proven: Option<Instant>,
-}
-
-#[derive(Debug)]
-enum LinkState {
-    New,
-    Up,
-    Down {
-        /// The last logged reason.
-        reason: String,
-    },
-}
-
-impl Link {
-    /// Returns a link that is down. `connected` is 1 while it is up, and `proven` the time of the last evidence that the catalog
-    /// is current.
-    pub fn new(connected: Gauge, proven: Gauge) -> Self {
-        connected.set(0);
-        let health = LinkHealth { state: LinkState::New, proven: None };
-        Self { connected, proven, health: Arc::new(Mutex::new(health)) }
-    }
-
-    /// Returns true while the watch is up.
-    pub fn is_up(&self) -> bool {
-        matches!(self.health().state, LinkState::Up)
-    }
-
-    /// Says how old the newest evidence is that the catalog is current, and why there is no newer one.
-    pub fn evidence(&self) -> String {
-        let LinkHealth { state, proven } = &*self.health();
-        let age = proven.map_or("never read".to_owned(), |at| format!("current {} s ago", at.elapsed().as_secs()));
-        match state {
-            LinkState::Down { reason } => format!("{age}; {reason}"),
-            LinkState::New | LinkState::Up => age,
-        }
-    }
-
-    /// Records evidence that the catalog is current.
-    pub(super) fn up(&self) {
-        self.connected.set(1);
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        self.proven.set(i64::try_from(now.as_secs()).unwrap_or(i64::MAX));
-        let mut health = self.health();
-        health.proven = Some(Instant::now());
-        if !matches!(health.state, LinkState::Up) {
-            tracing::info!("watching the cluster's definitions");
-            health.state = LinkState::Up;
-        }
-    }
-
-    /// Logs a reason once, not at each attempt.
-    pub(super) fn down(&self, error: &(dyn std::error::Error + 'static)) {
-        self.connected.set(0);
-        let reason = reason(error);
-        let mut health = self.health();
-        match &health.state {
-            LinkState::New => tracing::warn!(reason, "the cluster cannot be watched yet; retrying"),
-            LinkState::Up => tracing::warn!(reason, "the watch broke; the last catalog stays in force, retrying"),
-            LinkState::Down { reason: logged } if *logged == reason => tracing::debug!(reason, "still no watch"),
-            LinkState::Down { .. } => tracing::warn!(reason, "still no watch; retrying"),
-        }
-        health.state = LinkState::Down { reason };
-    }
-
-    fn health(&self) -> MutexGuard<'_, LinkHealth> {
-        self.health.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 /// Returns an error with its causes, each once. A refusal is reduced to the API server's own sentence, which names the user, the
 /// verb and the resource; the client's error repeats it.
-pub(super) fn reason(error: &(dyn Error + 'static)) -> String {
+pub(crate) fn reason(error: &(dyn Error + 'static)) -> String {
     let mut text = String::new();
     let mut next = Some(error);
     while let Some(error) = next {
@@ -34,9 +34,12 @@ fn refusal<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::SchemaFetchError;
     use kube::core::Status;
     use kube::runtime::watcher;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("cannot read the index")]
+    struct Shared(#[source] Arc<kube::Error>);
 
     fn forbidden() -> kube::Error {
         let status = Status::failure("foos is forbidden: User \"u\" cannot list", "Forbidden").with_code(403);
@@ -49,7 +52,7 @@ mod tests {
         let watched = reason(&watcher::Error::InitialListFailed(forbidden()));
         assert!(watched.ends_with(": foos is forbidden: User \"u\" cannot list"), "{watched}");
         assert!(!watched.contains("Status {"), "{watched}");
-        let shared = reason(&SchemaFetchError::Index(Arc::new(forbidden())));
-        assert_eq!(shared, "cannot read the index of OpenAPI documents: foos is forbidden: User \"u\" cannot list");
+        let shared = reason(&Shared(Arc::new(forbidden())));
+        assert_eq!(shared, "cannot read the index: foos is forbidden: User \"u\" cannot list");
     }
 }

@@ -1,0 +1,88 @@
+//! The health of the watch of CRDs.
+
+use crate::api::reason;
+use prometheus_client::metrics::gauge::Gauge;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Instant, SystemTime};
+
+/// The health of the watch of CRDs: gauges, and a log line at each change.
+#[derive(Debug, Clone)]
+pub struct Link {
+    connected: Gauge,
+    /// The time of the newest evidence, in seconds since 1970.
+    proven: Gauge,
+    health: Arc<Mutex<LinkHealth>>,
+}
+
+#[derive(Debug)]
+struct LinkHealth {
+    state: LinkState,
+    /// The time of the newest evidence.
+    proven: Option<Instant>,
+}
+
+#[derive(Debug)]
+enum LinkState {
+    New,
+    Up,
+    Down {
+        /// The last logged reason.
+        reason: String,
+    },
+}
+
+impl Link {
+    /// Returns a link that is down. `connected` is 1 while it is up, and `proven` the time of the last evidence that the catalog
+    /// is current.
+    pub fn new(connected: Gauge, proven: Gauge) -> Self {
+        connected.set(0);
+        let health = LinkHealth { state: LinkState::New, proven: None };
+        Self { connected, proven, health: Arc::new(Mutex::new(health)) }
+    }
+
+    /// Returns true while the watch is up.
+    pub fn is_up(&self) -> bool {
+        matches!(self.health().state, LinkState::Up)
+    }
+
+    /// Says how old the newest evidence is that the catalog is current, and why there is no newer one.
+    pub fn evidence(&self) -> String {
+        let LinkHealth { state, proven } = &*self.health();
+        let age = proven.map_or("never read".to_owned(), |at| format!("current {} s ago", at.elapsed().as_secs()));
+        match state {
+            LinkState::Down { reason } => format!("{age}; {reason}"),
+            LinkState::New | LinkState::Up => age,
+        }
+    }
+
+    /// Records evidence that the catalog is current.
+    pub(super) fn up(&self) {
+        self.connected.set(1);
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        self.proven.set(i64::try_from(now.as_secs()).unwrap_or(i64::MAX));
+        let mut health = self.health();
+        health.proven = Some(Instant::now());
+        if !matches!(health.state, LinkState::Up) {
+            tracing::info!("watching the cluster's definitions");
+            health.state = LinkState::Up;
+        }
+    }
+
+    /// Logs a reason once, not at each attempt.
+    pub(super) fn down(&self, error: &(dyn std::error::Error + 'static)) {
+        self.connected.set(0);
+        let reason = reason(error);
+        let mut health = self.health();
+        match &health.state {
+            LinkState::New => tracing::warn!(reason, "the cluster cannot be watched yet; retrying"),
+            LinkState::Up => tracing::warn!(reason, "the watch broke; the last catalog stays in force, retrying"),
+            LinkState::Down { reason: logged } if *logged == reason => tracing::debug!(reason, "still no watch"),
+            LinkState::Down { .. } => tracing::warn!(reason, "still no watch; retrying"),
+        }
+        health.state = LinkState::Down { reason };
+    }
+
+    fn health(&self) -> MutexGuard<'_, LinkHealth> {
+        self.health.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
