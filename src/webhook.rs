@@ -48,7 +48,7 @@ pub use reviews::Reviewer;
 
 use crate::supervision::{ServeTask, Supervised, TaskEnded};
 use crate::telemetry::{Metrics, Spans};
-use accept::Acceptor;
+use accept::{Acceptor, Stage};
 use body::BodyReader;
 use budget::{Budget, BudgetGauge};
 use certificate::CertificateReloader;
@@ -81,16 +81,6 @@ pub enum ServerError {
     /// The certificate cannot be loaded.
     #[error("no serving certificate")]
     Certificate(#[from] CertificateError),
-}
-
-/// The stage of the server's life.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Stage {
-    Serving,
-    /// The server is unready, and closes each connection after its next answer.
-    Draining,
-    /// The server accepts no more connections.
-    Finishing,
 }
 
 /// A server that listens and has its certificate. Connections queue until it runs.
@@ -131,12 +121,13 @@ impl Server {
         let reviews = Reviews::new(reviewer, config.ratcheting, &mut metrics);
         let budget = Budget::new(config.limits.in_flight, config.limits.body);
         metrics.register(Box::new(BudgetGauge(Arc::clone(&budget))));
-        let webhook = listen(config.webhook)?;
-        let ops = listen(config.ops)?;
-        let addresses = Addresses {
-            webhook: webhook.local_addr().map_err(|source| ServerError::Bind { address: config.webhook, source })?,
-            ops: ops.local_addr().map_err(|source| ServerError::Bind { address: config.ops, source })?,
+        let bound = |address| {
+            let listener = listen(address).and_then(|listener| Ok((listener.local_addr()?, listener)));
+            listener.map_err(|source| ServerError::Bind { address, source })
         };
+        let (webhook_address, webhook) = bound(config.webhook)?;
+        let (ops_address, ops) = bound(config.ops)?;
+        let addresses = Addresses { webhook: webhook_address, ops: ops_address };
         let (certificate, reviews) = (Arc::new(certificate), Arc::new(reviews));
         let readiness = Readiness::new(Arc::clone(&certificate), Arc::clone(&reviews), config.clock.clone());
         Ok(Self {

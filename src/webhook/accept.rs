@@ -3,10 +3,10 @@
 //! It must not know what a request asks: `routes` answers. `connections` bounds the number of connections, and
 //! `deadline_stream` their waits.
 
+use super::Timeouts;
 use super::certificate::CertificateReloader;
 use super::connections::{Connection, Connections};
 use super::deadline_stream::DeadlineStream;
-use super::{Stage, Timeouts};
 use axum::Router;
 use axum::body::Body;
 use futures::FutureExt;
@@ -26,6 +26,16 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
+
+/// The stage of the server's life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Stage {
+    Serving,
+    /// The server is unready, and closes each connection after its next answer.
+    Draining,
+    /// The server accepts no more connections.
+    Finishing,
+}
 
 /// Pause after a failed `accept`. The usual cause is a lack of file descriptors, which passes.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

@@ -1,6 +1,5 @@
 //! Opens the listening sockets.
 
-use super::ServerError;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use tokio::net::{TcpListener, TcpSocket};
@@ -10,14 +9,13 @@ use tokio::net::{TcpListener, TcpSocket};
 const QUEUE: u32 = 1024;
 
 /// Listens on `address`. On a machine without IPv6, the unspecified IPv6 address means all of IPv4.
-pub(super) fn listen(address: SocketAddr) -> Result<TcpListener, ServerError> {
-    let listener = match open(address) {
+pub(super) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    match open(address) {
         Err(error) if address.ip() == Ipv6Addr::UNSPECIFIED && !is_about_port(&error) => {
             open((Ipv4Addr::UNSPECIFIED, address.port()).into())
         }
         listener => listener,
-    };
-    listener.map_err(|source| ServerError::Bind { address, source })
+    }
 }
 
 fn open(address: SocketAddr) -> io::Result<TcpListener> {

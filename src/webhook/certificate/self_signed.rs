@@ -1,6 +1,7 @@
 //! A self-signed serving certificate for trials: a CA in memory, and a leaf for this machine.
 
-use super::{CertificateError, CertificateFiles, ClientPolicy, read_client_ca};
+use super::source::{CertificateError, ClientPolicy, read_client_ca};
+use super::tls::CertificateFiles;
 use crate::authority::{AuthorityError, CertificateAuthority, CertificatePair, LOCAL, Validity};
 use crate::files::{self, FileAccess};
 use std::path::Path;

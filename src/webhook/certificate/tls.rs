@@ -3,7 +3,7 @@
 //! It knows neither where files come from nor when they change.
 
 use super::client::NamedClients;
-use super::{CertificateError, ClientPolicy};
+use super::source::{CertificateError, ClientPolicy};
 use crate::authority::CertificatePair;
 use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;

@@ -1,0 +1,74 @@
+//! The source of the serving certificate, the policy about clients, and the errors of both.
+
+use crate::authority::{AuthorityError, ServingCertificate};
+use rustls::pki_types::pem;
+use rustls::server::VerifierBuilderError;
+use std::path::{Path, PathBuf};
+use tokio::sync::watch;
+
+/// Source of the serving certificate.
+#[derive(Debug, Clone)]
+pub enum CertificateSource {
+    /// A directory with `tls.crt` and `tls.key`, for example a mounted Secret of type `kubernetes.io/tls`.
+    Directory(PathBuf),
+    /// A certificate made at the start, for `localhost`, `127.0.0.1` and `::1`.
+    SelfSigned {
+        /// File to which the CA's certificate is written, for clients to trust.
+        ca_file: PathBuf,
+    },
+    /// Pairs from a channel. Connections are refused until the first pair arrives.
+    Offered(watch::Receiver<ServingCertificate>),
+}
+
+/// Clients that may connect to the webhook port. Without a policy all may.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientPolicy {
+    /// File with the CA of the clients' certificates, PEM.
+    pub ca_file: PathBuf,
+    /// Accept only client certificates with one of these common names or alternative names. Empty accepts any name.
+    pub names: Vec<String>,
+}
+
+/// An error of loading or making a certificate.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CertificateError {
+    /// A file cannot be read.
+    #[error("cannot read `{path}`")]
+    Read { path: PathBuf, source: std::io::Error },
+    /// A file cannot be written.
+    #[error("cannot write `{path}`")]
+    Write { path: PathBuf, source: std::io::Error },
+    /// A file is not the expected PEM.
+    #[error("`{path}` holds no usable PEM {what}")]
+    Pem { path: PathBuf, what: &'static str, source: pem::Error },
+    /// A file holds no certificate.
+    #[error("`{path}` holds no certificate: use PEM, the serving certificate first")]
+    Empty { path: PathBuf },
+    /// Chain and key cannot be used together.
+    #[error(
+        "the certificate and its key cannot be used together: tls.key must belong to the first certificate in tls.crt"
+    )]
+    Pair(#[source] rustls::Error),
+    /// The clients' CA cannot be used.
+    #[error("the clients' CA cannot be used")]
+    ClientCa(#[source] VerifierBuilderError),
+    /// The certificate is not X.509.
+    #[error("the certificate cannot be parsed as X.509")]
+    X509(#[source] x509_parser::asn1_rs::Err<x509_parser::error::X509Error>),
+    /// The new certificate is not valid, and the previous one is.
+    #[error("the new certificate is {0}, the previous one is valid")]
+    Validity(&'static str),
+    /// No certificate could be made.
+    #[error("cannot make a self-signed certificate")]
+    SelfSigned(#[source] AuthorityError),
+}
+
+/// Returns the PEM of the clients' CA; `None` without a policy.
+pub(super) fn read_client_ca(clients: Option<&ClientPolicy>) -> Result<Option<Vec<u8>>, CertificateError> {
+    clients.map(|policy| read(&policy.ca_file)).transpose()
+}
+
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, CertificateError> {
+    std::fs::read(path).map_err(|source| CertificateError::Read { path: path.to_owned(), source })
+}
