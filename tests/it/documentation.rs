@@ -1,7 +1,7 @@
 //! The repository's Markdown files: every link leads to a file, and to a heading of it, and every command is one that the program has.
 
 use clap::error::ErrorKind;
-use fixtures::files::{files, root};
+use fixtures::files::{files, is_linked, root};
 use kube_unions::cli::Cli;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -55,9 +55,6 @@ fn pages() -> BTreeMap<PathBuf, String> {
     let at_root = fs::read_dir(root()).unwrap().map(|entry| entry.unwrap().path());
     let at_root = at_root.filter(|path| path.extension().is_some_and(|it| it == "md"));
     let at_root = at_root.map(|path| (PathBuf::from(path.file_name().unwrap()), fs::read_to_string(&path).unwrap()));
-    // The chart has links to folders of `manifests`, whose pages are read there.
-    let is_linked =
-        |path: &Path| root().join(path).canonicalize().unwrap() != root().canonicalize().unwrap().join(path);
     within.chain(at_root).filter(|(path, _)| !is_linked(path)).collect()
 }
 
