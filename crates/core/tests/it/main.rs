@@ -15,5 +15,6 @@ mod declarations;
 mod hostile;
 mod invariants;
 mod matrix;
+mod notes;
 mod stored;
 mod transitions;

@@ -31,14 +31,14 @@ fn refused() -> DesiredKind {
     DesiredKind { objects: Vec::new(), refusals: vec!["no".to_owned()], is_registrable: true }
 }
 
-/// A ledger, and the kinds that the webhook is registered for.
-struct Trial {
+/// A reconciler, and the kinds that the webhook is registered for.
+struct PolicyRig {
     reconciler: PolicyReconciler,
     registered: BTreeMap<GroupKind, Instant>,
     now: Instant,
 }
 
-impl Trial {
+impl PolicyRig {
     fn new(duty: PolicyDuty) -> Self {
         Self { reconciler: PolicyReconciler::new(duty, HANDOVER), registered: BTreeMap::new(), now: Instant::now() }
     }
@@ -112,10 +112,10 @@ fn kinds(names: &[&str]) -> Coverage {
 
 #[test]
 fn nothing_is_written_before_the_lists_and_the_catalog_are_known() {
-    let mut trial = Trial::new(PolicyDuty::BesideWebhook);
+    let mut trial = PolicyRig::new(PolicyDuty::BesideWebhook);
     trial.want([("a", desired("a", 1))]);
     assert!(trial.step().writes.is_empty());
-    let mut trial = Trial::new(PolicyDuty::BesideWebhook);
+    let mut trial = PolicyRig::new(PolicyDuty::BesideWebhook);
     trial.store_both("a", 1);
     trial.reconciler.listed(trial.now);
     assert!(trial.step().writes.is_empty());
@@ -124,7 +124,7 @@ fn nothing_is_written_before_the_lists_and_the_catalog_are_known() {
 
 #[test]
 fn the_objects_of_a_kind_are_written_in_order_and_those_of_other_kinds_beside_them() {
-    let mut trial = Trial::new(PolicyDuty::BesideWebhook).with([("a", desired("a", 1)), ("b", desired("b", 1))]);
+    let mut trial = PolicyRig::new(PolicyDuty::BesideWebhook).with([("a", desired("a", 1)), ("b", desired("b", 1))]);
     assert_eq!(trial.write(), ["create ValidatingAdmissionPolicy `a`", "create ValidatingAdmissionPolicy `b`"]);
     assert_eq!(
         trial.write(),
@@ -136,7 +136,7 @@ fn the_objects_of_a_kind_are_written_in_order_and_those_of_other_kinds_beside_th
 
 #[test]
 fn a_kind_is_covered_when_its_policies_have_been_there_for_the_handover_time() {
-    let mut trial = Trial::new(PolicyDuty::BesideWebhook).with([("a", desired("a", 1)), ("b", refused())]);
+    let mut trial = PolicyRig::new(PolicyDuty::BesideWebhook).with([("a", desired("a", 1)), ("b", refused())]);
     assert_eq!(trial.coverage(), Coverage::none());
     trial.write_all();
     let start = trial.now;
@@ -153,7 +153,7 @@ fn a_kind_is_covered_when_its_policies_have_been_there_for_the_handover_time() {
 
 #[test]
 fn a_kind_whose_policy_the_api_server_refuses_goes_back_to_the_webhook_and_is_tried_again_later_and_later() {
-    let mut trial = Trial::new(PolicyDuty::BesideWebhook).with([("a", desired("a", 1))]);
+    let mut trial = PolicyRig::new(PolicyDuty::BesideWebhook).with([("a", desired("a", 1))]);
     trial.write_all();
     trial.now += HANDOVER;
     assert_eq!(trial.coverage(), kinds(&["a"]));
@@ -175,7 +175,7 @@ fn a_kind_whose_policy_the_api_server_refuses_goes_back_to_the_webhook_and_is_tr
 
 #[test]
 fn drift_is_corrected_after_a_wait_that_doubles() {
-    let mut trial = Trial::new(PolicyDuty::BesideWebhook).with([("a", desired("a", 1))]);
+    let mut trial = PolicyRig::new(PolicyDuty::BesideWebhook).with([("a", desired("a", 1))]);
     trial.write_all();
     let mut waits = Vec::new();
     for _ in 0..4 {
@@ -194,7 +194,7 @@ fn drift_is_corrected_after_a_wait_that_doubles() {
 
 #[test]
 fn the_drifted_objects_of_a_kind_are_corrected_after_one_wait_together() {
-    let mut trial = Trial::new(PolicyDuty::BesideWebhook).with([("a", desired("a", 1))]);
+    let mut trial = PolicyRig::new(PolicyDuty::BesideWebhook).with([("a", desired("a", 1))]);
     trial.write_all();
     trial.store_both("a", 2);
     trial.now = trial.step().wake.unwrap();
@@ -206,7 +206,7 @@ fn the_drifted_objects_of_a_kind_are_corrected_after_one_wait_together() {
 
 #[test]
 fn policies_of_a_kind_without_unions_are_deleted_at_once_and_bindings_first() {
-    let mut trial = Trial::new(PolicyDuty::BesideWebhook).with([]);
+    let mut trial = PolicyRig::new(PolicyDuty::BesideWebhook).with([]);
     trial.store_both("gone", 1);
     assert_eq!(
         trial.write(),
@@ -216,7 +216,7 @@ fn policies_of_a_kind_without_unions_are_deleted_at_once_and_bindings_first() {
 
 #[test]
 fn policies_under_an_earlier_name_are_deleted_when_their_successors_are_in_force() {
-    let mut trial = Trial::new(PolicyDuty::BesideWebhook).with([("a", desired("a", 1))]);
+    let mut trial = PolicyRig::new(PolicyDuty::BesideWebhook).with([("a", desired("a", 1))]);
     let old = key(PolicyResource::ValidatingBinding, "a-before");
     let mut object = body(1);
     object["metadata"]["annotations"] = json!({"kube-unions.dev/kind": "g/a"});
@@ -231,7 +231,7 @@ fn policies_under_an_earlier_name_are_deleted_when_their_successors_are_in_force
 #[test]
 fn policies_stay_until_the_webhook_has_been_registered_for_the_handover_time() {
     for duty in [PolicyDuty::RemoveOnceRegistered, PolicyDuty::BesideWebhook] {
-        let mut trial = Trial::new(duty).with([("a", refused())]);
+        let mut trial = PolicyRig::new(duty).with([("a", refused())]);
         trial.store_both("a", 1);
         trial.now += HANDOVER * 10;
         assert!(trial.write().is_empty(), "{duty:?}");
@@ -242,7 +242,7 @@ fn policies_stay_until_the_webhook_has_been_registered_for_the_handover_time() {
         assert_eq!(trial.write().len(), 2, "{duty:?}");
     }
     for duty in [PolicyDuty::Remove, PolicyDuty::Alone] {
-        let mut trial = Trial::new(duty).with([("a", refused())]);
+        let mut trial = PolicyRig::new(duty).with([("a", refused())]);
         trial.store_both("a", 1);
         assert_eq!(trial.write().len(), 2, "{duty:?}");
     }
@@ -250,7 +250,7 @@ fn policies_stay_until_the_webhook_has_been_registered_for_the_handover_time() {
 
 #[test]
 fn a_registration_of_before_the_kind_was_given_back_does_not_count() {
-    let mut trial = Trial::new(PolicyDuty::BesideWebhook).with([("a", desired("a", 1))]);
+    let mut trial = PolicyRig::new(PolicyDuty::BesideWebhook).with([("a", desired("a", 1))]);
     trial.registered.insert(kind("a"), trial.now);
     trial.write_all();
     trial.now += HANDOVER * 2;
@@ -265,7 +265,7 @@ fn a_registration_of_before_the_kind_was_given_back_does_not_count() {
 
 #[test]
 fn after_a_start_the_coverage_is_unknown_until_the_policies_that_were_there_count() {
-    let mut trial = Trial::new(PolicyDuty::BesideWebhook);
+    let mut trial = PolicyRig::new(PolicyDuty::BesideWebhook);
     trial.store_both("a", 1);
     let mut trial = trial.with([("a", desired("a", 1)), ("b", desired("b", 1))]);
     assert_eq!(trial.coverage(), Coverage::Unknown);
@@ -273,7 +273,7 @@ fn after_a_start_the_coverage_is_unknown_until_the_policies_that_were_there_coun
     trial.now += HANDOVER;
     assert_eq!(trial.coverage(), kinds(&["a", "b"]));
     // One that cannot be written holds the others up for a while only.
-    let mut trial = Trial::new(PolicyDuty::BesideWebhook);
+    let mut trial = PolicyRig::new(PolicyDuty::BesideWebhook);
     trial.store_both("a", 1);
     let mut trial = trial.with([("a", desired("a", 1)), ("b", desired("b", 1))]);
     trial.step();
@@ -285,7 +285,7 @@ fn after_a_start_the_coverage_is_unknown_until_the_policies_that_were_there_coun
 
 #[test]
 fn without_a_webhook_the_registration_stays_until_all_policies_are_in_force_once() {
-    let mut trial = Trial::new(PolicyDuty::Alone).with([("a", desired("a", 1)), ("b", refused())]);
+    let mut trial = PolicyRig::new(PolicyDuty::Alone).with([("a", desired("a", 1)), ("b", refused())]);
     trial.write_all();
     assert_eq!(trial.coverage(), Coverage::Unknown);
     trial.now += HANDOVER;
@@ -296,7 +296,7 @@ fn without_a_webhook_the_registration_stays_until_all_policies_are_in_force_once
 
 #[test]
 fn without_the_right_to_list_policies_the_webhook_has_all_kinds() {
-    let mut trial = Trial::new(PolicyDuty::BesideWebhook);
+    let mut trial = PolicyRig::new(PolicyDuty::BesideWebhook);
     trial.want([("a", desired("a", 1))]);
     trial.reconciler.list_refused(trial.now);
     assert_eq!(trial.coverage(), Coverage::Unknown);
@@ -308,7 +308,7 @@ fn without_the_right_to_list_policies_the_webhook_has_all_kinds() {
 #[test]
 fn a_step_has_a_bounded_number_of_writes() {
     let names: Vec<&'static str> = (0..500).map(|number| &*format!("k{number:03}").leak()).collect();
-    let mut trial = Trial::new(PolicyDuty::BesideWebhook).with(names.iter().map(|name| (*name, desired(name, 1))));
+    let mut trial = PolicyRig::new(PolicyDuty::BesideWebhook).with(names.iter().map(|name| (*name, desired(name, 1))));
     let mut rounds = 0;
     loop {
         let written = trial.write();
