@@ -38,7 +38,7 @@ tests:
 - {name: "t\e[2J\u202e", new: {apiVersion: example.com/v1, kind: Widget, metadata: {name: w}}, want: {accepted: {}}}
 "#;
 
-/// What a command prints to standard output.
+/// The kind of text on a command's standard output.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Prints {
     Report,
