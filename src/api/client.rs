@@ -4,17 +4,38 @@ use super::deadline::Deadlines;
 use super::server_clock::ServerClock;
 use crate::causes::with_causes;
 use hyper::Uri;
-use hyper_util::client::proxy::matcher::Matcher;
-use kube::client::ClientBuilder;
+use hyper::rt::{Read, Write};
+use hyper_util::client::legacy::Client as HttpClient;
+use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
+use hyper_util::client::legacy::connect::{Connection, HttpConnector};
+use hyper_util::client::proxy::matcher::{Intercept, Matcher};
+use hyper_util::rt::TokioExecutor;
+use kube::client::retry::RetryPolicy;
+use kube::client::{Body, ClientBuilder, ConfigExt};
 use kube::config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 use std::error::Error as _;
 use std::io::ErrorKind;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tower::retry::RetryLayer;
+use tower::{BoxError, Service, ServiceBuilder};
 
 /// A variable that every pod has.
 const POD_VARIABLE: &str = "KUBERNETES_SERVICE_HOST";
+
+/// Wait for a TCP connection, over all addresses of a host name.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// Silence on a connection before the first probe.
+const IDLE: Duration = Duration::from_secs(15);
+
+/// Wait between two probes.
+const PROBE: Duration = Duration::from_secs(5);
+
+/// Probes without an answer before a connection ends.
+const PROBES: u32 = 3;
 
 /// An error of [`connect`].
 #[derive(Debug, thiserror::Error)]
@@ -96,10 +117,63 @@ pub async fn client(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<
     bounded(config, &ServerClock::default())
 }
 
-/// Returns a client each of whose requests has a deadline.
+/// Returns a client each of whose requests has a deadline, and whose connections are kept alive.
+///
+/// [`ClientBuilder::try_from`] of kube adds the same layers to connections without keep-alive.
 fn bounded(config: Config, clock: &ServerClock) -> Result<Client, ConnectError> {
-    let builder = ClientBuilder::try_from(without_needless_proxy(config)).map_err(ConnectError::Client)?;
-    Ok(builder.with_layer(&Deadlines(clock.clone())).build())
+    connected(&without_needless_proxy(config), clock).map_err(ConnectError::Client)
+}
+
+/// Chooses the way to the API server: directly, or through the proxy of the configuration.
+fn connected(config: &Config, clock: &ServerClock) -> kube::Result<Client> {
+    let tcp = kept_alive();
+    let Some(url) = &config.proxy_url else { return layered(config, tcp, clock) };
+    let proxy = Matcher::builder().all(url.to_string()).build().intercept(&config.cluster_url);
+    match (proxy, url.scheme_str()) {
+        (Some(proxy), Some("http")) => layered(config, tunnel(&proxy, tcp), clock),
+        (Some(proxy), Some("https")) => {
+            let encrypted = config.rustls_https_connector_with_connector(tcp)?;
+            layered(config, tunnel(&proxy, encrypted), clock)
+        }
+        (Some(proxy), Some("socks5")) => layered(config, SocksV5::new(proxy.uri().clone(), tcp), clock),
+        _ => Err(kube::Error::ProxyProtocolUnsupported { proxy_url: Box::new(url.clone()) }),
+    }
+}
+
+fn tunnel<C>(proxy: &Intercept, connector: C) -> Tunnel<C> {
+    let tunnel = Tunnel::new(proxy.uri().clone(), connector);
+    match proxy.basic_auth() {
+        Some(credentials) => tunnel.with_auth(credentials.clone()),
+        None => tunnel,
+    }
+}
+
+/// Returns a connector whose connections end if the other side is gone, also while a watch is silent.
+fn kept_alive() -> HttpConnector {
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_connect_timeout(Some(CONNECT));
+    tcp.set_keepalive(Some(IDLE));
+    tcp.set_keepalive_interval(Some(PROBE));
+    tcp.set_keepalive_retries(Some(PROBES));
+    tcp
+}
+
+fn layered<C>(config: &Config, connector: C, clock: &ServerClock) -> kube::Result<Client>
+where
+    C: Service<Uri, Error: std::error::Error + Send + Sync, Future: Send> + Clone + Send + Sync + 'static,
+    C::Response: Connection + Read + Write + Send + Unpin + 'static,
+{
+    let encrypted = config.rustls_https_connector_with_connector(connector)?;
+    let service = ServiceBuilder::new()
+        .layer(Deadlines(clock.clone()))
+        .layer(config.base_uri_layer())
+        .layer(RetryLayer::new(RetryPolicy::server_retry()))
+        .option_layer(config.auth_layer()?)
+        .layer(config.extra_headers_layer()?)
+        .map_err(BoxError::from)
+        .service(HttpClient::builder(TokioExecutor::new()).build::<_, Body>(encrypted));
+    Ok(ClientBuilder::new(service, &*config.default_namespace).build())
 }
 
 /// Drops a proxy of the environment if the cluster is on this machine or `NO_PROXY` names it, as kubectl does. A proxy of the
@@ -132,4 +206,43 @@ async fn from_file(path: &Path, options: &KubeConfigOptions) -> Result<Config, C
     };
     let file = Kubeconfig::read_from(path).map_err(fail)?;
     Config::from_custom_kubeconfig(file, options).await.map_err(fail)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use fixtures::wait::{SOON, eventually};
+    use std::fs::read_to_string;
+    use std::net::TcpListener;
+
+    /// The state of an established connection, and its timer while it is idle, as the kernel prints them.
+    const ESTABLISHED: &str = "01";
+    const KEEP_ALIVE: &str = "02";
+
+    /// Ticks of the kernel's timers in a second.
+    const HERTZ: u64 = 100;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn each_way_to_the_api_server_is_kept_alive() {
+        for proxy in [None, Some("http"), Some("https"), Some("socks5")] {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let address = listener.local_addr().unwrap();
+            let mut config = Config::new(format!("http://{address}").parse().unwrap());
+            config.proxy_url = proxy.map(|scheme| format!("{scheme}://{address}").parse().unwrap());
+            let client = connected(&config, &ServerClock::default()).unwrap();
+            let asked = tokio::spawn(async move { client.apiserver_version().await });
+            let remote = format!("0100007F:{:04X}", address.port());
+            let is_kept_alive = || {
+                read_to_string("/proc/self/net/tcp").unwrap().lines().skip(1).any(|line| {
+                    let columns: Vec<_> = line.split_whitespace().collect();
+                    let (timer, ticks) = columns[5].split_once(':').unwrap();
+                    columns[2..4] == [&*remote, ESTABLISHED]
+                        && timer == KEEP_ALIVE
+                        && u64::from_str_radix(ticks, 16).unwrap() <= IDLE.as_secs() * HERTZ
+                })
+            };
+            assert!(eventually(SOON, is_kept_alive), "{proxy:?}");
+            asked.abort();
+        }
+    }
 }

@@ -6,7 +6,7 @@
 
 use super::server_clock::ServerClock;
 use futures::future::BoxFuture;
-use hyper::body::{Body, Buf, Frame, SizeHint};
+use hyper::body::{Body, Bytes, Frame, SizeHint};
 use hyper::{Method, Request, Response};
 use std::error::Error;
 use std::pin::Pin;
@@ -30,6 +30,9 @@ const PROGRESS: Duration = Duration::from_secs(15);
 /// Maximum size of an answer, in bytes. The largest are pages of lists, and OpenAPI documents.
 const LONGEST: u64 = 64 << 20;
 
+/// Maximum size of an event of a watch, in bytes. An event is a line.
+const LONGEST_EVENT: u64 = 16 << 20;
+
 /// The layer. It also compares the clocks at each answer.
 #[derive(Debug, Clone)]
 pub(crate) struct Deadlines(pub(crate) ServerClock);
@@ -52,23 +55,32 @@ pub(crate) enum DeadlineError {
     Incomplete(Duration),
     #[error("the answer of the API server has more than {LONGEST} bytes")]
     TooLong,
+    #[error("an event of the API server has more than {LONGEST_EVENT} bytes")]
+    EventTooLong,
 }
 
 type BoxError = Box<dyn Error + Send + Sync>;
 
-/// The body of an answer. A watch may be silent, and has as many bytes as there are events; `list_and_watch` bounds it.
+/// The body of an answer.
 #[derive(Debug)]
 pub(crate) struct BoundedBody<B> {
     inner: B,
-    bounds: Option<BodyBounds>,
+    bounds: BodyBounds,
 }
 
 #[derive(Debug)]
-struct BodyBounds {
-    whole: Duration,
-    end: Pin<Box<Sleep>>,
-    progress: Pin<Box<Sleep>>,
-    left: u64,
+enum BodyBounds {
+    Answer {
+        whole: Duration,
+        end: Pin<Box<Sleep>>,
+        progress: Pin<Box<Sleep>>,
+        left: u64,
+    },
+    /// A watch may be silent, and has as many bytes as there are events. `list_and_watch` bounds its time.
+    Watch {
+        /// Bytes since the end of the last event.
+        event: u64,
+    },
 }
 
 impl<S> Layer<S> for Deadlines {
@@ -103,46 +115,63 @@ where
             let answer = timeout_at(began + headers, answer).await.map_err(|_| DeadlineError::NoAnswer(headers))?;
             let answer = answer.map_err(Into::into)?;
             clock.record(answer.headers());
-            let bounds = (!watches).then(|| BodyBounds {
-                whole,
-                end: Box::pin(sleep_until(began + whole)),
-                progress: Box::pin(sleep(PROGRESS)),
-                left: LONGEST,
-            });
+            let bounds = if watches {
+                BodyBounds::Watch { event: 0 }
+            } else {
+                let (end, progress) = (Box::pin(sleep_until(began + whole)), Box::pin(sleep(PROGRESS)));
+                BodyBounds::Answer { whole, end, progress, left: LONGEST }
+            };
             Ok(answer.map(|inner| BoundedBody { inner, bounds }))
         })
     }
 }
 
+impl BodyBounds {
+    /// Counts bytes that arrived.
+    fn count(&mut self, bytes: &[u8]) -> Result<(), DeadlineError> {
+        let length = |bytes: &[u8]| u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        match self {
+            Self::Answer { left, .. } => *left = left.checked_sub(length(bytes)).ok_or(DeadlineError::TooLong)?,
+            Self::Watch { event } => {
+                *event = match bytes.iter().rposition(|&byte| byte == b'\n') {
+                    Some(end) => length(&bytes[end..]),
+                    None => *event + length(bytes),
+                };
+                if *event > LONGEST_EVENT {
+                    return Err(DeadlineError::EventTooLong);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
 impl<B> Body for BoundedBody<B>
 where
-    B: Body + Unpin,
+    B: Body<Data = Bytes> + Unpin,
     B::Error: Into<BoxError>,
 {
-    type Data = B::Data;
+    type Data = Bytes;
     type Error = BoxError;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<B::Data>, BoxError>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let Self { inner, bounds } = &mut *self;
         let polled = Pin::new(inner).poll_frame(context).map_err(Into::into);
-        let Some(BodyBounds { whole, end, progress, left }) = bounds else { return polled };
-        if end.as_mut().poll(context).is_ready() {
-            return Poll::Ready(Some(Err(DeadlineError::Incomplete(*whole).into())));
-        }
-        if polled.is_pending() {
-            ready!(progress.as_mut().poll(context));
-            return Poll::Ready(Some(Err(DeadlineError::NoProgress.into())));
-        }
-        progress.as_mut().reset(Instant::now() + PROGRESS);
-        if let Poll::Ready(Some(Ok(frame))) = &polled {
-            let length = frame.data_ref().map_or(0, Buf::remaining);
-            match left.checked_sub(u64::try_from(length).unwrap_or(u64::MAX)) {
-                Some(rest) => *left = rest,
-                None => return Poll::Ready(Some(Err(DeadlineError::TooLong.into()))),
+        if let BodyBounds::Answer { whole, end, progress, .. } = bounds {
+            if end.as_mut().poll(context).is_ready() {
+                return Poll::Ready(Some(Err(DeadlineError::Incomplete(*whole).into())));
             }
+            if polled.is_pending() {
+                ready!(progress.as_mut().poll(context));
+                return Poll::Ready(Some(Err(DeadlineError::NoProgress.into())));
+            }
+            progress.as_mut().reset(Instant::now() + PROGRESS);
+        }
+        if let Poll::Ready(Some(Ok(frame))) = &polled
+            && let Some(bytes) = frame.data_ref()
+            && let Err(error) = bounds.count(bytes)
+        {
+            return Poll::Ready(Some(Err(error.into())));
         }
         polled
     }
@@ -161,7 +190,6 @@ mod tests {
     use super::*;
     use futures::StreamExt;
     use http_body_util::{BodyExt, Empty, StreamBody};
-    use hyper::body::Bytes;
     use std::convert::Infallible;
     use tower::{ServiceExt, service_fn};
 
@@ -188,13 +216,22 @@ mod tests {
         Ok(body.to_bytes().len())
     }
 
-    /// Returns a body of chunks, each after a wait.
+    /// Returns a body of blanks, in chunks of `size` bytes.
     fn chunks(
         number: usize,
         wait: Duration,
         size: usize,
     ) -> impl Body<Data = Bytes, Error = Infallible> + Unpin + Send {
-        let chunk = Bytes::from(vec![b' '; size]);
+        pieces(number, wait, vec![b' '; size])
+    }
+
+    /// Returns a body of `number` copies of a chunk, each after a wait.
+    fn pieces(
+        number: usize,
+        wait: Duration,
+        chunk: Vec<u8>,
+    ) -> impl Body<Data = Bytes, Error = Infallible> + Unpin + Send {
+        let chunk = Bytes::from(chunk);
         let frames = futures::stream::iter(0..number).then(move |_| {
             let chunk = chunk.clone();
             async move {
@@ -234,5 +271,16 @@ mod tests {
     async fn an_answer_without_an_end_is_cut_off() {
         let answered = answer(Method::GET, "/a", SECOND, chunks(100, Duration::ZERO, 1 << 20)).await;
         assert_eq!(answered.unwrap_err(), "the answer of the API server has more than 67108864 bytes");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_event_without_an_end_is_cut_off_and_a_watch_of_many_events_is_not() {
+        const WATCH: &str = "/a?watch=true";
+        let mut event = vec![b' '; 1 << 20];
+        let answered = answer(Method::GET, WATCH, SECOND, pieces(100, Duration::ZERO, event.clone())).await;
+        assert_eq!(answered.unwrap_err(), "an event of the API server has more than 16777216 bytes");
+        event[1000] = b'\n';
+        let answered = answer(Method::GET, WATCH, SECOND, pieces(100, Duration::ZERO, event)).await;
+        assert_eq!(answered, Ok(100 << 20));
     }
 }

@@ -207,7 +207,10 @@ where
             Ok(WatchEvent::Deleted(object)) => (object.resource_version(), Some(Event::Delete(object))),
             Ok(WatchEvent::Error(status)) => return Some(Err(Error::WatchError(status))),
             Err(error @ kube::Error::ReadEvents(_)) => {
-                self.stage = WatchStage::Listed { version };
+                // If a watch breaks before its first event, the event itself may be too long. A list goes past it.
+                if heard {
+                    self.stage = WatchStage::Listed { version };
+                }
                 return Some(Err(Error::WatchFailed(error)));
             }
             // A line that is no event. The next one may be.

@@ -46,7 +46,7 @@ pub(crate) enum Effect {
     Drip,
     /// A TCP reset.
     Reset,
-    /// A list of one object that is all but endless.
+    /// A list of one object, or an event, that is all but endless.
     Endless,
     /// The first half, as if it were all of it.
     Truncated,

@@ -56,7 +56,7 @@ const fn once(name: &'static str, effect: Effect) -> Row {
     Row { name, fault, at_start: AtStart::Either, breaks: false }
 }
 
-const ROWS: [Row; 19] = [
+const ROWS: [Row; 20] = [
     row("silence", Requests::All, Effect::Silence, AtStart::Unready, false),
     row("headers only", Requests::All, Effect::HeadersOnly, AtStart::Unready, false),
     row("drip", Requests::All, Effect::Drip, AtStart::Unready, false),
@@ -74,6 +74,7 @@ const ROWS: [Row; 19] = [
     row("watches without an answer", Requests::Watches, Effect::Silence, AtStart::Ready, false),
     row("silent watches", Requests::Watches, Effect::HeadersOnly, AtStart::Ready, false),
     row("stale watches", Requests::Watches, Effect::Stale, AtStart::Ready, false),
+    row("watches of an endless event", Requests::Watches, Effect::Endless, AtStart::Ready, false),
     row("watches that are gone", Requests::Watches, Effect::Status(410), AtStart::Ready, false),
     row("silent documents", Requests::Documents, Effect::Silence, AtStart::Ready, false),
 ];
@@ -193,7 +194,7 @@ fn starts_under(row: &Row, (plane, cluster): &(ControlPlane, AnyCluster)) {
         is_ready(&webhook) && is_enforced(&sources)
     });
     assert!(recovered, "not in force, watch_connected {}:\n{}", webhook.metric(CONNECTED), webhook.log());
-    assert_eq!(proxy.swallowed(), 0, "what a list may take is bounded");
+    assert_eq!(proxy.swallowed(), 0, "what a list or an event may take is bounded");
     webhook.process().assert_running();
 }
 
@@ -224,7 +225,7 @@ fn runs_into(row: &Row, (plane, cluster): &(ControlPlane, AnyCluster)) {
     });
     assert!(recovered, "not in force, watch_connected {}:\n{}", webhook.metric(CONNECTED), webhook.log());
     assert!(eventually(SETTLED, || webhook.metric(CONNECTED) == 1), "{}", webhook.log());
-    assert_eq!(proxy.swallowed(), 0, "what a list may take is bounded");
+    assert_eq!(proxy.swallowed(), 0, "what a list or an event may take is bounded");
     webhook.process().assert_running();
 }
 

@@ -37,7 +37,7 @@ pub(super) fn page() -> Response<Body> {
     response.body(Body::from("<html><body>Sign in</body></html>\n")).expect("an answer is well formed")
 }
 
-/// Returns a list that counts when it was read to its end.
+/// Returns a list, or the event of a watch, that counts when it was read to its end.
 pub(super) fn endless(shared: Arc<Shared>) -> Response<Body> {
     let head = Bytes::from_static(br#"{"kind":"List","apiVersion":"v1","metadata":{},"items":[{"spec":""#);
     let piece = Bytes::from(vec![b'a'; MIB]);
