@@ -1,7 +1,9 @@
 //! The webhook under a hard limit on its memory, against bodies that are made to cost as much as they can.
 
+use fixtures::api_server::{DECLARATIONS, DEFINITIONS, Loopback, SERVICES};
 use fixtures::crds;
 use fixtures::reviews::review_text;
+use fixtures::wait::eventually;
 use std::fmt::Write as _;
 use std::fs;
 use std::sync::Arc;
@@ -77,6 +79,55 @@ fn no_body_takes_more_memory_than_the_limit_and_small_reviews_are_answered_meanw
     eprintln!("sixteen at once: {counts:?}; {answered} small reviews answered; peak {} MiB", peak(&webhook) / MIB);
     assert!(answered > 0);
     assert_eq!(webhook.metric("kube_unions_panics_total"), 0, "{}", webhook.log());
+}
+
+#[test]
+fn definitions_of_twice_the_limit_are_read_under_it() {
+    const DEFINITIONS_IN_ALL: usize = 512;
+    let padding = "a".repeat(MIB);
+    let server = Loopback::start(move |call| match &*call.path {
+        DEFINITIONS if call.is_watch() => call.ignore(),
+        DEFINITIONS => {
+            let number = |name| call.parameter(name).and_then(|text| text.parse::<usize>().ok());
+            let first = number("continue").unwrap_or_default();
+            let next = (first + number("limit").expect("a list is read in pages")).min(DEFINITIONS_IN_ALL);
+            let items: Vec<_> = (first..next).map(|at| long_definition(at, &padding)).collect();
+            call.page(&items, &if next < DEFINITIONS_IN_ALL { next.to_string() } else { String::new() });
+        }
+        DECLARATIONS | SERVICES if !call.is_watch() => call.page(&[], ""),
+        _ if call.is_watch() => call.ignore(),
+        _ => call.not_found(),
+    });
+    let workspace = Workspace::new("definitions");
+    let context = json!({"cluster": "c", "user": "u"});
+    let kubeconfig = json!({
+        "clusters": [{"name": "c", "cluster": {"server": server.url()}}],
+        "users": [{"name": "u", "user": {}}],
+        "contexts": [{"name": "x", "context": context}],
+        "current-context": "x",
+    });
+    let kubeconfig = workspace.write("kubeconfig", &kubeconfig.to_string());
+    let mut webhook = Webhook::unready_with(&kubeconfig, &[], &[("OPEN_FILES", LIMIT.to_owned())]).unwrap();
+    let in_force = || {
+        webhook.process().assert_running();
+        let metrics = webhook.ops().get("/metrics").expect("the webhook has metrics");
+        metrics.text().contains(&format!("kube_unions_catalog_unions{{source=\"schema\"}} {DEFINITIONS_IN_ALL}\n"))
+    };
+    assert!(eventually(PATIENCE, in_force), "{}", webhook.log());
+    eprintln!("{DEFINITIONS_IN_ALL} definitions of one MiB: peak {} MiB", peak(&webhook) / MIB);
+}
+
+/// Returns a CRD of more than one MiB, with one union.
+fn long_definition(at: usize, padding: &str) -> String {
+    let union = json!({"fields-to-discriminateBy": {"a": "A", "b": "B"}});
+    let text = json!({"type": "string", "description": padding});
+    let schema = json!({
+        "type": "object", "properties": {"a": text, "b": {"type": "string"}}, "x-kubernetes-unions": [union],
+    });
+    let kind = format!("Kind{at}");
+    let mut definition = crds::crd("memory.example.com", &kind, &[crds::version("v1", &schema)]);
+    definition["status"] = crds::established(&crds::names(&kind));
+    definition.to_string()
 }
 
 /// Returns the status of the answer, which is a review, or a refusal that says what to do.
