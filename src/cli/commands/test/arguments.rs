@@ -1,0 +1,92 @@
+//! The arguments of `test`, the run that they ask for, and its verdict.
+
+use super::report::{self, TestsFormat};
+use super::run::SuitesRun;
+use crate::cli::input::manifest;
+use crate::cli::input::require::RequireArg;
+use crate::cli::report::Verdict;
+use crate::cli::report::output::{self, Paint};
+use anyhow::bail;
+use clap::Args;
+use kube_unions_manifests::counts::count;
+use std::path::PathBuf;
+
+/// Arguments of `test`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A folder is searched for two sorts of suites.
+
+Files by their names: NAME.new.yaml is written, and becomes NAME.want.yaml, as
+an update of NAME.old.yaml if there is one, else as a create. A NAME.want.yaml
+with `causes` expects a rejection. valid-NAME.yaml is accepted unchanged. The
+CRDs and UnionDeclarations of the same folder declare the unions.
+
+Files with a document of apiVersion test.kube-unions.dev/v1alpha1 and kind
+Suite: they name their sources, and give each test a name.
+
+Exit codes:
+  0  every test passed; with --watch, in the last run
+  1  a test failed, or with --require: there was none
+  2  a suite or an object could not be read; the others were tested
+
+Examples:
+  kube-unions test unions/
+  kube-unions test --watch unions/
+  kube-unions test --filter canary -o tap unions/suite.yaml
+  kube-unions test --require -o junit unions/ > report.xml")]
+pub(crate) struct TestArgs {
+    /// Files and folders with suites, `-` is standard input
+    #[arg(required = true, value_name = "PATH")]
+    pub(super) paths: Vec<PathBuf>,
+    /// Run only the tests whose name contains this text
+    #[arg(long, value_name = "TEXT")]
+    filter: Option<String>,
+    /// Run the tests again when a file changes, until the command is interrupted
+    #[arg(short, long)]
+    pub(super) watch: bool,
+    #[command(flatten)]
+    require: RequireArg,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t)]
+    pub(super) output: TestsFormat,
+}
+
+impl TestArgs {
+    /// Runs the tests.
+    pub(super) fn tested(&self) -> SuitesRun {
+        SuitesRun::of(&self.paths, self.filter.as_deref())
+    }
+
+    /// Prints the report of a run, and returns its verdict.
+    pub(super) fn conclude(&self, run: &SuitesRun) -> anyhow::Result<Verdict> {
+        output::tell(report::report(run, self.output)?)?;
+        let unread = run.unread();
+        let missing = if run.tests().next().is_none() && unread == 0 { Some(self.missing(run)) } else { None };
+        if let Some(missing) = missing {
+            return Ok(self.require.warn(missing));
+        }
+        let paint = Paint::of(&std::io::stderr());
+        for path in &run.without_suite {
+            output::note(format_args!("{} no suite in `{}`", paint.warning("Warning:"), path.display()));
+        }
+        output::note(run.summary());
+        if unread > 0 {
+            bail!("{} kept something from being tested", count(unread, "problem"));
+        }
+        Ok(Verdict::rejected_if(run.failed() > 0))
+    }
+
+    /// Names the reason that there is nothing to test.
+    fn missing(&self, run: &SuitesRun) -> String {
+        match &self.filter {
+            Some(filter) if run.left_out > 0 => {
+                format!("nothing to test: no name of {} contains `{filter}`", count(run.left_out, "test"))
+            }
+            _ => format!(
+                "nothing to test: no suite in {} (looked for documents of the kind Suite, and for files like \
+                 NAME.new.yaml and NAME.want.yaml)",
+                manifest::list(&run.without_suite)
+            ),
+        }
+    }
+}
