@@ -84,7 +84,7 @@ impl Command {
             Self::Review(arguments) => review::run(&arguments)?,
             Self::Normalize(arguments) => normalize::run(&arguments)?,
             Self::Lint(arguments) => lint::run(&arguments)?,
-            Self::Test(arguments) => return test::run(&arguments),
+            Self::Test(arguments) => test::run(&arguments)?,
             Self::Audit(arguments) => audit::run(&arguments)?,
             Self::Annotate(arguments) => annotate::run(&arguments)?,
             Self::Generate(arguments) => generate::run(&arguments)?,

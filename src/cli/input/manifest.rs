@@ -4,7 +4,7 @@
 
 mod folder;
 
-pub(crate) use folder::{below, folders_below, is_manifest, manifests_below, of_reading};
+pub(crate) use folder::{below, is_manifest, manifests_below, of_reading};
 pub(crate) use kube_unions_manifests::input::{empty, list};
 pub(crate) use kube_unions_manifests::{
     Document, Edit, EditedFile, Format, ItemChanges, ManifestFile, Problem, Stream, applied, edit, edited_value,

@@ -1,7 +1,6 @@
 //! `test`: the suites of authors. The reports of a failing suite are files beside this one: `KUBE_UNIONS_UPDATE=1` writes them.
 
 mod faults;
-mod watch;
 
 use super::{CRD, Folder, binary, run};
 use fixtures::files::root;
@@ -51,7 +50,7 @@ fn every_sample_passes() {
 fn each_format_reports_the_same_failures() {
     let folder = Folder::with_crd(&[("suite.yaml", FAILING)]);
     let summary = "1 suite, 14 tests, 10 failed\nerror: 3 problems kept something from being tested\n";
-    for (format, page) in [("text", "failing.txt"), ("junit", "failing.xml"), ("tap", "failing.tap")] {
+    for (format, page) in [("text", "failing.txt"), ("junit", "failing.xml")] {
         let run = folder.run(&["test", "-o", format, "suite.yaml"]).code(2);
         assert_eq!(run.stderr, summary, "{format}");
         assert_stored(page, &run.stdout);
@@ -90,10 +89,9 @@ fn the_report_for_junit_is_xml_with_a_case_for_each_test() {
 #[test]
 fn a_report_of_nothing_is_a_report() {
     let folder = Folder::new(&[("other.yaml", "kind: A\n")]);
-    let tap = folder.run(&["test", "-o", "tap", "."]).code(0).prints("TAP version 14\n1..0 # SKIP no tests\n");
-    assert_eq!(tap.stderr, no_suite_in("`.`"));
-    let junit = folder.run(&["test", "-o", "junit", "."]).code(0).stdout;
-    let document = roxmltree::Document::parse(&junit).unwrap();
+    let junit = folder.run(&["test", "-o", "junit", "."]).code(0);
+    assert_eq!(junit.stderr, no_suite_in("`.`"));
+    let document = roxmltree::Document::parse(&junit.stdout).unwrap();
     assert_eq!(document.root_element().attribute("tests"), Some("0"));
 }
 

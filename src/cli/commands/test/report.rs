@@ -1,7 +1,6 @@
-//! Reports of runs: lines for people, and formats of test tools.
+//! Reports of runs: lines for people, and JUnit XML for test tools.
 
 mod junit;
-mod tap;
 mod text;
 mod words;
 
@@ -17,8 +16,6 @@ pub(super) enum TestsFormat {
     Text,
     /// JUnit XML, which CI systems read
     Junit,
-    /// TAP 14, the Test Anything Protocol
-    Tap,
 }
 
 /// Returns the report of a run.
@@ -26,6 +23,5 @@ pub(super) fn report(run: &SuitesRun, format: TestsFormat) -> anyhow::Result<Str
     match format {
         TestsFormat::Text => Ok(text::report(run, Paint::of(&std::io::stdout()))),
         TestsFormat::Junit => junit::report(run),
-        TestsFormat::Tap => tap::report(run),
     }
 }

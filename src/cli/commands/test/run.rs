@@ -6,7 +6,7 @@ use super::suite::{Suite, SuiteTest};
 use crate::cli::input::kinds::{self, Assembly};
 use crate::cli::input::manifest::{self, ManifestFile, Problem};
 use kube_unions_manifests::counts::{count, grouped};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The results of all suites.
 #[derive(Debug, Default)]
@@ -18,8 +18,6 @@ pub(super) struct SuitesRun {
     pub(super) without_suite: Vec<PathBuf>,
     /// The number of tests whose names do not match the filter.
     pub(super) left_out: usize,
-    /// The files and folders that the suites name.
-    pub(super) inputs: Vec<PathBuf>,
 }
 
 /// The results of a suite.
@@ -55,7 +53,6 @@ impl SuitesRun {
         let FoundSuites { suites, problems, without_suite } = find::find(paths);
         let mut run = Self { problems, without_suite, ..Self::default() };
         for mut suite in suites {
-            run.inputs.extend(suite.inputs().map(Path::to_owned));
             let all = suite.tests.len();
             suite.tests.retain(|test| filter.is_none_or(|text| test.name.contains(text)));
             run.left_out += all - suite.tests.len();

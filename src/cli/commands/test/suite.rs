@@ -62,34 +62,7 @@ pub(super) enum Want {
     File(PathBuf),
 }
 
-impl Suite {
-    /// Returns the files and folders that the suite reads beside its own file.
-    pub(super) fn inputs(&self) -> impl Iterator<Item = &Path> {
-        let objects = self.tests.iter().filter_map(|test| test.write.as_ref().ok()).flat_map(TestedWrite::files);
-        self.from.iter().map(PathBuf::as_path).chain(objects)
-    }
-}
-
-impl TestedWrite {
-    fn files(&self) -> impl Iterator<Item = &Path> {
-        let want = match &self.want {
-            Want::Normalized { object, .. } => object.file(),
-            Want::File(file) => Some(file.as_path()),
-            Want::Accepted { .. } | Want::Rejected(_) => None,
-        };
-        let old = self.old.as_ref().and_then(TestedObject::file);
-        old.into_iter().chain(self.new.file()).chain(want)
-    }
-}
-
 impl TestedObject {
-    fn file(&self) -> Option<&Path> {
-        match self {
-            Self::File(file) => Some(file),
-            Self::Inline(_) => None,
-        }
-    }
-
     /// Returns the object. Its type is complete.
     pub(super) fn read(&self) -> Result<Document, Problem> {
         let document = match self {

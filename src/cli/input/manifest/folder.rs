@@ -23,18 +23,6 @@ pub(crate) fn manifests_below(path: &Path) -> Result<Vec<PathBuf>, Problem> {
     below(path, is_visible, is_manifest)
 }
 
-/// Returns a folder and its subfolders, except hidden ones. Leaves out folders that cannot be read.
-pub(crate) fn folders_below(path: &Path) -> Vec<PathBuf> {
-    let (mut found, mut waiting) = (Vec::new(), vec![path.to_owned()]);
-    while let Some(folder) = waiting.pop() {
-        let entries = folder.read_dir().into_iter().flatten().flatten();
-        let folders = entries.filter(|entry| is_visible(&entry.file_name().to_string_lossy()));
-        waiting.extend(folders.filter(|entry| entry.file_type().is_ok_and(|it| it.is_dir())).map(|it| it.path()));
-        found.push(folder);
-    }
-    found
-}
-
 /// Returns the wanted files in a folder and its subfolders, sorted. Returns a file even if it is not wanted. Skips files and
 /// folders whose names do not count.
 pub(crate) fn below(

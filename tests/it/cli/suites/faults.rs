@@ -119,12 +119,3 @@ fn a_path_that_cannot_be_read_does_not_keep_the_others_from_running() {
     let run = folder.run(&["test", "empty.yaml"]).code(0).prints("");
     assert_eq!(run.stderr, no_suite_in("`empty.yaml`"));
 }
-
-#[test]
-fn watching_needs_text_and_files() {
-    let folder = Folder::new(&[]);
-    let run = folder.run(&["test", "--watch", "-o", "tap", "."]).code(2).prints("");
-    assert_eq!(run.stderr, "error: --watch prints text: leave out --output\n");
-    let run = folder.run(&["test", "--watch", "-"]).code(2).prints("");
-    assert_eq!(run.stderr, "error: --watch needs files: standard input cannot be read again\n");
-}
