@@ -7,7 +7,7 @@ use fixtures::files::root;
 use std::path::Path;
 use std::process::Command;
 
-const FAILING: &str = include_str!("suites/failing.yaml");
+const FAILING: &str = include_str!("test/failing.yaml");
 
 /// A suite with one test, which passes.
 const PASSING: &str = "\
@@ -351,7 +351,7 @@ fn a_fault_of_the_declaration_is_not_taken_for_a_union() {
 /// Compares a report with the stored one, or writes it with `KUBE_UNIONS_UPDATE`.
 #[track_caller]
 fn assert_stored(name: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/cli/suites").join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/cli/test").join(name);
     if std::env::var_os("KUBE_UNIONS_UPDATE").is_some() {
         std::fs::write(&path, text).unwrap();
         return;
