@@ -1,56 +1,28 @@
-//! The command line. One file for each command, and the files that commands share:
+//! The command line:
 //!
-//! - `manifest` reads and writes files; `kinds` builds a catalog from them; `crd` edits the unions of a CRD;
-//! - `connection` connects to a cluster;
-//! - `diagnostic`, `sarif`, `tree`, `progress` and `output` print; `exit` has the exit codes, `values` the values of
-//!   shared flags, and `require` the flag that makes "nothing to check" a failure.
+//! - `commands` has the commands of the program, a file or folder each;
+//! - `input` reads files, folders and the flags that commands share;
+//! - `report` prints, and has the exit codes;
+//! - `serve` runs the webhook: it connects `cluster`, `webhook` and `telemetry`.
 //!
 //! The crate `kube-unions-manifests` parses and edits YAML and JSON, finds misspelt names, and builds an `AdmissionReview`.
 //!
 //! Data goes to standard output, everything else to standard error. Users script against both, and against the exit codes.
 
-mod annotate;
-mod audit;
-mod certs;
-mod check_cel;
-mod compile;
-mod completion;
-mod connection;
-mod crd;
-mod diagnostic;
-mod exit;
-mod explain;
-mod generate;
-mod install_crd;
-mod kinds;
-mod lint;
-mod man;
-mod manifest;
-mod normalize;
-mod openapi;
-mod output;
-mod patch;
-mod progress;
-mod require;
-mod review;
-mod sarif;
+mod commands;
+mod input;
+mod report;
 mod serve;
-mod test;
-mod tree;
-mod unregister;
-mod values;
-mod verify;
-mod version;
 
-use self::exit::Verdict;
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use self::commands::Command;
+use self::report::output;
+use clap::{CommandFactory, FromArgMatches, Parser};
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-pub use annotate::annotated;
-pub use exit::{exit_code, usage_code};
-pub use test::suite_schema;
+pub use commands::{annotated, suite_schema};
+pub use report::{exit_code, usage_code};
 
 /// The name of the program, unless it is called by another one.
 const PROGRAM: &str = "kube-unions";
@@ -77,54 +49,6 @@ Exit codes:
   0  success, nothing to object to
   1  the input is rejected: denied, invalid, in conflict, or with faults
   2  wrong usage, unreadable or malformed input, or failed I/O";
-
-#[derive(Debug, Subcommand)]
-enum Command {
-    /// Run the admission webhook
-    Serve(Box<serve::ServeArgs>),
-    /// Answer an `AdmissionReview` as the webhook does
-    Review(review::ReviewArgs),
-    /// Print objects as the webhook normalises them
-    Normalize(normalize::NormalizeArgs),
-    /// Report faults in the unions that CRDs and `UnionDeclarations` declare
-    Lint(lint::LintArgs),
-    /// Run the tests of unions in files and folders
-    Test(test::TestArgs),
-    /// Find stored objects that the webhook would reject or change
-    Audit(audit::AuditArgs),
-    /// Move `x-kubernetes-unions` in CRDs into the annotation that clusters keep
-    Annotate(annotate::AnnotateArgs),
-    /// Declare unions on CRDs from the markers of their Go types
-    Generate(generate::GenerateArgs),
-    /// Compare unions with the CEL rules that a CRD has beside them
-    CheckCel(check_cel::CheckCelArgs),
-    /// Compile unions to admission policies and rules in CRDs, which need no webhook
-    Compile(Box<compile::CompileArgs>),
-    /// Print the OpenAPI document from which kustomize learns how custom resources merge
-    Openapi(openapi::OpenapiArgs),
-    /// Show the unions of a kind as a tree
-    Explain(explain::ExplainArgs),
-    /// Create, apply and send strategic merge patches, also for custom resources
-    Patch(patch::PatchArgs),
-    /// Create a certificate authority and a serving certificate for development
-    Certs(certs::CertsArgs),
-    /// Check that a cluster enforces unions
-    Verify(verify::VerifyArgs),
-    /// Install or upgrade the CRD of `UnionDeclaration` in a cluster
-    InstallCrd(install_crd::InstallCrdArgs),
-    /// Remove the webhook's registration from a cluster
-    Unregister(unregister::UnregisterArgs),
-    /// Print a completion script
-    Completion(completion::CompletionArgs),
-    /// Print the version
-    Version(version::VersionArgs),
-    /// Write the manual pages, for packages
-    #[command(hide = true)]
-    Man(man::ManArgs),
-    /// Complete the arguments of `kubectl unions`. The last one is unfinished.
-    #[command(skip)]
-    CompleteForKubectl(Vec<OsString>),
-}
 
 impl Cli {
     /// Parses the arguments. The first one is the name of the program. Help and version are errors, see [`usage_code`].
@@ -155,33 +79,6 @@ impl Cli {
                 hook(panic);
             }
         }));
-        let verdict = match self.command {
-            Command::Serve(arguments) => return serve::run(*arguments),
-            Command::Review(arguments) => review::run(&arguments)?,
-            Command::Normalize(arguments) => normalize::run(&arguments)?,
-            Command::Lint(arguments) => lint::run(&arguments)?,
-            Command::Test(arguments) => return test::run(&arguments),
-            Command::Audit(arguments) => audit::run(&arguments)?,
-            Command::Annotate(arguments) => annotate::run(&arguments)?,
-            Command::Generate(arguments) => generate::run(&arguments)?,
-            Command::CheckCel(arguments) => check_cel::run(&arguments)?,
-            Command::Compile(arguments) => compile::run(&arguments)?,
-            Command::Openapi(arguments) => openapi::run(&arguments)?,
-            Command::Explain(arguments) => explain::run(&arguments)?,
-            Command::Patch(arguments) => patch::run(&arguments)?,
-            Command::Certs(arguments) => certs::run(&arguments)?,
-            Command::Verify(arguments) => verify::run(&arguments)?,
-            Command::InstallCrd(arguments) => install_crd::run(&arguments)?,
-            Command::Unregister(arguments) => unregister::run(&arguments)?,
-            Command::Completion(arguments) => {
-                completion::run(&arguments, &Self::command().name(if self.is_plugin { PLUGIN } else { PROGRAM }))?
-            }
-            Command::Version(arguments) => version::run(&arguments)?,
-            Command::Man(arguments) => man::run(&arguments, Self::command())?,
-            Command::CompleteForKubectl(words) => {
-                completion::complete_for_kubectl(&words, Self::command().name(PLUGIN))?
-            }
-        };
-        Ok(verdict.into())
+        self.command.run(|| Self::command().name(if self.is_plugin { PLUGIN } else { PROGRAM }))
     }
 }

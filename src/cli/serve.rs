@@ -11,8 +11,8 @@ mod values;
 pub(super) use arguments::ServeArgs;
 pub(super) use values::{duration, namespace};
 
-use super::kinds;
 use crate::api::{self, ServerClock};
+use crate::cli::input::kinds;
 use crate::cluster::{
     self, Cluster, Coverage, Link, PolicyEnforcement, PolicySignals, RegisteredBundle, RegisteredKinds,
 };

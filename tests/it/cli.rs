@@ -21,8 +21,8 @@ mod nothing;
 mod objects;
 mod openapi;
 mod patch;
-mod suites;
 pub(crate) mod terminal;
+mod test;
 mod untyped;
 mod verify;
 

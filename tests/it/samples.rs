@@ -105,7 +105,7 @@ fn every_folder_has_a_definition_and_objects_of_all_three_sorts_and_nothing_else
             assert!(sample.stems(sort, ".want.yaml").count() > 0, "{} has nothing {sort}", sample.folder);
         }
         assert!(sample.stems("valid-", ".yaml").count() > 0, "{} has nothing valid", sample.folder);
-        // `cli::suites` runs these.
+        // `cli::test` runs these.
         used.insert("suite.yaml".to_owned());
         for name in sample.files.keys() {
             assert!(used.contains(name), "{}/{name} is exercised by no test", sample.folder);

@@ -1,8 +1,8 @@
 //! The server from the client's side, over loopback, byte by byte if necessary.
 
 mod certificate;
-mod declarations;
 mod definitions;
+mod inspections;
 #[cfg(feature = "otlp")]
 mod otlp;
 mod overload;

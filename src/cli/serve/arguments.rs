@@ -3,8 +3,8 @@
 mod policies;
 
 use super::values;
-use crate::cli::kinds::BuiltinUnionsArg;
-use crate::cli::values::RatchetingArg;
+use crate::cli::input::kinds::BuiltinUnionsArg;
+use crate::cli::input::values::RatchetingArg;
 use crate::cluster;
 use crate::cluster::{EntryOptions, LabelSelector, MatchConditions, Registering, Registration, ServiceReference};
 use crate::telemetry::{self, Spans};

@@ -12,7 +12,7 @@ use crate::kind::documents;
 use crate::kubectl;
 
 const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/e2e/corpus");
-const RULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/cli/openapi/builtin.json");
+const RULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/cli/commands/openapi/builtin.json");
 const MODULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/controlplane");
 
 #[test]

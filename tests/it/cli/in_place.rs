@@ -1,6 +1,8 @@
 //! Files that `--write` replaces keep their permissions, and for root their owner.
 
 use super::Folder;
+use fixtures::crds;
+use serde_json::json;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 
@@ -12,37 +14,20 @@ const GO: &str = "// +groupName=example.com\npackage v1\n\n// +kubebuilder:objec
     // +union\ntype Spec struct {\n\t// +unionDiscriminator\n\tType string `json:\"type\"`\n\t// +unionMember\n\tGit *string `json:\"git\"`\n\
     \t// +unionMember\n\tOci *string `json:\"oci\"`\n}\n";
 
-const GADGETS: &str = "\
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: gadgets.example.com}
-spec:
-  group: example.com
-  scope: Namespaced
-  names: {kind: Gadget, plural: gadgets}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec:
-            type: object
-            properties: {type: {type: string, enum: [Git, Oci]}, git: {type: string}, oci: {type: string}}
-";
-
 #[test]
 fn a_file_that_is_written_keeps_its_mode_and_its_owner() {
     let rows: [(&str, &[&str]); 2] = [
         ("crd.yaml", &["compile", "--to", "cel", "--from", "crd.yaml", "--write"]),
-        ("gadgets.yaml", &["generate", "--go", "api", "gadgets.yaml", "--write"]),
+        ("gadgets.json", &["generate", "--go", "api", "gadgets.json", "--write"]),
     ];
+    let text = json!({"type": "string"});
+    let spec = json!({"type": {"type": "string", "enum": ["Git", "Oci"]}, "git": text, "oci": text});
+    let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": spec}}});
+    let gadgets = crds::crd("example.com", "Gadget", &[crds::version("v1", &schema)]).to_string();
     for (file, arguments) in rows {
         for mode in [0o640, 0o600, 0o664] {
             let folder = Folder::with_crd(&[
-                ("gadgets.yaml", GADGETS),
+                ("gadgets.json", &gadgets),
                 ("go.mod", "module example.com/m\n"),
                 ("api/v1/gadget.go", GO),
             ]);

@@ -1,7 +1,7 @@
 //! The enforcement by policies that the arguments of `serve` ask for.
 
 use super::{Enforcement, ServeArgs, WebhookPart};
-use crate::cli::values::RatchetingArg;
+use crate::cli::input::values::RatchetingArg;
 use crate::cluster::{PolicyDuty, PolicyEnforcement};
 use anyhow::bail;
 

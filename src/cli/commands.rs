@@ -1,0 +1,107 @@
+//! The commands of the program. `serve` has a module beside this one.
+
+mod annotate;
+mod audit;
+mod certs;
+mod check_cel;
+mod compile;
+mod completion;
+mod explain;
+mod generate;
+mod install_crd;
+mod lint;
+mod man;
+mod normalize;
+mod openapi;
+mod patch;
+mod review;
+mod test;
+mod unregister;
+mod verify;
+mod version;
+
+use super::serve;
+use clap::{Command as ClapCommand, Subcommand};
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+pub use annotate::annotated;
+pub use test::suite_schema;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Run the admission webhook
+    Serve(Box<serve::ServeArgs>),
+    /// Answer an `AdmissionReview` as the webhook does
+    Review(review::ReviewArgs),
+    /// Print objects as the webhook normalises them
+    Normalize(normalize::NormalizeArgs),
+    /// Report faults in the unions that CRDs and `UnionDeclarations` declare
+    Lint(lint::LintArgs),
+    /// Run the tests of unions in files and folders
+    Test(test::TestArgs),
+    /// Find stored objects that the webhook would reject or change
+    Audit(audit::AuditArgs),
+    /// Move `x-kubernetes-unions` in CRDs into the annotation that clusters keep
+    Annotate(annotate::AnnotateArgs),
+    /// Declare unions on CRDs from the markers of their Go types
+    Generate(generate::GenerateArgs),
+    /// Compare unions with the CEL rules that a CRD has beside them
+    CheckCel(check_cel::CheckCelArgs),
+    /// Compile unions to admission policies and rules in CRDs, which need no webhook
+    Compile(Box<compile::CompileArgs>),
+    /// Print the OpenAPI document from which kustomize learns how custom resources merge
+    Openapi(openapi::OpenapiArgs),
+    /// Show the unions of a kind as a tree
+    Explain(explain::ExplainArgs),
+    /// Create, apply and send strategic merge patches, also for custom resources
+    Patch(patch::PatchArgs),
+    /// Create a certificate authority and a serving certificate for development
+    Certs(certs::CertsArgs),
+    /// Check that a cluster enforces unions
+    Verify(verify::VerifyArgs),
+    /// Install or upgrade the CRD of `UnionDeclaration` in a cluster
+    InstallCrd(install_crd::InstallCrdArgs),
+    /// Remove the webhook's registration from a cluster
+    Unregister(unregister::UnregisterArgs),
+    /// Print a completion script
+    Completion(completion::CompletionArgs),
+    /// Print the version
+    Version(version::VersionArgs),
+    /// Write the manual pages, for packages
+    #[command(hide = true)]
+    Man(man::ManArgs),
+    /// Complete the arguments of `kubectl unions`. The last one is unfinished.
+    #[command(skip)]
+    CompleteForKubectl(Vec<OsString>),
+}
+
+impl Command {
+    /// Runs the command. `program` returns the whole command line.
+    pub(super) fn run(self, program: impl FnOnce() -> ClapCommand) -> anyhow::Result<ExitCode> {
+        let verdict = match self {
+            Self::Serve(arguments) => return serve::run(*arguments),
+            Self::Review(arguments) => review::run(&arguments)?,
+            Self::Normalize(arguments) => normalize::run(&arguments)?,
+            Self::Lint(arguments) => lint::run(&arguments)?,
+            Self::Test(arguments) => test::run(&arguments)?,
+            Self::Audit(arguments) => audit::run(&arguments)?,
+            Self::Annotate(arguments) => annotate::run(&arguments)?,
+            Self::Generate(arguments) => generate::run(&arguments)?,
+            Self::CheckCel(arguments) => check_cel::run(&arguments)?,
+            Self::Compile(arguments) => compile::run(&arguments)?,
+            Self::Openapi(arguments) => openapi::run(&arguments)?,
+            Self::Explain(arguments) => explain::run(&arguments)?,
+            Self::Patch(arguments) => patch::run(&arguments)?,
+            Self::Certs(arguments) => certs::run(&arguments)?,
+            Self::Verify(arguments) => verify::run(&arguments)?,
+            Self::InstallCrd(arguments) => install_crd::run(&arguments)?,
+            Self::Unregister(arguments) => unregister::run(&arguments)?,
+            Self::Completion(arguments) => completion::run(&arguments, &program())?,
+            Self::Version(arguments) => version::run(&arguments)?,
+            Self::Man(arguments) => man::run(&arguments, program())?,
+            Self::CompleteForKubectl(words) => completion::complete_for_kubectl(&words, program())?,
+        };
+        Ok(verdict.into())
+    }
+}

@@ -1,0 +1,243 @@
+//! Audits the objects of a cluster by the unions that the webhook would know there.
+
+use super::arguments::AuditArgs;
+use super::auditor::{AuditedObject, Auditor, warn_of_faults};
+use super::report::AuditReport;
+use super::rules::title;
+use super::stop::Stop;
+use crate::causes::with_causes;
+use crate::cli::input::kinds;
+use crate::cli::report::Verdict;
+use crate::cli::report::output::{self, Paint};
+use crate::cli::report::progress::Progress;
+use crate::cluster::live::{DiscoveredResource, LiveError, Page, Pages, find, no_resource};
+use anyhow::{Context, bail};
+use kube_unions_core::catalog::{Catalog, CatalogEntry};
+use kube_unions_core::declaration::is_exempt;
+use kube_unions_manifests::counts::{count, grouped};
+use std::pin::{Pin, pin};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Audits every stored object of the kinds that the user asks for.
+pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
+    let stop = Stop::new()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?;
+    runtime.block_on(audit(arguments, &stop))
+}
+
+async fn audit(arguments: &AuditArgs, stop: &Stop) -> anyhow::Result<Verdict> {
+    let mut signalled = pin!(signalled()?);
+    let live = arguments.cluster.connect().await?;
+    let prepare = async {
+        let progress = Progress::new(None, "definitions read");
+        let learnt = live.learn(arguments.builtin_unions.into(), || progress.add(1)).await;
+        drop(progress);
+        anyhow::Ok((learnt.context("the cluster's unions cannot be learnt")?, live.resources().await?))
+    };
+    let (learnt, resources) = tokio::select! {
+        prepared = prepare => prepared?,
+        () = &mut signalled => bail!("interrupted before any object was looked at"),
+    };
+    let kinds = chosen(&learnt.catalog, &resources, &arguments.kinds)?;
+    warn_of_faults(
+        &learnt.catalog,
+        "`kube-unions lint` names them, and so do the conditions of `kubectl get uniondeclarations`",
+    );
+
+    let report = AuditReport::open(arguments.output, kinds.iter().map(|kind| kind.entry.gvk()), false)?;
+    let mut auditor = Auditor::new(report, arguments.require);
+    for (subject, reason) in &learnt.lacking {
+        auditor.problem(format_args!("{subject}: {reason}"), None);
+    }
+    let namespace = match (&arguments.namespace, arguments.all_namespaces) {
+        (Some(namespace), _) => Some(namespace.as_str()),
+        (None, true) => None,
+        (None, false) => Some(live.default_namespace()),
+    };
+    for (position, kind) in kinds.iter().enumerate() {
+        auditor.tally.kinds += 1;
+        let mut listing = KindListing { kind, done: 0, total: None, progress: None };
+        let listed = match live.list(kind.resource, namespace) {
+            Ok(pages) => listing.audit(pages, &mut auditor, stop, signalled.as_mut()).await?,
+            Err(error) => ListingEnd::Failed(error),
+        };
+        match listed {
+            ListingEnd::All => {}
+            ListingEnd::Interrupted => {
+                let rest = kinds.get(position + 1..).unwrap_or_default();
+                return auditor.finish(Some(listing.position(rest)));
+            }
+            // Kinds that only answer requests, for example SubjectAccessReview, have no stored objects.
+            ListingEnd::Failed(LiveError::Refused(refusal)) if refusal.code() == 405 => auditor.tally.kinds -= 1,
+            ListingEnd::Failed(error) => auditor.problem(listing.problem(&error), listing.progress.as_ref()),
+        }
+    }
+    auditor.finish(None)
+}
+
+/// Completes with the first signal.
+fn signalled() -> anyhow::Result<impl Future<Output = ()>> {
+    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for signals")?;
+    let mut terminate = signal(SignalKind::terminate()).context("cannot listen for signals")?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
+}
+
+/// A kind to audit, at one version.
+struct AuditedKind<'c> {
+    entry: &'c CatalogEntry,
+    resource: &'c DiscoveredResource,
+}
+
+/// The result of listing a kind.
+enum ListingEnd {
+    All,
+    Interrupted,
+    Failed(LiveError),
+}
+
+/// The audit of the objects of one kind.
+struct KindListing<'k> {
+    kind: &'k AuditedKind<'k>,
+    /// The number of objects that were audited.
+    done: u64,
+    /// The number of objects that the server estimates.
+    total: Option<u64>,
+    progress: Option<Progress>,
+}
+
+impl KindListing<'_> {
+    /// Audits all pages, or the pages before a signal.
+    async fn audit(
+        &mut self,
+        mut pages: Pages,
+        auditor: &mut Auditor,
+        stop: &Stop,
+        mut signalled: Pin<&mut impl Future<Output = ()>>,
+    ) -> anyhow::Result<ListingEnd> {
+        loop {
+            let page = tokio::select! {
+                biased;
+                () = &mut signalled => return Ok(ListingEnd::Interrupted),
+                page = pages.next() => page,
+            };
+            match page {
+                Ok(Some(page)) if self.audit_page(&page, auditor, stop)? => {}
+                Ok(Some(_)) => return Ok(ListingEnd::Interrupted),
+                Ok(None) => return Ok(ListingEnd::All),
+                Err(error) => return Ok(ListingEnd::Failed(error)),
+            }
+        }
+    }
+
+    /// Audits the objects of a page. Returns false after a signal.
+    fn audit_page(&mut self, page: &Page, auditor: &mut Auditor, stop: &Stop) -> anyhow::Result<bool> {
+        let objects = page.objects();
+        self.total = page.remaining().map(|remaining| self.done + objects.len() as u64 + remaining);
+        let total = self.total;
+        let progress = self.progress.get_or_insert_with(|| {
+            let progress = Progress::new(total, "objects");
+            progress.show(title(self.kind.entry.gvk()));
+            progress
+        });
+        if let Some(total) = total {
+            progress.set_total(total);
+        }
+        for object in objects {
+            if stop.is_asked() {
+                auditor.flush(progress)?;
+                return Ok(false);
+            }
+            let object = AuditedObject { namespace: object.namespace, name: object.name, text: object.text };
+            auditor.audit(self.kind.entry, object, |_| None)?;
+            auditor.flush_if_full(progress)?;
+            self.done += 1;
+            progress.add(1);
+        }
+        auditor.flush(progress)?;
+        Ok(true)
+    }
+
+    fn problem(&self, error: &LiveError) -> String {
+        let after = if self.done > 0 { format!(" after {}", count(self.done, "object")) } else { String::new() };
+        format!("{}: cannot be listed{after}: {}", title(self.kind.entry.gvk()), with_causes(error))
+    }
+
+    /// Returns the position of an interrupt, and the kinds that it left out.
+    fn position(&self, rest: &[AuditedKind<'_>]) -> String {
+        let kind = title(self.kind.entry.gvk());
+        let total = self.total.map_or_else(String::new, |total| format!(" of {}", grouped(total)));
+        let rest: Vec<String> = rest.iter().map(|kind| title(kind.entry.gvk())).collect();
+        let rest = if rest.is_empty() { String::new() } else { format!("; not looked at: {}", rest.join(", ")) };
+        format!("at {kind}, after {}{total} objects{rest}", grouped(self.done))
+    }
+}
+
+/// Returns the kinds that the user asks for, or all kinds with unions, each at one version.
+fn chosen<'c>(
+    catalog: &'c Catalog,
+    all: &'c [DiscoveredResource],
+    asked: &[String],
+) -> anyhow::Result<Vec<AuditedKind<'c>>> {
+    let mut kinds: Vec<AuditedKind<'c>> = Vec::new();
+    if asked.is_empty() {
+        for resource in all.iter().filter(|it| !is_exempt(&it.group, Some(&it.plural), &it.kind)) {
+            let known = kinds.iter().any(|kind| is_same_resource(kind.resource, resource));
+            kinds.extend(AuditedKind::of(catalog, resource).filter(|_| !known));
+        }
+    }
+    for asked in asked {
+        let found = find(all, asked).ok_or_else(|| no_resource(all, asked))?;
+        let versioned = found.is_versioned_in(asked);
+        // The server lists the preferred version first.
+        let mut versions =
+            all.iter().filter(|it| is_same_resource(it, found) && (!versioned || it.version == found.version));
+        let Some(kind) = versions.find_map(|resource| AuditedKind::of(catalog, resource)) else {
+            bail!("{found} has no unions{}", others(catalog));
+        };
+        if !kinds.iter().any(|known| known.resource == kind.resource) {
+            kinds.push(kind);
+        }
+    }
+    if kinds.is_empty() {
+        bail!("no kind of the cluster has unions; `kube-unions lint` reports faults in declarations");
+    }
+    for AuditedKind { entry, resource } in &kinds {
+        let preferred = all.iter().find(|it| is_same_resource(it, resource));
+        let chosen = asked.iter().any(|asked| resource.is_versioned_in(asked));
+        if let Some(preferred) = preferred.filter(|it| it.version != resource.version && !chosen) {
+            let note = Paint::of(&std::io::stderr()).faint("Note:");
+            let (title, version) = (title(entry.gvk()), &preferred.version);
+            output::note(format_args!(
+                "{note} {title} is audited, since {version}, which the server prefers, has no unions"
+            ));
+        }
+    }
+    Ok(kinds)
+}
+
+impl<'c> AuditedKind<'c> {
+    fn of(catalog: &'c Catalog, resource: &'c DiscoveredResource) -> Option<Self> {
+        let entry = catalog.lookup(&resource.group, &resource.version, &resource.kind)?;
+        // Objects of a kind may be written to other resources than the one that stores them.
+        let stored = entry.resource().is_none_or(|stored| stored.plural == resource.plural);
+        stored.then_some(Self { entry, resource })
+    }
+}
+
+/// Returns true for two versions of one resource.
+fn is_same_resource(one: &DiscoveredResource, other: &DiscoveredResource) -> bool {
+    (&one.group, &one.plural) == (&other.group, &other.plural)
+}
+
+/// Lists the kinds with unions, for an error.
+fn others(catalog: &Catalog) -> String {
+    match catalog.entries() {
+        [] => String::new(),
+        entries => format!("; those that have: {}", kinds::asked::list(entries.iter().map(CatalogEntry::gvk))),
+    }
+}

@@ -1,0 +1,115 @@
+//! Audits the objects of files by the kinds that the same files describe.
+//!
+//! Objects are judged as admission sees them, with the defaults of their schema. All files are read before the first object is judged: a CRD may be in the last of them, and standard input can be read only once.
+
+use super::arguments::AuditArgs;
+use super::auditor::{AuditedObject, Auditor, warn_of_faults};
+use super::report::AuditReport;
+use super::stop::Stop;
+use crate::cli::commands::explain;
+use crate::cli::input::kinds;
+use crate::cli::input::manifest::{self, Document, ManifestFile};
+use crate::cli::report::Verdict;
+use crate::cli::report::output::{self, Paint};
+use crate::cli::report::progress::Progress;
+use crate::cli::report::sarif::FilePlace;
+use anyhow::bail;
+use kube_unions_core::catalog::{Catalog, CatalogEntry};
+use kube_unions_manifests::counts::grouped;
+use kube_unions_manifests::misspelt::KnownKinds;
+use std::collections::BTreeSet;
+
+/// Audits every object of the files.
+pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
+    let manifests = manifest::files(&arguments.from);
+    let documents = manifests.files.iter().flat_map(ManifestFile::documents);
+    let (kinds, objects): (Vec<Document>, Vec<Document>) = documents.partition(Document::describes_kinds);
+    let mut assembly = kinds::assemble(kinds, arguments.builtin_unions);
+    assembly.documents += objects.len();
+    let problems: Vec<_> = manifests.problems.iter().chain(&assembly.problems).cloned().collect();
+    if assembly.catalog.entries().is_empty() {
+        manifest::fail_on(&problems)?;
+        match assembly.missing(&arguments.from) {
+            Some(missing) => bail!(missing),
+            None => bail!(explain::NO_UNIONS),
+        }
+    }
+    let place = format!("with unions in {}", manifest::list(&arguments.from));
+    let kinds = kinds::asked::entries(assembly.catalog.entries(), &arguments.kinds, &place)?;
+    if objects.is_empty() && problems.is_empty() {
+        bail!("no objects in {}: only what describes kinds", manifest::list(&arguments.from));
+    }
+    warn_of_faults(&assembly.catalog, "`kube-unions lint` names them");
+
+    let report = AuditReport::open(arguments.output, kinds.iter().map(|entry| entry.gvk()), true)?;
+    let mut auditor = Auditor::new(report, arguments.require);
+    for problem in problems {
+        auditor.problem(problem, None);
+    }
+    // From here on an interrupt must close the report. Before, it ends the process as usual.
+    let stop = Stop::new()?;
+    let total = objects.len() as u64;
+    let progress = Progress::new(Some(total), "objects");
+    let mut seen = BTreeSet::new();
+    let (mut done, mut passed_over) = (0, 0);
+    let mut interrupted = None;
+    let (mut known, mut near_misses) = (KnownKinds::new(assembly.kinds()), Vec::new());
+    for document in &objects {
+        if stop.is_asked() {
+            interrupted = Some(format!("after {} of {} documents", grouped(done), grouped(total)));
+            break;
+        }
+        done += 1;
+        progress.add(1);
+        progress.show(document.file.display().to_string());
+        let Some(entry) = entry_of(&assembly.catalog, document) else {
+            passed_over += 1;
+            near_misses.extend(known.warning(document));
+            continue;
+        };
+        if kinds.iter().any(|kind| kind.gvk() == entry.gvk()) && is_within(arguments, entry, document) {
+            seen.insert(entry.gvk().group_kind());
+            let text = match assembly.completed(document) {
+                Ok(text) => text,
+                Err(error) => {
+                    auditor.problem(format_args!("{}: {}: {error}", document.file.display(), document.title()), None);
+                    continue;
+                }
+            };
+            auditor.audit(entry, object(document, &text), |field| {
+                Some(FilePlace { file: &document.file, position: document.position(&field.to_pointer()) })
+            })?;
+            auditor.flush_if_full(&progress)?;
+        }
+    }
+    drop(progress);
+    let paint = Paint::of(&std::io::stderr());
+    for warning in near_misses {
+        output::note(format_args!("{} {warning}", paint.warning("Warning:")));
+    }
+    auditor.tally.kinds = seen.len() as u64;
+    auditor.tally.passed_over = Some(passed_over);
+    auditor.finish(interrupted)
+}
+
+fn entry_of<'c>(catalog: &'c Catalog, document: &Document) -> Option<&'c CatalogEntry> {
+    let (group, version) = document.group_version();
+    catalog.lookup(group, version, document.kind.as_deref()?)
+}
+
+/// Returns true if an object is in the namespace that the user asks for. An object that names no namespace would be created there.
+fn is_within(arguments: &AuditArgs, entry: &CatalogEntry, document: &Document) -> bool {
+    let namespaced = entry.resource().is_none_or(|resource| resource.namespaced);
+    match (&arguments.namespace, &document.namespace) {
+        (Some(asked), Some(own)) if namespaced => asked == own,
+        _ => true,
+    }
+}
+
+fn object<'d>(document: &'d Document, text: &'d str) -> AuditedObject<'d> {
+    AuditedObject {
+        namespace: document.namespace.as_deref().unwrap_or_default(),
+        name: document.name.as_deref().unwrap_or_default(),
+        text,
+    }
+}

@@ -1,0 +1,79 @@
+//! `certs`: makes a certificate authority and a serving certificate for development.
+
+use crate::authority::{CertificateAuthority, LOCAL, Validity};
+use crate::cli::report::{Verdict, output};
+use crate::files::{self, FileAccess};
+use anyhow::{Context, bail};
+use clap::{Args, ValueHint};
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+const LIFETIME: Duration = Duration::from_hours(365 * 24);
+
+/// Arguments of `certs`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Writes ca.crt, ca.key, tls.crt and tls.key: ECDSA P-256, valid for a year. Only their owner can read the private keys. Use \
+the directory with `serve --tls-cert-dir`; the `caBundle` of a webhook configuration is ca.crt in base64.
+
+For development. On a cluster, leave certificates to the webhook itself or to cert-manager.
+
+Examples:
+  # Make certificates for localhost
+  kube-unions certs --dir certs
+  # Make certificates for a Service
+  kube-unions certs --dir certs --host kube-unions.kube-unions.svc")]
+pub(crate) struct CertsArgs {
+    /// Directory to write to. It is created if it does not exist
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    dir: PathBuf,
+    /// DNS names and IP addresses of the server [default: localhost and its addresses]
+    #[arg(long, num_args = 1.., value_name = "NAME")]
+    host: Vec<String>,
+    /// Replace existing files
+    #[arg(long)]
+    force: bool,
+}
+
+/// A PEM file to write.
+struct PemFile {
+    name: &'static str,
+    access: FileAccess,
+    text: String,
+}
+
+pub(super) fn run(arguments: &CertsArgs) -> anyhow::Result<Verdict> {
+    let files = issue(&arguments.host)?;
+    let directory = arguments.dir.as_path();
+    fs::create_dir_all(directory).with_context(|| format!("cannot create the directory `{}`", directory.display()))?;
+    // All files or none: a CA of one run is of no use with a key of another.
+    if let Some(existing) = files.iter().map(|file| directory.join(file.name)).find(|path| path.exists())
+        && !arguments.force
+    {
+        bail!("`{}` exists already: use --force to replace it", existing.display());
+    }
+    for file in &files {
+        let path = directory.join(file.name);
+        files::replace(&path, file.text.as_bytes(), file.access)
+            .with_context(|| format!("cannot write `{}`", path.display()))?;
+        output::note(format_args!("wrote {}", path.display()));
+    }
+    Ok(Verdict::Accepted)
+}
+
+fn issue(hosts: &[String]) -> anyhow::Result<[PemFile; 4]> {
+    let hosts = if hosts.is_empty() { LOCAL.map(str::to_owned).to_vec() } else { hosts.to_vec() };
+    let common_name = hosts.first().cloned().unwrap_or_default();
+
+    let validity = Validity::new(SystemTime::now(), LIFETIME);
+    let authority = CertificateAuthority::new("kube-unions development CA", validity)?;
+    let pair = authority.issue(&common_name, &hosts, validity)?;
+    let file = |name, access, text| PemFile { name, access, text };
+    Ok([
+        file("ca.crt", FileAccess::Everyone, authority.certificate().to_owned()),
+        file("ca.key", FileAccess::Owner, authority.key()),
+        file("tls.crt", FileAccess::Everyone, pair.chain),
+        file("tls.key", FileAccess::Owner, pair.key),
+    ])
+}

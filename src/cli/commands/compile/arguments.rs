@@ -1,0 +1,177 @@
+//! The arguments of `compile`, and the options of policies that follow from them.
+
+use crate::cli::input::connection::ClusterArgs;
+use crate::cli::input::kinds::BuiltinUnionsArg;
+use crate::cli::input::values::RatchetingArg;
+use crate::cli::serve::namespace;
+use clap::{Args, ValueEnum};
+use kube_unions_core::names::is_dns_subdomain;
+use kube_unions_core::schema::Actions;
+use kube_unions_policies::{KubernetesVersion, PolicyOptions};
+use std::path::PathBuf;
+
+/// The greatest length of the prefix of names, so that it leaves room for resource and group.
+const LONGEST_PREFIX: usize = 28;
+
+/// Arguments of `compile`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The API server runs admission policies itself: there is no webhook to deploy, and none that can be down. A \
+MutatingAdmissionPolicy clears the members that are not chosen. ValidatingAdmissionPolicies reject objects that violate a union. \
+Every policy comes with its binding, so the output can be applied as it is. The same unions always give the same output.
+
+With --to cel, the rules stand in the CRDs themselves. They reject in the words of built-in validation, and clear nothing. \
+Comments, other documents and the rules of the author stay as they are. Compiling twice changes nothing.
+
+Standard error names every union that cannot be expressed, with the reason and with what to use instead.
+
+Exit codes:
+  0  every union was compiled (with --check: and everything is up to date)
+  1  a union was left out, a declaration has an error, or nothing has unions; --allow-partial turns the first two into 0
+     (with --check also: something is missing, differs or is stale)
+  2  wrong usage, or input that cannot be read
+
+Examples:
+  # Apply the policies for the unions that a cluster declares
+  kube-unions compile --to policies | kubectl apply -f -
+
+  # Compile the unions of files, for a cluster that only validates
+  kube-unions compile --to vap --kubernetes-version 1.35 --from crds/ \\
+    > policies.yaml
+
+  # Write rules into the CRDs of controller-gen, and fail in CI if one is stale
+  kube-unions compile --to cel --from config/crd/bases --write
+  kube-unions compile --to cel --from config/crd/bases --check
+
+  # Fail in CI if the policies of a folder are not those of its CRDs
+  kube-unions compile --to policies --from crds/ --check policies/
+
+  # Fail if the policies of a cluster are not those of its unions
+  kube-unions compile --to policies --check")]
+pub(crate) struct CompileArgs {
+    /// The form to compile to
+    #[arg(long, value_enum, value_name = "FORM")]
+    pub(super) to: CompileForm,
+    /// Files and folders with CRDs, `UnionDeclarations` and saved OpenAPI documents, `-` is standard input
+    /// [default: the cluster]
+    ///
+    /// Folders are searched for .yaml, .yml and .json files, except in hidden folders. Documents of other kinds are skipped.
+    /// For built-in types, save the OpenAPI document of their group: `kubectl get --raw /openapi/v3/apis/apps/v1`.
+    #[arg(long, num_args = 1.., value_name = "PATH")]
+    pub(super) from: Vec<PathBuf>,
+    /// Compile for this version of Kubernetes [default: the version of the cluster; 1.36 if none is asked]
+    #[arg(long, value_name = "VERSION")]
+    pub(super) kubernetes_version: Option<KubernetesVersion>,
+    /// Allow or deny a write that leaves an invalid union unchanged
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) ratcheting: RatchetingArg,
+    /// Deny, only warn about, or only audit an object that violates a union [default: as each union declares]
+    #[arg(long, value_enum)]
+    pub(super) action: Option<ActionArg>,
+    /// Leave the objects of these namespaces alone
+    #[arg(long, num_args = 1.., value_name = "NAME", value_parser = namespace)]
+    pub(super) exclude_namespace: Vec<String>,
+    /// Begin the name of every policy with this
+    #[arg(long, value_name = "PREFIX", default_value = "unions-", value_parser = name_prefix)]
+    pub(super) name_prefix: String,
+    /// Exit with 0 even if a union was left out or a declaration has an error
+    #[arg(long)]
+    pub(super) allow_partial: bool,
+    /// Print no policies; compare them with the file or folder PATH, `-` for standard input [default: with the cluster]
+    ///
+    /// Exits with 1 if a policy is missing, differs, or is stale: it has the prefix of --name-prefix, but no union needs it.
+    /// With --to cel, takes no PATH, and exits with 1 if a CRD of --from or of the cluster would change.
+    #[arg(long, num_args = 0..=1, value_name = "PATH")]
+    #[expect(clippy::option_option, reason = "clap's type of a flag with an optional value")]
+    pub(super) check: Option<Option<PathBuf>>,
+    /// Write the CRDs of --to cel back to their files
+    #[arg(short, long, conflicts_with = "check")]
+    pub(super) write: bool,
+    /// Use or ignore the unions that OpenAPI documents declare for built-in types
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) builtin_unions: BuiltinUnionsArg,
+    #[command(flatten)]
+    pub(super) cluster: ClusterArgs,
+}
+
+/// The forms that unions are compiled to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum CompileForm {
+    /// CRDs with validation rules in their schemas (`x-kubernetes-validations`)
+    Cel,
+    /// `ValidatingAdmissionPolicies`, which reject
+    Vap,
+    /// `MutatingAdmissionPolicies`, which clear members and deduce discriminators
+    Map,
+    /// Both kinds of policies
+    Policies,
+}
+
+/// The treatment of an object that violates a union.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum ActionArg {
+    /// Deny the write
+    Deny,
+    /// Allow the write, with a warning
+    Warn,
+    /// Allow the write, and write the violation to the audit log
+    Audit,
+}
+
+impl From<ActionArg> for Actions {
+    fn from(action: ActionArg) -> Self {
+        match action {
+            ActionArg::Deny => Self::DENY,
+            ActionArg::Warn => Self::WARN,
+            ActionArg::Audit => Self::Audit,
+        }
+    }
+}
+
+impl CompileArgs {
+    /// Returns true if the command reads the unions or the policies of a cluster.
+    pub(super) fn needs_cluster(&self) -> bool {
+        self.from.is_empty() || (self.check == Some(None) && self.to != CompileForm::Cel)
+    }
+
+    /// Returns the options of policies. `of_cluster` is the version of the cluster.
+    pub(super) fn options(&self, of_cluster: Option<KubernetesVersion>) -> PolicyOptions {
+        PolicyOptions {
+            server: self.kubernetes_version.or(of_cluster).unwrap_or(KubernetesVersion::DEFAULT),
+            mutate: matches!(self.to, CompileForm::Map | CompileForm::Policies),
+            validate: matches!(self.to, CompileForm::Vap | CompileForm::Policies),
+            ratchet: self.ratcheting == RatchetingArg::Enabled,
+            actions: self.action.map(Actions::from),
+            excluded_namespaces: self.exclude_namespace.clone(),
+            name_prefix: self.name_prefix.clone(),
+            ..PolicyOptions::default()
+        }
+    }
+}
+
+/// Parses the prefix of names: the beginning of a DNS subdomain (RFC 1123).
+fn name_prefix(text: &str) -> Result<String, String> {
+    // With an empty prefix, --check would take every policy of a cluster for one of ours.
+    if (1..=LONGEST_PREFIX).contains(&text.len()) && is_dns_subdomain(&format!("{text}x")) {
+        return Ok(text.to_owned());
+    }
+    Err(format!(
+        "invalid prefix {text:?}: use up to {LONGEST_PREFIX} lower-case letters, digits, `-` and `.`, for example unions-"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_is_the_beginning_of_a_name_of_an_object() {
+        for text in ["unions-", "team.example.com-", "u", "a."] {
+            assert_eq!(name_prefix(text), Ok(text.to_owned()));
+        }
+        for text in ["", "-", "A", "a..", ".", "a_", "a b", "é", &"a".repeat(LONGEST_PREFIX + 1)] {
+            let error = name_prefix(text).unwrap_err();
+            assert!(error.contains(&format!("{text:?}: use ")), "{error}");
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! `--check`: compares compiled policies with those of files or of a cluster.
+
+use crate::cli::input::manifest::{self, Document, ManifestFile};
+use crate::cli::report::{Verdict, output};
+use crate::cluster::live::{DiscoveredResource, Live, LiveError};
+use anyhow::Context;
+use kube_unions_manifests::counts::count;
+use kube_unions_policies::{CompiledKinds, PolicyObject, PolicyOptions};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+/// The API group of policies.
+const GROUP: &str = "admissionregistration.k8s.io";
+
+/// The kinds of policies that mutate, each with its plural.
+const MUTATING: [(&str, &str); 2] = [
+    ("MutatingAdmissionPolicy", "mutatingadmissionpolicies"),
+    ("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings"),
+];
+
+/// The kinds of policies that validate, each with its plural.
+const VALIDATING: [(&str, &str); 2] = [
+    ("ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
+    ("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
+];
+
+/// A policy or binding in a file or in the cluster.
+struct PresentPolicy {
+    /// The file with line and column, and a colon; empty for the cluster.
+    place: String,
+    kind: String,
+    name: String,
+    object: Value,
+}
+
+/// Compares policies with those in a file or folder, or with those of the cluster. Prints a line for each difference.
+pub(super) async fn run(
+    compiled: &CompiledKinds,
+    options: &PolicyOptions,
+    path: Option<&Path>,
+    live: Option<&Live>,
+) -> anyhow::Result<Verdict> {
+    let present = match (path, live) {
+        (Some(path), _) => of_files(path, options)?,
+        (None, live) => of_cluster(live.context("no cluster")?, options).await?,
+    };
+    let lines = differences(compiled, options, &present);
+    if lines.is_empty() {
+        let policies = compiled.objects.iter().filter(|object| !object.kind().ends_with("Binding")).count();
+        output::tell(format!("{} of {} are up to date\n", count(policies, "policy"), count(compiled.kinds, "kind")))?;
+    } else {
+        output::tell(lines.join("\n") + "\n")?;
+    }
+    Ok(Verdict::rejected_if(!lines.is_empty()))
+}
+
+/// Returns the kinds of objects to compare: those that the options compile.
+fn kinds(options: &PolicyOptions) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let (mutate, validate) = (options.mutate, options.validate);
+    MUTATING.into_iter().filter(move |_| mutate).chain(VALIDATING.into_iter().filter(move |_| validate))
+}
+
+/// Returns a line for each object that is missing, differs, is there twice, or is stale.
+fn differences(compiled: &CompiledKinds, options: &PolicyOptions, present: &[PresentPolicy]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for wanted in &compiled.objects {
+        let mut found = present.iter().filter(|present| present.is(wanted));
+        match found.next() {
+            None => lines.push(format!("{}/{}: missing", wanted.kind(), wanted.name())),
+            Some(first) => {
+                let difference = wanted.difference_from(&first.object);
+                lines.extend(difference.map(|path| first.line(&format!("differs at {path}"))));
+            }
+        }
+        lines.extend(found.map(|again| again.line("defined more than once")));
+    }
+    let prefix = options.name_prefix.as_str();
+    let unwanted = |present: &&PresentPolicy| {
+        present.name.starts_with(prefix) && !compiled.objects.iter().any(|wanted| present.is(wanted))
+    };
+    lines.extend(present.iter().filter(unwanted).map(|stale| stale.line("stale, no union needs it")));
+    lines
+}
+
+/// Reads the policies of a file or folder. Documents of other kinds are skipped.
+fn of_files(path: &Path, options: &PolicyOptions) -> anyhow::Result<Vec<PresentPolicy>> {
+    let manifests = manifest::files(&[PathBuf::from(path)]);
+    manifest::fail_on(&manifests.problems)?;
+    let documents = manifests.files.iter().flat_map(ManifestFile::documents);
+    let policies = documents.filter(|document| {
+        let kind = document.kind.as_deref();
+        document.group_version().0 == GROUP && kinds(options).any(|(it, _)| Some(it) == kind)
+    });
+    policies.map(PresentPolicy::of_document).collect()
+}
+
+/// Lists the policies of the cluster.
+async fn of_cluster(live: &Live, options: &PolicyOptions) -> anyhow::Result<Vec<PresentPolicy>> {
+    let mut present = Vec::new();
+    for (kind, plural) in kinds(options) {
+        let beta = options.server.mutating_policies_are_beta() && MUTATING.contains(&(kind, plural));
+        let resource = DiscoveredResource {
+            group: GROUP.into(),
+            version: if beta { "v1beta1" } else { "v1" }.into(),
+            kind: kind.into(),
+            plural: plural.into(),
+            singular: "".into(),
+            short_names: Vec::new(),
+            namespaced: false,
+        };
+        present.extend(listed(live, &resource).await.with_context(|| format!("cannot list {}", resource.plural))?);
+    }
+    Ok(present)
+}
+
+/// Lists the objects of a resource, none if the API server does not serve it.
+async fn listed(live: &Live, resource: &DiscoveredResource) -> anyhow::Result<Vec<PresentPolicy>> {
+    let mut present = Vec::new();
+    let mut pages = live.list(resource, None)?;
+    loop {
+        let page = match pages.next().await {
+            Ok(Some(page)) => page,
+            Ok(None) => return Ok(present),
+            Err(LiveError::Refused(refusal)) if refusal.code() == 404 => return Ok(present),
+            Err(error) => return Err(error.into()),
+        };
+        for object in page.objects() {
+            present.push(PresentPolicy {
+                place: String::new(),
+                kind: resource.kind.to_string(),
+                name: object.name.to_owned(),
+                object: serde_json::from_str(object.text)?,
+            });
+        }
+    }
+}
+
+impl PresentPolicy {
+    fn of_document(document: Document) -> anyhow::Result<Self> {
+        let object = serde_json::from_str(&document.text)
+            .with_context(|| format!("{}: {} cannot be read", document.file.display(), document.title()))?;
+        let (line, column) = document.position("").unwrap_or((1, 1));
+        Ok(Self {
+            place: format!("{}:{line}:{column}: ", document.file.display()),
+            kind: document.kind.unwrap_or_default(),
+            name: document.name.unwrap_or_default(),
+            object,
+        })
+    }
+
+    fn is(&self, wanted: &PolicyObject) -> bool {
+        (wanted.kind(), wanted.name()) == (&*self.kind, &*self.name)
+    }
+
+    fn line(&self, message: &str) -> String {
+        format!("{}{}/{}: {message}", self.place, self.kind, self.name)
+    }
+}

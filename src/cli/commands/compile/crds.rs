@@ -1,0 +1,242 @@
+//! `--to cel`: puts rules into the schemas of CRDs.
+//!
+//! The CRDs of files are edited as text, so comments, order and other documents stay as they are. Of a cluster, only CRDs with
+//! unions or with our rules are printed. The crate `kube-unions-policies` has the rules.
+
+use super::arguments::CompileArgs;
+use super::source::CompileSource;
+use crate::cli::input::crd::{self, EditableCrd};
+use crate::cli::input::manifest::{self, Document, Edit, EditedFile, ItemChanges, ManifestFile, Stream};
+use crate::cli::report::{Verdict, output};
+use crate::cluster::live::Live;
+use anyhow::{Context, bail};
+use kube_unions_core::catalog::{Catalog, CatalogEntry};
+use kube_unions_core::declaration::{AnnotationContent, LAST_APPLIED};
+use kube_unions_core::field_path::pointer_tokens;
+use kube_unions_core::names::GroupVersionKind;
+use kube_unions_core::union::Plan;
+use kube_unions_policies::{PolicyOptions, Refusal, RefusalReason, RulesTarget, SchemaEdit, compile_rules};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// The message if no declaration is in force.
+pub(super) use crate::cli::commands::explain::NO_UNIONS;
+
+/// The fields of `metadata` that an API server writes.
+const WRITTEN_BY_SERVER: [&str; 6] =
+    ["creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"];
+
+/// Compiles the CRDs of files or of a cluster.
+pub(super) async fn run(
+    arguments: &CompileArgs,
+    source: &CompileSource,
+    options: &PolicyOptions,
+) -> anyhow::Result<Verdict> {
+    let mut compiler = RulesCompiler::new(&source.catalog, options);
+    let edited: Vec<EditedFile> = match &source.live {
+        Some(live) => compiler.of_cluster(live).await?,
+        None => source.files.iter().map(|file| compiler.edit(file)).collect::<anyhow::Result<_>>()?,
+    };
+    if source.catalog.entries().is_empty() {
+        output::note(NO_UNIONS);
+    }
+    compiler.add_kinds_without_crd();
+    edited.iter().flat_map(|file| &file.notices).for_each(output::note);
+    compiler.refusals.iter().for_each(output::note);
+    compiler.problems.iter().for_each(output::note);
+
+    if arguments.check.is_some() {
+        compiler.changed.iter().for_each(output::note);
+    } else if arguments.write {
+        for (file, edited) in source.files.iter().zip(&edited).filter(|(_, edited)| edited.changed) {
+            manifest::write_back(&file.path, &edited.text)?;
+        }
+    } else {
+        let mut stream = Stream::default();
+        // A saved OpenAPI document cannot be applied.
+        let is_manifest = |position: usize| {
+            source.files.get(position).is_none_or(|file| !file.documents().iter().any(Document::is_openapi))
+        };
+        for (_, file) in edited.iter().enumerate().filter(|(position, _)| is_manifest(*position)) {
+            stream.push(&file.text, file.format);
+        }
+        output::print(stream.into_text())?;
+    }
+    let differs = arguments.check.is_some() && !compiler.changed.is_empty();
+    let failed = differs || source.catalog.entries().is_empty() || !compiler.problems.is_empty();
+    let partial = !compiler.refusals.is_empty() || source.has_errors();
+    Ok(Verdict::rejected_if(failed || (partial && !arguments.allow_partial)))
+}
+
+/// Fails if a flag has no meaning for rules, or rules are needed for a flag.
+pub(super) fn check_flags(arguments: &CompileArgs, rules: bool) -> anyhow::Result<()> {
+    if !rules {
+        return if arguments.write { bail!("--write needs --to cel: policies are printed only") } else { Ok(()) };
+    }
+    if let Some(Some(path)) = &arguments.check {
+        bail!("remove `{}` behind --check: --to cel checks the CRDs of --from or of the cluster", path.display());
+    }
+    if !arguments.exclude_namespace.is_empty() {
+        bail!(
+            "remove --exclude-namespace: rules in a CRD apply to objects of all namespaces; policies can exclude some"
+        );
+    }
+    let writes_stdin = arguments.from.is_empty() || arguments.from.iter().any(|path| path == Path::new("-"));
+    if arguments.write && writes_stdin {
+        bail!("--write needs files: name files and folders with --from");
+    }
+    Ok(())
+}
+
+struct RulesCompiler<'c> {
+    catalog: &'c Catalog,
+    options: &'c PolicyOptions,
+    /// The kinds whose CRD was seen.
+    seen: BTreeSet<GroupVersionKind>,
+    refusals: Vec<Refusal>,
+    /// A line for each CRD that changes.
+    changed: Vec<String>,
+    /// A line for each CRD that cannot be printed.
+    problems: Vec<String>,
+}
+
+impl<'c> RulesCompiler<'c> {
+    fn new(catalog: &'c Catalog, options: &'c PolicyOptions) -> Self {
+        Self {
+            catalog,
+            options,
+            seen: BTreeSet::new(),
+            refusals: Vec::new(),
+            changed: Vec::new(),
+            problems: Vec::new(),
+        }
+    }
+
+    /// Puts rules into the CRDs of a file. Every other byte stays as it is.
+    fn edit(&mut self, file: &ManifestFile) -> anyhow::Result<EditedFile> {
+        manifest::edit_crds(file, |document| {
+            let crd: Value = serde_json::from_str(&document.text)
+                .with_context(|| format!("{}: {} cannot be edited", document.file.display(), document.title()))?;
+            let (edits, _) = self.edits(&crd, &pointer_tokens(&document.pointer).unwrap_or_default());
+            if !edits.is_empty() {
+                let (line, column) = document.position("").unwrap_or((1, 1));
+                let name = document.name.as_deref().unwrap_or_default();
+                self.changed.push(format!("{}:{line}:{column}: {name}: would change", document.file.display()));
+            }
+            Ok(edits)
+        })
+    }
+
+    /// Returns the edits of a CRD at a path, and true if it has unions.
+    fn edits(&mut self, crd: &Value, base: &[String]) -> (Vec<Edit>, bool) {
+        let text = |pointer| crd.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let (group, kind) = (text("/spec/group"), text("/spec/names/kind"));
+        let without_unions = Plan::default();
+        let (mut edits, mut has_unions) = (Vec::new(), false);
+        for (position, version, schema) in crd::schemas(crd) {
+            if crd.pointer(&format!("/spec/versions/{position}/served")) != Some(&Value::Bool(true)) {
+                continue;
+            }
+            let entry = self.catalog.lookup(group, version, kind);
+            let gvk = GroupVersionKind { group: group.into(), version: version.into(), kind: kind.into() };
+            has_unions |= entry.is_some();
+            let plan = entry.map_or(&without_unions, |entry| entry.plan());
+            let compiled = compile_rules(&RulesTarget { gvk: &gvk, plan, schema }, self.options);
+            let way = ["spec", "versions", &position.to_string(), "schema", "openAPIV3Schema"].map(str::to_owned);
+            edits.extend(compiled.edits.into_iter().map(|SchemaEdit { path, kept, added }| {
+                let path = base.iter().cloned().chain(way.iter().cloned()).chain(path).collect();
+                Edit::Items(path, ItemChanges { kept, added })
+            }));
+            self.refusals.extend(compiled.refusals);
+            self.seen.insert(gvk);
+        }
+        (edits, has_unions)
+    }
+
+    /// Adds a refusal for each kind with unions that no CRD defines.
+    fn add_kinds_without_crd(&mut self) {
+        let kinds = self.catalog.entries().iter().map(CatalogEntry::gvk);
+        let without = kinds.filter(|gvk| !self.seen.contains(*gvk));
+        self.refusals.extend(without.map(|gvk| Refusal {
+            gvk: gvk.clone(),
+            place: None,
+            reason: RefusalReason::NotACustomResource,
+        }));
+        self.refusals.sort();
+    }
+
+    /// Puts rules into the stored CRDs of a cluster, and returns each as its author could apply it.
+    async fn of_cluster(&mut self, live: &Live) -> anyhow::Result<Vec<EditedFile>> {
+        let resource = live.resource("customresourcedefinitions.apiextensions.k8s.io").await?;
+        let mut pages = live.list(&resource, None)?;
+        let mut edited = Vec::new();
+        while let Some(page) = pages.next().await.context("cannot list CustomResourceDefinitions")? {
+            for object in page.objects() {
+                edited.extend(self.stored(object.name, object.text)?);
+            }
+        }
+        Ok(edited)
+    }
+
+    /// Returns a stored CRD with rules, `None` if it has no unions and had no rules.
+    fn stored(&mut self, name: &str, text: &str) -> anyhow::Result<Option<EditedFile>> {
+        let mut crd: Value = serde_json::from_str(text).with_context(|| format!("cannot read the CRD `{name}`"))?;
+        let (edits, has_unions) = self.edits(&crd, &[]);
+        if edits.is_empty() && !has_unions {
+            return Ok(None);
+        }
+        if !edits.is_empty() {
+            self.changed.push(format!("customresourcedefinition.apiextensions.k8s.io/{name}: would change"));
+        }
+        let declared = last_applied(&crd);
+        let file = manifest::file(Path::new(name), as_applied(&mut crd).to_string().into_bytes())?;
+        let mut problem = None;
+        let edited = manifest::edit_crds(&file, |document| {
+            let (moves, unmoved) = EditableCrd::read(document)?.move_to_annotation(&declared)?;
+            problem = unmoved;
+            Ok(moves.into_iter().chain(edits.iter().cloned()).collect())
+        })?;
+        if let Some(problem) = problem {
+            self.problems.push(format!("customresourcedefinition.apiextensions.k8s.io/{name}: {problem}"));
+            return Ok(None);
+        }
+        let text = manifest::to_yaml(&edited.text)?;
+        Ok(Some(EditedFile { text, format: manifest::Format::Yaml, ..edited }))
+    }
+}
+
+/// Removes the fields of a stored CRD that an API server or `kubectl apply` writes.
+fn as_applied(crd: &mut Value) -> &Value {
+    let Some(fields) = crd.as_object_mut() else { return crd };
+    fields.shift_remove("status");
+    if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
+        for field in WRITTEN_BY_SERVER {
+            metadata.shift_remove(field);
+        }
+        if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+            annotations.shift_remove(LAST_APPLIED);
+        }
+    }
+    // The items of a list have no type.
+    let typed = [("apiVersion", "apiextensions.k8s.io/v1"), ("kind", "CustomResourceDefinition")];
+    for (at, (name, text)) in typed.into_iter().enumerate() {
+        fields.shift_insert(at, name.to_owned(), text.into());
+    }
+    crd
+}
+
+/// Returns the unions that only the last applied configuration has. They move to the annotation of the project: the output is the
+/// last applied configuration to be.
+fn last_applied(crd: &Value) -> AnnotationContent {
+    let annotation = crd.pointer("/metadata/annotations").and_then(|all| all.get(LAST_APPLIED)).and_then(Value::as_str);
+    let applied = annotation.and_then(|text| manifest::parse(Path::new(LAST_APPLIED), text.as_bytes().to_vec()).ok());
+    let mut content = AnnotationContent::new();
+    for document in applied.iter().flatten().filter(|document: &&Document| document.is_definition()) {
+        let Ok(crd) = EditableCrd::read(document) else { continue };
+        for extension in crd.extensions {
+            content.entry(extension.version).or_default().insert(extension.pointer, extension.value);
+        }
+    }
+    content
+}

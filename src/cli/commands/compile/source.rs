@@ -1,0 +1,115 @@
+//! Learns the unions to compile, from files or from a cluster.
+
+use super::arguments::CompileArgs;
+use crate::cli::input::kinds;
+use crate::cli::input::manifest::{self, ManifestFile};
+use crate::cli::report::diagnostic::{self, painted};
+use crate::cli::report::output::{self, Paint};
+use crate::cli::report::progress::Progress;
+use crate::cluster::live::Live;
+use anyhow::{Context, bail};
+use kube_unions_core::catalog::Catalog;
+use kube_unions_core::declaration::{Fault, FaultOfVersions, Severity};
+use kube_unions_policies::KubernetesVersion;
+use std::collections::BTreeSet;
+
+/// The unions to compile.
+pub(super) struct CompileSource {
+    /// The unions.
+    pub(super) catalog: Catalog,
+    /// The files of `--from`, empty if the unions come from a cluster.
+    pub(super) files: Vec<ManifestFile>,
+    /// The cluster, if the command needs one.
+    pub(super) live: Option<Live>,
+    /// The version of the cluster.
+    pub(super) version: Option<KubernetesVersion>,
+    /// The faults of declarations and the gaps in what the cluster tells, each a line.
+    faults: Vec<String>,
+    /// True if one of the faults is an error.
+    errors: bool,
+}
+
+impl CompileSource {
+    /// Reads the unions of the files of `--from`, or of the cluster.
+    pub(super) async fn read(arguments: &CompileArgs) -> anyhow::Result<Self> {
+        if arguments.cluster.is_given() && !arguments.needs_cluster() {
+            bail!("give --from, or --kubeconfig and --context: files are compiled without a cluster");
+        }
+        // Unreadable files are reported before a cluster is asked.
+        let offline = if arguments.from.is_empty() { None } else { Some(Self::of_files(arguments)?) };
+        if !arguments.needs_cluster() {
+            return offline.context("no input");
+        }
+        let live = arguments.cluster.connect().await?;
+        let version = live.version().await?.parse().ok();
+        let source = match offline {
+            Some(source) => source,
+            None => Self::of_cluster(arguments, &live).await?,
+        };
+        Ok(Self { live: Some(live), version, ..source })
+    }
+
+    fn of_files(arguments: &CompileArgs) -> anyhow::Result<Self> {
+        let manifests = manifest::files(&arguments.from);
+        manifest::fail_on(&manifests.problems)?;
+        let documents = manifests.files.iter().flat_map(ManifestFile::documents).collect();
+        let assembly = kinds::assemble(documents, arguments.builtin_unions);
+        manifest::fail_on(&assembly.problems)?;
+        if let Some(missing) = assembly.missing(&arguments.from) {
+            bail!(missing);
+        }
+        let paint = Paint::of(&std::io::stderr());
+        let diagnostics = diagnostic::diagnose(&assembly);
+        Ok(Self {
+            errors: diagnostics.iter().any(diagnostic::Diagnostic::is_error),
+            faults: diagnostics.iter().map(|diagnostic| diagnostic::line(diagnostic, paint)).collect(),
+            catalog: assembly.catalog,
+            files: manifests.files,
+            live: None,
+            version: None,
+        })
+    }
+
+    async fn of_cluster(arguments: &CompileArgs, live: &Live) -> anyhow::Result<Self> {
+        let progress = Progress::new(None, "definitions read");
+        let learnt = live.learn(arguments.builtin_unions.into(), || progress.add(1)).await;
+        drop(progress);
+        let learnt = learnt.context("the cluster's unions cannot be learnt")?;
+        let paint = Paint::of(&std::io::stderr());
+        let gaps =
+            learnt.lacking.iter().map(|(subject, reason)| format!("{} {subject}: {reason}", paint.error("error:")));
+        let groups = FaultOfVersions::group(learnt.catalog.faults());
+        let faults: BTreeSet<String> = groups.iter().map(|group| line(group, paint)).collect();
+        let is_error = |fault: &Fault| fault.severity() == Severity::Error;
+        Ok(Self {
+            errors: !learnt.lacking.is_empty() || learnt.catalog.faults().iter().any(is_error),
+            faults: gaps.chain(faults).collect(),
+            catalog: learnt.catalog,
+            files: Vec::new(),
+            live: None,
+            version: None,
+        })
+    }
+
+    /// Prints the faults of declarations, as `lint` does.
+    pub(super) fn print_faults(&self) {
+        self.faults.iter().for_each(output::note);
+    }
+
+    /// Returns true if a declaration has an error, or the cluster kept something back.
+    pub(super) fn has_errors(&self) -> bool {
+        self.errors
+    }
+}
+
+/// Describes a fault of a declaration in the cluster: its object, and otherwise as `lint`.
+fn line(group: &FaultOfVersions<'_>, paint: Paint) -> String {
+    let FaultOfVersions { fault, versions } = group;
+    let object = match &fault.declaration {
+        Some(name) => format!("uniondeclaration/{name}:"),
+        None => format!("{}:", fault.definition),
+    };
+    let path = if fault.path.is_empty() { String::new() } else { format!("{}: ", fault.path) };
+    let versions = if versions.is_empty() { String::new() } else { format!("{}: ", group.versions_text()) };
+    format!("{} {path}{} {versions}{}", paint.strong(&object), painted(fault.severity(), paint), fault.message)
+}

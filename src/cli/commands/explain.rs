@@ -1,0 +1,178 @@
+//! `explain`: shows the unions of a kind as a tree, from files or as the webhook would know them on a cluster.
+
+mod selection;
+
+use self::selection::SelectedKind;
+use crate::cli::input::connection::ClusterArgs;
+use crate::cli::input::kinds::{self, BuiltinUnionsArg};
+use crate::cli::input::manifest;
+use crate::cli::input::values::ReportFormat;
+use crate::cli::report::Verdict;
+use crate::cli::report::output::{self, Paint};
+use crate::cli::report::tree::{self, ChoiceItem};
+use anyhow::{Context, bail};
+use clap::Args;
+use kube_unions_core::catalog::Catalog;
+use kube_unions_core::union::Union;
+use kube_unions_manifests::union_details;
+use serde::Serialize;
+use std::path::PathBuf;
+use termtree::Tree;
+
+/// Arguments of `explain`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A path after the kind selects the unions at and below it, or the union of a
+member. Without --from the unions are those that the webhook would enforce on
+the cluster. This takes the right to list CRDs and UnionDeclarations.
+
+Examples:
+  kube-unions explain
+  kube-unions explain rollout.spec.strategy
+  kube-unions explain --from crds/ rollout
+  kubectl get crd -o yaml | kube-unions explain --from - -o json")]
+pub(crate) struct ExplainArgs {
+    /// Read files instead of a cluster: a file or folder with CRDs, `UnionDeclarations` and saved OpenAPI documents. `-` is
+    /// standard input; may be given several times
+    // One value for each flag: the kind may follow.
+    #[arg(long, num_args = 1, value_name = "PATH")]
+    from: Vec<PathBuf>,
+    /// The kind as in kubectl: plural, singular, short name or kind, alone or with .GROUP or .VERSION.GROUP, and a path of
+    /// fields [default: all]
+    #[arg(value_name = "KIND[.PATH]")]
+    kind: Option<String>,
+    /// Use or ignore the unions that OpenAPI documents declare for built-in types
+    #[arg(long, value_enum, default_value_t)]
+    builtin_unions: BuiltinUnionsArg,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t)]
+    output: ReportFormat,
+    #[command(flatten)]
+    cluster: ClusterArgs,
+}
+
+/// The message for a catalog without unions.
+pub(super) const NO_UNIONS: &str = "no kind has unions; `kube-unions lint` reports faults in declarations";
+
+/// A kind with its unions in JSON.
+#[derive(Debug, Serialize)]
+struct KindReport<'c> {
+    group: &'c str,
+    version: &'c str,
+    kind: &'c str,
+    unions: Vec<UnionReport<'c>>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct UnionReport<'c> {
+    path: &'c str,
+    form: &'static str,
+    discriminator: Option<&'c str>,
+    source: String,
+    /// The name of the `UnionDeclaration`, if one is the source.
+    declaration: Option<&'c str>,
+    validation_actions: &'static [&'static str],
+    normalization: &'static str,
+    /// True if an object must have a choice.
+    required: bool,
+    /// The members whose empty values count as not set.
+    empty_is_unset: Vec<&'c str>,
+    members: Vec<&'c str>,
+    choices: Vec<ChoiceItem<'c>>,
+}
+
+pub(super) fn run(arguments: &ExplainArgs) -> anyhow::Result<Verdict> {
+    let (catalog, place) = match (arguments.from.is_empty(), arguments.cluster.is_given()) {
+        (true, _) => (on_cluster(arguments)?, "with unions on the cluster".to_owned()),
+        (false, true) => bail!("give --from, or --kubeconfig and --context: files are read without a cluster"),
+        (false, false) => {
+            let catalog = kinds::catalog(&arguments.from, arguments.builtin_unions)?;
+            (catalog, format!("with unions in {}", manifest::list(&arguments.from)))
+        }
+    };
+    if catalog.entries().is_empty() {
+        output::note(NO_UNIONS);
+        return Ok(Verdict::Rejected);
+    }
+    let selected = selection::select(catalog.entries(), arguments.kind.as_deref(), &place)?;
+    output::tell(match arguments.output {
+        ReportFormat::Text => {
+            let paint = Paint::of(&std::io::stdout());
+            let trees: Vec<String> = selected.iter().map(|kind| tree(kind, paint)).collect();
+            trees.join("\n")
+        }
+        ReportFormat::Json => {
+            let reports: Vec<KindReport<'_>> = selected.iter().map(KindReport::of).collect();
+            serde_json::to_string_pretty(&reports)? + "\n"
+        }
+    })?;
+    Ok(Verdict::Accepted)
+}
+
+/// Learns the unions of a cluster, and warns of those that cannot be learnt.
+fn on_cluster(arguments: &ExplainArgs) -> anyhow::Result<Catalog> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?;
+    let learnt = runtime.block_on(async {
+        let live = arguments.cluster.connect().await?;
+        let learnt = live.learn(arguments.builtin_unions.into(), || {}).await;
+        learnt.context("the cluster's unions cannot be learnt")
+    })?;
+    let paint = Paint::of(&std::io::stderr());
+    for (subject, reason) in &learnt.lacking {
+        output::note(format_args!("{} {subject}: {reason}", paint.warning("Warning:")));
+    }
+    Ok(learnt.catalog)
+}
+
+fn tree(SelectedKind { entry, unions }: &SelectedKind<'_>, paint: Paint) -> String {
+    let gvk = entry.gvk();
+    let branch = |union: &&Union| Tree::new(headline(union, paint)).with_leaves(leaves(union));
+    let branches = unions.iter().map(branch);
+    let root = format!("{} {}", paint.strong(&gvk.kind), paint.faint(&gvk.api_version()));
+    Tree::new(root).with_leaves(branches).to_string()
+}
+
+fn headline(union: &Union, paint: Paint) -> String {
+    let details = union_details::details(union);
+    let details: Vec<&str> = details.iter().map(String::as_str).collect();
+    tree::headline(union.path(), &details, paint)
+}
+
+/// Returns the lines below a union: its choices, or its members if it has no discriminator.
+fn leaves(union: &Union) -> Vec<String> {
+    if union.discriminator().is_none() {
+        return union.members().map(str::to_owned).collect();
+    }
+    let items = union.choices().iter().map(|choice| ChoiceItem {
+        optional: union_details::is_shown_optional(union, choice),
+        ..ChoiceItem::of(choice)
+    });
+    tree::choices(items)
+}
+
+impl<'c> KindReport<'c> {
+    fn of(SelectedKind { entry, unions }: &SelectedKind<'c>) -> Self {
+        let gvk = entry.gvk();
+        let unions = unions.iter().copied().map(UnionReport::of).collect();
+        Self { group: &gvk.group, version: &gvk.version, kind: &gvk.kind, unions }
+    }
+}
+
+impl<'c> UnionReport<'c> {
+    fn of(union: &'c Union) -> Self {
+        Self {
+            path: union.path(),
+            form: union_details::form(union.form()),
+            discriminator: union.discriminator(),
+            source: union.source().to_string(),
+            declaration: union.declaration(),
+            validation_actions: union.actions().names(),
+            normalization: union.normalization().name(),
+            required: union.is_required(),
+            empty_is_unset: union.empty_is_unset().collect(),
+            members: union.members().collect(),
+            choices: union.choices().iter().map(ChoiceItem::of).collect(),
+        }
+    }
+}

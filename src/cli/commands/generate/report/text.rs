@@ -1,0 +1,138 @@
+//! The report as lines for people. Findings that differ only in their CRD are one line.
+
+use super::Report;
+use crate::cli::commands::generate::finding::{ReportedFinding, Standing};
+use crate::cli::report::output::Paint;
+use crate::cli::report::tree;
+use kube_unions_go::{FindingSeverity, FoundBy, MarkedUnion, Position};
+use kube_unions_manifests::counts::count;
+use kube_unions_manifests::union_details;
+use std::fmt::Write;
+use termtree::Tree;
+
+/// The number of places of a finding that a line names.
+const MOST_PLACES: usize = 3;
+
+/// The number of stale entries that the text lists.
+const MOST_STALE: usize = 10;
+
+/// The number of notes of one kind that the text lists.
+const MOST_NOTES: usize = 5;
+
+impl Report {
+    pub(super) fn text(&self, paint: Paint) -> String {
+        let mut text = String::new();
+        let kinds: Vec<_> = self.kinds.iter().filter(|kind| !kind.derivation.unions.is_empty()).collect();
+        for kind in &kinds {
+            let Position { file, line, .. } = &kind.source;
+            let details = format!("{}/{}, {}:{line}", kind.group, kind.version, file.display());
+            let root = format!("{} {}", paint.strong(&kind.kind), paint.faint(&details));
+            let branches = kind.derivation.unions.iter().map(|union| branch(union, paint));
+            text.push_str(&Tree::new(root).with_leaves(branches).to_string());
+            text.push('\n');
+        }
+        self.write_findings(&mut text, paint);
+        for entry in self.stale.iter().take(MOST_STALE) {
+            let _ = writeln!(text, "{} no longer found: {}", paint.faint("baseline:"), entry.line());
+        }
+        if !self.stale.is_empty() {
+            let more = self.stale.len().saturating_sub(MOST_STALE);
+            let more = if more > 0 { format!("{more} more; ") } else { String::new() };
+            let _ = writeln!(text, "{} {more}remove them with --update-baseline", paint.faint("baseline:"));
+        }
+
+        let unions: usize = kinds.iter().map(|kind| kind.derivation.unions.len()).sum();
+        let errors = self.findings.iter().filter(|reported| reported.is_counted_error()).count();
+        let (versions, errors) = (count(kinds.len(), "version"), count(errors, "error"));
+        let _ = write!(text, "{} in {versions} of a kind, {errors}", count(unions, "union"));
+        for (standing, words) in [(Standing::Allowed, "allowed"), (Standing::Known, "in the baseline")] {
+            let number = self.number_of(standing);
+            if number > 0 {
+                let _ = write!(text, ", {number} {words}");
+            }
+        }
+        text.push('\n');
+        text
+    }
+
+    /// Writes the findings that are not in the baseline, and the number of notes that it leaves out.
+    fn write_findings(&self, text: &mut String, paint: Paint) {
+        let alike = |one: &ReportedFinding, other: &ReportedFinding| {
+            let (one, other) = ((one.standing, &one.finding), (other.standing, &other.finding));
+            let key = |(standing, it): (Standing, &kube_unions_go::GoFinding)| (standing, it.severity, it.kind);
+            key(one) == key(other) && one.1.position == other.1.position && one.1.message == other.1.message
+        };
+        let mut notes: std::collections::BTreeMap<&str, usize> = std::collections::BTreeMap::new();
+        for group in self.findings.chunk_by(alike) {
+            let Some(first) = group.first().filter(|first| first.standing != Standing::Known) else { continue };
+            if first.finding.severity == FindingSeverity::Note {
+                let listed = notes.entry(first.finding.kind.name()).or_default();
+                *listed = listed.saturating_add(1);
+                if *listed > MOST_NOTES {
+                    continue;
+                }
+            }
+            write_group(text, first, group, paint);
+        }
+        for (kind, number) in notes {
+            let more = number.saturating_sub(MOST_NOTES);
+            if more > 0 {
+                let more = count(more, "more note");
+                let _ = writeln!(text, "{} {more} [{kind}]; -o json lists them", paint.faint("note:"));
+            }
+        }
+    }
+}
+
+/// Writes `file:line:column: Kind version path: severity: message [kind] (CRD file)`, the format of compilers, which editors
+/// understand. The places of several findings are on a line of their own.
+fn write_group(text: &mut String, first: &ReportedFinding, group: &[ReportedFinding], paint: Paint) {
+    let finding = &first.finding;
+    let severity = match (first.standing, finding.severity) {
+        (Standing::Allowed, FindingSeverity::Error | FindingSeverity::Warning) => paint.faint("allowed:"),
+        (_, FindingSeverity::Error) => paint.error("error:"),
+        (_, FindingSeverity::Warning) => paint.warning("warning:"),
+        (_, FindingSeverity::Note) => paint.faint("note:"),
+    };
+    let place = if group.len() == 1 { first.place() } else { String::new() };
+    let place = if place.is_empty() { place } else { format!("{place}: ") };
+    let position = paint.strong(&format!("{}:", finding.position));
+    let kind = paint.faint(&format!("[{}]", finding.kind));
+    let _ = write!(text, "{position} {place}{severity} {} {kind}", finding.message);
+    if let [only] = group {
+        // The position of a finding about the CRD itself is in its file already.
+        let file = only.subject.as_ref().map(|subject| &*subject.file).filter(|file| **file != *finding.position.file);
+        if let Some(file) = file {
+            let _ = write!(text, " ({})", file.display());
+        }
+        text.push('\n');
+        return;
+    }
+    let places = group.iter().take(MOST_PLACES).map(|reported| match &reported.subject {
+        Some(subject) => format!("{} ({})", reported.place(), subject.file.display()),
+        None => reported.place(),
+    });
+    let more = group.len().saturating_sub(MOST_PLACES);
+    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+    let places = places.collect::<Vec<_>>().join(", ");
+    let _ = writeln!(text, "\n    at {} places: {places}{more}", group.len());
+}
+
+fn branch(union: &MarkedUnion, paint: Paint) -> Tree<String> {
+    let form = format!("{} form", union_details::form(union.form));
+    let discriminator = union_details::discriminator(union.discriminator.as_deref());
+    let source = format!("{}:{}", union.source.file.display(), union.source.line);
+    let evidence = match union.found_by {
+        FoundBy::Names => Some("members by name"),
+        FoundBy::OneOf => Some("members listed on the struct"),
+        FoundBy::Markers => None,
+    };
+    let details = [Some(&*form), Some(&*discriminator), evidence, Some(&*union.go_type), Some(&*source)];
+    let details: Vec<&str> = details.into_iter().flatten().collect();
+    let below = if union.discriminator.is_none() {
+        union.members().into_iter().map(str::to_owned).collect()
+    } else {
+        tree::choices(super::json::leaves(union))
+    };
+    Tree::new(tree::headline(&union.place.to_string(), &details, paint)).with_leaves(below)
+}

@@ -1,0 +1,120 @@
+//! `lint`: reports every fault in the unions that CRDs and `UnionDeclaration`s declare, with its place in the file.
+
+mod sarif;
+
+use crate::cli::input::kinds::{self, Assembly, BuiltinUnionsArg};
+use crate::cli::input::manifest;
+use crate::cli::input::require::RequireArg;
+use crate::cli::input::values::FindingsFormat;
+use crate::cli::report::Verdict;
+use crate::cli::report::diagnostic::{self, Diagnostic, LintRule};
+use crate::cli::report::exit::FAILED;
+use crate::cli::report::output::{self, Paint};
+use anyhow::bail;
+use clap::Args;
+use kube_unions_core::declaration::FaultKind;
+use kube_unions_manifests::counts::count;
+use kube_unions_manifests::misspelt;
+use std::path::PathBuf;
+
+/// Arguments of `lint`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Each line is `file:line:column: path: severity: message`. A declaration with an error has no effect. A declaration with a \
+warning has effect, but may surprise. A note tells that the schema lacks a part of a UnionDeclaration, which is left out, or \
+something else worth knowing. A fault of several versions has one line that names them.
+
+The last line, on standard error, counts the CRDs and unions that were checked.
+
+Exit codes:
+  0  no errors (and, with --strict, no warnings; notes never count)
+  1  at least one, or with --require: no union was found
+  2  a file could not be read; the others were checked
+
+Examples:
+  kube-unions lint crds/
+  kube-unions lint --strict -o json crd.yaml declaration.yaml
+  kube-unions lint -o sarif crds/ > lint.sarif
+  kustomize build config/crd | kube-unions lint -")]
+pub(crate) struct LintArgs {
+    /// Files and folders with CRDs, `UnionDeclarations` and saved OpenAPI documents, `-` is standard input
+    ///
+    /// A `UnionDeclaration` is checked against the schema of its target: include the CRD, or the OpenAPI document of a
+    /// built-in type.
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// Use or ignore the unions that OpenAPI documents declare for built-in types
+    #[arg(long, value_enum, default_value_t)]
+    builtin_unions: BuiltinUnionsArg,
+    /// Exit with 1 for warnings, too
+    #[arg(short = 'W', long)]
+    strict: bool,
+    /// Do not fail for documents that are missing: the files are a part of a project, for example those of a commit
+    #[arg(long, conflicts_with = "require")]
+    partial: bool,
+    #[command(flatten)]
+    require: RequireArg,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t)]
+    output: FindingsFormat,
+}
+
+pub(super) fn run(arguments: &LintArgs) -> anyhow::Result<Verdict> {
+    let manifests = manifest::files(&arguments.paths);
+    let documents: Vec<_> = manifests.files.iter().flat_map(manifest::ManifestFile::documents).collect();
+    let misspelt = documents.iter().filter_map(|document| {
+        let message = misspelt::kind_of_declaration(document)?;
+        Some(Diagnostic::of_misspelt_kind(document, message))
+    });
+    let mut diagnostics: Vec<Diagnostic> = misspelt.collect();
+    let assembly = kinds::assemble(documents, arguments.builtin_unions);
+    diagnostics.extend(manifests.problems.iter().map(Diagnostic::of_problem));
+    diagnostics.extend(diagnostic::diagnose(&assembly));
+    diagnostics.sort();
+    let unread = manifests.problems.len() + assembly.problems.len();
+    // A file that cannot be read may have what is missing.
+    let missing = if unread > 0 || arguments.partial { None } else { assembly.missing(&arguments.paths) };
+    if arguments.partial {
+        diagnostics.retain(|diagnostic| diagnostic.rule != LintRule::Fault(FaultKind::MissingTarget));
+    }
+    let is_rejected = |diagnostic: &Diagnostic| diagnostic.is_error() || arguments.strict && !diagnostic.is_note();
+    let nothing = diagnostics.is_empty() && assembly.catalog.union_count() == 0;
+    let verdict =
+        if nothing { arguments.require.verdict() } else { Verdict::rejected_if(diagnostics.iter().any(is_rejected)) };
+    let problems: Vec<String> =
+        manifests.problems.iter().chain(&assembly.problems).map(ToString::to_string).chain(missing.clone()).collect();
+    let code = if problems.is_empty() { verdict.code() } else { FAILED };
+    print(&diagnostics, arguments.output, &problems, code)?;
+
+    if let Some(missing) = missing {
+        bail!(missing);
+    }
+    if unread == 0 && nothing {
+        return Ok(arguments.require.warn(format_args!("nothing to check: {}", assembly.summary())));
+    }
+    output::note(summary(&assembly, &diagnostics));
+    if unread > 0 {
+        bail!("{} kept something from being checked", count(unread, "problem"));
+    }
+    Ok(verdict)
+}
+
+/// Returns the summary, for example `3 CRDs, 5 unions, 1 problem, 2 notes`.
+fn summary(assembly: &Assembly, diagnostics: &[Diagnostic]) -> String {
+    let notes = diagnostics.iter().filter(|diagnostic| diagnostic.is_note()).count();
+    let problems = count(diagnostics.len() - notes, "problem");
+    let notes = if notes > 0 { format!(", {}", count(notes, "note")) } else { String::new() };
+    format!("{}, {problems}{notes}", assembly.summary())
+}
+
+fn print(diagnostics: &[Diagnostic], format: FindingsFormat, problems: &[String], code: u8) -> anyhow::Result<()> {
+    let text = match format {
+        FindingsFormat::Text => {
+            let paint = Paint::of(&std::io::stdout());
+            diagnostics.iter().map(|diagnostic| diagnostic::line(diagnostic, paint) + "\n").collect()
+        }
+        FindingsFormat::Json => serde_json::to_string_pretty(diagnostics)? + "\n",
+        FindingsFormat::Sarif => sarif::log(diagnostics, problems, code)?,
+    };
+    output::tell(text)
+}

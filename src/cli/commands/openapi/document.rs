@@ -1,0 +1,196 @@
+//! The OpenAPI document, in version 2 of the format, with the keywords that kustomize reads.
+//!
+//! kustomize looks a kind up by `x-kubernetes-group-version-kind`, and takes the names of definitions as they are. It merges a
+//! list only if a strategy says so, and does not need to know any other field, so the definitions have nothing else. `paths`
+//! tell it which kinds have no namespace.
+
+use crate::cli::input::manifest::{self, Document};
+use anyhow::{Context, bail};
+use kube_unions_core::declaration::Definition;
+use kube_unions_core::names::GroupVersionKind;
+use kube_unions_core::schema::PlaceStep;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::path::Path;
+use strategic_merge_patch::{MergeRule, MergeStrategy};
+
+/// The rules of the kinds that kustomize knows without a document; `tests/controlplane/kustomize-kinds` prints them.
+const BUILT_IN: &str = include_str!("builtin.json");
+
+/// The keyword of a definition with the kinds that it describes.
+const KINDS: &str = "x-kubernetes-group-version-kind";
+
+/// A custom resource at one version, with its rules.
+pub(super) struct CustomKind<'d> {
+    pub(super) definition: &'d Definition,
+    pub(super) kind: GroupVersionKind,
+    pub(super) rules: Vec<MergeRule>,
+}
+
+/// The document under construction.
+pub(super) struct KustomizeDocument {
+    /// The document of `--add-to`, without definitions and paths.
+    rest: Map<String, Value>,
+    paths: Map<String, Value>,
+    definitions: BTreeMap<String, Value>,
+}
+
+/// A schema node with only the keywords that matter to kustomize.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct MergeNode {
+    #[serde(rename = "type")]
+    type_name: NodeType,
+    #[serde(rename = "x-kubernetes-group-version-kind", skip_serializing_if = "Vec::is_empty")]
+    kinds: Vec<Value>,
+    #[serde(rename = "x-kubernetes-patch-strategy", skip_serializing_if = "Option::is_none")]
+    strategy: Option<&'static str>,
+    #[serde(rename = "x-kubernetes-patch-merge-key", skip_serializing_if = "Option::is_none")]
+    key: Option<Box<str>>,
+    /// All keys of a list with several.
+    #[serde(rename = "x-kubernetes-list-map-keys", skip_serializing_if = "Vec::is_empty")]
+    keys: Vec<Box<str>>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    properties: BTreeMap<Box<str>, MergeNode>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    items: Option<Box<MergeNode>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    additional_properties: Option<Box<MergeNode>>,
+}
+
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum NodeType {
+    #[default]
+    Object,
+    Array,
+}
+
+impl KustomizeDocument {
+    /// Starts with the built-in kinds that the document of `--add-to` does not describe.
+    pub(super) fn read(given: Option<&Path>) -> anyhow::Result<Self> {
+        let mut rest = match given {
+            Some(path) => given_document(path)?,
+            None => Map::new(),
+        };
+        let section = |rest: &mut Map<String, Value>, name: &str| match rest.remove(name) {
+            Some(Value::Object(members)) => members,
+            _ => Map::new(),
+        };
+        let (paths, definitions) = (section(&mut rest, "paths"), section(&mut rest, "definitions"));
+        let mut document = Self { rest, paths, definitions: definitions.into_iter().collect() };
+        let known: Vec<Value> = document.definitions.values().flat_map(kinds).cloned().collect();
+        let built_in: BTreeMap<String, Value> =
+            serde_json::from_str(BUILT_IN).context("the rules of built-in kinds")?;
+        for (name, mut definition) in built_in {
+            remove_kinds(&mut definition, &known);
+            document.definitions.entry(name).or_insert(definition);
+        }
+        Ok(document)
+    }
+
+    /// Adds the rules of a custom resource. They replace what the document said about the kind.
+    pub(super) fn add(&mut self, custom: &CustomKind<'_>) {
+        let GroupVersionKind { group, version, kind } = &custom.kind;
+        let identity = json!({"group": group, "version": version, "kind": kind});
+        for definition in self.definitions.values_mut() {
+            remove_kinds(definition, std::slice::from_ref(&identity));
+        }
+        let mut root = MergeNode { kinds: vec![identity.clone()], ..MergeNode::default() };
+        for rule in &custom.rules {
+            root.at(rule.place.steps()).set(rule);
+        }
+        if let Some(resource) = custom.definition.resource().filter(|resource| !resource.namespaced) {
+            let path = format!("/apis/{group}/{version}/{}/{{name}}", resource.plural);
+            self.paths.insert(path, json!({"get": {KINDS: identity}}));
+        }
+        self.definitions.insert(name(&custom.kind), json!(root));
+    }
+
+    /// Returns the document as JSON text.
+    pub(super) fn to_json(&self) -> anyhow::Result<String> {
+        let mut document = Map::new();
+        document.insert("swagger".to_owned(), json!("2.0"));
+        document.insert("info".to_owned(), json!({"title": "Merge rules for kustomize", "version": "v1"}));
+        document.extend(self.rest.clone());
+        document.insert("paths".to_owned(), json!(self.paths));
+        document.insert("definitions".to_owned(), json!(self.definitions));
+        Ok(serde_json::to_string_pretty(&document)?)
+    }
+}
+
+impl MergeNode {
+    fn at(&mut self, steps: &[PlaceStep]) -> &mut Self {
+        steps.iter().fold(self, |node, step| match step {
+            PlaceStep::Property(name) => node.properties.entry(name.clone()).or_default(),
+            PlaceStep::Items => node.items.get_or_insert_default(),
+            PlaceStep::Values => node.additional_properties.get_or_insert_default(),
+        })
+    }
+
+    fn set(&mut self, rule: &MergeRule) {
+        let keys: &[Box<str>] = if let MergeStrategy::Keys(keys) = &rule.strategy { keys } else { &[] };
+        let is_list = matches!(rule.strategy, MergeStrategy::Keys(_) | MergeStrategy::Set);
+        self.type_name = if is_list { NodeType::Array } else { NodeType::Object };
+        self.strategy = Some(match (is_list, rule.retain_keys) {
+            (true, false) => "merge",
+            (true, true) => "merge,retainKeys",
+            (false, true) => "retainKeys",
+            (false, false) => "replace",
+        });
+        self.key = keys.first().cloned();
+        if keys.len() > 1 {
+            self.keys = keys.to_vec();
+        }
+    }
+}
+
+/// Returns true for the rules that every object has.
+pub(super) fn is_of_metadata(rule: &MergeRule) -> bool {
+    rule.place.steps().first() == Some(&PlaceStep::Property("metadata".into()))
+}
+
+/// Returns the name that the API server gives to the definition of a custom resource: `com.example.v1.Widget`.
+fn name(kind: &GroupVersionKind) -> String {
+    let group = kind.group.rsplit('.').filter(|label| !label.is_empty());
+    group.chain([&*kind.version, &*kind.kind]).collect::<Vec<_>>().join(".")
+}
+
+/// Returns the kinds that a definition describes.
+fn kinds(definition: &Value) -> impl Iterator<Item = &Value> {
+    definition.get(KINDS).and_then(Value::as_array).into_iter().flatten()
+}
+
+/// Takes kinds out of a definition, so that only one describes each.
+fn remove_kinds(definition: &mut Value, unwanted: &[Value]) {
+    let Some(kinds) = definition.get_mut(KINDS).and_then(Value::as_array_mut) else { return };
+    kinds.retain(|kind| !unwanted.contains(kind));
+    if kinds.is_empty()
+        && let Some(definition) = definition.as_object_mut()
+    {
+        definition.remove(KINDS);
+    }
+}
+
+/// Reads the document of `--add-to`.
+fn given_document(path: &Path) -> anyhow::Result<Map<String, Value>> {
+    let document = only_document(path)?;
+    match serde_json::from_str(&document.text) {
+        Ok(Value::Object(members)) if members.get("definitions").is_some_and(Value::is_object) => Ok(members),
+        Ok(_) => bail!(
+            "{}: not an OpenAPI document of version 2: it has no `definitions`; `kustomize openapi fetch` saves one",
+            path.display()
+        ),
+        Err(error) => Err(error).with_context(|| format!("{}: cannot be read", path.display())),
+    }
+}
+
+/// Reads the only document of a file.
+fn only_document(path: &Path) -> anyhow::Result<Document> {
+    let mut documents = manifest::read(&[path.to_owned()])?;
+    match (documents.pop(), documents.is_empty()) {
+        (Some(document), true) => Ok(document),
+        _ => bail!("{}: give one OpenAPI document, as `kustomize openapi fetch` saves it", path.display()),
+    }
+}

@@ -1,0 +1,103 @@
+//! Reads the objects and patches of the `patch` commands, and locates errors in their files.
+
+use crate::causes::with_causes;
+use crate::cli::input::manifest::{self, Document, Problem};
+use crate::cli::report::Verdict;
+use crate::cli::report::output::{self, Paint};
+use anyhow::bail;
+use kube_unions_core::field_path::FieldPath;
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+use strategic_merge_patch::{BrokenRule, DocumentRole, PatchError, PatchSide};
+
+/// The text of an absent document.
+const ABSENT: &str = "null";
+
+/// A file with one document, or none.
+#[derive(Debug)]
+pub(super) struct PatchInput {
+    file: PathBuf,
+    document: Option<Document>,
+}
+
+impl PatchInput {
+    /// Reads a file, or standard input for `-`. A null document and an empty file are an absent object.
+    pub(super) fn read(file: &Path) -> anyhow::Result<Self> {
+        Self::of(file, manifest::bytes(file)?)
+    }
+
+    /// Reads text. `file` is the name for error messages.
+    pub(super) fn of(file: &Path, bytes: Vec<u8>) -> anyhow::Result<Self> {
+        let mut documents = manifest::parse(file, bytes)?.into_iter();
+        let document = documents.next();
+        if let Some(second) = documents.next() {
+            bail!(Problem::of_document(
+                &second,
+                "",
+                "more than one document: put each object into a file of its own".to_owned()
+            ));
+        }
+        Ok(Self { file: file.to_owned(), document })
+    }
+
+    pub(super) fn document(&self) -> Option<&Document> {
+        self.document.as_ref()
+    }
+
+    pub(super) fn into_document(self) -> Option<Document> {
+        self.document
+    }
+
+    /// Returns the document as JSON text.
+    pub(super) fn text(&self) -> &str {
+        self.document.as_ref().map_or(ABSENT, |document| &document.text)
+    }
+
+    /// Returns the document, which must not be absent.
+    pub(super) fn present(&self, what: &str) -> anyhow::Result<&Document> {
+        match &self.document {
+            Some(document) => Ok(document),
+            None => bail!("no {what} in `{}`: it is empty or null", self.file.display()),
+        }
+    }
+}
+
+/// Prints the reason why a patch is rejected, and returns the verdict.
+pub(super) fn reject(reason: impl Display) -> Verdict {
+    output::note(format_args!("{} {reason}", Paint::of(&std::io::stderr()).error("error:")));
+    Verdict::Rejected
+}
+
+/// An input and its part in the operation.
+pub(super) type GivenInput<'d> = (DocumentRole, &'d PatchInput);
+
+/// Returns an error of the engine with the file and the position that it is about.
+pub(super) fn faulty(error: &PatchError, given: &[GivenInput<'_>]) -> anyhow::Error {
+    let (role, path) = match error {
+        PatchError::Unreadable { document, .. } | PatchError::NotAnObject { document, .. } => (Some(*document), None),
+        PatchError::Refused { path, rule } => (at_fault(rule), Some(path)),
+        PatchError::Conflict { .. } | PatchError::Precondition { .. } => (None, None),
+    };
+    let of_role = |object: &GivenInput<'_>| role.is_none_or(|role| role == object.0);
+    // If the error does not name a document, it is about the last one, which contains the change.
+    let found = given.iter().rev().filter(|it| of_role(it)).chain(given.iter().rev()).find_map(|it| it.1.document());
+    match found {
+        Some(document) => {
+            let pointer = path.map(FieldPath::to_pointer).unwrap_or_default();
+            Problem::of_document(document, &pointer, with_causes(error)).into()
+        }
+        None => anyhow::anyhow!("{}", with_causes(error)),
+    }
+}
+
+/// Returns the document that breaks the rule, unless it is the change.
+fn at_fault(rule: &BrokenRule) -> Option<DocumentRole> {
+    let in_the_object = matches!(
+        rule,
+        BrokenRule::NoMergeKey { side: PatchSide::Live, .. }
+            | BrokenRule::KeyType { side: PatchSide::Live, .. }
+            | BrokenRule::DirectiveTarget { side: PatchSide::Live, .. }
+            | BrokenRule::NullItem(PatchSide::Live)
+    );
+    in_the_object.then_some(DocumentRole::Original)
+}

@@ -1,0 +1,319 @@
+//! `patch live`: applies a strategic merge patch to an object in a cluster.
+//!
+//! The API server answers 415 to such a patch of a custom resource. So the command reads the object, patches it, and sends the
+//! difference as a JSON Patch that fails if somebody else changed the object meanwhile.
+
+use super::change::ChangeArgs;
+use super::difference::{JsonPatchOperation, difference};
+use super::input::{self, PatchInput};
+use super::kind_patcher::{KindPatcher, OtherObject};
+use crate::cli::input::connection::ClusterArgs;
+use crate::cli::input::manifest::{self, Edit};
+use crate::cli::report::Verdict;
+use crate::cli::report::output::{self, Paint};
+use crate::cluster::live::{DiscoveredResource, KindDescription, Live, LiveError, ObjectPath, PatchResponse};
+use anyhow::{Context, anyhow, bail};
+use clap::{Args, ValueEnum};
+use kube_unions_core::admission::{Phase, Review};
+use kube_unions_core::names::GroupVersionKind;
+use serde_json::value::RawValue;
+use std::hash::{BuildHasher, RandomState};
+use std::path::Path;
+use std::time::Duration;
+use strategic_merge_patch::Patcher;
+
+/// Number of attempts before the command gives up because others keep changing the object.
+const TRIES: u32 = 10;
+
+/// The wait before the second attempt. It doubles up to `LONGEST_WAIT`.
+const FIRST_WAIT: Duration = Duration::from_millis(20);
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+/// Fields that the API server changes with every write.
+const BOOKKEEPING: [&str; 3] = ["/metadata/managedFields", "/metadata/resourceVersion", "/metadata/generation"];
+
+/// Arguments of `patch live`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  # Change one member of a union; the other members are cleared
+  kube-unions patch live widget demo \\
+    -p '{\"spec\": {\"exposure\": {\"type\": \"Internal\"}}}'
+
+  # Show the result of a patch in a file, without changing anything
+  kube-unions patch live widget/demo --patch-file patch.yaml \\
+    --dry-run=client -o yaml
+
+Exit codes:
+  0  the object is patched, or already as the patch wants it
+  1  the API server rejected the result
+  2  usage, an unreadable input, or the cluster could not be reached")]
+pub(crate) struct LiveArgs {
+    /// The resource: its plural, singular, short name or kind, alone or with .GROUP or .VERSION.GROUP; or RESOURCE/NAME
+    #[arg(value_name = "RESOURCE")]
+    resource: String,
+    /// The name of the object
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+    #[command(flatten)]
+    change: ChangeArgs,
+    /// The subresource to patch
+    #[arg(long, value_enum)]
+    subresource: Option<Subresource>,
+    /// The namespace of the object [default: the namespace of the kubeconfig's context]
+    #[arg(short, long, value_name = "NAMESPACE")]
+    namespace: Option<String>,
+    /// Do not store the result: `client` sends nothing, `server` has the API server validate it
+    #[arg(long, value_enum, default_value_t, num_args = 0..=1, require_equals = true, default_missing_value = "client")]
+    dry_run: DryRun,
+    /// Print the object or its name instead of a message
+    #[arg(short, long, value_enum)]
+    output: Option<LiveFormat>,
+    /// Field manager name
+    #[arg(long, value_name = "NAME", default_value = "kube-unions-patch")]
+    field_manager: String,
+    #[command(flatten)]
+    cluster: ClusterArgs,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum DryRun {
+    #[default]
+    None,
+    Client,
+    Server,
+}
+
+/// A subresource that has the schema of its object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Subresource {
+    Status,
+}
+
+impl Subresource {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Status => "status",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum LiveFormat {
+    Json,
+    Yaml,
+    Name,
+}
+
+/// Patches the object. Returns [`Verdict::Rejected`] if the API server refuses the result.
+pub(super) fn run(arguments: &LiveArgs) -> anyhow::Result<Verdict> {
+    let patch = arguments.change.read()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?;
+    match runtime.block_on(patch_object(arguments, &patch)) {
+        Ok(()) => Ok(Verdict::Accepted),
+        Err(error) => match error.downcast_ref::<LiveError>() {
+            Some(LiveError::Refused(refusal)) if refusal.is_final() => {
+                output::note(refusal);
+                Ok(Verdict::Rejected)
+            }
+            _ if error.is::<OtherObject>() || error.is::<ContradictoryPatch>() => Ok(input::reject(error)),
+            _ => Err(error),
+        },
+    }
+}
+
+async fn patch_object(arguments: &LiveArgs, patch: &PatchInput) -> anyhow::Result<()> {
+    let (resource, name) = arguments.target()?;
+    let live = arguments.cluster.connect().await?;
+    let resource = live.resource(resource).await?;
+    let namespace = arguments.namespace.as_deref().unwrap_or_else(|| live.default_namespace());
+    let subresource = arguments.subresource.map(Subresource::name);
+    let place = ObjectPath::new(&resource, namespace, name)?;
+    let place = subresource.into_iter().fold(place, ObjectPath::with_subresource);
+    let task = LivePatch {
+        patcher: patcher(live.described(&resource).await?, &resource)?,
+        subresource,
+        live,
+        place,
+        patch,
+        field_manager: &arguments.field_manager,
+        dry_run: arguments.dry_run,
+    };
+    let done = task.run().await?;
+    let paint = Paint::of(&std::io::stderr());
+    for warning in &done.warnings {
+        output::note(format_args!("{} {warning}", paint.warning("Warning:")));
+    }
+    output::print(arguments.printed(&resource.title(name), &done)?)
+}
+
+impl LiveArgs {
+    /// Returns the resource and the name from either form of the arguments.
+    fn target(&self) -> anyhow::Result<(&str, &str)> {
+        match (&self.name, self.resource.split_once('/')) {
+            (None, Some((resource, name))) => Ok((resource, name)),
+            (Some(name), None) => Ok((&self.resource, name)),
+            (None, None) => bail!("the name of the object is missing: give RESOURCE NAME or RESOURCE/NAME"),
+            (Some(_), Some(_)) => {
+                bail!("`{}` has the name in it already: give RESOURCE NAME or RESOURCE/NAME", self.resource)
+            }
+        }
+    }
+
+    /// Returns the output of `kubectl patch`.
+    fn printed(&self, title: &str, done: &LivePatchResult) -> anyhow::Result<String> {
+        Ok(match self.output {
+            Some(LiveFormat::Json) => manifest::pretty(&without_managers(&done.object)?) + "\n",
+            Some(LiveFormat::Yaml) => manifest::to_yaml(&without_managers(&done.object)?)?,
+            Some(LiveFormat::Name) => format!("{title}\n"),
+            None => {
+                let unchanged = if done.changed { "" } else { " (no change)" };
+                let dry = match self.dry_run {
+                    DryRun::None => "",
+                    DryRun::Client => " (dry run)",
+                    DryRun::Server => " (server dry run)",
+                };
+                format!("{title} patched{unchanged}{dry}\n")
+            }
+        })
+    }
+}
+
+/// Returns the patcher of a kind in the cluster. Its objects are stored with their defaults, and the API server validates them.
+fn patcher(described: KindDescription, resource: &DiscoveredResource) -> anyhow::Result<KindPatcher> {
+    let DiscoveredResource { group, version, kind, .. } = resource.clone();
+    let kind = GroupVersionKind { group, version, kind };
+    let (patcher, definition) = match described {
+        KindDescription::Custom(definition) => {
+            let version = definition.versions().iter().find(|version| version.name == resource.version);
+            let version = version.with_context(|| format!("{resource} has no schema"))?;
+            (Patcher::for_resource(&resource.kind, &version.schema)?, definition)
+        }
+        KindDescription::BuiltIn(document, definition) => (Patcher::from_openapi(&document, &kind)?, definition),
+    };
+    Ok(KindPatcher::new(kind, patcher).with_unions(definition))
+}
+
+/// A patch to one object in a cluster.
+struct LivePatch<'t> {
+    live: Live,
+    patcher: KindPatcher,
+    subresource: Option<&'static str>,
+    place: ObjectPath,
+    patch: &'t PatchInput,
+    field_manager: &'t str,
+    dry_run: DryRun,
+}
+
+/// A patch that sets fields of a union that may not be set together. The API server does not know the patch, and would switch the
+/// union at each attempt.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct ContradictoryPatch(String);
+
+impl ContradictoryPatch {
+    fn of(review: &Review) -> Option<Self> {
+        let contradicts = review.violations().kept().iter().any(|violation| violation.kind.is_about_manifest());
+        review.denial().filter(|_| contradicts).map(|denial| Self(denial.to_owned()))
+    }
+}
+
+/// The patched object.
+struct LivePatchResult {
+    /// The object as JSON text.
+    object: String,
+    changed: bool,
+    warnings: Vec<String>,
+}
+
+impl LivePatch<'_> {
+    async fn run(&self) -> anyhow::Result<LivePatchResult> {
+        let mut before = self.live.read(&self.place).await?;
+        for attempt in 0..TRIES {
+            if attempt > 0 {
+                tokio::time::sleep(wait(attempt)).await;
+                before = self.live.read(&self.place).await?;
+            }
+            let original = PatchInput::of(Path::new("the object in the cluster"), before.as_bytes().to_vec())?;
+            // The API server answers for a union that is ambiguous or invalid.
+            let patched = self.patcher.patched(&original, self.patch, Phase::Mutate, self.subresource)?;
+            let (after, review) = (patched.text, patched.review);
+            if let Some(contradiction) = review.as_ref().and_then(ContradictoryPatch::of) {
+                return Err(contradiction.into());
+            }
+            let mut warnings = review.map(|review| review.warnings().to_vec()).unwrap_or_default();
+            let operations = difference(&before, &after)?;
+            if operations.is_empty() || self.dry_run == DryRun::Client {
+                let changed = !operations.is_empty();
+                return Ok(LivePatchResult { object: after, changed, warnings });
+            }
+            let version = resource_version(&before)?;
+            let guarded: Vec<_> = std::iter::once(JsonPatchOperation::test("/metadata/resourceVersion", &version))
+                .chain(operations)
+                .collect();
+            let sent = serde_json::to_string(&guarded)?;
+            match self.live.patch(&self.place, sent, self.field_manager, self.dry_run == DryRun::Server).await {
+                Ok(PatchResponse { text, warnings: more }) => {
+                    warnings.extend(more);
+                    let changed = is_another(&before, &text)?;
+                    return Ok(LivePatchResult { object: text, changed, warnings });
+                }
+                Err(LiveError::Refused(refusal)) if refusal.may_be_stale() => {
+                    // The answer does not say whether the object changed, so read it again.
+                    let now = self.live.read(&self.place).await?;
+                    if resource_version(&now)?.get() == version.get() {
+                        return Err(LiveError::Refused(refusal).into());
+                    }
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(anyhow!("others changed the object during each of {TRIES} attempts: try again"))
+    }
+}
+
+/// Returns the wait before another attempt: a random time between half and all of the doubled wait, so that two writers that
+/// collided do not collide again.
+fn wait(attempt: u32) -> Duration {
+    let longest = FIRST_WAIT.saturating_mul(1 << attempt.min(16)).min(LONGEST_WAIT);
+    // `RandomState` has another key in every process.
+    let chance = RandomState::new().hash_one(attempt) % 512;
+    longest.mul_f64(0.5 + f64::from(u32::try_from(chance).unwrap_or_default()) / 1024.0)
+}
+
+/// Returns the `resourceVersion` of an object as it is written.
+fn resource_version(object: &str) -> anyhow::Result<Box<RawValue>> {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct VersionMetadata {
+        resource_version: Box<RawValue>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Versioned {
+        metadata: VersionMetadata,
+    }
+    let versioned: Versioned =
+        serde_json::from_str(object).context("the API server sent an object without `metadata.resourceVersion`")?;
+    Ok(versioned.metadata.resource_version)
+}
+
+/// Returns true if anything changed but the fields that the API server changes with every write.
+fn is_another(before: &str, after: &str) -> serde_json::Result<bool> {
+    let is_bookkeeping =
+        |path: &str| BOOKKEEPING.iter().any(|known| path.strip_prefix(known).is_some_and(starts_below));
+    Ok(difference(before, after)?.iter().any(|operation| !is_bookkeeping(operation.path())))
+}
+
+fn starts_below(rest: &str) -> bool {
+    rest.is_empty() || rest.starts_with('/')
+}
+
+/// Removes `metadata.managedFields`, as kubectl does before it prints an object.
+fn without_managers(object: &str) -> anyhow::Result<String> {
+    let read = PatchInput::of(Path::new("the patched object"), object.as_bytes().to_vec())?;
+    let managers = Edit::Remove(["metadata", "managedFields"].map(str::to_owned).into());
+    match read.document().filter(|_| object.contains("\"managedFields\"")) {
+        Some(document) => Ok(manifest::edit(&document.section, &[managers])?.text),
+        None => Ok(object.to_owned()),
+    }
+}

@@ -1,0 +1,233 @@
+//! `--schema`: finds the schema of the objects in CRDs, OpenAPI documents and JSON schemas.
+
+use super::kind_patcher::KindPatcher;
+use crate::causes::with_causes;
+use crate::cli::input::kinds::asked::{self, UnknownKind};
+use crate::cli::input::kinds::{self, KindSchemas};
+use crate::cli::input::manifest::{self, Document, Problem};
+use crate::cli::report::output::{self, Paint};
+use anyhow::bail;
+use clap::Args;
+use kube_unions_core::catalog::KindNames;
+use kube_unions_core::declaration::{Definition, DefinitionVersion, OpenApi, Severity};
+use kube_unions_core::names::GroupVersionKind;
+use kube_unions_core::schema::Place;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use strategic_merge_patch::{Patcher, PatcherError};
+
+/// Largest number of kinds that an error lists.
+const MOST_LISTED: usize = 10;
+
+/// Arguments that select the schema of the objects.
+#[derive(Debug, Args)]
+pub(crate) struct SchemaArgs {
+    /// Files and folders with the schema of the objects; `-` reads standard input
+    ///
+    /// Give a `CustomResourceDefinition` and its `UnionDeclarations`, an OpenAPI document as saved by `kubectl get --raw
+    /// /openapi/v3/apis/apps/v1`, or a JSON schema with `x-kubernetes-patch-*` or `x-kubernetes-list-*`.
+    #[arg(long, required = true, num_args = 1.., value_name = "PATH")]
+    schema: Vec<PathBuf>,
+    /// The kind, as kind, plural, singular or short name, alone or followed by .GROUP or .VERSION.GROUP [default: the kind of
+    /// the objects]
+    #[arg(long, value_name = "KIND")]
+    kind: Option<String>,
+    /// The version of the kind [default: the version of the objects, or the only one]
+    #[arg(long, value_name = "VERSION")]
+    version: Option<String>,
+}
+
+/// The schema of one kind at one version, and its document.
+enum SchemaCandidate<'s> {
+    OfDefinition(&'s Document, &'s Definition, &'s DefinitionVersion),
+    OfOpenApi(&'s Document, &'s OpenApi, &'s GroupVersionKind),
+}
+
+/// The known parts of a kind.
+#[derive(Debug, Default)]
+struct WantedKind<'w> {
+    kind: Option<&'w str>,
+    group: Option<&'w str>,
+    version: Option<&'w str>,
+}
+
+impl SchemaArgs {
+    /// Returns the patcher of the objects. Without `--kind` it uses the kind of the first object that has one.
+    pub(super) fn patcher<'d>(&self, objects: impl IntoIterator<Item = &'d Document>) -> anyhow::Result<KindPatcher> {
+        let object = objects.into_iter().find(|object| object.kind.is_some());
+        let (plain, others): (Vec<_>, Vec<_>) = manifest::read(&self.schema)?.into_iter().partition(is_plain);
+        let described = kinds::schemas(others);
+        manifest::fail_on(&described.problems)?;
+        let candidates = candidates(&described);
+        if candidates.is_empty() {
+            return self.of_plain(&plain, object);
+        }
+        let own = object.map(WantedKind::of).unwrap_or_default();
+        let (named, wanted) = match &self.kind {
+            Some(asked) => (self.named(&candidates, asked)?, WantedKind::default()),
+            None => (candidates.iter().collect(), WantedKind { kind: own.kind, ..WantedKind::default() }),
+        };
+        let wanted = WantedKind { version: self.version.as_deref(), ..wanted };
+        let fit: Vec<_> = named.iter().copied().filter(|it| wanted.is_met_by(&it.kind())).collect();
+        // The group and version of the object decide between several kinds with the same name.
+        let closer: Vec<_> = fit.iter().copied().filter(|it| own.is_met_by(&it.kind())).collect();
+        match (fit.as_slice(), closer.as_slice()) {
+            ([only], _) | (_, [only]) => only.patcher(&described),
+            ([], _) => {
+                bail!("nothing in {} describes {wanted}; it describes {}", manifest::list(&self.schema), titles(&named))
+            }
+            (several, _) => bail!(
+                "{} describes more than one matching kind: select one with --kind or --version: {}",
+                manifest::list(&self.schema),
+                titles(several)
+            ),
+        }
+    }
+
+    /// Returns the candidates that `--kind` names.
+    fn named<'c, 's>(
+        &self,
+        candidates: &'c [SchemaCandidate<'s>],
+        asked: &str,
+    ) -> Result<Vec<&'c SchemaCandidate<'s>>, UnknownKind> {
+        let names: Vec<_> = candidates.iter().map(SchemaCandidate::names).collect();
+        let place = format!("in {}", manifest::list(&self.schema));
+        let positions = asked::positions(&names, asked, &place)?;
+        Ok(positions.into_iter().filter_map(|position| candidates.get(position)).collect())
+    }
+
+    /// Returns the patcher of a JSON schema, which has no unions.
+    fn of_plain(&self, plain: &[Document], object: Option<&Document>) -> anyhow::Result<KindPatcher> {
+        let [document] = plain else {
+            let found = if plain.is_empty() { "no" } else { "more than one" };
+            bail!(
+                "{found} schema in {}: give a CustomResourceDefinition, an OpenAPI document or one JSON schema",
+                manifest::list(&self.schema)
+            );
+        };
+        let kind = self.kind.as_deref().or(object.and_then(|object| object.kind.as_deref())).unwrap_or("object");
+        let patcher = Patcher::from_json_schema(kind, &document.text).map_err(|error| unfit(document, "", &error))?;
+        let kind = GroupVersionKind { group: "".into(), version: "".into(), kind: kind.into() };
+        Ok(KindPatcher::new(kind, patcher))
+    }
+}
+
+impl SchemaCandidate<'_> {
+    fn kind(&self) -> GroupVersionKind {
+        match self {
+            Self::OfDefinition(_, definition, version) => GroupVersionKind {
+                group: definition.group().into(),
+                version: version.name.clone(),
+                kind: definition.kind().into(),
+            },
+            Self::OfOpenApi(_, _, kind) => (*kind).clone(),
+        }
+    }
+
+    fn names(&self) -> KindNames<'_> {
+        match *self {
+            Self::OfDefinition(_, definition, version) => KindNames::of_version(definition, &version.name),
+            Self::OfOpenApi(_, openapi, kind) => KindNames {
+                group: &kind.group,
+                version: &kind.version,
+                kind: &kind.kind,
+                plural: openapi.resource(kind).map_or("", |(plural, _)| plural),
+                singular: "",
+                short_names: &[],
+            },
+        }
+    }
+
+    fn patcher(&self, described: &KindSchemas) -> anyhow::Result<KindPatcher> {
+        match self {
+            Self::OfDefinition(document, definition, version) => {
+                let paint = Paint::of(&std::io::stderr());
+                // A note is about nothing that a patch needs.
+                for fault in definition.faults().iter().filter(|fault| fault.severity() != Severity::Note) {
+                    // The pointer of a fault in a declaration is about another document.
+                    let pointer = if fault.declaration.is_none() { fault.pointer.as_str() } else { "" };
+                    let problem = Problem::of_document(document, pointer, fault.message.clone());
+                    output::note(format_args!("{} {problem}", paint.warning("Warning:")));
+                }
+                let root = format!("/spec/versions/{}/schema/openAPIV3Schema", version.position);
+                let patcher = Patcher::for_resource(definition.kind(), &version.schema)
+                    .map_err(|error| unfit(document, &root, &error.into()))?;
+                Ok(KindPatcher::new(self.kind(), patcher)
+                    .with_unions((*definition).clone())
+                    .completing(version.schema.clone()))
+            }
+            Self::OfOpenApi(document, openapi, kind) => {
+                let patcher = Patcher::from_openapi(openapi, kind).map_err(|error| unfit(document, "", &error))?;
+                let definition = Definition::from_openapi([*openapi], &kind.group, &kind.kind, false)
+                    .map_err(|error| Problem::of_file(&document.file, with_causes(&error)))?;
+                Ok(KindPatcher::new((*kind).clone(), patcher).with_unions(described.declared(definition)))
+            }
+        }
+    }
+}
+
+impl<'w> WantedKind<'w> {
+    fn of(object: &'w Document) -> Self {
+        let parts = object.api_version.as_deref().map(|it| it.split_once('/').unwrap_or(("", it)));
+        Self { kind: object.kind.as_deref(), group: parts.map(|it| it.0), version: parts.map(|it| it.1) }
+    }
+
+    fn is_met_by(&self, kind: &GroupVersionKind) -> bool {
+        let met = |wanted: Option<&str>, is: &str| wanted.is_none_or(|wanted| wanted == is);
+        met(self.kind, &kind.kind) && met(self.group, &kind.group) && met(self.version, &kind.version)
+    }
+}
+
+impl std::fmt::Display for WantedKind<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.kind {
+            Some(kind) => write!(f, "the kind `{kind}`")?,
+            None => f.write_str("a kind")?,
+        }
+        if let Some(group) = self.group {
+            write!(f, " of the group `{group}`")?;
+        }
+        self.version.map_or(Ok(()), |version| write!(f, " at version `{version}`"))
+    }
+}
+
+/// Returns true for a JSON schema, which has neither `kind` nor `apiVersion`.
+fn is_plain(document: &Document) -> bool {
+    document.kind.is_none() && document.api_version.is_none() && !document.is_openapi()
+}
+
+fn candidates(described: &KindSchemas) -> Vec<SchemaCandidate<'_>> {
+    let mut candidates = Vec::new();
+    for (document, definition) in &described.definitions {
+        let versions = definition.versions().iter();
+        candidates.extend(versions.map(|version| SchemaCandidate::OfDefinition(document, definition, version)));
+    }
+    for (document, openapi) in &described.openapi {
+        candidates.extend(openapi.kinds().map(|kind| SchemaCandidate::OfOpenApi(document, openapi, kind)));
+    }
+    candidates
+}
+
+/// Lists kinds in the form that `--kind` accepts.
+fn titles(candidates: &[&SchemaCandidate<'_>]) -> String {
+    let title = |GroupVersionKind { group, version, kind }: GroupVersionKind| match &*group {
+        "" => format!("`{kind}.{version}`"),
+        group => format!("`{kind}.{version}.{group}`"),
+    };
+    let all: BTreeSet<String> = candidates.iter().map(|it| title(it.kind())).collect();
+    let count = all.len();
+    let mut titles: Vec<String> = all.into_iter().take(MOST_LISTED).collect();
+    if count > MOST_LISTED {
+        titles.push(format!("{} more", count - MOST_LISTED));
+    }
+    titles.join(", ")
+}
+
+/// Returns an error about a schema with its position.
+fn unfit(document: &Document, root: &str, error: &PatcherError) -> anyhow::Error {
+    let place = if let PatcherError::Schema(error) = error { error.place().clone() } else { Place::root() };
+    let message = with_causes(error);
+    // The line is of the converted text. The problem has the line of the file.
+    let message = message.split(" at line ").next().unwrap_or_default().to_owned();
+    Problem::of_document(document, &format!("{root}{}", place.to_pointer()), message).into()
+}

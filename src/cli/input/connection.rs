@@ -1,0 +1,40 @@
+//! The flags that choose a cluster, and connections for commands that end.
+
+use crate::api::{self, ConnectError};
+use crate::cluster::live::Live;
+use anyhow::Context;
+use clap::Args;
+use kube::Client;
+use std::path::PathBuf;
+
+/// The flags that choose a cluster, as in kubectl.
+#[derive(Debug, Args)]
+pub(crate) struct ClusterArgs {
+    /// The cluster's kubeconfig [default: `KUBECONFIG` or ~/.kube/config, else the pod's own cluster]
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig [default: its current one]
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+}
+
+impl ClusterArgs {
+    /// Reads the configuration. Sends no request.
+    pub(crate) async fn connect(&self) -> Result<Live, ConnectError> {
+        Live::connect(self.kubeconfig.as_deref(), self.context.as_deref()).await
+    }
+
+    /// Returns true if a flag was given.
+    pub(crate) fn is_given(&self) -> bool {
+        self.kubeconfig.is_some() || self.context.is_some()
+    }
+
+    /// Runs `work` with a client of the cluster.
+    pub(crate) fn run<T>(&self, work: impl AsyncFnOnce(Client) -> anyhow::Result<T>) -> anyhow::Result<T> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?;
+        runtime.block_on(async {
+            let client = api::client(self.kubeconfig.as_deref(), self.context.as_deref()).await?;
+            work(client).await
+        })
+    }
+}

@@ -1,0 +1,124 @@
+//! Reads the unions of a CRD from its schema and its annotation, and makes the edits that change them.
+
+mod moves;
+
+pub(crate) use kube_unions_manifests::crd::schemas;
+
+use super::manifest::{Document, Edit};
+use anyhow::Context;
+use kube_unions_core::declaration::{ANNOTATION, ANNOTATIONS_LIMIT, AnnotationContent};
+use kube_unions_core::field_path::pointer_tokens;
+use kube_unions_core::schema::EXTENSION;
+use kube_unions_manifests::crd::{keywords, pointer};
+use serde_json::{Map, Value};
+use std::collections::BTreeSet;
+
+/// A CRD whose unions can be edited.
+#[derive(Debug)]
+pub(crate) struct EditableCrd {
+    crd: Value,
+    /// The path of the CRD in its document.
+    base: Vec<String>,
+    /// The extensions in the schemas of all versions, in the order of the text.
+    pub(crate) extensions: Vec<SchemaExtension>,
+    /// The content of the annotation, or an error if it is unreadable.
+    pub(crate) annotation: Result<AnnotationContent, String>,
+}
+
+/// An extension in a schema.
+#[derive(Debug)]
+pub(crate) struct SchemaExtension {
+    pub(crate) version: String,
+    /// The JSON Pointer of its parent in the schema.
+    pub(crate) pointer: String,
+    pub(crate) value: Value,
+}
+
+impl EditableCrd {
+    pub(crate) fn read(document: &Document) -> anyhow::Result<Self> {
+        let crd: Value = serde_json::from_str(&document.text)
+            .with_context(|| format!("{}: {} cannot be edited", document.file.display(), document.title()))?;
+        let base = pointer_tokens(&document.pointer).unwrap_or_default();
+        let mut found = Vec::new();
+        for (_, version, schema) in schemas(&crd) {
+            for (path, _, value) in keywords(schema, |name| name == EXTENSION) {
+                found.push(SchemaExtension {
+                    version: version.to_owned(),
+                    pointer: pointer(&path),
+                    value: value.clone(),
+                });
+            }
+        }
+        let annotation = annotations(&crd).and_then(|annotations| annotations.get(ANNOTATION)).and_then(Value::as_str);
+        let annotation = annotation.map(serde_json::from_str).transpose();
+        let annotation = annotation.map(Option::unwrap_or_default).map_err(|error| {
+            format!("not changed: the annotation `{ANNOTATION}` is unreadable ({error}); remove it first")
+        });
+        Ok(Self { crd, base, extensions: found, annotation })
+    }
+
+    /// Returns the places with a declaration, in a schema or in the annotation: version and JSON Pointer.
+    pub(crate) fn places(&self) -> BTreeSet<(&str, &str)> {
+        let annotated = self.annotation.iter().flatten();
+        let annotated = annotated.flat_map(|(version, places)| places.keys().map(move |at| (&**version, &**at)));
+        annotated.chain(self.extensions.iter().map(|it| (&*it.version, &*it.pointer))).collect()
+    }
+
+    /// Returns the edit that removes an extension from the schema of a version.
+    pub(crate) fn remove_extension(&self, version: &str, pointer: &str) -> Option<Edit> {
+        Some(Edit::Remove(self.place(version, pointer)?))
+    }
+
+    /// Returns the edit that sets an extension in the schema of a version.
+    pub(crate) fn set_extension(&self, version: &str, pointer: &str, value: Value) -> Option<Edit> {
+        Some(Edit::Set(self.place(version, pointer)?, value))
+    }
+
+    /// Returns the edit that sets the annotation, or removes it if there is nothing to declare.
+    pub(crate) fn set_annotation(&self, declarations: &AnnotationContent) -> anyhow::Result<Edit> {
+        let path = |tokens: &[&str]| -> Vec<String> {
+            self.base.iter().cloned().chain(tokens.iter().map(|&token| token.to_owned())).collect()
+        };
+        let full = path(&["metadata", "annotations", ANNOTATION]);
+        if declarations.is_empty() {
+            return Ok(Edit::Remove(full));
+        }
+        let value = Value::String(serde_json::to_string(declarations)?);
+        let whole = |value: Value| Value::Object(Map::from_iter([(ANNOTATION.to_owned(), value)]));
+        Ok(match self.crd.get("metadata") {
+            Some(Value::Object(metadata)) if metadata.get("annotations").is_some_and(Value::is_object) => {
+                Edit::Set(full, value)
+            }
+            Some(Value::Object(_)) => Edit::Set(path(&["metadata", "annotations"]), whole(value)),
+            _ => {
+                let annotations = Map::from_iter([("annotations".to_owned(), whole(value))]);
+                Edit::Set(path(&["metadata"]), Value::Object(annotations))
+            }
+        })
+    }
+
+    /// Returns an error message if this annotation would exceed Kubernetes' limit for the annotations of an object.
+    pub(crate) fn annotation_overflow(&self, declarations: &AnnotationContent) -> anyhow::Result<Option<String>> {
+        let others = annotations(&self.crd).into_iter().flatten().filter(|(name, _)| *name != ANNOTATION);
+        let others: usize = others.map(|(name, value)| name.len() + value.as_str().map_or(0, str::len)).sum();
+        let total = others + ANNOTATION.len() + serde_json::to_string(declarations)?.len();
+        Ok((total > ANNOTATIONS_LIMIT).then(|| {
+            format!(
+                "its annotations would take {total} bytes, and Kubernetes allows {ANNOTATIONS_LIMIT}: declare the unions in \
+                 fewer versions, or split the CRD"
+            )
+        }))
+    }
+
+    fn place(&self, version: &str, pointer: &str) -> Option<Vec<String>> {
+        let (index, _, _) = schemas(&self.crd).find(|(_, name, _)| *name == version)?;
+        let index = index.to_string();
+        let way = ["spec", "versions", &index, "schema", "openAPIV3Schema"].map(str::to_owned);
+        let inner = pointer_tokens(pointer)?;
+        Some(self.base.iter().cloned().chain(way).chain(inner).chain([EXTENSION.to_owned()]).collect())
+    }
+}
+
+fn annotations(crd: &Value) -> Option<&Map<String, Value>> {
+    crd.pointer("/metadata/annotations").and_then(Value::as_object)
+}

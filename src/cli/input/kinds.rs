@@ -1,0 +1,79 @@
+//! Builds a catalog from documents: CRDs, `UnionDeclaration`s and saved OpenAPI documents.
+//!
+//! A declaration applies to the CRD of its target. If no document is that CRD, the target is a built-in type, and an OpenAPI
+//! document has its schema. The crate `kube-unions-manifests` combines them; [`asked`] finds a kind by a name of a user.
+
+pub(crate) mod asked;
+
+pub(crate) use kube_unions_manifests::{Assembly, KindSchemas, schemas};
+
+use super::manifest::{self, Document};
+use anyhow::bail;
+use clap::{Args, ValueEnum};
+use kube_unions_core::catalog::Catalog;
+use kube_unions_manifests::BuiltinUnions;
+use std::path::PathBuf;
+
+/// The flags of commands that judge objects by the kinds in files.
+#[derive(Debug, Args)]
+pub(crate) struct KindArgs {
+    /// Files and folders with CRDs, `UnionDeclarations` and saved OpenAPI documents, `-` is standard input
+    ///
+    /// Folders are searched for .yaml, .yml and .json files, except in hidden folders. Documents of other kinds are skipped.
+    /// For built-in types, save the OpenAPI document of their group: `kubectl get --raw /openapi/v3/apis/apps/v1`.
+    #[arg(long, required = true, num_args = 1.., value_name = "PATH")]
+    from: Vec<PathBuf>,
+    /// Use or ignore the unions that OpenAPI documents declare for built-in types
+    #[arg(long, value_enum, default_value_t)]
+    builtin_unions: BuiltinUnionsArg,
+}
+
+/// The treatment of the unions that OpenAPI documents publish for built-in types.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BuiltinUnionsArg {
+    /// Ignore them: some of them are wrong
+    #[default]
+    Ignored,
+    /// Use them where their values can be checked and are right
+    #[value(name = "openapi")]
+    OpenApi,
+}
+
+impl From<BuiltinUnionsArg> for BuiltinUnions {
+    fn from(unions: BuiltinUnionsArg) -> Self {
+        match unions {
+            BuiltinUnionsArg::Ignored => Self::Ignored,
+            BuiltinUnionsArg::OpenApi => Self::OpenApi,
+        }
+    }
+}
+
+impl KindArgs {
+    pub(crate) fn catalog(&self) -> anyhow::Result<Catalog> {
+        catalog(&self.from, self.builtin_unions)
+    }
+
+    /// Returns the catalog with the schemas of its kinds.
+    pub(crate) fn assembly(&self) -> anyhow::Result<Assembly> {
+        whole(&self.from, self.builtin_unions)
+    }
+}
+
+/// Returns the catalog of the kinds in files and folders. Skips documents of other kinds.
+pub(crate) fn catalog(paths: &[PathBuf], builtin: BuiltinUnionsArg) -> anyhow::Result<Catalog> {
+    Ok(whole(paths, builtin)?.catalog)
+}
+
+fn whole(paths: &[PathBuf], builtin: BuiltinUnionsArg) -> anyhow::Result<Assembly> {
+    let assembly = assemble(manifest::read(paths)?, builtin);
+    manifest::fail_on(&assembly.problems)?;
+    if let Some(missing) = assembly.missing(paths) {
+        bail!(missing);
+    }
+    Ok(assembly)
+}
+
+/// Compiles the declarations of documents. A problem with one document leaves the others in force.
+pub(crate) fn assemble(documents: Vec<Document>, builtin: BuiltinUnionsArg) -> Assembly {
+    kube_unions_manifests::assemble(documents, builtin.into())
+}

@@ -1,0 +1,104 @@
+//! Reads manifests from files, folders and standard input, and writes them back.
+//!
+//! The crate `kube-unions-manifests` parses, edits and prints them; this module re-exports it for the commands. [`folder`] finds files.
+
+mod folder;
+
+pub(crate) use folder::{below, is_manifest, manifests_below, of_reading};
+pub(crate) use kube_unions_manifests::input::{empty, list};
+pub(crate) use kube_unions_manifests::{
+    Document, Edit, EditedFile, Format, ItemChanges, ManifestFile, Problem, Stream, applied, edit, edited_value,
+    pretty, to_folded_yaml, to_yaml,
+};
+
+use crate::files::{self, FileAccess};
+use anyhow::{Context, bail};
+use kube_unions_manifests::input::{STDIN, named};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The files that were read, and the problems with the others.
+#[derive(Debug, Default)]
+pub(crate) struct ManifestFiles {
+    pub(crate) files: Vec<ManifestFile>,
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// Reads files and folders, and standard input for `-`. A folder without manifests is a problem, an empty file is not.
+pub(crate) fn files(paths: &[PathBuf]) -> ManifestFiles {
+    let mut read = ManifestFiles::default();
+    for path in paths {
+        let paths = match folder::manifests(path) {
+            Ok(paths) => paths,
+            Err(problem) => {
+                read.problems.push(problem);
+                continue;
+            }
+        };
+        for path in paths {
+            match bytes(&path).and_then(|bytes| file(&path, bytes)) {
+                Ok(file) => read.files.push(file),
+                Err(problem) => read.problems.push(problem),
+            }
+        }
+    }
+    read
+}
+
+/// Returns the documents of files and folders. Fails with the problems of all files.
+pub(crate) fn read(paths: &[PathBuf]) -> anyhow::Result<Vec<Document>> {
+    let ManifestFiles { files, problems } = files(paths);
+    fail_on(&problems)?;
+    Ok(files.iter().flat_map(ManifestFile::documents).collect())
+}
+
+/// Parses the content of a file or of standard input.
+pub(crate) fn file(file: &Path, bytes: Vec<u8>) -> Result<ManifestFile, Problem> {
+    ManifestFile::read(named(file), bytes)
+}
+
+/// Returns the documents in the content of a file or of standard input.
+pub(crate) fn parse(file: &Path, bytes: Vec<u8>) -> Result<Vec<Document>, Problem> {
+    Ok(self::file(file, bytes)?.documents())
+}
+
+/// Reads a file, or standard input for `-`, which can be read only once in a run.
+pub(crate) fn bytes(file: &Path) -> Result<Vec<u8>, Problem> {
+    static STDIN_IS_READ: AtomicBool = AtomicBool::new(false);
+    let read = if file == Path::new(STDIN) {
+        if STDIN_IS_READ.swap(true, Ordering::Relaxed) {
+            let message = "only one file can be `-`: standard input can be read only once";
+            return Err(Problem::of_file(&named(file), message.to_owned()));
+        }
+        files::read_bounded(std::io::stdin().lock())
+    } else {
+        files::read(file)
+    };
+    read.map_err(|error| of_reading(&named(file), &error))
+}
+
+/// Fails if there are problems, with a line for each.
+pub(crate) fn fail_on(problems: &[Problem]) -> anyhow::Result<()> {
+    let lines: Vec<String> = problems.iter().map(Problem::to_string).collect();
+    if lines.is_empty() { Ok(()) } else { bail!("{}", lines.join("\n")) }
+}
+
+/// Edits the CRDs of a file. All other bytes stay as they are.
+pub(crate) fn edit_crds(
+    file: &ManifestFile,
+    edits_of: impl FnMut(&Document) -> anyhow::Result<Vec<Edit>>,
+) -> anyhow::Result<EditedFile> {
+    kube_unions_manifests::edit_crds(file, edits_of)
+}
+
+/// Replaces a file if its text changed, by a rename, so that nobody reads half a file.
+pub(crate) fn write_back(file: &Path, text: &str) -> anyhow::Result<()> {
+    let context = || format!("cannot write `{}`", file.display());
+    let before = std::fs::read(file).with_context(context)?;
+    if before == text.as_bytes() {
+        return Ok(());
+    }
+    // Keep a symbolic link and write its target.
+    let file = file.canonicalize().with_context(context)?;
+    files::replace(&file, text.as_bytes(), FileAccess::Unchanged).with_context(context)
+}

@@ -1,0 +1,62 @@
+//! The values of flags that several commands have.
+
+use clap::ValueEnum;
+use kube_unions_core::admission::Ratcheting;
+use kube_unions_manifests::Format;
+
+/// The treatment of a write that leaves an invalid union unchanged.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RatchetingArg {
+    /// Allow the write, with a warning
+    #[default]
+    Enabled,
+    /// Deny the write
+    Disabled,
+}
+
+impl From<RatchetingArg> for Ratcheting {
+    fn from(ratcheting: RatchetingArg) -> Self {
+        match ratcheting {
+            RatchetingArg::Enabled => Self::Enabled,
+            RatchetingArg::Disabled => Self::Disabled,
+        }
+    }
+}
+
+/// The format of a report.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// Lines for people
+    #[default]
+    Text,
+    /// JSON for programs
+    Json,
+}
+
+/// The format of a report of findings.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FindingsFormat {
+    /// Lines for people
+    #[default]
+    Text,
+    /// JSON for programs
+    Json,
+    /// SARIF 2.1.0, for code scanning tools
+    Sarif,
+}
+
+/// The format of objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ObjectFormat {
+    Yaml,
+    Json,
+}
+
+impl From<ObjectFormat> for Format {
+    fn from(format: ObjectFormat) -> Self {
+        match format {
+            ObjectFormat::Yaml => Self::Yaml,
+            ObjectFormat::Json => Self::Json,
+        }
+    }
+}

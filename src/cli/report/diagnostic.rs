@@ -1,0 +1,29 @@
+//! Prints diagnostics as lines for people.
+
+pub(crate) use kube_unions_manifests::diagnostic::{Diagnostic, LintRule, diagnose};
+
+use super::output::Paint;
+use kube_unions_core::declaration::{Severity, Source};
+
+/// Returns `file:line:column: path: message`, the format of compilers that editors understand.
+pub(crate) fn line(diagnostic: &Diagnostic, paint: Paint) -> String {
+    let position = [diagnostic.line, diagnostic.column].into_iter().flatten().map(|number| number.to_string());
+    let place = [diagnostic.file.display().to_string()].into_iter().chain(position).collect::<Vec<_>>().join(":");
+    let whole = diagnostic.definition.as_deref().unwrap_or_default();
+    let path = if diagnostic.path.is_empty() { whole } else { &diagnostic.path };
+    let path = if path.is_empty() { String::new() } else { format!("{path}: ") };
+    // The position in a schema tells its version.
+    let positioned = diagnostic.versions.is_empty() || diagnostic.source.as_deref() == Some(Source::Schema.name());
+    let versions = if positioned { String::new() } else { format!("{}: ", diagnostic.versions.join(", ")) };
+    let severity = painted(diagnostic.severity, paint);
+    format!("{} {path}{severity} {versions}{}", paint.strong(&format!("{place}:")), diagnostic.message)
+}
+
+/// Returns the word for a severity, with a colon.
+pub(crate) fn painted(severity: Severity, paint: Paint) -> String {
+    match severity {
+        Severity::Error => paint.error("error:"),
+        Severity::Warning => paint.warning("warning:"),
+        Severity::Note => paint.faint("note:"),
+    }
+}
