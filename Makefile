@@ -131,10 +131,10 @@ chart: build ## Check the Helm chart: lint, rendering, and a real API server
 	$(CARGO) test --locked --all-features --test e2e chart::
 
 .PHONY: manifests
-manifests: build ## Write generated files: the CRD of UnionDeclaration, presets of pod templates, parts of the chart, manifests/webhook, manifests/policies
+manifests: build ## Write generated files: the CRD of UnionDeclaration, presets of pod templates, lists of presets, parts of the chart, manifests/webhook, manifests/policies
 	@$(MAKE) -s assets >/dev/null; $(HELM) >/dev/null
 	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test it custom_resource
-	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test it presets::the_presets_of_pod_templates
+	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test it -- presets::the_presets_of_pod_templates presets::contributed
 	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test e2e -- compile::presets::the_policies_of
 	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test it chart::
 	KUBE_UNIONS_UPDATE=1 $(CARGO) test --locked --all-features --test e2e -- chart::manifests chart::rendering::the_default

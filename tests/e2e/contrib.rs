@@ -1,8 +1,8 @@
 //! `manifests/presets/contrib` on a real API server: what a switch of a member does before and after a preset is in force.
 //!
-//! The kinds are ours (`contrib/kinds`). They have the shape of the projects' kinds at the places of their unions, and the rules
-//! of their schemas. `contrib/rows` has a switch for each union that is shown, and its expected outcome for each [`Way`]. Some rows
-//! are about fields of which one takes precedence: no preset declares those, and both stay.
+//! `contrib` has a [`Case`] for each preset. Its kinds are ours. They have the shape of the project's kinds at the places of their
+//! unions, and the rules of their schemas. It has a switch for each union that is shown, and its expected outcome for each [`Way`].
+//! Some switches are about fields of which one takes precedence: no preset declares those, and both stay.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -34,10 +34,18 @@ const SETTLED: Duration = Duration::from_secs(30);
 /// Requests that are under way at the same time.
 const WORKERS: usize = 4;
 
+/// The file of a preset.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    schemas: Vec<Schema>,
+    switches: Vec<Row>,
+}
+
 /// Kinds that share a schema.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Fixture {
+struct Schema {
     group: String,
     version: String,
     kinds: Vec<Names>,
@@ -55,7 +63,7 @@ struct Names {
     scope: Option<String>,
 }
 
-/// A kind of a fixture.
+/// A kind of a case.
 struct Kind {
     group: String,
     version: String,
@@ -136,7 +144,7 @@ struct Reply {
 }
 
 #[test]
-fn each_contributed_preset_fits_its_fixture_without_a_fault() {
+fn each_contributed_preset_fits_its_kinds_without_a_fault() {
     if is_left_out() {
         return;
     }
@@ -226,7 +234,7 @@ fn pairs<'r>(rows: &'r [Row], kinds: &'r [Kind]) -> Vec<(&'r Row, &'r Kind)> {
     let of_row = |row: &'r Row| {
         row.kinds.iter().map(move |name| {
             let kind = kinds.iter().find(|kind| kind.name == *name);
-            (row, kind.unwrap_or_else(|| panic!("no fixture has the kind {name}")))
+            (row, kind.unwrap_or_else(|| panic!("no case has the kind {name}")))
         })
     };
     rows.iter().flat_map(of_row).collect()
@@ -474,10 +482,12 @@ impl Kind {
     }
 }
 
+fn cases() -> impl Iterator<Item = Case> {
+    files("tests/e2e/contrib", "yaml").into_iter().map(|(_, text)| serde_json::from_value(parse(&text)).unwrap())
+}
+
 fn kinds() -> Vec<Kind> {
-    let fixtures = files("tests/e2e/contrib/kinds", "yaml").into_iter().flat_map(|(_, text)| documents(&text));
-    let kinds = fixtures.flat_map(|fixture| {
-        let Fixture { group, version, kinds, spec } = serde_json::from_value(fixture).unwrap();
+    let kinds = cases().flat_map(|case| case.schemas).flat_map(|Schema { group, version, kinds, spec }| {
         kinds.into_iter().map(move |Names { kind: name, plural, scope }| Kind {
             group: group.clone(),
             version: version.clone(),
@@ -496,8 +506,7 @@ pub(crate) fn definitions_of(group: &str) -> Vec<Value> {
 }
 
 fn rows() -> Vec<Row> {
-    let files = files("tests/e2e/contrib/rows", "yaml").into_iter();
-    files.flat_map(|(_, text)| serde_json::from_value::<Vec<Row>>(parse(&text)).unwrap()).collect()
+    cases().flat_map(|case| case.switches).collect()
 }
 
 fn presets() -> Vec<Value> {

@@ -2,13 +2,9 @@
 
 mod artifact_hub;
 
-use fixtures::files::{files, parse, root};
+use fixtures::files::{assert_generated_between, camel_case, files, parse, root};
 use serde_json::Value;
-use std::env;
 use std::fs;
-
-/// Set it, and these tests write what is made from something else instead of comparing it.
-const UPDATE: &str = "KUBE_UNIONS_UPDATE";
 
 const FOLDER: &str = "charts/kube-unions";
 
@@ -69,16 +65,9 @@ fn compare(path: &str, values: &Value, schema: &Value) {
 
 #[test]
 fn each_value_is_documented_and_the_readme_has_all_of_them() {
-    let table = documented_values().concat();
-    let readme = read("README.md");
-    let (before, rest) = readme.split_once("<!-- values -->\n").expect("the README says where the values begin");
-    let (_, after) = rest.split_once("<!-- end of values -->").expect("the README says where the values end");
-    in_step(
-        "README.md",
-        &format!(
-            "{before}<!-- values -->\n| value | default | meaning |\n|---|---|---|\n{table}<!-- end of values -->{after}"
-        ),
-    );
+    let table = format!("| value | default | meaning |\n|---|---|---|\n{}", documented_values().concat());
+    let lines = ("<!-- values -->\n", "<!-- end of values -->");
+    assert_generated_between(&format!("{FOLDER}/README.md"), lines, &table, "make manifests");
 }
 
 /// A line of the table for each value: what stands in values.yaml in the comment before it, from `# -- ` on.
@@ -124,23 +113,6 @@ fn documented_values() -> Vec<String> {
     rows
 }
 
-/// Compares a file of the chart, or writes it.
-#[track_caller]
-fn in_step(name: &str, text: &str) {
-    let path = root().join(FOLDER).join(name);
-    if env::var_os(UPDATE).is_some_and(|set| set == "1") {
-        fs::write(&path, text).unwrap();
-    }
-    let found = fs::read_to_string(&path).unwrap_or_default();
-    assert!(found == text, "{} is not in step; run `make manifests`", path.display());
-}
-
 fn read(name: &str) -> String {
     fs::read_to_string(root().join(FOLDER).join(name)).unwrap()
-}
-
-fn camel_case(name: &str) -> String {
-    let mut words = name.split('-');
-    let first = words.next().unwrap().to_owned();
-    words.fold(first, |name, word| name + &word[..1].to_uppercase() + &word[1..])
 }

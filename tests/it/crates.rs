@@ -1,16 +1,13 @@
 //! The crates of the workspace: the README's diagram shows them as they are, and no file is too long.
 
-use fixtures::files::{files, root};
+use fixtures::files::{assert_generated_between, files, root};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{read_to_string, write};
+use std::fs::read_to_string;
 use std::process::Command;
 
-/// Set to 1, this variable makes the test write the diagram instead of comparing it.
-const UPDATE: &str = "KUBE_UNIONS_UPDATE";
-
-const START: &str = "<!-- crates: made by make crates -->\n";
-const END: &str = "<!-- end of crates -->\n";
+/// The lines of the README around the diagram.
+const LINES: (&str, &str) = ("<!-- crates: made by make crates -->\n", "<!-- end of crates -->\n");
 
 /// The most lines that a file may have without its tests.
 const LONGEST: usize = 500;
@@ -73,16 +70,7 @@ fn diagram() -> String {
 
 #[test]
 fn the_diagram_in_the_readme_shows_the_crates_as_they_are() {
-    let path = root().join("README.md");
-    let readme = read_to_string(&path).unwrap();
-    let (before, rest) = readme.split_once(START).expect("README.md has the line that starts the diagram");
-    let (found, after) = rest.split_once(END).expect("README.md has the line that ends the diagram");
-    let wanted = format!("\n{}\n", diagram());
-    if std::env::var_os(UPDATE).is_some_and(|set| set == "1") {
-        write(&path, format!("{before}{START}{wanted}{END}{after}")).unwrap();
-    } else {
-        assert_eq!(found, wanted, "the diagram in README.md is out of date; run `make crates`");
-    }
+    assert_generated_between("README.md", LINES, &format!("\n{}\n", diagram()), "make crates");
 }
 
 #[test]

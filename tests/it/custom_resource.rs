@@ -1,14 +1,9 @@
 //! The CRD of `UnionDeclaration`: what is checked in is what the code says.
 
-use fixtures::files::root;
+use fixtures::files::assert_generated;
 use kube::CustomResourceExt;
 use kube_unions_core::declaration::UnionDeclaration;
 use serde_json::{Value, json};
-use std::env;
-use std::fs;
-
-/// Set it, and this test writes the files instead of comparing them.
-const UPDATE: &str = "KUBE_UNIONS_UPDATE";
 
 const HEADER: &str = "# Made from the code by `make manifests`.\n";
 
@@ -19,12 +14,7 @@ const FILE: &str = "manifests/webhook/crd.yaml";
 fn the_checked_in_crd_is_the_one_of_the_code() {
     let crd = serde_json::to_value(UnionDeclaration::crd()).unwrap();
     let text = format!("{HEADER}{}", serde_saphyr::to_string(&crd).unwrap());
-    let path = root().join(FILE);
-    if env::var_os(UPDATE).is_some_and(|set| set == "1") {
-        fs::write(&path, &text).unwrap();
-    }
-    let found = fs::read_to_string(&path).unwrap();
-    assert!(found == text, "{} is not in step with the code; run `make manifests`", path.display());
+    assert_generated(FILE, &text, "make manifests");
     // The text reads back as the same value, so no string became another type.
     assert_eq!(serde_saphyr::from_str::<Value>(&text).unwrap(), crd);
 }

@@ -1,12 +1,13 @@
 //! The presets by themselves. Whether they fit the schemas of an API server is a matter of the end-to-end tests.
 
-use fixtures::files::{files, parse, root};
+mod contributed;
+
+use fixtures::files::{assert_generated, files, parse, root};
 use kube_unions_core::declaration::{
     Declaration, DeclaredUnion, PodTemplateFamily, UnionDeclarationSpec, pod_template_families,
 };
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::env;
 use std::fmt::Write;
 use std::fs;
 
@@ -83,12 +84,7 @@ fn the_presets_of_pod_templates_are_those_of_the_one_definition() {
         let name = family.name;
         let (_, header) = HEADERS.iter().find(|(known, _)| *known == name).unwrap();
         let text = format!("{header}{}", POD_SPECS.map(|pod| preset(&pod, &family)).concat());
-        let path = root().join(FOLDER).join(format!("{name}.yaml"));
-        if env::var_os("KUBE_UNIONS_UPDATE").is_some_and(|set| set == "1") {
-            fs::write(&path, &text).unwrap();
-        }
-        let found = fs::read_to_string(&path).unwrap_or_default();
-        assert!(found == text, "{} is not up to date; run `make manifests`", path.display());
+        assert_generated(format!("{FOLDER}/{name}.yaml"), &text, "make manifests");
         for (document, (_, _, at)) in text.split("\n---\n").skip(1).zip(POD_SPECS) {
             let declared: UnionDeclarationSpec =
                 serde_json::from_value(parse::<Value>(name, document)["spec"].clone()).unwrap();
@@ -192,14 +188,12 @@ fn each_preset_for_another_project_says_with_what_it_was_tried() {
 }
 
 #[test]
-fn the_readme_and_the_kustomizations_list_every_file() {
+fn the_readme_and_the_kustomization_list_every_preset_of_a_built_in_type() {
     let read = |name: &str| fs::read_to_string(root().join(FOLDER).join(name)).unwrap();
-    let readme = read("README.md");
-    for path in presets().into_iter().map(|(path, _)| path).collect::<BTreeSet<_>>() {
-        assert!(readme.contains(&format!("| `{path}` |")), "README.md does not list {path}");
-        let (folder, file) = path.split_at(path.rfind('/').map_or(0, |end| end + 1));
-        let kustomization = read(&format!("{folder}kustomization.yaml"));
-        assert!(kustomization.contains(&format!("- {file}\n")), "{folder}kustomization.yaml does not list {file}");
+    let (readme, kustomization) = (read("README.md"), read("kustomization.yaml"));
+    for (file, _) in presets().into_iter().filter(|(path, _)| !path.starts_with(CONTRIB)) {
+        assert!(readme.contains(&format!("| `{file}` |")), "README.md does not list {file}");
+        assert!(kustomization.contains(&format!("- {file}\n")), "kustomization.yaml does not list {file}");
     }
 }
 

@@ -8,17 +8,12 @@ mod metrics;
 mod schemas;
 mod suite_schema;
 
-use std::path::Path;
+use fixtures::files::assert_generated;
 
-/// Compares a page with the text that the program gives, or writes it with `KUBE_UNIONS_UPDATE`.
+/// Compares a page with the text that the program gives, or writes it.
+#[track_caller]
 fn assert_page(name: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference").join(name);
-    if std::env::var_os("KUBE_UNIONS_UPDATE").is_some() {
-        std::fs::write(&path, text).unwrap();
-        return;
-    }
-    let stored = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(stored == text, "docs/reference/{name} is out of date: run `make reference`");
+    assert_generated(format!("docs/reference/{name}"), text, "make reference");
 }
 
 /// Returns a table in Markdown.

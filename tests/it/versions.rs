@@ -1,17 +1,14 @@
 //! The table in the README of the versions of Kubernetes on which the end-to-end tests were run: it shows the files that the runs wrote,
 //! and the chart promises no other versions.
 
-use fixtures::files::root;
+use fixtures::files::{assert_generated_between, root};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 
-/// Set to 1, this variable makes the test write the table instead of comparing it.
-const UPDATE: &str = "KUBE_UNIONS_UPDATE";
-
-const START: &str = "<!-- versions: made by make versions -->\n";
-const END: &str = "<!-- end of versions -->\n";
+/// The lines of the README around the table.
+const LINES: (&str, &str) = ("<!-- versions: made by make versions -->\n", "<!-- end of versions -->\n");
 
 /// A run of the end-to-end tests, as `tests/versions.sh` writes it.
 #[derive(Deserialize)]
@@ -48,16 +45,7 @@ fn table() -> String {
 
 #[test]
 fn the_table_in_the_readme_shows_the_runs_as_they_are() {
-    let path = root().join("README.md");
-    let readme = fs::read_to_string(&path).unwrap();
-    let (before, rest) = readme.split_once(START).expect("README.md has the line that starts the table");
-    let (found, after) = rest.split_once(END).expect("README.md has the line that ends the table");
-    let wanted = format!("\n{}\n", table());
-    if std::env::var(UPDATE).is_ok_and(|value| value == "1") {
-        fs::write(&path, format!("{before}{START}{wanted}{END}{after}")).unwrap();
-    } else {
-        assert_eq!(found, wanted, "the table in README.md is out of date; run `make versions`");
-    }
+    assert_generated_between("README.md", LINES, &format!("\n{}\n", table()), "make versions");
 }
 
 #[test]

@@ -6,19 +6,22 @@ use std::fs;
 use std::path::Path;
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::helm::Helm;
 use super::{find, id, is_hook};
-use crate::kind::parse;
+use crate::kind::{documents, parse};
+use fixtures::files::{camel_case, files};
 
 /// Values, and the expected contents of the rendered objects.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct Row {
     pub(super) what: String,
     #[serde(default)]
     pub(super) values: Value,
+    /// A folder of `manifests`. The value of each of its files is true, and each of its declarations is wanted.
+    presets_of: Option<String>,
     want: Vec<Want>,
 }
 
@@ -47,13 +50,31 @@ fn yes() -> bool {
 
 /// Every row.
 pub(super) fn rows() -> Vec<Row> {
-    let rows: Vec<Row> = serde_saphyr::from_str(include_str!("rows.yaml")).unwrap();
+    let mut rows: Vec<Row> = serde_saphyr::from_str(include_str!("rows.yaml")).unwrap();
+    rows.iter_mut().for_each(Row::add_presets);
     let names: BTreeSet<_> = rows.iter().map(|row| &row.what).collect();
     assert_eq!(names.len(), rows.len(), "two rows have the same name");
     rows
 }
 
 impl Row {
+    /// Adds what `presetsOf` stands for.
+    fn add_presets(&mut self) {
+        let Some(folder) = self.presets_of.take() else { return };
+        let mut switches = Map::new();
+        for (path, text) in files(&format!("manifests/{folder}"), "yaml") {
+            let Some(file) = path.strip_suffix(".yaml").filter(|file| !file.contains('/') && *file != "kustomization")
+            else {
+                continue;
+            };
+            switches.insert(camel_case(file), json!(true));
+            let name = |preset: Value| format!("UnionDeclaration/{}", preset["metadata"]["name"].as_str().unwrap());
+            self.want.extend(documents(&text).into_iter().map(|preset| Want::object(name(preset))));
+        }
+        assert!(!self.want.is_empty() && self.values.is_null(), "{}", self.what);
+        self.values = folder.split('/').rev().fold(Value::Object(switches), |inner, name| json!({ name: inner }));
+    }
+
     /// Returns every difference from the row.
     fn faults(&self, objects: &[Value]) -> Vec<String> {
         self.want.iter().filter_map(|want| Some(format!("{}: {}", self.what, want.fault(objects)?))).collect()
@@ -61,6 +82,11 @@ impl Row {
 }
 
 impl Want {
+    /// Wants that there is an object.
+    fn object(object: String) -> Self {
+        Self { object, there: true, at: String::new(), is: None, has: None, lacks: None, missing: false }
+    }
+
     fn fault(&self, objects: &[Value]) -> Option<String> {
         let Self { object: id, at, .. } = self;
         let Some(object) = find(objects, id) else {
@@ -246,6 +272,7 @@ fn a_row_that_is_wrong_is_noticed() {
     let row = |want: &str| Row {
         what: String::new(),
         values: Value::Null,
+        presets_of: None,
         want: vec![serde_saphyr::from_str(want).unwrap()],
     };
     for right in [

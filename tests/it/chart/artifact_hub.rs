@@ -1,7 +1,7 @@
 //! The metadata of the chart for Artifact Hub agrees with the repository.
 
-use super::{in_step, read};
-use fixtures::files::{parse, root};
+use super::{FOLDER, read};
+use fixtures::files::{assert_generated, parse, root};
 use serde_json::{Value, json};
 use std::fs;
 
@@ -53,7 +53,8 @@ fn changes() -> String {
 fn the_changes_are_those_of_the_changelog() {
     let chart = read("Chart.yaml");
     let (before, _) = chart.split_once(CHANGES).expect("Chart.yaml ends with the changes");
-    in_step("Chart.yaml", &format!("{before}{CHANGES}{}", changes()));
+    let text = format!("{before}{CHANGES}{}", changes());
+    assert_generated(format!("{FOLDER}/Chart.yaml"), &text, "make manifests");
     let listed = annotation("changes");
     assert_eq!(listed.as_array().unwrap().len(), changes().matches("- kind: ").count());
 }
