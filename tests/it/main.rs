@@ -9,6 +9,7 @@
 
 mod certificates;
 mod chart;
+mod circles;
 mod cli;
 mod cluster;
 mod crates;

@@ -23,7 +23,7 @@ fn no_two_types_have_the_same_name() {
 }
 
 /// Returns the files of the program and of the crates, each up to its test module, by path.
-fn shipped() -> Vec<(String, String)> {
+pub(crate) fn shipped() -> Vec<(String, String)> {
     let crates = files("crates", "rs").into_iter().filter(|(path, _)| path.split('/').nth(1) == Some("src"));
     let crates = crates.map(|(path, text)| (format!("crates/{path}"), text));
     let program = files("src", "rs").into_iter().map(|(path, text)| (format!("src/{path}"), text));
@@ -46,15 +46,18 @@ fn shipped() -> Vec<(String, String)> {
 
 /// Returns the name of the type that a line defines. An indented `type` is one of a trait.
 fn defined(line: &str) -> Option<&str> {
-    let visible = line.trim_start();
-    let visible = match visible.strip_prefix("pub(") {
-        Some(rest) => rest.split_once(") ")?.1,
-        None => visible.strip_prefix("pub ").unwrap_or(visible),
-    };
-    let (keyword, rest) = visible.split_once(' ')?;
+    let (keyword, rest) = without_visibility(line.trim_start())?.split_once(' ')?;
     if !KEYWORDS.contains(&keyword) || (keyword == "type" && line.starts_with(' ')) {
         return None;
     }
     let end = rest.find(|it: char| !it.is_alphanumeric() && it != '_').unwrap_or(rest.len());
     rest.get(..end).filter(|name| name.starts_with(|it: char| it.is_uppercase()))
+}
+
+/// Returns an item without `pub`.
+pub(crate) fn without_visibility(item: &str) -> Option<&str> {
+    match item.strip_prefix("pub(") {
+        Some(rest) => Some(rest.split_once(") ")?.1),
+        None => Some(item.strip_prefix("pub ").unwrap_or(item)),
+    }
 }
