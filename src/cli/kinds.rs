@@ -5,7 +5,7 @@
 
 pub(super) mod asked;
 
-pub(super) use kube_unions_manifests::{Assembly, KindSchemas, schemas};
+pub(super) use kube_unions_manifests::{Assembly, schemas};
 
 use super::manifest::{self, Document};
 use anyhow::bail;
