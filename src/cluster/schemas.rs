@@ -11,7 +11,7 @@ use super::services::{self, FromDefinitions};
 use crate::api::{self, RequestError};
 use kube::Client;
 use kube_unions_core::declaration::{Definition, DefinitionError, OpenApi};
-use kube_unions_core::names::{GroupKind, GroupVersionKind};
+use kube_unions_core::names::GroupKind;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -199,7 +199,11 @@ impl Schemas {
             return Ok(Vec::new());
         }
         let document = parse(path, text).await?;
-        tokio::task::spawn_blocking(move || publishing_kinds(&document)).await.map_err(|_| SchemaFetchError::CutOff)
+        let publishing = move || {
+            let publishes = |kind: &GroupKind| Definition::publishes(&document, kind).unwrap_or(false);
+            document.group_kinds().into_iter().filter(publishes).collect()
+        };
+        tokio::task::spawn_blocking(publishing).await.map_err(|_| SchemaFetchError::CutOff)
     }
 
     async fn document_text(&self, path: &str, url: &str) -> Result<String, SchemaFetchError> {
@@ -235,16 +239,6 @@ fn group_version(path: &str) -> Option<(&str, &str)> {
         ("apis", rest) => rest.split_once('/'),
         _ => None,
     }
-}
-
-fn publishing_kinds(document: &OpenApi) -> Vec<GroupKind> {
-    let publishes = |kind: &&GroupKind| {
-        Definition::from_openapi([document], &kind.group, &kind.kind, true)
-            .is_ok_and(|definition| definition.versions().iter().any(|version| !version.declarations().is_empty()))
-    };
-    let kinds = document.kinds().map(GroupVersionKind::group_kind);
-    let kinds: BTreeSet<_> = kinds.collect();
-    kinds.iter().filter(publishes).cloned().collect()
 }
 
 /// Parses on a thread of its own, since a large document takes milliseconds.

@@ -11,3 +11,4 @@ pub mod names;
 pub mod near;
 pub mod schema;
 pub mod union;
+pub mod workspace;

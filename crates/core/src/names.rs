@@ -31,6 +31,11 @@ impl GroupKind {
     pub fn new(group: impl Into<Box<str>>, kind: impl Into<Box<str>>) -> Self {
         Self { group: group.into(), kind: kind.into() }
     }
+
+    /// Returns the kind at a version.
+    pub fn at(&self, version: &str) -> GroupVersionKind {
+        GroupVersionKind { group: self.group.clone(), version: version.into(), kind: self.kind.clone() }
+    }
 }
 
 impl fmt::Display for GroupKind {

@@ -1,4 +1,4 @@
-//! Applies declarations to definitions, and compiles the catalog.
+//! The sources of unions in documents, and the catalog that follows from them.
 
 use crate::counts::count;
 use crate::document::Document;
@@ -6,16 +6,17 @@ use crate::input;
 use crate::misspelt;
 use crate::parts::KindParts;
 use crate::problem::Problem;
-use kube_unions_core::catalog::{Builder, Catalog};
+use kube_unions_core::catalog::Catalog;
 use kube_unions_core::causes::with_causes;
 use kube_unions_core::declaration::{
     Declaration, Definition, DefinitionError, Fault, FaultKind, OpenApi, Source, Target,
 };
 use kube_unions_core::names::{GroupKind, GroupVersionKind};
-use kube_unions_core::schema::{DefaultsError, EXTENSION, Schema};
+use kube_unions_core::schema::{DefaultsError, EXTENSION};
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The treatment of the unions that OpenAPI documents publish for built-in types.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -29,7 +30,17 @@ pub enum BuiltinUnions {
 
 /// Compiles the declarations of documents. A problem with one document leaves the others in force.
 pub fn assemble(documents: Vec<Document>, builtin: BuiltinUnions) -> Assembly {
-    KindParts::read(documents).assemble(builtin)
+    let mut assembly = Assembly { builtin, ..schemas(documents) };
+    assembly.compile();
+    assembly
+}
+
+/// Reads the schemas of documents, and compiles nothing: the catalog is empty.
+pub fn schemas(documents: Vec<Document>) -> Assembly {
+    let number = documents.len();
+    let mut parts = KindParts::read(documents);
+    let problems = std::mem::take(&mut parts.problems);
+    Assembly { parts, problems, documents: number, ..Assembly::default() }
 }
 
 /// A catalog, and the places of its faults.
@@ -39,124 +50,104 @@ pub struct Assembly {
     pub catalog: Catalog,
     /// The documents that cannot be read.
     pub problems: Vec<Problem>,
-    /// CRDs, by name.
-    definitions: BTreeMap<String, Document>,
-    /// `UnionDeclaration`s, by name.
-    declarations: BTreeMap<String, Document>,
-    targets: Vec<Target>,
-    openapi: Vec<(PathBuf, OpenApi)>,
-    builtin: BuiltinUnions,
     /// The number of documents of all kinds. A caller that assembles some of its documents adds the others.
     pub documents: usize,
-    /// The schemas of the served versions of CRDs. Built-in types have their defaults in Go code.
-    schemas: BTreeMap<GroupVersionKind, Schema>,
+    parts: KindParts,
+    builtin: BuiltinUnions,
+    /// The kinds that the documents describe, with unions or without: the served versions of CRDs, and those of built-in types.
+    kinds: BTreeSet<GroupVersionKind>,
 }
 
-impl KindParts {
+impl Assembly {
     /// Applies each declaration to its target, and compiles everything.
-    fn assemble(mut self, builtin: BuiltinUnions) -> Assembly {
-        let mut builder = Builder::new();
-        let mut described: BTreeSet<GroupKind> = BTreeSet::new();
-        let (mut definitions, mut schemas) = (BTreeMap::new(), BTreeMap::new());
-        for (name, (document, definition)) in std::mem::take(&mut self.definitions) {
-            described.insert(definition.group_kind().clone());
-            for version in definition.versions().iter().filter(|version| version.served) {
-                let GroupKind { group, kind } = definition.group_kind().clone();
-                let kind = GroupVersionKind { group, version: version.name.clone(), kind };
-                schemas.insert(kind, version.schema.clone());
-            }
-            builder.apply(self.declared(definition));
-            definitions.insert(name, document);
+    fn compile(&mut self) {
+        if self.builtin == BuiltinUnions::OpenApi {
+            let publishing = self.publishing();
+            self.parts.workspace.set_publishing(publishing);
         }
-
-        let targets: Vec<Target> = self.declarations().map(|declaration| declaration.target().clone()).collect();
-        let mut wanted: BTreeSet<GroupKind> = targets.iter().map(Target::group_kind).collect();
-        let published = builtin == BuiltinUnions::OpenApi;
-        if published {
-            wanted.extend(self.publishing());
+        let documents: Vec<_> = self.openapi().map(|(_, openapi)| Arc::clone(openapi)).collect();
+        for kind in self.parts.workspace.wanted() {
+            self.parts.workspace.set_documents(&kind, documents.clone());
         }
-        for wanted in wanted.difference(&described.clone()) {
-            let documents = self.openapi.iter().map(|(_, openapi)| openapi);
-            match Definition::from_openapi(documents, &wanted.group, &wanted.kind, published) {
-                Ok(definition) => {
-                    described.insert(wanted.clone());
-                    builder.apply(self.declared(definition));
-                }
-                Err(DefinitionError::NotDescribed(_)) => {}
-                Err(error) => self.problems.push(self.undescribed(&wanted.group, &wanted.kind, &error)),
+        while let Some(job) = self.parts.workspace.next_job() {
+            let compiled = job.compile();
+            if let (Some(kind), Some(error)) = (compiled.ticket().builtin(), compiled.error()) {
+                self.problems.push(self.undescribed(kind, error));
+                self.parts.workspace.give_up(compiled.ticket());
+            } else {
+                self.parts.workspace.finish(compiled);
             }
         }
-
         // If a schema is unreadable or none was given, it may be the missing target.
-        let complete = self.problems.is_empty() && !(definitions.is_empty() && self.openapi.is_empty());
-        let mut declarations = BTreeMap::new();
-        for (name, (document, (declaration, mut faults))) in self.declarations {
-            let kind = &declaration.target().kind;
-            let missing = !described.contains(&declaration.target().group_kind());
-            if complete && missing && !kind.is_empty() {
-                faults.push(target_missing(&declaration, &described));
-            }
-            builder.report(&name, faults);
-            declarations.insert(name, document);
+        if self.problems.is_empty() && !(self.parts.definitions.is_empty() && self.parts.openapi.is_empty()) {
+            self.report_missing_targets();
         }
-        Assembly {
-            catalog: builder.build(),
-            problems: self.problems,
-            definitions,
-            declarations,
-            targets,
-            openapi: self.openapi.into_iter().map(|(document, openapi)| (document.file, openapi)).collect(),
-            builtin,
-            documents: self.documents,
-            schemas,
-        }
-    }
-
-    /// Returns the declarations, sorted by name. The first of two contradicting ones is in force.
-    fn declarations(&self) -> impl Iterator<Item = &Declaration> {
-        self.declarations.values().map(|(_, (declaration, _))| declaration)
-    }
-
-    pub(crate) fn declared(&self, mut definition: Definition) -> Definition {
-        for declaration in self.declarations() {
-            definition.declare(declaration);
-        }
-        definition
+        self.catalog = self.parts.workspace.catalog();
+        let custom = self.parts.workspace.definitions().flat_map(|definition| {
+            let served = definition.versions().iter().filter(|version| version.served);
+            served.map(|version| definition.group_kind().at(&version.name))
+        });
+        self.kinds = custom.chain(documents.iter().flat_map(|openapi| openapi.kinds().cloned())).collect();
     }
 
     /// Returns the kinds whose OpenAPI schemas publish unions.
     fn publishing(&self) -> BTreeSet<GroupKind> {
-        let mut publishing = BTreeSet::new();
         // Resolving the references of every kind is slow, a text search is not.
-        for (_, openapi) in self.openapi.iter().filter(|(document, _)| document.text.contains(EXTENSION)) {
-            let kinds: BTreeSet<GroupKind> = openapi.kinds().map(GroupVersionKind::group_kind).collect();
-            // An unreadable schema may have unions. The next reader reports its problem.
-            let publishes = |kind: &GroupKind| {
-                Definition::from_openapi([openapi], &kind.group, &kind.kind, true).map_or(true, |it| has_unions(&it))
-            };
-            publishing.extend(kinds.into_iter().filter(publishes));
-        }
-        publishing
+        let candidates = self.openapi().filter(|(document, _)| document.text.contains(EXTENSION));
+        let kinds = candidates.flat_map(|(_, openapi)| {
+            // An unreadable schema may have unions. Compiling it reports its problem.
+            let publishes = |kind: &GroupKind| Definition::publishes(openapi, kind).unwrap_or(true);
+            openapi.group_kinds().into_iter().filter(publishes)
+        });
+        kinds.collect()
     }
 
     /// Returns the problem of a document whose schema of a kind is unreadable.
-    fn undescribed(&self, group: &str, kind: &str, error: &DefinitionError) -> Problem {
-        let describes = |openapi: &OpenApi| openapi.kinds().any(|it| (&*it.group, &*it.kind) == (group, kind));
-        let document = self.openapi.iter().find(|(_, openapi)| describes(openapi));
-        let file = document.map_or(Path::new(""), |(document, _)| &document.file);
+    fn undescribed(&self, kind: &GroupKind, error: &DefinitionError) -> Problem {
+        let mut documents = self.openapi();
+        let describing = documents.find(|(_, openapi)| openapi.kinds().any(|it| it.group_kind() == *kind));
+        let file = describing.map_or(Path::new(""), |(document, _)| &document.file);
+        let kind = &kind.kind;
         Problem::of_file(file, format!("the kind `{kind}`: {}", with_causes(error)))
     }
-}
 
-impl Assembly {
+    fn report_missing_targets(&mut self) {
+        let workspace = &mut self.parts.workspace;
+        let missing = workspace.missing();
+        let defined = workspace.defined().chain(workspace.documented().filter(|kind| !missing.contains(*kind)));
+        let described: BTreeSet<GroupKind> = defined.cloned().collect();
+        let without = missing.iter().filter(|kind| !kind.kind.is_empty());
+        let without: Vec<_> = without.flat_map(|kind| workspace.declarations_of(kind)).collect();
+        for declaration in without {
+            workspace.report(declaration.name(), Some(target_missing(&declaration, &described)));
+        }
+    }
+
+    /// Returns the CRDs with the unions of `UnionDeclaration`s, each with its document, sorted by name.
+    pub fn declared_definitions(&self) -> Vec<(&Document, Definition)> {
+        let read = self.parts.workspace.definitions();
+        let declared = read.map(|definition| self.declared(definition.clone()));
+        self.definitions().zip(declared).collect()
+    }
+
+    /// Returns a definition with the unions of `UnionDeclaration`s.
+    pub fn declared(&self, definition: Definition) -> Definition {
+        self.parts.workspace.declared(definition)
+    }
+
+    /// Returns the OpenAPI documents, in the order of the input.
+    pub fn openapi(&self) -> impl Iterator<Item = (&Document, &Arc<OpenApi>)> {
+        self.parts.openapi.iter().map(|(document, openapi)| (document, openapi))
+    }
+
     /// Returns a custom resource as admission sees it: without the nulls that the API server prunes, and with the defaults of its
     /// schema. A built-in type stays as it is, and so does a text that cannot be parsed.
     pub fn completed<'d>(&self, document: &'d Document) -> Result<Cow<'d, str>, DefaultsError> {
-        let (group, version) = document.group_version();
-        let kind = document.kind.as_deref().unwrap_or_default();
-        let kind = GroupVersionKind { group: group.into(), version: version.into(), kind: kind.into() };
-        let parsed =
-            self.schemas.get(&kind).and_then(|schema| Some((schema, serde_json::from_str(&document.text).ok()?)));
+        let kind = document.group_version_kind();
+        let definition = self.parts.workspace.definition(&kind.group_kind());
+        let mut versions = definition.into_iter().flat_map(Definition::versions);
+        let version = versions.find(|version| version.served && version.name == kind.version);
+        let parsed = version.and_then(|version| Some((&version.schema, serde_json::from_str(&document.text).ok()?)));
         let Some((schema, mut object)) = parsed else { return Ok(Cow::Borrowed(&document.text)) };
         schema.complete(&mut object)?;
         Ok(Cow::Owned(object.to_string()))
@@ -169,19 +160,20 @@ impl Assembly {
 
     /// Returns the documents that are CRDs.
     pub fn definitions(&self) -> impl Iterator<Item = &Document> {
-        self.definitions.values()
+        self.parts.definitions.values()
     }
 
     /// Returns the kinds that the documents describe, with unions or without.
     pub fn kinds(&self) -> impl Iterator<Item = &GroupVersionKind> {
-        self.schemas.keys().chain(self.openapi.iter().flat_map(|(_, openapi)| openapi.kinds()))
+        self.kinds.iter()
     }
 
     /// Returns the number of CRDs, of other documents that describe kinds, and of unions in force: `3 CRDs, 5 unions`.
     pub fn summary(&self) -> String {
-        let others = [(self.declarations.len(), "UnionDeclaration"), (self.openapi.len(), "OpenAPI document")];
+        let KindParts { definitions, declarations, openapi, .. } = &self.parts;
+        let others = [(declarations.len(), "UnionDeclaration"), (openapi.len(), "OpenAPI document")];
         let others: Vec<_> = others.into_iter().filter(|(number, _)| *number > 0).collect();
-        let crds = (!self.definitions.is_empty() || others.is_empty()).then_some((self.definitions.len(), "CRD"));
+        let crds = (!definitions.is_empty() || others.is_empty()).then_some((definitions.len(), "CRD"));
         let unions = (self.catalog.union_count(), "union");
         let all = crds.into_iter().chain(others).chain([unions]);
         all.map(|(number, noun)| count(number, noun)).collect::<Vec<_>>().join(", ")
@@ -190,8 +182,8 @@ impl Assembly {
     /// Returns the file of a fault, and its line and column.
     pub fn place_of(&self, fault: &Fault) -> Option<(&Path, Option<(usize, usize)>)> {
         let document = match &fault.declaration {
-            Some(name) => self.declarations.get(name),
-            None => self.definitions.get(&fault.definition),
+            Some(name) => self.parts.declarations.get(name),
+            None => self.parts.definitions.get(&fault.definition),
         };
         if let Some(document) = document {
             return Some((&document.file, document.position(&fault.pointer)));
@@ -199,10 +191,10 @@ impl Assembly {
         // Several places of an OpenAPI document may refer to one union, so the fault has no position.
         let describes = |kind: &GroupVersionKind| {
             fault.version.as_deref().is_none_or(|version| *version == *kind.version)
-                && display(&kind.group, &kind.kind) == fault.definition
+                && kind.group_kind().to_string() == fault.definition
         };
-        let (file, _) = self.openapi.iter().find(|(_, openapi)| openapi.kinds().any(describes))?;
-        Some((file, None))
+        let (document, _) = self.openapi().find(|(_, openapi)| openapi.kinds().any(describes))?;
+        Some((&document.file, None))
     }
 
     /// Returns a message if the documents cannot declare a union. It names the missing documents.
@@ -212,14 +204,16 @@ impl Assembly {
 
     /// Returns the message of [`Self::missing`] where `option` uses the unions that OpenAPI documents publish.
     pub fn missing_beside(&self, paths: &[PathBuf], option: &str) -> Option<String> {
-        if !self.definitions.is_empty() {
+        if !self.parts.definitions.is_empty() {
             return None;
         }
         if self.documents == 0 {
             return Some(input::empty(paths));
         }
         let paths = input::list(paths);
-        match (self.targets.first(), self.openapi.is_empty()) {
+        let declaration = self.parts.declarations.keys().next().and_then(|name| self.parts.workspace.declaration(name));
+        let target = declaration.and_then(|known| Some(known.declaration()?.target()));
+        match (target, self.parts.openapi.is_empty()) {
             (Some(_), false) => None,
             (Some(target), true) => Some(format!(
                 "only UnionDeclarations in {paths}, and nothing that describes the kinds they are about: give {}",
@@ -259,12 +253,4 @@ fn description_of(Target { group, versions, .. }: &Target) -> String {
     format!(
         "the CustomResourceDefinition, or for a built-in type an OpenAPI document: `kubectl get --raw /openapi/v3/{path}`"
     )
-}
-
-fn display(group: &str, kind: &str) -> String {
-    if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") }
-}
-
-fn has_unions(definition: &Definition) -> bool {
-    definition.versions().iter().any(|version| !version.declarations().is_empty())
 }

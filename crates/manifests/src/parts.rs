@@ -2,26 +2,27 @@
 
 use crate::document::Document;
 use crate::problem::Problem;
-use kube_unions_core::declaration::{Declaration, DeclarationError, Definition, DefinitionError, Fault, OpenApi};
+use kube_unions_core::declaration::{Declaration, DeclarationError, Definition, DefinitionError, OpenApi};
 use kube_unions_core::field_path::push_token;
+use kube_unions_core::workspace::Workspace;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-/// The definitions and declarations of some documents, each with its document.
+/// The sources of unions in some documents, and the documents.
 #[derive(Debug, Default)]
 pub(crate) struct KindParts {
-    /// By the CRD's name.
-    pub(crate) definitions: BTreeMap<String, (Document, Definition)>,
-    /// By the declaration's name, with the faults that it has without its target.
-    pub(crate) declarations: BTreeMap<String, (Document, (Declaration, Vec<Fault>))>,
-    pub(crate) openapi: Vec<(Document, OpenApi)>,
+    pub(crate) workspace: Workspace,
+    /// The documents that are CRDs, by name.
+    pub(crate) definitions: BTreeMap<String, Document>,
+    /// The documents that are `UnionDeclaration`s, by name.
+    pub(crate) declarations: BTreeMap<String, Document>,
+    pub(crate) openapi: Vec<(Document, Arc<OpenApi>)>,
     pub(crate) problems: Vec<Problem>,
-    /// The number of documents of all kinds.
-    pub(crate) documents: usize,
 }
 
 impl KindParts {
     pub(crate) fn read(documents: Vec<Document>) -> Self {
-        let mut parts = Self { documents: documents.len(), ..Self::default() };
+        let mut parts = Self::default();
         for document in documents {
             if document.is_definition() {
                 parts.read_definition(document);
@@ -37,9 +38,10 @@ impl KindParts {
     fn read_definition(&mut self, document: Document) {
         match Definition::from_json(&document.text) {
             Ok(definition) => {
-                let name = definition.name().to_owned();
-                let twice = add(&mut self.definitions, "CustomResourceDefinition", name, document, definition);
-                self.problems.extend(twice);
+                match add(&mut self.definitions, "CustomResourceDefinition", definition.name(), document) {
+                    Some(twice) => self.problems.push(twice),
+                    None => drop(self.workspace.set_definition(definition)),
+                }
             }
             Err(DefinitionError::Malformed { path, message }) => {
                 self.problems.push(malformed(&document, "CustomResourceDefinition", &path, &message));
@@ -54,9 +56,12 @@ impl KindParts {
 
     fn read_declaration(&mut self, document: Document) {
         match Declaration::from_json(&document.text) {
-            Ok(declared) => {
-                let name = declared.0.name().to_owned();
-                self.problems.extend(add(&mut self.declarations, "UnionDeclaration", name, document, declared));
+            Ok(read) => {
+                let name = read.0.name().to_owned();
+                match add(&mut self.declarations, "UnionDeclaration", &name, document) {
+                    Some(twice) => self.problems.push(twice),
+                    None => drop(self.workspace.set_declaration(&name, Ok(read))),
+                }
             }
             Err(DeclarationError::Malformed { path, message }) => {
                 self.problems.push(malformed(&document, "UnionDeclaration", &path, &message));
@@ -70,25 +75,19 @@ impl KindParts {
 
     fn read_openapi(&mut self, document: Document) {
         match OpenApi::parse(&document.text) {
-            Ok(openapi) => self.openapi.push((document, openapi)),
+            Ok(openapi) => self.openapi.push((document, Arc::new(openapi))),
             Err(error) => self.problems.push(Problem::of_file(&document.file, error.to_string())),
         }
     }
 }
 
-/// Adds a part under its name. Returns a problem if the name is taken; the first part stays.
-fn add<T>(
-    known: &mut BTreeMap<String, (Document, T)>,
-    sort: &str,
-    name: String,
-    document: Document,
-    part: T,
-) -> Option<Problem> {
-    if let Some((first, _)) = known.get(&name) {
+/// Adds a document under its name. Returns a problem if the name is taken; the first document stays.
+fn add(known: &mut BTreeMap<String, Document>, sort: &str, name: &str, document: Document) -> Option<Problem> {
+    if let Some(first) = known.get(name) {
         let message = format!("{sort} `{name}` is already in {}", first.file.display());
         return Some(Problem::of_document(&document, "", message));
     }
-    known.insert(name, (document, part));
+    known.insert(name.to_owned(), document);
     None
 }
 

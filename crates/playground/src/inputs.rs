@@ -37,8 +37,6 @@ pub struct PlaygroundProblem {
 
 /// The inputs as they were read.
 pub(crate) struct PlaygroundInputs {
-    /// The documents of the definitions.
-    pub(crate) definitions: Vec<Document>,
     pub(crate) kinds: Assembly,
     pub(crate) old: Option<Document>,
     pub(crate) new: Option<Document>,
@@ -98,10 +96,10 @@ impl PlaygroundInputs {
             let message = kind_of_declaration(document)?;
             Some(PlaygroundProblem::of_document(InputName::Definitions, Severity::Error, document, "", message))
         }));
-        let is_read = problems.is_empty();
-        let kinds = assemble(definitions.clone(), BuiltinUnions::OpenApi);
+        let missing = if problems.is_empty() { missing(&question.definitions, &definitions) } else { None };
+        let kinds = assemble(definitions, BuiltinUnions::OpenApi);
         problems.extend(diagnostic::diagnose(&kinds).iter().map(PlaygroundProblem::of_diagnostic));
-        if is_read && let Some(message) = missing(&question.definitions, &definitions) {
+        if let Some(message) = missing {
             problems.push(PlaygroundProblem::error(InputName::Definitions, message));
         }
         let old = object(InputName::Old, &question.old, &mut problems);
@@ -110,7 +108,7 @@ impl PlaygroundInputs {
         if let Some(new) = &new {
             problems.extend(misspelt(&kinds, new));
         }
-        Self { definitions, kinds, old, new, problems }
+        Self { kinds, old, new, problems }
     }
 }
 

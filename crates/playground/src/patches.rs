@@ -2,9 +2,8 @@
 
 use crate::inputs::PlaygroundInputs;
 use kube_unions_core::causes::with_causes;
-use kube_unions_core::declaration::Definition;
 use kube_unions_core::names::GroupVersionKind;
-use kube_unions_manifests::{KindSchemas, schemas, to_yaml};
+use kube_unions_manifests::{Assembly, to_yaml};
 use serde::Serialize;
 use strategic_merge_patch::Patcher;
 
@@ -21,7 +20,7 @@ pub enum StrategicPatch {
 /// Returns the patch between both objects, `None` unless both are given and the definitions describe their kind.
 pub(crate) fn between(inputs: &PlaygroundInputs) -> Option<StrategicPatch> {
     let (old, new) = (inputs.old.as_ref()?, inputs.new.as_ref()?);
-    let patcher = patcher(&schemas(inputs.definitions.clone()), &new.group_version_kind())?;
+    let patcher = patcher(&inputs.kinds, &new.group_version_kind())?;
     let patch = patcher.and_then(|patcher| {
         let patch =
             patcher.create_two_way(old.text.as_str(), new.text.as_str()).map_err(|error| with_causes(&error))?;
@@ -31,16 +30,15 @@ pub(crate) fn between(inputs: &PlaygroundInputs) -> Option<StrategicPatch> {
 }
 
 /// Returns the patcher of a kind, `None` if no document describes the kind.
-fn patcher(schemas: &KindSchemas, kind: &GroupVersionKind) -> Option<Result<Patcher, String>> {
-    let is_of = |definition: &Definition| definition.group() == &*kind.group && definition.kind() == &*kind.kind;
-    let mut definitions = schemas.definitions.iter().map(|(_, definition)| definition);
+fn patcher(kinds: &Assembly, kind: &GroupVersionKind) -> Option<Result<Patcher, String>> {
+    let definitions = kinds.declared_definitions();
     let version = definitions
-        .find(|definition| is_of(definition))
-        .and_then(|definition| definition.versions().iter().find(|version| version.name == kind.version));
+        .iter()
+        .find(|(_, definition)| *definition.group_kind() == kind.group_kind())
+        .and_then(|(_, definition)| definition.versions().iter().find(|version| version.name == kind.version));
     if let Some(version) = version {
         return Some(Patcher::for_resource(&kind.kind, &version.schema).map_err(|error| with_causes(&error)));
     }
-    let mut openapi = schemas.openapi.iter().map(|(_, openapi)| openapi);
-    let openapi = openapi.find(|openapi| openapi.kinds().any(|it| it == kind))?;
+    let (_, openapi) = kinds.openapi().find(|(_, openapi)| openapi.kinds().any(|it| it == kind))?;
     Some(Patcher::from_openapi(openapi, kind).map_err(|error| with_causes(&error)))
 }

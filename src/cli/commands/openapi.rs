@@ -17,7 +17,6 @@ use crate::cli::report::output::{self, Paint};
 use crate::cli::report::{Verdict, diagnostic};
 use anyhow::bail;
 use clap::Args;
-use kube_unions_core::names::GroupVersionKind;
 use kube_unions_manifests::counts::count;
 use std::path::PathBuf;
 use strategic_merge_patch::{MergeRule, MergeStrategy, Patcher};
@@ -75,10 +74,10 @@ pub(super) fn run(arguments: &OpenapiArgs) -> anyhow::Result<Verdict> {
     let documents = manifest::read(&arguments.from)?;
     let mut document = KustomizeDocument::read(arguments.add_to.as_deref())?;
 
-    let assembly = kinds::assemble(documents.clone(), BuiltinUnionsArg::Ignored);
+    let assembly = kinds::assemble(documents, BuiltinUnionsArg::Ignored);
     manifest::fail_on(&assembly.problems)?;
-    let described = kinds::schemas(documents);
-    if described.definitions.is_empty() {
+    let definitions = assembly.declared_definitions();
+    if definitions.is_empty() {
         bail!("no CustomResourceDefinition in {}", manifest::list(&arguments.from));
     }
     let paint = Paint::of(&std::io::stderr());
@@ -89,13 +88,11 @@ pub(super) fn run(arguments: &OpenapiArgs) -> anyhow::Result<Verdict> {
 
     let (mut limits, mut counts) = (KustomizeLimits::default(), OpenapiCounts::default());
     let mut versions = 0_usize;
-    for (origin, definition) in &described.definitions {
+    for (origin, definition) in &definitions {
         for version in definition.versions().iter().filter(|version| version.served) {
             let rules = Patcher::resource_rules(definition.kind(), &version.schema)
                 .map_err(|error| unfit(origin, version.position, &error))?;
-            let kind = definition.group_kind().clone();
-            let kind = GroupVersionKind { group: kind.group, version: version.name.clone(), kind: kind.kind };
-            let kind = CustomKind { definition, kind, rules };
+            let kind = CustomKind { definition, kind: definition.group_kind().at(&version.name), rules };
             counts.add(&kind.rules);
             limits.add(&kind, &version.schema);
             document.add(&kind);

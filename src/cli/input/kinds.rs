@@ -5,7 +5,7 @@
 
 pub(crate) mod asked;
 
-pub(crate) use kube_unions_manifests::{Assembly, KindSchemas, schemas};
+pub(crate) use kube_unions_manifests::{Assembly, schemas};
 
 use super::manifest::{self, Document};
 use anyhow::bail;

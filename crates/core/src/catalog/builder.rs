@@ -3,7 +3,7 @@
 use super::digest::digest;
 use super::{Catalog, CatalogEntry};
 use crate::declaration::{Definition, DefinitionVersion, Fault, FaultKind, Place, Resource, Severity, Source};
-use crate::names::{GroupKind, GroupVersionKind};
+use crate::names::GroupKind;
 use crate::union::{Plan, Union, compile};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -220,7 +220,7 @@ impl KeptDefinition {
         let without_unions: Arc<[_]> = without_unions.map(|version| version.name.clone()).collect();
         let with_unions = self.versions.iter().filter(|version| version.has_unions());
         with_unions.map(move |version| CatalogEntry {
-            gvk: GroupVersionKind { group: kind.group.clone(), version: version.name.clone(), kind: kind.kind.clone() },
+            gvk: kind.at(&version.name),
             ordinal: 0,
             plan: Arc::clone(&version.plan),
             storage: version.storage,

@@ -121,4 +121,9 @@ impl Definition {
         }
         Ok(Self::of_versions(name.to_string(), name, resource, versions))
     }
+    /// Returns true if a document publishes unions for a kind.
+    pub fn publishes(document: &OpenApi, kind: &GroupKind) -> Result<bool, DefinitionError> {
+        let definition = Self::from_openapi([document], &kind.group, &kind.kind, true)?;
+        Ok(definition.versions.iter().any(|version| !version.declarations().is_empty()))
+    }
 }

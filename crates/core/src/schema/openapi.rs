@@ -4,7 +4,7 @@
 use super::definitions::Components;
 use super::error::OpenApiError;
 use super::{DefaultValue, Definitions, Schema, Source};
-use crate::names::GroupVersionKind;
+use crate::names::{GroupKind, GroupVersionKind};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet};
@@ -97,6 +97,11 @@ impl OpenApi {
     /// Returns the kinds that the document describes, without lists.
     pub fn kinds(&self) -> impl Iterator<Item = &GroupVersionKind> {
         self.kinds.keys()
+    }
+
+    /// Returns the kinds that the document describes at some version, without lists.
+    pub fn group_kinds(&self) -> BTreeSet<GroupKind> {
+        self.kinds().map(GroupVersionKind::group_kind).collect()
     }
 
     /// Drops the kinds that CRDs define. An API server adds them to the document of their group and version, even if that

@@ -3,7 +3,7 @@
 use super::kind_patcher::KindPatcher;
 use crate::causes::with_causes;
 use crate::cli::input::kinds::asked::{self, UnknownKind};
-use crate::cli::input::kinds::{self, KindSchemas};
+use crate::cli::input::kinds::{self, Assembly};
 use crate::cli::input::manifest::{self, Document, Problem};
 use crate::cli::report::output::{self, Paint};
 use anyhow::bail;
@@ -58,7 +58,8 @@ impl SchemaArgs {
         let (plain, others): (Vec<_>, Vec<_>) = manifest::read(&self.schema)?.into_iter().partition(is_plain);
         let described = kinds::schemas(others);
         manifest::fail_on(&described.problems)?;
-        let candidates = candidates(&described);
+        let definitions = described.declared_definitions();
+        let candidates = candidates(&definitions, &described);
         if candidates.is_empty() {
             return self.of_plain(&plain, object);
         }
@@ -115,11 +116,7 @@ impl SchemaArgs {
 impl SchemaCandidate<'_> {
     fn kind(&self) -> GroupVersionKind {
         match self {
-            Self::OfDefinition(_, definition, version) => GroupVersionKind {
-                group: definition.group().into(),
-                version: version.name.clone(),
-                kind: definition.kind().into(),
-            },
+            Self::OfDefinition(_, definition, version) => definition.group_kind().at(&version.name),
             Self::OfOpenApi(_, _, kind) => (*kind).clone(),
         }
     }
@@ -138,7 +135,7 @@ impl SchemaCandidate<'_> {
         }
     }
 
-    fn patcher(&self, described: &KindSchemas) -> anyhow::Result<KindPatcher> {
+    fn patcher(&self, described: &Assembly) -> anyhow::Result<KindPatcher> {
         match self {
             Self::OfDefinition(document, definition, version) => {
                 let paint = Paint::of(&std::io::stderr());
@@ -196,13 +193,13 @@ fn is_plain(document: &Document) -> bool {
     document.kind.is_none() && document.api_version.is_none() && !document.is_openapi()
 }
 
-fn candidates(described: &KindSchemas) -> Vec<SchemaCandidate<'_>> {
+fn candidates<'s>(definitions: &'s [(&'s Document, Definition)], described: &'s Assembly) -> Vec<SchemaCandidate<'s>> {
     let mut candidates = Vec::new();
-    for (document, definition) in &described.definitions {
+    for (document, definition) in definitions {
         let versions = definition.versions().iter();
         candidates.extend(versions.map(|version| SchemaCandidate::OfDefinition(document, definition, version)));
     }
-    for (document, openapi) in &described.openapi {
+    for (document, openapi) in described.openapi() {
         candidates.extend(openapi.kinds().map(|kind| SchemaCandidate::OfOpenApi(document, openapi, kind)));
     }
     candidates

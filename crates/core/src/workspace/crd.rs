@@ -1,0 +1,117 @@
+//! CRDs as sources.
+
+use super::compact::compact;
+use crate::catalog::compiling_cost;
+use crate::causes::with_causes;
+use crate::declaration::{ANNOTATION, Acceptance, BuiltinGroups, Definition, LAST_APPLIED, mentions_unions};
+use crate::names::GroupKind;
+use crate::schema::EXTENSION;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The parts of a stored CRD that its unions follow from.
+#[derive(Debug, Clone, Copy)]
+pub struct CrdText<'t> {
+    /// The annotations.
+    pub annotations: &'t BTreeMap<String, String>,
+    /// The JSON text of `spec`.
+    pub spec: &'t str,
+    /// The JSON text of `status`.
+    pub status: Option<&'t str>,
+}
+
+/// A CRD of a workspace.
+#[derive(Debug, Clone)]
+pub(super) enum KnownCrd {
+    /// From a cluster, where few CRDs are compiled at a time.
+    Stored(Arc<StoredCrd>),
+    /// From a file.
+    Read(Arc<Definition>),
+}
+
+/// A CRD, shrunk to the parts that its unions follow from.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct StoredCrd {
+    /// The error of a CRD that cannot be read does not depend on the groups of the API server.
+    pub(super) acceptance: Result<Acceptance, String>,
+    /// JSON text, compact.
+    pub(super) spec: Box<str>,
+    /// The annotations that declare unions.
+    pub(super) annotations: BTreeMap<String, String>,
+    /// JSON text.
+    status: Option<Box<str>>,
+    pub(super) mentions_unions: bool,
+    /// Memory to compile the CRD as it is stored, in bytes.
+    pub(super) compiling_cost: usize,
+}
+
+impl PartialEq for KnownCrd {
+    /// A CRD that was read already differs from every other.
+    fn eq(&self, other: &Self) -> bool {
+        matches!((self, other), (Self::Stored(one), Self::Stored(other)) if one == other)
+    }
+}
+
+impl KnownCrd {
+    /// Returns the kind that the CRD defines, if it counts.
+    pub(super) fn kind(&self) -> Option<&GroupKind> {
+        match self {
+            Self::Read(definition) => Some(definition.group_kind()),
+            Self::Stored(stored) => match &stored.acceptance {
+                Ok(Acceptance::Accepted(claim)) => Some(&claim.kind),
+                Ok(Acceptance::Pending | Acceptance::Ignored(..)) | Err(_) => None,
+            },
+        }
+    }
+
+    pub(super) fn read(&self) -> Option<&Definition> {
+        match self {
+            Self::Read(definition) => Some(definition),
+            Self::Stored(_) => None,
+        }
+    }
+
+    /// Returns the CRD as it is where no CRD counts in these groups, `None` if that changes nothing.
+    pub(super) fn judged_again(&self, groups: &BuiltinGroups) -> Option<Self> {
+        let Self::Stored(stored) = self else { return None };
+        stored.acceptance.as_ref().ok()?;
+        let acceptance = acceptance(&stored.spec, stored.status.as_deref(), groups);
+        let changed = acceptance != stored.acceptance;
+        changed.then(|| Self::Stored(Arc::new(StoredCrd { acceptance, ..(**stored).clone() })))
+    }
+}
+
+impl StoredCrd {
+    pub(super) fn new(text: Result<CrdText<'_>, &str>, groups: &BuiltinGroups) -> Self {
+        let CrdText { annotations, spec, status } = match text {
+            Ok(text) => text,
+            Err(message) => {
+                return Self {
+                    acceptance: Err(message.to_owned()),
+                    spec: Box::default(),
+                    annotations: BTreeMap::new(),
+                    status: None,
+                    mentions_unions: false,
+                    compiling_cost: 0,
+                };
+            }
+        };
+        // kubectl keeps the whole CRD in an annotation. Few mention unions there.
+        let declares = |(name, text): &(&String, &String)| {
+            *name == ANNOTATION || (*name == LAST_APPLIED && text.contains(EXTENSION))
+        };
+        let declaring = annotations.iter().filter(declares);
+        Self {
+            acceptance: acceptance(spec, status, groups),
+            spec: compact(spec).into(),
+            annotations: declaring.map(|(name, text)| (name.clone(), text.clone())).collect(),
+            status: status.map(Box::from),
+            mentions_unions: mentions_unions(annotations, spec),
+            compiling_cost: compiling_cost(spec, annotations.values().map(String::len).sum()),
+        }
+    }
+}
+
+fn acceptance(spec: &str, status: Option<&str>, groups: &BuiltinGroups) -> Result<Acceptance, String> {
+    Acceptance::read(spec, status, groups).map_err(|error| with_causes(&error))
+}

@@ -1,0 +1,180 @@
+//! Compiles one subject: its unions and faults follow from the inputs and from nothing else, so that replicas agree.
+
+use super::crd::{KnownCrd, StoredCrd};
+use super::subject::Subject;
+use crate::catalog::CompiledDefinition;
+use crate::causes::with_causes;
+use crate::declaration::{
+    Acceptance, ClaimedKind, Declaration, Definition, DefinitionError, Fault, FaultKind, OpenApi, Source,
+};
+use crate::names::GroupKind;
+use std::fmt;
+use std::sync::Arc;
+
+/// Maximum memory to compile one stored CRD, in bytes. CRDs that people write take a few MiB.
+const MAX_COMPILE_MEMORY: usize = 32 * 1024 * 1024;
+
+/// A subject to compile, which may take milliseconds.
+#[derive(Debug)]
+pub struct CompileJob {
+    ticket: JobTicket,
+    inputs: SubjectInputs,
+}
+
+/// The identity of a job. Displays as the name of the CRD or the built-in kind.
+#[derive(Debug, Clone)]
+pub struct JobTicket {
+    pub(super) subject: Subject,
+    /// The version of the inputs.
+    pub(super) version: u64,
+}
+
+/// The result of a job.
+#[derive(Debug)]
+pub struct CompiledSubject {
+    pub(super) ticket: JobTicket,
+    pub(super) outcome: CompileOutcome,
+}
+
+/// The inputs of a subject, with the declarations that target its kind, sorted by name.
+#[derive(Debug)]
+pub(super) enum SubjectInputs {
+    Crd {
+        name: Box<str>,
+        crd: KnownCrd,
+        declarations: Vec<Arc<Declaration>>,
+    },
+    /// The documents of a built-in kind's group, and whether the unions that they publish count.
+    Builtin {
+        kind: GroupKind,
+        documents: Vec<Arc<OpenApi>>,
+        published: bool,
+        declarations: Vec<Arc<Declaration>>,
+    },
+}
+
+/// The result of compiling a subject.
+#[derive(Debug)]
+pub(super) enum CompileOutcome {
+    /// The unions in force, and the faults of the others.
+    Compiled(Box<CompiledDefinition>),
+    /// The schema cannot be used: one fault of the subject and one of each declaration. A CRD that is no CRD has no error.
+    Rejected(Option<DefinitionError>, Vec<Fault>),
+    /// The CRD does not define the kind that it claims. The reason is set if the CRD mentions unions.
+    Ignored(GroupKind, Option<String>),
+    /// The API server has not accepted the CRD yet.
+    Pending,
+    /// No document describes the built-in kind.
+    NotDescribed,
+}
+
+impl CompileJob {
+    pub(super) fn new(ticket: JobTicket, inputs: SubjectInputs) -> Self {
+        Self { ticket, inputs }
+    }
+
+    /// Returns the identity of the job.
+    pub fn ticket(&self) -> &JobTicket {
+        &self.ticket
+    }
+
+    /// Compiles the subject.
+    pub fn compile(self) -> CompiledSubject {
+        CompiledSubject { outcome: compile(&self.inputs), ticket: self.ticket }
+    }
+}
+
+impl JobTicket {
+    /// Returns the built-in kind, `None` for a CRD.
+    pub fn builtin(&self) -> Option<&GroupKind> {
+        match &self.subject {
+            Subject::Builtin(kind) => Some(kind),
+            Subject::Crd(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for JobTicket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.subject.fmt(f)
+    }
+}
+
+impl CompiledSubject {
+    /// Returns the identity of the job.
+    pub fn ticket(&self) -> &JobTicket {
+        &self.ticket
+    }
+
+    /// Returns the error of a schema that cannot be used.
+    pub fn error(&self) -> Option<&DefinitionError> {
+        match &self.outcome {
+            CompileOutcome::Rejected(error, _) => error.as_ref(),
+            CompileOutcome::Compiled(_)
+            | CompileOutcome::Ignored(..)
+            | CompileOutcome::Pending
+            | CompileOutcome::NotDescribed => None,
+        }
+    }
+}
+
+/// Returns the unions and faults of a subject.
+pub(super) fn compile(inputs: &SubjectInputs) -> CompileOutcome {
+    match inputs {
+        SubjectInputs::Crd { crd: KnownCrd::Read(definition), declarations, .. } => {
+            declared((**definition).clone(), declarations)
+        }
+        SubjectInputs::Crd { name, crd: KnownCrd::Stored(stored), declarations } => match &stored.acceptance {
+            Ok(Acceptance::Accepted(claim)) => match read(name, stored, claim) {
+                Ok(definition) => declared(definition, declarations),
+                Err(error) => reject(name, &claim.kind, declarations, error),
+            },
+            Ok(Acceptance::Pending) => CompileOutcome::Pending,
+            Ok(Acceptance::Ignored(kind, why)) => {
+                CompileOutcome::Ignored(kind.clone(), stored.mentions_unions.then(|| why.clone()))
+            }
+            Err(message) => {
+                let fault = Fault::new(FaultKind::UnreadableCrd, name, message.clone());
+                CompileOutcome::Rejected(None, vec![fault])
+            }
+        },
+        SubjectInputs::Builtin { kind, documents, published, declarations } => {
+            let read = documents.iter().map(AsRef::as_ref);
+            match Definition::from_openapi(read, &kind.group, &kind.kind, *published) {
+                Ok(definition) => declared(definition, declarations),
+                Err(DefinitionError::NotDescribed(_)) => CompileOutcome::NotDescribed,
+                Err(error) => reject(&kind.to_string(), kind, declarations, error),
+            }
+        }
+    }
+}
+
+fn read(name: &str, stored: &StoredCrd, claim: &ClaimedKind) -> Result<Definition, DefinitionError> {
+    if stored.compiling_cost > MAX_COMPILE_MEMORY {
+        let message =
+            "to compile its schemas would take more than 32 MiB of memory, so that no union of it counts; make \
+                       them smaller"
+                .to_owned();
+        return Err(DefinitionError::Malformed { path: "spec.versions".to_owned(), message });
+    }
+    Definition::with_accepted_names(claim.clone(), name, &stored.annotations, &stored.spec)
+}
+
+fn declared(mut definition: Definition, declarations: &[Arc<Declaration>]) -> CompileOutcome {
+    for declaration in declarations {
+        definition.declare(declaration);
+    }
+    CompileOutcome::Compiled(Box::new(CompiledDefinition::new(definition)))
+}
+
+/// No declaration about a kind is in force while its schema cannot be used, so each gets a fault, too.
+fn reject(name: &str, kind: &GroupKind, declarations: &[Arc<Declaration>], error: DefinitionError) -> CompileOutcome {
+    let of_subject = Fault::new(FaultKind::UnreadableCrd, name, with_causes(&error));
+    let of_declarations = declarations.iter().map(|declaration| Fault {
+        declaration: Some(declaration.name().to_owned()),
+        source: Some(Source::Declaration),
+        pointer: "/spec/target".to_owned(),
+        ..Fault::new(FaultKind::UnusableTarget, name, format!("the schema of `{kind}` cannot be used; mend it"))
+    });
+    CompileOutcome::Rejected(Some(error), std::iter::once(of_subject).chain(of_declarations).collect())
+}
