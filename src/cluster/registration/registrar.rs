@@ -396,3 +396,6 @@ impl Registrar {
 fn our_entries(stored: &StoredPair) -> impl Iterator<Item = &Value> {
     stored.iter().filter_map(|(_, stored)| stored.as_ref()).flat_map(ours).map(|(_, entry)| entry)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,331 @@
+//! The ordering rules of the registration: each row is one step of a replica against an API server that the test plays.
+
+use super::*;
+use crate::api::ServerClock;
+use crate::cluster::handover::Coverage;
+use crate::telemetry::Metrics;
+use fixtures::api_server::{Call, in_process};
+use hyper::Method;
+use kube::Client;
+use kube_unions_core::catalog::{Builder, Catalog};
+use kube_unions_core::declaration::Definition;
+use rcgen::{CertificateParams, KeyPair};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock, Mutex};
+
+/// An entry of another writer.
+const STRANGER: &str = "of.others.example Fail none";
+
+/// The certificates that rows name.
+static CERTIFICATES: LazyLock<BTreeMap<&str, String>> = LazyLock::new(|| {
+    let new = || CertificateParams::default().self_signed(&KeyPair::generate().unwrap()).unwrap().pem();
+    ["new", "old"].map(|name| (name, new())).into()
+});
+
+/// The two configurations, by path, and every write.
+#[derive(Debug, Clone, Default)]
+struct FakeServer {
+    stored: BTreeMap<String, Value>,
+    written: Vec<Value>,
+    /// The `ClusterRole` that owns the configurations exists.
+    has_owner: bool,
+    /// Another writer adds an entry before the first write arrives.
+    is_raced: bool,
+}
+
+impl FakeServer {
+    fn put(&mut self, path: &str, mut object: Value) -> Value {
+        object["metadata"]["resourceVersion"] = self.written.len().to_string().into();
+        self.stored.insert(path.to_owned(), object.clone());
+        object
+    }
+
+    fn answer(&mut self, call: Call) {
+        if call.path == "/version" {
+            return call.answer(200, &json!({"major": "1", "minor": "36"}));
+        }
+        if call.path.contains("/clusterroles/") {
+            let role = json!({"metadata": {"uid": "1"}});
+            return if self.has_owner { call.answer(200, &role) } else { call.not_found() };
+        }
+        let path = call.path.clone();
+        let stored = self.stored.get(&path).cloned();
+        if call.method == Method::GET {
+            return match stored {
+                Some(object) => call.answer(200, &object),
+                None => call.not_found(),
+            };
+        }
+        let object: Value = serde_json::from_slice(&call.body).unwrap();
+        self.written.push(object.clone());
+        if std::mem::take(&mut self.is_raced) {
+            let mut changed = stored.clone().unwrap();
+            changed["webhooks"].as_array_mut().unwrap().push(entry(STRANGER));
+            self.put(&path, changed);
+            return call.fail(409, "Conflict", "the object has been modified");
+        }
+        assert_eq!(
+            call.method == Method::PUT,
+            stored.is_some(),
+            "a stored object is replaced, a missing one is applied"
+        );
+        let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
+        assert_eq!(version(&object), stored.as_ref().map(version).unwrap_or_default(), "bound to what was read");
+        call.answer(200, &self.put(&path, object));
+    }
+}
+
+/// Reads an entry: its name, policy and CAs.
+fn entry(text: &str) -> Value {
+    let [name, policy, authorities]: [&str; 3] = text.split(' ').collect::<Vec<_>>().try_into().unwrap();
+    let mut client = json!({"url": "https://of.others.example"});
+    let mut name = name.to_owned();
+    if text != STRANGER {
+        name.push_str(".kube-unions.dev");
+        client =
+            json!({"service": {"namespace": "kube-unions", "name": "kube-unions", "path": "/mutate", "port": 443}});
+    }
+    let pem: String =
+        CERTIFICATES.iter().filter(|(name, _)| authorities.contains(**name)).map(|(_, pem)| &**pem).collect();
+    if !pem.is_empty() {
+        client["caBundle"] = base64(&pem).into();
+    }
+    json!({"name": name, "failurePolicy": policy, "clientConfig": client, "rules": [{"stored": "rule"}]})
+}
+
+/// Returns the entries of a configuration as rows write them.
+fn entries(object: &Value) -> String {
+    let one = |entry: &Value| {
+        let bundle = bundle_of(entry);
+        let names = CERTIFICATES.iter().filter(|(_, pem)| bundle.includes(&CaBundle::from_pem(pem)));
+        let names: Vec<&str> = names.map(|(name, _)| *name).collect();
+        let authorities = if names.is_empty() { "none".to_owned() } else { names.join("+") };
+        let name = entry["name"].as_str().unwrap().trim_end_matches(".kube-unions.dev");
+        format!("{name} {} {authorities}", entry["failurePolicy"].as_str().unwrap())
+    };
+    object["webhooks"].as_array().into_iter().flatten().map(one).collect::<Vec<_>>().join(", ")
+}
+
+fn base64(text: &str) -> String {
+    use ::base64::Engine as _;
+    ::base64::prelude::BASE64_STANDARD.encode(text)
+}
+
+fn catalog() -> Arc<Catalog> {
+    let unions = json!([{"fields-to-discriminateBy": {"a": "A", "b": "B"}}]);
+    let text = json!({"type": "string"});
+    let spec = json!({"type": "object", "properties": {"a": text, "b": text}, "x-kubernetes-unions": unions});
+    let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}});
+    let crd = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "things.g"},
+        "spec": {"group": "g", "names": {"kind": "Thing", "plural": "things"}, "scope": "Namespaced",
+                 "versions": [{"name": "v1", "schema": schema}]},
+    });
+    let mut builder = Builder::new();
+    builder.apply(Definition::from_json(&crd.to_string()).unwrap());
+    Arc::new(builder.build())
+}
+
+/// The inputs of a step.
+struct Given {
+    registering: Registering,
+    trust: Option<Trust>,
+    catalog: Option<Arc<Catalog>>,
+    coverage: Coverage,
+    is_ready: bool,
+    delay: Duration,
+    namespace_ends: bool,
+    /// The Service of the installation that the stored configurations name.
+    installation: &'static str,
+    server: FakeServer,
+}
+
+fn agreed(name: &str) -> Option<Trust> {
+    Some(Trust::Agreed(CERTIFICATES.get(name).map_or("", |pem| pem).into()))
+}
+
+impl Given {
+    /// A ready replica that wants the new CA in entries for one custom resource.
+    fn ready() -> Self {
+        Self {
+            registering: Registering::Everything,
+            trust: agreed("new"),
+            catalog: Some(catalog()),
+            coverage: Coverage::none(),
+            is_ready: true,
+            delay: Duration::ZERO,
+            namespace_ends: false,
+            installation: "kube-unions/kube-unions",
+            server: FakeServer { has_owner: true, ..FakeServer::default() },
+        }
+    }
+
+    /// Takes steps until one changes nothing. Returns the entries of both configurations, and every write.
+    async fn steps(self, stored: [Option<&str>; 2]) -> ([Option<String>; 2], Vec<Value>) {
+        let mut server = self.server;
+        let paths = ConfigurationKind::BOTH
+            .map(|kind| format!("/apis/admissionregistration.k8s.io/v1/{}/kube-unions", kind.plural()));
+        for (path, stored) in paths.iter().zip(stored) {
+            let Some(stored) = stored else { continue };
+            let entries: Vec<Value> = stored.split(", ").filter(|text| !text.is_empty()).map(entry).collect();
+            let annotations = json!({"kube-unions.dev/installation": self.installation});
+            server.put(path, json!({"metadata": {"annotations": annotations}, "webhooks": entries}));
+        }
+        let server = Arc::new(Mutex::new(server));
+        let service = {
+            let server = Arc::clone(&server);
+            in_process(move |call| server.lock().unwrap().answer(call))
+        };
+        let is_ready = self.is_ready;
+        let signals = Signals {
+            catalogs: watch::channel(self.catalog).1,
+            trust: watch::channel(self.trust).1,
+            coverage: watch::channel(self.coverage).1,
+            registered: watch::channel(RegisteredKinds::default()).0,
+            held: watch::channel(RegisteredBundle::default()).0,
+            inspection: watch::Sender::new(None),
+            ready: Box::new(move || is_ready),
+            clock: ServerClock::default(),
+            metrics: Metrics::new().registration,
+        };
+        let registration = Registration {
+            registering: self.registering,
+            service: "kube-unions/kube-unions".parse().unwrap(),
+            entries: super::super::EntryOptions::default(),
+            owner: Some("kube-unions".to_owned()),
+            excluded_namespaces: Vec::new(),
+            enforcing: true,
+            delay: self.delay,
+        };
+        let configurations = Configurations::new(Client::new(service, "default"));
+        let (declarable, fresh) = (watch::channel(false).1, InspectionToken::from_random([7; 16]));
+        let mut registrar = Registrar::new(registration, signals, configurations, declarable, fresh);
+        if self.namespace_ends {
+            registrar.heard(Ok(ConfigurationEvent::NamespaceEnds));
+        }
+        let mut written = None;
+        while written != Some(server.lock().unwrap().written.len()) {
+            written = Some(server.lock().unwrap().written.len());
+            registrar.reconcile().await;
+        }
+        let server = server.lock().unwrap();
+        (paths.map(|path| server.stored.get(&path).map(entries)), server.written.clone())
+    }
+}
+
+#[tokio::test]
+async fn a_step_keeps_the_order_of_bundle_policy_readiness_and_owner() {
+    const BOTH: [Option<&str>; 2] = [Some("mutate Fail new"), Some("validate Fail new, definitions Ignore new")];
+    const NONE: [Option<&str>; 2] = [None, None];
+    let old = [Some("mutate Fail old"), Some("validate Ignore old")];
+    let hour = Duration::from_hours(1);
+    let local = || Some(Trust::Local(CERTIFICATES["new"].as_str().into()));
+    let injected = || Some(Trust::InjectedFrom("a/b".into()));
+    let strangers = [Some("of.others.example Fail none, mutate Fail old"), Some("validate Fail old")];
+    let ready = Given::ready;
+    let server = || Given::ready().server;
+    let rows = [
+        // No entry before a replica is ready.
+        ("an unready replica registers nothing", Given { is_ready: false, ..ready() }, NONE, NONE),
+        ("one that has just become ready neither", Given { delay: hour, ..ready() }, NONE, NONE),
+        ("a ready one registers everything", ready(), NONE, BOTH),
+        ("with entries of another replica it does not wait", Given { delay: hour, ..ready() }, old, BOTH),
+        ("without a catalog nothing is registered", Given { catalog: None, ..ready() }, NONE, NONE),
+        // The bundle comes before the policy.
+        ("without a trust nothing is registered", Given { trust: None, ..ready() }, NONE, NONE),
+        ("an empty bundle is not registered", Given { trust: agreed(""), ..ready() }, NONE, NONE),
+        (
+            "an unready replica renews the agreed bundle and nothing else",
+            Given { is_ready: false, ..ready() },
+            old,
+            [Some("mutate Fail new"), Some("validate Ignore new")],
+        ),
+        (
+            "an unready one keeps a bundle of its own back",
+            Given { is_ready: false, trust: local(), ..ready() },
+            old,
+            old,
+        ),
+        (
+            "a bundle of its own joins the others'",
+            Given { trust: local(), ..ready() },
+            old,
+            [Some("mutate Fail new+old"), Some("validate Fail new+old, definitions Ignore new+old")],
+        ),
+        (
+            "without a bundle the policy is Ignore",
+            Given { trust: injected(), ..ready() },
+            NONE,
+            [Some("mutate Ignore none"), Some("validate Ignore none, definitions Ignore none")],
+        ),
+        (
+            "the policy follows the bundle of cert-manager",
+            Given { trust: injected(), ..ready() },
+            [Some("mutate Ignore old"), Some("validate Ignore none")],
+            [Some("mutate Fail old"), Some("validate Ignore none, definitions Ignore none")],
+        ),
+        (
+            "a replica that registers bundles alone writes nothing else",
+            Given { registering: Registering::Bundles, ..ready() },
+            [Some("mutate Ignore old"), None],
+            [Some("mutate Ignore new"), None],
+        ),
+        // Entries of others stay.
+        (
+            "entries of strangers stay",
+            ready(),
+            strangers,
+            [Some("of.others.example Fail none, mutate Fail new"), BOTH[1]],
+        ),
+        (
+            "a change between read and write stays",
+            Given { server: FakeServer { is_raced: true, ..server() }, ..ready() },
+            old,
+            [Some("mutate Fail new, of.others.example Fail none"), BOTH[1]],
+        ),
+        (
+            "another installation is left alone",
+            Given { installation: "else/else", ..ready() },
+            [Some(""), None],
+            [Some(""), None],
+        ),
+        // The entries go with the installation.
+        (
+            "all entries go when the namespace is being deleted",
+            Given { namespace_ends: true, is_ready: false, ..ready() },
+            strangers,
+            [Some(STRANGER), Some("")],
+        ),
+        (
+            "without its owner no configuration is created",
+            Given { server: FakeServer::default(), ..ready() },
+            NONE,
+            NONE,
+        ),
+        ("existing ones are kept without it", Given { server: FakeServer::default(), ..ready() }, old, BOTH),
+        // Policies enforce kinds.
+        (
+            "rules stay while the coverage is unknown",
+            Given { coverage: Coverage::Unknown, ..ready() },
+            [Some("mutate Fail old"), None],
+            [Some("mutate Fail new"), Some("definitions Ignore new")],
+        ),
+        (
+            "no entry is left if policies enforce everything",
+            Given { coverage: Coverage::Everything, ..ready() },
+            old,
+            [Some(""), Some("")],
+        ),
+    ];
+    for (row, given, stored, want) in rows {
+        let is_raced = given.server.is_raced;
+        let (found, written) = given.steps(stored).await;
+        assert_eq!(found, want.map(|it| it.map(str::to_owned)), "{row}");
+        let changed = stored.iter().zip(want).filter(|(stored, want)| **stored != *want).count();
+        assert!(written.len() <= changed + usize::from(is_raced), "{row}: one write for each configuration");
+        for entry in written.iter().flat_map(ours).map(|(_, entry)| entry) {
+            assert!(entry["failurePolicy"] == "Ignore" || !bundle_of(entry).is_empty(), "{row}: {entry}");
+        }
+    }
+}
