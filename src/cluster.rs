@@ -8,52 +8,37 @@
 //! Knows nothing of the webhook that serves the catalog. Start with `watch` for the unions, with `registration` for the webhook
 //! configurations, and with `certificates` for the Secret.
 
-mod bundle;
 mod certificates;
 mod coalesce;
 mod compact;
 mod documents;
-mod handover;
 mod inputs;
 mod inspect;
 mod install_crd;
 mod link;
 pub mod live;
-mod policies;
 mod queue;
 mod raw;
 mod rebuild;
-mod registration;
 mod schemas;
-mod service_reference;
 mod services;
 mod state;
 mod status;
-mod trust;
 mod unregister;
 mod verdict;
 mod verify;
 mod watch;
-mod watch_channel;
 
-pub use bundle::CaBundle;
 pub use certificates::{CertificateController, Timing, renewed};
-pub use handover::{Coverage, RegisteredKinds};
 pub use inspect::InspectError;
 pub use install_crd::{InstallCrdError, InstalledCrd, crd_name, install_crd};
 pub use kube_unions_manifests::BuiltinUnions;
 pub use link::Link;
-pub use policies::{PolicyDuty, PolicyEnforcement, PolicySignals};
-pub use registration::{
-    EntryOptions, FailurePolicy, LabelSelector, MatchCondition, MatchConditions, OptionError, Registering,
-    Registration, Signals,
-};
 pub use schemas::SchemaFetchError;
-pub use service_reference::{ServiceReference, ServiceReferenceError};
-pub use trust::{RegisteredBundle, Trust};
 pub use unregister::{Registered, Removal, UnregisterError, Unregistered, unregister};
 pub use verify::{Trial, TrialStep, VerifyError};
 
+use crate::controllers::{self, PolicyEnforcement, PolicySignals, Registration, Signals};
 use inputs::Inputs;
 use kube::Client;
 use kube_unions_core::catalog::Catalog;
@@ -106,12 +91,12 @@ impl Cluster {
 
     /// Reconciles the webhook configurations with the catalogs that come through `signals`, until the channel closes.
     pub async fn register(&self, registration: Registration, signals: Signals) {
-        registration::follow(self, registration, signals).await;
+        controllers::register(self.client.clone(), self.declarable.subscribe(), registration, signals).await;
     }
 
     /// Keeps policies in line with the catalogs that come through `signals`, until the channel closes.
     pub async fn enforce(&self, enforcement: PolicyEnforcement, signals: PolicySignals) {
-        policies::follow(self, enforcement, signals).await;
+        controllers::enforce(self.client.clone(), enforcement, signals).await;
     }
 
     /// Returns the faults that a `UnionDeclaration`, given as the JSON text of the whole object, would have if it were applied

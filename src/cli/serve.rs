@@ -13,9 +13,8 @@ pub(super) use values::{duration, namespace};
 
 use crate::api::{self, ServerClock};
 use crate::cli::input::kinds;
-use crate::cluster::{
-    self, Cluster, Coverage, Link, PolicyEnforcement, PolicySignals, RegisteredBundle, RegisteredKinds,
-};
+use crate::cluster::{Cluster, Link};
+use crate::controllers::{self, Coverage, PolicyEnforcement, PolicySignals, RegisteredBundle, RegisteredKinds};
 use crate::supervision::{ServeTask, Supervised};
 use crate::telemetry::{self, Metrics, Spans};
 use crate::webhook::{CatalogEvidence, CertificateSource, Clock, Config, Inspector, Server};
@@ -123,7 +122,7 @@ async fn serve(
     // These stop first, so that a stopping replica writes nothing.
     let mut writers = Supervised::default();
     if let (Some(cluster), Some(registration)) = (&cluster, arguments.registration()) {
-        let signals = cluster::Signals {
+        let signals = controllers::Signals {
             catalogs: server.in_force(),
             trust: trusted,
             coverage,

@@ -17,11 +17,9 @@ mod plan;
 mod secret;
 mod state;
 
-use super::ServiceReference;
-use super::trust::{RegisteredBundle, Trust};
-use super::watch_channel::{changed, publish};
 use crate::api::doubling;
 use crate::authority::{AuthorityError, CertificatePair, ServingCertificate};
+use crate::controllers::{RegisteredBundle, ServiceReference, Trust, changed, publish};
 use contents::{Contents, since_1970};
 use futures::StreamExt;
 use in_force::Settling;

@@ -5,9 +5,8 @@
 
 mod policies;
 
-use super::ServiceReference;
-use super::registration::{NAME, other_installation};
 use crate::api::{self, RequestError};
+use crate::controllers::{NAME, ServiceReference, other_installation};
 use hyper::Method;
 use kube::Client;
 use policies::PolicyRemoval;

@@ -4,6 +4,7 @@ use crate::cli::input::connection::ClusterArgs;
 use crate::cli::report::{Verdict, output};
 use crate::cli::serve;
 use crate::cluster;
+use crate::controllers::ServiceReference;
 use clap::Args;
 use std::time::Duration;
 
@@ -29,7 +30,7 @@ pub(crate) struct UnregisterArgs {
     registration_binding: String,
     /// Keep webhook configurations and policies unless they belong to the installation with this Service
     #[arg(long, value_name = "NAMESPACE/NAME")]
-    installation: Option<cluster::ServiceReference>,
+    installation: Option<ServiceReference>,
     /// Keep admission policies
     #[arg(long)]
     keep_policies: bool,

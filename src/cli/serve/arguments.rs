@@ -5,8 +5,8 @@ mod policies;
 use super::values;
 use crate::cli::input::kinds::BuiltinUnionsArg;
 use crate::cli::input::values::RatchetingArg;
-use crate::cluster;
-use crate::cluster::{EntryOptions, LabelSelector, MatchConditions, Registering, Registration, ServiceReference};
+use crate::controllers;
+use crate::controllers::{EntryOptions, LabelSelector, MatchConditions, Registering, Registration, ServiceReference};
 use crate::telemetry::{self, Spans};
 use crate::webhook::{CertificateSource, ClientPolicy, Config, Limits};
 use clap::{ArgAction, ArgGroup, Args, ValueEnum, ValueHint};
@@ -233,7 +233,7 @@ pub(super) enum Policy {
     Ignore,
 }
 
-impl From<Policy> for cluster::FailurePolicy {
+impl From<Policy> for controllers::FailurePolicy {
     fn from(policy: Policy) -> Self {
         match policy {
             Policy::Fail => Self::Fail,

@@ -3,7 +3,8 @@
 use super::ServeArgs;
 use crate::api::ServerClock;
 use crate::authority::ServingCertificate;
-use crate::cluster::{CaBundle, CertificateController, RegisteredBundle, ServiceReference, Timing, Trust};
+use crate::cluster::{CertificateController, Timing};
+use crate::controllers::{CaBundle, RegisteredBundle, ServiceReference, Trust};
 use crate::webhook::{Announcer, CertificateSource};
 use futures::FutureExt;
 use kube::Client;

@@ -9,7 +9,7 @@ use super::state::{
     StoredLeaf, find, make_room,
 };
 use crate::authority::{AuthorityError, BACKDATED, CertificateAuthority, CertificatePair, Validity};
-use crate::cluster::bundle::certificate_to_pem;
+use crate::controllers::certificate_to_pem;
 use k8s_openapi::ByteString;
 use rustls::RootCertStore;
 use rustls::client::WebPkiServerVerifier;

@@ -5,7 +5,7 @@
 use super::contents::Data;
 use crate::api::{self, ObjectSelection, RequestError, list_and_watch};
 use crate::authority::AuthorityError;
-use crate::cluster::ServiceReference;
+use crate::controllers::ServiceReference;
 use futures::stream::BoxStream;
 use hyper::Method;
 use k8s_openapi::api::core::v1::Secret;

@@ -2,9 +2,7 @@
 
 use super::{ADMISSION, Registered};
 use crate::api::{self, RequestError};
-use crate::cluster::ServiceReference;
-use crate::cluster::policies::{PolicyResource, SELECTOR};
-use crate::cluster::registration::named_installation;
+use crate::controllers::{PolicyResource, SELECTOR, ServiceReference, named_installation};
 use hyper::Method;
 use kube::Client;
 use serde_json::Value;

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use kube_unions::api::{ServerClock, connect};
-use kube_unions::cluster::{
-    BuiltinUnions, CaBundle, Cluster as Watched, EntryOptions, RegisteredBundle, Registering, Registration, Signals,
-    Trust,
+use kube_unions::cluster::{BuiltinUnions, Cluster as Watched};
+use kube_unions::controllers::{
+    CaBundle, Coverage, EntryOptions, RegisteredBundle, RegisteredKinds, Registering, Registration, Signals, Trust,
 };
 use kube_unions::telemetry::Metrics;
 use kube_unions_core::catalog::Builder;
@@ -64,8 +64,8 @@ impl Registrar {
         self.held = held.subscribe();
         let (ready, looks) = (Arc::clone(&self.ready), Arc::clone(&self.looks));
         let signals = Signals {
-            coverage: watch::channel(kube_unions::cluster::Coverage::none()).1,
-            registered: watch::channel(kube_unions::cluster::RegisteredKinds::default()).0,
+            coverage: watch::channel(Coverage::none()).1,
+            registered: watch::channel(RegisteredKinds::default()).0,
             catalogs: in_force,
             trust: self.trust.subscribe(),
             held,

@@ -2,7 +2,7 @@
 #![no_main]
 
 use kube_unions::authority::{CertificateAuthority, Validity};
-use kube_unions::cluster::{EntryOptions, Registering, Registration};
+use kube_unions::controllers::{EntryOptions, Registering, Registration};
 use kube_unions_core::admission::InspectionToken;
 use kube_unions_core::catalog::{Builder, Catalog};
 use kube_unions_core::declaration::Definition;

@@ -6,7 +6,8 @@
 
 use k8s_openapi::ByteString;
 use kube_unions::authority::{CertificateAuthority, Validity};
-use kube_unions::cluster::{CaBundle, RegisteredBundle, renewed};
+use kube_unions::cluster::renewed;
+use kube_unions::controllers::{CaBundle, RegisteredBundle};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

@@ -2,7 +2,7 @@
 
 use super::{Enforcement, ServeArgs, WebhookPart};
 use crate::cli::input::values::RatchetingArg;
-use crate::cluster::{PolicyDuty, PolicyEnforcement};
+use crate::controllers::{PolicyDuty, PolicyEnforcement};
 use anyhow::bail;
 
 impl ServeArgs {

@@ -2,7 +2,7 @@
 //!
 //! Replicas with a mounted certificate may see a new CA at different times. A foreign CA therefore stays for some minutes.
 
-use crate::cluster::bundle::CaBundle;
+use crate::controllers::bundle::CaBundle;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use x509_parser::parse_x509_certificate;

@@ -3,8 +3,8 @@
 //! Any JSON may be stored, so nothing here assumes a shape. [`super::desired`] writes.
 
 use super::wanted::{INSTALLATION, is_ours};
-use crate::cluster::ServiceReference;
-use crate::cluster::bundle::CaBundle;
+use crate::controllers::ServiceReference;
+use crate::controllers::bundle::CaBundle;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use kube_unions_core::admission::InspectionToken;
@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 ///
 /// A configuration is ours if its annotation says so or if an entry of our names calls our Service: a user may have edited
 /// one of the two. Without the annotation, which earlier versions did not write, the entries decide alone.
-pub(in crate::cluster) fn other_installation(stored: &Value, service: &ServiceReference) -> Option<String> {
+pub(crate) fn other_installation(stored: &Value, service: &ServiceReference) -> Option<String> {
     let own = format!("{}/{}", service.namespace, service.name);
     let named = named_installation(stored);
     let called: BTreeSet<String> = ours(stored).filter_map(|(_, entry)| service_of(entry)).collect();
@@ -26,7 +26,7 @@ pub(in crate::cluster) fn other_installation(stored: &Value, service: &ServiceRe
 }
 
 /// Returns the installation that the annotation of a stored object names. An empty or blank name is nobody's.
-pub(in crate::cluster) fn named_installation(stored: &Value) -> Option<&str> {
+pub(crate) fn named_installation(stored: &Value) -> Option<&str> {
     let named = stored.pointer("/metadata/annotations")?.get(INSTALLATION)?.as_str()?;
     (!named.trim().is_empty()).then_some(named)
 }

@@ -32,22 +32,23 @@ mod rules;
 mod stored;
 mod wanted;
 
-pub(super) use divergence::Divergence;
+pub(crate) use divergence::Divergence;
 pub use options::{EntryOptions, FailurePolicy, LabelSelector, MatchCondition, MatchConditions, OptionError};
-pub(super) use pace::Pace;
-pub(super) use stored::{named_installation, other_installation};
-pub(super) use wanted::{INSTALLATION, NAME, Owner};
+pub(crate) use pace::Pace;
+pub(crate) use stored::{named_installation, other_installation};
+pub(crate) use wanted::{INSTALLATION, NAME, Owner};
 
+use super::ServiceReference;
 use super::handover::{Coverage, RegisteredKinds};
 use super::trust::{RegisteredBundle, Trust};
 use super::watch_channel::changed;
-use super::{Cluster, ServiceReference};
 use crate::api::ServerClock;
 use crate::telemetry::RegistrationMetrics;
 use configurations::Configurations;
 use desired::desired;
 use futures::StreamExt;
 use futures::stream::pending;
+use kube::Client;
 use kube_unions_core::admission::InspectionToken;
 use kube_unions_core::catalog::Catalog;
 use registrar::Registrar;
@@ -141,11 +142,13 @@ pub struct Signals {
 }
 
 /// Keeps the configurations in sync until the sender of catalogs is dropped.
-pub(super) async fn follow(cluster: &Cluster, registration: Registration, signals: Signals) {
+///
+/// `declarable`: true while the cluster has the CRD of `UnionDeclaration`.
+pub async fn register(client: Client, declarable: watch::Receiver<bool>, registration: Registration, signals: Signals) {
     let (mut catalogs, mut trust) = (signals.catalogs.clone(), signals.trust.clone());
     let mut coverage = signals.coverage.clone();
-    let mut declarable = cluster.declarable.subscribe();
-    let configurations = Configurations::new(cluster.client.clone());
+    let mut declared = declarable.clone();
+    let configurations = Configurations::new(client);
     let everything = registration.registering == Registering::Everything;
     let mut changes = configurations.changes();
     let mut end =
@@ -158,13 +161,12 @@ pub(super) async fn follow(cluster: &Cluster, registration: Registration, signal
             "no --owner-cluster-role: the webhook configurations stay after an uninstallation until they are deleted"
         );
     }
-    let declarations = cluster.declarable.subscribe();
     let Some(fresh) = fresh_token() else {
         tracing::error!("cannot register: the operating system provides no random numbers");
         return;
     };
     signals.metrics.registering.set(1);
-    let mut registrar = Registrar::new(registration, signals, configurations, declarations, fresh);
+    let mut registrar = Registrar::new(registration, signals, configurations, declarable, fresh);
     let mut next = Instant::now();
     loop {
         tokio::select! {
@@ -175,7 +177,7 @@ pub(super) async fn follow(cluster: &Cluster, registration: Registration, signal
             },
             () = changed(&mut trust) => next = registrar.soon(next),
             () = changed(&mut coverage) => next = registrar.soon(next),
-            () = changed(&mut declarable) => next = registrar.soon(next),
+            () = changed(&mut declared) => next = registrar.soon(next),
             Some(change) = changes.next() => {
                 registrar.heard(change);
                 next = registrar.soon(next);

@@ -3,7 +3,7 @@
 use super::api::{PolicyKey, PolicyResource, ServedPolicies};
 use super::stored::{PolicyFrame, labels};
 use super::{PolicyDuty, PolicyEnforcement};
-use crate::cluster::registration::LabelSelector;
+use crate::controllers::registration::LabelSelector;
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::names::GroupKind;
 use kube_unions_core::union::Plan;
@@ -183,7 +183,7 @@ impl DesiredKind {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::cluster::registration::EntryOptions;
+    use crate::controllers::registration::EntryOptions;
     use k8s_openapi::api::admissionregistration::v1::{
         ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBindingSpec,
         ValidatingAdmissionPolicySpec,
@@ -193,7 +193,7 @@ pub(super) mod tests {
     use kube_unions_policies::{KubernetesVersion, Refusal, RefusalReason};
     use std::time::Duration;
 
-    pub(in crate::cluster::policies) fn enforcement(duty: PolicyDuty) -> PolicyEnforcement {
+    pub(in crate::controllers::policies) fn enforcement(duty: PolicyDuty) -> PolicyEnforcement {
         PolicyEnforcement {
             duty,
             name_prefix: "unions-".to_owned(),
@@ -277,7 +277,7 @@ pub(super) mod tests {
         let mut enforcement = enforcement(PolicyDuty::Alone);
         enforcement.entries.object_selector = r#"{"matchLabels": {"a": "b"}}"#.parse().unwrap();
         enforcement.entries.match_conditions =
-            r#"[{"name": "mine", "expression": "true"}]"#.parse::<crate::cluster::MatchConditions>().unwrap().0;
+            r#"[{"name": "mine", "expression": "true"}]"#.parse::<crate::controllers::MatchConditions>().unwrap().0;
         let desired = compiler(enforcement, served()).assembled(&GroupKind::new("g", "Thing"), &compiled());
         let [policy, binding] = [0, 1].map(|index: usize| &desired.objects[index].body["spec"]);
         assert_eq!(policy["matchConditions"], json!([{"name": "mine", "expression": "true"}]));

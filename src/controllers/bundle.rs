@@ -19,35 +19,35 @@ impl CaBundle {
     }
 
     /// Encodes the certificates as PEM.
-    pub(super) fn to_pem(&self) -> String {
+    pub(crate) fn to_pem(&self) -> String {
         self.iter().map(certificate_to_pem).collect()
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Returns the certificates, DER.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
         self.0.iter().map(AsRef::as_ref)
     }
 
     /// Returns true if `certificate`, DER, is in the bundle.
-    pub(super) fn contains(&self, certificate: &[u8]) -> bool {
+    pub(crate) fn contains(&self, certificate: &[u8]) -> bool {
         self.0.contains(certificate)
     }
 
     /// Returns true if every certificate of `other` is in the bundle.
-    pub(super) fn includes(&self, other: &Self) -> bool {
+    pub(crate) fn includes(&self, other: &Self) -> bool {
         other.0.is_subset(&self.0)
     }
 
-    pub(super) fn union(mut self, other: Self) -> Self {
+    pub(crate) fn union(mut self, other: Self) -> Self {
         self.0.extend(other.0);
         self
     }
 
-    pub(super) fn intersection(&self, other: &Self) -> Self {
+    pub(crate) fn intersection(&self, other: &Self) -> Self {
         self.0.intersection(&other.0).cloned().collect()
     }
 }
@@ -59,7 +59,7 @@ impl FromIterator<Box<[u8]>> for CaBundle {
 }
 
 /// Encodes one DER certificate as PEM.
-pub(super) fn certificate_to_pem(der: &[u8]) -> String {
+pub(crate) fn certificate_to_pem(der: &[u8]) -> String {
     let config = EncodeConfig::new().set_line_ending(LineEnding::LF);
     pem::encode_config(&Pem::new("CERTIFICATE", der), config)
 }

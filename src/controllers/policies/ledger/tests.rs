@@ -1,6 +1,6 @@
 use super::*;
-use crate::cluster::policies::api::PolicyResource;
-use crate::cluster::policies::stored::{PolicyFrame, labels};
+use crate::controllers::policies::api::PolicyResource;
+use crate::controllers::policies::stored::{PolicyFrame, labels};
 use serde_json::json;
 
 const HANDOVER: Duration = Duration::from_secs(10);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::api::ServerClock;
-use crate::cluster::handover::Coverage;
+use crate::controllers::handover::Coverage;
 use crate::telemetry::Metrics;
 use fixtures::api_server::{Call, in_process};
 use hyper::Method;

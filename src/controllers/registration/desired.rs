@@ -6,7 +6,7 @@
 
 use super::stored::{bundle_of, calls, entries, inspection_token, name_of};
 use super::wanted::{BundleSource, INJECT, NAME, Wanted, WantedEntry, is_ours};
-use crate::cluster::ServiceReference;
+use crate::controllers::ServiceReference;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Map, Value, json};

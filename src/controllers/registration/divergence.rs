@@ -2,13 +2,13 @@
 
 use super::stored::{bundle_of, name_of, ours};
 use super::{StoredPair, Writes};
-use crate::cluster::bundle::CaBundle;
-use crate::cluster::trust::Trust;
+use crate::controllers::bundle::CaBundle;
+use crate::controllers::trust::Trust;
 use serde_json::Value;
 
 /// Reason for a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::cluster) enum Divergence {
+pub(crate) enum Divergence {
     /// This replica's intent has changed.
     Intent,
     /// Another writer has changed the stored objects.

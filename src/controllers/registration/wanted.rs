@@ -5,20 +5,20 @@
 use super::options::{EntryOptions, FailurePolicy, LabelSelector};
 use super::rules::{RegistrationRule, RegistrationRules};
 use super::stored::ours;
-use crate::cluster::ServiceReference;
+use crate::controllers::ServiceReference;
 use kube_unions_core::admission::InspectionToken;
 use kube_unions_core::declaration::ANNOTATION;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
 /// Name of both configurations.
-pub(in crate::cluster) const NAME: &str = "kube-unions";
+pub(crate) const NAME: &str = "kube-unions";
 
 /// Annotation that makes cert-manager write `caBundle`.
 pub(super) const INJECT: &str = "cert-manager.io/inject-ca-from";
 
 /// Annotation that names the installation of a configuration or policy by its Service.
-pub(in crate::cluster) const INSTALLATION: &str = "kube-unions.dev/installation";
+pub(crate) const INSTALLATION: &str = "kube-unions.dev/installation";
 
 /// Timeout of an inspection, in seconds.
 const INSPECTION_TIMEOUT: u8 = 5;
@@ -73,9 +73,9 @@ pub(super) struct WantedEntry {
 
 /// The `ClusterRole` that owns the configurations.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::cluster) struct Owner {
-    pub(in crate::cluster) name: String,
-    pub(in crate::cluster) uid: String,
+pub(crate) struct Owner {
+    pub(crate) name: String,
+    pub(crate) uid: String,
 }
 
 /// Settings that all entries share.
@@ -148,7 +148,7 @@ pub(super) fn is_ours(name: &str) -> bool {
 
 impl Owner {
     /// Returns the owner reference. It does not block the deletion of the owner.
-    pub(in crate::cluster) fn reference(&self) -> Value {
+    pub(crate) fn reference(&self) -> Value {
         json!({
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "ClusterRole",
@@ -158,7 +158,7 @@ impl Owner {
     }
 
     /// Returns true for a reference to a role of this name, whatever its UID.
-    pub(in crate::cluster) fn is_at(&self, reference: &Value) -> bool {
+    pub(crate) fn is_at(&self, reference: &Value) -> bool {
         let is = |field: &str, value: &str| reference.get(field).and_then(Value::as_str) == Some(value);
         is("kind", "ClusterRole") && is("name", &self.name)
     }

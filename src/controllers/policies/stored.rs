@@ -3,7 +3,7 @@
 //! Any JSON may be stored, so nothing here assumes a shape. Parts of other writers do not count: labels, annotations, owners,
 //! the status. [`policy_difference`] compares, here as in `compile --check`.
 
-use crate::cluster::registration::{INSTALLATION, Owner, named_installation};
+use crate::controllers::registration::{INSTALLATION, Owner, named_installation};
 use kube_unions_core::names::GroupKind;
 use kube_unions_policies::policy_difference;
 use serde_json::{Map, Value, json};
@@ -15,7 +15,7 @@ const MAINTAINED_BY: &str = "kube-unions.dev/maintained-by";
 const SERVE: &str = "serve";
 
 /// Selects every object that `serve` maintains.
-pub(in crate::cluster) const SELECTOR: &str = "kube-unions.dev/maintained-by=serve";
+pub(crate) const SELECTOR: &str = "kube-unions.dev/maintained-by=serve";
 
 /// Annotation that names the kind of a policy.
 const KIND: &str = "kube-unions.dev/kind";

@@ -27,7 +27,7 @@ const PAGE: u32 = 50;
 /// One of the four resources, in the order in which the objects of a kind are created: a policy that normalises comes before
 /// the policy that rejects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(in crate::cluster) enum PolicyResource {
+pub(crate) enum PolicyResource {
     MutatingPolicy,
     MutatingBinding,
     ValidatingPolicy,
@@ -55,7 +55,7 @@ pub(super) struct ServedPolicies {
 pub(super) type PolicyEvent = (PolicyResource, watcher::Result<Event<DynamicObject>>);
 
 impl PolicyResource {
-    pub(in crate::cluster) const ALL: [Self; 4] =
+    pub(crate) const ALL: [Self; 4] =
         [Self::MutatingPolicy, Self::MutatingBinding, Self::ValidatingPolicy, Self::ValidatingBinding];
 
     pub(super) fn of(object: &PolicyObject) -> Self {
@@ -67,7 +67,7 @@ impl PolicyResource {
         }
     }
 
-    pub(in crate::cluster) fn kind(self) -> &'static str {
+    pub(crate) fn kind(self) -> &'static str {
         match self {
             Self::MutatingPolicy => "MutatingAdmissionPolicy",
             Self::MutatingBinding => "MutatingAdmissionPolicyBinding",
@@ -76,7 +76,7 @@ impl PolicyResource {
         }
     }
 
-    pub(in crate::cluster) fn plural(self) -> &'static str {
+    pub(crate) fn plural(self) -> &'static str {
         match self {
             Self::MutatingPolicy => "mutatingadmissionpolicies",
             Self::MutatingBinding => "mutatingadmissionpolicybindings",
@@ -90,7 +90,7 @@ impl PolicyResource {
     }
 
     /// Returns the path of the collection at a version.
-    pub(in crate::cluster) fn path(self, version: &str) -> String {
+    pub(crate) fn path(self, version: &str) -> String {
         format!("/apis/{GROUP}/{version}/{}", self.plural())
     }
 }

@@ -22,14 +22,14 @@ mod log;
 mod stored;
 mod write;
 
-pub(in crate::cluster) use api::PolicyResource;
-pub(in crate::cluster) use stored::SELECTOR;
+pub(crate) use api::PolicyResource;
+pub(crate) use stored::SELECTOR;
 
-use super::Cluster;
 use super::handover::{Coverage, RegisteredKinds};
 use super::registration::EntryOptions;
 use crate::telemetry::PolicyMetrics;
 use keeper::PolicyController;
+use kube::Client;
 use kube_unions_core::catalog::Catalog;
 use std::sync::Arc;
 use std::time::Duration;
@@ -94,6 +94,6 @@ impl PolicyDuty {
 }
 
 /// Keeps the policies in sync until the sender of catalogs is dropped.
-pub(super) async fn follow(cluster: &Cluster, enforcement: PolicyEnforcement, signals: PolicySignals) {
-    PolicyController::new(cluster.client.clone(), enforcement, signals).run().await;
+pub async fn enforce(client: Client, enforcement: PolicyEnforcement, signals: PolicySignals) {
+    PolicyController::new(client, enforcement, signals).run().await;
 }

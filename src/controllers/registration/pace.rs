@@ -22,7 +22,7 @@ pub(super) const LONGEST: Duration = Duration::from_secs(4);
 const CALM: Duration = Duration::from_mins(1);
 
 /// The times of past writes and of the current drift.
-pub(in crate::cluster) struct Pace {
+pub(crate) struct Pace {
     written: Option<Instant>,
     corrected: Option<Instant>,
     /// Time at which the current drift was first seen.
@@ -43,12 +43,12 @@ impl Default for Pace {
 
 impl Pace {
     /// Notes that there is no drift.
-    pub(in crate::cluster) fn in_sync(&mut self) {
+    pub(crate) fn in_sync(&mut self) {
         self.drifted = None;
     }
 
     /// Returns when to write. Repeated calls for the same drift return the same time.
-    pub(in crate::cluster) fn due(&mut self, divergence: Divergence, now: Instant) -> Instant {
+    pub(crate) fn due(&mut self, divergence: Divergence, now: Instant) -> Instant {
         if self.corrected.is_some_and(|corrected| now.saturating_duration_since(corrected) > CALM) {
             self.backoff.reset();
             self.grow();
@@ -67,7 +67,7 @@ impl Pace {
     }
 
     /// Notes a write.
-    pub(in crate::cluster) fn wrote(&mut self, divergence: Divergence, now: Instant) {
+    pub(crate) fn wrote(&mut self, divergence: Divergence, now: Instant) {
         self.written = Some(now);
         self.drifted = None;
         if divergence != Divergence::Intent {
@@ -80,7 +80,7 @@ impl Pace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::registration::registrar::{DEBOUNCE, RESYNC};
+    use crate::controllers::registration::registrar::{DEBOUNCE, RESYNC};
 
     #[test]
     fn a_new_intent_is_written_at_once_and_at_most_twice_a_second() {

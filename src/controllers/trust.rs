@@ -38,7 +38,7 @@ impl RegisteredBundle {
     }
 
     /// Returns true if every caller accepts certificates of this CA, DER, or if there are no callers.
-    pub(super) fn trusts(&self, authority: &[u8]) -> bool {
+    pub(crate) fn trusts(&self, authority: &[u8]) -> bool {
         match self {
             Self::Unknown => false,
             Self::Nothing => true,

@@ -1,0 +1,26 @@
+//! Keeps objects in a cluster: the two webhook configurations, and policies.
+//!
+//! It must not know how catalogs are made or reviews are answered: catalogs enter through channels. Start with `registration` for
+//! the webhook configurations, and with `policies` for the policies.
+
+mod bundle;
+mod handover;
+mod policies;
+mod registration;
+mod service_reference;
+mod trust;
+mod watch_channel;
+
+pub use bundle::CaBundle;
+pub(crate) use bundle::certificate_to_pem;
+pub use handover::{Coverage, RegisteredKinds};
+pub use policies::{PolicyDuty, PolicyEnforcement, PolicySignals, enforce};
+pub(crate) use policies::{PolicyResource, SELECTOR};
+pub use registration::{
+    EntryOptions, FailurePolicy, LabelSelector, MatchCondition, MatchConditions, OptionError, Registering,
+    Registration, Signals, register,
+};
+pub(crate) use registration::{NAME, named_installation, other_installation};
+pub use service_reference::{ServiceReference, ServiceReferenceError};
+pub use trust::{RegisteredBundle, Trust};
+pub(crate) use watch_channel::{changed, publish};
