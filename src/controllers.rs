@@ -5,7 +5,10 @@
 
 mod bundle;
 mod handover;
+mod object;
+mod pace;
 mod policies;
+mod reconciler;
 mod registration;
 mod service_reference;
 mod trust;
@@ -14,13 +17,14 @@ mod watch_channel;
 pub use bundle::CaBundle;
 pub(crate) use bundle::certificate_to_pem;
 pub use handover::{Coverage, RegisteredKinds};
+pub(crate) use object::named_installation;
 pub use policies::{PolicyDuty, PolicyEnforcement, PolicySignals, enforce};
 pub(crate) use policies::{PolicyResource, SELECTOR};
 pub use registration::{
     EntryOptions, FailurePolicy, LabelSelector, MatchCondition, MatchConditions, OptionError, Registering,
     Registration, Signals, register,
 };
-pub(crate) use registration::{NAME, named_installation, other_installation};
+pub(crate) use registration::{NAME, other_installation};
 pub use service_reference::{ServiceReference, ServiceReferenceError};
 pub use trust::{RegisteredBundle, Trust};
 pub(crate) use watch_channel::{changed, publish};

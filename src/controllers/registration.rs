@@ -7,7 +7,7 @@
 //! again. Only a missing configuration is created, by server-side apply.
 //!
 //! It must not know how certificates are made or reviews are answered. Start at [`desired`] for the object, [`intent`] for
-//! its inputs, [`pace`] for the times of writes, [`registrar`] for the loop.
+//! its inputs, [`registrar`] for a step, [`reconciler`](super::reconciler) for the loop.
 //!
 //! # Invariants
 //!
@@ -18,53 +18,51 @@
 //!   missing, and all entries go when the Service's namespace is being deleted.
 //! - Two installations do not alternate: a configuration of another installation is left alone.
 
-mod configurations;
 mod desired;
 mod differences;
-mod divergence;
-mod failures;
 mod foreign;
 mod intent;
 mod options;
-mod pace;
 mod registrar;
 mod rules;
 mod stored;
 mod wanted;
 
-pub(crate) use divergence::Divergence;
 pub use options::{EntryOptions, FailurePolicy, LabelSelector, MatchCondition, MatchConditions, OptionError};
-pub(crate) use pace::Pace;
-pub(crate) use stored::{named_installation, other_installation};
-pub(crate) use wanted::{INSTALLATION, NAME, Owner};
+pub(crate) use stored::{NAME, other_installation};
 
 use super::ServiceReference;
 use super::handover::{Coverage, RegisteredKinds};
+use super::object::Owner;
+use super::reconciler::{changes, merged, news, run};
 use super::trust::{RegisteredBundle, Trust};
-use super::watch_channel::changed;
-use crate::api::ServerClock;
+use crate::api::{ObjectSelection, ServerClock, list_and_watch};
 use crate::telemetry::RegistrationMetrics;
-use configurations::Configurations;
 use desired::desired;
 use futures::StreamExt;
-use futures::stream::pending;
-use kube::Client;
+use futures::future::ready;
+use futures::stream::BoxStream;
+use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::core::PartialObjectMeta;
+use kube::runtime::watcher::Event;
+use kube::{Api, Client};
 use kube_unions_core::admission::InspectionToken;
 use kube_unions_core::catalog::Catalog;
-use registrar::Registrar;
+use registrar::{Registrar, RegistrationEvent};
 use rules::RegistrationRules;
 use rustls::crypto::ring::default_provider;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
+use std::fmt::Debug;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use stored::ConfigurationKind;
 use tokio::sync::watch;
-use wanted::{BundleSource, ConfigurationKind, EntryTemplate, InspectedKinds};
+use wanted::{BundleSource, EntryTemplate, InspectedKinds};
 
-/// Both stored configurations, `None` for a missing one.
-type StoredPair = [(ConfigurationKind, Option<Value>); 2];
-
-/// The objects to write, in the order of [`ConfigurationKind::BOTH`]; `None` for one that is in sync.
-type Writes = [Option<Value>; 2];
+/// Time between two resyncs while the watch works.
+pub(super) const RESYNC: Duration = Duration::from_secs(5);
 
 /// Settings of the registration.
 #[derive(Debug, Clone)]
@@ -86,6 +84,10 @@ pub struct Registration {
 }
 
 impl Registration {
+    fn template(&self) -> EntryTemplate {
+        EntryTemplate::new(self.service.clone(), self.entries.clone(), &self.excluded_namespaces)
+    }
+
     /// Returns both webhook configurations to write, the mutating one first; `None` for one that is in sync.
     ///
     /// `ca`: the CA to register, PEM. `owner`: UID of the owner. `fresh`: token for inspections if none is stored. `stored`:
@@ -98,14 +100,14 @@ impl Registration {
         fresh: &InspectionToken,
         stored: [Option<&Value>; 2],
     ) -> [Option<Value>; 2] {
-        let template = EntryTemplate::new(self.service.clone(), self.entries.clone(), &self.excluded_namespaces);
+        let template = self.template();
         let inspections = InspectedKinds { declarations: true, definitions: true };
+        let rules = RegistrationRules::of(catalog);
+        let owner = self.owner.clone().map(|name| Owner { name, uid: owner.to_owned() });
         let [mutating, validating] = stored;
-        [(ConfigurationKind::Mutating, mutating), (ConfigurationKind::Validating, validating)].map(|(phase, stored)| {
+        [(ConfigurationKind::Mutating, mutating), (ConfigurationKind::Validating, validating)].map(|(kind, stored)| {
             let ca = BundleSource::Ours(ca.to_owned());
-            let owner = self.owner.clone().map(|name| Owner { name, uid: owner.to_owned() });
-            let wanted = template.wanted(phase, &RegistrationRules::of(catalog), inspections, ca, owner, fresh.clone());
-            desired(stored, &wanted)
+            desired(stored, &template.wanted(kind, &rules, inspections, ca, owner.clone(), fresh.clone()))
         })
     }
 }
@@ -145,14 +147,7 @@ pub struct Signals {
 ///
 /// `declarable`: true while the cluster has the CRD of `UnionDeclaration`.
 pub async fn register(client: Client, declarable: watch::Receiver<bool>, registration: Registration, signals: Signals) {
-    let (mut catalogs, mut trust) = (signals.catalogs.clone(), signals.trust.clone());
-    let mut coverage = signals.coverage.clone();
-    let mut declared = declarable.clone();
-    let configurations = Configurations::new(client);
     let everything = registration.registering == Registering::Everything;
-    let mut changes = configurations.changes();
-    let mut end =
-        if everything { configurations.namespace_end(&registration.service.namespace) } else { pending().boxed() };
     if everything && !registration.enforcing {
         tracing::warn!("enforcement is off: no object is sent to the webhook");
     }
@@ -166,28 +161,35 @@ pub async fn register(client: Client, declarable: watch::Receiver<bool>, registr
         return;
     };
     signals.metrics.registering.set(1);
-    let mut registrar = Registrar::new(registration, signals, configurations, declarable, fresh);
-    let mut next = Instant::now();
-    loop {
-        tokio::select! {
-            () = tokio::time::sleep_until(next.into()) => next = registrar.reconcile().await,
-            outcome = catalogs.changed() => match outcome {
-                Ok(()) => next = registrar.soon(next),
-                Err(_) => return,
-            },
-            () = changed(&mut trust) => next = registrar.soon(next),
-            () = changed(&mut coverage) => next = registrar.soon(next),
-            () = changed(&mut declared) => next = registrar.soon(next),
-            Some(change) = changes.next() => {
-                registrar.heard(change);
-                next = registrar.soon(next);
-            }
-            Some(event) = end.next() => {
-                registrar.heard(Ok(event));
-                next = registrar.soon(next);
-            }
-        }
-    }
+    let inputs = [news(&signals.catalogs), news(&signals.trust), news(&signals.coverage), news(&declarable)];
+    let inputs = inputs.map(|input| input.map(|()| RegistrationEvent::Changed).boxed());
+    let watches = [
+        watched(Api::<PartialObjectMeta<MutatingWebhookConfiguration>>::all(client.clone())),
+        watched(Api::<PartialObjectMeta<ValidatingWebhookConfiguration>>::all(client.clone())),
+    ];
+    let end = everything.then(|| namespace_end(&client, &registration.service.namespace));
+    let events = merged(&signals.catalogs, inputs.into_iter().chain(watches).chain(end));
+    run(&mut Registrar::new(client, registration, signals, declarable, fresh), events).await;
+}
+
+/// Yields an event for each change of a configuration, and when its watch fails.
+fn watched<K>(api: Api<K>) -> BoxStream<'static, RegistrationEvent>
+where
+    K: kube::Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    let events = list_and_watch(api, ObjectSelection::by_name(NAME), || {});
+    events.filter_map(|event| ready(changes(event).map(RegistrationEvent::Watched))).boxed()
+}
+
+/// Yields an event when the namespace is being deleted. Without the right to watch it, it never yields.
+fn namespace_end(client: &Client, namespace: &str) -> BoxStream<'static, RegistrationEvent> {
+    let namespaces = Api::<PartialObjectMeta<Namespace>>::all(client.clone());
+    let events = list_and_watch(namespaces, ObjectSelection::by_name(namespace), || {});
+    let ends = events.filter_map(|event| async {
+        let Ok(Event::InitApply(object) | Event::Apply(object)) = event else { return None };
+        object.metadata.deletion_timestamp.map(|_| RegistrationEvent::NamespaceEnds)
+    });
+    ends.boxed()
 }
 
 /// Returns a random token; `None` if the operating system provides no random numbers.

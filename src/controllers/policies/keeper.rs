@@ -11,7 +11,7 @@ use crate::api::code;
 use crate::api::doubling;
 use crate::api::reason;
 use crate::api::{self, RequestError};
-use crate::controllers::registration::Owner;
+use crate::controllers::object::Owner;
 use crate::controllers::watch_channel::{changed, publish};
 use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt};

@@ -7,7 +7,7 @@ use super::api::PolicyKey;
 use super::desired::{DesiredKind, DesiredObject, DesiredPolicies};
 use super::stored::StoredPolicy;
 use crate::controllers::handover::Coverage;
-use crate::controllers::registration::{Divergence, Pace};
+use crate::controllers::pace::{Divergence, Pace};
 use kube_unions_core::names::GroupKind;
 use serde_json::Value;
 use std::cmp::Reverse;

@@ -3,10 +3,10 @@
 //! Any JSON may be stored, so nothing here assumes a shape. Parts of other writers do not count: labels, annotations, owners,
 //! the status. [`policy_difference`] compares, here as in `compile --check`.
 
-use crate::controllers::registration::{INSTALLATION, Owner, named_installation};
+use crate::controllers::object::{INSTALLATION, Owner, merge_metadata, named_installation, object_at};
 use kube_unions_core::names::GroupKind;
 use kube_unions_policies::policy_difference;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -113,17 +113,8 @@ impl PolicyFrame {
         }
         let mut metadata = object_at(object, "metadata");
         let wanted = desired.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
-        for part in ["labels", "annotations"] {
-            let mut all = object_at(&metadata, part);
-            all.extend(object_at(&wanted, part));
-            metadata.insert(part.to_owned(), all.into());
-        }
-        if let Some(owner) = &self.owner {
-            let stored = metadata.get("ownerReferences").and_then(Value::as_array).cloned().unwrap_or_default();
-            let mut owners: Vec<Value> = stored.into_iter().filter(|it| !owner.is_at(it)).collect();
-            owners.push(owner.reference());
-            metadata.insert("ownerReferences".to_owned(), owners.into());
-        }
+        let [labels, annotations] = ["labels", "annotations"].map(|part| object_at(&wanted, part));
+        merge_metadata(&mut metadata, &labels, &annotations, self.owner.as_ref());
         metadata.shift_remove("managedFields");
         object.insert("metadata".to_owned(), metadata.into());
         stored
@@ -133,10 +124,6 @@ impl PolicyFrame {
 fn kind_of(annotation: &str) -> GroupKind {
     let (group, kind) = annotation.split_once('/').unwrap_or_default();
     GroupKind::new(group, kind)
-}
-
-fn object_at(object: &Map<String, Value>, field: &str) -> Map<String, Value> {
-    object.get(field).and_then(Value::as_object).cloned().unwrap_or_default()
 }
 
 #[cfg(test)]

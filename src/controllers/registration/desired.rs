@@ -4,12 +4,13 @@
 //! and fields that this version does not know. Our own parts are set regardless of `managedFields`. The object is replaced
 //! whole, so no other field manager can keep a part of it.
 
-use super::stored::{bundle_of, calls, entries, inspection_token, name_of};
-use super::wanted::{BundleSource, INJECT, NAME, Wanted, WantedEntry, is_ours};
+use super::stored::{NAME, bundle_of, calls, entries, inspection_token, is_ours, name_of};
+use super::wanted::{BundleSource, INJECT, Wanted, WantedEntry};
 use crate::controllers::ServiceReference;
+use crate::controllers::object::{merge_metadata, object_at};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// Returns the object to write, `None` if the stored one is as wanted.
 pub(super) fn desired(stored: Option<&Value>, wanted: &Wanted) -> Option<Value> {
@@ -40,22 +41,12 @@ fn complete(stored: &Value, wanted: &Wanted) -> Value {
     object.insert("kind".to_owned(), wanted.phase.kind().into());
     let mut metadata = object_at(&object, "metadata");
     metadata.insert("name".to_owned(), NAME.into());
-    let mut labels = object_at(&metadata, "labels");
-    labels.extend(wanted.labels.clone());
-    metadata.insert("labels".to_owned(), labels.into());
-    let mut annotations = object_at(&metadata, "annotations");
-    if !wanted.annotations.contains_key(INJECT) {
+    if !wanted.annotations.contains_key(INJECT)
+        && let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut)
+    {
         annotations.shift_remove(INJECT);
     }
-    annotations.extend(wanted.annotations.clone());
-    metadata.insert("annotations".to_owned(), annotations.into());
-    if let Some(owner) = &wanted.owner {
-        let reference = owner.reference();
-        let stored = metadata.get("ownerReferences").and_then(Value::as_array).cloned().unwrap_or_default();
-        let mut owners: Vec<Value> = stored.into_iter().filter(|it| !owner.is_at(it)).collect();
-        owners.push(reference);
-        metadata.insert("ownerReferences".to_owned(), owners.into());
-    }
+    merge_metadata(&mut metadata, &wanted.labels, &wanted.annotations, wanted.owner.as_ref());
     object.insert("metadata".to_owned(), metadata.into());
     let webhooks = webhooks(stored, wanted);
     // The API server omits an empty list.
@@ -121,11 +112,6 @@ fn completed(stored: &Value, entry: &WantedEntry, wanted: &Wanted, inspections: 
     let policy = if is_trusted { entry.failure_policy.as_str() } else { "Ignore" };
     fields.insert("failurePolicy".to_owned(), policy.into());
     fields.into()
-}
-
-/// Returns the object in a field, an empty one if there is none.
-fn object_at(object: &Map<String, Value>, field: &str) -> Map<String, Value> {
-    object.get(field).and_then(Value::as_object).cloned().unwrap_or_default()
 }
 
 /// Returns true if a field has a value other than null or an empty list.

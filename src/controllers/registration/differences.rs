@@ -1,11 +1,45 @@
-//! The differences between stored and desired configurations, for the log: names of entries and fields, never values.
+//! The differences between stored and desired configurations: their reason, by which [`pace`](crate::controllers::pace) waits,
+//! and for the log the names of entries and fields, never values.
 
-use super::divergence::Divergence;
 use super::rules::RegistrationRules;
-use super::stored::{entries, name_of};
-use super::{StoredPair, Writes};
+use super::stored::{ConfigurationKind, Pair, bundle_of, entries, name_of, ours};
+use crate::controllers::bundle::CaBundle;
+use crate::controllers::object::shortened;
+use crate::controllers::pace::Divergence;
+use crate::controllers::trust::Trust;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
+
+/// Returns the reason for `writes`. `trust` is this replica's current trust.
+pub(super) fn divergence(intent_is_new: bool, trust: &Trust, stored: &Pair, writes: &Pair) -> Divergence {
+    if intent_is_new {
+        return Divergence::Intent;
+    }
+    let Trust::Agreed(pem) = trust else { return Divergence::Drift };
+    let agreed = CaBundle::from_pem(&**pem);
+    let has_extra_only = stored.iter().zip(writes).all(|pair| match pair {
+        (_, None) => true,
+        (None, Some(_)) => false,
+        (Some(stored), Some(write)) => {
+            differs_only_in_bundles(stored, write) && ours(stored).all(|(_, entry)| bundle_of(entry).includes(&agreed))
+        }
+    });
+    if has_extra_only { Divergence::ExtraAuthorities } else { Divergence::Drift }
+}
+
+/// Returns true if the objects are equal except for the bundles of our entries.
+fn differs_only_in_bundles(stored: &Value, desired: &Value) -> bool {
+    let mut desired = desired.clone();
+    for entry in desired.get_mut("webhooks").and_then(Value::as_array_mut).into_iter().flatten() {
+        let bundle = ours(stored)
+            .find(|(name, _)| name_of(entry) == Some(name))
+            .and_then(|(_, stored)| stored.pointer("/clientConfig/caBundle"));
+        if let Some((bundle, client)) = bundle.zip(entry.get_mut("clientConfig").and_then(Value::as_object_mut)) {
+            client.insert("caBundle".to_owned(), bundle.clone());
+        }
+    }
+    desired == *stored
+}
 
 pub(super) fn log_write(divergence: Divergence, rules: &RegistrationRules, differences: &[String]) {
     let (custom, builtin) = (rules.custom.len(), rules.builtin.len());
@@ -19,12 +53,12 @@ pub(super) fn log_write(divergence: Divergence, rules: &RegistrationRules, diffe
 }
 
 /// Returns the differences that writes remove.
-pub(super) fn differences_of(stored: &StoredPair, writes: &Writes) -> Vec<String> {
+pub(super) fn differences_of(stored: &Pair, writes: &Pair) -> Vec<String> {
     let mut all = Vec::new();
-    for ((phase, stored), write) in stored.iter().zip(writes) {
+    for ((kind, stored), write) in ConfigurationKind::BOTH.into_iter().zip(stored).zip(writes) {
         match (stored, write) {
             (_, None) => {}
-            (None, Some(_)) => all.push(format!("{} is missing", phase.kind())),
+            (None, Some(_)) => all.push(format!("{} is missing", kind.kind())),
             (Some(stored), Some(write)) => all.extend(differences(stored, write)),
         }
     }
@@ -63,20 +97,50 @@ pub(super) fn differences(stored: &Value, desired: &Value) -> Vec<String> {
     found
 }
 
-/// Returns the first few differences as one text.
-pub(super) fn shortened(differences: &[String]) -> String {
-    const MOST: usize = 8;
-    let mut text = differences.iter().take(MOST).map(String::as_str).collect::<Vec<_>>().join(", ");
-    if differences.len() > MOST {
-        text.push_str(", …");
-    }
-    text
-}
-
 /// Returns the keys whose values differ.
 fn changed(before: &Value, after: &Value) -> BTreeSet<String> {
     let empty = Map::new();
     let (before, after) = (before.as_object().unwrap_or(&empty), after.as_object().unwrap_or(&empty));
     let keys = before.keys().chain(after.keys()).filter(|key| before.get(*key) != after.get(*key));
     keys.cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base64::Engine as _;
+    use base64::prelude::BASE64_STANDARD;
+    use rcgen::{CertificateParams, KeyPair};
+    use serde_json::json;
+
+    fn certificate() -> String {
+        CertificateParams::default().self_signed(&KeyPair::generate().unwrap()).unwrap().pem()
+    }
+
+    fn configuration(pem: &str, policy: &str) -> Value {
+        let client = json!({"caBundle": BASE64_STANDARD.encode(pem)});
+        json!({"webhooks": [{"name": "mutate.kube-unions.dev", "clientConfig": client, "failurePolicy": policy}]})
+    }
+
+    #[test]
+    fn a_divergence_is_of_the_intent_drift_or_extra_authorities() {
+        let (agreed, extra) = (certificate(), certificate());
+        let more = format!("{agreed}{extra}");
+        let trust = Trust::Agreed(agreed.as_str().into());
+        let local = Trust::Local(agreed.as_str().into());
+        let want = configuration(&agreed, "Fail");
+        let rows = [
+            ("a new intent", true, &trust, Some(configuration(&more, "Fail")), Divergence::Intent),
+            ("one CA more", false, &trust, Some(configuration(&more, "Fail")), Divergence::ExtraAuthorities),
+            ("another CA instead", false, &trust, Some(configuration(&extra, "Fail")), Divergence::Drift),
+            ("no CA", false, &trust, Some(configuration("", "Fail")), Divergence::Drift),
+            ("one CA more and another policy", false, &trust, Some(configuration(&more, "Ignore")), Divergence::Drift),
+            ("a deleted configuration", false, &trust, None, Divergence::Drift),
+            ("one CA more than a local bundle", false, &local, Some(configuration(&more, "Fail")), Divergence::Drift),
+        ];
+        for (row, intent_is_new, trust, stored, want_divergence) in rows {
+            let found = divergence(intent_is_new, trust, &[stored, None], &[Some(want.clone()), None]);
+            assert_eq!(found, want_divergence, "{row}");
+        }
+    }
 }

@@ -1,17 +1,20 @@
 //! The content that this replica wants in the configurations, whatever is stored.
 
-use super::configurations::{ConfigurationError, Configurations};
+use super::Registering;
+use super::registrar::{ConfigurationError, Registrar, request};
 use super::rules::RegistrationRules;
-use super::wanted::{InspectedKinds, Owner};
-use super::{Registering, Registration, Signals};
-use crate::api::reason;
+use super::wanted::InspectedKinds;
 use crate::controllers::handover::Coverage;
+use crate::controllers::object::{Owner, server_version};
 use crate::controllers::trust::Trust;
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::names::GroupVersionKind;
+use kube_unions_policies::KubernetesVersion;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use tokio::sync::watch;
+
+/// First Kubernetes version with `matchConditions` enabled by default.
+const FIRST_WITH_CONDITIONS: KubernetesVersion = KubernetesVersion::new(1, 28);
 
 /// The wanted content.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,20 +27,9 @@ pub(super) struct Intent {
     pub(super) owner: Option<Owner>,
 }
 
-/// The inputs of an [`Intent`].
-pub(super) struct IntentSource {
-    catalogs: watch::Receiver<Option<Arc<Catalog>>>,
-    trust: watch::Receiver<Option<Trust>>,
-    coverage: watch::Receiver<Coverage>,
-    /// True while the cluster has the CRD of `UnionDeclaration`.
-    declarable: watch::Receiver<bool>,
-    configurations: Configurations,
-    registering: Registering,
-    enforcing: bool,
-    /// Name of the `ClusterRole` that owns the configurations.
-    owner: Option<String>,
-    /// The failure to read the owner that was logged last.
-    owner_failure: Option<String>,
+/// What was read for earlier intents.
+#[derive(Debug, Default)]
+pub(super) struct KnownInputs {
     /// The rules of the catalog and of the coverage that were read last.
     rules: Option<(Arc<Catalog>, Coverage, Arc<RegistrationRules>)>,
     /// Kinds whose exclusion was logged.
@@ -46,118 +38,87 @@ pub(super) struct IntentSource {
     keeps_conditions: Option<bool>,
 }
 
-impl IntentSource {
-    pub(super) fn new(
-        registration: &Registration,
-        signals: &Signals,
-        configurations: Configurations,
-        declarable: watch::Receiver<bool>,
-    ) -> Self {
-        Self {
-            catalogs: signals.catalogs.clone(),
-            trust: signals.trust.clone(),
-            coverage: signals.coverage.clone(),
-            declarable,
-            configurations,
-            registering: registration.registering,
-            enforcing: registration.enforcing,
-            owner: registration.owner.clone(),
-            owner_failure: None,
-            rules: None,
-            logged_kinds: BTreeSet::new(),
-            keeps_conditions: None,
-        }
-    }
-
+impl Registrar {
     /// Returns the current intent; `None` until its inputs are known.
-    ///
-    /// `namespace_ends`: the Service's namespace is being deleted, so no object is to be sent to it.
-    pub(super) async fn current(&mut self, namespace_ends: bool) -> Result<Option<Intent>, ConfigurationError> {
-        let Some(trust) = self.trust.borrow().clone() else { return Ok(None) };
-        let mut intent = Intent {
-            rules: Arc::default(),
-            keeps_rules: false,
-            inspections: InspectedKinds::default(),
-            trust,
-            owner: None,
-        };
-        if self.registering == Registering::Bundles {
+    pub(super) async fn intent(&mut self) -> Result<Option<Intent>, ConfigurationError> {
+        let Some(trust) = self.signals.trust.borrow().clone() else { return Ok(None) };
+        let (rules, inspections) = (Arc::default(), InspectedKinds::default());
+        let mut intent = Intent { rules, keeps_rules: false, inspections, trust, owner: None };
+        if self.registration.registering == Registering::Bundles {
             return Ok(Some(intent));
         }
-        let Some(catalog) = self.catalogs.borrow().clone() else { return Ok(None) };
+        let Some(catalog) = self.signals.catalogs.borrow().clone() else { return Ok(None) };
         intent.owner = self.read_owner().await?;
-        let coverage = self.coverage.borrow().clone();
-        if !namespace_ends && coverage != Coverage::Everything {
+        let coverage = self.signals.coverage.borrow().clone();
+        // No object is to be sent to a Service whose namespace is being deleted.
+        if !self.namespace_ends && coverage != Coverage::Everything {
             intent.keeps_rules = coverage == Coverage::Unknown;
-            let definitions = match self.keeps_conditions {
-                Some(known) => known,
-                None => *self.keeps_conditions.insert(self.configurations.keeps_conditions().await?),
-            };
+            let definitions = self.keeps_conditions().await?;
             intent.inspections = InspectedKinds { declarations: *self.declarable.borrow(), definitions };
             intent.rules = self.rules_of(catalog, coverage);
         }
         Ok(Some(intent))
     }
 
-    /// Returns the name of the `ClusterRole` that is to own the configurations.
-    pub(super) fn owner(&self) -> Option<&str> {
-        self.owner.as_deref()
-    }
-
-    /// Stops setting an owner, because the API server does not permit it.
-    pub(super) fn give_up_owner(&mut self) {
-        if self.owner.take().is_some() {
-            tracing::warn!(
-                "the API server permits an owner only to users who may delete the object, so the webhook configurations get \
-                 none; grant `delete` of both by name, or delete them yourself after an uninstallation"
-            );
+    /// Returns true if the API server keeps `matchConditions`. Without a readable version it is assumed to.
+    async fn keeps_conditions(&mut self) -> Result<bool, ConfigurationError> {
+        if let Some(known) = self.known.keeps_conditions {
+            return Ok(known);
         }
+        let keeps = match server_version(&self.client).await {
+            Ok(version) => version.is_none_or(|version| version >= FIRST_WITH_CONDITIONS),
+            Err(error) if error.is_final() => true,
+            Err(error) => return Err(request("read the API server's version".to_owned(), error)),
+        };
+        Ok(*self.known.keeps_conditions.insert(keeps))
     }
 
     fn rules_of(&mut self, catalog: Arc<Catalog>, coverage: Coverage) -> Arc<RegistrationRules> {
-        if let Some((known, covered, rules)) = &self.rules
+        if let Some((known, covered, rules)) = &self.known.rules
             && Arc::ptr_eq(known, &catalog)
             && *covered == coverage
         {
             return Arc::clone(rules);
         }
         let rules = match &coverage {
-            _ if !self.enforcing => RegistrationRules::default(),
+            _ if !self.registration.enforcing => RegistrationRules::default(),
             Coverage::Kinds(covered) => RegistrationRules::without(covered, &catalog),
             Coverage::Unknown => RegistrationRules::of(&catalog),
             Coverage::Everything => RegistrationRules::default(),
         };
         for (kind, reason) in &rules.excluded {
-            if self.logged_kinds.insert(kind.clone()) {
+            if self.known.logged_kinds.insert(kind.clone()) {
                 tracing::warn!(%kind, reason, "this kind has unions but is never registered");
             }
         }
         let rules = Arc::new(rules);
-        self.rules = Some((catalog, coverage, Arc::clone(&rules)));
+        self.known.rules = Some((catalog, coverage, Arc::clone(&rules)));
         rules
     }
 
     /// Returns the owner with its current UID; `None` if there is none to set.
     async fn read_owner(&mut self) -> Result<Option<Owner>, ConfigurationError> {
-        let Some(name) = self.owner.clone() else { return Ok(None) };
-        let failure = match self.configurations.cluster_role(&name).await {
-            Ok(Some(uid)) => {
-                self.owner_failure = None;
-                return Ok(Some(Owner { name, uid }));
+        let Some(name) = &self.registration.owner else { return Ok(None) };
+        let read = Owner::read(&self.client, name).await;
+        let owner = read.map_err(|error| {
+            request(format!("read the ClusterRole `{name}`, the owner of the configurations"), error)
+        })?;
+        match owner {
+            Ok(owner) => {
+                self.owner_failure.is_over();
+                Ok(Some(owner))
             }
-            Ok(None) => "it does not exist".to_owned(),
-            Err(error) if error.is_answer() => reason(&error),
-            Err(error) => return Err(error),
-        };
-        if self.owner_failure.as_ref() != Some(&failure) {
-            tracing::warn!(
-                cluster_role = name,
-                reason = failure,
-                "cannot read the ClusterRole that owns the webhook configurations: existing ones are kept without it, and none \
-                 is created"
-            );
-            self.owner_failure = Some(failure);
+            Err(reason) => {
+                if self.owner_failure.is_new(&reason) {
+                    tracing::warn!(
+                        cluster_role = name,
+                        reason,
+                        "cannot read the ClusterRole that owns the webhook configurations: existing ones are kept without it, \
+                         and none is created"
+                    );
+                }
+                Ok(None)
+            }
         }
-        Ok(None)
     }
 }

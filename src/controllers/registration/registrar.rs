@@ -1,30 +1,28 @@
 //! One replica's reconciliation of the configurations: read both, compute the desired ones, write what is due.
 
-mod publishing;
-
-use super::configurations::{ConfigurationError, ConfigurationEvent, Configurations};
 use super::desired::{desired, with_bundle};
-use super::differences::{differences, differences_of, log_write, shortened};
-use super::divergence::Divergence;
-use super::failures::FailureLog;
+use super::differences::{differences, differences_of, divergence, log_write};
 use super::foreign::ForeignAuthorities;
-use super::intent::{Intent, IntentSource};
-use super::pace::Pace;
-use super::stored::{bundle_of, other_installation, ours};
-use super::wanted::{BundleSource, ConfigurationKind, EntryTemplate, NAME, Wanted};
-use super::{Registering, Registration, Signals, StoredPair, Writes};
+use super::intent::{Intent, KnownInputs};
+use super::stored::{ConfigurationKind, NAME, Pair, bundle_of, inspection_token, other_installation, our_entries};
+use super::wanted::{BundleSource, EntryTemplate, Wanted};
+use super::{RESYNC, Registering, Registration, Signals};
+use crate::api::{RequestError, code, reason};
 use crate::controllers::bundle::CaBundle;
 use crate::controllers::handover::RegisteredKinds;
+use crate::controllers::object::shortened;
+use crate::controllers::pace::{Divergence, Pace};
+use crate::controllers::reconciler::{Controller, LogOnce, Step, StepError};
 use crate::controllers::trust::{RegisteredBundle, Trust};
 use crate::controllers::watch_channel::publish;
+use kube::Client;
 use kube::runtime::watcher;
 use kube_unions_core::admission::InspectionToken;
 use serde_json::Value;
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
-
-/// Time between two resyncs while the watch works.
-pub(super) const RESYNC: Duration = Duration::from_secs(5);
 
 /// Time between two resyncs after the watch has failed.
 const RESYNC_UNWATCHED: Duration = Duration::from_secs(2);
@@ -32,27 +30,80 @@ const RESYNC_UNWATCHED: Duration = Duration::from_secs(2);
 /// Time for which a failure of the watch counts. A watch that keeps failing reports it again before that.
 const UNWATCHED: Duration = Duration::from_secs(15);
 
-/// Time for which changes are collected before a reconciliation.
-pub(super) const DEBOUNCE: Duration = Duration::from_millis(100);
-
 /// Time between two checks of readiness while the replica is unready.
 const POLL: Duration = Duration::from_millis(250);
 
-/// Result of a reconciliation, with the time of the next one.
-enum Reconciled {
-    /// Nothing is left to do.
-    InSync(Instant),
-    /// A write is still to come.
-    Pending(Instant),
+/// An error of reading or writing a configuration.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ConfigurationError {
+    #[error("cannot {doing}")]
+    Request { doing: String, writes: bool, source: RequestError },
+    #[error(
+        "cannot create {kind}/{NAME}: its owner, the ClusterRole `{1}`, cannot be read; apply the chart or the manifests again, \
+         or name another owner with --owner-cluster-role",
+        kind = .0.kind()
+    )]
+    NoOwner(ConfigurationKind, String),
+    #[error("{}/{NAME} was stored with changes: {}; find the admission webhook or policy that changes it", .0.kind(), .1)]
+    NotKept(ConfigurationKind, String),
+    #[error("cannot register: the CA bundle holds no certificate")]
+    NoCa,
+}
+
+/// Returns the failure of a request that does not write a configuration.
+pub(super) fn request(doing: String, source: RequestError) -> ConfigurationError {
+    ConfigurationError::Request { doing, writes: false, source }
+}
+
+impl ConfigurationError {
+    /// Returns true if the API server has answered and is healthy itself.
+    fn is_answer(&self) -> bool {
+        match self {
+            // etcd does not take the object, for example because it is too large.
+            Self::Request { writes: true, source, .. } if source.code() == Some(500) => true,
+            Self::Request { source, .. } => source.is_final(),
+            Self::NotKept(..) | Self::NoOwner(..) | Self::NoCa => true,
+        }
+    }
+
+    /// Returns true if the API server refuses the owner because this user may not delete the object (admission plugin
+    /// `OwnerReferencesPermissionEnforcement`).
+    fn is_owner_refused(&self) -> bool {
+        matches!(self, Self::Request { writes: true, source: RequestError::Status(status), .. }
+            if status.code == 403 && status.message.contains("ownerRef"))
+    }
+}
+
+impl StepError for ConfigurationError {
+    fn is_conflict(&self) -> bool {
+        // The object of a PUT may have been deleted, and the object of an apply may have been created.
+        matches!(self, Self::Request { writes: true, source, .. } if matches!(source.code(), Some(404 | 409)))
+    }
+}
+
+/// A reason to reconcile.
+#[derive(Debug)]
+pub(super) enum RegistrationEvent {
+    /// A configuration or an input has changed.
+    Changed,
+    /// The watch of a configuration works, or not.
+    Watched(watcher::Result<()>),
+    /// The Service's namespace is being deleted.
+    NamespaceEnds,
 }
 
 /// Reconciles the configurations for one replica.
 pub(super) struct Registrar {
-    registration: Registration,
+    pub(super) client: Client,
+    pub(super) registration: Registration,
+    pub(super) signals: Signals,
+    /// True while the cluster has the CRD of `UnionDeclaration`.
+    pub(super) declarable: watch::Receiver<bool>,
+    pub(super) known: KnownInputs,
+    pub(super) owner_failure: LogOnce,
+    /// True while the Service's namespace is being deleted.
+    pub(super) namespace_ends: bool,
     template: EntryTemplate,
-    signals: Signals,
-    configurations: Configurations,
-    intents: IntentSource,
     /// Token for inspections if none is stored.
     fresh: InspectionToken,
     foreign: ForeignAuthorities,
@@ -63,275 +114,192 @@ pub(super) struct Registrar {
     ready: Option<Instant>,
     /// While unready, the configurations are not read before this time unless a change is reported.
     idle_until: Option<Instant>,
-    /// The configurations are not read before this time.
-    not_before: Instant,
-    failures: FailureLog,
+    failure: LogOnce,
     /// Time of the last failure of the watch.
     watch_failed: Option<Instant>,
-    /// True while the Service's namespace is being deleted.
-    namespace_ends: bool,
+    /// Reasons for which the watch is forbidden. Each is logged once.
+    forbidden: BTreeSet<String>,
+    /// A reason for which the watch is forbidden, to be logged when nothing worse fails.
+    pending: Option<String>,
     /// The other installation that was logged last.
-    other: Option<String>,
+    other: LogOnce,
 }
 
 impl Registrar {
     pub(super) fn new(
+        client: Client,
         registration: Registration,
         signals: Signals,
-        configurations: Configurations,
         declarable: watch::Receiver<bool>,
         fresh: InspectionToken,
     ) -> Self {
-        let Registration { service, entries, excluded_namespaces, .. } = &registration;
+        let template = registration.template();
         Self {
-            template: EntryTemplate::new(service.clone(), entries.clone(), excluded_namespaces),
-            intents: IntentSource::new(&registration, &signals, configurations.clone(), declarable),
+            client,
             registration,
             signals,
-            configurations,
+            declarable,
+            known: KnownInputs::default(),
+            owner_failure: LogOnce::default(),
+            namespace_ends: false,
+            template,
             fresh,
             foreign: ForeignAuthorities::default(),
             pace: Pace::default(),
             settled: None,
             ready: None,
             idle_until: None,
-            not_before: Instant::now(),
-            failures: FailureLog::default(),
+            failure: LogOnce::default(),
             watch_failed: None,
-            namespace_ends: false,
-            other: None,
+            forbidden: BTreeSet::new(),
+            pending: None,
+            other: LogOnce::default(),
         }
     }
 
-    /// Notes an event of the watches.
-    pub(super) fn heard(&mut self, event: watcher::Result<ConfigurationEvent>) {
-        match event {
-            Ok(ConfigurationEvent::Changed) => self.watch_failed = None,
-            Ok(ConfigurationEvent::NamespaceEnds) => {
-                if !std::mem::replace(&mut self.namespace_ends, true) {
-                    let namespace = &*self.registration.service.namespace;
-                    tracing::warn!(namespace, "the Service's namespace is being deleted: removing all entries");
-                }
-            }
-            Err(error) => {
-                self.watch_failed = Some(Instant::now());
-                self.failures.watch_failed(&error);
-            }
+    async fn reconcile(&mut self, now: Instant) -> Result<Step, ConfigurationError> {
+        let resync = now + if self.is_unwatched() { RESYNC_UNWATCHED } else { RESYNC };
+        let mut stored: Pair = [None, None];
+        for (kind, stored) in ConfigurationKind::BOTH.into_iter().zip(&mut stored) {
+            let read = kind.path().read(&self.client).await;
+            *stored = read.map_err(|error| request(format!("read {}/{NAME}", kind.kind()), error))?;
         }
-    }
-
-    /// Returns when to reconcile after a change. `next` is the time that was planned.
-    pub(super) fn soon(&mut self, next: Instant) -> Instant {
-        self.idle_until = None;
-        next.min(Instant::now() + DEBOUNCE).max(self.not_before)
-    }
-
-    /// Reconciles the configurations. Returns when to do so again.
-    pub(super) async fn reconcile(&mut self) -> Instant {
-        let now = Instant::now();
-        if (self.signals.ready)() {
-            self.ready.get_or_insert(now);
-        } else {
-            self.ready = None;
-            // A replica may be unready for long. It polls its readiness and does not read the configurations each time.
-            if self.idle_until.is_some_and(|until| now < until) {
-                return now + POLL;
-            }
-        }
-        let next = match self.step(now).await {
-            Ok(reconciled) => {
-                let next = match reconciled {
-                    Reconciled::InSync(next) => {
-                        self.failures.recovered();
-                        next
-                    }
-                    Reconciled::Pending(next) => next,
-                };
-                if self.ready.is_some() {
-                    next
-                } else {
-                    self.idle_until = Some(next);
-                    next.min(now + POLL)
-                }
-            }
-            // Another replica was faster: read again.
-            Err(error) if error.is_conflict() => now + DEBOUNCE,
-            Err(error) => {
-                self.signals.metrics.registered.set(0);
-                // Changes do not shorten the wait after a failure.
-                self.not_before = Instant::now() + self.failures.failed(&error);
-                return self.not_before;
-            }
-        };
-        self.not_before = Instant::now() + DEBOUNCE;
-        next.max(self.not_before)
-    }
-
-    async fn step(&mut self, now: Instant) -> Result<Reconciled, ConfigurationError> {
-        let [mutating, validating] = ConfigurationKind::BOTH;
-        let mut stored: StoredPair = [
-            (mutating, self.configurations.read(mutating).await?),
-            (validating, self.configurations.read(validating).await?),
-        ];
         if self.is_of_another_installation(&stored) {
-            return Ok(Reconciled::Pending(self.next_resync(now)));
+            return Ok(Step::pending(resync));
         }
         self.report(&stored);
         // Without an intent of its own, this replica leaves the configurations to replicas that have one.
-        let Some(intent) = self.intents.current(self.namespace_ends).await? else {
-            return Ok(Reconciled::InSync(self.next_resync(now)));
-        };
+        let Some(intent) = self.intent().await? else { return Ok(Step::in_sync(resync)) };
         if let Trust::Agreed(pem) | Trust::Local(pem) = &intent.trust
             && CaBundle::from_pem(&**pem).is_empty()
         {
             // With an empty bundle the API server would trust the CAs of its own machine.
             return Err(ConfigurationError::NoCa);
         }
-        if self.registration.registering == Registering::Bundles {
-            return self.write_bundles(&mut stored, intent, now).await;
+        let is_whole = self.registration.registering == Registering::Everything;
+        let wanted = is_whole.then(|| self.wanted(&intent, &stored, now));
+        let writes = wanted.as_ref().map_or_else(|| bundles(&stored, &intent.trust), |wanted| all(&stored, wanted));
+        let is_in_sync = writes == [None, None];
+        self.signals.metrics.registered.set(is_in_sync.into());
+        if is_in_sync {
+            self.pace.in_sync();
+            self.settle(intent);
+            return Ok(Step::in_sync(resync));
         }
-        let wanted = self.wanted(&intent, &stored, now);
-        let writes: Writes = [0, 1].map(|index: usize| {
-            let (stored, wanted) = (stored.get(index)?, wanted.get(index)?);
-            desired(stored.1.as_ref(), wanted)
-        });
-        if writes.iter().all(Option::is_none) {
-            self.signals.metrics.registered.set(1);
-            self.confirm(&intent);
-            return Ok(Reconciled::InSync(self.in_sync(intent, now)));
-        }
-        self.signals.metrics.registered.set(0);
         // The removal of all entries does not wait for readiness: a namespace that is being deleted may be gone by then.
-        if !self.namespace_ends {
+        if is_whole && !self.namespace_ends {
             let Some(ready) = self.ready else {
                 // The API server may have to trust the agreed CA before any replica can be ready.
-                return self.write_bundles(&mut stored, intent, now).await;
+                let writes = bundles(&stored, &intent.trust);
+                return self.write_due(&mut stored, writes, None, intent, now, resync).await;
             };
             let delayed = ready + self.registration.delay;
             if our_entries(&stored).next().is_none() && now < delayed {
-                return Ok(Reconciled::Pending(delayed));
+                return Ok(Step::pending(delayed));
             }
         }
-        let divergence = self.divergence(&intent, &stored, &writes);
-        if divergence == Divergence::Drift {
+        self.write_due(&mut stored, writes, wanted.as_ref(), intent, now, resync).await
+    }
+
+    /// Writes both configurations when that is due. `wanted`: `None` if only bundles are written.
+    async fn write_due(
+        &mut self,
+        stored: &mut Pair,
+        writes: Pair,
+        wanted: Option<&[Wanted; 2]>,
+        intent: Intent,
+        now: Instant,
+        resync: Instant,
+    ) -> Result<Step, ConfigurationError> {
+        if writes == [None, None] {
+            return Ok(Step::pending(resync));
+        }
+        let divergence = divergence(self.settled.as_ref() != Some(&intent), &intent.trust, stored, &writes);
+        if divergence == Divergence::Drift && wanted.is_some() {
             publish(&self.signals.registered, RegisteredKinds::default());
         }
         let due = self.pace.due(divergence, now);
         if due > now {
-            return Ok(Reconciled::Pending(due));
+            return Ok(Step::pending(due));
         }
-        let differences = differences_of(&stored, &writes);
-        let written = self.write(&mut stored, writes, Some(&wanted)).await;
-        self.report(&stored);
-        if matches!(written, Ok(()) | Err(ConfigurationError::NotKept(..))) {
-            self.pace.wrote(divergence, now);
-            if divergence != Divergence::Intent {
-                self.signals.metrics.corrections.inc();
-            }
-            self.settled = Some(intent.clone());
-        }
-        written?;
-        self.confirm(&intent);
-        log_write(divergence, &intent.rules, &differences);
-        self.signals.metrics.registered.set(1);
-        Ok(Reconciled::InSync(self.next_resync(now)))
-    }
-
-    /// Writes the agreed bundle into existing entries, and nothing else.
-    async fn write_bundles(
-        &mut self,
-        stored: &mut StoredPair,
-        intent: Intent,
-        now: Instant,
-    ) -> Result<Reconciled, ConfigurationError> {
-        let Trust::Agreed(pem) = &intent.trust else { return Ok(Reconciled::Pending(self.next_resync(now))) };
-        let writes: Writes = stored.each_ref().map(|(_, stored)| with_bundle(stored.as_ref()?, pem));
-        let bundles_only = self.registration.registering == Registering::Bundles;
-        let is_in_sync = writes.iter().all(Option::is_none);
-        if bundles_only {
-            self.signals.metrics.registered.set(i64::from(is_in_sync));
-        }
-        if is_in_sync {
-            return Ok(if bundles_only {
-                Reconciled::InSync(self.in_sync(intent, now))
-            } else {
-                Reconciled::Pending(self.next_resync(now))
-            });
-        }
-        let divergence = self.divergence(&intent, stored, &writes);
-        let due = self.pace.due(divergence, now);
-        if due > now {
-            return Ok(Reconciled::Pending(due));
-        }
-        let written = self.write(stored, writes, None).await;
-        self.report(stored);
-        written?;
-        self.pace.wrote(divergence, now);
-        tracing::info!("wrote the agreed CA bundle into the webhook configurations");
-        if bundles_only {
-            self.settled = Some(intent);
-            self.signals.metrics.registered.set(1);
-        }
-        Ok(Reconciled::InSync(self.next_resync(now)))
-    }
-
-    /// Writes both configurations. A failure of one does not prevent the write of the other.
-    async fn write(
-        &mut self,
-        stored: &mut StoredPair,
-        writes: Writes,
-        wanted: Option<&[Wanted; 2]>,
-    ) -> Result<(), ConfigurationError> {
+        let differences = differences_of(stored, &writes);
         let mut outcome = Ok(());
-        for (index, ((phase, stored), write)) in stored.iter_mut().zip(writes).enumerate() {
-            let Some(object) = write else { continue };
-            let wanted = wanted.and_then(|wanted| wanted.get(index));
-            match self.write_one(*phase, stored.as_ref(), &object, wanted).await {
+        for (index, (kind, write)) in ConfigurationKind::BOTH.into_iter().zip(writes).enumerate() {
+            let (Some(object), Some(stored)) = (write, stored.get_mut(index)) else { continue };
+            // A failure of one does not prevent the write of the other.
+            match self.write(kind, stored.is_some(), &object, wanted.and_then(|wanted| wanted.get(index))).await {
                 Ok(object) => *stored = Some(object),
                 Err(error) => outcome = outcome.and(Err(error)),
             }
         }
-        outcome
+        self.report(stored);
+        // Bundles alone are not the intent of a replica that registers everything.
+        let is_intent = wanted.is_some() || self.registration.registering == Registering::Bundles;
+        if matches!(outcome, Ok(()) | Err(ConfigurationError::NotKept(..))) {
+            self.pace.wrote(divergence, now);
+            if wanted.is_some() && divergence != Divergence::Intent {
+                self.signals.metrics.corrections.inc();
+            }
+            if is_intent {
+                self.settled = Some(intent.clone());
+            }
+        }
+        outcome?;
+        if wanted.is_some() {
+            log_write(divergence, &intent.rules, &differences);
+        } else {
+            tracing::info!("wrote the agreed CA bundle into the webhook configurations");
+        }
+        if is_intent {
+            self.signals.metrics.registered.set(1);
+            self.settle(intent);
+        }
+        Ok(Step::in_sync(resync))
     }
 
-    async fn write_one(
+    /// Writes a configuration, and returns it as it is stored.
+    async fn write(
         &mut self,
-        phase: ConfigurationKind,
-        stored: Option<&Value>,
+        kind: ConfigurationKind,
+        exists: bool,
         object: &Value,
         wanted: Option<&Wanted>,
     ) -> Result<Value, ConfigurationError> {
-        let written = match (stored, self.intents.owner()) {
-            (Some(_), _) => self.configurations.replace(phase, object).await,
+        let written = match &self.registration.owner {
+            _ if exists => kind.path().replace(&self.client, object).await,
             // Without its owner the configuration would outlive an uninstallation.
-            (None, Some(owner)) if wanted.is_some_and(|wanted| wanted.owner.is_none()) => {
-                return Err(ConfigurationError::NoOwner(phase, owner.to_owned()));
+            Some(owner) if wanted.is_some_and(|wanted| wanted.owner.is_none()) => {
+                return Err(ConfigurationError::NoOwner(kind, owner.clone()));
             }
-            (None, _) => self.configurations.create(phase, object).await,
+            _ => kind.path().apply(&self.client, object).await,
         };
-        let outcome = match &written {
-            Ok(_) => "applied",
-            Err(error) if error.is_conflict() => return written,
-            Err(_) => "failed",
-        };
-        self.signals.metrics.writes.get_or_create(&[("outcome", outcome)]).inc();
-        if written.as_ref().is_err_and(ConfigurationError::is_owner_refused) {
-            self.intents.give_up_owner();
+        let doing = || format!("write {}/{NAME}", kind.kind());
+        let written = written.map_err(|source| ConfigurationError::Request { doing: doing(), writes: true, source });
+        if !written.as_ref().is_err_and(ConfigurationError::is_conflict) {
+            let outcome = if written.is_ok() { "applied" } else { "failed" };
+            self.signals.metrics.writes.get_or_create(&[("outcome", outcome)]).inc();
+        }
+        if written.as_ref().is_err_and(ConfigurationError::is_owner_refused) && self.registration.owner.take().is_some()
+        {
+            tracing::warn!(
+                "the API server permits an owner only to users who may delete the object, so the webhook configurations get \
+                 none; grant `delete` of both by name, or delete them yourself after an uninstallation"
+            );
         }
         let written = written?;
         match wanted.and_then(|wanted| desired(Some(&written), wanted)) {
-            Some(still) => Err(ConfigurationError::NotKept(phase, shortened(&differences(&written, &still)))),
+            Some(still) => Err(ConfigurationError::NotKept(kind, shortened(&differences(&written, &still)))),
             None => Ok(written),
         }
     }
 
     /// Returns true if another installation keeps the configurations. They are left to it.
-    fn is_of_another_installation(&mut self, stored: &StoredPair) -> bool {
+    fn is_of_another_installation(&mut self, stored: &Pair) -> bool {
         let service = &self.registration.service;
-        let other = stored.iter().find_map(|(_, stored)| other_installation(stored.as_ref()?, service));
-        self.signals.metrics.other_installation.set(i64::from(other.is_some()));
+        let other = stored.iter().flatten().find_map(|stored| other_installation(stored, service));
+        self.signals.metrics.other_installation.set(other.is_some().into());
         let Some(other) = other else {
-            if self.other.take().is_some() {
+            if self.other.is_over() {
                 tracing::info!("no other installation keeps the webhook configurations any more");
             }
             return false;
@@ -339,36 +307,35 @@ impl Registrar {
         self.signals.metrics.registered.set(0);
         publish(&self.signals.registered, RegisteredKinds::default());
         // The API server calls the other installation, so no caller has to trust this one.
-        self.publish(RegisteredBundle::Nothing, None);
-        if self.other.as_ref() != Some(&other) {
+        publish(&self.signals.held, RegisteredBundle::Nothing);
+        publish(&self.signals.inspection, None);
+        if self.other.is_new(&other) {
             tracing::error!(
                 other,
                 "another installation keeps the webhook configurations `{NAME}`, and a cluster can have only one: nothing is \
                  registered here; uninstall one of the two, or, if the other is gone, run `kubectl delete \
                  mutatingwebhookconfiguration,validatingwebhookconfiguration {NAME}`"
             );
-            self.other = Some(other);
         }
         true
     }
 
     /// Returns the wanted configurations.
-    fn wanted(&mut self, intent: &Intent, stored: &StoredPair, now: Instant) -> [Wanted; 2] {
+    fn wanted(&mut self, intent: &Intent, stored: &Pair, now: Instant) -> [Wanted; 2] {
         let ca = match &intent.trust {
             Trust::Agreed(pem) => BundleSource::Ours(pem.to_string()),
             Trust::Local(pem) => {
                 let found = our_entries(stored).map(bundle_of).fold(CaBundle::default(), CaBundle::union);
-                BundleSource::Ours(
-                    self.foreign.beside(&CaBundle::from_pem(&**pem), &found, now, self.signals.clock.now()).to_pem(),
-                )
+                let ours = CaBundle::from_pem(&**pem);
+                BundleSource::Ours(self.foreign.beside(&ours, &found, now, self.signals.clock.now()).to_pem())
             }
             Trust::InjectedFrom(certificate) => BundleSource::Injected(certificate.to_string()),
         };
         let mut stored = stored.iter();
-        ConfigurationKind::BOTH.map(|phase| {
+        ConfigurationKind::BOTH.map(|kind| {
             let (ca, owner, fresh) = (ca.clone(), intent.owner.clone(), self.fresh.clone());
-            let mut wanted = self.template.wanted(phase, &intent.rules, intent.inspections, ca, owner, fresh);
-            let stored = stored.next().and_then(|(_, stored)| stored.as_ref());
+            let mut wanted = self.template.wanted(kind, &intent.rules, intent.inspections, ca, owner, fresh);
+            let stored = stored.next().and_then(Option::as_ref);
             if intent.keeps_rules {
                 wanted.keep_rules(stored);
             }
@@ -376,25 +343,106 @@ impl Registrar {
         })
     }
 
-    fn divergence(&self, intent: &Intent, stored: &StoredPair, writes: &Writes) -> Divergence {
-        Divergence::of(self.settled.as_ref() != Some(intent), &intent.trust, stored, writes)
-    }
-
-    fn in_sync(&mut self, intent: Intent, now: Instant) -> Instant {
-        self.pace.in_sync();
+    /// Notes that the configurations are as this replica wants them, and publishes the kinds that are registered.
+    fn settle(&mut self, intent: Intent) {
+        if self.registration.registering == Registering::Everything && !intent.keeps_rules {
+            let (now, before) = (Instant::now(), self.signals.registered.borrow().clone());
+            let since = |kind| before.get(kind).copied().unwrap_or(now);
+            let kinds = intent.rules.kinds.iter().map(|kind| (kind.clone(), since(kind))).collect();
+            publish(&self.signals.registered, Arc::new(kinds));
+        }
         self.settled = Some(intent);
-        self.next_resync(now)
     }
 
-    fn next_resync(&self, now: Instant) -> Instant {
-        let unwatched = self.watch_failed.is_some_and(|since| since.elapsed() < UNWATCHED);
-        now + if unwatched { RESYNC_UNWATCHED } else { RESYNC }
+    /// Publishes the CAs and the token that the configurations hold.
+    fn report(&self, stored: &Pair) {
+        let held = our_entries(stored).map(bundle_of).reduce(|all, one| all.intersection(&one));
+        publish(&self.signals.held, held.map_or(RegisteredBundle::Nothing, RegisteredBundle::Bundle));
+        publish(&self.signals.inspection, stored.iter().flatten().find_map(inspection_token));
+    }
+
+    fn is_unwatched(&self) -> bool {
+        self.watch_failed.is_some_and(|since| since.elapsed() < UNWATCHED)
     }
 }
 
-/// Returns the entries of both configurations that have one of our names.
-fn our_entries(stored: &StoredPair) -> impl Iterator<Item = &Value> {
-    stored.iter().filter_map(|(_, stored)| stored.as_ref()).flat_map(ours).map(|(_, entry)| entry)
+impl Controller for Registrar {
+    type Event = RegistrationEvent;
+    type Error = ConfigurationError;
+
+    fn heard(&mut self, event: RegistrationEvent) {
+        self.idle_until = None;
+        match event {
+            RegistrationEvent::Changed => {}
+            RegistrationEvent::Watched(Ok(())) => self.watch_failed = None,
+            RegistrationEvent::Watched(Err(error)) => {
+                self.watch_failed = Some(Instant::now());
+                let reason = reason(&error);
+                if code(&error) == Some(403) && self.forbidden.insert(reason.clone()) {
+                    self.pending = Some(reason);
+                }
+            }
+            RegistrationEvent::NamespaceEnds => {
+                if !std::mem::replace(&mut self.namespace_ends, true) {
+                    let namespace = &*self.registration.service.namespace;
+                    tracing::warn!(namespace, "the Service's namespace is being deleted: removing all entries");
+                }
+            }
+        }
+    }
+
+    async fn step(&mut self, now: Instant) -> Result<Step, ConfigurationError> {
+        if (self.signals.ready)() {
+            self.ready.get_or_insert(now);
+            return self.reconcile(now).await;
+        }
+        self.ready = None;
+        // A replica may be unready for long. It polls its readiness and does not read the configurations each time.
+        if self.idle_until.is_some_and(|until| now < until) {
+            return Ok(Step::pending(now + POLL));
+        }
+        let step = self.reconcile(now).await?;
+        self.idle_until = Some(step.next);
+        Ok(Step { next: step.next.min(now + POLL), ..step })
+    }
+
+    fn failed(&mut self, error: &ConfigurationError) {
+        self.signals.metrics.registered.set(0);
+        let reason = reason(error);
+        if self.failure.is_new(&reason) {
+            if error.is_answer() {
+                tracing::warn!(reason, "cannot reconcile the webhook configurations; retrying");
+            } else {
+                // The watch of definitions logs that the API server is unreachable.
+                tracing::debug!(reason, "cannot read the webhook configurations; retrying");
+            }
+        }
+    }
+
+    fn in_sync(&mut self) {
+        if self.failure.is_over() {
+            tracing::info!("the webhook configurations are reconciled again");
+        }
+        if let Some(reason) = self.pending.take() {
+            tracing::warn!(
+                reason,
+                "the webhook configurations may not be watched; they are read every two seconds instead"
+            );
+        }
+    }
+}
+
+/// Returns the writes of whole configurations.
+fn all(stored: &Pair, wanted: &[Wanted; 2]) -> Pair {
+    let [mutating, validating] = wanted.each_ref();
+    let [stored_mutating, stored_validating] = stored.each_ref().map(Option::as_ref);
+    [desired(stored_mutating, mutating), desired(stored_validating, validating)]
+}
+
+/// Returns the writes of the agreed bundle into existing entries, and of nothing else.
+fn bundles(stored: &Pair, trust: &Trust) -> Pair {
+    let Trust::Agreed(pem) = trust else { return [None, None] };
+    stored.each_ref().map(|stored| with_bundle(stored.as_ref()?, pem))
 }
 
 #[cfg(test)]

@@ -2,14 +2,66 @@
 //!
 //! Any JSON may be stored, so nothing here assumes a shape. [`super::desired`] writes.
 
-use super::wanted::{INSTALLATION, is_ours};
 use crate::controllers::ServiceReference;
 use crate::controllers::bundle::CaBundle;
+use crate::controllers::object::{ObjectPath, named_installation};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use kube_unions_core::admission::InspectionToken;
 use serde_json::Value;
 use std::collections::BTreeSet;
+
+/// Name of both configurations.
+pub(crate) const NAME: &str = "kube-unions";
+
+pub(super) const DECLARATIONS: &str = "declarations.kube-unions.dev";
+pub(super) const DEFINITIONS: &str = "definitions.kube-unions.dev";
+
+/// Names of all possible entries.
+const ENTRIES: [&str; 6] = [
+    "mutate.kube-unions.dev",
+    "mutate.builtin.kube-unions.dev",
+    "validate.kube-unions.dev",
+    "validate.builtin.kube-unions.dev",
+    DECLARATIONS,
+    DEFINITIONS,
+];
+
+/// One of the two configurations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ConfigurationKind {
+    Mutating,
+    Validating,
+}
+
+/// Something of each configuration, in the order of [`ConfigurationKind::BOTH`]. A missing one has no stored object, and one
+/// that is in sync no object to write.
+pub(super) type Pair = [Option<Value>; 2];
+
+impl ConfigurationKind {
+    pub(super) const BOTH: [Self; 2] = [Self::Mutating, Self::Validating];
+
+    pub(super) fn kind(self) -> &'static str {
+        match self {
+            Self::Mutating => "MutatingWebhookConfiguration",
+            Self::Validating => "ValidatingWebhookConfiguration",
+        }
+    }
+
+    pub(super) fn path(self) -> ObjectPath {
+        let plural = match self {
+            Self::Mutating => "mutatingwebhookconfigurations",
+            Self::Validating => "validatingwebhookconfigurations",
+        };
+        let collection = format!("/apis/admissionregistration.k8s.io/v1/{plural}");
+        ObjectPath { collection, name: NAME.to_owned() }
+    }
+}
+
+/// Returns true if `name` is a name of our entries.
+pub(super) fn is_ours(name: &str) -> bool {
+    ENTRIES.contains(&name)
+}
 
 /// Returns the installation, by its Service, that keeps a stored configuration, if it is not that of `service`.
 ///
@@ -25,16 +77,15 @@ pub(crate) fn other_installation(stored: &Value, service: &ServiceReference) -> 
     named.map(str::to_owned).or_else(|| called.into_iter().next())
 }
 
-/// Returns the installation that the annotation of a stored object names. An empty or blank name is nobody's.
-pub(crate) fn named_installation(stored: &Value) -> Option<&str> {
-    let named = stored.pointer("/metadata/annotations")?.get(INSTALLATION)?.as_str()?;
-    (!named.trim().is_empty()).then_some(named)
-}
-
 /// Returns the entries that have one of our names.
 pub(super) fn ours(stored: &Value) -> impl Iterator<Item = (&str, &Value)> {
     let named = entries(stored).iter().filter_map(|entry| Some((name_of(entry)?, entry)));
     named.filter(|(name, _)| is_ours(name))
+}
+
+/// Returns the entries of both configurations that have one of our names.
+pub(super) fn our_entries(stored: &Pair) -> impl Iterator<Item = &Value> {
+    stored.iter().flatten().flat_map(ours).map(|(_, entry)| entry)
 }
 
 pub(super) fn entries(stored: &Value) -> &[Value] {

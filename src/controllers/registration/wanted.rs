@@ -4,44 +4,19 @@
 
 use super::options::{EntryOptions, FailurePolicy, LabelSelector};
 use super::rules::{RegistrationRule, RegistrationRules};
-use super::stored::ours;
+use super::stored::{ConfigurationKind, DECLARATIONS, DEFINITIONS, NAME, ours};
 use crate::controllers::ServiceReference;
+use crate::controllers::object::{INSTALLATION, Owner};
 use kube_unions_core::admission::InspectionToken;
 use kube_unions_core::declaration::ANNOTATION;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
-/// Name of both configurations.
-pub(crate) const NAME: &str = "kube-unions";
-
 /// Annotation that makes cert-manager write `caBundle`.
 pub(super) const INJECT: &str = "cert-manager.io/inject-ca-from";
 
-/// Annotation that names the installation of a configuration or policy by its Service.
-pub(crate) const INSTALLATION: &str = "kube-unions.dev/installation";
-
 /// Timeout of an inspection, in seconds.
 const INSPECTION_TIMEOUT: u8 = 5;
-
-const DECLARATIONS: &str = "declarations.kube-unions.dev";
-const DEFINITIONS: &str = "definitions.kube-unions.dev";
-
-/// Names of all possible entries.
-const ENTRIES: [&str; 6] = [
-    "mutate.kube-unions.dev",
-    "mutate.builtin.kube-unions.dev",
-    "validate.kube-unions.dev",
-    "validate.builtin.kube-unions.dev",
-    DECLARATIONS,
-    DEFINITIONS,
-];
-
-/// One of the two configurations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ConfigurationKind {
-    Mutating,
-    Validating,
-}
 
 /// The wanted content of one configuration. Without entries it is not created.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,7 +30,7 @@ pub(super) struct Wanted {
     pub(super) ca: BundleSource,
     /// Token for inspections if no well-formed one is stored.
     pub(super) fresh: InspectionToken,
-    /// In the order of [`ENTRIES`].
+    /// In the order of their names.
     pub(super) entries: Vec<WantedEntry>,
 }
 
@@ -69,13 +44,6 @@ pub(super) struct WantedEntry {
     pub(super) failure_policy: FailurePolicy,
     /// The other fields, except `name` and `clientConfig`.
     pub(super) fields: Map<String, Value>,
-}
-
-/// The `ClusterRole` that owns the configurations.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Owner {
-    pub(crate) name: String,
-    pub(crate) uid: String,
 }
 
 /// Settings that all entries share.
@@ -105,24 +73,6 @@ pub(super) struct InspectedKinds {
     pub(super) definitions: bool,
 }
 
-impl ConfigurationKind {
-    pub(super) const BOTH: [Self; 2] = [Self::Mutating, Self::Validating];
-
-    pub(super) fn kind(self) -> &'static str {
-        match self {
-            Self::Mutating => "MutatingWebhookConfiguration",
-            Self::Validating => "ValidatingWebhookConfiguration",
-        }
-    }
-
-    pub(super) fn plural(self) -> &'static str {
-        match self {
-            Self::Mutating => "mutatingwebhookconfigurations",
-            Self::Validating => "validatingwebhookconfigurations",
-        }
-    }
-}
-
 impl Wanted {
     /// Leaves the rules for objects as they are stored.
     pub(super) fn keep_rules(&mut self, stored: Option<&Value>) {
@@ -141,31 +91,8 @@ impl Wanted {
     }
 }
 
-/// Returns true if `name` is a name of our entries.
-pub(super) fn is_ours(name: &str) -> bool {
-    ENTRIES.contains(&name)
-}
-
-impl Owner {
-    /// Returns the owner reference. It does not block the deletion of the owner.
-    pub(crate) fn reference(&self) -> Value {
-        json!({
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "ClusterRole",
-            "name": self.name,
-            "uid": self.uid,
-        })
-    }
-
-    /// Returns true for a reference to a role of this name, whatever its UID.
-    pub(crate) fn is_at(&self, reference: &Value) -> bool {
-        let is = |field: &str, value: &str| reference.get(field).and_then(Value::as_str) == Some(value);
-        is("kind", "ClusterRole") && is("name", &self.name)
-    }
-}
-
 impl EntryTemplate {
-    /// Exempts the namespaces `excluded`, kube-system and the Service's own.
+    /// Exempts the excluded namespaces, kube-system and the Service's own.
     pub(super) fn new(service: ServiceReference, options: EntryOptions, excluded: &[String]) -> Self {
         let mut all: BTreeSet<String> = excluded.iter().cloned().collect();
         all.insert("kube-system".to_owned());

@@ -1,9 +1,10 @@
 use super::super::differences::differences;
 use super::super::options::EntryOptions;
 use super::super::rules::{RegistrationRule, RegistrationRules};
-use super::super::stored::{other_installation, ours};
-use super::super::wanted::{ConfigurationKind, EntryTemplate, InspectedKinds, Owner};
+use super::super::stored::{ConfigurationKind, other_installation, ours};
+use super::super::wanted::{EntryTemplate, InspectedKinds};
 use super::*;
+use crate::controllers::object::Owner;
 use kube_unions_core::admission::InspectionToken;
 use rcgen::{CertificateParams, KeyPair};
 

@@ -1,5 +1,6 @@
 //! The ordering rules of the registration: each row is one step of a replica against an API server that the test plays.
 
+use super::super::stored::ours;
 use super::*;
 use crate::api::ServerClock;
 use crate::controllers::handover::Coverage;
@@ -7,6 +8,7 @@ use crate::telemetry::Metrics;
 use fixtures::api_server::{Call, in_process};
 use hyper::Method;
 use kube::Client;
+use kube::core::Status;
 use kube_unions_core::catalog::{Builder, Catalog};
 use kube_unions_core::declaration::Definition;
 use rcgen::{CertificateParams, KeyPair};
@@ -164,8 +166,8 @@ impl Given {
     /// Takes steps until one changes nothing. Returns the entries of both configurations, and every write.
     async fn steps(self, stored: [Option<&str>; 2]) -> ([Option<String>; 2], Vec<Value>) {
         let mut server = self.server;
-        let paths = ConfigurationKind::BOTH
-            .map(|kind| format!("/apis/admissionregistration.k8s.io/v1/{}/kube-unions", kind.plural()));
+        let paths = ["mutating", "validating"]
+            .map(|kind| format!("/apis/admissionregistration.k8s.io/v1/{kind}webhookconfigurations/kube-unions"));
         for (path, stored) in paths.iter().zip(stored) {
             let Some(stored) = stored else { continue };
             let entries: Vec<Value> = stored.split(", ").filter(|text| !text.is_empty()).map(entry).collect();
@@ -198,16 +200,16 @@ impl Given {
             enforcing: true,
             delay: self.delay,
         };
-        let configurations = Configurations::new(Client::new(service, "default"));
+        let client = Client::new(service, "default");
         let (declarable, fresh) = (watch::channel(false).1, InspectionToken::from_random([7; 16]));
-        let mut registrar = Registrar::new(registration, signals, configurations, declarable, fresh);
+        let mut registrar = Registrar::new(client, registration, signals, declarable, fresh);
         if self.namespace_ends {
-            registrar.heard(Ok(ConfigurationEvent::NamespaceEnds));
+            registrar.heard(RegistrationEvent::NamespaceEnds);
         }
         let mut written = None;
         while written != Some(server.lock().unwrap().written.len()) {
             written = Some(server.lock().unwrap().written.len());
-            registrar.reconcile().await;
+            registrar.step(Instant::now()).await.ok();
         }
         let server = server.lock().unwrap();
         (paths.map(|path| server.stored.get(&path).map(entries)), server.written.clone())
@@ -327,5 +329,16 @@ async fn a_step_keeps_the_order_of_bundle_policy_readiness_and_owner() {
         for entry in written.iter().flat_map(ours).map(|(_, entry)| entry) {
             assert!(entry["failurePolicy"] == "Ignore" || !bundle_of(entry).is_empty(), "{row}: {entry}");
         }
+    }
+}
+
+#[test]
+fn a_write_that_etcd_refuses_is_an_answer_and_an_api_server_without_time_is_none() {
+    for (code, of_write, of_read) in [(422, true, true), (500, true, false), (429, false, false), (503, false, false)] {
+        let error = |writes| {
+            let status = Status { code, ..Status::default() };
+            ConfigurationError::Request { doing: String::new(), writes, source: RequestError::Status(Box::new(status)) }
+        };
+        assert_eq!([error(true).is_answer(), error(false).is_answer()], [of_write, of_read], "{code}");
     }
 }

@@ -3,7 +3,6 @@
 //! During an upgrade two replicas may want different objects. Without the wait they would overwrite each other without
 //! pause. This module knows no clock: callers pass the time in.
 
-use super::divergence::Divergence;
 use crate::api::doubling;
 use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::ExponentialBackoff;
@@ -16,13 +15,25 @@ const BETWEEN: Duration = Duration::from_millis(500);
 const FIRST: Duration = Duration::from_secs(1);
 
 /// Longest wait before drift is corrected. Together with the time between two resyncs it is less than ten seconds.
-pub(super) const LONGEST: Duration = Duration::from_secs(4);
+const LONGEST: Duration = Duration::from_secs(4);
 
 /// Time without corrections after which the wait is reset.
 const CALM: Duration = Duration::from_mins(1);
 
+/// Reason for a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Divergence {
+    /// This replica's intent has changed.
+    Intent,
+    /// Another writer has changed the stored objects.
+    Drift,
+    /// The stored objects hold CAs beyond the agreed ones. They are as safe as the desired objects, and another replica
+    /// may know of a newer agreement.
+    ExtraAuthorities,
+}
+
 /// The times of past writes and of the current drift.
-pub(crate) struct Pace {
+pub(super) struct Pace {
     written: Option<Instant>,
     corrected: Option<Instant>,
     /// Time at which the current drift was first seen.
@@ -43,12 +54,12 @@ impl Default for Pace {
 
 impl Pace {
     /// Notes that there is no drift.
-    pub(crate) fn in_sync(&mut self) {
+    pub(super) fn in_sync(&mut self) {
         self.drifted = None;
     }
 
     /// Returns when to write. Repeated calls for the same drift return the same time.
-    pub(crate) fn due(&mut self, divergence: Divergence, now: Instant) -> Instant {
+    pub(super) fn due(&mut self, divergence: Divergence, now: Instant) -> Instant {
         if self.corrected.is_some_and(|corrected| now.saturating_duration_since(corrected) > CALM) {
             self.backoff.reset();
             self.grow();
@@ -67,7 +78,7 @@ impl Pace {
     }
 
     /// Notes a write.
-    pub(crate) fn wrote(&mut self, divergence: Divergence, now: Instant) {
+    pub(super) fn wrote(&mut self, divergence: Divergence, now: Instant) {
         self.written = Some(now);
         self.drifted = None;
         if divergence != Divergence::Intent {
@@ -80,7 +91,8 @@ impl Pace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::controllers::registration::registrar::{DEBOUNCE, RESYNC};
+    use crate::controllers::reconciler::DEBOUNCE;
+    use crate::controllers::registration::RESYNC;
 
     #[test]
     fn a_new_intent_is_written_at_once_and_at_most_twice_a_second() {

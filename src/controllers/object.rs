@@ -1,0 +1,162 @@
+//! An object on the API server: read, created, replaced and deleted, with the metadata that this program shares with others.
+//!
+//! It knows nothing of the content of objects. Any JSON may be stored, so nothing here assumes a shape.
+
+use crate::api::{self, APPLY, RequestError};
+use hyper::Method;
+use kube::Client;
+use kube_unions_policies::KubernetesVersion;
+use serde_json::{Map, Value, json};
+
+/// Field manager of every write.
+const MANAGER: &str = "kube-unions";
+
+/// Annotation that names the installation of an object by its Service.
+pub(super) const INSTALLATION: &str = "kube-unions.dev/installation";
+
+/// The paths of an object and of its collection.
+#[derive(Debug, Clone)]
+pub(super) struct ObjectPath {
+    pub(super) collection: String,
+    pub(super) name: String,
+}
+
+/// The `ClusterRole` that owns objects. They are deleted with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Owner {
+    pub(super) name: String,
+    pub(super) uid: String,
+}
+
+impl ObjectPath {
+    /// Returns the stored object, `None` if there is none.
+    pub(super) async fn read(&self, client: &Client) -> Result<Option<Value>, RequestError> {
+        match api::send(client, Method::GET, &self.path()).await {
+            Ok(object) => Ok(Some(object)),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Creates the object and returns it as it is stored.
+    pub(super) async fn create(&self, client: &Client, object: &Value) -> Result<Value, RequestError> {
+        write(client, Method::POST, &self.collection, "application/json", object).await
+    }
+
+    /// Creates the object by server-side apply and returns it as it is stored.
+    ///
+    /// An apply names the object, so the right to create it by name is enough. Conflicts are not forced: another replica may
+    /// have been faster.
+    pub(super) async fn apply(&self, client: &Client, object: &Value) -> Result<Value, RequestError> {
+        write(client, Method::PATCH, &self.path(), APPLY, object).await
+    }
+
+    /// Replaces an object whose `resourceVersion` is still that of `object`, and returns it as it is stored.
+    pub(super) async fn replace(&self, client: &Client, object: &Value) -> Result<Value, RequestError> {
+        write(client, Method::PUT, &self.path(), "application/json", object).await
+    }
+
+    /// Deletes an object that still has this `resourceVersion`.
+    pub(super) async fn delete(&self, client: &Client, resource_version: &str) -> Result<(), RequestError> {
+        let body = json!({
+            "apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"resourceVersion": resource_version},
+        });
+        api::write(client, Method::DELETE, &self.path(), "application/json", &body).await.map(drop)
+    }
+
+    fn path(&self) -> String {
+        format!("{}/{}", self.collection, self.name)
+    }
+}
+
+async fn write(
+    client: &Client,
+    method: Method,
+    path: &str,
+    media_type: &str,
+    object: &Value,
+) -> Result<Value, RequestError> {
+    api::write(client, method, &format!("{path}?fieldManager={MANAGER}"), media_type, object).await
+}
+
+impl Owner {
+    /// Reads the role. The inner error is the reason why there is no owner to set.
+    pub(super) async fn read(client: &Client, name: &str) -> Result<Result<Self, String>, RequestError> {
+        let collection = "/apis/rbac.authorization.k8s.io/v1/clusterroles".to_owned();
+        let role = ObjectPath { collection, name: name.to_owned() }.read(client).await;
+        let uid = |role: &Value| role.pointer("/metadata/uid")?.as_str().map(str::to_owned);
+        match role {
+            Ok(role) => match role.as_ref().and_then(uid) {
+                Some(uid) => Ok(Ok(Self { name: name.to_owned(), uid })),
+                None => Ok(Err("it does not exist".to_owned())),
+            },
+            Err(error) if error.is_final() => Ok(Err(error.to_string())),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns the owner reference. It does not block the deletion of the owner.
+    pub(super) fn reference(&self) -> Value {
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRole",
+            "name": self.name,
+            "uid": self.uid,
+        })
+    }
+
+    /// Returns true for a reference to a role of this name, whatever its UID.
+    fn is_at(&self, reference: &Value) -> bool {
+        let is = |field: &str, value: &str| reference.get(field).and_then(Value::as_str) == Some(value);
+        is("kind", "ClusterRole") && is("name", &self.name)
+    }
+}
+
+/// Sets labels, annotations and the owner in the metadata of a stored object. Those of other writers stay.
+pub(super) fn merge_metadata(
+    metadata: &mut Map<String, Value>,
+    labels: &Map<String, Value>,
+    annotations: &Map<String, Value>,
+    owner: Option<&Owner>,
+) {
+    for (part, wanted) in [("labels", labels), ("annotations", annotations)] {
+        let mut all = object_at(metadata, part);
+        all.extend(wanted.clone());
+        metadata.insert(part.to_owned(), all.into());
+    }
+    if let Some(owner) = owner {
+        let stored = metadata.get("ownerReferences").and_then(Value::as_array).cloned().unwrap_or_default();
+        let mut owners: Vec<Value> = stored.into_iter().filter(|it| !owner.is_at(it)).collect();
+        owners.push(owner.reference());
+        metadata.insert("ownerReferences".to_owned(), owners.into());
+    }
+}
+
+/// Returns the installation that the annotation of a stored object names. An empty or blank name is nobody's.
+pub(crate) fn named_installation(stored: &Value) -> Option<&str> {
+    let named = stored.pointer("/metadata/annotations")?.get(INSTALLATION)?.as_str()?;
+    (!named.trim().is_empty()).then_some(named)
+}
+
+/// Returns the object in a field, an empty one if there is none.
+pub(super) fn object_at(object: &Map<String, Value>, field: &str) -> Map<String, Value> {
+    object.get(field).and_then(Value::as_object).cloned().unwrap_or_default()
+}
+
+/// Returns the version of the API server, `None` if it cannot be parsed.
+pub(super) async fn server_version(client: &Client) -> Result<Option<KubernetesVersion>, RequestError> {
+    let version = api::send(client, Method::GET, "/version").await?;
+    let text = |field: &str| version.get(field).and_then(Value::as_str).unwrap_or_default();
+    let numbers = format!("{}.{}", text("major"), text("minor"));
+    Ok(text("gitVersion").parse().or_else(|_| numbers.parse()).ok())
+}
+
+/// Joins the first few of many texts for the log.
+pub(super) fn shortened(texts: &[String]) -> String {
+    const MOST: usize = 8;
+    let mut text = texts.iter().take(MOST).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if texts.len() > MOST {
+        text.push_str(", …");
+    }
+    text
+}

@@ -1,0 +1,159 @@
+//! The loop of every controller: read what is stored, compute what is wanted, write under the `resourceVersion` that was read,
+//! and after a conflict read again.
+//!
+//! Every replica runs every controller. Replicas compute the same objects from the same inputs, so the first write spares the
+//! others theirs. The loop knows no object: a [`Controller`] reads, decides and writes in one [`step`](Controller::step). It
+//! reads and writes by [`object`](super::object), and [`pace`](super::pace) tells it when. `supervision` ends the program if
+//! the loop ends.
+
+use crate::api::doubling;
+use futures::StreamExt;
+use futures::stream::{BoxStream, select_all, unfold};
+use kube::runtime::utils::Backoff;
+use kube::runtime::watcher::{self, Event};
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+
+/// Time for which changes are collected before a step.
+pub(super) const DEBOUNCE: Duration = Duration::from_millis(100);
+
+/// First and longest wait after a failure, unless a controller has its own.
+pub(super) const WAITS: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(2)];
+
+/// One replica's side of some stored objects.
+pub(super) trait Controller: Send {
+    /// A change that calls for a step.
+    type Event: Send;
+    /// The reason why a step failed.
+    type Error: StepError + Send;
+
+    /// First and longest wait after a failure.
+    fn waits(&self) -> [Duration; 2] {
+        WAITS
+    }
+
+    /// Notes a change.
+    fn heard(&mut self, event: Self::Event);
+
+    /// Reads the stored objects, and writes those that are due.
+    fn step(&mut self, now: Instant) -> impl Future<Output = Result<Step, Self::Error>> + Send;
+
+    /// Notes that a step failed. It is tried again.
+    fn failed(&mut self, error: &Self::Error);
+
+    /// Notes that a step left nothing to do.
+    fn in_sync(&mut self);
+}
+
+/// The reason why a step failed.
+pub(super) trait StepError {
+    /// Returns true if an object has changed since it was read.
+    fn is_conflict(&self) -> bool;
+}
+
+/// The result of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Step {
+    /// The time of the next step if nothing happens before.
+    pub(super) next: Instant,
+    /// False if a write is still to come.
+    pub(super) is_in_sync: bool,
+}
+
+impl Step {
+    /// Nothing is left to do until `next`.
+    pub(super) fn in_sync(next: Instant) -> Self {
+        Self { next, is_in_sync: true }
+    }
+
+    /// A write is still to come.
+    pub(super) fn pending(next: Instant) -> Self {
+        Self { next, is_in_sync: false }
+    }
+}
+
+/// Takes steps until `events` ends.
+///
+/// After a failure, a change shortens the wait to no less than the longest one of [`WAITS`].
+pub(super) async fn run<C: Controller>(controller: &mut C, mut events: BoxStream<'_, C::Event>) {
+    let [first, longest] = controller.waits();
+    let mut waits = doubling(first, longest);
+    let mut next = Instant::now();
+    let mut not_before = next;
+    loop {
+        tokio::select! {
+            // Everything that has arrived is noted before a step.
+            biased;
+            event = events.next() => {
+                let Some(event) = event else { return };
+                controller.heard(event);
+                next = next.min(Instant::now() + DEBOUNCE).max(not_before);
+            }
+            () = tokio::time::sleep_until(next.into()) => {
+                let taken = controller.step(Instant::now()).await;
+                let now = Instant::now();
+                not_before = now + DEBOUNCE;
+                next = match taken {
+                    Ok(step) => {
+                        if step.is_in_sync {
+                            waits.reset();
+                            controller.in_sync();
+                        }
+                        step.next
+                    }
+                    Err(error) if error.is_conflict() => now,
+                    Err(error) => {
+                        controller.failed(&error);
+                        let wait = waits.next().unwrap_or(longest);
+                        let [_, shortened] = WAITS;
+                        not_before = now + wait.min(shortened);
+                        now + wait
+                    }
+                };
+                next = next.max(not_before);
+            }
+        }
+    }
+}
+
+/// Yields for each new value of a channel. Ends when the sender is dropped.
+pub(super) fn news<T: Send + Sync + 'static>(receiver: &watch::Receiver<T>) -> BoxStream<'static, ()> {
+    let next = async |mut receiver: watch::Receiver<T>| receiver.changed().await.ok().map(|()| ((), receiver));
+    unfold(receiver.clone(), next).boxed()
+}
+
+/// Merges streams. The result ends when the sender of `leading` is dropped.
+pub(super) fn merged<T: Send + Sync + 'static, E: Send + 'static>(
+    leading: &watch::Receiver<T>,
+    streams: impl IntoIterator<Item = BoxStream<'static, E>>,
+) -> BoxStream<'static, E> {
+    let mut leading = leading.clone();
+    select_all(streams).take_until(async move { while leading.changed().await.is_ok() {} }).boxed()
+}
+
+/// Returns `Ok` if an event of a watch may have changed an object, its error if the watch failed, and `None` while it lists.
+pub(super) fn changes<K>(event: watcher::Result<Event<K>>) -> Option<watcher::Result<()>> {
+    match event {
+        Ok(Event::Init | Event::InitApply(_)) => None,
+        Ok(Event::InitDone | Event::Apply(_) | Event::Delete(_)) => Some(Ok(())),
+        Err(error) => Some(Err(error)),
+    }
+}
+
+/// A failure that is logged once, until it is over or has another reason.
+#[derive(Debug, Default)]
+pub(crate) struct LogOnce(Option<String>);
+
+impl LogOnce {
+    /// Returns true if the reason differs from the last one.
+    pub(crate) fn is_new(&mut self, reason: &str) -> bool {
+        let is_new = self.0.as_deref() != Some(reason);
+        self.0 = Some(reason.to_owned());
+        is_new
+    }
+
+    /// Ends the failure. Returns true if there was one.
+    pub(crate) fn is_over(&mut self) -> bool {
+        self.0.take().is_some()
+    }
+}
