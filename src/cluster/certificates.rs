@@ -11,18 +11,16 @@
 //! through [`Trust`]. Start at [`plan`] for the decisions, at [`contents`] for the Secret's data.
 
 mod contents;
-mod in_force;
 mod log;
 mod plan;
 mod secret;
 mod state;
 
 use crate::api::doubling;
-use crate::authority::{AuthorityError, CertificatePair, ServingCertificate};
+use crate::authority::{AuthorityError, ServingCertificate};
 use crate::controllers::{RegisteredBundle, ServiceReference, Trust, changed, publish};
-use contents::{Contents, since_1970};
+use contents::{Contents, bundle_of, since_1970};
 use futures::StreamExt;
-use in_force::Settling;
 use k8s_openapi::ByteString;
 use kube::Client;
 use kube::runtime::utils::Backoff;
@@ -30,7 +28,7 @@ use kube::runtime::watcher;
 use log::Log;
 use prometheus_client::metrics::gauge::Gauge;
 use secret::{SecretError, SharedSecret};
-use state::{CertificateState, Lifetimes, Seconds};
+use state::{CertificateState, Seconds, Settling};
 use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;
@@ -83,7 +81,6 @@ pub struct CertificateController {
     dns_names: Vec<String>,
     timing: Timing,
     in_force: CertificateState,
-    pair: Option<Arc<CertificatePair>>,
     settling: Settling,
     /// Times of the writes of the last minute.
     writes: Vec<Duration>,
@@ -100,22 +97,10 @@ pub fn renewed(
     now: SystemTime,
 ) -> Result<Option<BTreeMap<String, ByteString>>, AuthorityError> {
     let contents = Contents::read(data, dns_names.first().map(String::as_str).unwrap_or_default());
-    let lifetimes = lifetimes(Duration::ZERO);
     let in_force = CertificateState::default();
-    let plan = plan::plan(&contents.state, &in_force, Some(0), since_1970(now), lifetimes);
-    if !plan.changes(&contents.state) {
-        return Ok(None);
-    }
-    contents.carry_out(&plan, None, dns_names, now, lifetimes).map(Some)
-}
-
-fn lifetimes(settle: Duration) -> Lifetimes {
-    const DAY: Seconds = 24 * 3600;
-    Lifetimes { authority: 365 * DAY, leaf: 90 * DAY, settle: whole_seconds(settle) }
-}
-
-fn whole_seconds(duration: Duration) -> Seconds {
-    Seconds::try_from(duration.as_secs()).unwrap_or(Seconds::MAX)
+    let plan = plan::plan(&contents.state, &in_force, true, since_1970(now));
+    let data = plan.changes(&contents.state).then(|| contents.carry_out(&plan, &in_force, dns_names, now));
+    data.transpose()
 }
 
 /// Receivers of the results.
@@ -135,7 +120,6 @@ impl CertificateController {
             dns_names: service.dns_names().to_vec(),
             timing: Timing::default(),
             in_force: CertificateState::default(),
-            pair: None,
             settling: Settling::default(),
             writes: Vec::new(),
         }
@@ -163,16 +147,16 @@ impl CertificateController {
         loop {
             let holding = held.borrow_and_update().clone();
             let pause = match self.reconcile(&holding, &outlets).await {
-                Ok(pause) => {
+                Ok(()) => {
                     retry.reset();
                     let is_calm = self.recent_writes() == 0;
                     self.log.succeeded(is_calm);
-                    pause
+                    self.timing.check
                 }
                 Err(error) => {
                     let now = since_1970((self.timing.clock)());
                     let reason = self.log.failed(&error, self.in_force.usable_leaf(now).is_some());
-                    if self.pair.is_none() {
+                    if self.in_force.leaf.is_none() {
                         offers.send_modify(|it| *it = Err(reason));
                     }
                     retry.next().unwrap_or(LONGEST_RETRY)
@@ -197,9 +181,8 @@ impl CertificateController {
         }
     }
 
-    /// Reads the Secret, adopts its certificates and writes what is missing. Returns when to check again.
-    async fn reconcile(&mut self, held: &RegisteredBundle, outlets: &Outlets<'_>) -> Result<Duration, SecretError> {
-        let lifetimes = lifetimes(self.timing.settle);
+    /// Reads the Secret, adopts its certificates and writes what is missing.
+    async fn reconcile(&mut self, held: &RegisteredBundle, outlets: &Outlets<'_>) -> Result<(), SecretError> {
         let mut secret = self.secret.read().await?;
         for _ in 0..ATTEMPTS {
             let clock = (self.timing.clock)();
@@ -208,18 +191,17 @@ impl CertificateController {
             let name = self.dns_names.first().map(String::as_str).unwrap_or_default();
             let contents = data.map(|data| Contents::read(data, name)).unwrap_or_default();
             self.log.read(&contents);
-            self.adopt(&contents, held, now, outlets);
+            self.adopt(&contents.state, held, now, outlets);
 
-            let elapsed = whole_seconds((self.timing.uptime)());
-            let held_for = self.settling.held_for(contents.state.signer.as_ref(), |it| held.trusts(it), elapsed);
-            let plan = plan::plan(&contents.state, &self.in_force, held_for, now, lifetimes);
+            let (uptime, settle) = ((self.timing.uptime)(), self.timing.settle);
+            let settled = self.settling.is_over(contents.state.signer.as_ref(), |it| held.trusts(it), uptime, settle);
+            let plan = plan::plan(&contents.state, &self.in_force, settled, now);
             self.log.waiting(&contents.state, &plan, *held != RegisteredBundle::Unknown, now);
             if !plan.changes(&contents.state) {
-                let next_check = u64::try_from(plan.next_check - now).unwrap_or_default();
-                return Ok(self.timing.check.min(Duration::from_secs(next_check)));
+                return Ok(());
             }
             self.count_write()?;
-            let data = contents.carry_out(&plan, self.pair.as_deref(), &self.dns_names, clock, lifetimes)?;
+            let data = contents.carry_out(&plan, &self.in_force, &self.dns_names, clock)?;
             secret = match self.secret.write(secret, data).await? {
                 Some(written) => {
                     self.log.wrote(&plan, &contents);
@@ -232,23 +214,15 @@ impl CertificateController {
     }
 
     /// Serves and trusts the stored certificates where they are better than those in force.
-    fn adopt(&mut self, contents: &Contents, held: &RegisteredBundle, now: Seconds, outlets: &Outlets<'_>) {
-        let stored = &contents.state;
-        let is_new = contents.pair != self.pair;
-        let takes_over = is_new && in_force::takes_over(stored, &self.in_force, |it| held.trusts(it), now);
-        if takes_over {
-            self.in_force.leaf.clone_from(&stored.leaf);
-            self.in_force.authorities.clone_from(&stored.authorities);
-            self.pair.clone_from(&contents.pair);
-        }
-        self.in_force.authorities = in_force::trusted(stored, &self.in_force, now);
+    fn adopt(&mut self, stored: &CertificateState, held: &RegisteredBundle, now: Seconds, outlets: &Outlets<'_>) {
+        let replaced = self.in_force.adopt(stored, |it| held.trusts(it), now);
         if let Some(newest) = self.in_force.authorities.first() {
             outlets.expiry.set(newest.not_after);
-            publish(outlets.trust, Some(Trust::Agreed(contents::bundle(&self.in_force.authorities))));
+            publish(outlets.trust, Some(Trust::Agreed(bundle_of(&self.in_force.authorities).into())));
         }
         // After the bundle: no certificate is served before its CA is published.
-        if let Some(pair) = self.pair.as_ref().filter(|_| takes_over) {
-            outlets.offers.send_modify(|it| *it = Ok(Arc::clone(pair)));
+        if let Some(leaf) = self.in_force.leaf.as_ref().filter(|_| replaced) {
+            outlets.offers.send_modify(|it| *it = Ok(Arc::clone(&leaf.pair)));
         }
     }
 

@@ -5,10 +5,10 @@
 
 use super::plan::{CertificatePlan, LeafAction};
 use super::state::{
-    Certificate, CertificateState, LONGEST, Lifetimes, MOST, MOST_BYTES, RenewalCause, Seconds, StoredAuthority,
-    StoredLeaf, find, make_room,
+    AUTHORITY_LIFETIME, Certificate, CertificateState, LEAF_LIFETIME, LONGEST, MOST, MOST_BYTES, RenewalCause, Seconds,
+    StoredAuthority, StoredLeaf, find, make_room,
 };
-use crate::authority::{AuthorityError, BACKDATED, CertificateAuthority, CertificatePair, Validity};
+use crate::authority::{AuthorityError, CertificateAuthority, CertificatePair, Validity};
 use crate::controllers::certificate_to_pem;
 use k8s_openapi::ByteString;
 use rustls::RootCertStore;
@@ -46,12 +46,8 @@ pub(super) type Data = BTreeMap<String, ByteString>;
 #[derive(Default)]
 pub(super) struct Contents {
     pub(super) state: CertificateState,
-    /// The leaf with its key.
-    pub(super) pair: Option<Arc<CertificatePair>>,
-    /// Private key of the state's signer, PEM.
-    key: String,
-    /// DNS names of the leaf.
-    names: Vec<String>,
+    /// The CA whose key is stored.
+    signer: Option<CertificateAuthority>,
     /// Names the unusable data.
     pub(super) faults: Vec<&'static str>,
 }
@@ -103,17 +99,15 @@ impl Contents {
             return;
         }
         let signer = std::str::from_utf8(pem).ok().and_then(|text| {
-            let key = rcgen::KeyPair::from_pem(text).ok()?;
-            let has_key = |it: &&StoredAuthority| {
-                public_key(&it.certificate).is_some_and(|public| public == key.public_key_raw())
-            };
-            let certificate = Certificate::clone(&self.state.authorities.iter().find(has_key)?.certificate);
+            let public = rcgen::KeyPair::from_pem(text).ok()?.public_key_raw().to_vec();
+            let has_key = |it: &&StoredAuthority| public_key(&it.certificate).as_ref() == Some(&public);
+            let certificate = &self.state.authorities.iter().find(has_key)?.certificate;
             // Some CAs can be trusted although we cannot sign for them.
-            CertificateAuthority::from_pem(&certificate_to_pem(&certificate), text).ok()?;
-            Some((certificate, text.to_owned()))
+            let signer = CertificateAuthority::from_pem(&certificate_to_pem(certificate), text).ok()?;
+            Some((Certificate::clone(certificate), signer))
         });
         match signer {
-            Some((certificate, key)) => (self.state.signer, self.key) = (Some(certificate), key),
+            Some((certificate, signer)) => (self.state.signer, self.signer) = (Some(certificate), Some(signer)),
             None => self.fault("`ca.key` is not the key of a CA in `ca.crt`"),
         }
     }
@@ -123,11 +117,7 @@ impl Contents {
             return;
         }
         match read_pair(chain, key) {
-            Some((pair, certificates)) => {
-                self.state.leaf = verify(&certificates, &self.state.authorities, name);
-                self.names = certificates.first().map(|it| dns_names(it)).unwrap_or_default();
-                self.pair = self.state.leaf.is_some().then(|| Arc::new(pair));
-            }
+            Some((pair, certificates)) => self.state.leaf = verify(pair, &certificates, &self.state.authorities, name),
             None if chain.len() > MOST_BYTES => self.fault("`tls.crt` is longer than 64 KiB"),
             None => self.fault("`tls.crt` and `tls.key` cannot be used together"),
         }
@@ -135,50 +125,34 @@ impl Contents {
 
     /// Returns the next data of the Secret.
     ///
-    /// `served` is the pair that [`LeafAction::Restore`] puts back. `names` are the server's DNS names.
+    /// `in_force` has the leaf that [`LeafAction::Restore`] puts back. `names` are the server's DNS names.
     pub(super) fn carry_out(
         &self,
         plan: &CertificatePlan,
-        served: Option<&CertificatePair>,
+        in_force: &CertificateState,
         names: &[String],
         now: SystemTime,
-        lifetimes: Lifetimes,
     ) -> Result<Data, AuthorityError> {
-        let mut bundle: String = plan.keep.iter().map(|it| certificate_to_pem(&it.certificate)).collect();
-        let mut key = self.key.clone();
-        let mut signer = None;
-        if plan.new_authority.is_some() {
-            let new = CertificateAuthority::unique(OWN, Validity::new(now, seconds(lifetimes.authority)))?;
-            bundle.insert_str(0, new.certificate());
-            key = new.key();
-            signer = Some((now + seconds(lifetimes.authority), new));
-        }
+        let validity = |lifetime| Validity::new(now, seconds(lifetime));
+        let new = plan.new_authority.map(|_| CertificateAuthority::unique(OWN, validity(AUTHORITY_LIFETIME)));
+        let new = new.transpose()?;
+        let bundle = new.as_ref().map(CertificateAuthority::certificate).unwrap_or_default().to_owned();
+        let signer = new.as_ref().or(self.signer.as_ref());
+        let kept = |state: &CertificateState| state.leaf.as_ref().map(|it| CertificatePair::clone(&it.pair));
         let pair = match plan.leaf {
-            LeafAction::Keep => self.pair.as_deref().cloned(),
-            LeafAction::Restore => served.cloned(),
+            LeafAction::Keep => kept(&self.state),
+            LeafAction::Restore => kept(in_force),
             LeafAction::Issue(cause) => {
-                let (expires, signer) = match signer {
-                    Some(new) => new,
-                    None => self.signer()?,
-                };
-                let not_after = expires.min(now + seconds(lifetimes.leaf));
-                let validity = Validity { not_before: now - BACKDATED, not_after };
+                let names = self.names_of_next(names, cause);
                 let common_name = names.first().map(String::as_str).unwrap_or_default();
-                Some(signer.issue(common_name, &self.names_of_next(names, cause), validity)?)
+                signer.map(|it| it.issue(common_name, &names, validity(LEAF_LIFETIME))).transpose()?
             }
         };
-        let (chain, leaf_key) = pair.map(|it| (it.chain, it.key)).unwrap_or_default();
-        let data = [(CHAIN, chain), (KEY, leaf_key), (BUNDLE, bundle), (AUTHORITY_KEY, key)];
+        let (chain, key) = pair.map(|it| (it.chain, it.key)).unwrap_or_default();
+        let bundle = bundle + &bundle_of(&plan.keep);
+        let authority_key = signer.map(CertificateAuthority::key).unwrap_or_default();
+        let data = [(CHAIN, chain), (KEY, key), (BUNDLE, bundle), (AUTHORITY_KEY, authority_key)];
         Ok(data.into_iter().map(|(key, value)| (key.to_owned(), ByteString(value.into_bytes()))).collect())
-    }
-
-    /// Returns the CA whose key is stored, and its expiry.
-    fn signer(&self) -> Result<(SystemTime, CertificateAuthority), AuthorityError> {
-        // INVARIANT: a plan signs with the stored key only if `read_authority_key` found its CA.
-        let certificate = self.state.signer.as_ref().map(|it| certificate_to_pem(it)).unwrap_or_default();
-        let signer = CertificateAuthority::from_pem(&certificate, &self.key)?;
-        let authority = self.state.signer.as_ref().and_then(|it| find(&self.state.authorities, it));
-        Ok((UNIX_EPOCH + seconds(authority.map_or(0, |it| it.not_after)), signer))
     }
 
     /// Returns the DNS names of the next leaf.
@@ -186,16 +160,15 @@ impl Contents {
     /// During a rename of the Service, replicas disagree about its name. A certificate for the old and the new names ends
     /// the dispute. The certificate after that one has only the current names.
     fn names_of_next(&self, names: &[String], cause: RenewalCause) -> Vec<String> {
-        let old = if cause == RenewalCause::OtherService { self.names.as_slice() } else { &[] };
-        let mut all = names.to_vec();
-        all.extend(old.iter().filter(|it| !names.contains(it)).take(MOST).cloned());
-        all
+        let old = self.state.leaf.as_ref().filter(|_| cause == RenewalCause::OtherService);
+        let old = old.map(|it| dns_names(&it.pair.chain)).unwrap_or_default();
+        names.iter().cloned().chain(old.into_iter().filter(|it| !names.contains(it)).take(MOST)).collect()
     }
 }
 
 /// Encodes CAs as PEM, in this order.
-pub(super) fn bundle(authorities: &[StoredAuthority]) -> Arc<str> {
-    authorities.iter().map(|it| certificate_to_pem(&it.certificate)).collect::<String>().into()
+pub(super) fn bundle_of(authorities: &[StoredAuthority]) -> String {
+    authorities.iter().map(|it| certificate_to_pem(&it.certificate)).collect()
 }
 
 pub(super) fn since_1970(time: SystemTime) -> Seconds {
@@ -233,8 +206,13 @@ fn read_pair(chain: &[u8], key: &[u8]) -> Option<(CertificatePair, Vec<Certifica
     Some((pair, certificates))
 }
 
-/// Finds the CA that signed a chain, as a client that calls `name` would verify it.
-fn verify(chain: &[CertificateDer<'_>], authorities: &[StoredAuthority], name: &str) -> Option<StoredLeaf> {
+/// Returns the pair of a chain with the CA that signed it, as a client that calls `name` would verify it.
+fn verify(
+    pair: CertificatePair,
+    chain: &[CertificateDer<'_>],
+    authorities: &[StoredAuthority],
+    name: &str,
+) -> Option<StoredLeaf> {
     let (leaf, intermediates) = chain.split_first()?;
     let (_, certificate) = x509_parser::parse_x509_certificate(leaf).ok()?;
     let (not_before, not_after) = validity(&certificate);
@@ -253,11 +231,12 @@ fn verify(chain: &[CertificateDer<'_>], authorities: &[StoredAuthority], name: &
         }
     });
     let (issuer, fits) = verified.map_or((Certificate::default(), true), |(it, fits)| (Certificate::clone(it), fits));
-    Some(StoredLeaf { issuer, not_before, not_after, fits })
+    Some(StoredLeaf { issuer, not_before, not_after, fits, pair: Arc::new(pair) })
 }
 
-fn dns_names(der: &CertificateDer<'_>) -> Vec<String> {
-    let Ok((_, certificate)) = x509_parser::parse_x509_certificate(der) else { return Vec::new() };
+fn dns_names(chain: &str) -> Vec<String> {
+    let Ok(der) = CertificateDer::from_pem_slice(chain.as_bytes()) else { return Vec::new() };
+    let Ok((_, certificate)) = x509_parser::parse_x509_certificate(&der) else { return Vec::new() };
     let Ok(Some(alternatives)) = certificate.subject_alternative_name() else { return Vec::new() };
     let names = alternatives.value.general_names.iter();
     names.filter_map(|it| if let GeneralName::DNSName(name) = it { Some((*name).to_owned()) } else { None }).collect()

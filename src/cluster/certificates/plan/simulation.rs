@@ -1,11 +1,14 @@
 //! Years of rotations: replicas with stale views of the Secret and the configurations, and an API server whose view of the
 //! configurations is stale too. Accidents delete the Secret and restart replicas.
 
-use super::super::in_force::{Settling, takes_over, trusted};
-use super::super::state::Certificate;
-use super::tests::{DAY, LIFETIMES, NOW, id, made, signed};
+use super::super::state::{Certificate, LEAF_LIFETIME, SKEW, Settling};
+use super::tests::{DAY, NOW, id, made, signed, state};
 use super::*;
 use proptest::prelude::*;
+use std::time::Duration;
+
+/// Time for which the configurations hold a new CA before it signs.
+const SETTLE: Seconds = 60;
 
 /// Greatest age of a replica's view of the Secret. Another replica registers what that view shows.
 const SECRET_LAG: Seconds = 35;
@@ -19,7 +22,7 @@ const CLOCK_DIFFERENCE: Seconds = 30;
 struct Simulation {
     random: u64,
     now: Seconds,
-    lifetimes: Lifetimes,
+    settle: Duration,
     /// Every version, each with the time at which it was written.
     secret: Vec<(Seconds, CertificateState)>,
     configuration: Vec<(Seconds, Vec<Certificate>)>,
@@ -36,7 +39,6 @@ struct Replica {
     seen: usize,
     in_force: CertificateState,
     settling: Settling,
-    next_check: Seconds,
 }
 
 impl Simulation {
@@ -44,7 +46,7 @@ impl Simulation {
         let mut this = Self {
             random: seed | 1,
             now: NOW,
-            lifetimes: Lifetimes { settle, ..LIFETIMES },
+            settle: Duration::from_secs(settle.cast_unsigned()),
             secret: vec![(NOW, CertificateState::default())],
             configuration: vec![(NOW, Vec::new())],
             replicas: (0..replicas).map(|_| Replica::default()).collect(),
@@ -54,6 +56,11 @@ impl Simulation {
         };
         for index in 0..replicas {
             this.replicas[index].ahead = this.below(2 * CLOCK_DIFFERENCE + 1) - CLOCK_DIFFERENCE;
+        }
+        // A CA is replaced after some six years and eight months.
+        if this.below(2) == 0 {
+            let made_at = NOW - this.below(8 * 365 * DAY);
+            this.secret[0].1 = state(&[made(id("0"), made_at)], "0", signed(&id("0"), NOW));
         }
         this
     }
@@ -85,13 +92,21 @@ impl Simulation {
                     self.accident();
                     continue;
                 }
-                // Nothing happens before the next check.
-                let wake = self.replicas.iter().map(|it| it.next_check).min().unwrap().min(next_accident);
-                self.now = wake.max(self.now + 1);
+                self.now = self.next_event().min(next_accident);
             }
             self.check();
         }
         self
+    }
+
+    /// Returns the next time at which a certificate ends or is due, by any clock.
+    fn next_event(&self) -> Seconds {
+        let (_, stored) = self.secret.last().unwrap();
+        let of_authorities =
+            stored.authorities.iter().flat_map(|it| [it.due(), it.last_leaf_expiry(&stored.authorities)]);
+        let of_leaf = stored.leaf.iter().flat_map(|it| [it.due(), it.not_after - SKEW]);
+        let by_clocks = |at: Seconds| [at - CLOCK_DIFFERENCE, at, at + CLOCK_DIFFERENCE];
+        of_authorities.chain(of_leaf).flat_map(by_clocks).filter(|it| *it > self.now).min().unwrap()
     }
 
     /// Deletes the Secret or restarts a replica. It never does both before the Secret is written again: then no
@@ -134,22 +149,16 @@ impl Simulation {
         let known = self.now - self.below(CONFIGURATION_LAG + 1);
         let held = self.configuration_at(known).to_vec();
         let register = self.below(2) == 0;
-        let lifetimes = self.lifetimes;
         let replica = &mut self.replicas[index];
         let now = self.now + replica.ahead;
         let stored = self.secret[replica.seen].1.clone();
         let holds = |id: &Certificate| held.is_empty() || held.contains(id);
-        if takes_over(&stored, &replica.in_force, holds, now) && replica.in_force.leaf != stored.leaf {
-            replica.in_force.leaf.clone_from(&stored.leaf);
-            if !stored.authorities.is_empty() {
-                replica.in_force.authorities.clone_from(&stored.authorities);
-            }
+        if replica.in_force.adopt(&stored, holds, now) {
             self.last_change = self.now;
         }
-        replica.in_force.authorities = trusted(&stored, &replica.in_force, now);
-        let held_for = replica.settling.held_for(stored.signer.as_ref(), holds, now);
-        let plan = plan(&stored, &replica.in_force, held_for, now, lifetimes);
-        replica.next_check = plan.next_check - replica.ahead;
+        let uptime = Duration::from_secs(now.cast_unsigned());
+        let settled = replica.settling.is_over(stored.signer.as_ref(), holds, uptime, self.settle);
+        let plan = plan(&stored, &replica.in_force, settled, now);
         let (in_force, seen) = (replica.in_force.clone(), replica.seen);
         let trusted: Vec<_> = in_force.authorities.iter().map(|it| Certificate::clone(&it.certificate)).collect();
         let configuration = &self.configuration.last().unwrap().1;
@@ -189,7 +198,7 @@ impl Simulation {
             LeafAction::Restore => in_force.leaf.clone(),
             LeafAction::Issue(_) => {
                 let signer = find(&authorities, signer.as_ref().unwrap()).unwrap();
-                Some(signed(&signer.certificate, now, signer.not_after))
+                Some(signed(&signer.certificate, now))
             }
         };
         CertificateState { authorities, signer, leaf }
@@ -222,14 +231,14 @@ proptest! {
 
     #[test]
     fn every_client_accepts_what_every_replica_serves_for_years(seed: u64, replicas in 2_usize..4) {
-        let simulation = Simulation::new(seed, replicas, LIFETIMES.settle).run(4);
+        let simulation = Simulation::new(seed, replicas, SETTLE).run(4);
         prop_assert_eq!(&simulation.faults, &Vec::<String>::new());
         prop_assert!(simulation.authorities >= 5, "{} CAs", simulation.authorities);
         let most = simulation.secret.iter().map(|(_, state)| state.authorities.len()).max();
         prop_assert!(most.is_some_and(|it| it < 12), "{most:?} CAs at a time");
         // Only the last two of the CAs older than a leaf lifetime stay.
         for (at, state) in &simulation.secret {
-            let is_old = |it: &&StoredAuthority| it.made_at() + LIFETIMES.leaf + SKEW <= *at;
+            let is_old = |it: &&StoredAuthority| it.made_at() + LEAF_LIFETIME + SKEW <= *at;
             let old = state.authorities.iter().filter(is_old).count();
             prop_assert!(old <= 2, "{old} old CAs at {}", at - NOW);
         }
