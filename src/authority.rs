@@ -1,6 +1,6 @@
 //! Certificate authorities, and the serving certificates that they sign: ECDSA P-256, in PEM.
 //!
-//! It knows neither a clock nor a disk: callers pass times in and decide where a key is kept. [`crate::cluster`] keeps an
+//! It knows no disk: callers decide where a key is kept, and pass times in except for development. [`crate::cluster`] keeps an
 //! authority in a Secret; [`crate::webhook`] serves with a [`CertificatePair`].
 //!
 //! Every certificate has a key of its own. Its serial number is taken from the hash of its public key, so it is random
@@ -11,6 +11,7 @@ use rcgen::{
     KeyUsagePurpose, PKCS_ECDSA_P256_SHA256,
 };
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -37,6 +38,16 @@ impl Validity {
     pub fn new(now: SystemTime, lifetime: Duration) -> Self {
         Self { not_before: now - BACKDATED, not_after: now + lifetime }
     }
+}
+
+/// A text that is not an X.509 certificate.
+pub type X509Fault = x509_parser::asn1_rs::Err<x509_parser::error::X509Error>;
+
+/// Returns the seconds since 1970 in which a certificate, DER, is valid.
+pub fn valid_seconds(certificate: &[u8]) -> Result<RangeInclusive<i64>, X509Fault> {
+    let (_, certificate) = x509_parser::parse_x509_certificate(certificate)?;
+    let validity = certificate.validity();
+    Ok(validity.not_before.timestamp()..=validity.not_after.timestamp())
 }
 
 /// An error of making or signing a certificate.
@@ -113,6 +124,18 @@ impl CertificateAuthority {
         let certificate = params.signed_by(&key, &self.issuer)?;
         Ok(CertificatePair { chain: certificate.pem(), key: key.serialize_pem() })
     }
+}
+
+/// Makes a CA with this common name, and a certificate of it for a server with these names. Both are valid for a year.
+pub fn for_development(
+    authority: &str,
+    common_name: &str,
+    names: &[String],
+) -> Result<(CertificateAuthority, CertificatePair), AuthorityError> {
+    let validity = Validity::new(SystemTime::now(), Duration::from_hours(365 * 24));
+    let authority = CertificateAuthority::new(authority, validity)?;
+    let pair = authority.issue(common_name, names, validity)?;
+    Ok((authority, pair))
 }
 
 /// A serving certificate and its private key, both PEM.

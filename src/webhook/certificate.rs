@@ -1,7 +1,8 @@
 //! The serving certificate: its source, its reload without a restart, and the verification of clients.
 //!
 //! Chain, key and the clients' CA are read together and take effect together. A pair that does not parse or does not match
-//! leaves the previous one in force. So does a pair that is not valid now, while the previous one is.
+//! leaves the previous one in force. So does a pair that is not valid now, while the previous one is. Contents are compared, not
+//! times: a kubelet updates a mounted Secret by replacing one symbolic link.
 //!
 //! It must not know who makes certificates: pairs arrive from files ([`directory`]) or as a [`ServingCertificate`].
 //! [`tls`] turns them into a server's configuration, and [`reload`] follows the source.
@@ -9,7 +10,6 @@
 mod client;
 mod directory;
 mod reload;
-mod self_signed;
 mod source;
 mod tls;
 mod wake;
@@ -21,13 +21,11 @@ use super::{Clock, Config};
 use crate::authority::ServingCertificate;
 use crate::telemetry::Metrics;
 use arc_swap::ArcSwapOption;
-use directory::CertificateDirectory;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use rustls::server::ServerConfig;
-use source::read_client_ca;
 use std::borrow::Cow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tls::{CertificateFiles, LoadedCertificate};
 use tokio::sync::watch;
@@ -44,47 +42,37 @@ pub(super) struct CertificateReloader {
     failures: Counter,
 }
 
-/// Source of later certificates.
+/// Source of certificates.
 #[derive(Debug)]
 enum ReloadSource {
-    None,
-    Directory(CertificateDirectory),
+    Directory(PathBuf),
     Offered(watch::Receiver<ServingCertificate>),
 }
 
 impl CertificateReloader {
     /// Loads or makes the certificate. An offered one may arrive later.
-    pub(super) fn new(
-        Config { certificate: source, clients, clock, .. }: &Config,
-        metrics: &Metrics,
-    ) -> Result<Self, CertificateError> {
-        let clients = clients.as_ref();
-        let (source, files) = match source {
-            CertificateSource::Directory(path) => {
-                let directory = CertificateDirectory::new(path.clone());
-                let files = directory.read_pair(read_client_ca(clients)?)?;
-                (ReloadSource::Directory(directory), Some(files))
-            }
+    pub(super) fn new(config: &Config, metrics: &Metrics) -> Result<Self, CertificateError> {
+        let clients = config.clients.as_ref();
+        let source = match &config.certificate {
+            CertificateSource::Directory(path) => ReloadSource::Directory(path.clone()),
             CertificateSource::SelfSigned { ca_file } => {
-                (ReloadSource::None, Some(self_signed::make(ca_file, clients)?))
+                ReloadSource::Offered(watch::channel(Ok(Arc::new(source::self_signed(ca_file)?))).1)
             }
-            CertificateSource::Offered(offers) => {
-                // An unusable CA of clients fails the start, not the first offer.
-                tls::client_verifier(clients, read_client_ca(clients)?.as_deref())?;
-                (ReloadSource::Offered(offers.clone()), None)
-            }
+            CertificateSource::Offered(offers) => ReloadSource::Offered(offers.clone()),
         };
+        // An unusable CA of clients fails the start, not the first offer.
+        tls::client_verifier(clients, source::read_client_ca(clients)?.as_deref())?;
         let this = Self {
             source,
             clients: clients.cloned(),
-            clock: clock.clone(),
+            clock: config.clock.clone(),
             current: ArcSwapOption::empty(),
             expiry: metrics.certificate_expiry.clone(),
             authority_expiry: metrics.certificate_authority_expiry.clone(),
             failures: metrics.certificate_reload_failures.clone(),
         };
-        if let Some(files) = files {
-            this.put_in_force(this.load(files)?);
+        if let Some(loaded) = this.read()? {
+            this.put_in_force(loaded);
         }
         Ok(this)
     }
@@ -97,41 +85,41 @@ impl CertificateReloader {
     /// Returns the reason why there is no valid certificate now as an error.
     pub(super) fn check(&self) -> Result<(), Cow<'static, str>> {
         if let Some(loaded) = &*self.current.load() {
-            return loaded.validity.check((self.clock.now)()).map_err(Cow::Borrowed);
+            return loaded.check((self.clock.now)()).map_err(Cow::Borrowed);
         }
         let reason = match &self.source {
             ReloadSource::Offered(offers) => offers.borrow().as_ref().err().map(|reason| format!("none yet: {reason}")),
-            ReloadSource::None | ReloadSource::Directory(_) => None,
+            ReloadSource::Directory(_) => None,
         };
         Err(reason.map_or(Cow::Borrowed("none yet"), Cow::Owned))
     }
 
-    /// Loads a certificate; `None` if these files are in force already.
-    fn load_if_new(&self, files: CertificateFiles) -> Result<Option<LoadedCertificate>, CertificateError> {
+    /// Reads the source. Returns its certificate; `None` if there is none yet, or if it is in force already.
+    fn read(&self) -> Result<Option<LoadedCertificate>, CertificateError> {
+        let client_ca = source::read_client_ca(self.clients.as_ref())?;
+        let (directory, files) = match &self.source {
+            ReloadSource::Directory(path) => (path.as_path(), directory::read_pair(path, client_ca)?),
+            ReloadSource::Offered(offers) => match &*offers.borrow() {
+                Ok(pair) => (Path::new(""), CertificateFiles::new(pair, client_ca)),
+                Err(_) => return Ok(None),
+            },
+        };
         let current = self.current.load();
-        let Some(current) = &*current else { return self.load(files).map(Some) };
-        if current.files == files {
+        if current.as_ref().is_some_and(|it| it.files == files) {
             return Ok(None);
         }
-        let loaded = self.load(files)?;
+        let loaded = LoadedCertificate::new(files, self.clients.as_ref(), directory)?;
         let now = (self.clock.now)();
-        match loaded.validity.check(now) {
-            Err(fault) if current.validity.check(now).is_ok() => Err(CertificateError::Validity(fault)),
+        match loaded.check(now) {
+            Err(fault) if current.as_ref().is_some_and(|it| it.check(now).is_ok()) => {
+                Err(CertificateError::Validity(fault))
+            }
             Ok(()) | Err(_) => Ok(Some(loaded)),
         }
     }
 
-    fn load(&self, files: CertificateFiles) -> Result<LoadedCertificate, CertificateError> {
-        let directory = match &self.source {
-            ReloadSource::Directory(directory) => directory.path(),
-            ReloadSource::None | ReloadSource::Offered(_) => Path::new(""),
-        };
-        LoadedCertificate::new(files, self.clients.as_ref(), directory)
-    }
-
     fn put_in_force(&self, loaded: LoadedCertificate) {
-        let not_after = loaded.validity.not_after;
+        self.expiry.set(*loaded.validity.end());
         self.current.store(Some(Arc::new(loaded)));
-        self.expiry.set(not_after);
     }
 }

@@ -1,15 +1,12 @@
 //! `certs`: makes a certificate authority and a serving certificate for development.
 
-use crate::authority::{CertificateAuthority, LOCAL, Validity};
+use crate::authority::{LOCAL, for_development};
 use crate::cli::report::{Verdict, output};
 use crate::files::{self, FileAccess};
 use anyhow::{Context, bail};
 use clap::{Args, ValueHint};
 use std::fs;
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime};
-
-const LIFETIME: Duration = Duration::from_hours(365 * 24);
 
 /// Arguments of `certs`.
 #[derive(Debug, Args)]
@@ -65,10 +62,7 @@ pub(super) fn run(arguments: &CertsArgs) -> anyhow::Result<Verdict> {
 fn issue(hosts: &[String]) -> anyhow::Result<[PemFile; 4]> {
     let hosts = if hosts.is_empty() { LOCAL.map(str::to_owned).to_vec() } else { hosts.to_vec() };
     let common_name = hosts.first().cloned().unwrap_or_default();
-
-    let validity = Validity::new(SystemTime::now(), LIFETIME);
-    let authority = CertificateAuthority::new("kube-unions development CA", validity)?;
-    let pair = authority.issue(&common_name, &hosts, validity)?;
+    let (authority, pair) = for_development("kube-unions development CA", &common_name, &hosts)?;
     let file = |name, access, text| PemFile { name, access, text };
     Ok([
         file("ca.crt", FileAccess::Everyone, authority.certificate().to_owned()),

@@ -8,7 +8,7 @@ use super::state::{
     AUTHORITY_LIFETIME, Certificate, CertificateState, LEAF_LIFETIME, LONGEST, MOST, MOST_BYTES, RenewalCause, Seconds,
     StoredAuthority, StoredLeaf, find, make_room,
 };
-use crate::authority::{AuthorityError, CertificateAuthority, CertificatePair, Validity};
+use crate::authority::{AuthorityError, CertificateAuthority, CertificatePair, Validity, valid_seconds};
 use crate::controllers::certificate_to_pem;
 use k8s_openapi::ByteString;
 use rustls::RootCertStore;
@@ -21,7 +21,6 @@ use rustls::sign::CertifiedKey;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::GeneralName;
 
 /// Key of the serving certificate and its intermediates; the Secret's type demands it.
@@ -186,7 +185,7 @@ fn is_blank(pem: &[u8]) -> bool {
 fn read_authority(der: &CertificateDer<'_>) -> Option<StoredAuthority> {
     let (_, certificate) = x509_parser::parse_x509_certificate(der).ok()?;
     let own = certificate.subject().iter_common_name().filter_map(|it| it.as_str().ok()).any(|it| it.starts_with(OWN));
-    let (not_before, not_after) = validity(&certificate);
+    let (not_before, not_after) = valid_seconds(der).ok()?.into_inner();
     let authority = StoredAuthority { certificate: Certificate::from(der.as_ref()), not_before, not_after, own };
     certificate.is_ca().then_some(authority)
 }
@@ -214,8 +213,7 @@ fn verify(
     name: &str,
 ) -> Option<StoredLeaf> {
     let (leaf, intermediates) = chain.split_first()?;
-    let (_, certificate) = x509_parser::parse_x509_certificate(leaf).ok()?;
-    let (not_before, not_after) = validity(&certificate);
+    let (not_before, not_after) = valid_seconds(leaf).ok()?.into_inner();
     let name = ServerName::try_from(name).ok()?;
     let now = UnixTime::since_unix_epoch(seconds(not_before));
     let verified = authorities.iter().find_map(|authority| {
@@ -240,11 +238,6 @@ fn dns_names(chain: &str) -> Vec<String> {
     let Ok(Some(alternatives)) = certificate.subject_alternative_name() else { return Vec::new() };
     let names = alternatives.value.general_names.iter();
     names.filter_map(|it| if let GeneralName::DNSName(name) = it { Some((*name).to_owned()) } else { None }).collect()
-}
-
-fn validity(certificate: &X509Certificate<'_>) -> (Seconds, Seconds) {
-    let validity = certificate.validity();
-    (validity.not_before.timestamp(), validity.not_after.timestamp())
 }
 
 fn provider() -> Arc<CryptoProvider> {

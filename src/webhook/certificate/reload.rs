@@ -3,9 +3,8 @@
 //! A mounted Secret brings a new CA and the pair that it signed at once, and replicas get it at different times. So the new
 //! pair waits until the API server trusts its CA, and the previous pair is served meanwhile.
 
-use super::directory::CertificateDirectory;
-use super::source::{CertificateError, read_client_ca};
-use super::tls::{CertificateFiles, LoadedCertificate};
+use super::directory::read_authorities;
+use super::source::CertificateError;
 use super::wake::DirectoryWake;
 use super::{CertificateReloader, ReloadSource};
 use crate::authority::ServingCertificate;
@@ -27,103 +26,91 @@ const DEBOUNCE: Duration = Duration::from_millis(100);
 /// Longest wait of a new pair for its CA to be trusted.
 const ANNOUNCEMENT_TIMEOUT: Duration = Duration::from_mins(5);
 
-impl CertificateReloader {
-    /// Reloads the certificate when its source changes. Files are read every `interval` besides.
-    pub(in crate::webhook) async fn keep_fresh(self: Arc<Self>, interval: Duration, announcer: Option<Announcer>) {
-        match &self.source {
-            ReloadSource::None => pending().await,
-            ReloadSource::Directory(directory) => follow_directory(&self, directory, interval, announcer).await,
-            ReloadSource::Offered(offers) => Arc::clone(&self).follow_offers(offers.clone(), interval).await,
+/// Changes of a source.
+#[derive(Clone)]
+enum SourceChanges {
+    Directory(DirectoryWake),
+    Offers(watch::Receiver<ServingCertificate>),
+}
+
+impl SourceChanges {
+    fn of(source: &ReloadSource) -> Self {
+        match source {
+            ReloadSource::Directory(directory) => Self::Directory(DirectoryWake::new(directory)),
+            ReloadSource::Offered(offers) => Self::Offers(offers.clone()),
         }
     }
 
-    async fn follow_offers(self: Arc<Self>, mut offers: watch::Receiver<ServingCertificate>, interval: Duration) {
-        // The clients' CA is a file and is polled.
-        let mut ticks = ticks(interval);
+    async fn next(&mut self) {
+        match self {
+            Self::Directory(wake) => wake.changed().await,
+            // After the last sender is dropped, nothing changes.
+            Self::Offers(offers) => match offers.changed().await {
+                Ok(()) => {}
+                Err(_) => pending().await,
+            },
+        }
+    }
+
+    /// Waits in case a writer writes one file after another.
+    async fn settle(&self) {
+        if let Self::Directory(_) = self {
+            tokio::time::sleep(DEBOUNCE).await;
+        }
+    }
+}
+
+impl CertificateReloader {
+    /// Reloads the certificate for ever: when its source changes, and every `interval`, because files may change unnoticed.
+    pub(in crate::webhook) async fn keep_fresh(self: Arc<Self>, interval: Duration, announcer: Option<Announcer>) {
+        let mut changes = SourceChanges::of(&self.source);
+        let mut ticks = tokio::time::interval(interval);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut log = ReloadLog::default();
-        let mut open = true;
+        let mut announcements = announcer.map(Announcements::new);
+        let mut waits = false;
         loop {
+            let trusted = OptionFuture::from(announcements.as_mut().and_then(|it| it.under_way.as_mut()));
             tokio::select! {
                 _ = ticks.tick() => {}
-                changed = offers.changed(), if open => open = changed.is_ok(),
-            }
-            let offer = offers.borrow_and_update().clone();
-            let Ok(pair) = offer else { continue };
-            let this = Arc::clone(&self);
-            // A mounted file system may hang.
-            let loading = tokio::task::spawn_blocking(move || {
-                let client_ca = read_client_ca(this.clients.as_ref())?;
-                this.load_if_new(CertificateFiles::new((*pair).clone(), client_ca))
-            });
-            let Ok(loaded) = loading.await else { continue };
-            log.reloaded(&self, loaded.map(|loaded| loaded.map(|it| self.put_in_force(it)).is_some()));
-        }
-    }
-}
-
-/// The contents of the directory.
-struct DirectoryContents {
-    /// The new pair; `None` if the pair in force is there.
-    pair: Option<LoadedCertificate>,
-    authorities: Option<(String, i64)>,
-}
-
-/// Reloads the certificate for ever: when the directory changes, and every `interval`.
-async fn follow_directory(
-    certificate: &Arc<CertificateReloader>,
-    directory: &CertificateDirectory,
-    interval: Duration,
-    announcer: Option<Announcer>,
-) {
-    let wake = DirectoryWake::new(directory.path());
-    let mut ticks = ticks(interval);
-    let mut log = ReloadLog::default();
-    let mut announcements = announcer.map(Announcements::new);
-    let mut waits = false;
-    loop {
-        let trusted = OptionFuture::from(announcements.as_mut().and_then(|it| it.under_way.as_mut()));
-        tokio::select! {
-            _ = ticks.tick() => {}
-            () = wake.changed() => tokio::time::sleep(DEBOUNCE).await,
-            Some(()) = trusted => {
-                if let Some(announcements) = &mut announcements {
-                    announcements.under_way = None;
+                () = changes.next() => changes.settle().await,
+                Some(()) = trusted => {
+                    if let Some(announcements) = &mut announcements {
+                        announcements.under_way = None;
+                    }
                 }
             }
+            let (reader, watched) = (Arc::clone(&self), changes.clone());
+            let with_authorities = announcements.is_some();
+            // A mounted file system may hang.
+            let reading = tokio::task::spawn_blocking(move || {
+                if let SourceChanges::Directory(wake) = watched {
+                    wake.renew();
+                }
+                // The pair first: if the directory is replaced in between, the CAs are newer than the pair, never older.
+                let pair = reader.read()?;
+                let authorities = match &reader.source {
+                    ReloadSource::Directory(directory) if with_authorities => read_authorities(directory)?,
+                    ReloadSource::Directory(_) | ReloadSource::Offered(_) => None,
+                };
+                Ok::<_, CertificateError>((pair, authorities))
+            });
+            let Ok(found) = reading.await else { continue };
+            let reloaded = found.map(|(pair, authorities)| {
+                if let Some(announcements) = &mut announcements {
+                    announcements.announce(&self, authorities);
+                }
+                let is_announcing = announcements.as_ref().is_some_and(|it| it.under_way.is_some());
+                let must_wait = is_announcing && pair.is_some() && self.check().is_ok();
+                if must_wait && !waits {
+                    tracing::info!("a new certificate waits until the API server trusts its CA");
+                }
+                waits = must_wait;
+                pair.filter(|_| !must_wait).map(|loaded| self.put_in_force(loaded)).is_some()
+            });
+            log.reloaded(&self, reloaded);
         }
-        let (reader, folder, renewed) = (Arc::clone(certificate), directory.clone(), wake.clone());
-        let with_authorities = announcements.is_some();
-        // A mounted file system may hang.
-        let reading = tokio::task::spawn_blocking(move || {
-            renewed.renew(folder.path());
-            read_all(&reader, &folder, with_authorities)
-        });
-        let Ok(found) = reading.await else { continue };
-        let reloaded = found.map(|DirectoryContents { pair, authorities }| {
-            if let Some(announcements) = &mut announcements {
-                announcements.announce(certificate, authorities);
-            }
-            let is_announcing = announcements.as_ref().is_some_and(|it| it.under_way.is_some());
-            let must_wait = is_announcing && pair.is_some() && certificate.check().is_ok();
-            if must_wait && !waits {
-                tracing::info!("a new certificate waits until the API server trusts its CA");
-            }
-            waits = must_wait;
-            pair.filter(|_| !must_wait).map(|loaded| certificate.put_in_force(loaded)).is_some()
-        });
-        log.reloaded(certificate, reloaded);
     }
-}
-
-fn read_all(
-    certificate: &CertificateReloader,
-    directory: &CertificateDirectory,
-    with_authorities: bool,
-) -> Result<DirectoryContents, CertificateError> {
-    // The pair first: if the directory is replaced in between, the CAs are newer than the pair, never older.
-    let pair = certificate.load_if_new(directory.read_pair(read_client_ca(certificate.clients.as_ref())?)?)?;
-    let authorities = if with_authorities { directory.read_authorities()? } else { None };
-    Ok(DirectoryContents { pair, authorities })
 }
 
 /// The CAs that were announced to the API server.
@@ -191,10 +178,4 @@ impl ReloadLog {
             }
         }
     }
-}
-
-fn ticks(interval: Duration) -> tokio::time::Interval {
-    let mut ticks = tokio::time::interval(interval);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    ticks
 }

@@ -1,6 +1,7 @@
 //! The source of the serving certificate, the policy about clients, and the errors of both.
 
-use crate::authority::{AuthorityError, ServingCertificate};
+use crate::authority::{AuthorityError, CertificatePair, LOCAL, ServingCertificate, X509Fault, for_development};
+use crate::files::{self, FileAccess};
 use rustls::pki_types::pem;
 use rustls::server::VerifierBuilderError;
 use std::path::{Path, PathBuf};
@@ -55,7 +56,7 @@ pub enum CertificateError {
     ClientCa(#[source] VerifierBuilderError),
     /// The certificate is not X.509.
     #[error("the certificate cannot be parsed as X.509")]
-    X509(#[source] x509_parser::asn1_rs::Err<x509_parser::error::X509Error>),
+    X509(#[source] X509Fault),
     /// The new certificate is not valid, and the previous one is.
     #[error("the new certificate is {0}, the previous one is valid")]
     Validity(&'static str),
@@ -67,6 +68,15 @@ pub enum CertificateError {
 /// Returns the PEM of the clients' CA; `None` without a policy.
 pub(super) fn read_client_ca(clients: Option<&ClientPolicy>) -> Result<Option<Vec<u8>>, CertificateError> {
     clients.map(|policy| read(&policy.ca_file)).transpose()
+}
+
+/// Makes a CA in memory and a pair for this machine, and writes the CA's certificate to `ca_file`.
+pub(super) fn self_signed(ca_file: &Path) -> Result<CertificatePair, CertificateError> {
+    let made = for_development("kube-unions self-signed CA", "kube-unions", &LOCAL.map(str::to_owned));
+    let (authority, pair) = made.map_err(CertificateError::SelfSigned)?;
+    files::replace(ca_file, authority.certificate().as_bytes(), FileAccess::Everyone)
+        .map_err(|source| CertificateError::Write { path: ca_file.to_owned(), source })?;
+    Ok(pair)
 }
 
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, CertificateError> {

@@ -4,13 +4,14 @@
 
 use super::client::NamedClients;
 use super::source::{CertificateError, ClientPolicy};
-use crate::authority::CertificatePair;
+use crate::authority::{CertificatePair, valid_seconds};
 use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{ServerConfig, WebPkiClientVerifier};
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -19,33 +20,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub(super) const CHAIN: &str = "tls.crt";
 /// Name of the file with the private key.
 pub(super) const KEY: &str = "tls.key";
-
-/// The time in which a certificate is valid, in seconds since 1970, both ends included.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct ValidityPeriod {
-    not_before: i64,
-    pub(super) not_after: i64,
-}
-
-impl ValidityPeriod {
-    pub(super) fn of(certificate: &CertificateDer<'_>) -> Result<Self, CertificateError> {
-        let (_, certificate) = x509_parser::parse_x509_certificate(certificate).map_err(CertificateError::X509)?;
-        let validity = certificate.validity();
-        Ok(Self { not_before: validity.not_before.timestamp(), not_after: validity.not_after.timestamp() })
-    }
-
-    /// Returns an error with the reason if the certificate is not valid at `now`.
-    pub(super) fn check(self, now: SystemTime) -> Result<(), &'static str> {
-        let now = now.duration_since(UNIX_EPOCH).map_or(0, |it| i64::try_from(it.as_secs()).unwrap_or(i64::MAX));
-        if now < self.not_before {
-            Err("not valid yet")
-        } else if now > self.not_after {
-            Err("expired")
-        } else {
-            Ok(())
-        }
-    }
-}
 
 /// The contents of the files of a certificate, PEM.
 #[derive(PartialEq, Eq)]
@@ -56,8 +30,8 @@ pub(super) struct CertificateFiles {
 }
 
 impl CertificateFiles {
-    pub(super) fn new(pair: CertificatePair, client_ca: Option<Vec<u8>>) -> Self {
-        Self { chain: pair.chain.into_bytes(), key: pair.key.into_bytes(), client_ca }
+    pub(super) fn new(pair: &CertificatePair, client_ca: Option<Vec<u8>>) -> Self {
+        Self { chain: pair.chain.clone().into_bytes(), key: pair.key.clone().into_bytes(), client_ca }
     }
 }
 
@@ -73,7 +47,8 @@ impl fmt::Debug for CertificateFiles {
 pub(super) struct LoadedCertificate {
     pub(super) files: CertificateFiles,
     pub(super) config: Arc<ServerConfig>,
-    pub(super) validity: ValidityPeriod,
+    /// Seconds since 1970 in which it is valid.
+    pub(super) validity: RangeInclusive<i64>,
 }
 
 impl LoadedCertificate {
@@ -86,7 +61,7 @@ impl LoadedCertificate {
         let chain_path = directory.join(CHAIN);
         let chain = certificates(&files.chain, &chain_path)?;
         let leaf = chain.first().ok_or(CertificateError::Empty { path: chain_path })?;
-        let validity = ValidityPeriod::of(leaf)?;
+        let validity = valid_seconds(leaf).map_err(CertificateError::X509)?;
         let key = PrivateKeyDer::from_pem_slice(&files.key).map_err(|source| CertificateError::Pem {
             path: directory.join(KEY),
             what: "private key",
@@ -104,6 +79,16 @@ impl LoadedCertificate {
         // The API server never speaks HTTP/2 to a Service.
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Self { files, config: Arc::new(config), validity })
+    }
+
+    /// Returns an error with the reason if the certificate is not valid at `now`.
+    pub(super) fn check(&self, now: SystemTime) -> Result<(), &'static str> {
+        let now = now.duration_since(UNIX_EPOCH).map_or(0, |it| i64::try_from(it.as_secs()).unwrap_or(i64::MAX));
+        match now {
+            _ if now < *self.validity.start() => Err("not valid yet"),
+            _ if now > *self.validity.end() => Err("expired"),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -9,13 +9,15 @@ use std::path::Path;
 #[cfg(target_os = "linux")]
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 #[cfg(target_os = "linux")]
-use std::{os::fd::OwnedFd, sync::Arc};
+use std::{os::fd::OwnedFd, path::PathBuf, sync::Arc};
 #[cfg(target_os = "linux")]
 use tokio::io::unix::AsyncFd;
 
 /// A watch on a directory. Clones share it.
 #[derive(Clone)]
 pub(super) struct DirectoryWake {
+    #[cfg(target_os = "linux")]
+    directory: PathBuf,
     #[cfg(target_os = "linux")]
     inotify: Option<Arc<AsyncFd<OwnedFd>>>,
 }
@@ -27,18 +29,18 @@ impl DirectoryWake {
         let inotify = inotify.and_then(registered).inspect_err(|error| {
             tracing::info!(%error, "cannot watch the certificate's directory; it is polled");
         });
-        let this = Self { inotify: inotify.ok().map(Arc::new) };
-        this.renew(directory);
+        let this = Self { directory: directory.to_owned(), inotify: inotify.ok().map(Arc::new) };
+        this.renew();
         this
     }
 
     /// Watches the directory that is at this path now. To watch the same directory again changes nothing.
-    pub(super) fn renew(&self, directory: &Path) {
+    pub(super) fn renew(&self) {
         const CHANGES: WatchFlags =
             WatchFlags::CREATE.union(WatchFlags::MOVED_TO).union(WatchFlags::CLOSE_WRITE).union(WatchFlags::DELETE);
         if let Some(inotify) = &self.inotify {
             // The reader reports a missing directory.
-            inotify::add_watch(inotify.get_ref(), directory, CHANGES).ok();
+            inotify::add_watch(inotify.get_ref(), &self.directory, CHANGES).ok();
         }
     }
 
@@ -73,7 +75,7 @@ impl DirectoryWake {
         Self {}
     }
 
-    pub(super) fn renew(&self, _directory: &Path) {}
+    pub(super) fn renew(&self) {}
 
     pub(super) async fn changed(&self) {
         std::future::pending().await
