@@ -2,7 +2,7 @@
 
 use super::super::raw::{CustomResourceDefinitions, RawDeclaration, RawDefinition, RawResource, UnionDeclarations};
 use super::super::services;
-use super::super::state::ClusterState;
+use super::super::state::{ClusterState, run};
 use super::super::{BuiltinUnions, Cluster};
 use super::LiveError;
 use super::list::Pages;
@@ -95,11 +95,10 @@ pub(super) async fn learn(client: &Client, unions: BuiltinUnions, read: impl Fn(
     Ok(Learnt { catalog: state.catalog(), lacking })
 }
 
-/// Rebuilds every subject whose inputs changed.
+/// Compiles every subject whose inputs changed.
 async fn compile(state: &mut ClusterState) {
-    while let Some(job) = state.next_rebuild() {
-        let finished = job.run().await;
-        state.rebuilt(finished);
+    while let Some(job) = state.next_job() {
+        state.compiled(run(job).await);
     }
 }
 

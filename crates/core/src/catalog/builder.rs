@@ -273,14 +273,14 @@ fn scaled_members(definition: &str, version: &DefinitionVersion, plan: &Plan) ->
 /// greatest size.
 const MOST_VERSIONS: usize = 64;
 
-/// Leaves out versions beyond [`MOST_VERSIONS`], and returns their fault. Versions with unions stay rather than others, the storage
-/// version first among each. The API server converts an object of a version that is left out to one of those that stay.
+/// Leaves out versions beyond [`MOST_VERSIONS`], and returns their fault. The storage version stays, and versions with unions stay
+/// rather than others. The API server converts an object of a version that is left out to one of those that stay.
 fn limited(definition: &str, versions: &mut Vec<CompiledVersion>) -> Option<Fault> {
     let count = versions.len();
     if count <= MOST_VERSIONS || !versions.iter().any(CompiledVersion::has_unions) {
         return None;
     }
-    versions.sort_by_key(|version| Reverse((version.has_unions(), version.storage)));
+    versions.sort_by_key(|version| Reverse((version.storage, version.has_unions())));
     versions.truncate(MOST_VERSIONS);
     let message = format!(
         "{count} versions are served, and {MOST_VERSIONS} are told apart: an object of another one is judged by the unions of the version \
