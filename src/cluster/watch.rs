@@ -169,33 +169,28 @@ fn declarations_failed(error: &watcher::Error, state: &mut ClusterState, log: &m
 
 /// Returns true if the event ends an attempt at a list.
 fn handle_service(event: WatchEvent<APIService>, state: &mut ClusterState, log: &mut WatchLog) -> bool {
-    let mut tried = false;
     match event {
-        Some(Ok(Event::Init)) => state.services().list(),
-        Some(Ok(Event::InitApply(service) | Event::Apply(service))) => state.services().apply(&service),
-        Some(Ok(Event::InitDone)) => {
-            if log.recovered() {
+        Some(Ok(event)) => {
+            state.apply_service(&event);
+            let listed = matches!(event, Event::InitDone);
+            if listed && log.recovered() {
                 tracing::info!("watching the groups that the API server serves from its own code");
             }
-            state.services().listed();
-            tried = true;
+            listed
         }
-        Some(Ok(Event::Delete(service))) => state.services().remove(&service),
         Some(Err(error)) => {
             if let Some(reason) = log.failed(&error) {
-                let consequence = if state.services().are_known() {
+                let consequence = if state.knows_services() {
                     "the groups known stay"
                 } else {
                     "no CRD counts whose group ends in .k8s.io or .kubernetes.io"
                 };
                 tracing::warn!(reason, consequence, "cannot watch APIServices; retrying");
             }
-            tried = true;
+            true
         }
-        None => {}
+        None => false,
     }
-    state.services_changed();
-    tried
 }
 
 /// Logs an event that cannot be read. The watch goes on behind it.
