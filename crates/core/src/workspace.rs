@@ -390,13 +390,12 @@ impl Workspace {
 
     /// Puts the result of compiling in force. Returns true if no document describes the kind.
     fn put_in_force(&mut self, subject: &Subject, outcome: CompileOutcome) -> bool {
-        let name = subject.to_string();
         let not_described = matches!(outcome, CompileOutcome::NotDescribed);
         match outcome {
-            CompileOutcome::Compiled(compiled) => self.builder.insert(*compiled),
-            CompileOutcome::Rejected(_, faults) => self.builder.reject_all(&name, faults),
-            CompileOutcome::Ignored(kind, why) => self.builder.ignore(&name, kind, why),
-            CompileOutcome::Pending | CompileOutcome::NotDescribed => drop(self.builder.remove(&name)),
+            CompileOutcome::Compiled(compiled) | CompileOutcome::Rejected(_, compiled) => {
+                self.builder.insert(*compiled)
+            }
+            CompileOutcome::Pending | CompileOutcome::NotDescribed => self.withdraw(subject),
         }
         self.changed = true;
         if let Subject::Builtin(kind) = subject {

@@ -1,7 +1,7 @@
 //! CRDs and documents that are written to do harm. Each has few and short faults, and no effect on others.
 
 use fixtures::crds;
-use kube_unions_core::catalog::{Builder, Catalog, definition_faults};
+use kube_unions_core::catalog::{Builder, Catalog, CompiledDefinition, definition_faults};
 use kube_unions_core::declaration::{Definition, Fault, FaultKind, OpenApi, Severity};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
@@ -53,10 +53,9 @@ fn beside_a_good_one(text: &str) -> Catalog {
     match Definition::from_json(text) {
         Ok(definition) => builder.apply(definition),
         Err(error) => {
-            builder.reject(
-                "bads.hostile.example",
-                Fault::new(FaultKind::UnreadableCrd, "bads.hostile.example", error.to_string()),
-            );
+            let name = "bads.hostile.example";
+            let fault = Fault::new(FaultKind::UnreadableCrd, name, error.to_string());
+            builder.insert(CompiledDefinition::unreadable(name, vec![fault]));
         }
     }
     let catalog = builder.build();

@@ -175,9 +175,8 @@ fn a_builtin_kind_is_compiled_from_its_documents() {
 fn a_change_compiles_the_kind_that_it_affects_and_no_other() {
     let mut workspace = of_cluster();
     let mut other = crd();
-    for names in [&mut other["spec"]["names"], &mut other["status"]["acceptedNames"]] {
-        *names = json!({"kind": "Other", "plural": "others"});
-    }
+    other["spec"]["names"] = json!({"kind": "Other", "plural": "others"});
+    other["status"]["acceptedNames"] = other["spec"]["names"].clone();
     let jobs = |workspace: &mut Workspace| {
         let mut names = Vec::new();
         while let Some(job) = workspace.next_job() {
