@@ -10,16 +10,13 @@
 
 mod certificates;
 mod coalesce;
-mod compact;
 mod documents;
-mod inputs;
 mod inspect;
 mod install_crd;
 mod link;
 pub mod live;
-mod queue;
+mod publication;
 mod raw;
-mod rebuild;
 mod schemas;
 mod services;
 mod state;
@@ -39,10 +36,10 @@ pub use unregister::{Registered, Removal, UnregisterError, Unregistered, unregis
 pub use verify::{Trial, TrialStep, VerifyError};
 
 use crate::controllers::{self, PolicyEnforcement, PolicySignals, Registration, Signals};
-use inputs::Inputs;
 use kube::Client;
 use kube_unions_core::catalog::Catalog;
-use kube_unions_core::declaration::Fault;
+use kube_unions_core::declaration::{BuiltinGroups, Fault};
+use kube_unions_core::workspace::Workspace;
 use prometheus_client::metrics::gauge::Gauge;
 use schemas::Schemas;
 use std::fmt;
@@ -54,7 +51,7 @@ use tokio::sync::watch as channel;
 pub struct Cluster {
     client: Client,
     schemas: Arc<Schemas>,
-    inputs: Arc<Mutex<Inputs>>,
+    workspace: Arc<Mutex<Workspace>>,
     requests: Arc<inspect::Requests>,
     builtin_unions: BuiltinUnions,
     /// True if the CRD of `UnionDeclaration` is installed.
@@ -70,7 +67,7 @@ impl Cluster {
         Self {
             client,
             schemas,
-            inputs: Arc::default(),
+            workspace: Arc::new(Mutex::new(Workspace::of_cluster(BuiltinGroups::Guessed))),
             requests: Arc::default(),
             builtin_unions,
             declarable: channel::Sender::new(false),
@@ -103,7 +100,7 @@ impl Cluster {
     /// now. A target that the cluster does not have is a warning, since it may be installed later.
     pub async fn inspect(&self, object: &str) -> Result<Vec<Fault>, InspectError> {
         let published = self.builtin_unions == BuiltinUnions::OpenApi;
-        inspect::inspect(&self.requests, &self.schemas, &self.inputs, published, object).await
+        inspect::inspect(&self.requests, &self.schemas, &self.workspace, published, object).await
     }
 }
 

@@ -4,13 +4,14 @@
 //! One fetch is in progress at a time. A kind that becomes due meanwhile waits for the next, so that ten thousand
 //! declarations of one kind cost one fetch.
 //!
-//! Knows nothing of compiling: the answers go to the table of [`inputs`](super::inputs).
+//! Knows nothing of compiling: [`state`](super::state) passes the answers on.
 
-use super::inputs::{Inputs, KindDocuments};
-use super::schemas::{DocumentIndex, SchemaFetchError, Schemas};
+use super::schemas::{DocumentIndex, KindDocuments, SchemaFetchError, Schemas};
 use crate::api::doubling;
+use crate::causes::with_causes;
 use kube::runtime::watcher::ExponentialBackoff;
 use kube_unions_core::names::GroupKind;
+use kube_unions_core::workspace::Workspace;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -83,6 +84,8 @@ pub(super) struct DocumentSchedule {
     /// The kinds to fetch next. `true`: even if the URLs are unchanged, since the declarations changed.
     due: BTreeMap<GroupKind, bool>,
     in_progress: BTreeSet<GroupKind>,
+    /// The URLs of the documents that were fetched last, which change with their content.
+    fetched: BTreeMap<GroupKind, Vec<String>>,
     failed: BTreeMap<GroupKind, FailedFetch>,
     next_poll: Instant,
     /// Find the kinds whose documents publish unions, with the next fetch.
@@ -102,6 +105,7 @@ impl DocumentSchedule {
         Self {
             due: BTreeMap::new(),
             in_progress: BTreeSet::new(),
+            fetched: BTreeMap::new(),
             failed: BTreeMap::new(),
             next_poll: Instant::now() + POLL,
             publishing_due: published_unions,
@@ -118,6 +122,7 @@ impl DocumentSchedule {
     pub(super) fn cancel(&mut self, kind: &GroupKind) {
         self.due.remove(kind);
         self.in_progress.remove(kind);
+        self.fetched.remove(kind);
         self.failed.remove(kind);
     }
 
@@ -141,18 +146,23 @@ impl DocumentSchedule {
         self.failed.values().map(|failed| failed.retry_at).fold(self.next_poll, Instant::min)
     }
 
-    /// Returns the fetch to start now, if any. `missing`: some target has no document.
-    pub(super) fn start(&mut self, inputs: &Inputs, missing: bool) -> Option<DocumentFetch> {
+    /// Returns the groups of the kinds that have documents.
+    pub(super) fn groups(&self) -> BTreeSet<&str> {
+        self.fetched.keys().map(|kind| &*kind.group).collect()
+    }
+
+    /// Returns the fetch to start now, if any.
+    pub(super) fn start(&mut self, workspace: &Workspace) -> Option<DocumentFetch> {
         if !self.in_progress.is_empty() {
             return None;
         }
         let now = Instant::now();
         if now >= self.next_poll {
-            for kind in inputs.documented() {
+            for kind in self.fetched.keys() {
                 self.due.entry(kind.clone()).or_insert(false);
             }
             self.publishing_due = self.published_unions;
-            self.next_poll = now + if missing { POLL_MISSING } else { POLL };
+            self.next_poll = now + if workspace.missing().is_empty() { POLL } else { POLL_MISSING };
         }
         for (kind, _) in self.failed.iter().filter(|(_, failed)| now >= failed.retry_at) {
             self.due.insert(kind.clone(), true);
@@ -160,8 +170,8 @@ impl DocumentSchedule {
         let kinds: Vec<_> = std::mem::take(&mut self.due)
             .into_iter()
             .map(|(kind, anyway)| KindFetch {
-                versions: if self.published_unions { None } else { inputs.versions_of(&kind) },
-                unless: inputs.urls(&kind).filter(|_| !anyway).map(<[_]>::to_vec),
+                versions: if self.published_unions { None } else { workspace.versions_of(&kind) },
+                unless: self.fetched.get(&kind).filter(|_| !anyway).cloned(),
                 kind,
             })
             .collect();
@@ -170,25 +180,31 @@ impl DocumentSchedule {
         (publishing || !kinds.is_empty()).then_some(DocumentFetch { kinds, publishing })
     }
 
-    /// Notes that the fetch of a kind ended. Returns false if it was cancelled.
-    pub(super) fn finish(&mut self, kind: &GroupKind) -> bool {
-        self.in_progress.remove(kind)
-    }
-
-    pub(super) fn succeed(&mut self, kind: &GroupKind) {
-        if self.failed.remove(kind).is_some() {
-            tracing::debug!(%kind, "the OpenAPI documents can be read again");
+    /// Notes that the fetch of a kind ended, with new documents, the known ones or an error, after which it backs off. Returns the
+    /// error if it differs from the last one, and nothing at all if the fetch was cancelled.
+    pub(super) fn finish(
+        &mut self,
+        kind: &GroupKind,
+        documents: Result<Option<&KindDocuments>, &SchemaFetchError>,
+    ) -> Option<Option<String>> {
+        if !self.in_progress.remove(kind) {
+            return None;
         }
-    }
-
-    /// Backs off. Returns true if the reason differs from the last one logged.
-    pub(super) fn fail(&mut self, kind: &GroupKind, reason: &str) -> bool {
-        let (mut backoff, logged) = match self.failed.remove(kind) {
-            Some(failed) => (failed.backoff, Some(failed.logged)),
-            None => (doubling(FIRST_WAIT, LONGEST_WAIT), None),
+        let failed = self.failed.remove(kind);
+        let error = match documents {
+            Ok(documents) => {
+                if failed.is_some() {
+                    tracing::debug!(%kind, "the OpenAPI documents can be read again");
+                }
+                self.fetched.extend(documents.map(|documents| (kind.clone(), documents.urls.clone())));
+                return Some(None);
+            }
+            Err(error) => with_causes(error),
         };
+        let is_new = failed.as_ref().is_none_or(|failed| failed.logged != error);
+        let mut backoff = failed.map_or_else(|| doubling(FIRST_WAIT, LONGEST_WAIT), |failed| failed.backoff);
         let retry_at = Instant::now() + backoff.next().unwrap_or(LONGEST_WAIT);
-        self.failed.insert(kind.clone(), FailedFetch { retry_at, backoff, logged: reason.to_owned() });
-        logged.is_none_or(|logged| logged != reason)
+        self.failed.insert(kind.clone(), FailedFetch { retry_at, backoff, logged: error.clone() });
+        Some(is_new.then_some(error))
     }
 }

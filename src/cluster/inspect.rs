@@ -4,14 +4,13 @@
 //! inspections share their requests.
 
 use super::coalesce::Coalesced;
-use super::inputs::{Inputs, KindDocuments, versions};
 use super::raw::RawDefinition;
-use super::rebuild::{MAX_COMPILE_MEMORY, missing_target};
-use super::schemas::{DocumentIndex, SchemaFetchError, Schemas};
+use super::schemas::{DocumentIndex, KindDocuments, SchemaFetchError, Schemas};
+use super::state::lock;
 use crate::causes::with_causes;
-use kube_unions_core::catalog::{Builder, compiling_cost};
-use kube_unions_core::declaration::{Acceptance, Declaration, Definition, DefinitionError, Fault, FaultKind, Source};
-use std::sync::{Arc, Mutex, PoisonError};
+use kube_unions_core::declaration::{Declaration, Fault};
+use kube_unions_core::workspace::{Workspace, unreadable_declaration};
+use std::sync::{Arc, Mutex};
 use tokio::sync::Semaphore;
 
 /// An error of [`Cluster::inspect`](super::Cluster::inspect).
@@ -21,12 +20,9 @@ pub enum InspectError {
     /// The schema of the target cannot be read.
     #[error(transparent)]
     Schema(#[from] SchemaFetchError),
-    /// The schema of the target cannot be used.
-    #[error("the schema of the target cannot be used")]
-    Target(#[from] DefinitionError),
-    /// The CRD of the target takes too much memory to compile.
-    #[error("the CRD `{0}` takes more than 32 MiB of memory to compile: make its schemas smaller")]
-    TooLarge(String),
+    /// The schema of the target cannot be used, for this reason.
+    #[error("the schema of the target cannot be used: {0}")]
+    Target(String),
     /// The thread panicked, or the program is stopping.
     #[error("compiling was interrupted: try again")]
     CutOff,
@@ -62,82 +58,68 @@ const COMPILING: usize = 1;
 pub(super) async fn inspect(
     requests: &Requests,
     schemas: &Schemas,
-    inputs: &Mutex<Inputs>,
+    workspace: &Arc<Mutex<Workspace>>,
     published: bool,
     object: &str,
 ) -> Result<Vec<Fault>, InspectError> {
     let (declaration, mut faults) = match Declaration::from_json(object) {
         Ok(read) => read,
-        Err(error) => return Ok(vec![unreadable(&error)]),
+        Err(error) => return Ok(vec![unreadable_declaration(with_causes(&error))]),
     };
     let kind = declaration.target().group_kind();
     if kind.kind.is_empty() {
         return Ok(faults);
     }
-    let (own, defined_by, mut declarations) = {
-        let inputs = inputs.lock().unwrap_or_else(PoisonError::into_inner);
-        (inputs.builtin_groups(), inputs.definition_of(&kind).map(str::to_owned), inputs.declarations_of(&kind))
+    // A large catalog may be built meanwhile.
+    let (shared, target) = (Arc::clone(workspace), kind.clone());
+    let around = move || {
+        let workspace = lock(&shared);
+        (workspace.around(&target), workspace.crd_of(&target).map(str::to_owned))
     };
+    let (mut around, crd) = tokio::task::spawn_blocking(around).await.map_err(|_| InspectError::CutOff)?;
     let name = declaration.name().to_owned();
-    declarations.retain(|other| other.name() != name);
-    declarations.push(Arc::new(declaration));
-    declarations.sort_by(|one, other| one.name().cmp(other.name()));
+    around.set_declaration(&name, Ok((declaration, Vec::new())));
 
-    let raw = match defined_by {
+    let raw = match crd {
         Some(name) => {
             let read = async { Ok(schemas.definition(&name).await?.map(Arc::new)) };
             requests.definitions.read(&name, read).await?
         }
         None => None,
     };
-    let definition = if let Some(raw) = raw {
-        // A CRD that does not count has a fault of its own; the declaration is not at fault.
-        let Ok(parts) = raw.parts() else { return Ok(faults) };
-        let Ok(Acceptance::Accepted(claim)) = raw.acceptance(&own) else { return Ok(faults) };
-        let annotations = parts.annotations.values().map(String::len).sum();
-        if compiling_cost(parts.spec.get(), annotations) > MAX_COMPILE_MEMORY {
-            return Err(InspectError::TooLarge(raw.name().to_owned()));
-        }
-        Some(Definition::with_accepted_names(claim, raw.name(), &parts.annotations, parts.spec.get())?)
-    } else {
-        let versions = if published { None } else { versions(declarations.iter().map(AsRef::as_ref)) };
+    let documents = if raw.is_none() {
+        let versions = if published { None } else { around.versions_of(&kind) };
         let read = async {
             let index = requests.index.read("", schemas.index()).await?;
             schemas.documents(&index, &kind, versions.as_ref()).await
         };
-        let edition = requests.editions.read(&format!("{} {versions:?}", kind.group), read).await?;
-        match Definition::from_openapi(edition.documents.iter().map(AsRef::as_ref), &kind.group, &kind.kind, published)
-        {
-            Ok(definition) => Some(definition),
-            Err(DefinitionError::NotDescribed(_)) => None,
-            Err(error) => return Err(error.into()),
-        }
-    };
-    let Some(mut definition) = definition else {
-        faults.push(missing_target(&kind, &name));
-        return Ok(faults);
+        requests.editions.read(&format!("{} {versions:?}", kind.group), read).await?.documents
+    } else {
+        Vec::new()
     };
     let seat = Arc::clone(&requests.compiling).acquire_owned().await.map_err(|_| InspectError::CutOff)?;
     // A large schema takes milliseconds to compile.
     let compiled = tokio::task::spawn_blocking(move || {
         let _seat = seat;
-        for declaration in &declarations {
-            definition.declare(declaration);
+        match raw {
+            // A CRD that does not count has a fault of its own; the declaration is not at fault.
+            Some(raw) => drop(around.set_crd(raw.name(), raw.crd())),
+            None => {
+                around.set_publishing(published.then(|| kind.clone()).into_iter().collect());
+                around.set_documents(&kind, documents);
+            }
         }
-        let mut builder = Builder::new();
-        builder.apply(definition);
-        builder.build()
+        while let Some(job) = around.next_job() {
+            let compiled = job.compile();
+            if let Some(error) = compiled.error() {
+                return Err(InspectError::Target(with_causes(error)));
+            }
+            around.finish(compiled);
+        }
+        Ok(around.catalog())
     });
-    let catalog = compiled.await.map_err(|_| InspectError::CutOff)?;
+    let catalog = compiled.await.map_err(|_| InspectError::CutOff)??;
     let own = catalog.faults().iter().filter(|fault| fault.declaration.as_deref() == Some(&*name));
     faults.extend(own.cloned());
     Ok(faults)
-}
-
-fn unreadable(error: &dyn std::error::Error) -> Fault {
-    Fault {
-        source: Some(Source::Declaration),
-        pointer: "/spec".to_owned(),
-        ..Fault::new(FaultKind::UnreadableDeclaration, "UnionDeclaration", with_causes(error))
-    }
 }

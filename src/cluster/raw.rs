@@ -3,13 +3,15 @@
 //! The types of `k8s_openapi` drop `x-kubernetes-unions`, and one malformed object would fail its whole page or event. Reading
 //! this type succeeds for every JSON value; a malformed object is reported later, as a fault of that object.
 //!
-//! Knows nothing of schemas: [`inputs`](super::inputs) stores the objects.
+//! Knows nothing of schemas: the workspace reads the texts.
 
 use crate::causes::with_causes;
 use kube::Resource;
 use kube::core::{ClusterResourceScope, ObjectMeta};
-use kube_unions_core::declaration::{Acceptance, BuiltinGroups};
+use kube_unions_core::declaration::{Declaration, Fault};
+use kube_unions_core::workspace::CrdText;
 use serde::de::{DeserializeOwned, Deserializer};
+use serde_json::json;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -121,15 +123,28 @@ impl<K: RawResource> Raw<K> {
     }
 }
 
-impl Raw<CustomResourceDefinitions> {
-    /// Returns whether a CRD defines its kind, where no CRD counts in the groups of the API server.
+impl RawDefinition {
+    /// Returns the texts of the CRD.
     ///
     /// # Errors
-    /// The reason why the CRD cannot be read.
-    pub(super) fn acceptance(&self, groups: &BuiltinGroups) -> Result<Acceptance, String> {
-        let parts = self.parts()?;
-        let status = parts.status.as_ref().map(|status| status.get());
-        Acceptance::read(parts.spec.get(), status, groups).map_err(|error| with_causes(&error))
+    /// The reason why it is malformed.
+    pub(super) fn crd(&self) -> Result<CrdText<'_>, &str> {
+        let ObjectParts { annotations, spec, status } = self.parts()?;
+        Ok(CrdText { annotations, spec: spec.get(), status: status.as_ref().map(|status| status.get()) })
+    }
+}
+
+impl RawDeclaration {
+    /// Reads the declaration and its own faults.
+    ///
+    /// # Errors
+    /// The reason why it cannot be read at all.
+    pub(super) fn declaration(&self) -> Result<(Declaration, Vec<Fault>), String> {
+        let (metadata, spec) = (json!({"name": self.name()}), self.parts()?.spec.get());
+        let text = format!(
+            r#"{{"apiVersion":"kube-unions.dev/v1alpha1","kind":"UnionDeclaration","metadata":{metadata},"spec":{spec}}}"#
+        );
+        Declaration::from_json(&text).map_err(|error| with_causes(&error))
     }
 }
 

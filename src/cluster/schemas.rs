@@ -5,7 +5,6 @@
 //!
 //! Knows nothing of declarations: [`documents`](super::documents) decides what to read, and when.
 
-use super::inputs::KindDocuments;
 use super::raw::{CustomResourceDefinitions, RawDefinition, RawResource};
 use super::services::{self, FromDefinitions};
 use crate::api::{self, RequestError};
@@ -62,6 +61,14 @@ pub enum SchemaFetchError {
     /// The thread panicked, or the program is stopping.
     #[error("reading an OpenAPI document was interrupted: try again")]
     CutOff,
+}
+
+/// The OpenAPI documents of a built-in kind's group.
+#[derive(Debug, Clone, Default)]
+pub(super) struct KindDocuments {
+    /// The documents' URLs, which change with their content.
+    pub(super) urls: Vec<String>,
+    pub(super) documents: Vec<Arc<OpenApi>>,
 }
 
 /// Reads schemas, and caches OpenAPI documents.
@@ -145,7 +152,7 @@ impl Schemas {
         kind: &GroupKind,
         versions: Option<&BTreeSet<String>>,
     ) -> Result<KindDocuments, SchemaFetchError> {
-        let mut found = KindDocuments { urls: Vec::new(), documents: Vec::new() };
+        let mut found = KindDocuments::default();
         for (path, url) in index.of(&kind.group, versions) {
             found.documents.push(self.document(path, url).await?);
             found.urls.push(url.to_owned());
@@ -171,8 +178,8 @@ impl Schemas {
     }
 
     /// Evicts the cached documents of other groups.
-    pub(super) fn retain(&self, needed: impl Fn(&str) -> bool) {
-        lock(&self.documents).retain(|path, _| group_version(path).is_some_and(|(group, _)| needed(group)));
+    pub(super) fn retain(&self, groups: &BTreeSet<&str>) {
+        lock(&self.documents).retain(|path, _| group_version(path).is_some_and(|(group, _)| groups.contains(group)));
     }
 
     async fn document(&self, path: &str, url: &str) -> Result<Arc<OpenApi>, SchemaFetchError> {

@@ -1,58 +1,49 @@
-//! Follows the inputs of a cluster event by event, and publishes the catalog and the conditions that result.
+//! Follows a cluster event by event: each event changes the [`Workspace`], and the documents that it needs.
 //!
 //! ```text
-//! watch, documents ─▶ inputs ─▶ queue ─▶ rebuild ─▶ catalog builder ─▶ catalog, conditions
+//! watch, documents ─▶ workspace ─▶ catalog, conditions
 //! ```
 //!
-//! The published catalog depends only on the objects that the cluster stores, so that replicas agree. The exception is a
-//! document that cannot be fetched: until it can, the unions of its kinds stay in force as they are.
+//! The catalog depends only on the objects that the cluster stores, so that replicas agree. The exception is a document that
+//! cannot be fetched: until it can, the unions of its kinds stay in force as they are.
 //!
 //! Sends no requests: [`watch`](super::watch) feeds it, and runs the jobs that it hands out.
+//! [`publication`](super::publication) decides when a catalog is published.
 
-mod declarations;
-mod definitions;
-
-use super::documents::{DocumentFetch, DocumentSchedule};
-use super::inputs::Inputs;
-use super::queue::{RebuildJob, RebuildQueue};
-use super::schemas::Schemas;
+use super::documents::{DocumentFetch, DocumentSchedule, FetchedDocuments};
+use super::publication::Publication;
+use super::raw::{RawDeclaration, RawDefinition};
+use super::schemas::{KindDocuments, SchemaFetchError, Schemas};
 use super::services::Services;
 use super::status::StatusWriter;
+use super::verdict::StoredDeclaration;
 use super::{BuiltinUnions, Cluster};
-use kube_unions_core::catalog::{Builder, Catalog};
+use crate::causes::with_causes;
+use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
+use kube::runtime::watcher::Event;
+use kube_unions_core::catalog::Catalog;
 use kube_unions_core::names::GroupKind;
+use kube_unions_core::workspace::{CompileJob, CompiledSubject, JobTicket, Workspace};
 use prometheus_client::metrics::gauge::Gauge;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tokio::sync::watch;
-
-/// Under an unbroken stream of changes a catalog is published at least this often.
-const PUBLISH_WITHIN: Duration = Duration::from_millis(200);
-
-/// After a publication this many times its duration pass before the next, so that thousands of declarations leave time for
-/// everything else. A small catalog takes no time at all.
-const REST: u32 = 4;
 
 /// The CRD of `UnionDeclaration`.
 pub(super) const OWN_DEFINITION: &str = "uniondeclarations.kube-unions.dev";
 
-/// The receiver of catalogs is gone.
-pub(super) struct NoReceiver;
-
 /// The inputs of a cluster, the unions that follow from them, and the work that is left to do.
 pub(super) struct ClusterState {
-    inputs: Arc<Mutex<Inputs>>,
+    workspace: Arc<Mutex<Workspace>>,
     services: Services,
     definitions: ListProgress,
     declarations: ListProgress,
+    /// The parts of `UnionDeclaration`s that no union follows from, by name.
+    stored: BTreeMap<Box<str>, StoredDeclaration>,
     documents: DocumentSchedule,
     /// Documents are being fetched.
     fetching: bool,
-    queue: RebuildQueue,
-    builder: Builder,
-    /// Targets that no CRD defines and no document describes.
-    missing: BTreeSet<GroupKind>,
     publication: Publication,
     schemas: Arc<Schemas>,
     own_groups_known: Gauge,
@@ -69,17 +60,8 @@ struct ListProgress {
     complete: bool,
 }
 
-/// The last catalog, and the changes since.
-#[derive(Debug)]
-struct Publication {
-    catalog: Option<Arc<Catalog>>,
-    /// The time of the first change that is not published.
-    changed: Option<Instant>,
-    /// Nothing is published before.
-    not_before: Instant,
-    /// Declarations whose verdict may have changed.
-    due_verdicts: BTreeSet<Box<str>>,
-}
+/// The receiver of catalogs is gone.
+pub(super) struct NoReceiver;
 
 impl ListProgress {
     fn begin(&mut self) {
@@ -93,57 +75,129 @@ impl ListProgress {
     }
 
     /// Ends the list. Returns the known names that it has not brought.
-    fn end<'k>(&mut self, known: impl Iterator<Item = &'k str>) -> Vec<Box<str>> {
+    fn end<'k>(&mut self, known: impl Iterator<Item = &'k str>) -> Vec<String> {
         self.complete = true;
         let Some(listed) = self.listed.take() else { return Vec::new() };
-        known.filter(|name| !listed.contains(*name)).map(Box::from).collect()
-    }
-}
-
-impl Publication {
-    fn mark_changed(&mut self) {
-        self.changed.get_or_insert_with(Instant::now);
+        known.filter(|name| !listed.contains(*name)).map(str::to_owned).collect()
     }
 }
 
 impl ClusterState {
     pub(super) fn new(cluster: &Cluster) -> Self {
         Self {
-            inputs: Arc::clone(&cluster.inputs),
+            workspace: Arc::clone(&cluster.workspace),
             services: Services::default(),
             definitions: ListProgress::default(),
             declarations: ListProgress::default(),
+            stored: BTreeMap::new(),
             documents: DocumentSchedule::new(cluster.builtin_unions == BuiltinUnions::OpenApi),
             fetching: false,
-            queue: RebuildQueue::default(),
-            builder: Builder::new(),
-            missing: BTreeSet::new(),
-            publication: Publication {
-                catalog: None,
-                changed: None,
-                not_before: Instant::now(),
-                due_verdicts: BTreeSet::new(),
-            },
+            publication: Publication::new(),
             schemas: Arc::clone(&cluster.schemas),
             own_groups_known: cluster.own_groups_known.clone(),
             declarable: cluster.declarable.clone(),
         }
     }
 
-    /// Returns the `APIService`s, for events. Call [`services_changed`](Self::services_changed) after them.
-    pub(super) fn services(&mut self) -> &mut Services {
-        &mut self.services
+    /// Returns true if the first list of `APIService`s is complete.
+    pub(super) fn knows_services(&self) -> bool {
+        self.services.are_known()
+    }
+
+    /// Takes in an event of `APIService`s: CRDs in the groups that the API server serves from its own code do not count.
+    pub(super) fn apply_service(&mut self, event: &Event<APIService>) {
+        self.services.apply(event);
+        if matches!(event, Event::Init | Event::InitApply(_)) {
+            // The list takes effect at its end.
+            return;
+        }
+        self.own_groups_known.set(i64::from(self.services.are_known()));
+        if self.schemas.set_from_definitions(self.services.defined()) {
+            self.documents.poll_soon();
+        }
+        let groups = self.services.builtin_groups();
+        self.change(|workspace| workspace.set_builtin_groups(groups));
+    }
+
+    /// Begins a list of CRDs.
+    pub(super) fn list_definitions(&mut self) {
+        self.definitions.begin();
+    }
+
+    /// Ends a list of CRDs: forgets those that it has not brought.
+    pub(super) fn definitions_listed(&mut self) {
+        if !self.definitions.complete {
+            self.publication.mark_changed();
+        }
+        let gone = self.definitions.end(lock(&self.workspace).crds());
+        gone.iter().for_each(|name| self.remove_definition(name));
+    }
+
+    /// Stores a CRD that is new or has changed.
+    pub(super) fn put_definition(&mut self, raw: &RawDefinition) {
+        let name = raw.name();
+        if name.is_empty() {
+            let reason = raw.parts().err().unwrap_or("it has no name");
+            tracing::warn!(reason, "ignoring a CRD without a name");
+            return;
+        }
+        self.definitions.see(name);
+        self.change(|workspace| workspace.set_crd(name, raw.crd()));
+    }
+
+    /// Forgets a CRD.
+    pub(super) fn remove_definition(&mut self, name: &str) {
+        self.change(|workspace| workspace.remove_crd(name));
+    }
+
+    pub(super) fn has_definition(&self, name: &str) -> bool {
+        lock(&self.workspace).has_crd(name)
+    }
+
+    /// Begins a list of declarations.
+    pub(super) fn list_declarations(&mut self) {
+        self.declarations.begin();
+    }
+
+    /// Ends a list of declarations: forgets those that it has not brought.
+    pub(super) fn declarations_listed(&mut self) {
+        let gone = self.declarations.end(self.stored.keys().map(AsRef::as_ref));
+        gone.iter().for_each(|name| self.remove_declaration(name));
+    }
+
+    /// Waits for declarations no longer, since they cannot be listed. `none`: the cluster has none; otherwise those that are
+    /// known stay.
+    pub(super) fn declarations_unavailable(&mut self, none: bool) {
+        self.declarations.listed = none.then(HashSet::new);
+        self.declarations_listed();
+    }
+
+    pub(super) fn has_declarations(&self) -> bool {
+        !self.stored.is_empty()
+    }
+
+    /// Stores a declaration that is new or has changed.
+    pub(super) fn put_declaration(&mut self, raw: &RawDeclaration) {
+        let name = raw.name();
+        if name.is_empty() {
+            return;
+        }
+        self.declarations.see(name);
+        self.stored.insert(name.into(), StoredDeclaration::read(raw));
+        self.publication.mark_verdict(name);
+        self.change(|workspace| workspace.set_declaration(name, raw.declaration()));
+    }
+
+    /// Forgets a declaration.
+    pub(super) fn remove_declaration(&mut self, name: &str) {
+        self.stored.remove(name);
+        self.publication.mark_verdict(name);
+        self.change(|workspace| workspace.remove_declaration(name));
     }
 
     /// Polls the index of documents soon: the API server may have been replaced.
     pub(super) fn watch_failed(&mut self) {
         self.documents.poll_soon();
-    }
-
-    /// Returns the next subject to rebuild.
-    pub(super) fn next_rebuild(&mut self) -> Option<RebuildJob> {
-        let inputs = self.inputs.lock().unwrap_or_else(PoisonError::into_inner);
-        self.queue.next(&inputs)
     }
 
     /// Returns the documents to fetch now, if any. The result goes to [`fetched`](Self::fetched).
@@ -152,8 +206,7 @@ impl ClusterState {
         if !self.definitions.complete || !self.declarations.complete {
             return None;
         }
-        let inputs = self.inputs.lock().unwrap_or_else(PoisonError::into_inner);
-        let fetch = self.documents.start(&inputs, !self.missing.is_empty());
+        let fetch = self.documents.start(&lock(&self.workspace));
         self.fetching = fetch.is_some();
         fetch
     }
@@ -163,23 +216,85 @@ impl ClusterState {
         (self.definitions.complete && self.declarations.complete).then(|| self.documents.next())
     }
 
-    /// Returns the time of the next publication if no event arrives.
-    pub(super) fn next_publication_at(&self) -> Option<Instant> {
-        let Publication { changed, not_before, due_verdicts, .. } = &self.publication;
-        let pending = changed.is_some() || !due_verdicts.is_empty();
-        let rested = (*not_before > Instant::now() && pending).then_some(*not_before);
-        let overdue = changed.filter(|_| !self.queue.is_idle()).map(|since| since + PUBLISH_WITHIN);
-        rested.into_iter().chain(overdue).min()
+    /// Takes in fetched documents.
+    pub(super) fn fetched(&mut self, fetched: FetchedDocuments) {
+        self.fetching = false;
+        match fetched.publishing {
+            None => {}
+            Some(Ok(publishing)) => self.change(|workspace| workspace.set_publishing(publishing)),
+            Some(Err(error)) => {
+                tracing::warn!(
+                    reason = with_causes(&error),
+                    "cannot read the unions that built-in types publish; retrying"
+                );
+                self.documents.poll_soon();
+            }
+        }
+        let mut failed: BTreeMap<String, Vec<GroupKind>> = BTreeMap::new();
+        for (kind, documents) in fetched.kinds {
+            if let Some(reason) = self.kind_fetched(&kind, documents) {
+                failed.entry(reason).or_default().push(kind);
+            }
+        }
+        for (reason, kinds) in failed {
+            let first = kinds.first().map(ToString::to_string);
+            let kinds = kinds.len();
+            tracing::warn!(first, kinds, reason, "cannot read OpenAPI documents; unions in force stay, retrying");
+        }
+        self.schemas.retain(&self.documents.groups());
+    }
+
+    /// Takes in the documents of a kind. Returns a reason to log if they could not be fetched.
+    fn kind_fetched(
+        &mut self,
+        kind: &GroupKind,
+        documents: Result<Option<KindDocuments>, SchemaFetchError>,
+    ) -> Option<String> {
+        let mut workspace = lock(&self.workspace);
+        let reason = self.documents.finish(kind, documents.as_ref().map(Option::as_ref))?;
+        let declarations = workspace.declarations_of(kind);
+        declarations.iter().for_each(|declaration| self.publication.mark_verdict(declaration.name()));
+        if let Ok(Some(KindDocuments { documents, .. })) = documents {
+            workspace.set_documents(kind, documents);
+        }
+        reason
+    }
+
+    /// Returns the next subject to compile. The result goes to [`compiled`](Self::compiled).
+    pub(super) fn next_job(&mut self) -> Option<CompileJob> {
+        lock(&self.workspace).next_job()
+    }
+
+    /// Puts the result of a job in force.
+    pub(super) fn compiled(&mut self, compiled: Result<CompiledSubject, JobTicket>) {
+        let not_described = match compiled {
+            Ok(compiled) => lock(&self.workspace).finish(compiled),
+            Err(ticket) => {
+                tracing::error!(subject = %ticket, "compiling panicked; the unions in force of the kind stay");
+                lock(&self.workspace).give_up(&ticket);
+                false
+            }
+        };
+        if not_described {
+            // Its API may be starting.
+            self.documents.poll_soon();
+        }
+        self.change(|_| Vec::new());
     }
 
     /// Returns true if a change has waited too long.
     pub(super) fn is_overdue(&self) -> bool {
-        self.publication.changed.is_some_and(|since| since.elapsed() > PUBLISH_WITHIN)
+        self.publication.is_overdue()
     }
 
-    /// Returns true if every input that is needed was read and rebuilt, or cannot be.
+    /// Returns true if every input that is needed was read and compiled, or cannot be.
     pub(super) fn is_settled(&self) -> bool {
-        self.documents.is_settled() && self.queue.is_idle()
+        self.documents.is_settled() && lock(&self.workspace).is_idle()
+    }
+
+    /// Returns the time of the next publication if no event arrives.
+    pub(super) fn next_publication_at(&self) -> Option<Instant> {
+        self.publication.next(lock(&self.workspace).is_idle())
     }
 
     /// Publishes the changes, unless CRDs are being listed, or the first inputs are not settled.
@@ -192,37 +307,52 @@ impl ClusterState {
         if !self.definitions.complete || self.definitions.listed.is_some() {
             return Ok(());
         }
-        if self.publication.catalog.is_none() && !settled {
-            return Ok(());
-        }
-        // Changes that come together are published together, unless one of them takes its time.
-        if !self.queue.is_idle() && !self.is_overdue() {
+        let workspace = lock(&self.workspace);
+        if !self.publication.may_begin(settled, workspace.is_idle()) {
             return Ok(());
         }
         let start = Instant::now();
-        if start < self.publication.not_before {
-            return Ok(());
-        }
-        if self.publication.changed.take().is_some() {
-            let declarable = self.has_definition(OWN_DEFINITION);
+        if self.publication.take_changed() {
+            let declarable = workspace.has_crd(OWN_DEFINITION);
             self.declarable.send_if_modified(|known| std::mem::replace(known, declarable) != declarable);
-            let catalog = Arc::new(self.builder.build_for_admission());
+            let catalog = Arc::new(workspace.catalog_for_admission());
             catalogs.send(Some(Arc::clone(&catalog))).map_err(|_| NoReceiver)?;
-            self.publication.catalog = Some(catalog);
-            let all: Vec<_> = self.inputs().declarations().cloned().collect();
-            self.publication.due_verdicts.extend(all);
+            self.publication.published(catalog, self.stored.keys());
         }
-        self.publish_verdicts(statuses);
-        self.publication.not_before = Instant::now() + start.elapsed().saturating_mul(REST).min(PUBLISH_WITHIN);
+        self.publication.publish_verdicts(&workspace, &self.documents, &self.stored, statuses);
+        self.publication.rest(start);
         Ok(())
     }
 
     /// Returns the catalog as it is now.
     pub(super) fn catalog(&self) -> Catalog {
-        self.builder.build()
+        lock(&self.workspace).catalog()
     }
 
-    fn inputs(&self) -> MutexGuard<'_, Inputs> {
-        self.inputs.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Changes the workspace, and schedules the documents of the kinds that the change affects.
+    fn change(&mut self, change: impl FnOnce(&mut Workspace) -> Vec<GroupKind>) {
+        let mut workspace = lock(&self.workspace);
+        for kind in change(&mut workspace) {
+            if workspace.wants_documents(&kind) {
+                // The documents may be newer, or of other versions.
+                self.documents.request(&kind);
+            } else {
+                self.documents.cancel(&kind);
+            }
+        }
+        if workspace.take_changed() {
+            self.publication.mark_changed();
+        }
     }
+}
+
+/// Runs a job on a thread of its own. The error is the ticket of a job that panicked.
+pub(super) async fn run(job: CompileJob) -> Result<CompiledSubject, JobTicket> {
+    let ticket = job.ticket().clone();
+    tokio::task::spawn_blocking(move || job.compile()).await.map_err(|_| ticket)
+}
+
+/// Locks the workspace.
+pub(super) fn lock(workspace: &Mutex<Workspace>) -> MutexGuard<'_, Workspace> {
+    workspace.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -5,7 +5,7 @@
 //!
 //! Knows nothing of the API server; [`status`](super::status) writes verdicts.
 
-use super::raw::ObjectParts;
+use super::raw::{ObjectParts, RawDeclaration};
 use kube_unions_core::declaration::{Fault, FaultOfVersions, Severity};
 use serde::Deserialize;
 use serde_json::Value;
@@ -53,6 +53,13 @@ pub(super) struct UnionCount {
     /// Those in force in some served version.
     pub(super) in_force: usize,
     pub(super) declared: usize,
+}
+
+/// The parts of a `UnionDeclaration` that no union follows from.
+#[derive(Debug)]
+pub(super) struct StoredDeclaration {
+    pub(super) generation: Option<i64>,
+    pub(super) status: StoredStatus,
 }
 
 /// The status that the API server stores.
@@ -150,6 +157,12 @@ impl DeclarationVerdict {
     /// Returns the conditions with their types.
     pub(super) fn conditions(&self) -> [(ConditionType, &JudgedCondition); 2] {
         [&self.accepted, &self.in_force].map(|condition| (condition.kind, condition))
+    }
+}
+
+impl StoredDeclaration {
+    pub(super) fn read(raw: &RawDeclaration) -> Self {
+        Self { generation: raw.generation(), status: raw.parts().map(StoredStatus::read).unwrap_or_default() }
     }
 }
 

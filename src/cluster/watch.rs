@@ -8,9 +8,8 @@
 use super::Cluster;
 use super::documents::FetchedDocuments;
 use super::link::Link;
-use super::queue::CONCURRENT_REBUILDS;
 use super::raw::{RawDeclaration, RawDefinition};
-use super::state::{ClusterState, OWN_DEFINITION};
+use super::state::{ClusterState, OWN_DEFINITION, run};
 use super::status::StatusWriter;
 use crate::api::{ObjectSelection, code, list_and_watch, reason};
 use futures::future::BoxFuture;
@@ -30,6 +29,10 @@ const DEFINITIONS_PAGE: u32 = 10;
 /// Page size of a list of declarations or `APIService`s.
 const PAGE: u32 = 500;
 
+/// Most CRDs and built-in kinds that are compiled at a time, each on a thread of its own, so that a large CRD keeps no other
+/// change waiting.
+const CONCURRENT_JOBS: usize = 4;
+
 /// Follows the cluster until nobody receives `catalogs` any more.
 pub(super) async fn follow(cluster: &Cluster, link: Link, catalogs: watch::Sender<Option<Arc<Catalog>>>) {
     let all = |page| ObjectSelection { page: Some(page), ..ObjectSelection::default() };
@@ -44,60 +47,48 @@ pub(super) async fn follow(cluster: &Cluster, link: Link, catalogs: watch::Sende
     let mut declarations_log = WatchLog::default();
     let mut services_log = WatchLog::default();
     let mut fetch: Option<BoxFuture<'static, FetchedDocuments>> = None;
-    let mut rebuilds = FuturesUnordered::new();
+    let mut jobs = FuturesUnordered::new();
     // CRDs wait for the declarations, so that each is compiled once, and for the services, which tell whether a CRD counts; but
     // not if either cannot be listed.
     let (mut tried_declarations, mut tried_services) = (false, false);
+    // Everything that has arrived is handled before a catalog is built: a change of many objects costs one catalog.
+    let mut all_handled = false;
     loop {
-        if state.is_overdue() && state.publish(&catalogs, &mut statuses).is_err() {
-            return;
-        }
-        while rebuilds.len() < CONCURRENT_REBUILDS
-            && let Some(job) = state.next_rebuild()
-        {
-            rebuilds.push(job.run());
-        }
-        // Handle everything that has arrived before building a catalog: a change of many objects costs one catalog.
-        if let Some(Some(finished)) = rebuilds.next().now_or_never() {
-            state.rebuilt(finished);
-            continue;
-        }
-        if let Some(event) = services.next().now_or_never() {
-            tried_services |= handle_service(event, &mut state, &mut services_log);
-            continue;
-        }
-        if let Some(event) = declarations.next().now_or_never() {
-            tried_declarations |= handle_declaration(event, &mut state, &mut declarations_log);
-            continue;
-        }
-        let ready = tried_declarations && tried_services;
-        if ready && let Some(event) = definitions.next().now_or_never() {
-            handle_definition(event, &mut state, &link);
-            continue;
-        }
-        if fetch.is_none() {
+        if all_handled && fetch.is_none() {
             fetch = state.next_fetch().map(|fetch| fetch.run(Arc::clone(&cluster.schemas)).boxed());
         }
-        if state.publish(&catalogs, &mut statuses).is_err() {
+        if (all_handled || state.is_overdue()) && state.publish(&catalogs, &mut statuses).is_err() {
             return;
         }
+        while jobs.len() < CONCURRENT_JOBS
+            && let Some(job) = state.next_job()
+        {
+            jobs.push(run(job));
+        }
+        let ready = tried_declarations && tried_services;
         let next_fetch = state.next_fetch_at().filter(|_| fetch.is_none());
         let wake = next_fetch.into_iter().chain(state.next_publication_at()).min();
         tokio::select! {
-            Some(fetched) = async { Some(fetch.as_mut()?.await) }, if fetch.is_some() => {
-                fetch = None;
-                state.fetched(fetched);
-            }
-            Some(finished) = rebuilds.next(), if !rebuilds.is_empty() => state.rebuilt(finished),
+            biased;
+            Some(compiled) = jobs.next(), if !jobs.is_empty() => state.compiled(compiled),
             event = services.next() => tried_services |= handle_service(event, &mut state, &mut services_log),
             event = declarations.next() => {
                 tried_declarations |= handle_declaration(event, &mut state, &mut declarations_log);
             }
             event = definitions.next(), if ready => handle_definition(event, &mut state, &link),
+            () = std::future::ready(()), if !all_handled => {
+                all_handled = true;
+                continue;
+            }
+            Some(fetched) = async { Some(fetch.as_mut()?.await) }, if fetch.is_some() => {
+                fetch = None;
+                state.fetched(fetched);
+            }
             () = statuses.run() => {}
             () = sleep_until(wake) => {}
             () = catalogs.closed() => return,
         }
+        all_handled = false;
     }
 }
 
@@ -178,33 +169,28 @@ fn declarations_failed(error: &watcher::Error, state: &mut ClusterState, log: &m
 
 /// Returns true if the event ends an attempt at a list.
 fn handle_service(event: WatchEvent<APIService>, state: &mut ClusterState, log: &mut WatchLog) -> bool {
-    let mut tried = false;
     match event {
-        Some(Ok(Event::Init)) => state.services().list(),
-        Some(Ok(Event::InitApply(service) | Event::Apply(service))) => state.services().apply(&service),
-        Some(Ok(Event::InitDone)) => {
-            if log.recovered() {
+        Some(Ok(event)) => {
+            state.apply_service(&event);
+            let listed = matches!(event, Event::InitDone);
+            if listed && log.recovered() {
                 tracing::info!("watching the groups that the API server serves from its own code");
             }
-            state.services().listed();
-            tried = true;
+            listed
         }
-        Some(Ok(Event::Delete(service))) => state.services().remove(&service),
         Some(Err(error)) => {
             if let Some(reason) = log.failed(&error) {
-                let consequence = if state.services().are_known() {
+                let consequence = if state.knows_services() {
                     "the groups known stay"
                 } else {
                     "no CRD counts whose group ends in .k8s.io or .kubernetes.io"
                 };
                 tracing::warn!(reason, consequence, "cannot watch APIServices; retrying");
             }
-            tried = true;
+            true
         }
-        None => {}
+        None => false,
     }
-    state.services_changed();
-    tried
 }
 
 /// Logs an event that cannot be read. The watch goes on behind it.

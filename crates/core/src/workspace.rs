@@ -108,6 +108,9 @@ impl Workspace {
 
     /// Replaces the groups that the API server serves from its own code, in which no CRD counts.
     pub fn set_builtin_groups(&mut self, groups: BuiltinGroups) -> Vec<GroupKind> {
+        if self.groups.as_ref() == Some(&groups) {
+            return Vec::new();
+        }
         let judged = |(name, crd): (&Box<str>, &KnownCrd)| Some((name.clone(), crd.judged_again(&groups)?));
         let changed: Vec<_> = self.crds.iter().filter_map(judged).collect();
         self.groups = Some(groups);
@@ -387,13 +390,12 @@ impl Workspace {
 
     /// Puts the result of compiling in force. Returns true if no document describes the kind.
     fn put_in_force(&mut self, subject: &Subject, outcome: CompileOutcome) -> bool {
-        let name = subject.to_string();
         let not_described = matches!(outcome, CompileOutcome::NotDescribed);
         match outcome {
-            CompileOutcome::Compiled(compiled) => self.builder.insert(*compiled),
-            CompileOutcome::Rejected(_, faults) => self.builder.reject_all(&name, faults),
-            CompileOutcome::Ignored(kind, why) => self.builder.ignore(&name, kind, why),
-            CompileOutcome::Pending | CompileOutcome::NotDescribed => drop(self.builder.remove(&name)),
+            CompileOutcome::Compiled(compiled) | CompileOutcome::Rejected(_, compiled) => {
+                self.builder.insert(*compiled)
+            }
+            CompileOutcome::Pending | CompileOutcome::NotDescribed => self.withdraw(subject),
         }
         self.changed = true;
         if let Subject::Builtin(kind) = subject {

@@ -2,12 +2,13 @@
 
 use super::super::raw::{CustomResourceDefinitions, RawDeclaration, RawDefinition, RawResource, UnionDeclarations};
 use super::super::services;
-use super::super::state::ClusterState;
+use super::super::state::{ClusterState, run};
 use super::super::{BuiltinUnions, Cluster};
 use super::LiveError;
 use super::list::Pages;
 use crate::causes::with_causes;
 use kube::Client;
+use kube::runtime::watcher::Event;
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::declaration::BuiltinGroups;
 use std::collections::BTreeMap;
@@ -42,21 +43,20 @@ pub(super) async fn learn(client: &Client, unions: BuiltinUnions, read: impl Fn(
     }
 
     // The services tell which CRDs count. Without them, CRDs of some groups do not.
-    state.services().list();
+    state.apply_service(&Event::Init);
     let served = each(client, services::PATH.to_owned(), |text| {
         if let Ok(service) = serde_json::from_str(text) {
-            state.services().apply(&service);
+            state.apply_service(&Event::InitApply(service));
         }
     })
     .await;
     let mut refused = None;
     match served {
-        Ok(()) => state.services().listed(),
+        Ok(()) => state.apply_service(&Event::InitDone),
         Err(LiveError::Refused(refusal)) if refusal.code() == 404 => {}
         Err(LiveError::Refused(refusal)) if refusal.code() == 403 => refused = Some(refusal.to_string()),
         Err(error) => return Err(error),
     }
-    state.services_changed();
 
     state.list_definitions();
     let mut pages = Pages::new(client.clone(), CustomResourceDefinitions::collection());
@@ -95,11 +95,10 @@ pub(super) async fn learn(client: &Client, unions: BuiltinUnions, read: impl Fn(
     Ok(Learnt { catalog: state.catalog(), lacking })
 }
 
-/// Rebuilds every subject whose inputs changed.
+/// Compiles every subject whose inputs changed.
 async fn compile(state: &mut ClusterState) {
-    while let Some(job) = state.next_rebuild() {
-        let finished = job.run().await;
-        state.rebuilt(finished);
+    while let Some(job) = state.next_job() {
+        state.compiled(run(job).await);
     }
 }
 

@@ -14,21 +14,16 @@ use std::sync::Arc;
 /// A catalog depends only on the last definition under each name, not on the order in which they came.
 #[derive(Debug, Default)]
 pub struct Builder {
-    definitions: BTreeMap<Box<str>, KeptDefinition>,
+    definitions: BTreeMap<Box<str>, CompiledDefinition>,
     /// Faults by the name of the `UnionDeclaration`.
     reported: BTreeMap<Box<str>, Vec<Fault>>,
 }
 
-/// A compiled CRD. Compiling takes time in proportion to the size of the CRD; a [`Builder`] takes the result at once.
+/// A compiled CRD or built-in type, without its schemas. Compiling takes time in proportion to the size of the schemas; a
+/// [`Builder`] takes the result at once.
 #[derive(Debug)]
 pub struct CompiledDefinition {
     name: Box<str>,
-    kept: KeptDefinition,
-}
-
-/// The parts of a CRD that the builder keeps.
-#[derive(Debug)]
-struct KeptDefinition {
     state: DefinitionState,
     versions: Vec<CompiledVersion>,
     faults: Vec<Fault>,
@@ -80,12 +75,44 @@ impl CompiledDefinition {
         if definition.is_exempt() {
             faults.extend(exempt_with_unions(&definition, &versions));
         }
-        let faults = Fault::limited(faults.into_iter().map(Fault::bounded).collect());
         let state = DefinitionState::Defined {
             kind: definition.group_kind().clone(),
             resource: definition.resource().cloned().map(Arc::new),
         };
-        Self { name: definition.name().into(), kept: KeptDefinition { state, versions, faults } }
+        Self { versions, ..Self::without_unions(definition.name(), state, faults) }
+    }
+
+    /// Returns a CRD that could not be read, with its faults, for example one of each declaration of the kind. None of its unions
+    /// is in force.
+    pub fn unreadable(name: &str, faults: Vec<Fault>) -> Self {
+        Self::without_unions(name, DefinitionState::Unreadable, faults)
+    }
+
+    /// Returns a CRD that does not speak for its kind. None of its unions is in force. `why` is reported as a fault; pass `None`
+    /// for a CRD without unions.
+    pub fn ignored(name: &str, kind: GroupKind, why: Option<String>) -> Self {
+        let faults = why.map(|why| Fault::new(FaultKind::IgnoredCrd, name, why)).into_iter().collect();
+        Self::without_unions(name, DefinitionState::Ignored { kind }, faults)
+    }
+
+    fn without_unions(name: &str, state: DefinitionState, faults: Vec<Fault>) -> Self {
+        Self { name: name.into(), state, versions: Vec::new(), faults: Fault::limited(faults) }
+    }
+
+    fn entries(&self, kind: &GroupKind, resource: Option<&Arc<Resource>>) -> impl Iterator<Item = CatalogEntry> {
+        let is_custom = resource.is_some_and(|resource| resource.custom);
+        let without_unions = self.versions.iter().filter(|version| is_custom && !version.has_unions());
+        let without_unions: Arc<[_]> = without_unions.map(|version| version.name.clone()).collect();
+        let with_unions = self.versions.iter().filter(|version| version.has_unions());
+        with_unions.map(move |version| CatalogEntry {
+            gvk: kind.at(&version.name),
+            ordinal: 0,
+            plan: Arc::clone(&version.plan),
+            storage: version.storage,
+            resource: resource.cloned(),
+            versions_without_unions: Arc::clone(&without_unions),
+            digest: version.digest,
+        })
     }
 }
 
@@ -102,27 +129,7 @@ impl Builder {
 
     /// Adds a compiled CRD, or replaces the CRD of that name.
     pub fn insert(&mut self, compiled: CompiledDefinition) {
-        self.definitions.insert(compiled.name, compiled.kept);
-    }
-
-    /// Records a CRD that could not be read, with its fault. None of its unions is in force.
-    pub fn reject(&mut self, name: &str, fault: Fault) {
-        self.reject_all(name, vec![fault]);
-    }
-
-    /// Records a CRD that could not be read, with several faults, for example one of each declaration of the kind.
-    pub fn reject_all(&mut self, name: &str, faults: Vec<Fault>) {
-        let faults = Fault::limited(faults.into_iter().map(Fault::bounded).collect());
-        self.definitions
-            .insert(name.into(), KeptDefinition { state: DefinitionState::Unreadable, versions: Vec::new(), faults });
-    }
-
-    /// Records a CRD that does not speak for its kind. None of its unions is in force. `why` is reported as a fault; pass
-    /// `None` for a CRD without unions.
-    pub fn ignore(&mut self, name: &str, kind: GroupKind, why: Option<String>) {
-        let state = DefinitionState::Ignored { kind };
-        let faults = why.map(|why| Fault::new(FaultKind::IgnoredCrd, name, why).bounded()).into_iter().collect();
-        self.definitions.insert(name.into(), KeptDefinition { state, versions: Vec::new(), faults });
+        self.definitions.insert(compiled.name.clone(), compiled);
     }
 
     /// Removes a CRD. Returns true if it was known.
@@ -136,8 +143,7 @@ impl Builder {
         if faults.is_empty() {
             self.reported.remove(declaration);
         } else {
-            let faults = Fault::limited(faults.into_iter().map(Fault::bounded).collect());
-            self.reported.insert(declaration.into(), faults);
+            self.reported.insert(declaration.into(), Fault::limited(faults));
         }
     }
 
@@ -213,24 +219,6 @@ pub fn definition_faults(text: &str) -> Vec<Fault> {
     }
 }
 
-impl KeptDefinition {
-    fn entries(&self, kind: &GroupKind, resource: Option<&Arc<Resource>>) -> impl Iterator<Item = CatalogEntry> {
-        let is_custom = resource.is_some_and(|resource| resource.custom);
-        let without_unions = self.versions.iter().filter(|version| is_custom && !version.has_unions());
-        let without_unions: Arc<[_]> = without_unions.map(|version| version.name.clone()).collect();
-        let with_unions = self.versions.iter().filter(|version| version.has_unions());
-        with_unions.map(move |version| CatalogEntry {
-            gvk: kind.at(&version.name),
-            ordinal: 0,
-            plan: Arc::clone(&version.plan),
-            storage: version.storage,
-            resource: resource.cloned(),
-            versions_without_unions: Arc::clone(&without_unions),
-            digest: version.digest,
-        })
-    }
-}
-
 impl CompiledVersion {
     fn new(version: DefinitionVersion, plan: Plan) -> Self {
         Self {
@@ -273,14 +261,14 @@ fn scaled_members(definition: &str, version: &DefinitionVersion, plan: &Plan) ->
 /// greatest size.
 const MOST_VERSIONS: usize = 64;
 
-/// Leaves out versions beyond [`MOST_VERSIONS`], and returns their fault. Versions with unions stay rather than others, the storage
-/// version first among each. The API server converts an object of a version that is left out to one of those that stay.
+/// Leaves out versions beyond [`MOST_VERSIONS`], and returns their fault. The storage version stays, and versions with unions stay
+/// rather than others. The API server converts an object of a version that is left out to one of those that stay.
 fn limited(definition: &str, versions: &mut Vec<CompiledVersion>) -> Option<Fault> {
     let count = versions.len();
     if count <= MOST_VERSIONS || !versions.iter().any(CompiledVersion::has_unions) {
         return None;
     }
-    versions.sort_by_key(|version| Reverse((version.has_unions(), version.storage)));
+    versions.sort_by_key(|version| Reverse((version.storage, version.has_unions())));
     versions.truncate(MOST_VERSIONS);
     let message = format!(
         "{count} versions are served, and {MOST_VERSIONS} are told apart: an object of another one is judged by the unions of the version \

@@ -83,11 +83,11 @@ impl Fault {
         self
     }
 
-    /// Returns the faults of one CRD, sorted, without duplicates and up to a limit for each declaration. A last fault
+    /// Returns the faults of one CRD, sorted, cut, without duplicates and up to a limit for each declaration. A last fault
     /// counts the rest; it is an error if one of the rest is.
     pub(crate) fn limited(faults: Vec<Self>) -> Vec<Self> {
         let mut of_declarations: BTreeMap<Option<String>, Vec<Self>> = BTreeMap::new();
-        for fault in faults {
+        for fault in faults.into_iter().map(Self::bounded) {
             of_declarations.entry(fault.declaration.clone()).or_default().push(fault);
         }
         let mut limited = Vec::new();

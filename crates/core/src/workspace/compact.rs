@@ -24,8 +24,8 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
 
-/// Returns the JSON text of a CRD's `spec` without the fields that nothing reads. A text that is not JSON, or nests deeper
-/// than a parser goes, is returned as it is.
+/// Returns the JSON text of a CRD's `spec` without the fields that nothing reads. A text that is not the `spec` of a CRD, or nests
+/// deeper than a parser goes, is returned as it is.
 pub(super) fn compact(spec: &str) -> String {
     let mut out = String::new();
     let shrunk =
@@ -89,17 +89,10 @@ impl CrdLevel {
     }
 }
 
-/// Copies a value, shrunk, to the end of a text. A value of another type than the level expects is copied as it is.
+/// Copies an object, a list of them or a boolean, shrunk, to the end of a text.
 struct Shrink<'o> {
     level: CrdLevel,
     out: &'o mut String,
-}
-
-impl Shrink<'_> {
-    fn write<E: Error>(self, value: &impl serde::Serialize) -> Result<(), E> {
-        self.out.push_str(&serde_json::to_string(value).map_err(E::custom)?);
-        Ok(())
-    }
 }
 
 impl<'de> DeserializeSeed<'de> for Shrink<'_> {
@@ -114,7 +107,7 @@ impl<'de> Visitor<'de> for Shrink<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON value")
+        f.write_str("an object of a CRD")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
@@ -126,7 +119,7 @@ impl<'de> Visitor<'de> for Shrink<'_> {
                 continue;
             }
             self.out.push(std::mem::replace(&mut opening, ','));
-            Shrink { level: self.level, out: self.out }.write(&field)?;
+            self.out.push_str(&serde_json::to_string(&field).map_err(A::Error::custom)?);
             self.out.push(':');
             match keep {
                 Keep::Part(level) => fields.next_value_seed(Shrink { level, out: self.out })?,
@@ -151,27 +144,8 @@ impl<'de> Visitor<'de> for Shrink<'_> {
     }
 
     fn visit_bool<E: Error>(self, value: bool) -> Result<(), E> {
-        self.write(&value)
-    }
-
-    fn visit_i64<E: Error>(self, value: i64) -> Result<(), E> {
-        self.write(&value)
-    }
-
-    fn visit_u64<E: Error>(self, value: u64) -> Result<(), E> {
-        self.write(&value)
-    }
-
-    fn visit_f64<E: Error>(self, value: f64) -> Result<(), E> {
-        self.write(&value)
-    }
-
-    fn visit_str<E: Error>(self, value: &str) -> Result<(), E> {
-        self.write(&value)
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<(), E> {
-        self.write(&())
+        self.out.push_str(if value { "true" } else { "false" });
+        Ok(())
     }
 }
 

@@ -58,10 +58,8 @@ pub(super) enum SubjectInputs {
 pub(super) enum CompileOutcome {
     /// The unions in force, and the faults of the others.
     Compiled(Box<CompiledDefinition>),
-    /// The schema cannot be used: one fault of the subject and one of each declaration. A CRD that is no CRD has no error.
-    Rejected(Option<DefinitionError>, Vec<Fault>),
-    /// The CRD does not define the kind that it claims. The reason is set if the CRD mentions unions.
-    Ignored(GroupKind, Option<String>),
+    /// The schema cannot be used: one fault of the subject and one of each declaration.
+    Rejected(DefinitionError, Box<CompiledDefinition>),
     /// The API server has not accepted the CRD yet.
     Pending,
     /// No document describes the built-in kind.
@@ -109,11 +107,8 @@ impl CompiledSubject {
     /// Returns the error of a schema that cannot be used.
     pub fn error(&self) -> Option<&DefinitionError> {
         match &self.outcome {
-            CompileOutcome::Rejected(error, _) => error.as_ref(),
-            CompileOutcome::Compiled(_)
-            | CompileOutcome::Ignored(..)
-            | CompileOutcome::Pending
-            | CompileOutcome::NotDescribed => None,
+            CompileOutcome::Rejected(error, _) => Some(error),
+            CompileOutcome::Compiled(_) | CompileOutcome::Pending | CompileOutcome::NotDescribed => None,
         }
     }
 }
@@ -131,11 +126,12 @@ pub(super) fn compile(inputs: &SubjectInputs) -> CompileOutcome {
             },
             Ok(Acceptance::Pending) => CompileOutcome::Pending,
             Ok(Acceptance::Ignored(kind, why)) => {
-                CompileOutcome::Ignored(kind.clone(), stored.mentions_unions.then(|| why.clone()))
+                let why = stored.mentions_unions.then(|| why.clone());
+                CompileOutcome::Compiled(Box::new(CompiledDefinition::ignored(name, kind.clone(), why)))
             }
             Err(message) => {
                 let fault = Fault::new(FaultKind::UnreadableCrd, name, message.clone());
-                CompileOutcome::Rejected(None, vec![fault])
+                CompileOutcome::Compiled(Box::new(CompiledDefinition::unreadable(name, vec![fault])))
             }
         },
         SubjectInputs::Builtin { kind, documents, published, declarations } => {
@@ -176,5 +172,6 @@ fn reject(name: &str, kind: &GroupKind, declarations: &[Arc<Declaration>], error
         pointer: "/spec/target".to_owned(),
         ..Fault::new(FaultKind::UnusableTarget, name, format!("the schema of `{kind}` cannot be used; mend it"))
     });
-    CompileOutcome::Rejected(Some(error), std::iter::once(of_subject).chain(of_declarations).collect())
+    let faults = std::iter::once(of_subject).chain(of_declarations).collect();
+    CompileOutcome::Rejected(error, Box::new(CompiledDefinition::unreadable(name, faults)))
 }

@@ -6,7 +6,7 @@ mod random;
 use fixtures::files::{files, parse};
 use fixtures::laws::admit_lawfully;
 use fixtures::reviews::{GROUP, Write, definition, reversed, thing, version};
-use kube_unions_core::catalog::{Builder, Catalog};
+use kube_unions_core::catalog::{Builder, Catalog, CompiledDefinition};
 use kube_unions_core::declaration::{Actions, Declaration, Definition, Fault, FaultKind, Severity};
 use kube_unions_core::union::{Form, Union};
 use serde::Deserialize;
@@ -317,7 +317,8 @@ fn nothing_is_in_force_of_a_definition_that_cannot_be_read() {
     broken["spec"]["versions"] = json!(7);
     let error = Definition::from_json(&broken.to_string()).unwrap_err();
     let name = good["metadata"]["name"].as_str().unwrap();
-    builder.reject(name, Fault::new(FaultKind::UnreadableCrd, name, error.to_string()));
+    let fault = Fault::new(FaultKind::UnreadableCrd, name, error.to_string());
+    builder.insert(CompiledDefinition::unreadable(name, vec![fault]));
     let catalog = builder.build();
     assert_eq!(unions(&catalog), Vec::<String>::new());
     let [fault] = catalog.faults() else { panic!("{:?}", catalog.faults()) };

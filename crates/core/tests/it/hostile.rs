@@ -1,7 +1,7 @@
 //! CRDs and documents that are written to do harm. Each has few and short faults, and no effect on others.
 
 use fixtures::crds;
-use kube_unions_core::catalog::{Builder, Catalog, definition_faults};
+use kube_unions_core::catalog::{Builder, Catalog, CompiledDefinition, definition_faults};
 use kube_unions_core::declaration::{Definition, Fault, FaultKind, OpenApi, Severity};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
@@ -53,10 +53,9 @@ fn beside_a_good_one(text: &str) -> Catalog {
     match Definition::from_json(text) {
         Ok(definition) => builder.apply(definition),
         Err(error) => {
-            builder.reject(
-                "bads.hostile.example",
-                Fault::new(FaultKind::UnreadableCrd, "bads.hostile.example", error.to_string()),
-            );
+            let name = "bads.hostile.example";
+            let fault = Fault::new(FaultKind::UnreadableCrd, name, error.to_string());
+            builder.insert(CompiledDefinition::unreadable(name, vec![fault]));
         }
     }
     let catalog = builder.build();
@@ -186,16 +185,29 @@ fn the_unions_of_so_many_versions_are_in_force_and_those_of_the_storage_version_
             version
         })
         .collect();
-    let unions: Map<_, _> = names().map(|name| (name, json!({"/properties/p00000": union("a", "b")}))).collect();
-    let text = crds::annotated("hostile.example", "Bad", &versions, &Value::from(unions).to_string()).to_string();
-    let catalog = beside_a_good_one(&text);
-    let in_force: Vec<&str> =
-        catalog.entries().iter().map(|entry| &*entry.gvk().version).filter(|it| it.len() == 4).collect();
-    assert_eq!(in_force.len(), 64);
-    assert_eq!((in_force[0], in_force[62], in_force[63]), ("v000", "v062", "v099"));
-    for faults in [catalog.faults().to_vec(), definition_faults(&text)] {
-        assert_eq!(faults.len(), 1, "{faults:#?}");
-        assert_eq!((faults[0].kind, &*faults[0].pointer), (FaultKind::TooManyVersions, "/spec/versions"));
+    // With unions, and without, where the rules of the registration have to name it all the same.
+    for storage_has_unions in [true, false] {
+        let with_unions = names().filter(|name| storage_has_unions || name != "v099");
+        let unions: Map<_, _> =
+            with_unions.map(|name| (name, json!({"/properties/p00000": union("a", "b")}))).collect();
+        let text = crds::annotated("hostile.example", "Bad", &versions, &Value::from(unions).to_string()).to_string();
+        let catalog = beside_a_good_one(&text);
+        let entries: Vec<_> = catalog.entries().iter().filter(|entry| entry.gvk().version.len() == 4).collect();
+        let without: Vec<&str> = entries[0].versions_without_unions().iter().map(AsRef::as_ref).collect();
+        let mut told_apart: Vec<&str> =
+            entries.iter().map(|entry| &*entry.gvk().version).chain(without.clone()).collect();
+        told_apart.sort_unstable();
+        assert_eq!(told_apart.len(), 64);
+        assert_eq!((told_apart[0], told_apart[62], told_apart[63]), ("v000", "v062", "v099"));
+        assert_eq!(without.is_empty(), storage_has_unions, "{without:?}");
+        for faults in [catalog.faults().to_vec(), definition_faults(&text)] {
+            let kinds: Vec<_> = faults.iter().map(|fault| (fault.kind, &*fault.pointer)).collect();
+            let unjudged = (FaultKind::UnjudgedVersion, "/spec/versions");
+            let expected =
+                [Some((FaultKind::TooManyVersions, "/spec/versions")), (!storage_has_unions).then_some(unjudged)];
+            assert_eq!(kinds.len(), expected.iter().flatten().count(), "{kinds:?}");
+            assert!(expected.iter().flatten().all(|kind| kinds.contains(kind)), "{kinds:?}");
+        }
     }
 }
 

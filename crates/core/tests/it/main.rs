@@ -18,3 +18,4 @@ mod matrix;
 mod notes;
 mod stored;
 mod transitions;
+mod workspace;

@@ -1,0 +1,123 @@
+//! Decides when catalogs and verdicts are published: changes that come together cost one catalog.
+
+use super::documents::DocumentSchedule;
+use super::status::StatusWriter;
+use super::verdict::{DeclarationVerdict, StoredDeclaration, UnionCount};
+use kube_unions_core::catalog::Catalog;
+use kube_unions_core::declaration::Fault;
+use kube_unions_core::workspace::Workspace;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Under an unbroken stream of changes a catalog is published at least this often.
+const PUBLISH_WITHIN: Duration = Duration::from_millis(200);
+
+/// After a publication this many times its duration pass before the next, so that thousands of declarations leave time for
+/// everything else. A small catalog takes no time at all.
+const REST: u32 = 4;
+
+/// The last catalog, and the changes since.
+#[derive(Debug)]
+pub(super) struct Publication {
+    catalog: Option<Arc<Catalog>>,
+    /// The time of the first change that is not published.
+    changed: Option<Instant>,
+    /// Nothing is published before.
+    not_before: Instant,
+    /// Declarations whose verdict may have changed.
+    due_verdicts: BTreeSet<Box<str>>,
+}
+
+impl Publication {
+    pub(super) fn new() -> Self {
+        Self { catalog: None, changed: None, not_before: Instant::now(), due_verdicts: BTreeSet::new() }
+    }
+
+    pub(super) fn mark_changed(&mut self) {
+        self.changed.get_or_insert_with(Instant::now);
+    }
+
+    /// Reconsiders the verdict on a declaration.
+    pub(super) fn mark_verdict(&mut self, declaration: &str) {
+        self.due_verdicts.insert(declaration.into());
+    }
+
+    /// Returns true if a change has waited too long.
+    pub(super) fn is_overdue(&self) -> bool {
+        self.changed.is_some_and(|since| since.elapsed() > PUBLISH_WITHIN)
+    }
+
+    /// Returns the time of the next publication if no event arrives. `idle`: nothing is left to compile.
+    pub(super) fn next(&self, idle: bool) -> Option<Instant> {
+        let pending = self.changed.is_some() || !self.due_verdicts.is_empty();
+        let rested = (self.not_before > Instant::now() && pending).then_some(self.not_before);
+        let overdue = self.changed.filter(|_| !idle).map(|since| since + PUBLISH_WITHIN);
+        rested.into_iter().chain(overdue).min()
+    }
+
+    /// Returns true if now is a time to publish. `settled`: every input that is needed was read.
+    pub(super) fn may_begin(&self, settled: bool, idle: bool) -> bool {
+        let is_first = self.catalog.is_none();
+        // Changes that come together are published together, unless one of them takes its time.
+        (!is_first || settled) && (idle || self.is_overdue()) && Instant::now() >= self.not_before
+    }
+
+    /// Returns true if a change is not published.
+    pub(super) fn take_changed(&mut self) -> bool {
+        self.changed.take().is_some()
+    }
+
+    /// Notes a new catalog. The verdicts on all declarations may follow from it.
+    pub(super) fn published<'n>(&mut self, catalog: Arc<Catalog>, declarations: impl Iterator<Item = &'n Box<str>>) {
+        self.catalog = Some(catalog);
+        self.due_verdicts.extend(declarations.cloned());
+    }
+
+    /// Publishes the verdicts that follow from the published catalog. A declaration whose kind is being fetched or compiled gets
+    /// its verdict after that.
+    pub(super) fn publish_verdicts(
+        &mut self,
+        workspace: &Workspace,
+        documents: &DocumentSchedule,
+        stored: &BTreeMap<Box<str>, StoredDeclaration>,
+        statuses: &mut StatusWriter,
+    ) {
+        let Self { catalog: Some(catalog), due_verdicts, .. } = self else { return };
+        if due_verdicts.is_empty() {
+            return;
+        }
+        let mut faults: HashMap<&str, Vec<&Fault>> = HashMap::new();
+        for fault in catalog.faults() {
+            if let Some(declaration) = &fault.declaration
+                && due_verdicts.contains(declaration.as_str())
+            {
+                faults.entry(declaration).or_default().push(fault);
+            }
+        }
+        let in_force = catalog.in_force();
+        for name in std::mem::take(due_verdicts) {
+            let (Some(known), Some(stored)) = (workspace.declaration(&name), stored.get(&name)) else {
+                statuses.forget(&name);
+                continue;
+            };
+            let target = known.target();
+            let target = target.as_ref();
+            if target.is_some_and(|kind| documents.is_behind(kind) || workspace.is_dirty(kind)) {
+                continue;
+            }
+            let missing = target.is_some_and(|kind| workspace.missing().contains(kind));
+            let faults = faults.get(&*name).map_or(&[][..], Vec::as_slice);
+            let in_force = in_force.get(&*name).map_or(0, BTreeSet::len);
+            let unions =
+                known.declaration().map(|declaration| UnionCount { in_force, declared: declaration.declared() });
+            let verdict = DeclarationVerdict::new(stored.generation, missing, unions, faults);
+            statuses.publish(&name, verdict, &stored.status);
+        }
+    }
+
+    /// Rests after a publication that began at `start`.
+    pub(super) fn rest(&mut self, start: Instant) {
+        self.not_before = Instant::now() + start.elapsed().saturating_mul(REST).min(PUBLISH_WITHIN);
+    }
+}
