@@ -5,7 +5,8 @@
 //! others theirs. An object is created, or replaced under the `resourceVersion` that was read.
 //!
 //! It must not know how a union becomes a policy (`kube_unions_policies`) or how the webhook is registered. Start at [`ledger`]
-//! for the decisions, at [`desired`] for the objects, at [`keeper`] for the loop.
+//! for the decisions, at [`desired`] for the objects, at [`controller`] for a step, at [`reconciler`](super::reconciler) for the
+//! loop.
 //!
 //! # Invariants
 //!
@@ -15,25 +16,34 @@
 //! - A policy that normalises is written before the policy that rejects, so that no write is rejected for lack of the first.
 
 mod api;
+mod controller;
 mod desired;
-mod keeper;
 mod ledger;
 mod log;
 mod stored;
-mod write;
 
 pub(crate) use api::PolicyResource;
 pub(crate) use stored::SELECTOR;
 
 use super::handover::{Coverage, RegisteredKinds};
+use super::object::Owner;
+use super::reconciler::{LogOnce, WAITS, merged, news, run};
 use super::registration::EntryOptions;
+use super::watch_channel::publish;
+use crate::api::{RequestError, doubling};
 use crate::telemetry::PolicyMetrics;
-use keeper::PolicyController;
+use api::ServedPolicies;
+use controller::{PolicyChange, PolicyController};
+use futures::StreamExt;
 use kube::Client;
 use kube_unions_core::catalog::Catalog;
 use std::sync::Arc;
 use std::time::Duration;
+use stored::PolicyFrame;
 use tokio::sync::watch;
+
+/// Time after which the API server's version and the owner are read again.
+const REREAD: Duration = Duration::from_mins(1);
 
 /// Settings of the enforcement by policies.
 #[derive(Debug, Clone)]
@@ -95,5 +105,80 @@ impl PolicyDuty {
 
 /// Keeps the policies in sync until the sender of catalogs is dropped.
 pub async fn enforce(client: Client, enforcement: PolicyEnforcement, signals: PolicySignals) {
-    PolicyController::new(client, enforcement, signals).run().await;
+    let mut surroundings =
+        Surroundings { client: &client, enforcement: &enforcement, owner_failure: LogOnce::default() };
+    loop {
+        let (served, frame) = surroundings.known().await;
+        tracing::info!(
+            version = %served.version,
+            mutating = served.mutating.unwrap_or("none"),
+            validating = served.validating.unwrap_or("none"),
+            "keeping admission policies"
+        );
+        publish(&signals.coverage, enforcement.duty.first_coverage());
+        let inputs = [news(&signals.catalogs), news(&signals.registered)];
+        let inputs = inputs.map(|input| input.map(|()| PolicyChange::Input).boxed());
+        let stored = served.watch(&client).map(|event| PolicyChange::Stored(Box::new(event))).boxed();
+        let changes = merged(&signals.catalogs, inputs.into_iter().chain([stored]));
+        let mut controller = PolicyController::new(client.clone(), &enforcement, &signals, served, frame.clone());
+        tokio::select! {
+            () = run(&mut controller, changes) => return,
+            () = surroundings.change(&served, &frame) => {}
+        }
+    }
+}
+
+/// What the policies depend on beside the catalog: the APIs of the API server, and the owner.
+struct Surroundings<'e> {
+    client: &'e Client,
+    enforcement: &'e PolicyEnforcement,
+    owner_failure: LogOnce,
+}
+
+impl Surroundings<'_> {
+    /// Reads them until the API server answers.
+    async fn known(&mut self) -> (ServedPolicies, PolicyFrame) {
+        let [first, longest] = WAITS;
+        let (mut waits, mut failure) = (doubling(first, longest), LogOnce::default());
+        loop {
+            match self.read().await {
+                Ok(known) => return known,
+                Err(error) => {
+                    let reason = error.to_string();
+                    if failure.is_new(&reason) {
+                        tracing::warn!(reason, "cannot keep the admission policies; retrying");
+                    }
+                    tokio::time::sleep(waits.next().unwrap_or(longest)).await;
+                }
+            }
+        }
+    }
+
+    /// Returns when they have changed.
+    async fn change(&mut self, served: &ServedPolicies, frame: &PolicyFrame) {
+        loop {
+            tokio::time::sleep(REREAD).await;
+            if self.read().await.is_ok_and(|(now, owner)| now != *served || owner != *frame) {
+                return;
+            }
+        }
+    }
+
+    async fn read(&mut self) -> Result<(ServedPolicies, PolicyFrame), RequestError> {
+        let served = ServedPolicies::read(self.client).await?;
+        let mut frame = PolicyFrame { installation: self.enforcement.installation.clone(), owner: None };
+        if let Some(name) = self.enforcement.owner.as_ref().filter(|_| self.enforcement.duty.is_enforcing()) {
+            match Owner::read(self.client, name).await? {
+                Ok(owner) => frame.owner = Some(owner),
+                Err(reason) if self.owner_failure.is_new(&reason) => tracing::warn!(
+                    cluster_role = name,
+                    reason,
+                    "cannot read the ClusterRole that owns the policies: they stay after an uninstallation until \
+                     `kube-unions unregister` deletes them"
+                ),
+                Err(_) => {}
+            }
+        }
+        Ok((served, frame))
+    }
 }

@@ -6,7 +6,7 @@
 //! reads and writes by [`object`](super::object), and [`pace`](super::pace) tells it when. `supervision` ends the program if
 //! the loop ends.
 
-use crate::api::doubling;
+use crate::api::{RequestError, doubling};
 use futures::StreamExt;
 use futures::stream::{BoxStream, select_all, unfold};
 use kube::runtime::utils::Backoff;
@@ -21,7 +21,7 @@ pub(super) const DEBOUNCE: Duration = Duration::from_millis(100);
 pub(super) const WAITS: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(2)];
 
 /// One replica's side of some stored objects.
-pub(super) trait Controller: Send {
+pub(crate) trait Controller: Send {
     /// A change that calls for a step.
     type Event: Send;
     /// The reason why a step failed.
@@ -46,28 +46,32 @@ pub(super) trait Controller: Send {
 }
 
 /// The reason why a step failed.
-pub(super) trait StepError {
+pub(crate) trait StepError {
     /// Returns true if an object has changed since it was read.
-    fn is_conflict(&self) -> bool;
+    fn is_conflict(&self) -> bool {
+        false
+    }
 }
+
+impl StepError for RequestError {}
 
 /// The result of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Step {
+pub(crate) struct Step {
     /// The time of the next step if nothing happens before.
-    pub(super) next: Instant,
+    pub(crate) next: Instant,
     /// False if a write is still to come.
-    pub(super) is_in_sync: bool,
+    pub(crate) is_in_sync: bool,
 }
 
 impl Step {
     /// Nothing is left to do until `next`.
-    pub(super) fn in_sync(next: Instant) -> Self {
+    pub(crate) fn in_sync(next: Instant) -> Self {
         Self { next, is_in_sync: true }
     }
 
     /// A write is still to come.
-    pub(super) fn pending(next: Instant) -> Self {
+    pub(crate) fn pending(next: Instant) -> Self {
         Self { next, is_in_sync: false }
     }
 }
@@ -75,7 +79,7 @@ impl Step {
 /// Takes steps until `events` ends.
 ///
 /// After a failure, a change shortens the wait to no less than the longest one of [`WAITS`].
-pub(super) async fn run<C: Controller>(controller: &mut C, mut events: BoxStream<'_, C::Event>) {
+pub(crate) async fn run<C: Controller>(controller: &mut C, mut events: BoxStream<'_, C::Event>) {
     let [first, longest] = controller.waits();
     let mut waits = doubling(first, longest);
     let mut next = Instant::now();

@@ -1,10 +1,10 @@
-//! The four resources of policies on the API server: which are served, read, written, and watched.
+//! The four resources of policies on the API server: which are served, their paths and their watches.
 //!
 //! It knows nothing of their content; see [`super::desired`] and [`super::stored`].
 
 use super::stored::SELECTOR;
-use crate::api::{self, RequestError};
-use crate::api::{ObjectSelection, list_and_watch};
+use crate::api::{self, ObjectSelection, RequestError, list_and_watch};
+use crate::controllers::object::{ObjectPath, server_version};
 use futures::StreamExt;
 use futures::stream::{BoxStream, select_all};
 use hyper::Method;
@@ -12,14 +12,11 @@ use kube::core::{ApiResource, DynamicObject};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client};
 use kube_unions_policies::{KubernetesVersion, PolicyObject};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::fmt;
 
 /// The API group of policies.
 const GROUP: &str = "admissionregistration.k8s.io";
-
-/// Field manager of every write.
-const MANAGER: &str = "kube-unions";
 
 /// Page size of a list. A policy may have a hundred kilobytes.
 const PAGE: u32 = 50;
@@ -104,11 +101,8 @@ impl fmt::Display for PolicyKey {
 impl ServedPolicies {
     /// Asks an API server.
     pub(super) async fn read(client: &Client) -> Result<Self, RequestError> {
-        let version = api::send(client, Method::GET, "/version").await?;
-        let text = |field: &str| version.get(field).and_then(Value::as_str).unwrap_or_default();
-        let numbers = format!("{}.{}", text("major"), text("minor"));
-        let version = text("gitVersion").parse::<KubernetesVersion>().or_else(|_| numbers.parse());
-        let version = version.map_err(|error| RequestError::Unanswered(error.to_string()))?;
+        let version = server_version(client).await?;
+        let version = version.ok_or_else(|| RequestError::Unanswered("its version cannot be read".to_owned()))?;
         let (mut mutating, mut validating) = (None, None);
         for api in ["v1", "v1beta1"] {
             let resources = match api::send(client, Method::GET, &format!("/apis/{GROUP}/{api}")).await {
@@ -154,44 +148,11 @@ impl ServedPolicies {
         select_all(watches).boxed()
     }
 
-    /// Returns a stored object.
-    pub(super) async fn get(&self, client: &Client, key: &PolicyKey) -> Result<Value, RequestError> {
-        api::send(client, Method::GET, &self.object(key)?).await
-    }
-
-    /// Creates an object and returns it as it is stored.
-    pub(super) async fn create(&self, client: &Client, key: &PolicyKey, body: &Value) -> Result<Value, RequestError> {
-        let path = format!("{}?fieldManager={MANAGER}", self.collection(key)?);
-        api::write(client, Method::POST, &path, "application/json", body).await
-    }
-
-    /// Replaces an object whose `resourceVersion` is still that of `body`, and returns it as it is stored.
-    pub(super) async fn replace(&self, client: &Client, key: &PolicyKey, body: &Value) -> Result<Value, RequestError> {
-        let path = format!("{}?fieldManager={MANAGER}", self.object(key)?);
-        api::write(client, Method::PUT, &path, "application/json", body).await
-    }
-
-    /// Deletes an object that still has this `resourceVersion`.
-    pub(super) async fn delete(
-        &self,
-        client: &Client,
-        key: &PolicyKey,
-        resource_version: &str,
-    ) -> Result<(), RequestError> {
-        let body = json!({
-            "apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"resourceVersion": resource_version},
-        });
-        api::write(client, Method::DELETE, &self.object(key)?, "application/json", &body).await.map(drop)
-    }
-
-    fn collection(&self, key: &PolicyKey) -> Result<String, RequestError> {
+    /// Returns the paths of an object at the version at which it is served.
+    pub(super) fn path(&self, key: &PolicyKey) -> Result<ObjectPath, RequestError> {
         let version = self.version_of(key.resource);
         let version =
             version.ok_or_else(|| RequestError::Unanswered(format!("{} is not served", key.resource.kind())))?;
-        Ok(key.resource.path(version))
-    }
-
-    fn object(&self, key: &PolicyKey) -> Result<String, RequestError> {
-        Ok(format!("{}/{}", self.collection(key)?, key.name))
+        Ok(ObjectPath { collection: key.resource.path(version), name: key.name.to_string() })
     }
 }

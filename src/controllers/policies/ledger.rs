@@ -1,6 +1,6 @@
 //! The decisions: which objects to create, replace and delete, and which kinds policies enforce.
 //!
-//! Pure: it knows no clock and no API server. [`keeper`](super::keeper) tells it what is stored and passes the time in.
+//! Pure: it knows no clock and no API server. [`controller`](super::controller) tells it what is stored and passes the time in.
 
 use super::PolicyDuty;
 use super::api::PolicyKey;
@@ -70,11 +70,12 @@ struct KindProgress {
 
 /// A write that is due.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum PolicyWrite {
-    Create(PolicyKey, Arc<Value>),
-    Replace(PolicyKey, Arc<Value>),
-    /// Deletes the object if it still has this `resourceVersion`.
-    Delete(PolicyKey, Box<str>),
+pub(super) struct PolicyWrite {
+    pub(super) key: PolicyKey,
+    /// The object to create, or to put in place of the stored one; `None` deletes the stored one.
+    pub(super) wanted: Option<Arc<Value>>,
+    /// The `resourceVersion` that a deleted object must still have.
+    pub(super) resource_version: Box<str>,
 }
 
 /// The writes that are due, and the time of the next step.
@@ -87,14 +88,6 @@ pub(super) struct ReconcileStep {
     pub(super) in_sync: usize,
     /// Objects that others have changed, if they are corrected now.
     pub(super) corrected: Vec<PolicyKey>,
-}
-
-impl PolicyWrite {
-    pub(super) fn key(&self) -> &PolicyKey {
-        match self {
-            Self::Create(key, _) | Self::Replace(key, _) | Self::Delete(key, _) => key,
-        }
-    }
 }
 
 impl ReconcileStep {
@@ -214,8 +207,7 @@ impl PolicyReconciler {
         let (mut is_blocked, mut is_refused) = (false, false);
         for DesiredObject { key, body } in &desired.objects {
             let is_settled = self.settled.get(key) == Some(body);
-            let mut stored = self.stored.get_mut(key);
-            if stored.as_mut().is_some_and(|stored| stored.is_as(body)) {
+            if self.stored.get_mut(key).is_some_and(|stored| stored.is_as(body)) {
                 step.in_sync += 1;
                 if !is_settled {
                     self.settled.insert(key.clone(), Arc::clone(body));
@@ -233,10 +225,8 @@ impl PolicyReconciler {
                 step.wake_at(attempt.not_before);
                 continue;
             }
-            let write = match stored {
-                Some(_) => PolicyWrite::Replace(key.clone(), Arc::clone(body)),
-                None => PolicyWrite::Create(key.clone(), Arc::clone(body)),
-            };
+            let (wanted, resource_version) = (Some(Arc::clone(body)), Box::default());
+            let write = PolicyWrite { key: key.clone(), wanted, resource_version };
             if is_settled { drifted.push((key.clone(), Some(write))) } else { step.writes.push(write) }
         }
         let handover = self.handover;
@@ -298,7 +288,10 @@ impl PolicyReconciler {
             let retry = self.attempts.get(key).map(|attempt| attempt.not_before);
             match due.map(|due| retry.map_or(due, |retry| retry.max(due))) {
                 Some(due) if due > now => step.wake_at(due),
-                Some(_) => step.writes.push(PolicyWrite::Delete(key.clone(), stored.resource_version.clone())),
+                Some(_) => {
+                    let resource_version = stored.resource_version.clone();
+                    step.writes.push(PolicyWrite { key: key.clone(), wanted: None, resource_version });
+                }
                 None => {}
             }
         }

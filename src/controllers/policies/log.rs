@@ -3,36 +3,29 @@
 use super::PolicyDuty;
 use super::api::PolicyKey;
 use super::desired::DesiredPolicies;
+use crate::controllers::object::shortened;
+use crate::controllers::reconciler::LogOnce;
 use std::collections::{BTreeSet, HashSet};
 
 /// Messages that were logged. A repetition is not logged.
 #[derive(Default)]
 pub(super) struct PolicyLog {
-    failure: Option<String>,
+    failure: LogOnce,
     unlistable: BTreeSet<String>,
     foreign: HashSet<PolicyKey>,
     refusals: BTreeSet<String>,
-    owner: Option<String>,
 }
 
 impl PolicyLog {
-    pub(super) fn failed(&mut self, reason: &str) {
-        if self.failure.as_deref() != Some(reason) {
-            tracing::warn!(reason, "cannot keep the admission policies; retrying");
-            self.failure = Some(reason.to_owned());
-        }
-    }
-
     pub(super) fn write_failed(&mut self, key: &PolicyKey, reason: &str, failed: u64) {
-        if self.failure.as_deref() != Some(reason) {
+        if self.failure.is_new(reason) {
             tracing::warn!(object = %key, reason, failed, "cannot write admission policies; retrying");
-            self.failure = Some(reason.to_owned());
         }
     }
 
     /// Notes that nothing is left to write.
-    pub(super) fn recovered(&mut self, is_in_sync: bool) {
-        if is_in_sync && self.failure.take().is_some() {
+    pub(super) fn recovered(&mut self) {
+        if self.failure.is_over() {
             tracing::info!("the admission policies are in sync again");
         }
     }
@@ -64,15 +57,10 @@ impl PolicyLog {
     }
 
     pub(super) fn corrected(keys: &[PolicyKey]) {
-        const MOST: usize = 8;
-        if keys.is_empty() {
-            return;
+        if !keys.is_empty() {
+            let objects = shortened(&keys.iter().map(ToString::to_string).collect::<Vec<_>>());
+            tracing::warn!(objects, count = keys.len(), "admission policies were changed by others and are corrected");
         }
-        let mut objects = keys.iter().take(MOST).map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        if keys.len() > MOST {
-            objects.push_str(", …");
-        }
-        tracing::warn!(objects, count = keys.len(), "admission policies were changed by others and are corrected");
     }
 
     pub(super) fn refused_kinds(&mut self, desired: &DesiredPolicies, duty: PolicyDuty) {
@@ -90,17 +78,5 @@ impl PolicyLog {
     /// Notes that an object is ours.
     pub(super) fn written(&mut self, key: &PolicyKey) {
         self.foreign.remove(key);
-    }
-
-    pub(super) fn owner_unreadable(&mut self, name: &str, reason: String) {
-        if self.owner.as_ref() != Some(&reason) {
-            tracing::warn!(
-                cluster_role = name,
-                reason,
-                "cannot read the ClusterRole that owns the policies: they stay after an uninstallation until `kube-unions \
-                 unregister` deletes them"
-            );
-            self.owner = Some(reason);
-        }
     }
 }

@@ -77,21 +77,19 @@ impl PolicyRig {
     /// Returns what is written now, and carries it out.
     fn write(&mut self) -> Vec<String> {
         let writes = self.step().writes;
-        let names = writes.iter().map(|write| match write {
-            PolicyWrite::Create(key, _) => format!("create {key}"),
-            PolicyWrite::Replace(key, _) => format!("replace {key}"),
-            PolicyWrite::Delete(key, _) => format!("delete {key}"),
+        let names = writes.iter().map(|PolicyWrite { key, wanted, .. }| match wanted {
+            None => format!("delete {key}"),
+            Some(_) if self.reconciler.stored.contains_key(key) => format!("replace {key}"),
+            Some(_) => format!("create {key}"),
         });
         let names = names.collect();
-        for write in writes {
-            match write {
-                PolicyWrite::Delete(key, _) => self.reconciler.remove(&key),
-                PolicyWrite::Create(key, _) | PolicyWrite::Replace(key, _) => {
-                    let version = self.reconciler.wanted(&key).unwrap()["spec"]["version"].as_u64().unwrap();
-                    self.reconciler.wrote(&key);
-                    self.store(key, version);
-                }
-            }
+        for PolicyWrite { key, wanted, .. } in writes {
+            let Some(wanted) = wanted else {
+                self.reconciler.remove(&key);
+                continue;
+            };
+            self.reconciler.wrote(&key);
+            self.store(key, wanted["spec"]["version"].as_u64().unwrap());
         }
         names
     }

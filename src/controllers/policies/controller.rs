@@ -1,0 +1,307 @@
+//! One replica's side of the policies: notes what is stored, compiles catalogs, and writes what [`ledger`](super::ledger) says.
+
+use super::api::{PolicyEvent, PolicyKey, PolicyResource, ServedPolicies};
+use super::desired::CatalogCompiler;
+use super::ledger::{PolicyReconciler, PolicyWrite};
+use super::log::PolicyLog;
+use super::stored::{PolicyFrame, StoredPolicy};
+use super::{PolicyEnforcement, PolicySignals};
+use crate::api::{RequestError, code, reason};
+use crate::controllers::reconciler::{Controller, Step, StepError};
+use crate::controllers::watch_channel::publish;
+use futures::StreamExt;
+use kube::Client;
+use kube::core::DynamicObject;
+use kube::runtime::watcher::Event;
+use kube_unions_core::catalog::Catalog;
+use kube_unions_policies::policy_difference;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::task::spawn_blocking;
+
+/// Writes in flight.
+const CONCURRENT_WRITES: usize = 4;
+
+/// Time between two steps if nothing happens.
+const RESYNC: Duration = Duration::from_secs(30);
+
+/// The reason why a write failed that succeeded.
+const NOT_KEPT: &str = "it was stored with changes; find the admission webhook or policy that changes it";
+
+/// A reason for a step.
+pub(super) enum PolicyChange {
+    /// An event of the watches.
+    Stored(Box<PolicyEvent>),
+    /// Another catalog, or other kinds that the webhook is registered for.
+    Input,
+}
+
+/// Keeps the policies for one replica, at an API server whose version and resources do not change.
+pub(super) struct PolicyController<'s> {
+    client: Client,
+    enforcement: &'s PolicyEnforcement,
+    signals: &'s PolicySignals,
+    served: ServedPolicies,
+    frame: PolicyFrame,
+    reconciler: PolicyReconciler,
+    /// `None` while it compiles, and after a panic.
+    compiler: Option<CatalogCompiler>,
+    /// The catalog that was compiled last.
+    catalog: Option<Arc<Catalog>>,
+    /// The names that lists in progress have brought.
+    listing: BTreeMap<PolicyResource, HashSet<Box<str>>>,
+    /// The resources that were listed.
+    listed: BTreeSet<PolicyResource>,
+    log: PolicyLog,
+}
+
+/// The result of a write.
+enum WriteOutcome {
+    /// The object as it was stored by this write.
+    Stored(Value),
+    /// Another replica has written the object.
+    Found(Value),
+    /// The object does not exist.
+    Gone,
+    /// An object of this name belongs to another writer.
+    Foreign,
+}
+
+/// The API server does not answer a write.
+pub(super) struct Unanswered;
+
+impl StepError for Unanswered {}
+
+impl<'s> PolicyController<'s> {
+    pub(super) fn new(
+        client: Client,
+        enforcement: &'s PolicyEnforcement,
+        signals: &'s PolicySignals,
+        served: ServedPolicies,
+        frame: PolicyFrame,
+    ) -> Self {
+        let mut controller = Self {
+            client,
+            enforcement,
+            signals,
+            served,
+            frame,
+            reconciler: PolicyReconciler::new(enforcement.duty, enforcement.handover),
+            compiler: None,
+            catalog: None,
+            listing: BTreeMap::new(),
+            listed: BTreeSet::new(),
+            log: PolicyLog::default(),
+        };
+        controller.note_lists();
+        controller
+    }
+
+    /// Compiles the catalog in force if it is another one.
+    async fn compile(&mut self) {
+        let catalog = self.signals.catalogs.borrow().clone();
+        let Some(catalog) = catalog.filter(|new| self.catalog.as_ref().is_none_or(|old| !Arc::ptr_eq(new, old))) else {
+            return;
+        };
+        self.catalog = Some(Arc::clone(&catalog));
+        let fresh = || CatalogCompiler::new(self.enforcement.clone(), self.served, self.frame.clone());
+        let mut compiler = self.compiler.take().unwrap_or_else(fresh);
+        let work = spawn_blocking(move || {
+            let desired = compiler.desired(&catalog);
+            (compiler, desired)
+        });
+        // A panic is logged where it happens.
+        let Ok((compiler, desired)) = work.await else { return };
+        self.compiler = Some(compiler);
+        self.log.refused_kinds(&desired, self.enforcement.duty);
+        self.reconciler.want(desired);
+    }
+
+    fn note_lists(&mut self) {
+        let mut served = PolicyResource::ALL.into_iter().filter(|resource| self.served.version_of(*resource).is_some());
+        if served.all(|resource| self.listed.contains(&resource)) {
+            self.reconciler.listed(Instant::now());
+            self.log.listable();
+        }
+    }
+
+    fn put(&mut self, key: PolicyKey, mut object: DynamicObject) {
+        object.metadata.managed_fields = None;
+        self.put_value(key, serde_json::to_value(&object).unwrap_or_default());
+    }
+
+    fn put_value(&mut self, key: PolicyKey, object: Value) {
+        match StoredPolicy::of_this_installation(object, &self.frame) {
+            Some(stored) => self.reconciler.put(key, stored),
+            None => self.reconciler.remove(&key),
+        }
+    }
+
+    /// Carries out writes, until the API server does not answer.
+    async fn write(&mut self, writes: Vec<PolicyWrite>) -> Result<(), Unanswered> {
+        let (client, served, frame) = (self.client.clone(), self.served, self.frame.clone());
+        let writes = writes.into_iter().map(|write| perform(&client, served, &frame, write));
+        let mut outcomes = futures::stream::iter(writes).buffer_unordered(CONCURRENT_WRITES);
+        let (mut written, mut deleted, mut failed, mut first) = (0_u64, 0_u64, 0_u64, None);
+        let mut result = Ok(());
+        while let Some((write, outcome)) = outcomes.next().await {
+            let key = write.key.clone();
+            let now = Instant::now();
+            let failure = match outcome {
+                Ok(WriteOutcome::Stored(object)) => {
+                    let wanted = self.reconciler.wanted(&key);
+                    let is_kept = wanted.is_some_and(|wanted| policy_difference(wanted, &object).is_none());
+                    self.put_value(key.clone(), object);
+                    if is_kept {
+                        written += 1;
+                        self.reconciler.wrote(&key);
+                        self.log.written(&key);
+                        continue;
+                    }
+                    Some(NOT_KEPT.to_owned())
+                }
+                Ok(WriteOutcome::Found(object)) => {
+                    self.put_value(key, object);
+                    continue;
+                }
+                Ok(WriteOutcome::Gone) => {
+                    deleted += u64::from(write.wanted.is_none());
+                    self.reconciler.remove(&key);
+                    self.reconciler.wrote(&key);
+                    continue;
+                }
+                Ok(WriteOutcome::Foreign) => {
+                    self.log.foreign(&key);
+                    None
+                }
+                // The object has changed since it was read.
+                Err(error) if matches!(error.code(), Some(404 | 409)) => {
+                    self.reconciler.failed(key, false, now);
+                    continue;
+                }
+                Err(error) => {
+                    if !error.is_final() {
+                        result = Err(Unanswered);
+                    }
+                    Some(error.to_string())
+                }
+            };
+            failed += 1;
+            first = first.or_else(|| Some((key.clone(), failure?)));
+            if result.is_err() {
+                break;
+            }
+            self.reconciler.failed(key, true, now);
+        }
+        let metrics = &self.signals.metrics;
+        metrics.writes.get_or_create(&[("outcome", "applied")]).inc_by(written);
+        metrics.writes.get_or_create(&[("outcome", "deleted")]).inc_by(deleted);
+        metrics.writes.get_or_create(&[("outcome", "failed")]).inc_by(failed);
+        if written + deleted > 0 {
+            tracing::info!(written, deleted, "the admission policies were written");
+        }
+        if let Some((key, reason)) = first {
+            self.log.write_failed(&key, &reason, failed);
+        }
+        result
+    }
+}
+
+/// Carries out a write.
+async fn perform(
+    client: &Client,
+    served: ServedPolicies,
+    frame: &PolicyFrame,
+    write: PolicyWrite,
+) -> (PolicyWrite, Result<WriteOutcome, RequestError>) {
+    let PolicyWrite { key, wanted, resource_version } = &write;
+    let outcome = async {
+        let path = served.path(key)?;
+        let Some(wanted) = wanted else {
+            return match path.delete(client, resource_version).await {
+                Err(error) if !error.is_not_found() => Err(error),
+                _ => Ok(WriteOutcome::Gone),
+            };
+        };
+        match path.read(client).await? {
+            None => path.create(client, wanted).await.map(WriteOutcome::Stored),
+            Some(stored) if !frame.maintains(&stored) => Ok(WriteOutcome::Foreign),
+            Some(stored) if policy_difference(wanted, &stored).is_none() => Ok(WriteOutcome::Found(stored)),
+            Some(stored) => path.replace(client, &frame.merged(stored, wanted)).await.map(WriteOutcome::Stored),
+        }
+    };
+    let outcome = outcome.await;
+    (write, outcome)
+}
+
+impl Controller for PolicyController<'_> {
+    type Event = PolicyChange;
+    type Error = Unanswered;
+
+    fn heard(&mut self, change: PolicyChange) {
+        let PolicyChange::Stored(event) = change else { return };
+        let (resource, event) = *event;
+        let key = |object: &DynamicObject| {
+            let name = object.metadata.name.as_deref().unwrap_or_default();
+            PolicyKey { resource, name: name.into() }
+        };
+        match event {
+            Ok(Event::Init) => drop(self.listing.insert(resource, HashSet::new())),
+            Ok(Event::InitApply(object)) => {
+                let key = key(&object);
+                self.listing.entry(resource).or_default().insert(key.name.clone());
+                self.put(key, object);
+            }
+            Ok(Event::InitDone) => {
+                let names = self.listing.remove(&resource).unwrap_or_default();
+                self.reconciler.retain(|key| key.resource != resource || names.contains(&key.name));
+                self.listed.insert(resource);
+                self.note_lists();
+            }
+            Ok(Event::Apply(object)) => self.put(key(&object), object),
+            Ok(Event::Delete(object)) => self.reconciler.remove(&key(&object)),
+            Err(error) => {
+                if matches!(code(&error), Some(401 | 403)) {
+                    self.reconciler.list_refused(Instant::now());
+                    self.log.unlistable(&reason(&error), self.enforcement.duty);
+                }
+            }
+        }
+    }
+
+    async fn step(&mut self, _: Instant) -> Result<Step, Unanswered> {
+        self.compile().await;
+        let now = Instant::now();
+        let registered = self.signals.registered.borrow().clone();
+        let step = self.reconciler.step(&registered, now);
+        let (desired, refused) = self.reconciler.sizes();
+        let metrics = &self.signals.metrics;
+        for (gauge, count) in [
+            (&metrics.desired, desired),
+            (&metrics.in_sync, step.in_sync),
+            (&metrics.kinds_refused, refused),
+            (&metrics.kinds_covered, self.reconciler.covered()),
+        ] {
+            gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
+        }
+        publish(&self.signals.coverage, self.reconciler.coverage(now));
+        PolicyLog::corrected(&step.corrected);
+        if step.writes.is_empty() {
+            let wake = step.wake.into_iter().chain(self.reconciler.next_coverage_at(now)).min();
+            let next = wake.map_or(now + RESYNC, |wake| wake.min(now + RESYNC));
+            let is_in_sync = step.in_sync == desired;
+            return Ok(Step { next, is_in_sync });
+        }
+        self.write(step.writes).await?;
+        Ok(Step::pending(Instant::now()))
+    }
+
+    /// The failure of the write was logged.
+    fn failed(&mut self, _: &Unanswered) {}
+
+    fn in_sync(&mut self) {
+        self.log.recovered();
+    }
+}
