@@ -9,8 +9,9 @@
 use super::raw::{RawResource, UnionDeclarations};
 use super::verdict::{ConditionType, DeclarationVerdict, JudgedCondition, StoredStatus};
 use crate::api::{self, APPLY, RequestError, reason};
+use crate::controllers::{Controller, LogOnce, Step, run};
+use futures::channel::mpsc::{UnboundedSender, unbounded};
 use futures::future::BoxFuture;
-use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 use hyper::Method;
 use k8s_openapi::jiff::{Timestamp, Unit};
@@ -27,18 +28,32 @@ const CONCURRENT_WRITES: usize = 4;
 /// Wait after a failed write.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// The queue of statuses to write, and the writes in progress.
+/// Time between two steps without a change, which find nothing to do.
+const IDLE: Duration = Duration::from_hours(1);
+
+/// Sends verdicts to the controller that writes them.
 pub(super) struct StatusWriter {
+    changes: UnboundedSender<StatusChange>,
+    controller: BoxFuture<'static, ()>,
+}
+
+/// A reason to write, or not to write.
+enum StatusChange {
+    /// A verdict on a declaration with this status.
+    Judged(Box<str>, DeclarationVerdict, StoredStatus),
+    /// The declaration was deleted.
+    Deleted(Box<str>),
+}
+
+/// The statuses to write.
+struct StatusController {
     client: Client,
     queue: BTreeMap<Box<str>, DueStatus>,
-    /// The declaration whose status was taken from the queue last.
-    last_taken: Box<str>,
-    in_progress: FuturesUnordered<BoxFuture<'static, WrittenStatus>>,
-    /// The verdict that this replica wrote last, or is writing, by declaration.
+    /// The declaration whose status could not be written last.
+    last_failed: Box<str>,
+    /// The verdict that this replica wrote last, by declaration.
     last_written: HashMap<Box<str>, DeclarationVerdict>,
-    paused: Option<Instant>,
-    /// The last logged error. `None` after a successful write.
-    logged: Option<String>,
+    failure: LogOnce,
 }
 
 /// A status to write.
@@ -49,98 +64,107 @@ struct DueStatus {
     times: BTreeMap<ConditionType, String>,
 }
 
-struct WrittenStatus {
-    name: Box<str>,
-    due: DueStatus,
-    result: Result<Value, RequestError>,
-}
-
 impl StatusWriter {
     pub(super) fn new(client: Client) -> Self {
-        Self {
+        let (changes, received) = unbounded();
+        let mut controller = StatusController {
             client,
             queue: BTreeMap::new(),
-            last_taken: Box::default(),
-            in_progress: FuturesUnordered::new(),
+            last_failed: Box::default(),
             last_written: HashMap::new(),
-            paused: None,
-            logged: None,
-        }
+            failure: LogOnce::default(),
+        };
+        Self { changes, controller: async move { run(&mut controller, received.boxed()).await }.boxed() }
     }
 
     /// Queues the verdict on a declaration, unless `stored` already says it or this replica has written it before.
     pub(super) fn publish(&mut self, name: &str, verdict: DeclarationVerdict, stored: &StoredStatus) {
-        if stored.says(&verdict) {
-            self.queue.remove(name);
-        } else if stored.lacks_a_part_of(&verdict) || self.last_written.get(name) != Some(&verdict) {
-            let since = |condition: &JudgedCondition| stored.unchanged_since(condition).map_or_else(now, str::to_owned);
-            let times = verdict.conditions().map(|(name, condition)| (name, since(condition))).into();
-            self.queue.insert(name.into(), DueStatus { verdict, times });
-        }
+        self.send(StatusChange::Judged(name.into(), verdict, stored.clone()));
     }
 
     /// Forgets a deleted declaration.
     pub(super) fn forget(&mut self, name: &str) {
-        self.last_written.remove(name);
-        self.queue.remove(name);
+        self.send(StatusChange::Deleted(name.into()));
     }
 
-    /// Writes queued statuses. Stays pending when the queue is empty; cancel it to [`publish`](Self::publish) more.
+    fn send(&self, change: StatusChange) {
+        // The controller receives as long as this exists.
+        self.changes.unbounded_send(change).unwrap_or_default();
+    }
+
+    /// Writes queued statuses, and never ends. Cancel it to [`publish`](Self::publish) more.
     pub(super) async fn run(&mut self) {
-        loop {
-            if let Some(since) = self.paused {
-                tokio::time::sleep_until((since + PAUSE).into()).await;
-                self.paused = None;
-            }
-            while self.in_progress.len() < CONCURRENT_WRITES {
-                let Some((name, due)) = self.take_next() else { break };
-                self.last_written.insert(name.clone(), due.verdict.clone());
-                self.in_progress.push(write(self.client.clone(), name, due).boxed());
-            }
-            match self.in_progress.next().await {
-                Some(written) => self.finish(written),
-                None => return std::future::pending().await,
-            }
-            // Writes that failed together are paused for together.
-            while let Some(Some(written)) = self.in_progress.next().now_or_never() {
-                self.finish(written);
-            }
-        }
-    }
-
-    /// Takes the next status in the order of names, round and round: writes that fail again and again keep no others waiting.
-    fn take_next(&mut self) -> Option<(Box<str>, DueStatus)> {
-        let behind = (Bound::Excluded(&*self.last_taken), Bound::Unbounded);
-        let next = self.queue.range::<str, _>(behind).next().or_else(|| self.queue.first_key_value());
-        self.last_taken = next?.0.clone();
-        self.queue.remove_entry(&self.last_taken)
-    }
-
-    fn finish(&mut self, written: WrittenStatus) {
-        let WrittenStatus { name, due, result } = written;
-        match result {
-            Ok(_) => self.logged = None,
-            // Deleted meanwhile.
-            Err(error) if error.is_not_found() => self.forget(&name),
-            Err(error) => {
-                if self.last_written.get(&name) == Some(&due.verdict) {
-                    self.last_written.remove(&name);
-                    // A newer verdict in the queue wins.
-                    self.queue.entry(name).or_insert(due);
-                }
-                self.paused = Some(Instant::now());
-                let reason = reason(&error);
-                if self.logged.as_ref() != Some(&reason) {
-                    tracing::warn!(reason, "cannot write the status of a UnionDeclaration; retrying");
-                    self.logged = Some(reason);
-                }
-            }
-        }
+        (&mut self.controller).await;
     }
 }
 
-async fn write(client: Client, name: Box<str>, due: DueStatus) -> WrittenStatus {
-    let DueStatus { verdict, times } = &due;
+impl Controller for StatusController {
+    type Event = StatusChange;
+    type Error = RequestError;
+
+    fn waits(&self) -> [Duration; 2] {
+        [PAUSE, PAUSE]
+    }
+
+    fn heard(&mut self, change: StatusChange) {
+        match change {
+            StatusChange::Judged(name, verdict, stored) if stored.says(&verdict) => drop(self.queue.remove(&name)),
+            StatusChange::Judged(name, verdict, stored) => {
+                if stored.lacks_a_part_of(&verdict) || self.last_written.get(&name) != Some(&verdict) {
+                    let since =
+                        |condition: &JudgedCondition| stored.unchanged_since(condition).map_or_else(now, str::to_owned);
+                    let times = verdict.conditions().map(|(kind, condition)| (kind, since(condition))).into();
+                    self.queue.insert(name, DueStatus { verdict, times });
+                }
+            }
+            StatusChange::Deleted(name) => {
+                self.last_written.remove(&name);
+                self.queue.remove(&name);
+            }
+        }
+    }
+
+    async fn step(&mut self, now: Instant) -> Result<Step, RequestError> {
+        // Round and round in the order of names: a write that fails again and again keeps no others waiting.
+        let last = &*self.last_failed;
+        let behind = self.queue.range::<str, _>((Bound::Excluded(last), Bound::Unbounded));
+        let due = behind.chain(self.queue.range::<str, _>((Bound::Unbounded, Bound::Included(last))));
+        let due: Vec<(Box<str>, DueStatus)> = due.map(|(name, due)| (name.clone(), due.clone())).collect();
+        let client = self.client.clone();
+        let writes = due.into_iter().map(|(name, due)| write(client.clone(), name, due));
+        let mut writes = futures::stream::iter(writes).buffer_unordered(CONCURRENT_WRITES);
+        while let Some((name, verdict, result)) = writes.next().await {
+            match result {
+                Ok(_) => drop(self.last_written.insert(name.clone(), verdict)),
+                // Deleted meanwhile.
+                Err(error) if error.is_not_found() => drop(self.last_written.remove(&name)),
+                Err(error) => {
+                    self.last_failed = name;
+                    return Err(error);
+                }
+            }
+            self.queue.remove(&name);
+        }
+        Ok(Step::in_sync(now + IDLE))
+    }
+
+    fn failed(&mut self, error: &RequestError) {
+        let reason = reason(error);
+        if self.failure.is_new(&reason) {
+            tracing::warn!(reason, "cannot write the status of a UnionDeclaration; retrying");
+        }
+    }
+
+    fn in_sync(&mut self) {
+        self.failure.is_over();
+    }
+}
+
+async fn write(
+    client: Client,
+    name: Box<str>,
+    DueStatus { verdict, times }: DueStatus,
+) -> (Box<str>, DeclarationVerdict, Result<Value, RequestError>) {
     let conditions = verdict.conditions().map(|(name, condition)| {
         let JudgedCondition { status, reason, message, .. } = condition;
         let mut written = json!({
@@ -168,7 +192,7 @@ async fn write(client: Client, name: Box<str>, due: DueStatus) -> WrittenStatus 
     let path = UnionDeclarations::path(&name);
     let path = format!("{path}/status?fieldManager={FIELD_MANAGER}&force=true");
     let result = api::write(&client, Method::PATCH, &path, APPLY, &body).await;
-    WrittenStatus { name, due, result }
+    (name, verdict, result)
 }
 
 fn now() -> String {
