@@ -16,9 +16,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::cluster::{AnyCluster, Cluster, say};
-use crate::control_plane::ControlPlane;
 use crate::kind::Kind;
 use crate::kubectl::Output;
+use crate::lending::Lent;
 use crate::version::{Feature, lacks};
 use crate::webhook::{binary, kube_unions};
 use fixtures::wait::eventually;
@@ -41,7 +41,7 @@ const KIB: usize = 1024;
 /// A control plane without a webhook, and what was stored there: Rollouts, a few of them invalid; Backups, a few to be
 /// changed; Sources, all of them invalid; a `DaemonSet` that an update has left behind.
 struct Stored {
-    control_plane: ControlPlane,
+    control_plane: Lent,
     cluster: AnyCluster,
     /// The groups of the kinds.
     rollouts: String,

@@ -25,6 +25,7 @@ use crate::control_plane::ControlPlane;
 use crate::http::Client;
 use crate::kind::Kind;
 use crate::kubectl::Kubectl;
+use crate::lending::Lent;
 use crate::process::Workspace;
 use crate::webhook::{self, Endpoint, Webhook};
 
@@ -41,7 +42,7 @@ const REPLICAS_AGREE: Duration = Duration::from_secs(1);
 pub(crate) struct Cluster {
     // Fields are dropped in this order: the webhook first.
     pub(crate) webhook: Webhook,
-    pub(crate) control_plane: ControlPlane,
+    pub(crate) control_plane: Lent,
     any: AnyCluster,
 }
 
@@ -52,7 +53,6 @@ pub(crate) struct AnyCluster {
     by_hand: Option<Endpoint>,
     /// The suffix of the groups' names.
     groups: String,
-    kinds: AtomicUsize,
     /// The folder of kubectl's caches, unless the control plane has one.
     _caches: Option<Workspace>,
 }
@@ -102,14 +102,14 @@ impl Cluster {
     }
 
     /// A control plane for one test alone, and no webhook.
-    pub(crate) fn control_plane_alone() -> Option<ControlPlane> {
+    pub(crate) fn control_plane_alone() -> Option<Lent> {
         if is_left_out() {
             return None;
         }
         Some(Self::control_plane_with(&[]).unwrap_or_else(|message| panic!("{message}")))
     }
 
-    fn control_plane_with(flags: &[String]) -> Result<ControlPlane, String> {
+    fn control_plane_with(flags: &[String]) -> Result<Lent, String> {
         webhook::binary()?;
         let control_plane = ControlPlane::start_with(flags)?;
         control_plane.kubectl("setup").run(&["apply", "-f", DECLARATIONS]).accepted();
@@ -122,12 +122,11 @@ impl Cluster {
         Ok(Self::new(webhook, control_plane))
     }
 
-    fn new(webhook: Webhook, control_plane: ControlPlane) -> Self {
+    fn new(webhook: Webhook, control_plane: Lent) -> Self {
         let any = AnyCluster {
             access: control_plane.access().clone(),
             by_hand: Some(webhook.endpoint()),
             groups: "samples.example".to_owned(),
-            kinds: AtomicUsize::new(0),
             _caches: None,
         };
         Self { webhook, control_plane, any }
@@ -160,7 +159,7 @@ impl AnyCluster {
     pub(crate) fn of_control_plane(control_plane: &ControlPlane) -> Self {
         let groups = "samples.example".to_owned();
         let access = control_plane.access().clone();
-        Self { access, by_hand: None, groups, kinds: AtomicUsize::new(0), _caches: None }
+        Self { access, by_hand: None, groups, _caches: None }
     }
 
     /// A cluster that runs already, with the webhook installed.
@@ -182,7 +181,7 @@ impl AnyCluster {
         // The suffix differs from that of an earlier run on the same cluster.
         let run = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let groups = format!("r{run}.samples.example");
-        Ok(Self { access, by_hand: None, groups, kinds: AtomicUsize::new(0), _caches: Some(caches) })
+        Ok(Self { access, by_hand: None, groups, _caches: Some(caches) })
     }
 
     /// A client of the API server with all rights.
@@ -197,7 +196,8 @@ impl AnyCluster {
 
     /// An API group that no other test uses.
     pub(crate) fn new_group(&self) -> String {
-        format!("t{}.{}", self.kinds.fetch_add(1, Ordering::Relaxed), self.groups)
+        static GROUPS: AtomicUsize = AtomicUsize::new(0);
+        format!("t{:04}.{}", GROUPS.fetch_add(1, Ordering::Relaxed), self.groups)
     }
 
     /// A kind like the one of a sample's folder, in a group of its own, declared by annotation and enforced.

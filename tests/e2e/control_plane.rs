@@ -16,6 +16,7 @@ use crate::access::Access;
 use crate::http::Client;
 use crate::kind::documents;
 use crate::kubectl::Kubectl;
+use crate::lending::Lent;
 use crate::pki::ServingCertificate;
 use crate::process::{self, Process, Workspace};
 use fixtures::certificates::{TestAuthority, signing_key_pair};
@@ -55,15 +56,20 @@ struct Layout {
 }
 
 impl ControlPlane {
-    /// Starts etcd and an API server with additional flags, and waits until they answer.
-    pub(crate) fn start_with(flags: &[String]) -> Result<Self, String> {
+    /// Starts etcd and an API server with additional flags, and waits until they answer. Without flags, the API server may have been one
+    /// of another test.
+    pub(crate) fn start_with(flags: &[String]) -> Result<Lent, String> {
         let control_plane = Self::start_bare(flags)?;
         control_plane.kubectl("setup").apply(&rights_of_the_webhook().to_string()).accepted();
         Ok(control_plane)
     }
 
     /// Starts a control plane without anything that an installation of the webhook brings along.
-    pub(crate) fn start_bare(flags: &[String]) -> Result<Self, String> {
+    pub(crate) fn start_bare(flags: &[String]) -> Result<Lent, String> {
+        if flags.is_empty() { Lent::again(|| Self::start(flags)) } else { Self::start(flags).map(Lent::once) }
+    }
+
+    fn start(flags: &[String]) -> Result<Self, String> {
         let assets = assets()?;
         // Another process may take a free port before the server binds it: then try again.
         let mut last = String::new();
@@ -79,7 +85,7 @@ impl ControlPlane {
 
     /// Starts a control plane whose API server is an older one, which has validating but no mutating policies. `None`: that API
     /// server has not been built.
-    pub(crate) fn start_older() -> Option<Self> {
+    pub(crate) fn start_older() -> Option<Lent> {
         let assets = match run_assets_script(&["find"], &[("K8S_VERSION", OLDER)]) {
             Ok(assets) => assets,
             Err(message) => {
@@ -88,7 +94,7 @@ impl ControlPlane {
                 return None;
             }
         };
-        Some(Self::try_start(&assets, &[]).unwrap_or_else(|message| panic!("{message}")))
+        Some(Lent::once(Self::try_start(&assets, &[]).unwrap_or_else(|message| panic!("{message}"))))
     }
 
     fn try_start(assets: &Path, flags: &[String]) -> Result<Self, String> {
@@ -194,6 +200,11 @@ impl ControlPlane {
     /// Returns a kubectl with all rights and a cache of its own for each `name`.
     pub(crate) fn kubectl(&self, name: &str) -> Kubectl {
         self.access.kubectl(name)
+    }
+
+    /// Removes all that kubectl has learnt about the API.
+    pub(crate) fn forget_kubectl(&self) {
+        let _ = fs::remove_dir_all(self.layout.file("kubectl"));
     }
 
     /// Returns the server's address on loopback.

@@ -12,6 +12,7 @@ use crate::cluster::{AnyCluster, Cluster};
 use crate::control_plane::ControlPlane;
 use crate::faults::{Effect, Fault, Proxy, Requests};
 use crate::kind::Kind;
+use crate::lending::Lent;
 use crate::process::{Process, Workspace};
 use crate::webhook::{Webhook, binary};
 use fixtures::reviews::declaration;
@@ -138,8 +139,8 @@ fn a_command_ends_though_the_api_server_does_not_answer() {
 }
 
 /// The control plane of all rows, and one declaration of a built-in type, so that its document is fetched.
-fn plane() -> Option<&'static (ControlPlane, AnyCluster)> {
-    static PLANE: OnceLock<Option<(ControlPlane, AnyCluster)>> = OnceLock::new();
+fn plane() -> Option<&'static (Lent, AnyCluster)> {
+    static PLANE: OnceLock<Option<(Lent, AnyCluster)>> = OnceLock::new();
     let start = || {
         let plane = Cluster::control_plane_alone()?;
         create_untrue(&plane, "fetched");
@@ -171,7 +172,7 @@ fn run<'r>(rows: impl IntoIterator<Item = &'r Row>, test: impl Fn(&Row) + Sync) 
     assert!(failed.is_empty(), "these rows failed, see above: {failed:?}");
 }
 
-fn starts_under(row: &Row, (plane, cluster): &(ControlPlane, AnyCluster)) {
+fn starts_under(row: &Row, (plane, cluster): &(Lent, AnyCluster)) {
     let proxy = Proxy::start(plane);
     proxy.inject(row.fault);
     let mut webhook = Webhook::unready(&proxy.kubeconfig(), &[]).unwrap();
@@ -198,7 +199,7 @@ fn starts_under(row: &Row, (plane, cluster): &(ControlPlane, AnyCluster)) {
     webhook.process().assert_running();
 }
 
-fn runs_into(row: &Row, (plane, cluster): &(ControlPlane, AnyCluster)) {
+fn runs_into(row: &Row, (plane, cluster): &(Lent, AnyCluster)) {
     let proxy = Proxy::start(plane);
     let mut webhook = Webhook::of_cluster(&proxy.kubeconfig(), &[]).unwrap();
     let sources = Kind::new(cluster, "source");

@@ -35,6 +35,7 @@ mod faults;
 mod http;
 mod kind;
 mod kubectl;
+mod lending;
 mod load;
 mod pki;
 mod process;

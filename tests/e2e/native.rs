@@ -1,7 +1,7 @@
 //! Unions on an API server on which no webhook is registered: compiled policies do the work.
 //!
-//! [`player`] plays the rows of `tests/cases`. It is given an [`installer`](player::Installer), so that other ways to
-//! enforce unions without a webhook play the same rows.
+//! [`player`] plays the rows of `tests/cases`. It is given an [`installer`](player::Installer), so that every way to enforce unions
+//! plays the same rows.
 
 mod agreement;
 mod audit;
@@ -12,11 +12,12 @@ mod evidence;
 mod limits;
 mod names;
 mod older;
-mod player;
+pub(crate) mod player;
 pub(crate) mod random;
 mod rows;
 mod rules;
 
+use std::ops::Deref;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -25,6 +26,7 @@ use serde_json::Value;
 use crate::cluster::is_left_out;
 use crate::control_plane::ControlPlane;
 use crate::http::{Answer, Client};
+use crate::lending::Lent;
 use crate::version::{Feature, lacks};
 use fixtures::wait::eventually;
 use kube_unions_core::catalog::Catalog;
@@ -36,8 +38,12 @@ pub(crate) const IN_FORCE: Duration = Duration::from_mins(1);
 
 /// An API server without a webhook.
 pub(crate) struct Native {
-    control_plane: ControlPlane,
+    control_plane: Lent,
+    api: Api,
 }
+
+/// Requests with all rights.
+pub(crate) struct Api(Client);
 
 impl Native {
     /// Returns the API server that tests share, which the first of them starts; each keeps to kinds of its own. `None`: these tests are
@@ -57,8 +63,7 @@ impl Native {
         if is_left_out() || lacks(Feature::MutatingPolicies) {
             return None;
         }
-        let control_plane = ControlPlane::start_bare(flags).unwrap_or_else(|message| panic!("{message}"));
-        Some(Self { control_plane })
+        Some(Self::of(ControlPlane::start_bare(flags).unwrap_or_else(|message| panic!("{message}"))))
     }
 
     /// Starts an older API server for one test, which has no mutating policies. `None`: it has not been built.
@@ -66,16 +71,35 @@ impl Native {
         if is_left_out() {
             return None;
         }
-        Some(Self { control_plane: ControlPlane::start_older()? })
+        Some(Self::of(ControlPlane::start_older()?))
+    }
+
+    fn of(control_plane: Lent) -> Self {
+        let api = Api::new(control_plane.client());
+        Self { control_plane, api }
     }
 
     /// Returns the processes.
     pub(crate) fn control_plane(&self) -> &ControlPlane {
         &self.control_plane
     }
+}
+
+impl Deref for Native {
+    type Target = Api;
+
+    fn deref(&self) -> &Api {
+        &self.api
+    }
+}
+
+impl Api {
+    pub(crate) fn new(client: &Client) -> Self {
+        Self(client.clone())
+    }
 
     pub(crate) fn client(&self) -> &Client {
-        self.control_plane.client()
+        &self.0
     }
 
     /// Creates a CRD or a policy, or replaces it. Panics if the API server does not accept it.

@@ -15,6 +15,7 @@ use crate::control_plane::ControlPlane;
 use crate::http::{Answer, Client};
 use crate::kind::documents;
 use crate::kubectl::{Kubectl, Output};
+use crate::lending::Lent;
 use crate::webhook::{Webhook, kube_unions};
 use fixtures::wait::{eventually, for_some};
 
@@ -33,7 +34,7 @@ pub(super) const NO_NODE: &str = "--no-hooks";
 
 /// A bare cluster with helm at hand.
 pub(super) struct Release {
-    pub(super) control_plane: ControlPlane,
+    pub(super) control_plane: Lent,
     pub(super) kubectl: Kubectl,
     helm: Helm,
 }

@@ -19,6 +19,7 @@ use super::logs;
 use super::network::Network;
 use crate::cluster::{is_left_out, say};
 use crate::control_plane::ControlPlane;
+use crate::lending::Lent;
 use crate::process::{Process, Workspace};
 
 /// The time between two looks at the pods.
@@ -36,7 +37,7 @@ pub(super) struct ClusterWithNode {
     // Fields are dropped in this order: the pods first.
     kubelet: Kubelet,
     _controllers: Process,
-    control_plane: Arc<ControlPlane>,
+    control_plane: Arc<Lent>,
     _network: Arc<Network>,
     _folder: Arc<Workspace>,
 }
@@ -49,7 +50,7 @@ struct Kubelet {
 
 /// A node, and the pods that it runs, by uid.
 struct Node {
-    control_plane: Arc<ControlPlane>,
+    control_plane: Arc<Lent>,
     network: Arc<Network>,
     folder: Arc<Workspace>,
     running: BTreeMap<String, Container>,

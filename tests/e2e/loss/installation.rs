@@ -9,6 +9,7 @@ use crate::balancer::{Backend, Balancer};
 use crate::cluster::{self, DECLARATIONS};
 use crate::control_plane::ControlPlane;
 use crate::kind::{SAMPLES_GROUP, annotate, samples};
+use crate::lending::Lent;
 use crate::webhook::Webhook;
 use crate::writers::{Spread, Writers};
 use fixtures::certificates::TestAuthority;
@@ -36,7 +37,7 @@ static ALONE: Mutex<()> = Mutex::new(());
 /// A control plane with the written kind, and the replicas that enforce its unions.
 pub(crate) struct Installation {
     // Fields are dropped in this order: callers before the server that they call.
-    pub(crate) control_plane: ControlPlane,
+    pub(crate) control_plane: Lent,
     pub(crate) registration: Registration,
     pub(crate) balancer: Balancer,
     replicas: Vec<Replica>,

@@ -19,14 +19,14 @@ use tokio::sync::watch;
 
 use super::{KINDS, SETTLED, certificates, decoded, patch_json, path, with_rights};
 use crate::cluster::Cluster;
-use crate::control_plane::ControlPlane;
 use crate::kind::parse;
+use crate::lending::Lent;
 use fixtures::certificates::TestAuthority;
 use fixtures::wait::eventually;
 
 /// A registration whose inputs a test sets.
 struct Registrar {
-    control_plane: ControlPlane,
+    control_plane: Lent,
     runtime: Runtime,
     trust: watch::Sender<Option<Trust>>,
     held: watch::Receiver<RegisteredBundle>,
@@ -38,7 +38,7 @@ struct Registrar {
 
 impl Registrar {
     /// Prepares an unready registration without a trust.
-    fn start(control_plane: ControlPlane) -> Self {
+    fn start(control_plane: Lent) -> Self {
         control_plane.kubectl("setup").apply(&with_rights()).accepted();
         let runtime = Runtime::new().unwrap();
         let (trust, _) = watch::channel(None);
