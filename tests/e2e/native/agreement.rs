@@ -224,17 +224,15 @@ pub(crate) fn differences(native: &Native, subjects: &[Subject], options: &Polic
             write.new, write.expected
         ))
     };
-    let all = || {
-        let kinds = subjects.iter().enumerate();
-        kinds.flat_map(|(kind, subject)| (0..subject.writes.len()).map(move |number| (kind, number)))
-    };
-    let mut telling: Vec<_> = all().filter(|(kind, number)| subjects[*kind].writes[*number].tells).collect();
+    let kinds = subjects.iter().enumerate();
+    let all = kinds.flat_map(|(kind, subject)| (0..subject.writes.len()).map(move |number| (kind, number)));
+    let (mut telling, others): (Vec<_>, Vec<_>) = all.partition(|(kind, number)| subjects[*kind].writes[*number].tells);
     if found.is_empty() {
         eventually(IN_FORCE, || {
-            telling.retain(|(kind, number)| compare(*kind, *number).is_err());
+            while telling.pop_if(|(kind, number)| compare(*kind, *number).is_ok()).is_some() {}
             telling.is_empty()
         });
     }
-    found.extend(all().filter_map(|(kind, number)| compare(kind, number).err()));
+    found.extend(telling.into_iter().chain(others).filter_map(|(kind, number)| compare(kind, number).err()));
     found
 }

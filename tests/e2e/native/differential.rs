@@ -68,7 +68,7 @@ struct RandomWrite {
 fn random_writes_have_the_same_result_by_policies_and_by_the_webhook() {
     let number = |name: &str| env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
     let seed = number("KUBE_UNIONS_NATIVE_SEED").unwrap_or(1);
-    let wanted = number("KUBE_UNIONS_NATIVE_TRANSITIONS").unwrap_or(20_000);
+    let wanted = number("KUBE_UNIONS_NATIVE_TRANSITIONS").unwrap_or(10_000);
     let wanted = usize::try_from(wanted).unwrap();
     let mut total = Tally::default();
     for round in 0.. {
