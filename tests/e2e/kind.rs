@@ -202,12 +202,6 @@ impl<'c> Kind<'c> {
         self.kubectl.run(&["patch", &self.resource(), name, "--type=merge", "-p", &patch.to_string()])
     }
 
-    /// `kubectl patch --type=merge --subresource=status`.
-    pub(crate) fn merge_status(&self, name: &str, patch: &Value) -> Output {
-        let patch = patch.to_string();
-        self.kubectl.run(&["patch", &self.resource(), name, "--subresource=status", "--type=merge", "-p", &patch])
-    }
-
     /// Runs `kubectl get`, changes the object, and runs `kubectl replace`, as a typed client does.
     pub(crate) fn read_modify_write(&self, name: &str, change: impl FnOnce(&mut Value)) -> Output {
         let mut object = self.kubectl.run(&["get", &self.resource(), name, "-o", "json"]).accepted().json();

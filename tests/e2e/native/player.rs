@@ -1,11 +1,11 @@
-//! Plays the rows of `tests/cases` on an API server without a webhook.
+//! Plays the rows of `tests/cases` on an API server.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{IN_FORCE, Native, fields_of_kind, policy_message, policy_warnings, without_nulls};
+use super::{Api, IN_FORCE, fields_of_kind, policy_message, policy_warnings, without_nulls};
 use crate::cluster::say;
 use crate::http::Answer;
 use crate::kind::forget_unions;
@@ -15,7 +15,7 @@ use fixtures::reviews::{Cause, declaration, declared_catalog, version};
 use fixtures::wait::eventually;
 use kube_unions_core::catalog::Catalog;
 
-/// A way to enforce unions without a webhook.
+/// A way to enforce unions.
 pub(crate) trait Installer {
     /// Returns the API group of the kinds that the rows are played on.
     fn group(&self) -> &'static str;
@@ -23,15 +23,15 @@ pub(crate) trait Installer {
     /// Returns the CRD to install, and the policies beside it. Installing an error fails the rows of the suite with it.
     fn compile(&self, played: &Played<'_>) -> Result<Installed, String>;
 
-    /// Returns true if faults that are let through are told in the words of the webhook.
-    fn tells_what_is_let_through(&self) -> bool;
+    /// Compares the warnings of an answer with those of a row.
+    fn same_warnings(&self, answer: &Answer, wanted: &[String]) -> Result<(), String>;
 }
 
 /// The objects that enforce the unions of a kind.
 pub(crate) struct Installed {
     /// The CRD.
     pub(crate) definition: Value,
-    /// The policies, with their bindings.
+    /// The policies with their bindings, or what else the API server needs.
     pub(crate) policies: Vec<Value>,
 }
 
@@ -45,9 +45,9 @@ pub(crate) struct Played<'s> {
     pub(crate) catalog: Catalog,
     /// The CRD as the API server stores it: without unions.
     pub(crate) definition: Value,
+    pub(crate) kind: String,
     path: &'s str,
     group: &'s str,
-    kind: String,
     rows: Vec<PlayedRow<'s>>,
 }
 
@@ -115,7 +115,7 @@ type RowName = (String, String);
 const QUERY: &str = "dryRun=All&fieldValidation=Ignore";
 
 /// Plays every row. Fails unless exactly the rows of the list do not hold.
-pub(crate) fn play(native: &Native, installer: &dyn Installer, list: &str) {
+pub(crate) fn play(native: &Api, installer: &dyn Installer, list: &str) {
     let exceptions = exceptions(list);
     let suites = suites();
     let (mut failed, mut kinds) = (BTreeMap::new(), Vec::new());
@@ -143,20 +143,24 @@ pub(crate) fn play(native: &Native, installer: &dyn Installer, list: &str) {
             played.wait_for_schema(native);
         }
     }
-    let rows = || kinds.iter().flat_map(|(played, _)| played.rows.iter().map(move |row| (played, row)));
-    let mut telling: Vec<_> =
-        rows().filter(|(played, row)| row.row.tells() && !exceptions.contains_key(&played.row_name(row))).collect();
+    let rows = kinds.iter().flat_map(|(played, _)| played.rows.iter().map(move |row| (played, row)));
+    let count = rows.clone().count();
+    // Each row is played until it holds, so that the policies are in force for the rows that hold without them, too.
+    let is_expected = |(played, row): &(&Played<'_>, &PlayedRow<'_>)| {
+        row.row.tells() && !exceptions.contains_key(&played.row_name(row))
+    };
+    let (mut telling, others): (Vec<_>, Vec<_>) = rows.partition(is_expected);
     eventually(IN_FORCE, || {
-        telling.retain(|(played, row)| played.hold(native, installer, row).is_err());
+        while telling.pop_if(|(played, row)| played.hold(native, installer, row).is_ok()).is_some() {}
         telling.is_empty()
     });
-    let mut held = 0;
-    for (played, row) in rows() {
-        match played.hold(native, installer, row) {
-            Ok(()) => held += 1,
-            Err(difference) => drop(failed.insert(played.row_name(row), difference)),
+    let refused = failed.len();
+    for (played, row) in telling.into_iter().chain(others) {
+        if let Err(difference) = played.hold(native, installer, row) {
+            failed.insert(played.row_name(row), difference);
         }
     }
+    let held = count + refused - failed.len();
     say(&format!("{held} rows hold, {} do not", failed.len()));
     assert!(held > 100, "only {held} rows hold");
     let mut wrong = Vec::new();
@@ -234,7 +238,8 @@ impl Suite {
         crd(group, kind, &[version("v1", schema, self.status_subresource)])
     }
 
-    fn catalog(&self, group: &str, kind: &str) -> Catalog {
+    /// Returns the CRD with its unions, as its author applies it.
+    fn authored(&self, group: &str, kind: &str) -> Value {
         let mut annotations = Map::new();
         if let Some(declared) = &self.annotation {
             annotations.insert(ANNOTATION.to_owned(), json!(json!({"v1": declared}).to_string()));
@@ -245,8 +250,12 @@ impl Suite {
         }
         let mut definition = self.definition(group, kind, &self.schema);
         definition["metadata"]["annotations"] = Value::Object(annotations);
+        definition
+    }
+
+    fn catalog(&self, group: &str, kind: &str) -> Catalog {
         let declarations = self.declarations.iter().map(|(name, spec)| declaration(name, group, kind, spec));
-        declared_catalog(&definition, &declarations.collect::<Vec<_>>())
+        declared_catalog(&self.authored(group, kind), &declarations.collect::<Vec<_>>())
     }
 }
 
@@ -258,6 +267,18 @@ impl Row {
 }
 
 impl Played<'_> {
+    /// Returns the CRD with its unions, as its author applies it.
+    pub(crate) fn authored(&self) -> Value {
+        self.suite.authored(self.group, &self.kind)
+    }
+
+    /// Returns the `UnionDeclaration`s of the kind.
+    pub(crate) fn declarations(&self) -> impl Iterator<Item = Value> {
+        let prefix = self.kind.to_lowercase();
+        let declarations = self.suite.declarations.iter();
+        declarations.map(move |(name, spec)| declaration(&format!("{prefix}-{name}"), self.group, &self.kind, spec))
+    }
+
     fn row_name(&self, row: &PlayedRow<'_>) -> RowName {
         (self.path.to_owned(), row.row.description.clone())
     }
@@ -279,7 +300,7 @@ impl Played<'_> {
     }
 
     /// Stores the old object of every row, under a schema that takes every object.
-    fn store_old_objects(&mut self, native: &Native) {
+    fn store_old_objects(&mut self, native: &Api) {
         native.wait_until_served(&self.url("", ""));
         for number in 0..self.rows.len() {
             let PlayedRow { row, name, .. } = &self.rows[number];
@@ -298,7 +319,7 @@ impl Played<'_> {
     }
 
     /// Waits until the API server validates by the schema: it knows no field of this name.
-    fn wait_for_schema(&self, native: &Native) {
+    fn wait_for_schema(&self, native: &Api) {
         let probe = self.object("probe", &json!({"zzUnknown": 1}));
         let url = format!("{}?dryRun=All&fieldValidation=Strict", self.url("", ""));
         let in_force = eventually(IN_FORCE, || {
@@ -309,7 +330,7 @@ impl Played<'_> {
     }
 
     /// Writes the object of a row without storing it, and compares the result.
-    fn hold(&self, native: &Native, installer: &dyn Installer, played: &PlayedRow<'_>) -> Result<(), String> {
+    fn hold(&self, native: &Api, installer: &dyn Installer, played: &PlayedRow<'_>) -> Result<(), String> {
         let PlayedRow { row, name, stored } = played;
         let answer = if row.operation.as_deref() == Some("DELETE") {
             native.send("DELETE", &format!("{}?dryRun=All", self.url(name, "")), &json!({}))
@@ -326,8 +347,8 @@ impl Played<'_> {
             (None, false) => Err(format!("{}: {}", answer.status, answer.body["message"])),
             (None, true) if row.operation.as_deref() == Some("DELETE") => Ok(()),
             (None, true) => self.same_object(row, &answer.body).and_then(|()| {
-                let compared = installer.tells_what_is_let_through() && self.suite.phase != Some(Phase::Mutate);
-                if compared { same_warnings(&answer, &row.want_warnings) } else { Ok(()) }
+                let is_judged = self.suite.phase != Some(Phase::Mutate);
+                if is_judged { installer.same_warnings(&answer, &row.want_warnings) } else { Ok(()) }
             }),
         }
     }
@@ -362,13 +383,13 @@ fn same_causes(answer: &Answer, wanted: &[Cause]) -> Result<(), String> {
         return if message == wanted { Ok(()) } else { Err(format!("denied {message}\n      want {wanted}")) };
     }
     let told = answer.body["details"]["causes"].as_array().map_or(&[][..], Vec::as_slice);
-    let cause = |field: &Value, reason: &Value, message: &Value| format!("{field} {reason} {message}");
+    let cause = |field: &str, reason: &Value, message: &Value| format!("{field} {reason} {message}");
     // The API server says so of rules, beside the faults that it found by the schema.
     let told = told.iter().filter(|it| !it["message"].as_str().unwrap_or_default().contains("were not checked"));
-    let told: BTreeSet<_> = told.map(|it| cause(&it["field"], &it["reason"], &it["message"])).collect();
+    let told: BTreeSet<_> =
+        told.map(|it| cause(it["field"].as_str().unwrap_or_default(), &it["reason"], &it["message"])).collect();
     let text = |text: &str| Value::String(text.to_owned());
-    let wanted: BTreeSet<_> =
-        wanted.iter().map(|it| cause(&text(&it.field), &text(&it.reason), &text(&it.message))).collect();
+    let wanted: BTreeSet<_> = wanted.iter().map(|it| cause(&it.field, &text(&it.reason), &text(&it.message))).collect();
     if told == wanted {
         Ok(())
     } else {
@@ -376,8 +397,8 @@ fn same_causes(answer: &Answer, wanted: &[Cause]) -> Result<(), String> {
     }
 }
 
-/// Compares the faults that were let through. A policy joins them to one warning.
-fn same_warnings(answer: &Answer, wanted: &[String]) -> Result<(), String> {
+/// Compares the faults that policies let through. A policy joins them to one warning.
+pub(crate) fn same_policy_warnings(answer: &Answer, wanted: &[String]) -> Result<(), String> {
     let wanted: Vec<_> = wanted.iter().filter(|it| it.contains("let through")).map(String::as_str).collect();
     let (told, wanted) = (policy_warnings(answer).join("; "), wanted.join("; "));
     if told == wanted { Ok(()) } else { Err(format!("warned {told}\n      want {wanted}")) }

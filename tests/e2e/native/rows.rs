@@ -1,7 +1,8 @@
 //! The rows of `tests/cases` through compiled policies.
 
 use super::Native;
-use super::player::{Installed, Installer, Phase, Played, loose, play};
+use super::player::{Installed, Installer, Phase, Played, loose, play, same_policy_warnings};
+use crate::http::Answer;
 use kube_unions_policies::{PolicyObject, PolicyOptions, PolicyTarget, compile};
 
 /// Mutating and validating policies.
@@ -34,8 +35,8 @@ impl Installer for Policies {
         Ok(Installed { definition, policies })
     }
 
-    fn tells_what_is_let_through(&self) -> bool {
-        true
+    fn same_warnings(&self, answer: &Answer, wanted: &[String]) -> Result<(), String> {
+        same_policy_warnings(answer, wanted)
     }
 }
 
