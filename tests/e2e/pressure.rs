@@ -3,7 +3,7 @@
 use fixtures::reviews;
 use std::collections::VecDeque;
 use std::fs;
-use std::io::{self, Read as _, Write as _};
+use std::io;
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -39,12 +39,7 @@ const ROOM: Duration = Duration::from_secs(15);
 
 const MIB: usize = 1024 * 1024;
 
-/// Connections by default.
-const PLACES: usize = 1024;
-
 const HALF_OPEN_EVICTED: &str = "kube_unions_connections_evicted_total{port=\"webhook\",reason=\"half_open\"}";
-const IDLE_EVICTED: &str = "kube_unions_connections_evicted_total{port=\"webhook\",reason=\"idle\"}";
-const OPS_IDLE_EVICTED: &str = "kube_unions_connections_evicted_total{port=\"ops\",reason=\"idle\"}";
 
 #[test]
 fn half_open_connections_and_slow_clients_keep_nobody_waiting_and_memory_bounded() {
@@ -121,55 +116,6 @@ fn where_there_are_places_for_them_thousands_of_half_open_connections_are_held_i
     eprintln!("a connection for each review: {reviews}");
     reviews.assert_answered();
     drop(half_open);
-}
-
-#[test]
-fn places_full_of_connections_that_stay_after_a_404_keep_no_review_out() {
-    allow_open_files();
-    let webhook = serve(&[]);
-    let at_rest = memory(&webhook);
-    let mut idle = Vec::with_capacity(PLACES);
-    while idle.len() < PLACES {
-        let mut connection = Connection::open(&webhook);
-        connection.post("/nothing", "{}");
-        assert_eq!(connection.answer().expect("a stranger is answered").status, 404);
-        idle.push(connection);
-    }
-    eprintln!("memory at rest {at_rest}, with {PLACES} idle connections {}", memory(&webhook));
-    let mut reviewed = Vec::new();
-    for number in 0..100 {
-        let mut connection = Connection::open(&webhook);
-        connection.post("/mutate", &review("the-uid"));
-        assert_eq!(connection.answer().expect("a review is answered").status, 200, "connection {number}");
-        reviewed.push(connection);
-    }
-    assert!(webhook.metric(IDLE_EVICTED) >= 100);
-    for connection in &mut reviewed {
-        connection.post("/mutate", &review("the-uid"));
-        assert_eq!(connection.answer().expect("strangers gave way and no client of old").status, 200);
-    }
-}
-
-#[test]
-fn hundreds_of_connections_that_stay_on_the_health_port_keep_no_probe_out() {
-    allow_open_files();
-    let webhook = serve(&[]);
-    let mut strangers = Vec::new();
-    for number in 0..600 {
-        let mut stream = tcp(webhook.ops_port()).unwrap();
-        if number % 2 == 0 {
-            stream.write_all(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
-            assert!(stream.read(&mut [0; 1024]).unwrap() > 0, "a stranger is answered");
-        }
-        strangers.push(stream);
-    }
-    // As a kubelet asks: each time on a new connection.
-    for _ in 0..50 {
-        for path in ["/readyz", "/livez"] {
-            assert_eq!(webhook.ops().get(path).expect("a probe is answered").status, 200, "{path}");
-        }
-    }
-    assert!(webhook.metric(OPS_IDLE_EVICTED) > 0, "there was no pressure");
 }
 
 #[test]

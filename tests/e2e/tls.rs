@@ -139,11 +139,3 @@ fn client(name: &str, authorities: &str) -> ClientConnection {
         .with_no_client_auth();
     ClientConnection::new(Arc::new(config), ServerName::try_from(name.to_owned()).unwrap()).unwrap()
 }
-
-/// A TCP connection to a port of loopback.
-pub(crate) fn tcp(port: u16) -> TcpStream {
-    let stream = TcpStream::connect(("127.0.0.1", port)).expect("the webhook accepts connections");
-    stream.set_read_timeout(Some(LIMIT)).unwrap();
-    stream.set_write_timeout(Some(LIMIT)).unwrap();
-    stream
-}

@@ -75,12 +75,6 @@ impl Webhook {
         Self::start(["--from".as_ref(), path.as_os_str()], more)
     }
 
-    /// Reads files, and makes its own certificate, whose authority it writes to the file `ca`.
-    pub(crate) fn self_signed(path: &Path, ca: &Path) -> Result<Self, String> {
-        let ca = format!("--tls-ca-file={}", ca.display());
-        Self::of_files(path, &["--tls-self-signed", &ca])
-    }
-
     /// Reads files, and may have so many open: what `ulimit` is told.
     pub(crate) fn with_open_files(path: &Path, open_files: &'static str) -> Result<Self, String> {
         let mut webhook = Self::prepare(["--from".as_ref(), path.as_os_str()], &[]);

@@ -61,7 +61,7 @@ async fn the_server_speaks_tls_1_2_and_1_3() {
 async fn a_request_that_is_not_a_review_is_refused_with_a_status() {
     let server = Running::start().await;
     let json = "application/json";
-    let rows: [(&str, Request, u16, &str, &str); 12] = [
+    let rows: [(&str, Request, u16, &str, &str); 13] = [
         ("not JSON", Request::post("/mutate", "kind: Pod"), 400, "BadRequest", ""),
         ("truncated", Request::post("/validate", &review("u")[..200]), 400, "BadRequest", ""),
         ("empty", Request::post("/mutate", ""), 400, "BadRequest", ""),
@@ -80,6 +80,7 @@ async fn a_request_that_is_not_a_review_is_refused_with_a_status() {
         ("GET", Request::get("/mutate"), 405, "MethodNotAllowed", "POST"),
         ("elsewhere", Request::post("/convert", review("u")), 404, "NotFound", "/mutate"),
         ("root", Request::get("/"), 404, "NotFound", "/validate"),
+        ("a path of the ops port", Request::get("/metrics"), 404, "NotFound", "/validate"),
     ];
     for (what, request, code, reason, says) in rows {
         let answer = server.send(&request).await;
