@@ -1,4 +1,4 @@
-//! The door to the API server: a client with deadlines, single requests, lists and watches.
+//! The door to the API server: a client with deadlines, single requests, discovery, lists and watches.
 //!
 //! Knows nothing of unions. Every request and every watch goes through the client of [`connect`] or [`client()`], so that none is waited
 //! for without end (`deadline`).
@@ -6,7 +6,11 @@
 mod backoff;
 mod client;
 mod deadline;
+mod discovery;
+mod list;
+mod object;
 mod reason;
+mod refusal;
 mod request;
 mod retry;
 mod server_clock;
@@ -14,9 +18,13 @@ mod watch;
 
 pub(crate) use backoff::doubling;
 pub use client::{ConnectError, client, connect};
+pub use discovery::{DiscoveredResource, find, no_resource, resource, resources};
+pub use list::{ListedObject, Page, Pages};
+pub use object::{ObjectPath, PatchResponse};
 pub(crate) use reason::reason;
+pub use refusal::LiveError;
 pub use request::RequestError;
 pub(crate) use request::{APPLY, MERGE, send, text, write};
-pub(crate) use retry::{Retry, code};
+pub(crate) use retry::code;
 pub use server_clock::ServerClock;
 pub(crate) use watch::{ObjectSelection, list_and_watch};

@@ -2,19 +2,20 @@
 //!
 //! It watches CRDs, `UnionDeclaration`s and `APIService`s, and reads the OpenAPI documents of built-in types that a declaration
 //! targets. It publishes a [`Catalog`] of unions through a channel. It writes the status of `UnionDeclaration`s, the two
-//! webhook configurations, and the Secret with the certificate that the replicas share. [`live`] reads, lists and patches
-//! objects for the command line.
+//! webhook configurations, and the Secret with the certificate that the replicas share. [`learn()`] and [`described()`] read
+//! it once, for a command.
 //!
 //! Knows nothing of the webhook that serves the catalog. Start with `watch` for the unions, with `registration` for the webhook
 //! configurations, and with `certificates` for the Secret.
 
 mod certificates;
 mod coalesce;
+mod described;
 mod documents;
 mod inspect;
 mod install_crd;
+mod learn;
 mod link;
-pub mod live;
 mod publication;
 mod raw;
 mod schemas;
@@ -27,9 +28,11 @@ mod verify;
 mod watch;
 
 pub use certificates::{CertificateController, Timing, renewed};
+pub use described::{DescribeError, KindDescription, described};
 pub use inspect::InspectError;
 pub use install_crd::{InstallCrdError, InstalledCrd, crd_name, install_crd};
 pub use kube_unions_manifests::BuiltinUnions;
+pub use learn::{Learnt, learn};
 pub use link::Link;
 pub use schemas::SchemaFetchError;
 pub use unregister::{Registered, Removal, UnregisterError, Unregistered, unregister};

@@ -99,9 +99,6 @@ mod tests {
         assert!(files > 50, "only {files} files were checked");
     }
 
-    /// Requests of the command line need the headers and the bytes of their answers.
-    const DOORS: [&str; 2] = ["src/api/", "src/cluster/live"];
-
     #[test]
     fn requests_to_the_api_server_are_sent_through_one_door() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -113,7 +110,7 @@ mod tests {
             let text = fs::read_to_string(&file).unwrap();
             let sends = words.iter().any(|word| text.contains(word));
             let path = file.strip_prefix(root).unwrap().to_string_lossy();
-            assert!(!sends || DOORS.iter().any(|door| path.starts_with(door)), "{path}: send requests by `api`");
+            assert!(!sends || path.starts_with("src/api/"), "{path}: send requests by `api`");
             senders += usize::from(sends);
         }
         assert!(senders > 1, "only {senders} files send requests");

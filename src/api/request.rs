@@ -3,9 +3,11 @@
 //! The layer of the client bounds each in time and size, see `deadline`.
 
 use crate::causes::with_causes;
-use hyper::header::CONTENT_TYPE;
+use http_body_util::BodyExt;
+use hyper::header::{CONTENT_TYPE, HeaderMap};
 use hyper::{Method, Request};
 use kube::Client;
+use kube::client::Body;
 use kube::core::Status;
 use serde_json::Value;
 use std::fmt;
@@ -13,6 +15,7 @@ use std::fmt;
 /// Media types of patches.
 pub(crate) const APPLY: &str = "application/apply-patch+yaml";
 pub(crate) const MERGE: &str = "application/merge-patch+json";
+pub(crate) const JSON_PATCH: &str = "application/json-patch+json";
 
 /// The reason why the API server did not carry out a request.
 #[derive(Debug, Clone)]
@@ -23,7 +26,19 @@ pub enum RequestError {
     Unanswered(String),
 }
 
+/// A successful answer.
+pub(super) struct Answer {
+    pub(super) headers: HeaderMap,
+    pub(super) text: String,
+}
+
 impl RequestError {
+    /// Reads the body of an answer that is no success. It is not a `Status` if a proxy answered.
+    pub(super) fn read(code: u16, body: &str) -> Self {
+        let status = serde_json::from_str::<Status>(body).ok().filter(Status::is_failure);
+        Self::Status(Box::new(status.unwrap_or_else(|| Status::failure(body.trim(), "").with_code(code))))
+    }
+
     /// Returns the HTTP status of the answer.
     pub(crate) fn code(&self) -> Option<u16> {
         match self {
@@ -65,9 +80,15 @@ impl From<kube::Error> for RequestError {
     }
 }
 
+impl From<serde_json::Error> for RequestError {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Unanswered(format!("its answer is malformed: {error}"))
+    }
+}
+
 /// Returns the answer to a request without a body.
 pub(crate) async fn send(client: &Client, method: Method, path: &str) -> Result<Value, RequestError> {
-    parsed(&exchange(client, Request::builder().method(method).uri(path).body(Vec::new())).await?)
+    Ok(serde_json::from_str(&exchange(client, method, path, None).await?.text)?)
 }
 
 /// Returns the answer to a request with a body of this media type.
@@ -78,24 +99,57 @@ pub(crate) async fn write(
     media_type: &str,
     body: &Value,
 ) -> Result<Value, RequestError> {
-    let body = body.to_string().into_bytes();
-    let request = Request::builder().method(method).uri(path).header(CONTENT_TYPE, media_type).body(body);
-    parsed(&exchange(client, request).await?)
+    let answer = exchange(client, method, path, Some((media_type, body.to_string()))).await?;
+    Ok(serde_json::from_str(&answer.text)?)
 }
 
 /// Returns the text at a path.
 pub(crate) async fn text(client: &Client, path: &str) -> Result<String, RequestError> {
-    exchange(client, Request::get(path).body(Vec::new())).await
+    Ok(exchange(client, Method::GET, path, None).await?.text)
 }
 
-async fn exchange(
+/// Returns the text at a path; `None` if it has more than `longest` bytes.
+pub(super) async fn bounded_text(client: &Client, path: &str, longest: usize) -> Result<Option<String>, RequestError> {
+    Ok(answer(client, Method::GET, path, None, longest).await?.map(|answer| answer.text))
+}
+
+/// Returns the answer to a request. A body comes with its media type.
+pub(super) async fn exchange(
     client: &Client,
-    request: Result<Request<Vec<u8>>, hyper::http::Error>,
-) -> Result<String, RequestError> {
-    let request = request.map_err(|error| RequestError::Unanswered(with_causes(&error)))?;
-    Ok(client.request_text(request).await?)
+    method: Method,
+    path: &str,
+    body: Option<(&str, String)>,
+) -> Result<Answer, RequestError> {
+    let answer = answer(client, method, path, body, usize::MAX).await?;
+    answer.ok_or_else(|| RequestError::Unanswered("its answer is too long".to_owned()))
 }
 
-fn parsed(text: &str) -> Result<Value, RequestError> {
-    serde_json::from_str(text).map_err(|error| RequestError::Unanswered(format!("its answer is malformed: {error}")))
+async fn answer(
+    client: &Client,
+    method: Method,
+    path: &str,
+    body: Option<(&str, String)>,
+    longest: usize,
+) -> Result<Option<Answer>, RequestError> {
+    let mut request = Request::builder().method(method).uri(path);
+    if let Some((media_type, _)) = &body {
+        request = request.header(CONTENT_TYPE, *media_type);
+    }
+    let body = body.map(|(_, text)| text.into_bytes()).unwrap_or_default();
+    let request = request.body(Body::from(body)).map_err(|error| RequestError::Unanswered(with_causes(&error)))?;
+    let (head, mut body) = client.send(request).await?.into_parts();
+    let mut bytes = Vec::new();
+    while let Some(frame) = body.frame().await {
+        if let Ok(data) = frame?.into_data() {
+            if bytes.len().saturating_add(data.len()) > longest {
+                return Ok(None);
+            }
+            bytes.extend_from_slice(&data);
+        }
+    }
+    let text = String::from_utf8(bytes).map_err(kube::Error::FromUtf8)?;
+    if !head.status.is_success() {
+        return Err(RequestError::read(head.status.as_u16(), &text));
+    }
+    Ok(Some(Answer { headers: head.headers, text }))
 }

@@ -12,17 +12,16 @@ pub(super) use self::arguments::CompileArgs;
 
 use self::arguments::CompileForm;
 use self::source::CompileSource;
+use crate::cli::input::connection::block_on;
 use crate::cli::input::manifest;
 use crate::cli::report::Verdict;
 use crate::cli::report::output::{self, Paint};
-use anyhow::Context;
 use kube_unions_policies::{CompiledKinds, PolicyOptions};
 use std::fmt::Display;
 
 pub(super) fn run(arguments: &CompileArgs) -> anyhow::Result<Verdict> {
     crds::check_flags(arguments, arguments.to == CompileForm::Cel)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?;
-    runtime.block_on(compile(arguments))
+    block_on(compile(arguments))
 }
 
 async fn compile(arguments: &CompileArgs) -> anyhow::Result<Verdict> {
@@ -48,7 +47,7 @@ async fn compile(arguments: &CompileArgs) -> anyhow::Result<Verdict> {
             output::print(yaml(&compiled)?)?;
             Verdict::Accepted
         }
-        Some(path) => check::run(&compiled, &options, path.as_deref(), source.live.as_ref()).await?,
+        Some(path) => check::run(&compiled, &options, path.as_deref(), source.client.as_ref()).await?,
     };
     let partial = !compiled.refusals.is_empty() || source.has_errors();
     Ok(Verdict::rejected_if(verdict == Verdict::Rejected || (partial && !arguments.allow_partial)))

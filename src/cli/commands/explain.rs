@@ -10,6 +10,7 @@ use crate::cli::input::values::ReportFormat;
 use crate::cli::report::Verdict;
 use crate::cli::report::output::{self, Paint};
 use crate::cli::report::tree::{self, ChoiceItem};
+use crate::cluster;
 use anyhow::{Context, bail};
 use clap::Args;
 use kube_unions_core::catalog::Catalog;
@@ -112,10 +113,8 @@ pub(super) fn run(arguments: &ExplainArgs) -> anyhow::Result<Verdict> {
 
 /// Learns the unions of a cluster, and warns of those that cannot be learnt.
 fn on_cluster(arguments: &ExplainArgs) -> anyhow::Result<Catalog> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?;
-    let learnt = runtime.block_on(async {
-        let live = arguments.cluster.connect().await?;
-        let learnt = live.learn(arguments.builtin_unions.into(), || {}).await;
+    let learnt = arguments.cluster.run(async |client| {
+        let learnt = cluster::learn(&client, arguments.builtin_unions.into(), || {}).await;
         learnt.context("the cluster's unions cannot be learnt")
     })?;
     let paint = Paint::of(&std::io::stderr());

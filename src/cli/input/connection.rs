@@ -1,7 +1,6 @@
 //! The flags that choose a cluster, and connections for commands that end.
 
 use crate::api::{self, ConnectError};
-use crate::cluster::live::Live;
 use anyhow::Context;
 use clap::Args;
 use kube::Client;
@@ -18,10 +17,15 @@ pub(crate) struct ClusterArgs {
     context: Option<String>,
 }
 
+/// Runs a command that talks to a cluster.
+pub(crate) fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?.block_on(work)
+}
+
 impl ClusterArgs {
     /// Reads the configuration. Sends no request.
-    pub(crate) async fn connect(&self) -> Result<Live, ConnectError> {
-        Live::connect(self.kubeconfig.as_deref(), self.context.as_deref()).await
+    pub(crate) async fn connect(&self) -> Result<Client, ConnectError> {
+        api::client(self.kubeconfig.as_deref(), self.context.as_deref()).await
     }
 
     /// Returns true if a flag was given.
@@ -31,10 +35,6 @@ impl ClusterArgs {
 
     /// Runs `work` with a client of the cluster.
     pub(crate) fn run<T>(&self, work: impl AsyncFnOnce(Client) -> anyhow::Result<T>) -> anyhow::Result<T> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?;
-        runtime.block_on(async {
-            let client = api::client(self.kubeconfig.as_deref(), self.context.as_deref()).await?;
-            work(client).await
-        })
+        block_on(async { work(self.connect().await?).await })
     }
 }

@@ -5,12 +5,14 @@ use super::auditor::{AuditedObject, Auditor, warn_of_faults};
 use super::report::AuditReport;
 use super::rules::title;
 use super::stop::Stop;
+use crate::api::{self, DiscoveredResource, LiveError, Page, Pages, find, no_resource};
 use crate::causes::with_causes;
+use crate::cli::input::connection::block_on;
 use crate::cli::input::kinds;
 use crate::cli::report::Verdict;
 use crate::cli::report::output::{self, Paint};
 use crate::cli::report::progress::Progress;
-use crate::cluster::live::{DiscoveredResource, LiveError, Page, Pages, find, no_resource};
+use crate::cluster;
 use anyhow::{Context, bail};
 use kube_unions_core::catalog::{Catalog, CatalogEntry};
 use kube_unions_core::declaration::is_exempt;
@@ -21,18 +23,17 @@ use tokio::signal::unix::{SignalKind, signal};
 /// Audits every stored object of the kinds that the user asks for.
 pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
     let stop = Stop::new()?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?;
-    runtime.block_on(audit(arguments, &stop))
+    block_on(audit(arguments, &stop))
 }
 
 async fn audit(arguments: &AuditArgs, stop: &Stop) -> anyhow::Result<Verdict> {
     let mut signalled = pin!(signalled()?);
-    let live = arguments.cluster.connect().await?;
+    let client = arguments.cluster.connect().await?;
     let prepare = async {
         let progress = Progress::new(None, "definitions read");
-        let learnt = live.learn(arguments.builtin_unions.into(), || progress.add(1)).await;
+        let learnt = cluster::learn(&client, arguments.builtin_unions.into(), || progress.add(1)).await;
         drop(progress);
-        anyhow::Ok((learnt.context("the cluster's unions cannot be learnt")?, live.resources().await?))
+        anyhow::Ok((learnt.context("the cluster's unions cannot be learnt")?, api::resources(&client).await?))
     };
     let (learnt, resources) = tokio::select! {
         prepared = prepare => prepared?,
@@ -52,12 +53,12 @@ async fn audit(arguments: &AuditArgs, stop: &Stop) -> anyhow::Result<Verdict> {
     let namespace = match (&arguments.namespace, arguments.all_namespaces) {
         (Some(namespace), _) => Some(namespace.as_str()),
         (None, true) => None,
-        (None, false) => Some(live.default_namespace()),
+        (None, false) => Some(client.default_namespace()),
     };
     for (position, kind) in kinds.iter().enumerate() {
         auditor.tally.kinds += 1;
         let mut listing = KindListing { kind, done: 0, total: None, progress: None };
-        let listed = match live.list(kind.resource, namespace) {
+        let listed = match Pages::of(&client, kind.resource, namespace) {
             Ok(pages) => listing.audit(pages, &mut auditor, stop, signalled.as_mut()).await?,
             Err(error) => ListingEnd::Failed(error),
         };
@@ -68,7 +69,7 @@ async fn audit(arguments: &AuditArgs, stop: &Stop) -> anyhow::Result<Verdict> {
                 return auditor.finish(Some(listing.position(rest)));
             }
             // Kinds that only answer requests, for example SubjectAccessReview, have no stored objects.
-            ListingEnd::Failed(LiveError::Refused(refusal)) if refusal.code() == 405 => auditor.tally.kinds -= 1,
+            ListingEnd::Failed(error) if error.code() == Some(405) => auditor.tally.kinds -= 1,
             ListingEnd::Failed(error) => auditor.problem(listing.problem(&error), listing.progress.as_ref()),
         }
     }

@@ -1,9 +1,10 @@
 //! `--check`: compares compiled policies with those of files or of a cluster.
 
+use crate::api::{DiscoveredResource, Pages};
 use crate::cli::input::manifest::{self, Document, ManifestFile};
 use crate::cli::report::{Verdict, output};
-use crate::cluster::live::{DiscoveredResource, Live, LiveError};
 use anyhow::Context;
+use kube::Client;
 use kube_unions_manifests::counts::count;
 use kube_unions_policies::{CompiledKinds, PolicyObject, PolicyOptions};
 use serde_json::Value;
@@ -38,11 +39,11 @@ pub(super) async fn run(
     compiled: &CompiledKinds,
     options: &PolicyOptions,
     path: Option<&Path>,
-    live: Option<&Live>,
+    client: Option<&Client>,
 ) -> anyhow::Result<Verdict> {
-    let present = match (path, live) {
+    let present = match (path, client) {
         (Some(path), _) => of_files(path, options)?,
-        (None, live) => of_cluster(live.context("no cluster")?, options).await?,
+        (None, client) => of_cluster(client.context("no cluster")?, options).await?,
     };
     let lines = differences(compiled, options, &present);
     if lines.is_empty() {
@@ -95,7 +96,7 @@ fn of_files(path: &Path, options: &PolicyOptions) -> anyhow::Result<Vec<PresentP
 }
 
 /// Lists the policies of the cluster.
-async fn of_cluster(live: &Live, options: &PolicyOptions) -> anyhow::Result<Vec<PresentPolicy>> {
+async fn of_cluster(client: &Client, options: &PolicyOptions) -> anyhow::Result<Vec<PresentPolicy>> {
     let mut present = Vec::new();
     for (kind, plural) in kinds(options) {
         let beta = options.server.mutating_policies_are_beta() && MUTATING.contains(&(kind, plural));
@@ -108,20 +109,20 @@ async fn of_cluster(live: &Live, options: &PolicyOptions) -> anyhow::Result<Vec<
             short_names: Vec::new(),
             namespaced: false,
         };
-        present.extend(listed(live, &resource).await.with_context(|| format!("cannot list {}", resource.plural))?);
+        present.extend(listed(client, &resource).await.with_context(|| format!("cannot list {}", resource.plural))?);
     }
     Ok(present)
 }
 
 /// Lists the objects of a resource, none if the API server does not serve it.
-async fn listed(live: &Live, resource: &DiscoveredResource) -> anyhow::Result<Vec<PresentPolicy>> {
+async fn listed(client: &Client, resource: &DiscoveredResource) -> anyhow::Result<Vec<PresentPolicy>> {
     let mut present = Vec::new();
-    let mut pages = live.list(resource, None)?;
+    let mut pages = Pages::of(client, resource, None)?;
     loop {
         let page = match pages.next().await {
             Ok(Some(page)) => page,
             Ok(None) => return Ok(present),
-            Err(LiveError::Refused(refusal)) if refusal.code() == 404 => return Ok(present),
+            Err(error) if error.code() == Some(404) => return Ok(present),
             Err(error) => return Err(error.into()),
         };
         for object in page.objects() {

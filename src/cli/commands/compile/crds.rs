@@ -5,11 +5,12 @@
 
 use super::arguments::CompileArgs;
 use super::source::CompileSource;
+use crate::api::{self, Pages};
 use crate::cli::input::crd::{self, EditableCrd};
 use crate::cli::input::manifest::{self, Document, Edit, EditedFile, ItemChanges, ManifestFile, Stream};
 use crate::cli::report::{Verdict, output};
-use crate::cluster::live::Live;
 use anyhow::{Context, bail};
+use kube::Client;
 use kube_unions_core::catalog::{Catalog, CatalogEntry};
 use kube_unions_core::declaration::{AnnotationContent, LAST_APPLIED};
 use kube_unions_core::field_path::pointer_tokens;
@@ -34,8 +35,8 @@ pub(super) async fn run(
     options: &PolicyOptions,
 ) -> anyhow::Result<Verdict> {
     let mut compiler = RulesCompiler::new(&source.catalog, options);
-    let edited: Vec<EditedFile> = match &source.live {
-        Some(live) => compiler.of_cluster(live).await?,
+    let edited: Vec<EditedFile> = match &source.client {
+        Some(client) => compiler.of_cluster(client).await?,
         None => source.files.iter().map(|file| compiler.edit(file)).collect::<anyhow::Result<_>>()?,
     };
     if source.catalog.entries().is_empty() {
@@ -167,9 +168,9 @@ impl<'c> RulesCompiler<'c> {
     }
 
     /// Puts rules into the stored CRDs of a cluster, and returns each as its author could apply it.
-    async fn of_cluster(&mut self, live: &Live) -> anyhow::Result<Vec<EditedFile>> {
-        let resource = live.resource("customresourcedefinitions.apiextensions.k8s.io").await?;
-        let mut pages = live.list(&resource, None)?;
+    async fn of_cluster(&mut self, client: &Client) -> anyhow::Result<Vec<EditedFile>> {
+        let resource = api::resource(client, "customresourcedefinitions.apiextensions.k8s.io").await?;
+        let mut pages = Pages::of(client, &resource, None)?;
         let mut edited = Vec::new();
         while let Some(page) = pages.next().await.context("cannot list CustomResourceDefinitions")? {
             for object in page.objects() {

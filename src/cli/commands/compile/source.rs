@@ -1,13 +1,15 @@
 //! Learns the unions to compile, from files or from a cluster.
 
 use super::arguments::CompileArgs;
+use crate::api::LiveError;
 use crate::cli::input::kinds;
 use crate::cli::input::manifest::{self, ManifestFile};
 use crate::cli::report::diagnostic::{self, painted};
 use crate::cli::report::output::{self, Paint};
 use crate::cli::report::progress::Progress;
-use crate::cluster::live::Live;
+use crate::cluster;
 use anyhow::{Context, bail};
+use kube::Client;
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::declaration::{Fault, FaultOfVersions, Severity};
 use kube_unions_policies::KubernetesVersion;
@@ -20,7 +22,7 @@ pub(super) struct CompileSource {
     /// The files of `--from`, empty if the unions come from a cluster.
     pub(super) files: Vec<ManifestFile>,
     /// The cluster, if the command needs one.
-    pub(super) live: Option<Live>,
+    pub(super) client: Option<Client>,
     /// The version of the cluster.
     pub(super) version: Option<KubernetesVersion>,
     /// The faults of declarations and the gaps in what the cluster tells, each a line.
@@ -40,13 +42,13 @@ impl CompileSource {
         if !arguments.needs_cluster() {
             return offline.context("no input");
         }
-        let live = arguments.cluster.connect().await?;
-        let version = live.version().await?.parse().ok();
+        let client = arguments.cluster.connect().await?;
+        let version = client.apiserver_version().await.map_err(LiveError::from)?.git_version.parse().ok();
         let source = match offline {
             Some(source) => source,
-            None => Self::of_cluster(arguments, &live).await?,
+            None => Self::of_cluster(arguments, &client).await?,
         };
-        Ok(Self { live: Some(live), version, ..source })
+        Ok(Self { client: Some(client), version, ..source })
     }
 
     fn of_files(arguments: &CompileArgs) -> anyhow::Result<Self> {
@@ -65,14 +67,14 @@ impl CompileSource {
             faults: diagnostics.iter().map(|diagnostic| diagnostic::line(diagnostic, paint)).collect(),
             catalog: assembly.catalog,
             files: manifests.files,
-            live: None,
+            client: None,
             version: None,
         })
     }
 
-    async fn of_cluster(arguments: &CompileArgs, live: &Live) -> anyhow::Result<Self> {
+    async fn of_cluster(arguments: &CompileArgs, client: &Client) -> anyhow::Result<Self> {
         let progress = Progress::new(None, "definitions read");
-        let learnt = live.learn(arguments.builtin_unions.into(), || progress.add(1)).await;
+        let learnt = cluster::learn(client, arguments.builtin_unions.into(), || progress.add(1)).await;
         drop(progress);
         let learnt = learnt.context("the cluster's unions cannot be learnt")?;
         let paint = Paint::of(&std::io::stderr());
@@ -86,7 +88,7 @@ impl CompileSource {
             faults: gaps.chain(faults).collect(),
             catalog: learnt.catalog,
             files: Vec::new(),
-            live: None,
+            client: None,
             version: None,
         })
     }

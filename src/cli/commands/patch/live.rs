@@ -7,13 +7,15 @@ use super::change::ChangeArgs;
 use super::difference::{JsonPatchOperation, difference};
 use super::input::{self, PatchInput};
 use super::kind_patcher::{KindPatcher, OtherObject};
-use crate::cli::input::connection::ClusterArgs;
+use crate::api::{self, DiscoveredResource, LiveError, ObjectPath, PatchResponse};
+use crate::cli::input::connection::{ClusterArgs, block_on};
 use crate::cli::input::manifest::{self, Edit};
 use crate::cli::report::Verdict;
 use crate::cli::report::output::{self, Paint};
-use crate::cluster::live::{DiscoveredResource, KindDescription, Live, LiveError, ObjectPath, PatchResponse};
+use crate::cluster::{self, KindDescription};
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, ValueEnum};
+use kube::Client;
 use kube_unions_core::admission::{Phase, Review};
 use kube_unions_core::names::GroupVersionKind;
 use serde_json::value::RawValue;
@@ -108,12 +110,11 @@ enum LiveFormat {
 /// Patches the object. Returns [`Verdict::Rejected`] if the API server refuses the result.
 pub(super) fn run(arguments: &LiveArgs) -> anyhow::Result<Verdict> {
     let patch = arguments.change.read()?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?;
-    match runtime.block_on(patch_object(arguments, &patch)) {
+    match block_on(patch_object(arguments, &patch)) {
         Ok(()) => Ok(Verdict::Accepted),
         Err(error) => match error.downcast_ref::<LiveError>() {
-            Some(LiveError::Refused(refusal)) if refusal.is_final() => {
-                output::note(refusal);
+            Some(error @ LiveError::Request(refusal)) if refusal.is_final() => {
+                output::note(error);
                 Ok(Verdict::Rejected)
             }
             _ if error.is::<OtherObject>() || error.is::<ContradictoryPatch>() => Ok(input::reject(error)),
@@ -124,16 +125,16 @@ pub(super) fn run(arguments: &LiveArgs) -> anyhow::Result<Verdict> {
 
 async fn patch_object(arguments: &LiveArgs, patch: &PatchInput) -> anyhow::Result<()> {
     let (resource, name) = arguments.target()?;
-    let live = arguments.cluster.connect().await?;
-    let resource = live.resource(resource).await?;
-    let namespace = arguments.namespace.as_deref().unwrap_or_else(|| live.default_namespace());
+    let client = arguments.cluster.connect().await?;
+    let resource = api::resource(&client, resource).await?;
+    let namespace = arguments.namespace.as_deref().unwrap_or_else(|| client.default_namespace());
     let subresource = arguments.subresource.map(Subresource::name);
     let place = ObjectPath::new(&resource, namespace, name)?;
     let place = subresource.into_iter().fold(place, ObjectPath::with_subresource);
     let task = LivePatch {
-        patcher: patcher(live.described(&resource).await?, &resource)?,
+        patcher: patcher(cluster::described(&client, &resource).await?, &resource)?,
         subresource,
-        live,
+        client,
         place,
         patch,
         field_manager: &arguments.field_manager,
@@ -196,7 +197,7 @@ fn patcher(described: KindDescription, resource: &DiscoveredResource) -> anyhow:
 
 /// A patch to one object in a cluster.
 struct LivePatch<'t> {
-    live: Live,
+    client: Client,
     patcher: KindPatcher,
     subresource: Option<&'static str>,
     place: ObjectPath,
@@ -228,11 +229,11 @@ struct LivePatchResult {
 
 impl LivePatch<'_> {
     async fn run(&self) -> anyhow::Result<LivePatchResult> {
-        let mut before = self.live.read(&self.place).await?;
+        let mut before = self.place.read(&self.client).await?;
         for attempt in 0..TRIES {
             if attempt > 0 {
                 tokio::time::sleep(wait(attempt)).await;
-                before = self.live.read(&self.place).await?;
+                before = self.place.read(&self.client).await?;
             }
             let original = PatchInput::of(Path::new("the object in the cluster"), before.as_bytes().to_vec())?;
             // The API server answers for a union that is ambiguous or invalid.
@@ -252,17 +253,17 @@ impl LivePatch<'_> {
                 .chain(operations)
                 .collect();
             let sent = serde_json::to_string(&guarded)?;
-            match self.live.patch(&self.place, sent, self.field_manager, self.dry_run == DryRun::Server).await {
+            match self.place.patch(&self.client, sent, self.field_manager, self.dry_run == DryRun::Server).await {
                 Ok(PatchResponse { text, warnings: more }) => {
                     warnings.extend(more);
                     let changed = is_another(&before, &text)?;
                     return Ok(LivePatchResult { object: text, changed, warnings });
                 }
-                Err(LiveError::Refused(refusal)) if refusal.may_be_stale() => {
+                Err(LiveError::Request(refusal)) if refusal.may_be_stale() => {
                     // The answer does not say whether the object changed, so read it again.
-                    let now = self.live.read(&self.place).await?;
+                    let now = self.place.read(&self.client).await?;
                     if resource_version(&now)?.get() == version.get() {
-                        return Err(LiveError::Refused(refusal).into());
+                        return Err(LiveError::Request(refusal).into());
                     }
                 }
                 Err(error) => return Err(error.into()),

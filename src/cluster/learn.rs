@@ -1,11 +1,10 @@
-//! Reads the unions of a cluster once, with the [`state`](super::super::state) that the webhook uses while it watches.
+//! Reads the unions of a cluster once, with the [`state`](super::state) that the webhook uses while it watches.
 
-use super::super::raw::{CustomResourceDefinitions, RawDeclaration, RawDefinition, RawResource, UnionDeclarations};
-use super::super::services;
-use super::super::state::{ClusterState, run};
-use super::super::{BuiltinUnions, Cluster};
-use super::LiveError;
-use super::list::Pages;
+use super::raw::{CustomResourceDefinitions, RawDeclaration, RawDefinition, RawResource, UnionDeclarations};
+use super::services;
+use super::state::{ClusterState, run};
+use super::{BuiltinUnions, Cluster};
+use crate::api::{LiveError, Pages};
 use crate::causes::with_causes;
 use kube::Client;
 use kube::runtime::watcher::Event;
@@ -23,7 +22,8 @@ pub struct Learnt {
     pub lacking: BTreeMap<String, String>,
 }
 
-pub(super) async fn learn(client: &Client, unions: BuiltinUnions, read: impl Fn()) -> Result<Learnt, LiveError> {
+/// Returns the unions that the webhook would enforce on a cluster. Calls `read` for each CRD.
+pub async fn learn(client: &Client, unions: BuiltinUnions, read: impl Fn()) -> Result<Learnt, LiveError> {
     let cluster = Cluster::new(client.clone(), unions);
     let mut state = ClusterState::new(&cluster);
     let mut lacking = BTreeMap::new();
@@ -34,9 +34,9 @@ pub(super) async fn learn(client: &Client, unions: BuiltinUnions, read: impl Fn(
         each(client, UnionDeclarations::collection(), |text| state.put_declaration(&RawDeclaration::read(text))).await;
     match declared {
         Ok(()) => state.declarations_listed(),
-        Err(LiveError::Refused(refusal)) if refusal.code() == 404 => state.declarations_unavailable(true),
-        Err(LiveError::Refused(refusal)) if refusal.code() == 403 => {
-            lacking.insert("UnionDeclarations".to_owned(), refusal.to_string());
+        Err(error) if error.code() == Some(404) => state.declarations_unavailable(true),
+        Err(error) if error.code() == Some(403) => {
+            lacking.insert("UnionDeclarations".to_owned(), error.to_string());
             state.declarations_unavailable(false);
         }
         Err(error) => return Err(error),
@@ -53,13 +53,13 @@ pub(super) async fn learn(client: &Client, unions: BuiltinUnions, read: impl Fn(
     let mut refused = None;
     match served {
         Ok(()) => state.apply_service(&Event::InitDone),
-        Err(LiveError::Refused(refusal)) if refusal.code() == 404 => {}
-        Err(LiveError::Refused(refusal)) if refusal.code() == 403 => refused = Some(refusal.to_string()),
+        Err(error) if error.code() == Some(404) => {}
+        Err(error) if error.code() == Some(403) => refused = Some(error.to_string()),
         Err(error) => return Err(error),
     }
 
     state.list_definitions();
-    let mut pages = Pages::new(client.clone(), CustomResourceDefinitions::collection());
+    let mut pages = Pages::at(client, CustomResourceDefinitions::collection());
     while let Some(page) = pages.next().await? {
         for object in page.objects() {
             let definition = RawDefinition::read(object.text);
@@ -104,7 +104,7 @@ async fn compile(state: &mut ClusterState) {
 
 /// Calls `see` with each object of a collection.
 async fn each(client: &Client, path: String, mut see: impl FnMut(&str)) -> Result<(), LiveError> {
-    let mut pages = Pages::new(client.clone(), path);
+    let mut pages = Pages::at(client, path);
     while let Some(page) = pages.next().await? {
         page.objects().for_each(|object| see(object.text));
     }

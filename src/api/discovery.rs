@@ -1,6 +1,6 @@
 //! Discovery: lists the resources of an API server, and finds one by name.
 
-use super::LiveError;
+use super::refusal::LiveError;
 use kube::Client;
 use kube::core::discovery::v2::{APIGroupDiscovery, APIResourceDiscovery};
 use kube_unions_core::catalog::KindNames;
@@ -81,8 +81,14 @@ pub fn no_resource(all: &[DiscoveredResource], asked: &str) -> LiveError {
     LiveError::NoResource { asked: asked.into(), near: KindNames::suggest(&names, asked).map(Into::into) }
 }
 
-/// Returns all resources, in the server's order.
-pub(super) async fn resources(client: &Client) -> Result<Vec<DiscoveredResource>, LiveError> {
+/// Returns the resource that has a name: plural, singular, short name or kind, alone or with `.group` or `.version.group`.
+pub async fn resource(client: &Client, asked: &str) -> Result<DiscoveredResource, LiveError> {
+    let all = resources(client).await?;
+    find(&all, asked).cloned().ok_or_else(|| no_resource(&all, asked))
+}
+
+/// Returns all resources, in the server's order, which has preferred versions first.
+pub async fn resources(client: &Client) -> Result<Vec<DiscoveredResource>, LiveError> {
     let (core, groups) =
         (client.list_core_api_versions_aggregated().await?, client.list_api_groups_aggregated().await?);
     // API servers before 1.26 answer with lists of other kinds, which have no items.

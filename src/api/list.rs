@@ -3,12 +3,13 @@
 //! The page size adapts to the size of the objects read so far. A list that expires while it is read continues behind the last
 //! object, so that no object comes twice.
 
-use super::{LiveError, RESERVED, StatusError, request};
-use crate::api::Retry;
-use http_body_util::BodyExt;
-use hyper::StatusCode;
+use super::discovery::DiscoveredResource;
+use super::object::{RESERVED, collection};
+use super::refusal::LiveError;
+use super::request::{RequestError, bounded_text};
+use super::retry::Retry;
 use kube::Client;
-use kube::client::Body;
+use kube::core::Status;
 use percent_encoding::utf8_percent_encode;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -103,13 +104,20 @@ impl Page {
 enum FetchedPage {
     Page(String),
     TooHeavy,
-    Expired(Box<StatusError>),
+    Expired(Box<Status>),
 }
 
 impl Pages {
-    pub(super) fn new(client: Client, path: String) -> Self {
+    /// Returns the objects of a resource as they are stored, in one namespace or in all. The namespace of a cluster-scoped
+    /// resource is ignored. Sends nothing.
+    pub fn of(client: &Client, resource: &DiscoveredResource, namespace: Option<&str>) -> Result<Self, LiveError> {
+        Ok(Self::at(client, collection(resource, namespace)?))
+    }
+
+    /// Returns the objects at the path of a collection. Sends nothing.
+    pub(crate) fn at(client: &Client, path: String) -> Self {
         let next = Some(String::new());
-        Self { client, path, limit: FIRST, next, last: None, ordered: true, seen: None, expiries: 0 }
+        Self { client: client.clone(), path, limit: FIRST, next, last: None, ordered: true, seen: None, expiries: 0 }
     }
 
     /// Returns the next page that has objects, `None` at the end. Do not continue after an error.
@@ -117,7 +125,7 @@ impl Pages {
         while let Some(token) = &self.next {
             match self.fetch(token).await? {
                 FetchedPage::TooHeavy => self.limit = (self.limit / 8).max(1),
-                FetchedPage::Expired(refusal) => self.next = Some(self.after_expiry(&refusal)?),
+                FetchedPage::Expired(status) => self.next = Some(self.after_expiry(&status)?),
                 FetchedPage::Page(text) => {
                     let page = self.read(text)?;
                     if !page.objects.is_empty() {
@@ -130,41 +138,41 @@ impl Pages {
     }
 
     /// Requests a page, with retries.
-    async fn fetch(&self, token: &str) -> Result<FetchedPage, LiveError> {
+    async fn fetch(&self, token: &str) -> Result<FetchedPage, RequestError> {
         let mut waits = Retry::default();
         for _ in 1..TRIES {
             let fetched = self.fetch_once(token).await;
             match (fetched, waits.next()) {
-                (Err(error), Some(wait)) if is_transient(&error) => tokio::time::sleep(wait).await,
+                (Err(error), Some(wait)) if !error.is_final() => tokio::time::sleep(wait).await,
                 (fetched, _) => return fetched,
             }
         }
         self.fetch_once(token).await
     }
 
-    async fn fetch_once(&self, token: &str) -> Result<FetchedPage, LiveError> {
+    async fn fetch_once(&self, token: &str) -> Result<FetchedPage, RequestError> {
         let mut uri = format!("{}?limit={}", self.path, self.limit);
         if !token.is_empty() {
             uri.push_str("&continue=");
             uri.extend(utf8_percent_encode(token, RESERVED));
         }
-        let answer = self.client.send(request("GET", &uri, None)?.map(Body::from)).await?;
-        let code = answer.status();
         let heaviest = if self.limit > 1 { HEAVIEST } else { usize::MAX };
-        let Some(text) = text_of(answer.into_body(), heaviest).await? else { return Ok(FetchedPage::TooHeavy) };
-        if code.is_success() {
-            return Ok(FetchedPage::Page(text));
+        match bounded_text(&self.client, &uri, heaviest).await {
+            Ok(Some(text)) => Ok(FetchedPage::Page(text)),
+            Ok(None) => Ok(FetchedPage::TooHeavy),
+            // The first page has no token to continue from.
+            Err(RequestError::Status(status)) if status.code == 410 && !token.is_empty() => {
+                Ok(FetchedPage::Expired(status))
+            }
+            Err(error) => Err(error),
         }
-        let refusal = Box::new(StatusError::read(code.as_u16(), &text));
-        // The first page has no token to continue from.
-        let expired = code == StatusCode::GONE && !token.is_empty();
-        if expired { Ok(FetchedPage::Expired(refusal)) } else { Err(LiveError::Refused(refusal)) }
     }
 
     /// Returns the token to continue with: the one that the server offers, or none to begin again.
-    fn after_expiry(&mut self, refusal: &StatusError) -> Result<String, LiveError> {
+    fn after_expiry(&mut self, status: &Status) -> Result<String, LiveError> {
         self.expiries = self.expiries.saturating_add(1);
-        let offered = refusal.continuation();
+        let offered = status.metadata.as_ref().and_then(|metadata| metadata.continue_.as_deref());
+        let offered = offered.filter(|token| !token.is_empty());
         // Without an order it is unknown which objects were read.
         if self.expiries > EXPIRIES || (offered.is_none() && !self.ordered) {
             let last = self.last.as_ref().map_or("", |key| &key.0);
@@ -176,7 +184,7 @@ impl Pages {
         Ok(offered.unwrap_or_default().to_owned())
     }
 
-    fn read(&mut self, text: String) -> Result<Page, LiveError> {
+    fn read(&mut self, text: String) -> Result<Page, RequestError> {
         let list: RawList<'_> = serde_json::from_str(&text)?;
         let (items, ListMetadata { next, remaining }) = (list.items.unwrap_or_default(), list.metadata);
         self.measure(items.len(), text.len());
@@ -207,40 +215,11 @@ impl Pages {
 }
 
 impl NamespacedName {
-    fn of(object: &RawValue) -> Result<Self, LiveError> {
+    fn of(object: &RawValue) -> Result<Self, serde_json::Error> {
         let RawItem { metadata: ItemMetadata { namespace, name } } = serde_json::from_str(object.get())?;
         let slash = if namespace.is_empty() { "" } else { "/" };
         Ok(Self(format!("{namespace}{slash}{name}").into()))
     }
-}
-
-/// Returns true if a retry may succeed.
-fn is_transient(error: &LiveError) -> bool {
-    match error {
-        LiveError::Refused(refusal) => matches!(refusal.code(), 429 | 500..=599),
-        LiveError::Transport(_) => true,
-        LiveError::Malformed(_)
-        | LiveError::Expired(_)
-        | LiveError::NoResource { .. }
-        | LiveError::Name(_)
-        | LiveError::Schema(_)
-        | LiveError::Definition { .. }
-        | LiveError::NotDescribed(_) => false,
-    }
-}
-
-/// Returns the text of a body, `None` if it exceeds the maximum.
-async fn text_of(mut body: Body, heaviest: usize) -> Result<Option<String>, LiveError> {
-    let mut bytes = Vec::new();
-    while let Some(frame) = body.frame().await {
-        if let Ok(data) = frame?.into_data() {
-            if bytes.len().saturating_add(data.len()) > heaviest {
-                return Ok(None);
-            }
-            bytes.extend_from_slice(&data);
-        }
-    }
-    Ok(Some(String::from_utf8(bytes).map_err(kube::Error::FromUtf8)?))
 }
 
 #[derive(Deserialize)]

@@ -1,0 +1,133 @@
+//! Requests for one object: its path, reading and patching it.
+
+use super::discovery::DiscoveredResource;
+use super::refusal::LiveError;
+use super::request::{JSON_PATCH, exchange, text};
+use hyper::Method;
+use hyper::header::HeaderMap;
+use kube::Client;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use std::fmt::Write;
+
+/// Every character but the unreserved ones (RFC 3986, section 2.3).
+pub(super) const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// The path of an object on the API server.
+#[derive(Debug, Clone)]
+pub struct ObjectPath {
+    path: String,
+}
+
+/// The answer to a patch.
+#[derive(Debug)]
+pub struct PatchResponse {
+    /// The object, as JSON text.
+    pub text: String,
+    /// The API server's warnings, each once.
+    pub warnings: Vec<String>,
+}
+
+impl ObjectPath {
+    /// Returns the path of an object. The namespace of a cluster-scoped resource is ignored.
+    pub fn new(resource: &DiscoveredResource, namespace: &str, name: &str) -> Result<Self, LiveError> {
+        let mut path = collection(resource, Some(namespace))?;
+        let _ = write!(path, "/{}", checked(name)?);
+        Ok(Self { path })
+    }
+
+    /// Returns the path of a subresource of the object, for example `status`.
+    #[must_use]
+    pub fn with_subresource(self, subresource: &str) -> Self {
+        Self { path: format!("{}/{subresource}", self.path) }
+    }
+
+    /// Returns the object as it is stored now, as JSON text.
+    pub async fn read(&self, client: &Client) -> Result<String, LiveError> {
+        Ok(text(client, &self.path).await?)
+    }
+
+    /// Sends a JSON Patch. A dry run returns the object that would be stored, and stores nothing.
+    pub async fn patch(
+        &self,
+        client: &Client,
+        patch: String,
+        field_manager: &str,
+        dry_run: bool,
+    ) -> Result<PatchResponse, LiveError> {
+        let dry_run = if dry_run { "&dryRun=All" } else { "" };
+        let manager = utf8_percent_encode(field_manager, RESERVED);
+        let uri = format!("{}?fieldManager={manager}{dry_run}", self.path);
+        let answer = exchange(client, Method::PATCH, &uri, Some((JSON_PATCH, patch))).await?;
+        Ok(PatchResponse { warnings: warnings(&answer.headers), text: answer.text })
+    }
+}
+
+/// Returns the path of all objects of a resource, in one namespace or in all.
+pub(super) fn collection(resource: &DiscoveredResource, namespace: Option<&str>) -> Result<String, LiveError> {
+    let mut path = match &*resource.group {
+        "" => format!("/api/{}", resource.version),
+        group => format!("/apis/{group}/{}", resource.version),
+    };
+    if let Some(namespace) = namespace.filter(|_| resource.namespaced) {
+        let _ = write!(path, "/namespaces/{}", checked(namespace)?);
+    }
+    let _ = write!(path, "/{}", resource.plural);
+    Ok(path)
+}
+
+/// Returns a name as a segment of a path. Rejects names that would lead to another path.
+fn checked(name: &str) -> Result<String, LiveError> {
+    if matches!(name, "" | "." | "..") || name.contains(['/', '%']) {
+        return Err(LiveError::Name(name.into()));
+    }
+    Ok(utf8_percent_encode(name, RESERVED).to_string())
+}
+
+/// Returns the API server's warnings, each once: `299 - "text"` (RFC 7234, section 5.5).
+fn warnings(headers: &HeaderMap) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for value in headers.get_all("warning").iter().filter_map(|value| std::str::from_utf8(value.as_bytes()).ok()) {
+        let Some((_, quoted)) = value.split_once('"') else { continue };
+        let mut text = String::new();
+        let mut characters = quoted.chars();
+        while let Some(character) = characters.next() {
+            match character {
+                '"' => break,
+                '\\' => text.extend(characters.next()),
+                other => text.push(other),
+            }
+        }
+        if !warnings.contains(&text) {
+            warnings.push(text);
+        }
+    }
+    warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_are_unquoted_and_listed_once() {
+        let mut headers = HeaderMap::new();
+        for value in [r#"299 - "unknown field \"spec.x\"""#, r#"299 - "b""#, r#"299 - "b""#, "299"] {
+            headers.append("warning", value.parse().unwrap());
+        }
+        assert_eq!(warnings(&headers), [r#"unknown field "spec.x""#, "b"]);
+    }
+
+    #[test]
+    fn a_name_never_leads_to_another_path() {
+        let resource = DiscoveredResource {
+            namespaced: true,
+            ..DiscoveredResource::named("example.com", "v1", "Widget", "widgets")
+        };
+        let place = |namespace: &str, name: &str| ObjectPath::new(&resource, namespace, name).map(|place| place.path);
+        assert_eq!(place("a", "b c?d").unwrap(), "/apis/example.com/v1/namespaces/a/widgets/b%20c%3Fd");
+        for name in ["", ".", "..", "a/b", "a%2Fb"] {
+            assert!(matches!(place("a", name), Err(LiveError::Name(_))), "{name}");
+            assert!(matches!(place(name, "a"), Err(LiveError::Name(_))), "{name}");
+        }
+    }
+}
