@@ -20,7 +20,7 @@ pub(crate) use backoff::doubling;
 pub use client::{ConnectError, client, connect};
 pub use discovery::{DiscoveredResource, find, no_resource, resource, resources};
 pub use list::{ListedObject, Page, Pages};
-pub use object::{ObjectPath, PatchResponse};
+pub use object::{ObjectAddress, PatchResponse};
 pub(crate) use reason::reason;
 pub use refusal::LiveError;
 pub use request::RequestError;

@@ -14,7 +14,7 @@ pub(super) const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.
 
 /// The path of an object on the API server.
 #[derive(Debug, Clone)]
-pub struct ObjectPath {
+pub struct ObjectAddress {
     path: String,
 }
 
@@ -27,7 +27,7 @@ pub struct PatchResponse {
     pub warnings: Vec<String>,
 }
 
-impl ObjectPath {
+impl ObjectAddress {
     /// Returns the path of an object. The namespace of a cluster-scoped resource is ignored.
     pub fn new(resource: &DiscoveredResource, namespace: &str, name: &str) -> Result<Self, LiveError> {
         let mut path = collection(resource, Some(namespace))?;
@@ -123,7 +123,8 @@ mod tests {
             namespaced: true,
             ..DiscoveredResource::named("example.com", "v1", "Widget", "widgets")
         };
-        let place = |namespace: &str, name: &str| ObjectPath::new(&resource, namespace, name).map(|place| place.path);
+        let place =
+            |namespace: &str, name: &str| ObjectAddress::new(&resource, namespace, name).map(|place| place.path);
         assert_eq!(place("a", "b c?d").unwrap(), "/apis/example.com/v1/namespaces/a/widgets/b%20c%3Fd");
         for name in ["", ".", "..", "a/b", "a%2Fb"] {
             assert!(matches!(place("a", name), Err(LiveError::Name(_))), "{name}");

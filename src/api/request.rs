@@ -27,7 +27,7 @@ pub enum RequestError {
 }
 
 /// A successful answer.
-pub(super) struct Answer {
+pub(super) struct ApiAnswer {
     pub(super) headers: HeaderMap,
     pub(super) text: String,
 }
@@ -119,7 +119,7 @@ pub(super) async fn exchange(
     method: Method,
     path: &str,
     body: Option<(&str, String)>,
-) -> Result<Answer, RequestError> {
+) -> Result<ApiAnswer, RequestError> {
     let answer = answer(client, method, path, body, usize::MAX).await?;
     answer.ok_or_else(|| RequestError::Unanswered("its answer is too long".to_owned()))
 }
@@ -130,7 +130,7 @@ async fn answer(
     path: &str,
     body: Option<(&str, String)>,
     longest: usize,
-) -> Result<Option<Answer>, RequestError> {
+) -> Result<Option<ApiAnswer>, RequestError> {
     let mut request = Request::builder().method(method).uri(path);
     if let Some((media_type, _)) = &body {
         request = request.header(CONTENT_TYPE, *media_type);
@@ -151,5 +151,5 @@ async fn answer(
     if !head.status.is_success() {
         return Err(RequestError::read(head.status.as_u16(), &text));
     }
-    Ok(Some(Answer { headers: head.headers, text }))
+    Ok(Some(ApiAnswer { headers: head.headers, text }))
 }

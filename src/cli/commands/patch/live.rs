@@ -7,11 +7,10 @@ use super::change::ChangeArgs;
 use super::difference::{JsonPatchOperation, difference};
 use super::input::{self, PatchInput};
 use super::kind_patcher::{KindPatcher, OtherObject};
-use crate::api::{self, DiscoveredResource, LiveError, ObjectPath, PatchResponse};
+use crate::api::{self, DiscoveredResource, LiveError, ObjectAddress, PatchResponse};
 use crate::cli::input::connection::{ClusterArgs, block_on};
 use crate::cli::input::manifest::{self, Edit};
-use crate::cli::report::Verdict;
-use crate::cli::report::output::{self, Paint};
+use crate::cli::report::{Verdict, output};
 use crate::cluster::{self, KindDescription};
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, ValueEnum};
@@ -129,8 +128,8 @@ async fn patch_object(arguments: &LiveArgs, patch: &PatchInput) -> anyhow::Resul
     let resource = api::resource(&client, resource).await?;
     let namespace = arguments.namespace.as_deref().unwrap_or_else(|| client.default_namespace());
     let subresource = arguments.subresource.map(Subresource::name);
-    let place = ObjectPath::new(&resource, namespace, name)?;
-    let place = subresource.into_iter().fold(place, ObjectPath::with_subresource);
+    let place = ObjectAddress::new(&resource, namespace, name)?;
+    let place = subresource.into_iter().fold(place, ObjectAddress::with_subresource);
     let task = LivePatch {
         patcher: patcher(cluster::described(&client, &resource).await?, &resource)?,
         subresource,
@@ -141,9 +140,8 @@ async fn patch_object(arguments: &LiveArgs, patch: &PatchInput) -> anyhow::Resul
         dry_run: arguments.dry_run,
     };
     let done = task.run().await?;
-    let paint = Paint::of(&std::io::stderr());
     for warning in &done.warnings {
-        output::note(format_args!("{} {warning}", paint.warning("Warning:")));
+        output::warn(warning);
     }
     output::print(arguments.printed(&resource.title(name), &done)?)
 }
@@ -200,7 +198,7 @@ struct LivePatch<'t> {
     client: Client,
     patcher: KindPatcher,
     subresource: Option<&'static str>,
-    place: ObjectPath,
+    place: ObjectAddress,
     patch: &'t PatchInput,
     field_manager: &'t str,
     dry_run: DryRun,
