@@ -2,6 +2,7 @@
 
 pub(crate) mod diagnostic;
 pub(crate) mod exit;
+pub(crate) mod json_list;
 pub(crate) mod output;
 pub(crate) mod progress;
 pub(crate) mod sarif;

@@ -1,12 +1,14 @@
 //! Writes SARIF logs (OASIS, version 2.1.0) with one run, for every command that has findings.
 //!
-//! A log is written in parts, so that results need not be collected: [`head`], the [`SarifFinding`]s with commas in between,
-//! and [`tail`]. This module knows no rules; each command has its own.
+//! A [`SarifLog`] is written in parts, so that results need not be collected. This module knows no rules; each command has its
+//! own.
 
+use super::json_list::{JsonList, present};
 use kube_unions_core::declaration::Severity;
 use kube_unions_core::field_path::Printable;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use serde::Serialize;
+use serde_json::{Value, json};
 use std::path::{Component, Path, PathBuf};
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
@@ -47,8 +49,6 @@ impl SarifLevel {
 #[derive(Debug)]
 pub(crate) struct SarifFinding<'f> {
     pub(crate) rule: &'static str,
-    /// Position of the rule among those of [`head`].
-    pub(crate) rule_index: usize,
     pub(crate) level: SarifLevel,
     pub(crate) message: String,
     pub(crate) place: Option<FilePlace<'f>>,
@@ -77,186 +77,81 @@ pub(crate) struct SarifSubject {
     pub(crate) full: String,
 }
 
-/// The end of a run.
+/// A log that is being written.
 #[derive(Debug)]
-pub(crate) struct SarifEnd<'e> {
-    /// The reasons why something was not checked.
-    pub(crate) problems: &'e [String],
-    /// The exit code.
-    pub(crate) code: u8,
+pub(crate) struct SarifLog {
+    rules: Vec<SarifRule>,
+    /// The text, with the list of results.
+    pub(crate) list: JsonList,
 }
 
-#[derive(Serialize)]
-struct Tool {
-    driver: Driver,
+/// Returns a whole log. `problems` kept something from being checked, and `code` is the exit code.
+pub(crate) fn log<'f>(
+    rules: impl IntoIterator<Item = SarifRule>,
+    findings: impl IntoIterator<Item = SarifFinding<'f>>,
+    problems: &[String],
+    code: u8,
+) -> serde_json::Result<String> {
+    let mut log = SarifLog::begin(rules);
+    findings.into_iter().try_for_each(|finding| log.push(&finding))?;
+    log.end(problems, code);
+    Ok(log.list.text)
 }
 
-#[derive(Serialize)]
-struct Driver {
-    name: &'static str,
-    version: &'static str,
-    rules: Vec<ReportingDescriptor>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ReportingDescriptor {
-    id: &'static str,
-    short_description: Message<'static>,
-    default_configuration: Configuration,
-}
-
-#[derive(Serialize)]
-struct Configuration {
-    level: SarifLevel,
-}
-
-#[derive(Serialize)]
-struct Message<'m> {
-    text: &'m str,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct SarifResult<'f> {
-    rule_id: &'static str,
-    rule_index: usize,
-    level: SarifLevel,
-    message: Message<'f>,
-    locations: [Location; 1],
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    related_locations: Vec<RelatedLocation<'f>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    suppressions: Vec<Suppression>,
-}
-
-#[derive(Serialize)]
-struct Suppression {
-    kind: &'static str,
-    justification: &'static str,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct RelatedLocation<'f> {
-    id: usize,
-    physical_location: PhysicalLocation,
-    message: Message<'f>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Location {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    physical_location: Option<PhysicalLocation>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    logical_locations: Vec<LogicalLocation>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct PhysicalLocation {
-    artifact_location: ArtifactLocation,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    region: Option<Region>,
-}
-
-#[derive(Serialize)]
-struct ArtifactLocation {
-    uri: String,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Region {
-    start_line: usize,
-    start_column: usize,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct LogicalLocation {
-    /// The path of the field.
-    name: String,
-    fully_qualified_name: String,
-    kind: &'static str,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Invocation<'e> {
-    execution_successful: bool,
-    exit_code: u8,
-    tool_execution_notifications: Vec<Notification<'e>>,
-}
-
-#[derive(Serialize)]
-struct Notification<'e> {
-    level: SarifLevel,
-    message: Message<'e>,
-}
-
-/// Returns the text before the first result.
-pub(crate) fn head(rules: impl Iterator<Item = SarifRule>) -> serde_json::Result<String> {
-    let rules = rules.map(|rule| ReportingDescriptor {
-        id: rule.id,
-        short_description: Message { text: rule.description },
-        default_configuration: Configuration { level: rule.level },
-    });
-    let driver = Driver { name: "kube-unions", version: env!("CARGO_PKG_VERSION"), rules: rules.collect() };
-    Ok(format!(
-        "{{\n  \"$schema\": \"{SCHEMA}\",\n  \"version\": \"{VERSION}\",\n  \"runs\": [{{\n    \"tool\": {},\n    \
-         \"columnKind\": \"unicodeCodePoints\",\n    \"results\": [",
-        serde_json::to_string(&Tool { driver })?
-    ))
-}
-
-impl SarifFinding<'_> {
-    /// Returns the text of the result, on a line of its own.
-    pub(crate) fn text(&self) -> serde_json::Result<String> {
-        let logical = self.subjects.iter().map(|subject| LogicalLocation {
-            name: subject.field.clone(),
-            fully_qualified_name: subject.full.clone(),
-            kind: "member",
+impl SarifLog {
+    pub(crate) fn begin(rules: impl IntoIterator<Item = SarifRule>) -> Self {
+        let rules: Vec<SarifRule> = rules.into_iter().collect();
+        let described = rules.iter().map(|SarifRule { id, description, level }| {
+            json!({"id": id, "shortDescription": {"text": description}, "defaultConfiguration": {"level": level}})
         });
-        let location = Location { physical_location: self.place.map(physical), logical_locations: logical.collect() };
-        let related = self.related.iter().enumerate().map(|(position, (place, text))| RelatedLocation {
-            id: position,
-            physical_location: physical(*place),
-            message: Message { text },
+        let described: Vec<Value> = described.collect();
+        let driver = json!({"name": "kube-unions", "version": env!("CARGO_PKG_VERSION"), "rules": described});
+        let head = format!(
+            "{{\n  \"$schema\": \"{SCHEMA}\",\n  \"version\": \"{VERSION}\",\n  \"runs\": [{{\n    \"tool\": {},\n    \
+             \"columnKind\": \"unicodeCodePoints\",\n    \"results\": [",
+            json!({"driver": driver})
+        );
+        Self { rules, list: JsonList::begin(head, "    ") }
+    }
+
+    pub(crate) fn push(&mut self, finding: &SarifFinding<'_>) -> serde_json::Result<()> {
+        let SarifFinding { rule, level, message, place, subjects, related, suppressed } = finding;
+        let logical = subjects
+            .iter()
+            .map(|SarifSubject { field, full }| json!({"name": field, "fullyQualifiedName": full, "kind": "member"}));
+        let location = json!({
+            "physicalLocation": place.map(physical),
+            "logicalLocations": logical.collect::<Vec<Value>>(),
         });
-        let suppression = |justification| Suppression { kind: "external", justification };
-        let result = SarifResult {
-            rule_id: self.rule,
-            rule_index: self.rule_index,
-            level: self.level,
-            message: Message { text: &Printable::new(&self.message, usize::MAX).to_string() },
-            locations: [location],
-            related_locations: related.collect(),
-            suppressions: self.suppressed.map(suppression).into_iter().collect(),
-        };
-        Ok(format!("      {}", serde_json::to_string(&result)?))
+        let related = related.iter().enumerate().map(|(position, (place, text))| {
+            json!({"id": position, "physicalLocation": physical(*place), "message": {"text": text}})
+        });
+        self.list.push(&present(json!({
+            "ruleId": rule,
+            "ruleIndex": self.rules.iter().position(|known| known.id == *rule),
+            "level": level,
+            "message": {"text": Printable::new(message, usize::MAX).to_string()},
+            "locations": [present(location)],
+            "relatedLocations": related.collect::<Vec<Value>>(),
+            "suppressions": suppressed.map(|why| [json!({"kind": "external", "justification": why})]),
+        })))
+    }
+
+    /// Ends the log.
+    pub(crate) fn end(&mut self, problems: &[String], code: u8) {
+        let notifications = problems.iter().map(|text| json!({"level": SarifLevel::Error, "message": {"text": text}}));
+        let invocations = json!([{
+            "executionSuccessful": problems.is_empty(),
+            "exitCode": code,
+            "toolExecutionNotifications": notifications.collect::<Vec<Value>>(),
+        }]);
+        self.list.end(&format!(",\n    \"invocations\": {invocations}\n  }}]\n}}\n"));
     }
 }
 
-/// Returns the text after the last result.
-pub(crate) fn tail(end: &SarifEnd<'_>, any: bool) -> serde_json::Result<String> {
-    let notification = |text| Notification { level: SarifLevel::Error, message: Message { text } };
-    let invocation = Invocation {
-        execution_successful: end.problems.is_empty(),
-        exit_code: end.code,
-        tool_execution_notifications: end.problems.iter().map(|text| notification(text)).collect(),
-    };
-    let close = if any { "\n    ]" } else { "]" };
-    let invocations = serde_json::to_string(&[invocation])?;
-    Ok(format!("{close},\n    \"invocations\": {invocations}\n  }}]\n}}\n"))
-}
-
-fn physical(place: FilePlace<'_>) -> PhysicalLocation {
-    PhysicalLocation {
-        artifact_location: ArtifactLocation { uri: uri(place.file) },
-        region: place.position.map(|(start_line, start_column)| Region { start_line, start_column }),
-    }
+fn physical(FilePlace { file, position }: FilePlace<'_>) -> Value {
+    let region = position.map(|(line, column)| json!({"startLine": line, "startColumn": column}));
+    present(json!({"artifactLocation": {"uri": uri(file)}, "region": region}))
 }
 
 /// Returns a path as a URI reference (RFC 3986). A relative path is relative to the working directory.

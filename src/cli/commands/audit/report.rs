@@ -6,9 +6,10 @@ mod table;
 use super::arguments::AuditFormat;
 use super::rules::{AuditRule, ObjectFinding};
 use super::tally::AuditEnd;
+use crate::cli::report::json_list::JsonList;
 use crate::cli::report::output;
 use crate::cli::report::progress::Progress;
-use crate::cli::report::sarif::{self, SarifEnd};
+use crate::cli::report::sarif::SarifLog;
 use kube_unions_core::names::GroupVersionKind;
 use table::Table;
 
@@ -18,16 +19,12 @@ const FULL: usize = 1 << 16;
 /// A report that is being written.
 pub(super) struct AuditReport {
     style: ReportStyle,
-    /// Text that is not written yet. A table buffers its own rows.
-    text: String,
-    /// True after the first finding.
-    begun: bool,
 }
 
 enum ReportStyle {
     Table(Table),
-    Json,
-    Sarif,
+    Json(JsonList),
+    Sarif(SarifLog),
 }
 
 impl AuditReport {
@@ -37,23 +34,20 @@ impl AuditReport {
         kinds: impl Iterator<Item = &'k GroupVersionKind>,
         in_files: bool,
     ) -> anyhow::Result<Self> {
-        let (style, text) = match format {
-            AuditFormat::Table => (ReportStyle::Table(Table::new(in_files, kinds)), String::new()),
-            AuditFormat::Json => (ReportStyle::Json, json::head(kinds)?),
-            AuditFormat::Sarif => (ReportStyle::Sarif, sarif::head(AuditRule::ALL.into_iter().map(AuditRule::sarif))?),
-        };
-        Ok(Self { style, text, begun: false })
+        Ok(Self {
+            style: match format {
+                AuditFormat::Table => ReportStyle::Table(Table::new(in_files, kinds)),
+                AuditFormat::Json => ReportStyle::Json(json::list(kinds)),
+                AuditFormat::Sarif => ReportStyle::Sarif(SarifLog::begin(AuditRule::ALL.map(AuditRule::sarif))),
+            },
+        })
     }
 
     pub(super) fn add(&mut self, finding: &ObjectFinding<'_>) -> anyhow::Result<()> {
         match &mut self.style {
             ReportStyle::Table(table) => table.add(finding),
-            ReportStyle::Json | ReportStyle::Sarif => {
-                self.text.push_str(if self.begun { ",\n" } else { "\n" });
-                self.begun = true;
-                let json = matches!(self.style, ReportStyle::Json);
-                self.text.push_str(&if json { json::finding(finding)? } else { finding.sarif().text()? });
-            }
+            ReportStyle::Json(list) => list.push(&json::finding(finding))?,
+            ReportStyle::Sarif(log) => log.push(&finding.sarif())?,
         }
         Ok(())
     }
@@ -70,26 +64,27 @@ impl AuditReport {
 
     /// Writes the rest. The whole report is well formed then.
     pub(super) fn close(mut self, end: &AuditEnd<'_>) -> anyhow::Result<()> {
-        let rest = match &self.style {
-            ReportStyle::Table(_) => String::new(),
-            ReportStyle::Json => json::tail(end, self.begun)?,
-            ReportStyle::Sarif => sarif::tail(&SarifEnd { problems: end.problems, code: end.code }, self.begun)?,
-        };
-        self.text.push_str(&rest);
+        match &mut self.style {
+            ReportStyle::Table(_) => {}
+            ReportStyle::Json(list) => list.end(&json::rest(end)?),
+            ReportStyle::Sarif(log) => log.end(end.problems, end.code),
+        }
         if self.buffered() == 0 { Ok(()) } else { self.write(None) }
     }
 
     fn buffered(&self) -> usize {
         match &self.style {
             ReportStyle::Table(table) => table.buffered(),
-            ReportStyle::Json | ReportStyle::Sarif => self.text.len(),
+            ReportStyle::Json(list) => list.text.len(),
+            ReportStyle::Sarif(log) => log.list.text.len(),
         }
     }
 
     fn write(&mut self, progress: Option<&Progress>) -> anyhow::Result<()> {
         let text = match &mut self.style {
             ReportStyle::Table(table) => table.take(),
-            ReportStyle::Json | ReportStyle::Sarif => std::mem::take(&mut self.text),
+            ReportStyle::Json(list) => std::mem::take(&mut list.text),
+            ReportStyle::Sarif(log) => std::mem::take(&mut log.list.text),
         };
         match progress {
             Some(progress) => progress.suspend(|| output::tell(text)),

@@ -46,33 +46,24 @@ pub(super) enum AuditRule {
 }
 
 impl Impact {
+    /// Returns the words of the table, the value in JSON, and the level in SARIF.
+    fn row(self) -> (&'static str, &'static str, SarifLevel) {
+        match self {
+            Self::Invalid => ("invalid", "invalid", SarifLevel::Error),
+            Self::WouldWarn => ("would warn", "wouldWarn", SarifLevel::Warning),
+            Self::WouldAudit => ("would audit", "wouldAudit", SarifLevel::Note),
+            Self::WouldChange => ("would change", "wouldChange", SarifLevel::Note),
+        }
+    }
+
     /// Returns the words of the table.
     pub(super) fn words(self) -> &'static str {
-        match self {
-            Self::Invalid => "invalid",
-            Self::WouldWarn => "would warn",
-            Self::WouldAudit => "would audit",
-            Self::WouldChange => "would change",
-        }
+        self.row().0
     }
 
     /// Returns the value in JSON.
     pub(super) fn key(self) -> &'static str {
-        match self {
-            Self::Invalid => "invalid",
-            Self::WouldWarn => "wouldWarn",
-            Self::WouldAudit => "wouldAudit",
-            Self::WouldChange => "wouldChange",
-        }
-    }
-
-    /// Returns the level in SARIF.
-    fn level(self) -> SarifLevel {
-        match self {
-            Self::Invalid => SarifLevel::Error,
-            Self::WouldWarn => SarifLevel::Warning,
-            Self::WouldAudit | Self::WouldChange => SarifLevel::Note,
-        }
+        self.row().1
     }
 }
 
@@ -105,56 +96,58 @@ impl AuditRule {
         }
     }
 
+    /// Returns the name in JSON and SARIF, the impact, and a description.
+    fn row(self) -> (&'static str, Impact, &'static str) {
+        match self {
+            Self::UnknownValue => {
+                ("unknown-value", Impact::Invalid, "The discriminator has a value that its union does not declare.")
+            }
+            Self::DiscriminatorRequired => {
+                ("discriminator-required", Impact::Invalid, "A member is set, and the discriminator is empty.")
+            }
+            Self::ChoiceRequired => {
+                ("choice-required", Impact::Invalid, "No member is set, and the union requires one.")
+            }
+            Self::MemberRequired => {
+                ("member-required", Impact::Invalid, "The discriminator selects a member that is not set.")
+            }
+            Self::MemberNotSelected => {
+                ("member-not-selected", Impact::Invalid, "A member is set that the discriminator does not select.")
+            }
+            Self::TooManyMembers => (
+                "too-many-members",
+                Impact::Invalid,
+                "Several members are set, and no discriminator selects one of them.",
+            ),
+            Self::MoreViolations => {
+                ("more-violations", Impact::Invalid, "The object has more violations than an audit lists.")
+            }
+            Self::WouldWarn => {
+                ("would-warn", Impact::WouldWarn, "The object is invalid, and its declaration only warns.")
+            }
+            Self::WouldAudit => {
+                ("would-audit", Impact::WouldAudit, "The object is invalid, and its declaration only audits.")
+            }
+            Self::WouldChange => (
+                "would-change",
+                Impact::WouldChange,
+                "The next write of the object would be normalised: a member cleared, or a discriminator set.",
+            ),
+        }
+    }
+
     /// Returns the name of the rule in JSON and SARIF.
     pub(super) fn id(self) -> &'static str {
-        match self {
-            Self::UnknownValue => "unknown-value",
-            Self::DiscriminatorRequired => "discriminator-required",
-            Self::ChoiceRequired => "choice-required",
-            Self::MemberRequired => "member-required",
-            Self::MemberNotSelected => "member-not-selected",
-            Self::TooManyMembers => "too-many-members",
-            Self::MoreViolations => "more-violations",
-            Self::WouldWarn => "would-warn",
-            Self::WouldAudit => "would-audit",
-            Self::WouldChange => "would-change",
-        }
-    }
-
-    fn description(self) -> &'static str {
-        match self {
-            Self::UnknownValue => "The discriminator has a value that its union does not declare.",
-            Self::DiscriminatorRequired => "A member is set, and the discriminator is empty.",
-            Self::ChoiceRequired => "No member is set, and the union requires one.",
-            Self::MemberRequired => "The discriminator selects a member that is not set.",
-            Self::MemberNotSelected => "A member is set that the discriminator does not select.",
-            Self::TooManyMembers => "Several members are set, and no discriminator selects one of them.",
-            Self::MoreViolations => "The object has more violations than an audit lists.",
-            Self::WouldWarn => "The object is invalid, and its declaration only warns.",
-            Self::WouldAudit => "The object is invalid, and its declaration only audits.",
-            Self::WouldChange => {
-                "The next write of the object would be normalised: a member cleared, or a discriminator set."
-            }
-        }
-    }
-
-    pub(super) fn sarif(self) -> SarifRule {
-        SarifRule { id: self.id(), description: self.description(), level: self.impact().level() }
+        self.row().0
     }
 
     pub(super) fn impact(self) -> Impact {
-        match self {
-            Self::WouldWarn => Impact::WouldWarn,
-            Self::WouldAudit => Impact::WouldAudit,
-            Self::WouldChange => Impact::WouldChange,
-            Self::UnknownValue
-            | Self::DiscriminatorRequired
-            | Self::ChoiceRequired
-            | Self::MemberRequired
-            | Self::MemberNotSelected
-            | Self::TooManyMembers
-            | Self::MoreViolations => Impact::Invalid,
-        }
+        self.row().1
+    }
+
+    pub(super) fn sarif(self) -> SarifRule {
+        let (id, impact, description) = self.row();
+        SarifRule { id, description, level: impact.row().2 }
     }
 }
 
@@ -166,8 +159,7 @@ impl<'f> ObjectFinding<'f> {
         let full = if field.is_empty() { object } else { format!("{object}: {field}") };
         SarifFinding {
             rule: rule.id(),
-            rule_index: *rule as usize,
-            level: rule.impact().level(),
+            level: rule.impact().row().2,
             message: format!("{full}: {}", self.sentence()),
             place: *location,
             subjects: vec![SarifSubject { field: field.clone(), full }],

@@ -4,6 +4,7 @@
 //! a CRD is known by its file instead, relative to the folder of the baseline.
 
 use super::finding::ReportedFinding;
+use crate::cli::report::json_list::JsonList;
 use crate::files::{self, FileAccess};
 use anyhow::{Context, anyhow, bail};
 use kube_unions_go::FindingKind;
@@ -162,14 +163,13 @@ impl Baseline {
 
     /// Returns the text of the file: JSON with a line for each entry, which version control can merge.
     fn text(&self) -> serde_json::Result<String> {
-        let mut text = format!("{{\n  \"apiVersion\": \"{API_VERSION}\",\n  \"kind\": \"{KIND}\",\n  \"findings\": [");
-        for (position, (entry, count)) in self.known.iter().enumerate() {
-            text.push_str(if position == 0 { "\n    " } else { ",\n    " });
-            let count = (*count != 1).then_some(*count);
-            text.push_str(&serde_json::to_string(&WrittenItem { entry, count })?);
+        let head = format!("{{\n  \"apiVersion\": \"{API_VERSION}\",\n  \"kind\": \"{KIND}\",\n  \"findings\": [");
+        let mut list = JsonList::begin(head, "  ");
+        for (entry, count) in &self.known {
+            list.push(&WrittenItem { entry, count: (*count != 1).then_some(*count) })?;
         }
-        text.push_str(if self.known.is_empty() { "]\n}\n" } else { "\n  ]\n}\n" });
-        Ok(text)
+        list.end("\n}\n");
+        Ok(list.text)
     }
 }
 

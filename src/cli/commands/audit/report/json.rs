@@ -1,84 +1,46 @@
 //! The report as one JSON object: the kinds, the findings, the summary.
 
 use crate::cli::commands::audit::rules::{Impact, ObjectFinding};
-use crate::cli::commands::audit::tally::{AuditEnd, Tally};
+use crate::cli::commands::audit::tally::AuditEnd;
+use crate::cli::report::json_list::{JsonList, present};
 use kube_unions_core::names::GroupVersionKind;
-use serde::Serialize;
-use std::path::Path;
+use serde_json::{Value, json};
 
-#[derive(Serialize)]
-struct KindItem<'k> {
-    group: &'k str,
-    version: &'k str,
-    kind: &'k str,
+/// Begins the report.
+pub(super) fn list<'k>(kinds: impl Iterator<Item = &'k GroupVersionKind>) -> JsonList {
+    let kinds = kinds
+        .map(|GroupVersionKind { group, version, kind }| json!({"group": group, "version": version, "kind": kind}))
+        .collect::<Value>();
+    JsonList::begin(format!("{{\n  \"kinds\": {kinds},\n  \"findings\": ["), "  ")
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct FindingItem<'f> {
-    #[serde(flatten)]
-    kind: KindItem<'f>,
-    namespace: &'f str,
-    name: &'f str,
-    finding: &'static str,
-    rule: &'static str,
-    field: &'f str,
-    message: &'f str,
-    /// Present for invalid objects only.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    mended_by_next_write: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    file: Option<&'f Path>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    line: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    column: Option<usize>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Summary<'e> {
-    #[serde(flatten)]
-    tally: Tally,
-    complete: bool,
-    not_audited: &'e [String],
-}
-
-impl<'k> KindItem<'k> {
-    fn of(GroupVersionKind { group, version, kind }: &'k GroupVersionKind) -> Self {
-        Self { group, version, kind }
-    }
-}
-
-/// Returns the text before the first finding.
-pub(super) fn head<'k>(kinds: impl Iterator<Item = &'k GroupVersionKind>) -> serde_json::Result<String> {
-    let kinds: Vec<KindItem<'_>> = kinds.map(KindItem::of).collect();
-    Ok(format!("{{\n  \"kinds\": {},\n  \"findings\": [", serde_json::to_string(&kinds)?))
-}
-
-pub(super) fn finding(finding: &ObjectFinding<'_>) -> serde_json::Result<String> {
+pub(super) fn finding(finding: &ObjectFinding<'_>) -> Value {
     let ObjectFinding { rule, kind, namespace, name, field, message, repaired, location } = finding;
-    let position = location.and_then(|location| location.position);
-    let invalid = rule.impact() == Impact::Invalid;
-    let item = FindingItem {
-        kind: KindItem::of(kind),
-        namespace,
-        name,
-        finding: rule.impact().key(),
-        rule: rule.id(),
-        field,
-        message,
-        mended_by_next_write: invalid.then_some(*repaired),
-        file: location.map(|location| location.file),
-        line: position.map(|(line, _)| line),
-        column: position.map(|(_, column)| column),
-    };
-    Ok(format!("    {}", serde_json::to_string(&item)?))
+    let (line, column) = location.and_then(|location| location.position).unzip();
+    let is_invalid = rule.impact() == Impact::Invalid;
+    present(json!({
+        "group": kind.group,
+        "version": kind.version,
+        "kind": kind.kind,
+        "namespace": namespace,
+        "name": name,
+        "finding": rule.impact().key(),
+        "rule": rule.id(),
+        "field": field,
+        "message": message,
+        "mendedByNextWrite": is_invalid.then_some(repaired),
+        "file": location.map(|location| location.file.display().to_string()),
+        "line": line,
+        "column": column,
+    }))
 }
 
-/// Returns the text after the last finding.
-pub(super) fn tail(end: &AuditEnd<'_>, any: bool) -> serde_json::Result<String> {
-    let summary = Summary { tally: end.tally, complete: end.problems.is_empty(), not_audited: end.problems };
-    let close = if any { "\n  ]" } else { "]" };
-    Ok(format!("{close},\n  \"summary\": {}\n}}\n", serde_json::to_string(&summary)?))
+/// Returns the text after the list of findings.
+pub(super) fn rest(end: &AuditEnd<'_>) -> serde_json::Result<String> {
+    let mut summary = serde_json::to_value(end.tally)?;
+    if let Some(members) = summary.as_object_mut() {
+        members.insert("complete".to_owned(), end.problems.is_empty().into());
+        members.insert("notAudited".to_owned(), end.problems.into());
+    }
+    Ok(format!(",\n  \"summary\": {summary}\n}}\n"))
 }

@@ -2,7 +2,7 @@
 
 use crate::cli::commands::check_cel::compared_union::{ComparedUnion, ReportedDisagreement};
 use crate::cli::commands::check_cel::comparison::RuleVerdict;
-use crate::cli::report::sarif::{self, FilePlace, SarifEnd, SarifFinding, SarifLevel, SarifRule, SarifSubject};
+use crate::cli::report::sarif::{self, FilePlace, SarifFinding, SarifLevel, SarifRule, SarifSubject};
 
 /// The verdicts that are results, in the order of the rules.
 const RESULTS: [RuleVerdict; 4] =
@@ -14,15 +14,7 @@ pub(super) fn log(compared: &[ComparedUnion<'_>], problems: &[String], code: u8)
         let (id, description, level) = rule(verdict);
         SarifRule { id, description, level }
     });
-    let mut text = sarif::head(rules)?;
-    let mut begun = false;
-    for finding in compared.iter().flat_map(ComparedUnion::findings) {
-        text.push_str(if begun { ",\n" } else { "\n" });
-        text.push_str(&finding.text()?);
-        begun = true;
-    }
-    text.push_str(&sarif::tail(&SarifEnd { problems, code }, begun)?);
-    Ok(text)
+    sarif::log(rules, compared.iter().flat_map(ComparedUnion::findings), problems, code)
 }
 
 fn rule(verdict: RuleVerdict) -> (&'static str, &'static str, SarifLevel) {
@@ -69,7 +61,6 @@ impl<'s> ComparedUnion<'s> {
         let kind = format!("{}.{}/{}", self.kind, self.group, self.version);
         SarifFinding {
             rule: id,
-            rule_index: RESULTS.iter().position(|known| *known == verdict).unwrap_or_default(),
             level,
             message: format!("{kind} {path}: {message}"),
             place: Some(FilePlace { file: self.file, position }),

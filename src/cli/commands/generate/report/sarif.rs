@@ -2,7 +2,7 @@
 
 use super::Report;
 use crate::cli::commands::generate::finding::{ReportedFinding, Standing};
-use crate::cli::report::sarif::{self, FilePlace, SarifEnd, SarifFinding, SarifLevel, SarifRule, SarifSubject};
+use crate::cli::report::sarif::{self, FilePlace, SarifFinding, SarifLevel, SarifRule, SarifSubject};
 use kube_unions_go::{FindingKind, FindingSeverity};
 
 impl Report {
@@ -12,13 +12,7 @@ impl Report {
             description: kind.meaning(),
             level: level(kind.severity()),
         });
-        let mut text = sarif::head(rules)?;
-        for (position, finding) in self.findings.iter().enumerate() {
-            text.push_str(if position == 0 { "\n" } else { ",\n" });
-            text.push_str(&result(finding).text()?);
-        }
-        text.push_str(&sarif::tail(&SarifEnd { problems, code }, !self.findings.is_empty())?);
-        Ok(text)
+        sarif::log(rules, self.findings.iter().map(result), problems, code)
     }
 }
 
@@ -28,7 +22,6 @@ fn result(reported: &ReportedFinding) -> SarifFinding<'_> {
     let crd = reported.subject.as_ref().filter(|subject| *subject.file != *position.file);
     SarifFinding {
         rule: finding.kind.name(),
-        rule_index: FindingKind::ALL.iter().position(|kind| *kind == finding.kind).unwrap_or_default(),
         level: level(finding.severity),
         message: if place.is_empty() { finding.message.clone() } else { format!("{place}: {}", finding.message) },
         place: Some(FilePlace { file: &position.file, position: Some((position.line, position.column)) }),

@@ -1,0 +1,43 @@
+//! JSON with one long list, which is written in parts: a line for each item, so that items need not be collected.
+
+use serde::Serialize;
+use serde_json::Value;
+
+/// JSON text up to the last item so far.
+#[derive(Debug)]
+pub(crate) struct JsonList {
+    /// The text that is not written yet.
+    pub(crate) text: String,
+    /// The spaces before the end of the list.
+    indent: &'static str,
+    /// True after the first item.
+    any: bool,
+}
+
+impl JsonList {
+    /// Begins with a text that ends in `[`.
+    pub(crate) fn begin(head: String, indent: &'static str) -> Self {
+        Self { text: head, indent, any: false }
+    }
+
+    pub(crate) fn push(&mut self, item: &impl Serialize) -> serde_json::Result<()> {
+        let comma = if std::mem::replace(&mut self.any, true) { "," } else { "" };
+        let item = serde_json::to_string(item)?;
+        self.text.extend([comma, "\n", self.indent, "  ", &*item]);
+        Ok(())
+    }
+
+    /// Ends the list, and adds the rest of the text.
+    pub(crate) fn end(&mut self, rest: &str) {
+        let close = if self.any { ["\n", self.indent] } else { ["", ""] };
+        self.text.extend(close.into_iter().chain(["]", rest]));
+    }
+}
+
+/// Leaves out the members of an object that are `null` or an empty list.
+pub(crate) fn present(mut object: Value) -> Value {
+    if let Value::Object(members) = &mut object {
+        members.retain(|_, value| !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty()));
+    }
+    object
+}
