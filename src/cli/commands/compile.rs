@@ -14,10 +14,8 @@ use self::arguments::CompileForm;
 use self::source::CompileSource;
 use crate::cli::input::connection::block_on;
 use crate::cli::input::manifest;
-use crate::cli::report::Verdict;
-use crate::cli::report::output::{self, Paint};
+use crate::cli::report::{Verdict, output};
 use kube_unions_policies::{CompiledKinds, PolicyOptions};
-use std::fmt::Display;
 
 pub(super) fn run(arguments: &CompileArgs) -> anyhow::Result<Verdict> {
     crds::check_flags(arguments, arguments.to == CompileForm::Cel)?;
@@ -40,7 +38,7 @@ async fn compile(arguments: &CompileArgs) -> anyhow::Result<Verdict> {
     let compiled = CompiledKinds::of(&source.catalog, &options);
     compiled.refusals.iter().for_each(output::note);
     if compiled.objects.is_empty() && compiled.refusals.is_empty() {
-        print_note(format_args!("these unions need no such policy: nothing of them can be cleared or deduced"));
+        output::hint("these unions need no such policy: nothing of them can be cleared or deduced");
     }
     let verdict = match &arguments.check {
         None => {
@@ -63,14 +61,10 @@ fn yaml(compiled: &CompiledKinds) -> anyhow::Result<String> {
 /// Says that the policies use an API that clusters do not have unless an administrator enables it.
 fn print_beta_note(options: &PolicyOptions) {
     if options.mutate && options.server.mutating_policies_are_beta() {
-        print_note(format_args!(
+        output::hint(format_args!(
             "MutatingAdmissionPolicy is beta in Kubernetes {}: enable the feature gate MutatingAdmissionPolicy and the \
              API admissionregistration.k8s.io/v1beta1 in the API server",
             options.server
         ));
     }
-}
-
-fn print_note(text: impl Display) {
-    output::note(format_args!("{} {text}", Paint::of(&std::io::stderr()).faint("Note:")));
 }

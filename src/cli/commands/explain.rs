@@ -117,9 +117,8 @@ fn on_cluster(arguments: &ExplainArgs) -> anyhow::Result<Catalog> {
         let learnt = cluster::learn(&client, arguments.builtin_unions.into(), || {}).await;
         learnt.context("the cluster's unions cannot be learnt")
     })?;
-    let paint = Paint::of(&std::io::stderr());
     for (subject, reason) in &learnt.lacking {
-        output::note(format_args!("{} {subject}: {reason}", paint.warning("Warning:")));
+        output::warn(format_args!("{subject}: {reason}"));
     }
     Ok(learnt.catalog)
 }
@@ -128,7 +127,7 @@ fn tree(SelectedKind { entry, unions }: &SelectedKind<'_>, paint: Paint) -> Stri
     let gvk = entry.gvk();
     let branch = |union: &&Union| Tree::new(headline(union, paint)).with_leaves(leaves(union));
     let branches = unions.iter().map(branch);
-    let root = format!("{} {}", paint.strong(&gvk.kind), paint.faint(&gvk.api_version()));
+    let root = output::line(&format!("{} {}", paint.strong(&gvk.kind), paint.faint(&gvk.api_version()))).into_owned();
     Tree::new(root).with_leaves(branches).to_string()
 }
 
@@ -141,7 +140,7 @@ fn headline(union: &Union, paint: Paint) -> String {
 /// Returns the lines below a union: its choices, or its members if it has no discriminator.
 fn leaves(union: &Union) -> Vec<String> {
     if union.discriminator().is_none() {
-        return union.members().map(str::to_owned).collect();
+        return union.members().map(|member| output::line(member).into_owned()).collect();
     }
     let items = union.choices().iter().map(|choice| ChoiceItem {
         optional: union_details::is_shown_optional(union, choice),

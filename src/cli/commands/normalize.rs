@@ -146,9 +146,8 @@ fn print_contradictions(document: &Document, applied: &Review) {
     let contradictions = applied.violations().kept().iter().chain(let_through);
     for violation in contradictions.filter(|violation| violation.kind.is_about_manifest()) {
         let (line, column) = document.position(&violation.path.to_pointer()).unwrap_or((1, 1));
-        output::note(format_args!(
-            "{} {}:{line}:{column}: an apply of this file is judged otherwise (--applied): {violation}",
-            Paint::of(&std::io::stderr()).faint("Note:"),
+        output::hint(format_args!(
+            "{}:{line}:{column}: an apply of this file is judged otherwise (--applied): {violation}",
             document.file.display(),
         ));
     }
@@ -187,9 +186,8 @@ fn print_unused(old: &BTreeMap<Identity<'_>, &Document>, new: &[Document], new_p
         0 => String::new(),
         some => format!("; {} more like it", grouped(some)),
     };
-    output::note(format_args!(
-        "{} {}:{line}:{column}: not used: no object in {} has this apiVersion, kind, namespace and name{others}",
-        Paint::of(&std::io::stderr()).warning("Warning:"),
+    output::warn(format_args!(
+        "{}:{line}:{column}: not used: no object in {} has this apiVersion, kind, namespace and name{others}",
         old.file.display(),
         manifest::list(&[new_path.to_owned()]),
     ));
@@ -197,7 +195,6 @@ fn print_unused(old: &BTreeMap<Identity<'_>, &Document>, new: &[Document], new_p
 
 /// Names the unions of these objects that are never normalised, once for each kind and declaration.
 fn print_exceptions(catalog: &Catalog, objects: &[Document]) {
-    let paint = Paint::of(&std::io::stderr());
     let mut entries = BTreeMap::new();
     for object in objects {
         entries.extend(entry_of(catalog, object).map(|entry| (entry.gvk(), entry)));
@@ -209,9 +206,8 @@ fn print_exceptions(catalog: &Catalog, objects: &[Document]) {
         }
         for (declaration, paths) in places {
             let paths: Vec<_> = paths.into_iter().map(|path| if path.is_empty() { "the root" } else { path }).collect();
-            output::note(format_args!(
-                "{} {}: nothing is changed at {}: `{declaration}` has `normalization: Disabled`",
-                paint.faint("Note:"),
+            output::hint(format_args!(
+                "{}: nothing is changed at {}: `{declaration}` has `normalization: Disabled`",
                 kind.group_kind(),
                 paths.join(", "),
             ));
@@ -221,10 +217,9 @@ fn print_exceptions(catalog: &Catalog, objects: &[Document]) {
 
 /// Warns of objects whose kind is almost one that the files describe.
 fn print_near_misses(kinds: &Assembly, objects: &[Document]) {
-    let paint = Paint::of(&std::io::stderr());
     let mut known = KnownKinds::new(kinds.kinds());
     for warning in objects.iter().filter_map(|object| known.warning(object)) {
-        output::note(format_args!("{} {warning}", paint.warning("Warning:")));
+        output::warn(warning);
     }
 }
 
@@ -237,12 +232,11 @@ fn guess(violation: &Violation) -> Option<String> {
 
 /// Prints the warnings of an answer.
 pub(super) fn print_warnings(review: &Review) {
-    let paint = Paint::of(&std::io::stderr());
     for warning in review.warnings() {
         let mut tolerated = review.let_through().kept().iter().map(|(violation, _)| violation);
         let about = tolerated.find(|violation| warning.starts_with(&violation.to_string()));
         let guess = about.and_then(guess).unwrap_or_default();
-        output::note(format_args!("{} {warning}{guess}", paint.warning("Warning:")));
+        output::warn(format_args!("{warning}{guess}"));
     }
 }
 

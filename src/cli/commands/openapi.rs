@@ -104,7 +104,7 @@ pub(super) fn run(arguments: &OpenapiArgs) -> anyhow::Result<Verdict> {
         ObjectFormat::Yaml => manifest::to_yaml(&document.to_json()?)?,
     })?;
     for line in limits.lines() {
-        output::note(format_args!("{} {line}", paint.faint("Note:")));
+        output::hint(line);
     }
     output::note(format_args!(
         "{}: {}, {}",

@@ -20,8 +20,7 @@ use self::report::TestsFormat;
 use self::run::SuitesRun;
 use crate::cli::input::manifest;
 use crate::cli::input::require::RequireArg;
-use crate::cli::report::Verdict;
-use crate::cli::report::output::{self, Paint};
+use crate::cli::report::{Verdict, output};
 use anyhow::bail;
 use clap::Args;
 use kube_unions_manifests::counts::count;
@@ -71,9 +70,8 @@ pub(super) fn run(arguments: &TestArgs) -> anyhow::Result<Verdict> {
     if run.tests().next().is_none() && unread == 0 {
         return Ok(arguments.require.warn(arguments.missing(&run)));
     }
-    let paint = Paint::of(&std::io::stderr());
     for path in &run.without_suite {
-        output::note(format_args!("{} no suite in `{}`", paint.warning("Warning:"), path.display()));
+        output::warn(format_args!("no suite in `{}`", path.display()));
     }
     output::note(run.summary());
     if unread > 0 {

@@ -11,8 +11,9 @@ pub(crate) use kube_unions_manifests::{
     pretty, to_folded_yaml, to_yaml,
 };
 
+use crate::cli::report::output::Lines;
 use crate::files::{self, FileAccess};
-use anyhow::{Context, bail};
+use anyhow::Context;
 use kube_unions_manifests::input::{STDIN, named};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -80,7 +81,7 @@ pub(crate) fn bytes(file: &Path) -> Result<Vec<u8>, Problem> {
 /// Fails if there are problems, with a line for each.
 pub(crate) fn fail_on(problems: &[Problem]) -> anyhow::Result<()> {
     let lines: Vec<String> = problems.iter().map(Problem::to_string).collect();
-    if lines.is_empty() { Ok(()) } else { bail!("{}", lines.join("\n")) }
+    if lines.is_empty() { Ok(()) } else { Err(Lines(lines).into()) }
 }
 
 /// Edits the CRDs of a file. All other bytes stay as they are.

@@ -2,8 +2,7 @@
 //!
 //! A command that checks nothing would otherwise be as quiet as one that finds no fault, for example because of a typo.
 
-use crate::cli::report::Verdict;
-use crate::cli::report::output::{self, Paint};
+use crate::cli::report::{Verdict, output};
 use clap::Args;
 use std::fmt::Display;
 
@@ -23,7 +22,7 @@ impl RequireArg {
 
     /// Warns that there is nothing to check, and returns the verdict. `nothing` begins with the word.
     pub(crate) fn warn(self, nothing: impl Display) -> Verdict {
-        output::note(format_args!("{} {nothing}", Paint::of(&std::io::stderr()).warning("Warning:")));
+        output::warn(nothing);
         self.verdict()
     }
 }

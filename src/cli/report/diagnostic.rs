@@ -2,7 +2,7 @@
 
 pub(crate) use kube_unions_manifests::diagnostic::{Diagnostic, LintRule, diagnose};
 
-use super::output::Paint;
+use super::output::{self, Paint};
 use kube_unions_core::declaration::{Severity, Source};
 
 /// Returns `file:line:column: path: message`, the format of compilers that editors understand.
@@ -16,7 +16,8 @@ pub(crate) fn line(diagnostic: &Diagnostic, paint: Paint) -> String {
     let positioned = diagnostic.versions.is_empty() || diagnostic.source.as_deref() == Some(Source::Schema.name());
     let versions = if positioned { String::new() } else { format!("{}: ", diagnostic.versions.join(", ")) };
     let severity = painted(diagnostic.severity, paint);
-    format!("{} {path}{severity} {versions}{}", paint.strong(&format!("{place}:")), diagnostic.message)
+    let line = format!("{} {path}{severity} {versions}{}", paint.strong(&format!("{place}:")), diagnostic.message);
+    output::line(&line).into_owned()
 }
 
 /// Returns the word for a severity, with a colon.

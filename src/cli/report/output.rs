@@ -52,15 +52,53 @@ pub(crate) fn terminal_width() -> Option<usize> {
     (size.ws_col > 0).then_some(size.ws_col.into())
 }
 
-/// Writes a line to standard error. Ignores a failure: no stream is left to report it to.
-pub(crate) fn note(line: impl Display) {
-    let line = line.to_string();
-    let _ = writeln!(io::stderr().lock(), "{}", Paint::of(&io::stderr()).escaped(&line));
+/// Returns a line in which the line breaks of names are escaped, so that no name begins a line. A line of ours goes on below with
+/// two spaces, or with `* ` for an item.
+pub(crate) fn line(text: &str) -> Cow<'_, str> {
+    if !text.contains('\n') {
+        return Cow::Borrowed(text);
+    }
+    let goes_on = |part: &str| part.is_empty() || part.starts_with("  ") || part.starts_with("* ");
+    let mut parts = text.split('\n');
+    let first = parts.next().unwrap_or_default().to_owned();
+    Cow::Owned(parts.fold(first, |line, part| line + if goes_on(part) { "\n" } else { "\\u000a" } + part))
 }
 
+/// Writes a line to standard error. Ignores a failure: no stream is left to report it to.
+pub(crate) fn note(text: impl Display) {
+    let text = text.to_string();
+    let _ = writeln!(io::stderr().lock(), "{}", Paint::of(&io::stderr()).escaped(&line(&text)));
+}
+
+/// Writes a warning to standard error.
+pub(crate) fn warn(text: impl Display) {
+    note(format_args!("{} {text}", Paint::of(&io::stderr()).warning("Warning:")));
+}
+
+/// Writes a note about the result to standard error.
+pub(crate) fn hint(text: impl Display) {
+    note(format_args!("{} {text}", Paint::of(&io::stderr()).faint("Note:")));
+}
+
+/// Writes an error to standard error.
+pub(crate) fn error(text: impl Display) {
+    note(format_args!("{} {text}", Paint::of(&io::stderr()).error("error:")));
+}
+
+/// Several problems, each on a line.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .0.join("\n"))]
+pub(crate) struct Lines(pub(crate) Vec<String>);
+
 /// Prints why a command failed to standard error.
-pub(crate) fn report(error: &anyhow::Error) {
-    note(format_args!("{} {}", Paint::of(&io::stderr()).error("error:"), with_causes(&**error)));
+pub(crate) fn report(failure: &anyhow::Error) {
+    match failure.downcast_ref::<Lines>().and_then(|Lines(lines)| lines.split_first()) {
+        Some((first, others)) => {
+            error(first);
+            others.iter().for_each(note);
+        }
+        None => error(with_causes(&**failure)),
+    }
 }
 
 /// Prints help or the version, or why the arguments are wrong. An argument may be the name of a stranger's file, which a shell
@@ -68,7 +106,12 @@ pub(crate) fn report(error: &anyhow::Error) {
 pub(crate) fn report_usage(error: &clap::Error) {
     // As in `note`, no stream is left to report a failure to.
     if error.use_stderr() {
-        let styled = error.render().ansi().to_string();
+        let mut styled = error.render().ansi().to_string();
+        for argument in std::env::args_os().filter_map(|argument| argument.into_string().ok()) {
+            for part in argument.split('\n').skip(1).filter(|part| !part.is_empty()) {
+                styled = styled.replace(&format!("\n{part}"), &format!("\\u000a{part}"));
+            }
+        }
         let _ = write!(AutoStream::auto(io::stderr().lock()), "{}", escaped(&styled, style_length));
     } else {
         let _ = error.print();

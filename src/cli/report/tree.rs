@@ -1,6 +1,6 @@
 //! The lines of a tree of unions: a kind, its unions, and the choices of each.
 
-use super::output::Paint;
+use super::output::{self, Paint};
 use kube_unions_core::union::Choice;
 use serde::Serialize;
 
@@ -25,7 +25,7 @@ impl<'a> ChoiceItem<'a> {
 /// Returns the line of a union: its path and details.
 pub(crate) fn headline(path: &str, details: &[&str], paint: Paint) -> String {
     let path = if path.is_empty() { "(the object)" } else { path };
-    format!("{} {}", paint.strong(path), paint.faint(&format!("({})", details.join(", "))))
+    output::line(&format!("{} {}", paint.strong(path), paint.faint(&format!("({})", details.join(", "))))).into_owned()
 }
 
 /// Returns a line for each choice, aligned.
@@ -42,7 +42,7 @@ pub(crate) fn choices<'a>(choices: impl Iterator<Item = ChoiceItem<'a>> + Clone)
                     + &choice.evidence.map(|evidence| format!(" (required by a {evidence})")).unwrap_or_default()
             }
         };
-        format!("{:width$} → {member}", shown(&choice))
+        output::line(&format!("{:width$} → {member}", shown(&choice))).into_owned()
     };
     choices.map(line).collect()
 }

@@ -4,7 +4,7 @@ use super::terminal::shown;
 use super::{CRD, Folder};
 use fixtures::crds;
 use fixtures::terminal::{is_raw, without_styles};
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 use std::process::Command;
 
 /// The CRD of a kind whose fields, and the message of a rule, have escape sequences, as JSON. `more` are members that the schema
@@ -125,6 +125,74 @@ fn nothing_of_a_strangers_file_reaches_the_terminal_raw() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A line of a report that a name could forge.
+const FORGED: &str = "crd.yaml:1:1: error: forged";
+
+#[test]
+fn no_name_begins_a_line_of_a_report() {
+    let named = |name: &str| format!("{name}\n{FORGED}");
+    let [a, b, c, value] = ["a", "b", "c", "V"].map(named);
+    let text = json!({"type": "string"});
+    let spec = json!({"type": "object", "properties": {&a: text, &b: text},
+        "x-kubernetes-validations": [{"rule": named("has(self."), "message": named("no")}],
+        "x-kubernetes-unions": [{"fields-to-discriminateBy": {&a: value, &b: "W"}}]});
+    let crd = |spec: &Value| {
+        let schema = json!({"type": "object", "properties": {"spec": spec}});
+        crds::crd("example.com", "Widget", &[crds::version("v1", &schema)]).to_string()
+    };
+    let mut faulty = spec.clone();
+    faulty["x-kubernetes-unions"][0]["fields-to-discriminateBy"][&c] = "X".into();
+    let object = |spec: &Value| {
+        json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": named("w")}, "spec": spec})
+            .to_string()
+    };
+    let (file, faulty_file, absent, bad) = (named("crd"), named("faulty"), named("none"), named("bad"));
+    let files = [
+        (format!("{file}.json"), crd(&spec)),
+        (format!("{faulty_file}.json"), crd(&faulty)),
+        ("object.json".to_owned(), object(&json!({&a: "x", &b: "y"}))),
+        ("one.json".to_owned(), object(&json!({&a: "x"}))),
+        ("other.json".to_owned(), object(&json!({&a: "y"}))),
+        ("third.json".to_owned(), object(&json!({&a: "z"}))),
+        ("kind.json".to_owned(), json!({"kind": named("G")}).to_string()),
+        (format!("{bad}.yaml"), "a: [".to_owned()),
+        ("go/types.go".to_owned(), "package v1\n\ntype T struct { // +unionMember=\n".to_owned()),
+    ];
+    let folder = Folder::new(&files.each_ref().map(|(name, text)| (&**name, &**text)));
+    let (file, faulty, bad) = (format!("{file}.json"), format!("{faulty_file}.json"), format!("{bad}.yaml"));
+    let patch = ["--schema", &file, "--original", "one.json"];
+    let rows: &[(&[&str], i32)] = &[
+        (&["lint", &faulty], 1),
+        (&["lint", &bad, &absent], 2),
+        (&["lint", "-o", &absent], 2),
+        (&["explain", "--from", &file], 0),
+        (&["explain", "--from", &file, &absent], 2),
+        (&["audit", "--from", &file, "--from", "object.json"], 1),
+        (&["normalize", "--from", &file, "-f", "object.json"], 1),
+        (&["check-cel", &file], 0),
+        (&["generate", "--go", "go", &file], 1),
+        (&["compile", "--to", "policies", "--from", &bad, &absent], 2),
+        (&["annotate", &bad, &absent], 2),
+        (&["annotate", "--check", &file], 1),
+        (&[&["patch", "apply", "--patch-file", "kind.json"], &patch[..]].concat(), 1),
+        (&[&["patch", "create", "--modified", "other.json", "--kind", &absent], &patch[..]].concat(), 2),
+        (
+            &[
+                &["patch", "create", "--modified", "other.json", "--current", "third.json", "--overwrite=false"],
+                &patch[..],
+            ]
+            .concat(),
+            1,
+        ),
+    ];
+    for (arguments, code) in rows {
+        let run = folder.run(arguments).code(*code);
+        let told = format!("{}{}", run.stderr, if arguments[0] == "generate" { "" } else { &run.stdout });
+        assert!(!told.lines().any(|line| line.starts_with(FORGED)), "{arguments:?}: {told}");
+        assert!(told.contains(&format!("\\u000a{FORGED}")) || told.contains('\u{fffd}'), "{arguments:?}: {told}");
+    }
 }
 
 /// Neither a pipe that nobody writes nor a device without an end.

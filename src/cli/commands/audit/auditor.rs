@@ -5,7 +5,7 @@ use super::rules::{AuditRule, ObjectFinding, title};
 use super::tally::{AuditEnd, Tally};
 use crate::cli::input::require::RequireArg;
 use crate::cli::report::exit::{self, Verdict};
-use crate::cli::report::output::{self, Paint};
+use crate::cli::report::output;
 use crate::cli::report::progress::Progress;
 use crate::cli::report::sarif::FilePlace;
 use anyhow::bail;
@@ -112,7 +112,7 @@ impl Auditor {
     /// Prints a problem that keeps something from being audited. The audit goes on.
     pub(super) fn problem(&mut self, problem: impl Display, progress: Option<&Progress>) {
         let problem = problem.to_string();
-        let print = || output::note(format_args!("{} {problem}", Paint::of(&std::io::stderr()).error("error:")));
+        let print = || output::error(&problem);
         match progress {
             Some(progress) => progress.suspend(print),
             None => print(),
@@ -147,9 +147,8 @@ impl Auditor {
 pub(super) fn warn_of_faults(catalog: &Catalog, where_to_look: &str) {
     let errors = catalog.faults().iter().filter(|fault| fault.severity() == Severity::Error).count();
     if errors > 0 {
-        let warning = Paint::of(&std::io::stderr()).warning("Warning:");
         let faults = count(errors, "fault");
-        output::note(format_args!("{warning} {faults} in declarations of unions; {where_to_look}"));
+        output::warn(format_args!("{faults} in declarations of unions; {where_to_look}"));
     }
 }
 

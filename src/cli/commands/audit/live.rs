@@ -9,9 +9,8 @@ use crate::api::{self, DiscoveredResource, LiveError, Page, Pages, find, no_reso
 use crate::causes::with_causes;
 use crate::cli::input::connection::block_on;
 use crate::cli::input::kinds;
-use crate::cli::report::Verdict;
-use crate::cli::report::output::{self, Paint};
 use crate::cli::report::progress::Progress;
+use crate::cli::report::{Verdict, output};
 use crate::cluster;
 use anyhow::{Context, bail};
 use kube_unions_core::catalog::{Catalog, CatalogEntry};
@@ -211,11 +210,8 @@ fn chosen<'c>(
         let preferred = all.iter().find(|it| is_same_resource(it, resource));
         let chosen = asked.iter().any(|asked| resource.is_versioned_in(asked));
         if let Some(preferred) = preferred.filter(|it| it.version != resource.version && !chosen) {
-            let note = Paint::of(&std::io::stderr()).faint("Note:");
             let (title, version) = (title(entry.gvk()), &preferred.version);
-            output::note(format_args!(
-                "{note} {title} is audited, since {version}, which the server prefers, has no unions"
-            ));
+            output::hint(format_args!("{title} is audited, since {version}, which the server prefers, has no unions"));
         }
     }
     Ok(kinds)

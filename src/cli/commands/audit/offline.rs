@@ -9,10 +9,9 @@ use super::stop::Stop;
 use crate::cli::commands::explain;
 use crate::cli::input::kinds;
 use crate::cli::input::manifest::{self, Document, ManifestFile};
-use crate::cli::report::Verdict;
-use crate::cli::report::output::{self, Paint};
 use crate::cli::report::progress::Progress;
 use crate::cli::report::sarif::FilePlace;
+use crate::cli::report::{Verdict, output};
 use anyhow::bail;
 use kube_unions_core::catalog::{Catalog, CatalogEntry};
 use kube_unions_manifests::counts::grouped;
@@ -83,9 +82,8 @@ pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
         }
     }
     drop(progress);
-    let paint = Paint::of(&std::io::stderr());
     for warning in near_misses {
-        output::note(format_args!("{} {warning}", paint.warning("Warning:")));
+        output::warn(warning);
     }
     auditor.tally.kinds = seen.len() as u64;
     auditor.tally.passed_over = Some(passed_over);

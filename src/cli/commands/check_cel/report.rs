@@ -16,7 +16,8 @@ impl ComparedUnion<'_> {
             let place: Vec<String> = [self.file.display().to_string()].into_iter().chain(position).collect();
             let path = if self.path.is_empty() { "(the object)" } else { self.path };
             let group = if self.group.is_empty() { String::new() } else { format!(".{}", self.group) };
-            format!("{} {}{group}/{} {path}:", paint.strong(&format!("{}:", place.join(":"))), self.kind, self.version)
+            let place = paint.strong(&format!("{}:", place.join(":")));
+            output::line(&format!("{place} {}{group}/{} {path}:", self.kind, self.version)).into_owned()
         };
         let whole = head(self.line, self.column);
         let mut text = String::new();
@@ -40,7 +41,7 @@ impl ComparedUnion<'_> {
             let rules: Vec<&ReportedRule> = it.rejected_by.iter().filter_map(|&at| self.rules.get(at)).collect();
             match rules.first() {
                 None => {
-                    let violation = it.violation.as_deref().unwrap_or_default();
+                    let violation = output::line(it.violation.as_deref().unwrap_or_default());
                     let error = paint.error("too weak:");
                     let _ = writeln!(text, "{whole} {error} the rules allow what the union rejects: {violation}");
                 }

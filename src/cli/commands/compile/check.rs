@@ -50,6 +50,7 @@ pub(super) async fn run(
         let policies = compiled.objects.iter().filter(|object| !object.kind().ends_with("Binding")).count();
         output::tell(format!("{} of {} are up to date\n", count(policies, "policy"), count(compiled.kinds, "kind")))?;
     } else {
+        let lines: Vec<_> = lines.iter().map(|line| output::line(line)).collect();
         output::tell(lines.join("\n") + "\n")?;
     }
     Ok(Verdict::rejected_if(!lines.is_empty()))

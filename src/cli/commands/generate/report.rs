@@ -153,7 +153,7 @@ impl Report {
         if to_stdout {
             return output::tell(text);
         }
-        output::note(text.trim_end());
+        text.lines().for_each(output::note);
         Ok(())
     }
 }

@@ -2,8 +2,7 @@
 
 use crate::causes::with_causes;
 use crate::cli::input::manifest::{self, Document, Problem};
-use crate::cli::report::Verdict;
-use crate::cli::report::output::{self, Paint};
+use crate::cli::report::{Verdict, output};
 use anyhow::bail;
 use kube_unions_core::field_path::FieldPath;
 use std::fmt::Display;
@@ -64,7 +63,7 @@ impl PatchInput {
 
 /// Prints the reason why a patch is rejected, and returns the verdict.
 pub(super) fn reject(reason: impl Display) -> Verdict {
-    output::note(format_args!("{} {reason}", Paint::of(&std::io::stderr()).error("error:")));
+    output::error(reason);
     Verdict::Rejected
 }
 

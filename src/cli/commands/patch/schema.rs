@@ -5,7 +5,7 @@ use crate::causes::with_causes;
 use crate::cli::input::kinds::asked::{self, UnknownKind};
 use crate::cli::input::kinds::{self, Assembly};
 use crate::cli::input::manifest::{self, Document, Problem};
-use crate::cli::report::output::{self, Paint};
+use crate::cli::report::output;
 use anyhow::bail;
 use clap::Args;
 use kube_unions_core::catalog::KindNames;
@@ -138,13 +138,12 @@ impl SchemaCandidate<'_> {
     fn patcher(&self, described: &Assembly) -> anyhow::Result<KindPatcher> {
         match self {
             Self::OfDefinition(document, definition, version) => {
-                let paint = Paint::of(&std::io::stderr());
                 // A note is about nothing that a patch needs.
                 for fault in definition.faults().iter().filter(|fault| fault.severity() != Severity::Note) {
                     // The pointer of a fault in a declaration is about another document.
                     let pointer = if fault.declaration.is_none() { fault.pointer.as_str() } else { "" };
                     let problem = Problem::of_document(document, pointer, fault.message.clone());
-                    output::note(format_args!("{} {problem}", paint.warning("Warning:")));
+                    output::warn(problem);
                 }
                 let root = format!("/spec/versions/{}/schema/openAPIV3Schema", version.position);
                 let patcher = Patcher::for_resource(definition.kind(), &version.schema)

@@ -69,6 +69,7 @@ impl Table {
                 finding.field.clone(),
                 finding.sentence(),
             ])
+            .map(|cell| output::line(&cell).into_owned())
             .collect();
         self.buffered += cells.iter().map(String::len).sum::<usize>();
         self.rows.push((finding.rule.impact(), cells));

@@ -2,7 +2,7 @@
 
 use super::Report;
 use crate::cli::commands::generate::finding::{ReportedFinding, Standing};
-use crate::cli::report::output::Paint;
+use crate::cli::report::output::{self, Paint};
 use crate::cli::report::tree;
 use kube_unions_go::{FindingSeverity, FoundBy, MarkedUnion, Position};
 use kube_unions_manifests::counts::count;
@@ -26,14 +26,14 @@ impl Report {
         for kind in &kinds {
             let Position { file, line, .. } = &kind.source;
             let details = format!("{}/{}, {}:{line}", kind.group, kind.version, file.display());
-            let root = format!("{} {}", paint.strong(&kind.kind), paint.faint(&details));
+            let root = output::line(&format!("{} {}", paint.strong(&kind.kind), paint.faint(&details))).into_owned();
             let branches = kind.derivation.unions.iter().map(|union| branch(union, paint));
             text.push_str(&Tree::new(root).with_leaves(branches).to_string());
             text.push('\n');
         }
         self.write_findings(&mut text, paint);
         for entry in self.stale.iter().take(MOST_STALE) {
-            let _ = writeln!(text, "{} no longer found: {}", paint.faint("baseline:"), entry.line());
+            let _ = writeln!(text, "{} no longer found: {}", paint.faint("baseline:"), output::line(&entry.line()));
         }
         if !self.stale.is_empty() {
             let more = self.stale.len().saturating_sub(MOST_STALE);
@@ -98,12 +98,12 @@ fn write_group(text: &mut String, first: &ReportedFinding, group: &[ReportedFind
     let place = if place.is_empty() { place } else { format!("{place}: ") };
     let position = paint.strong(&format!("{}:", finding.position));
     let kind = paint.faint(&format!("[{}]", finding.kind));
-    let _ = write!(text, "{position} {place}{severity} {} {kind}", finding.message);
+    text.push_str(&output::line(&format!("{position} {place}{severity} {} {kind}", finding.message)));
     if let [only] = group {
         // The position of a finding about the CRD itself is in its file already.
         let file = only.subject.as_ref().map(|subject| &*subject.file).filter(|file| **file != *finding.position.file);
         if let Some(file) = file {
-            let _ = write!(text, " ({})", file.display());
+            let _ = write!(text, " ({})", output::line(&file.display().to_string()));
         }
         text.push('\n');
         return;
@@ -115,7 +115,7 @@ fn write_group(text: &mut String, first: &ReportedFinding, group: &[ReportedFind
     let more = group.len().saturating_sub(MOST_PLACES);
     let more = if more > 0 { format!(", and {more} more") } else { String::new() };
     let places = places.collect::<Vec<_>>().join(", ");
-    let _ = writeln!(text, "\n    at {} places: {places}{more}", group.len());
+    let _ = writeln!(text, "\n    at {} places: {}{more}", group.len(), output::line(&places));
 }
 
 fn branch(union: &MarkedUnion, paint: Paint) -> Tree<String> {
@@ -130,7 +130,7 @@ fn branch(union: &MarkedUnion, paint: Paint) -> Tree<String> {
     let details = [Some(&*form), Some(&*discriminator), evidence, Some(&*union.go_type), Some(&*source)];
     let details: Vec<&str> = details.into_iter().flatten().collect();
     let below = if union.discriminator.is_none() {
-        union.members().into_iter().map(str::to_owned).collect()
+        union.members().into_iter().map(|member| output::line(member).into_owned()).collect()
     } else {
         tree::choices(super::json::leaves(union))
     };
