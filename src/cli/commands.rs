@@ -1,6 +1,7 @@
 //! The commands of the program. `serve` has a module beside this one.
 
 mod annotate;
+mod attempts;
 mod audit;
 mod certs;
 mod check_cel;

@@ -1,12 +1,27 @@
-//! `unregister`: removes the webhook's registration and the policies from a cluster.
+//! `unregister`: removes the webhook's registration from a cluster, and the policies that `serve` keeps there.
+//!
+//! A running webhook recreates its configurations and policies, so its right to write them is deleted first. A write in flight
+//! at that moment may still succeed, so the objects are deleted until they stay away.
 
+mod policies;
+mod registered;
+
+use self::policies::{PolicyRemoval, RemovalAttempt};
+use self::registered::Registered;
+use super::attempts::Attempts;
 use crate::cli::input::connection::ClusterArgs;
 use crate::cli::report::{Verdict, output};
 use crate::cli::serve;
-use crate::cluster;
 use crate::controllers::ServiceReference;
+use anyhow::bail;
 use clap::Args;
 use std::time::Duration;
+
+/// Time between two attempts.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Attempts in a row that must find nothing.
+const QUIET_ATTEMPTS: usize = 3;
 
 /// Arguments of `unregister`.
 #[derive(Debug, Args)]
@@ -39,24 +54,56 @@ pub(crate) struct UnregisterArgs {
     timeout: Duration,
 }
 
+/// Deletes the binding, then both webhook configurations and the policies, until they stay away.
 pub(super) fn run(arguments: &UnregisterArgs) -> anyhow::Result<Verdict> {
     let UnregisterArgs { cluster, registration_binding, installation, keep_policies, timeout } = arguments;
     cluster.run(async |client| {
-        let mut anything = false;
-        let deleted = |object: &cluster::Registered| {
-            anything = true;
-            output::note(format_args!("deleted {object}"));
-        };
-        let removal = cluster::Removal {
-            binding: registration_binding,
-            installation: installation.as_ref(),
-            policies: !keep_policies,
-            within: *timeout,
-        };
-        let ended = cluster::unregister(&client, removal, deleted).await?;
-        if let Some(reason) = ended.unlistable {
+        let attempts = Attempts::begin(*timeout);
+        let (mut told, mut quiet, mut search) = ([false; 3], 0, PolicyRemoval::default());
+        loop {
+            let (mut found, mut round) = (None, RemovalAttempt::default());
+            for (object, told) in Registered::all(registration_binding).into_iter().zip(&mut told) {
+                match object.delete(&client, installation.as_ref()).await {
+                    Ok(false) => {}
+                    Ok(true) => {
+                        if !std::mem::replace(told, true) {
+                            output::note(format_args!("deleted {object}"));
+                        }
+                        found = Some(object);
+                    }
+                    // A failure of one object does not prevent the deletion of the others.
+                    Err(refused) => round.fail(object, refused),
+                }
+            }
+            if !keep_policies {
+                search.attempt(&mut round, &client, installation.as_ref(), attempts.know_all_rights()).await;
+            }
+            let found = found.or(round.found);
+            quiet = if round.failure.is_none() && found.is_none() { quiet + 1 } else { 0 };
+            if quiet == QUIET_ATTEMPTS {
+                break;
+            }
+            match (round.failure, found) {
+                (Some((object, refused)), _) if refused.is_forbidden() && attempts.know_all_rights() => {
+                    let resource = object.resource;
+                    bail!("cannot delete {object}: {refused}; grant `delete` on `{resource}` with this name");
+                }
+                (Some((object, refused)), _) if attempts.are_over() => {
+                    bail!("cannot delete {object} within {timeout:?}: {refused}");
+                }
+                (None, Some(object)) if attempts.are_over() => bail!(
+                    "{object} is recreated after each deletion by a writer other than the webhook: find the writer by its \
+                     `managedFields`"
+                ),
+                // Deleted, but not yet known to stay away.
+                _ => {}
+            }
+            tokio::time::sleep(INTERVAL).await;
+        }
+        if let Some(reason) = search.unlistable {
             output::note(format_args!("admission policies were not looked for: {reason}"));
         }
+        let anything = search.deleted || told.contains(&true);
         output::note(if anything { "nothing is registered any more" } else { "nothing was registered" });
         Ok(Verdict::Accepted)
     })

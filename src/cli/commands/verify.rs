@@ -1,9 +1,11 @@
-//! `verify`: checks that a cluster enforces unions. [`crate::cluster`] carries out the steps; this module prints them.
+//! `verify`: checks that a cluster enforces unions. [`trial`] carries out the steps; this module prints them.
 
+mod trial;
+
+use self::trial::{Trial, TrialStep, VerifyError};
 use crate::cli::input::connection::ClusterArgs;
 use crate::cli::report::{Verdict, output};
 use crate::cli::serve;
-use crate::cluster::{Trial, TrialStep, VerifyError};
 use anyhow::{Context, bail};
 use clap::Args;
 use std::fmt::Display;
@@ -70,6 +72,6 @@ async fn steps(trial: &Trial) -> anyhow::Result<Verdict> {
 fn line(failure: Option<&impl Display>, promise: &str) -> anyhow::Result<()> {
     output::tell(match failure {
         None => format!("ok      {promise}\n"),
-        Some(reason) => format!("failed  {promise}: {reason}\n"),
+        Some(reason) => output::line(&format!("failed  {promise}: {reason}")).into_owned() + "\n",
     })
 }

@@ -1,7 +1,8 @@
 //! Deletes the policies and bindings that `serve` keeps, found by their label.
 
-use super::{ADMISSION, Registered};
+use super::registered::{ADMISSION, Registered};
 use crate::api::{self, RequestError};
+use crate::cli::report::output;
 use crate::controllers::{PolicyResource, SELECTOR, ServiceReference, named_installation};
 use hyper::Method;
 use kube::Client;
@@ -15,6 +16,8 @@ const PAGE: u32 = 100;
 pub(super) struct PolicyRemoval {
     /// The reason why policies cannot be listed. They are not looked for again.
     pub(super) unlistable: Option<String>,
+    /// True if a policy was deleted.
+    pub(super) deleted: bool,
 }
 
 /// The result of one attempt.
@@ -24,25 +27,26 @@ pub(super) struct RemovalAttempt {
     pub(super) found: Option<Registered>,
     /// The first failure.
     pub(super) failure: Option<(Registered, RequestError)>,
+    /// True if a policy was deleted.
+    policies_deleted: bool,
 }
 
 impl PolicyRemoval {
-    /// Deletes all policies. `rights_are_settled`: a missing right will not come any more.
+    /// Deletes all policies, and adds the result to `round`. `rights_are_settled`: a missing right will not come any more.
     pub(super) async fn attempt(
         &mut self,
+        round: &mut RemovalAttempt,
         client: &Client,
         installation: Option<&ServiceReference>,
         rights_are_settled: bool,
-        deleted: &mut impl FnMut(&Registered),
-    ) -> RemovalAttempt {
-        let mut attempt = RemovalAttempt::default();
+    ) {
         // Bindings and rejecting policies first.
         for resource in PolicyResource::ALL.into_iter().rev() {
             for version in ["v1", "v1beta1"] {
                 if self.unlistable.is_some() {
-                    return attempt;
+                    return;
                 }
-                match attempt.delete_page(client, resource, version, installation, deleted).await {
+                match round.delete_page(client, resource, version, installation).await {
                     Ok(()) => break,
                     // This API server does not serve the version.
                     Err(refused) if refused.is_not_found() => {}
@@ -50,17 +54,22 @@ impl PolicyRemoval {
                         self.unlistable = Some(refused.to_string());
                     }
                     Err(refused) => {
-                        attempt.failure.get_or_insert((registered(resource, "*".to_owned()), refused));
+                        round.fail(registered(resource, "*".to_owned()), refused);
                         break;
                     }
                 }
             }
         }
-        attempt
+        self.deleted |= round.policies_deleted;
     }
 }
 
 impl RemovalAttempt {
+    /// Keeps the first failure.
+    pub(super) fn fail(&mut self, object: Registered, refused: RequestError) {
+        self.failure.get_or_insert((object, refused));
+    }
+
     /// Deletes the objects of one page. Returns an error if they cannot be listed.
     async fn delete_page(
         &mut self,
@@ -68,7 +77,6 @@ impl RemovalAttempt {
         resource: PolicyResource,
         version: &str,
         installation: Option<&ServiceReference>,
-        deleted: &mut impl FnMut(&Registered),
     ) -> Result<(), RequestError> {
         let collection = resource.path(version);
         let selector = SELECTOR.replace('=', "%3D").replace('/', "%2F");
@@ -89,13 +97,12 @@ impl RemovalAttempt {
                 let object = registered(resource, name.to_owned());
                 match api::send(client, Method::DELETE, &format!("{collection}/{name}")).await {
                     Ok(_) => {
-                        deleted(&object);
+                        output::note(format_args!("deleted {object}"));
+                        self.policies_deleted = true;
                         self.found = Some(object);
                     }
                     Err(refused) if refused.is_not_found() => {}
-                    Err(refused) => {
-                        self.failure.get_or_insert((object, refused));
-                    }
+                    Err(refused) => self.fail(object, refused),
                 }
             }
             match list.pointer("/metadata/continue").and_then(Value::as_str).filter(|token| !token.is_empty()) {

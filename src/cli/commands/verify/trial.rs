@@ -1,9 +1,10 @@
-//! Verifies that a cluster enforces unions: installs a CRD with a union, sends an object that must be rejected and one that
-//! must be normalised, and deletes the CRD again.
+//! The steps of a verification: installs a CRD with a union, sends an object that must be rejected and one that must be
+//! normalised, and deletes the CRD again.
 //!
-//! The kind is cluster-scoped, because namespaces may be exempt. Nothing here prints; [`crate::cli`] reports the steps.
+//! The kind is cluster-scoped, because namespaces may be exempt. Prints nothing.
 
 use crate::api::{self, APPLY, MERGE, RequestError};
+use crate::cli::commands::attempts::Attempts;
 use hyper::Method;
 use kube::Client;
 use kube_unions_core::declaration::ANNOTATION;
@@ -19,9 +20,6 @@ const FIELD_MANAGER: &str = "kube-unions-verify";
 
 const INTERVAL: Duration = Duration::from_millis(250);
 
-/// Time in which an API server learns of rights that were just granted.
-const RIGHTS_SETTLE: Duration = Duration::from_secs(5);
-
 /// Timeout of the cleanup.
 const CLEANUP: Duration = Duration::from_secs(30);
 
@@ -30,8 +28,7 @@ const CLEANUP_UNANSWERED: Duration = Duration::from_secs(5);
 
 /// A failure of a step.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum VerifyError {
+pub(super) enum VerifyError {
     /// The cluster does not enforce unions.
     #[error("{0}")]
     NotEnforced(String),
@@ -41,10 +38,9 @@ pub enum VerifyError {
 }
 
 /// A verification of one cluster.
-pub struct Trial {
+pub(super) struct Trial {
     client: Client,
-    started: Instant,
-    within: Duration,
+    attempts: Attempts,
     /// Prefix of its objects' names.
     prefix: String,
     /// True if there may be something to delete.
@@ -53,7 +49,7 @@ pub struct Trial {
 
 /// A step of a [`Trial`], in the order of [`TrialStep::ALL`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TrialStep {
+pub(super) enum TrialStep {
     /// Installs a CRD with a union.
     Define,
     /// Sends an invalid object as a dry run.
@@ -64,10 +60,10 @@ pub enum TrialStep {
 
 impl TrialStep {
     /// All steps, in order.
-    pub const ALL: [Self; 3] = [Self::Define, Self::Reject, Self::Normalize];
+    pub(super) const ALL: [Self; 3] = [Self::Define, Self::Reject, Self::Normalize];
 
     /// Returns the fact that a successful step shows.
-    pub fn promise(self) -> &'static str {
+    pub(super) fn promise(self) -> &'static str {
         match self {
             Self::Define => "a CRD with a union is served",
             Self::Reject => "an object with two members is rejected",
@@ -85,14 +81,14 @@ enum TrialAttempt {
 
 impl Trial {
     /// Starts a verification. Its steps repeat failed attempts until `within` has passed from now.
-    pub fn new(client: Client, within: Duration) -> Self {
+    pub(super) fn new(client: Client, within: Duration) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let prefix = format!("verify-{:x}-{:x}", std::process::id(), now.as_millis());
-        Self { client, started: Instant::now(), within, prefix, touched: AtomicBool::new(false) }
+        Self { client, attempts: Attempts::begin(within), prefix, touched: AtomicBool::new(false) }
     }
 
     /// Carries out one step.
-    pub async fn step(&self, step: TrialStep) -> Result<(), VerifyError> {
+    pub(super) async fn step(&self, step: TrialStep) -> Result<(), VerifyError> {
         let mut attempt = 0_u32;
         loop {
             let result = match step {
@@ -102,11 +98,11 @@ impl Trial {
             };
             match result {
                 Ok(TrialAttempt::Succeeded) => return Ok(()),
-                Ok(TrialAttempt::Failed(error)) if self.started.elapsed() >= self.within => return Err(error),
+                Ok(TrialAttempt::Failed(error)) if self.attempts.are_over() => return Err(error),
                 Ok(TrialAttempt::Failed(_)) => {}
                 Err(refused) => {
-                    let forbidden = refused.is_forbidden() && self.started.elapsed() >= RIGHTS_SETTLE;
-                    if forbidden || self.started.elapsed() >= self.within {
+                    let forbidden = refused.is_forbidden() && self.attempts.know_all_rights();
+                    if forbidden || self.attempts.are_over() {
                         return Err(untried(&refused));
                     }
                 }
@@ -117,12 +113,12 @@ impl Trial {
     }
 
     /// Returns true if there may be something to clean up.
-    pub fn has_left_traces(&self) -> bool {
+    pub(super) fn has_left_traces(&self) -> bool {
         self.touched.load(Ordering::Relaxed)
     }
 
     /// Deletes the CRD with all its objects and waits until it is gone.
-    pub async fn clean_up(&self) -> Result<(), VerifyError> {
+    pub(super) async fn clean_up(&self) -> Result<(), VerifyError> {
         let started = Instant::now();
         loop {
             let (reason, patience) = match api::send(&self.client, Method::DELETE, &definition_path()).await {
