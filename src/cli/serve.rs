@@ -1,6 +1,6 @@
 //! `serve`: runs the webhook.
 //!
-//! This is the one place where the cluster and the webhook meet. Catalogs pass from the cluster to the server through a channel,
+//! This is the one place where the cluster and the webhook meet: [`Wiring`]. Catalogs pass from the cluster to the server through a channel,
 //! and the server asks the cluster about declarations through a function. `arguments` has the flags, `certificate` connects the
 //! sources of the serving certificate.
 
@@ -20,6 +20,7 @@ use crate::telemetry::{self, Metrics, Spans};
 use crate::webhook::{CatalogEvidence, CertificateSource, Clock, Config, Inspector, Server};
 use anyhow::Context;
 use certificate::Supply;
+use kube_unions_core::catalog::Catalog;
 use std::io;
 use std::pin::pin;
 use std::process::ExitCode;
@@ -69,104 +70,129 @@ async fn serve(
     policies: Option<PolicyEnforcement>,
     spans: Option<Arc<dyn Spans>>,
 ) -> anyhow::Result<ExitCode> {
-    let mut signals = StopSignals::new().context("cannot listen for signals")?;
-    let metrics = Metrics::new();
-    let link = Link::new(metrics.watch_connected.clone(), metrics.watch_proven.clone());
-    let clock = ServerClock::new(metrics.clock_difference.clone());
-    let (publish, catalogs) = watch::channel(None);
+    let signals = StopSignals::new().context("cannot listen for signals")?;
+    Wiring::connect(arguments, policies, spans).await?.run(signals).await
+}
 
-    let client = if arguments.from.is_empty() {
-        Some(api::connect(arguments.kubeconfig.as_deref(), &clock).await?)
-    } else {
-        publish.send_replace(Some(Arc::new(kinds::catalog(&arguments.from, arguments.builtin_unions)?)));
-        None
-    };
-    let registration_metrics = metrics.registration.clone();
-    let policy_metrics = metrics.policies.clone();
-    let own_groups_known = metrics.own_groups_known.clone();
-    let cluster = client.clone();
-    let cluster = cluster.map(|client| Cluster::new(client, arguments.builtin_unions.into()).telling(own_groups_known));
-    // `trust` tells registration which CAs to trust; `held` tells which CAs the configurations have.
-    let (trust, trusted) = watch::channel(None);
-    let (report, held) = watch::channel(RegisteredBundle::default());
-    // Registration sends the token of the inspection path to the server.
-    let inspection = watch::Sender::new(None);
-    // Policies tell registration which kinds they enforce, and registration tells them which kinds the webhook reviews.
-    let coverage = policies.as_ref().map_or_else(Coverage::none, |policies| policies.duty.first_coverage());
-    let (cover, coverage) = watch::channel(coverage);
-    let (confirm, registered) = watch::channel(RegisteredKinds::default());
-    let supply = Supply::new(&arguments, trust, held);
-    let (time, judged) = (clock.clone(), clock.clone());
-    let config = Config {
-        clock: Clock { now: Arc::new(move || time.now()), fault: Arc::new(move || judged.fault()) },
-        ..arguments.config(supply.source.clone())
-    };
-    let authority_expiry = metrics.certificate_authority_expiry.clone();
-    let mut server = Server::bind(config.clone(), metrics).await?;
-    if let Some(announcer) = supply.announcer() {
-        server = server.announcing_with(announcer);
-    }
-    let mut tasks = Supervised::default();
-    tasks.spawn(ServeTask::SharedCertificate, supply.keep(client, clock.clone(), authority_expiry));
-    if let Some(cluster) = &cluster {
-        server = server.inspecting_with(inspector(cluster), inspection.subscribe());
-        let link = link.clone();
-        server = server.proving_with(CatalogEvidence(Arc::new(move || link.evidence())));
-    }
-    if let Some(spans) = spans {
-        server = server.tracing_to(spans);
-    }
-    if let CertificateSource::SelfSigned { ca_file } = &config.certificate {
-        tracing::info!(ca = ca_file.display().to_string(), "self-signed certificate");
-    }
-    // These stop first, so that a stopping replica writes nothing.
-    let mut writers = Supervised::default();
-    if let (Some(cluster), Some(registration)) = (&cluster, arguments.registration()) {
-        let signals = controllers::Signals {
-            catalogs: server.in_force(),
-            trust: trusted,
-            coverage,
-            registered: confirm,
-            held: report,
-            inspection,
-            ready: Box::new(server.readiness()),
-            clock,
-            metrics: registration_metrics,
+/// Everything that runs, connected by channels. Every task is supervised: here, or by the server.
+struct Wiring {
+    server: Server,
+    catalogs: watch::Receiver<Option<Arc<Catalog>>>,
+    /// Tasks that run until the end.
+    tasks: Supervised,
+    /// Tasks that write to the cluster. They stop first, so that a stopping replica writes nothing.
+    writers: Supervised,
+}
+
+impl Wiring {
+    /// Connects the cluster with the server. Starts all tasks but those of the server.
+    async fn connect(
+        arguments: ServeArgs,
+        policies: Option<PolicyEnforcement>,
+        spans: Option<Arc<dyn Spans>>,
+    ) -> anyhow::Result<Self> {
+        let metrics = Metrics::new();
+        let link = Link::new(metrics.watch_connected.clone(), metrics.watch_proven.clone());
+        let clock = ServerClock::new(metrics.clock_difference.clone());
+        let (publish, catalogs) = watch::channel(None);
+
+        let client = if arguments.from.is_empty() {
+            Some(api::connect(arguments.kubeconfig.as_deref(), &clock).await?)
+        } else {
+            publish.send_replace(Some(Arc::new(kinds::catalog(&arguments.from, arguments.builtin_unions)?)));
+            None
         };
-        let cluster = cluster.clone();
-        writers.spawn(ServeTask::Registration, async move { cluster.register(registration, signals).await });
-    }
-    if let (Some(cluster), Some(policies)) = (&cluster, policies) {
-        let signals =
-            PolicySignals { catalogs: server.in_force(), registered, coverage: cover, metrics: policy_metrics };
-        let cluster = cluster.clone();
-        writers.spawn(ServeTask::Policies, async move { cluster.enforce(policies, signals).await });
-    }
-    if let Some(cluster) = cluster {
-        tasks.spawn(ServeTask::Watch, async move { cluster.follow(link, publish).await });
+        let registration_metrics = metrics.registration.clone();
+        let policy_metrics = metrics.policies.clone();
+        let own_groups_known = metrics.own_groups_known.clone();
+        let cluster = client.clone();
+        let cluster =
+            cluster.map(|client| Cluster::new(client, arguments.builtin_unions.into()).telling(own_groups_known));
+        // `trust` tells registration which CAs to trust; `held` tells which CAs the configurations have.
+        let (trust, trusted) = watch::channel(None);
+        let (report, held) = watch::channel(RegisteredBundle::default());
+        // Registration sends the token of the inspection path to the server.
+        let inspection = watch::Sender::new(None);
+        // Policies tell registration which kinds they enforce, and registration tells them which kinds the webhook reviews.
+        let coverage = policies.as_ref().map_or_else(Coverage::none, |policies| policies.duty.first_coverage());
+        let (cover, coverage) = watch::channel(coverage);
+        let (confirm, registered) = watch::channel(RegisteredKinds::default());
+        let supply = Supply::new(&arguments, trust, held);
+        let (time, judged) = (clock.clone(), clock.clone());
+        let config = Config {
+            clock: Clock { now: Arc::new(move || time.now()), fault: Arc::new(move || judged.fault()) },
+            ..arguments.config(supply.source.clone())
+        };
+        let authority_expiry = metrics.certificate_authority_expiry.clone();
+        let mut server = Server::bind(config.clone(), metrics).await?;
+        if let Some(announcer) = supply.announcer() {
+            server = server.announcing_with(announcer);
+        }
+        let mut tasks = Supervised::default();
+        tasks.spawn(ServeTask::SharedCertificate, supply.keep(client, clock.clone(), authority_expiry));
+        if let Some(cluster) = &cluster {
+            server = server.inspecting_with(inspector(cluster), inspection.subscribe());
+            let link = link.clone();
+            server = server.proving_with(CatalogEvidence(Arc::new(move || link.evidence())));
+        }
+        if let Some(spans) = spans {
+            server = server.tracing_to(spans);
+        }
+        if let CertificateSource::SelfSigned { ca_file } = &config.certificate {
+            tracing::info!(ca = ca_file.display().to_string(), "self-signed certificate");
+        }
+        let mut writers = Supervised::default();
+        if let (Some(cluster), Some(registration)) = (&cluster, arguments.registration()) {
+            let signals = controllers::Signals {
+                catalogs: server.in_force(),
+                trust: trusted,
+                coverage,
+                registered: confirm,
+                held: report,
+                inspection,
+                ready: Box::new(server.readiness()),
+                clock,
+                metrics: registration_metrics,
+            };
+            let cluster = cluster.clone();
+            writers.spawn(ServeTask::Registration, async move { cluster.register(registration, signals).await });
+        }
+        if let (Some(cluster), Some(policies)) = (&cluster, policies) {
+            let signals =
+                PolicySignals { catalogs: server.in_force(), registered, coverage: cover, metrics: policy_metrics };
+            let cluster = cluster.clone();
+            writers.spawn(ServeTask::Policies, async move { cluster.enforce(policies, signals).await });
+        }
+        if let Some(cluster) = cluster {
+            tasks.spawn(ServeTask::Watch, async move { cluster.follow(link, publish).await });
+        }
+        Ok(Self { server, catalogs, tasks, writers })
     }
 
-    let (stop, stopped) = oneshot::channel::<()>();
-    let mut stop = Some(stop);
-    let mut serving = pin!(server.run(catalogs, async { stopped.await.unwrap_or_default() }));
-    loop {
-        tokio::select! {
-            end = &mut serving => {
-                end?;
-                return Ok(ExitCode::SUCCESS);
-            }
-            // Only a bug ends a task.
-            ended = tasks.ended() => return Err(ended.into()),
-            ended = writers.ended() => return Err(ended.into()),
-            name = signals.next() => {
-                let Some(stop) = stop.take() else {
-                    tracing::warn!(signal = name, "second signal: requests in flight are cut off");
-                    return Ok(ExitCode::from(CUT_OFF));
-                };
-                tracing::info!(signal = name, "signal received: stopping");
-                writers.stop().await;
-                // The receiver is gone only if the server has ended.
-                stop.send(()).ok();
+    /// Serves until a signal, or until a task ends, which only a bug does.
+    async fn run(self, mut signals: StopSignals) -> anyhow::Result<ExitCode> {
+        let Self { server, catalogs, mut tasks, mut writers } = self;
+        let (stop, stopped) = oneshot::channel::<()>();
+        let mut stop = Some(stop);
+        let mut serving = pin!(server.run(catalogs, async { stopped.await.unwrap_or_default() }));
+        loop {
+            tokio::select! {
+                end = &mut serving => {
+                    end?;
+                    return Ok(ExitCode::SUCCESS);
+                }
+                ended = tasks.ended() => return Err(ended.into()),
+                ended = writers.ended() => return Err(ended.into()),
+                name = signals.next() => {
+                    let Some(stop) = stop.take() else {
+                        tracing::warn!(signal = name, "second signal: requests in flight are cut off");
+                        return Ok(ExitCode::from(CUT_OFF));
+                    };
+                    tracing::info!(signal = name, "signal received: stopping");
+                    writers.stop().await;
+                    // The receiver is gone only if the server has ended.
+                    stop.send(()).ok();
+                }
             }
         }
     }
