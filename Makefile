@@ -50,6 +50,9 @@ quickstart: build ## Try kube-unions on a throw-away API server, without a conta
 demo: build ## Run the webhook with the samples, send it one review and show the answer
 	tests/demo.sh
 
+# Many tests wait for a server more than they compute.
+test e2e: export RUST_TEST_THREADS ?= $(shell expr 2 '*' "$$(getconf _NPROCESSORS_ONLN)")
+
 .PHONY: test
 test: build ## Run every test, including those on a real API server (KUBE_UNIONS_E2E=skip leaves these out)
 	@if [ "$${KUBE_UNIONS_E2E:-}" != skip ]; then $(MAKE) -s assets >/dev/null; $(HELM) >/dev/null; $(HELM4) >/dev/null; $(KUSTOMIZE) >/dev/null; $(CONTROLLERS) >/dev/null; fi

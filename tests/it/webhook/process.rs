@@ -18,29 +18,12 @@ const BINARY: &str = env!("CARGO_BIN_EXE_kube-unions");
 /// Returns a directory with one CRD that declares a union in its schema.
 fn definitions() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
-    let text = "\
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: strangers.nobody.example}
-spec:
-  group: nobody.example
-  scope: Namespaced
-  names: {kind: Stranger, plural: strangers}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec:
-            type: object
-            properties: {a: {type: string}, b: {type: string}}
-            x-kubernetes-unions:
-            - fields-to-discriminateBy: {a: A, b: B}
-";
-    std::fs::write(directory.path().join("crd.yaml"), text).unwrap();
+    let text = json!({"type": "string"});
+    let spec = json!({"type": "object", "properties": {"a": text, "b": text},
+        "x-kubernetes-unions": [{"fields-to-discriminateBy": {"a": "A", "b": "B"}}]});
+    let schema = json!({"type": "object", "properties": {"spec": spec}});
+    let crd = crds::crd("nobody.example", "Stranger", &[crds::version("v1", &schema)]);
+    std::fs::write(directory.path().join("crd.yaml"), crd.to_string()).unwrap();
     directory
 }
 
