@@ -191,7 +191,9 @@ fn a_change_compiles_the_kind_that_it_affects_and_no_other() {
     declare(&mut workspace, "d", "b");
     assert_eq!(jobs(&mut workspace), [CRD]);
     // The same again changes nothing, and neither does a description.
-    assert!(declare(&mut workspace, "d", "b").is_empty() && store(&mut workspace, CRD, &crd()).is_empty());
+    let mut described = crd();
+    described["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"] = json!("a thing");
+    assert!(declare(&mut workspace, "d", "b").is_empty() && store(&mut workspace, CRD, &described).is_empty());
     assert!(workspace.take_changed() && !workspace.take_changed() && jobs(&mut workspace).is_empty());
     workspace.remove_crd("others.g.example");
     assert!(jobs(&mut workspace).is_empty());
