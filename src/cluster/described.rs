@@ -69,7 +69,7 @@ pub async fn described(client: &Client, resource: &DiscoveredResource) -> Result
     let version = BTreeSet::from([resource.version.to_string()]);
     let edition = schemas.documents(&schemas.index().await?, &kind, Some(&version)).await?;
     let not_described = || DescribeError::NotDescribed(Box::new(resource.clone()));
-    let document = edition.documents.into_iter().next().ok_or_else(not_described)?;
+    let document = edition.into_iter().next().ok_or_else(not_described)?;
     match Definition::from_openapi([&*document], &kind.group, &kind.kind, false) {
         Ok(definition) => Ok(KindDescription::BuiltIn(document, declare(definition))),
         Err(DefinitionError::NotDescribed(_)) => Err(not_described()),

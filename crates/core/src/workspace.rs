@@ -52,6 +52,8 @@ pub struct Workspace {
     targeting: NamesByKind,
     /// The documents of built-in kinds.
     documents: BTreeMap<GroupKind, Vec<Arc<OpenApi>>>,
+    /// The kinds whose documents have to be set again, since other inputs changed.
+    stale: BTreeSet<GroupKind>,
     /// The built-in kinds for which the unions count that their documents publish.
     publishing: BTreeSet<GroupKind>,
     /// Kinds with documents that do not describe them.
@@ -128,8 +130,15 @@ impl Workspace {
         self.put_declaration(name, None)
     }
 
-    /// Replaces the documents of a built-in kind.
+    /// Replaces the documents of a built-in kind. Does nothing if the kind has them, and none of its other inputs changed.
     pub fn set_documents(&mut self, kind: &GroupKind, documents: Vec<Arc<OpenApi>>) {
+        let is_stale = self.stale.remove(kind);
+        let known = self.documents.get(kind).filter(|known| known.len() == documents.len());
+        if !is_stale
+            && known.is_some_and(|known| known.iter().zip(&documents).all(|(one, other)| Arc::ptr_eq(one, other)))
+        {
+            return;
+        }
         self.documents.insert(kind.clone(), documents);
         self.queue.mark_dirty(Subject::Builtin(kind.clone()));
     }
@@ -369,7 +378,9 @@ impl Workspace {
         for name in self.definers.of(kind) {
             self.queue.mark_dirty(Subject::Crd(name.clone()));
         }
-        if !self.wants_documents(kind) {
+        if self.wants_documents(kind) {
+            self.stale.insert(kind.clone());
+        } else {
             self.drop_documents(kind);
         }
     }
@@ -379,6 +390,7 @@ impl Workspace {
         let subject = Subject::Builtin(kind.clone());
         self.queue.cancel(&subject);
         self.documents.remove(kind);
+        self.stale.remove(kind);
         self.withdraw(&subject);
         self.set_missing(kind, false);
     }

@@ -211,9 +211,19 @@ fn the_documents_of_a_kind_count_until_a_crd_defines_it() {
     workspace.set_documents(&kind(), vec![]);
     workspace.compile();
     assert!(workspace.missing().contains(&kind()));
-    workspace.set_documents(&kind(), vec![document()]);
-    workspace.compile();
+    let document = document();
+    let set = |workspace: &mut Workspace| {
+        workspace.set_documents(&kind(), vec![Arc::clone(&document)]);
+        let compiles = workspace.is_dirty(&kind());
+        workspace.compile();
+        compiles
+    };
+    assert!(set(&mut workspace) && !set(&mut workspace), "the same documents are compiled once");
     assert_eq!((workspace.catalog().union_count(), workspace.catalog().faults().len()), (1, 0));
+    declare(&mut workspace, "d", "typo");
+    assert!(set(&mut workspace), "a declaration changed");
+    declare(&mut workspace, "d", "b");
+    assert!(set(&mut workspace) && workspace.catalog().union_count() == 1);
     assert_eq!(store(&mut workspace, CRD, &crd()), [kind()]);
     assert!(workspace.documented().next().is_none() && !workspace.wants_documents(&kind()));
     assert_eq!(workspace.catalog().union_count(), 0, "the CRD is not compiled yet");
