@@ -113,8 +113,8 @@ impl Workspace {
         if self.groups.as_ref() == Some(&groups) {
             return Vec::new();
         }
-        let judged = |(name, crd): (&Box<str>, &KnownCrd)| Some((name.clone(), crd.judged_again(&groups)?));
-        let changed: Vec<_> = self.crds.iter().filter_map(judged).collect();
+        let judged = self.crds.iter().map(|(name, crd)| Some((name.clone(), crd.judged_again(&groups)?)));
+        let changed: Vec<_> = judged.flatten().collect();
         self.groups = Some(groups);
         changed.into_iter().flat_map(|(name, crd)| self.put_crd(&name, Some(crd))).collect()
     }
@@ -148,7 +148,9 @@ impl Workspace {
         let differing = publishing.symmetric_difference(&self.publishing);
         let changed: Vec<_> = differing.filter(|kind| !self.definers.has(kind)).cloned().collect();
         self.publishing = publishing;
-        changed.iter().for_each(|kind| self.mark(kind));
+        for kind in &changed {
+            self.mark(kind);
+        }
         changed
     }
 
@@ -369,7 +371,9 @@ impl Workspace {
         }
         self.report(name, None);
         let affected: BTreeSet<GroupKind> = old.into_iter().chain(new).collect();
-        affected.iter().for_each(|kind| self.mark(kind));
+        for kind in &affected {
+            self.mark(kind);
+        }
         affected.into_iter().collect()
     }
 
@@ -405,7 +409,7 @@ impl Workspace {
         let not_described = matches!(outcome, CompileOutcome::NotDescribed);
         match outcome {
             CompileOutcome::Compiled(compiled) | CompileOutcome::Rejected(_, compiled) => {
-                self.builder.insert(*compiled)
+                self.builder.insert(*compiled);
             }
             CompileOutcome::Pending | CompileOutcome::NotDescribed => self.withdraw(subject),
         }
@@ -421,7 +425,9 @@ impl Workspace {
         let changed = if missing { self.missing.insert(kind.clone()) } else { self.missing.remove(kind) };
         if changed {
             let names: Vec<_> = self.targeting.of(kind).cloned().collect();
-            names.iter().for_each(|name| self.report(name, None));
+            for name in names {
+                self.report(&name, None);
+            }
         }
     }
 }
