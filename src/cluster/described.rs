@@ -6,6 +6,7 @@ use crate::api::{self, DiscoveredResource, LiveError, RequestError};
 use kube::Client;
 use kube_unions_core::declaration::{BuiltinGroups, Declaration, Definition, DefinitionError, OpenApi};
 use kube_unions_core::names::GroupKind;
+use kube_unions_core::workspace::Workspace;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeSet;
@@ -46,12 +47,6 @@ pub enum DescribeError {
 pub async fn described(client: &Client, resource: &DiscoveredResource) -> Result<KindDescription, DescribeError> {
     let schemas = Schemas::new(client.clone());
     let declarations = declarations(client).await?;
-    let declare = |mut definition: Definition| {
-        for declaration in &declarations {
-            definition.declare(declaration);
-        }
-        definition
-    };
     let name = format!("{}.{}", resource.plural, resource.group);
     let raw = if resource.group.is_empty() { None } else { schemas.definition(&name).await? };
     // Anybody who may create CRDs may name one as a built-in resource.
@@ -63,34 +58,36 @@ pub async fn described(client: &Client, resource: &DiscoveredResource) -> Result
         let parts = raw.parts().map_err(|message| fail(message.to_owned()))?;
         let definition = Definition::from_parts(raw.name(), &parts.annotations, parts.spec.get())
             .map_err(|error| fail(error.to_string()))?;
-        return Ok(KindDescription::Custom(declare(definition)));
+        return Ok(KindDescription::Custom(declarations.declared(definition)));
     }
     let kind = GroupKind { group: resource.group.clone(), kind: resource.kind.clone() };
     let version = BTreeSet::from([resource.version.to_string()]);
     let edition = schemas.documents(&schemas.index().await?, &kind, Some(&version)).await?;
     let not_described = || DescribeError::NotDescribed(Box::new(resource.clone()));
-    let document = edition.documents.into_iter().next().ok_or_else(not_described)?;
+    let document = edition.into_iter().next().ok_or_else(not_described)?;
     match Definition::from_openapi([&*document], &kind.group, &kind.kind, false) {
-        Ok(definition) => Ok(KindDescription::BuiltIn(document, declare(definition))),
+        Ok(definition) => Ok(KindDescription::BuiltIn(document, declarations.declared(definition))),
         Err(DefinitionError::NotDescribed(_)) => Err(not_described()),
         Err(error) => Err(DescribeError::Definition { name: kind.to_string().into(), message: error.to_string() }),
     }
 }
 
-/// Returns all `UnionDeclaration`s, ordered by name; none if the cluster lacks their CRD, or the user may not list them.
-async fn declarations(client: &Client) -> Result<Vec<Declaration>, LiveError> {
+/// Returns all `UnionDeclaration`s; none if the cluster lacks their CRD, or the user may not list them.
+async fn declarations(client: &Client) -> Result<Workspace, LiveError> {
     #[derive(Deserialize)]
     struct DeclarationList {
         items: Vec<Box<RawValue>>,
     }
     let list = match api::text(client, &UnionDeclarations::collection()).await {
         Ok(text) => serde_json::from_str::<DeclarationList>(&text).map_err(RequestError::from)?,
-        Err(error) if matches!(error.code(), Some(403 | 404)) => return Ok(Vec::new()),
+        Err(error) if matches!(error.code(), Some(403 | 404)) => return Ok(Workspace::of_files()),
         Err(error) => return Err(error.into()),
     };
     // A malformed declaration declares nothing; its status has the reason.
-    let read = list.items.iter().filter_map(|item| Declaration::from_json(item.get()).ok());
-    let mut declarations: Vec<_> = read.map(|(declaration, _)| declaration).collect();
-    declarations.sort_by(|one, other| one.name().cmp(other.name()));
+    let mut declarations = Workspace::of_files();
+    for read in list.items.iter().filter_map(|item| Declaration::from_json(item.get()).ok()) {
+        let name = read.0.name().to_owned();
+        declarations.set_declaration(&name, Ok(read));
+    }
     Ok(declarations)
 }

@@ -6,10 +6,11 @@
 //!
 //! Knows nothing of compiling: [`state`](super::state) passes the answers on.
 
-use super::schemas::{DocumentIndex, KindDocuments, SchemaFetchError, Schemas};
+use super::schemas::{SchemaFetchError, Schemas};
 use crate::api::doubling;
 use crate::causes::with_causes;
 use kube::runtime::watcher::ExponentialBackoff;
+use kube_unions_core::declaration::OpenApi;
 use kube_unions_core::names::GroupKind;
 use kube_unions_core::workspace::Workspace;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,23 +29,15 @@ const LONGEST_WAIT: Duration = Duration::from_secs(15);
 
 /// The documents to fetch next.
 pub(super) struct DocumentFetch {
-    kinds: Vec<KindFetch>,
+    /// Kinds with the versions of their documents. `None`: all versions.
+    kinds: Vec<(GroupKind, Option<BTreeSet<String>>)>,
     /// Also find the kinds whose documents publish unions.
     publishing: bool,
 }
 
-struct KindFetch {
-    kind: GroupKind,
-    /// `None`: all versions.
-    versions: Option<BTreeSet<String>>,
-    /// Fetch only if the URLs differ from these.
-    unless: Option<Vec<String>>,
-}
-
 /// The result of a fetch.
 pub(super) struct FetchedDocuments {
-    /// `None`: the documents have the same URLs as before.
-    pub(super) kinds: Vec<(GroupKind, Result<Option<KindDocuments>, SchemaFetchError>)>,
+    pub(super) kinds: Vec<(GroupKind, Result<Vec<Arc<OpenApi>>, SchemaFetchError>)>,
     /// The kinds whose documents publish unions, if the fetch was to find them.
     pub(super) publishing: Option<Result<BTreeSet<GroupKind>, SchemaFetchError>>,
 }
@@ -58,34 +51,22 @@ impl DocumentFetch {
             (true, Err(error)) => Some(Err(error.clone())),
         };
         let mut kinds = Vec::with_capacity(self.kinds.len());
-        for fetch in self.kinds {
+        for (kind, versions) in self.kinds {
             let documents = match &index {
-                Ok(index) => fetch.run(&schemas, index).await,
+                Ok(index) => schemas.documents(index, &kind, versions.as_ref()).await,
                 Err(error) => Err(error.clone()),
             };
-            kinds.push((fetch.kind, documents));
+            kinds.push((kind, documents));
         }
         FetchedDocuments { kinds, publishing }
     }
 }
 
-impl KindFetch {
-    async fn run(&self, schemas: &Schemas, index: &DocumentIndex) -> Result<Option<KindDocuments>, SchemaFetchError> {
-        let Self { kind, versions, unless } = self;
-        if unless.as_ref().is_some_and(|urls| *urls == index.urls(kind, versions.as_ref())) {
-            return Ok(None);
-        }
-        schemas.documents(index, kind, versions.as_ref()).await.map(Some)
-    }
-}
-
 /// Decides which documents to fetch, and when.
 pub(super) struct DocumentSchedule {
-    /// The kinds to fetch next. `true`: even if the URLs are unchanged, since the declarations changed.
-    due: BTreeMap<GroupKind, bool>,
+    /// The kinds to fetch next.
+    due: BTreeSet<GroupKind>,
     in_progress: BTreeSet<GroupKind>,
-    /// The URLs of the documents that were fetched last, which change with their content.
-    fetched: BTreeMap<GroupKind, Vec<String>>,
     failed: BTreeMap<GroupKind, FailedFetch>,
     next_poll: Instant,
     /// Find the kinds whose documents publish unions, with the next fetch.
@@ -103,9 +84,8 @@ struct FailedFetch {
 impl DocumentSchedule {
     pub(super) fn new(published_unions: bool) -> Self {
         Self {
-            due: BTreeMap::new(),
+            due: BTreeSet::new(),
             in_progress: BTreeSet::new(),
-            fetched: BTreeMap::new(),
             failed: BTreeMap::new(),
             next_poll: Instant::now() + POLL,
             publishing_due: published_unions,
@@ -115,20 +95,19 @@ impl DocumentSchedule {
 
     /// Fetches the documents of a kind at the next opportunity.
     pub(super) fn request(&mut self, kind: &GroupKind) {
-        self.due.insert(kind.clone(), true);
+        self.due.insert(kind.clone());
     }
 
     /// Forgets a kind. The result of a fetch in progress does not count.
     pub(super) fn cancel(&mut self, kind: &GroupKind) {
         self.due.remove(kind);
         self.in_progress.remove(kind);
-        self.fetched.remove(kind);
         self.failed.remove(kind);
     }
 
     /// Returns true if the documents of a kind may be older than its declarations.
     pub(super) fn is_behind(&self, kind: &GroupKind) -> bool {
-        self.due.get(kind) == Some(&true) || self.in_progress.contains(kind) || self.failed.contains_key(kind)
+        self.due.contains(kind) || self.in_progress.contains(kind) || self.failed.contains_key(kind)
     }
 
     /// Returns true if every kind was fetched at least once, or failed.
@@ -146,11 +125,6 @@ impl DocumentSchedule {
         self.failed.values().map(|failed| failed.retry_at).fold(self.next_poll, Instant::min)
     }
 
-    /// Returns the groups of the kinds that have documents.
-    pub(super) fn groups(&self) -> BTreeSet<&str> {
-        self.fetched.keys().map(|kind| &*kind.group).collect()
-    }
-
     /// Returns the fetch to start now, if any.
     pub(super) fn start(&mut self, workspace: &Workspace) -> Option<DocumentFetch> {
         if !self.in_progress.is_empty() {
@@ -158,48 +132,31 @@ impl DocumentSchedule {
         }
         let now = Instant::now();
         if now >= self.next_poll {
-            for kind in self.fetched.keys() {
-                self.due.entry(kind.clone()).or_insert(false);
-            }
+            self.due.extend(workspace.documented().cloned());
             self.publishing_due = self.published_unions;
             self.next_poll = now + if workspace.missing().is_empty() { POLL } else { POLL_MISSING };
         }
-        for (kind, _) in self.failed.iter().filter(|(_, failed)| now >= failed.retry_at) {
-            self.due.insert(kind.clone(), true);
-        }
-        let kinds: Vec<_> = std::mem::take(&mut self.due)
-            .into_iter()
-            .map(|(kind, anyway)| KindFetch {
-                versions: if self.published_unions { None } else { workspace.versions_of(&kind) },
-                unless: self.fetched.get(&kind).filter(|_| !anyway).cloned(),
-                kind,
-            })
-            .collect();
-        self.in_progress.extend(kinds.iter().map(|fetch| fetch.kind.clone()));
+        let again = self.failed.iter().filter(|(_, failed)| now >= failed.retry_at);
+        self.due.extend(again.map(|(kind, _)| kind.clone()));
+        self.in_progress = std::mem::take(&mut self.due);
+        let versions = |kind: &GroupKind| if self.published_unions { None } else { workspace.versions_of(kind) };
+        let kinds: Vec<_> = self.in_progress.iter().map(|kind| (kind.clone(), versions(kind))).collect();
         let publishing = std::mem::take(&mut self.publishing_due);
         (publishing || !kinds.is_empty()).then_some(DocumentFetch { kinds, publishing })
     }
 
-    /// Notes that the fetch of a kind ended, with new documents, the known ones or an error, after which it backs off. Returns the
-    /// error if it differs from the last one, and nothing at all if the fetch was cancelled.
-    pub(super) fn finish(
-        &mut self,
-        kind: &GroupKind,
-        documents: Result<Option<&KindDocuments>, &SchemaFetchError>,
-    ) -> Option<Option<String>> {
+    /// Notes that the fetch of a kind ended. After an error it backs off. Returns the error if it differs from the last one, and
+    /// nothing at all if the fetch was cancelled.
+    pub(super) fn finish(&mut self, kind: &GroupKind, error: Option<&SchemaFetchError>) -> Option<Option<String>> {
         if !self.in_progress.remove(kind) {
             return None;
         }
         let failed = self.failed.remove(kind);
-        let error = match documents {
-            Ok(documents) => {
-                if failed.is_some() {
-                    tracing::debug!(%kind, "the OpenAPI documents can be read again");
-                }
-                self.fetched.extend(documents.map(|documents| (kind.clone(), documents.urls.clone())));
-                return Some(None);
+        let Some(error) = error.map(|error| with_causes(error)) else {
+            if failed.is_some() {
+                tracing::debug!(%kind, "the OpenAPI documents can be read again");
             }
-            Err(error) => with_causes(error),
+            return Some(None);
         };
         let is_new = failed.as_ref().is_none_or(|failed| failed.logged != error);
         let mut backoff = failed.map_or_else(|| doubling(FIRST_WAIT, LONGEST_WAIT), |failed| failed.backoff);

@@ -5,10 +5,10 @@
 
 use super::coalesce::Coalesced;
 use super::raw::RawDefinition;
-use super::schemas::{DocumentIndex, KindDocuments, SchemaFetchError, Schemas};
+use super::schemas::{DocumentIndex, SchemaFetchError, Schemas};
 use super::state::lock;
 use crate::causes::with_causes;
-use kube_unions_core::declaration::{Declaration, Fault};
+use kube_unions_core::declaration::{Declaration, Fault, OpenApi};
 use kube_unions_core::workspace::{Workspace, unreadable_declaration};
 use std::sync::{Arc, Mutex};
 use tokio::sync::Semaphore;
@@ -34,7 +34,7 @@ pub(super) struct Requests {
     definitions: Coalesced<Result<Option<Arc<RawDefinition>>, SchemaFetchError>>,
     index: Coalesced<Result<DocumentIndex, SchemaFetchError>>,
     /// By group and versions.
-    editions: Coalesced<Result<KindDocuments, SchemaFetchError>>,
+    editions: Coalesced<Result<Vec<Arc<OpenApi>>, SchemaFetchError>>,
     /// Held while a schema is compiled. Compiling goes on after the inspection is cancelled.
     compiling: Arc<Semaphore>,
 }
@@ -93,7 +93,7 @@ pub(super) async fn inspect(
             let index = requests.index.read("", schemas.index()).await?;
             schemas.documents(&index, &kind, versions.as_ref()).await
         };
-        requests.editions.read(&format!("{} {versions:?}", kind.group), read).await?.documents
+        requests.editions.read(&format!("{} {versions:?}", kind.group), read).await?
     } else {
         Vec::new()
     };

@@ -63,14 +63,6 @@ pub enum SchemaFetchError {
     CutOff,
 }
 
-/// The OpenAPI documents of a built-in kind's group.
-#[derive(Debug, Clone, Default)]
-pub(super) struct KindDocuments {
-    /// The documents' URLs, which change with their content.
-    pub(super) urls: Vec<String>,
-    pub(super) documents: Vec<Arc<OpenApi>>,
-}
-
 /// Reads schemas, and caches OpenAPI documents.
 pub(super) struct Schemas {
     client: Client,
@@ -145,17 +137,17 @@ impl Schemas {
         Ok(DocumentIndex(paths.map(|(path, entry)| (path, entry.url)).collect()))
     }
 
-    /// Returns the documents of the kind's group for these versions, `None` for all.
+    /// Returns the documents of the kind's group for these versions, `None` for all. A document that has the same URL as before is
+    /// the same.
     pub(super) async fn documents(
         &self,
         index: &DocumentIndex,
         kind: &GroupKind,
         versions: Option<&BTreeSet<String>>,
-    ) -> Result<KindDocuments, SchemaFetchError> {
-        let mut found = KindDocuments::default();
+    ) -> Result<Vec<Arc<OpenApi>>, SchemaFetchError> {
+        let mut found = Vec::new();
         for (path, url) in index.of(&kind.group, versions) {
-            found.documents.push(self.document(path, url).await?);
-            found.urls.push(url.to_owned());
+            found.push(self.document(path, url).await?);
         }
         Ok(found)
     }
@@ -231,11 +223,6 @@ impl DocumentIndex {
             let wanted = of == group && versions.is_none_or(|versions| versions.contains(version));
             wanted.then_some((path.as_str(), url.as_str()))
         })
-    }
-
-    /// Returns the URLs of these documents, which change with their content.
-    pub(super) fn urls(&self, kind: &GroupKind, versions: Option<&BTreeSet<String>>) -> Vec<String> {
-        self.of(&kind.group, versions).map(|(_, url)| url.to_owned()).collect()
     }
 }
 

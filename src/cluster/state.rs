@@ -13,7 +13,7 @@
 use super::documents::{DocumentFetch, DocumentSchedule, FetchedDocuments};
 use super::publication::Publication;
 use super::raw::{RawDeclaration, RawDefinition};
-use super::schemas::{KindDocuments, SchemaFetchError, Schemas};
+use super::schemas::{SchemaFetchError, Schemas};
 use super::services::Services;
 use super::status::StatusWriter;
 use super::verdict::StoredDeclaration;
@@ -22,6 +22,7 @@ use crate::causes::with_causes;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::runtime::watcher::Event;
 use kube_unions_core::catalog::Catalog;
+use kube_unions_core::declaration::OpenApi;
 use kube_unions_core::names::GroupKind;
 use kube_unions_core::workspace::{CompileJob, CompiledSubject, JobTicket, Workspace};
 use prometheus_client::metrics::gauge::Gauge;
@@ -241,20 +242,20 @@ impl ClusterState {
             let kinds = kinds.len();
             tracing::warn!(first, kinds, reason, "cannot read OpenAPI documents; unions in force stay, retrying");
         }
-        self.schemas.retain(&self.documents.groups());
+        self.schemas.retain(&lock(&self.workspace).documented().map(|kind| &*kind.group).collect());
     }
 
     /// Takes in the documents of a kind. Returns a reason to log if they could not be fetched.
     fn kind_fetched(
         &mut self,
         kind: &GroupKind,
-        documents: Result<Option<KindDocuments>, SchemaFetchError>,
+        documents: Result<Vec<Arc<OpenApi>>, SchemaFetchError>,
     ) -> Option<String> {
         let mut workspace = lock(&self.workspace);
-        let reason = self.documents.finish(kind, documents.as_ref().map(Option::as_ref))?;
+        let reason = self.documents.finish(kind, documents.as_ref().err())?;
         let declarations = workspace.declarations_of(kind);
         declarations.iter().for_each(|declaration| self.publication.mark_verdict(declaration.name()));
-        if let Ok(Some(KindDocuments { documents, .. })) = documents {
+        if let Ok(documents) = documents {
             workspace.set_documents(kind, documents);
         }
         reason

@@ -52,6 +52,8 @@ pub struct Workspace {
     targeting: NamesByKind,
     /// The documents of built-in kinds.
     documents: BTreeMap<GroupKind, Vec<Arc<OpenApi>>>,
+    /// The kinds whose documents have to be set again, since other inputs changed.
+    stale: BTreeSet<GroupKind>,
     /// The built-in kinds for which the unions count that their documents publish.
     publishing: BTreeSet<GroupKind>,
     /// Kinds with documents that do not describe them.
@@ -111,8 +113,8 @@ impl Workspace {
         if self.groups.as_ref() == Some(&groups) {
             return Vec::new();
         }
-        let judged = |(name, crd): (&Box<str>, &KnownCrd)| Some((name.clone(), crd.judged_again(&groups)?));
-        let changed: Vec<_> = self.crds.iter().filter_map(judged).collect();
+        let judged = self.crds.iter().map(|(name, crd)| Some((name.clone(), crd.judged_again(&groups)?)));
+        let changed: Vec<_> = judged.flatten().collect();
         self.groups = Some(groups);
         changed.into_iter().flat_map(|(name, crd)| self.put_crd(&name, Some(crd))).collect()
     }
@@ -128,8 +130,15 @@ impl Workspace {
         self.put_declaration(name, None)
     }
 
-    /// Replaces the documents of a built-in kind.
+    /// Replaces the documents of a built-in kind. Does nothing if the kind has them, and none of its other inputs changed.
     pub fn set_documents(&mut self, kind: &GroupKind, documents: Vec<Arc<OpenApi>>) {
+        let is_stale = self.stale.remove(kind);
+        let known = self.documents.get(kind).filter(|known| known.len() == documents.len());
+        if !is_stale
+            && known.is_some_and(|known| known.iter().zip(&documents).all(|(one, other)| Arc::ptr_eq(one, other)))
+        {
+            return;
+        }
         self.documents.insert(kind.clone(), documents);
         self.queue.mark_dirty(Subject::Builtin(kind.clone()));
     }
@@ -139,7 +148,9 @@ impl Workspace {
         let differing = publishing.symmetric_difference(&self.publishing);
         let changed: Vec<_> = differing.filter(|kind| !self.definers.has(kind)).cloned().collect();
         self.publishing = publishing;
-        changed.iter().for_each(|kind| self.mark(kind));
+        for kind in &changed {
+            self.mark(kind);
+        }
         changed
     }
 
@@ -360,7 +371,9 @@ impl Workspace {
         }
         self.report(name, None);
         let affected: BTreeSet<GroupKind> = old.into_iter().chain(new).collect();
-        affected.iter().for_each(|kind| self.mark(kind));
+        for kind in &affected {
+            self.mark(kind);
+        }
         affected.into_iter().collect()
     }
 
@@ -369,7 +382,9 @@ impl Workspace {
         for name in self.definers.of(kind) {
             self.queue.mark_dirty(Subject::Crd(name.clone()));
         }
-        if !self.wants_documents(kind) {
+        if self.wants_documents(kind) {
+            self.stale.insert(kind.clone());
+        } else {
             self.drop_documents(kind);
         }
     }
@@ -379,6 +394,7 @@ impl Workspace {
         let subject = Subject::Builtin(kind.clone());
         self.queue.cancel(&subject);
         self.documents.remove(kind);
+        self.stale.remove(kind);
         self.withdraw(&subject);
         self.set_missing(kind, false);
     }
@@ -393,7 +409,7 @@ impl Workspace {
         let not_described = matches!(outcome, CompileOutcome::NotDescribed);
         match outcome {
             CompileOutcome::Compiled(compiled) | CompileOutcome::Rejected(_, compiled) => {
-                self.builder.insert(*compiled)
+                self.builder.insert(*compiled);
             }
             CompileOutcome::Pending | CompileOutcome::NotDescribed => self.withdraw(subject),
         }
@@ -409,7 +425,9 @@ impl Workspace {
         let changed = if missing { self.missing.insert(kind.clone()) } else { self.missing.remove(kind) };
         if changed {
             let names: Vec<_> = self.targeting.of(kind).cloned().collect();
-            names.iter().for_each(|name| self.report(name, None));
+            for name in names {
+                self.report(&name, None);
+            }
         }
     }
 }

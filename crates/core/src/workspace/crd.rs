@@ -9,6 +9,9 @@ use crate::schema::EXTENSION;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// Maximum memory to compile one stored CRD, in bytes. CRDs that people write take a few MiB.
+const MAX_COMPILE_MEMORY: usize = 32 * 1024 * 1024;
+
 /// The parts of a stored CRD that its unions follow from.
 #[derive(Debug, Clone, Copy)]
 pub struct CrdText<'t> {
@@ -41,8 +44,8 @@ pub(super) struct StoredCrd {
     /// JSON text.
     status: Option<Box<str>>,
     pub(super) mentions_unions: bool,
-    /// Memory to compile the CRD as it is stored, in bytes.
-    pub(super) compiling_cost: usize,
+    /// To compile the CRD as it is stored would take more than [`MAX_COMPILE_MEMORY`].
+    pub(super) too_large: bool,
 }
 
 impl PartialEq for KnownCrd {
@@ -92,7 +95,7 @@ impl StoredCrd {
                     annotations: BTreeMap::new(),
                     status: None,
                     mentions_unions: false,
-                    compiling_cost: 0,
+                    too_large: false,
                 };
             }
         };
@@ -107,7 +110,7 @@ impl StoredCrd {
             annotations: declaring.map(|(name, text)| (name.clone(), text.clone())).collect(),
             status: status.map(Box::from),
             mentions_unions: mentions_unions(annotations, spec),
-            compiling_cost: compiling_cost(spec, annotations.values().map(String::len).sum()),
+            too_large: compiling_cost(spec, annotations.values().map(String::len).sum()) > MAX_COMPILE_MEMORY,
         }
     }
 }

@@ -11,9 +11,6 @@ use crate::names::GroupKind;
 use std::fmt;
 use std::sync::Arc;
 
-/// Maximum memory to compile one stored CRD, in bytes. CRDs that people write take a few MiB.
-const MAX_COMPILE_MEMORY: usize = 32 * 1024 * 1024;
-
 /// A subject to compile, which may take milliseconds.
 #[derive(Debug)]
 pub struct CompileJob {
@@ -146,7 +143,7 @@ pub(super) fn compile(inputs: &SubjectInputs) -> CompileOutcome {
 }
 
 fn read(name: &str, stored: &StoredCrd, claim: &ClaimedKind) -> Result<Definition, DefinitionError> {
-    if stored.compiling_cost > MAX_COMPILE_MEMORY {
+    if stored.too_large {
         let message =
             "to compile its schemas would take more than 32 MiB of memory, so that no union of it counts; make \
                        them smaller"

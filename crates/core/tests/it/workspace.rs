@@ -129,7 +129,8 @@ fn a_crd_is_compiled_from_what_is_stored() {
 fn a_crd_in_a_group_of_the_api_server_is_ignored_and_counts_again_when_the_group_is_not() {
     let mut workspace = of_cluster();
     let mut crd = crd();
-    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["x-kubernetes-unions"] = json!([]);
+    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["x-kubernetes-unions"] =
+        json!([{"fields-to-discriminateBy": {"a": "A", "b": "B"}}]);
     store(&mut workspace, CRD, &crd);
     let own = BuiltinGroups::Listed(["g.example".into()].into());
     assert_eq!(workspace.set_builtin_groups(own.clone()), [kind()]);
@@ -139,7 +140,6 @@ fn a_crd_in_a_group_of_the_api_server_is_ignored_and_counts_again_when_the_group
     assert!(catalog.faults()[0].message.contains("serves this group from its own code"));
     assert!(workspace.set_builtin_groups(own).is_empty());
     assert_eq!(workspace.set_builtin_groups(BuiltinGroups::Listed([].into())), [kind()]);
-    declare(&mut workspace, "d", "b");
     workspace.compile();
     assert_eq!(workspace.catalog().union_count(), 1);
 }
@@ -191,7 +191,9 @@ fn a_change_compiles_the_kind_that_it_affects_and_no_other() {
     declare(&mut workspace, "d", "b");
     assert_eq!(jobs(&mut workspace), [CRD]);
     // The same again changes nothing, and neither does a description.
-    assert!(declare(&mut workspace, "d", "b").is_empty() && store(&mut workspace, CRD, &crd()).is_empty());
+    let mut described = crd();
+    described["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"] = json!("a thing");
+    assert!(declare(&mut workspace, "d", "b").is_empty() && store(&mut workspace, CRD, &described).is_empty());
     assert!(workspace.take_changed() && !workspace.take_changed() && jobs(&mut workspace).is_empty());
     workspace.remove_crd("others.g.example");
     assert!(jobs(&mut workspace).is_empty());
@@ -209,9 +211,19 @@ fn the_documents_of_a_kind_count_until_a_crd_defines_it() {
     workspace.set_documents(&kind(), vec![]);
     workspace.compile();
     assert!(workspace.missing().contains(&kind()));
-    workspace.set_documents(&kind(), vec![document()]);
-    workspace.compile();
+    let document = document();
+    let set = |workspace: &mut Workspace| {
+        workspace.set_documents(&kind(), vec![Arc::clone(&document)]);
+        let compiles = workspace.is_dirty(&kind());
+        workspace.compile();
+        compiles
+    };
+    assert!(set(&mut workspace) && !set(&mut workspace), "the same documents are compiled once");
     assert_eq!((workspace.catalog().union_count(), workspace.catalog().faults().len()), (1, 0));
+    declare(&mut workspace, "d", "typo");
+    assert!(set(&mut workspace), "a declaration changed");
+    declare(&mut workspace, "d", "b");
+    assert!(set(&mut workspace) && workspace.catalog().union_count() == 1);
     assert_eq!(store(&mut workspace, CRD, &crd()), [kind()]);
     assert!(workspace.documented().next().is_none() && !workspace.wants_documents(&kind()));
     assert_eq!(workspace.catalog().union_count(), 0, "the CRD is not compiled yet");
