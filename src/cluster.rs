@@ -1,14 +1,11 @@
-//! Follows a cluster, and keeps objects in it.
+//! Follows a cluster.
 //!
 //! It watches CRDs, `UnionDeclaration`s and `APIService`s, and reads the OpenAPI documents of built-in types that a declaration
-//! targets. It publishes a [`Catalog`] of unions through a channel. It writes the status of `UnionDeclaration`s, the two
-//! webhook configurations, and the Secret with the certificate that the replicas share. [`live`] reads, lists and patches
-//! objects for the command line.
+//! targets. It publishes a [`Catalog`] of unions through a channel, and writes the status of `UnionDeclaration`s. [`live`] reads,
+//! lists and patches objects for the command line.
 //!
-//! Knows nothing of the webhook that serves the catalog. Start with `watch` for the unions, with `registration` for the webhook
-//! configurations, and with `certificates` for the Secret.
+//! Knows nothing of the webhook that serves the catalog. Start with `watch`.
 
-mod certificates;
 mod coalesce;
 mod documents;
 mod inspect;
@@ -26,7 +23,6 @@ mod verdict;
 mod verify;
 mod watch;
 
-pub use certificates::{CertificateController, Timing, renewed};
 pub use inspect::InspectError;
 pub use install_crd::{InstallCrdError, InstalledCrd, crd_name, install_crd};
 pub use kube_unions_manifests::BuiltinUnions;
