@@ -183,7 +183,7 @@ impl Controller for CertificateController {
         let is_serving = self.in_force.usable_leaf(since_1970((self.timing.clock)())).is_some();
         let reason = self.log.failed(error, is_serving);
         if self.in_force.leaf.is_none() {
-            self.signals.offers.send_replace(Err(reason));
+            self.signals.offers.send_modify(|it| *it = Err(reason));
         }
     }
 
@@ -211,7 +211,7 @@ impl CertificateController {
         }
         // After the bundle: no certificate is served before its CA is published.
         if let Some(leaf) = self.in_force.leaf.as_ref().filter(|_| replaced) {
-            self.signals.offers.send_replace(Ok(Arc::clone(&leaf.pair)));
+            self.signals.offers.send_modify(|it| *it = Ok(Arc::clone(&leaf.pair)));
         }
 
         let settle = self.timing.settle;

@@ -10,10 +10,3 @@ pub(super) fn publish<T: PartialEq>(sender: &watch::Sender<T>, value: T) {
         is_new
     });
 }
-
-/// Resolves at the next value. After the last sender is dropped it never resolves.
-pub(super) async fn changed<T>(receiver: &mut watch::Receiver<T>) {
-    if receiver.changed().await.is_err() {
-        std::future::pending::<()>().await;
-    }
-}
