@@ -1,14 +1,11 @@
-//! Follows a cluster, and keeps objects in it.
+//! Follows a cluster.
 //!
 //! It watches CRDs, `UnionDeclaration`s and `APIService`s, and reads the OpenAPI documents of built-in types that a declaration
-//! targets. It publishes a [`Catalog`] of unions through a channel. It writes the status of `UnionDeclaration`s, the two
-//! webhook configurations, and the Secret with the certificate that the replicas share. [`learn()`] and [`described()`] read
-//! it once, for a command.
+//! targets. It publishes a [`Catalog`] of unions through a channel, and writes the status of `UnionDeclaration`s. [`learn()`] and
+//! [`described()`] read a cluster once, for a command.
 //!
-//! Knows nothing of the webhook that serves the catalog. Start with `watch` for the unions, with `registration` for the webhook
-//! configurations, and with `certificates` for the Secret.
+//! Knows nothing of the webhook that serves the catalog. Start with `watch`.
 
-mod certificates;
 mod coalesce;
 mod described;
 mod documents;
@@ -24,7 +21,6 @@ mod status;
 mod verdict;
 mod watch;
 
-pub use certificates::{CertificateController, Timing, renewed};
 pub use described::{DescribeError, KindDescription, described};
 pub use inspect::InspectError;
 pub use kube_unions_manifests::BuiltinUnions;

@@ -1,9 +1,10 @@
-//! Keeps objects in a cluster: the two webhook configurations, and policies.
+//! Keeps objects in a cluster: the two webhook configurations, policies, and the Secret with the certificate of the replicas.
 //!
 //! It must not know how catalogs are made or reviews are answered: catalogs enter through channels. Start with `registration` for
-//! the webhook configurations, and with `policies` for the policies.
+//! the webhook configurations, with `policies` for the policies, and with `certificate` for the Secret.
 
 mod bundle;
+mod certificate;
 mod handover;
 mod object;
 mod pace;
@@ -15,7 +16,7 @@ mod trust;
 mod watch_channel;
 
 pub use bundle::CaBundle;
-pub(crate) use bundle::certificate_to_pem;
+pub use certificate::{CertificateSignals, Timing, renewed, share_certificate};
 pub use handover::{Coverage, RegisteredKinds};
 pub(crate) use object::named_installation;
 pub use policies::{PolicyDuty, PolicyEnforcement, PolicySignals, enforce};
@@ -28,4 +29,3 @@ pub use registration::{
 pub(crate) use registration::{NAME, other_installation};
 pub use service_reference::{ServiceReference, ServiceReferenceError};
 pub use trust::{RegisteredBundle, Trust};
-pub(crate) use watch_channel::{changed, publish};

@@ -7,8 +7,8 @@
 //! |---|---|---|
 //! | [`cli`] | parses arguments and runs commands, one file for each | all modules |
 //! | [`webhook`] | serves admission reviews: listeners, limits, certificates, drain | `authority`, `telemetry`, `files`, `causes`, `supervision` |
-//! | [`cluster`] | follows a cluster: watches, status, shared certificates | `controllers`, `api`, `authority`, `telemetry`, `causes` |
-//! | [`controllers`] | keep objects in a cluster: registration, policies | `api`, `telemetry`, `causes` |
+//! | [`cluster`] | follows a cluster: watches, status | `controllers`, `api`, `causes` |
+//! | [`controllers`] | keep objects in a cluster: registration, policies, shared certificates | `api`, `authority`, `telemetry`, `causes` |
 //! | [`api`] | the door to the API server: a client with deadlines, requests, discovery, lists and watches | `causes` |
 //! | [`telemetry`] | metrics, logs and traces | `causes`, `escape` |
 //! | [`supervision`] | watches the tasks that run as long as the program | |
@@ -62,8 +62,8 @@ mod tests {
                 "webhook",
             ],
         ),
-        ("cluster", &["api", "authority", "causes", "controllers", "telemetry"]),
-        ("controllers", &["api", "authority", "causes", "telemetry"]),
+        ("cluster", &["api", "causes", "controllers"]),
+        ("controllers", &["api", "authority", "telemetry"]),
         ("escape", &[]),
         ("files", &[]),
         ("guide", &[]),

@@ -78,10 +78,12 @@ impl Step {
 
 /// Takes steps until `events` ends.
 ///
-/// After a failure, a change shortens the wait to no less than the longest one of [`WAITS`].
+/// Changes are collected for [`DEBOUNCE`], or for the first wait if that is shorter. After a failure, a change shortens the wait
+/// to no less than the longest one of [`WAITS`].
 pub(crate) async fn run<C: Controller>(controller: &mut C, mut events: BoxStream<'_, C::Event>) {
     let [first, longest] = controller.waits();
     let mut waits = doubling(first, longest);
+    let debounce = DEBOUNCE.min(first);
     let mut next = Instant::now();
     let mut not_before = next;
     loop {
@@ -91,12 +93,12 @@ pub(crate) async fn run<C: Controller>(controller: &mut C, mut events: BoxStream
             event = events.next() => {
                 let Some(event) = event else { return };
                 controller.heard(event);
-                next = next.min(Instant::now() + DEBOUNCE).max(not_before);
+                next = next.min(Instant::now() + debounce).max(not_before);
             }
             () = tokio::time::sleep_until(next.into()) => {
                 let taken = controller.step(Instant::now()).await;
                 let now = Instant::now();
-                not_before = now + DEBOUNCE;
+                not_before = now + debounce;
                 next = match taken {
                     Ok(step) => {
                         if step.is_in_sync {

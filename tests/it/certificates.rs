@@ -9,8 +9,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use fixtures::wait::{SOON, until};
 use kube_unions::authority::{CertificateAuthority, CertificatePair, ServingCertificate, Validity};
-use kube_unions::cluster::{CertificateController, Timing};
-use kube_unions::controllers::{CaBundle, RegisteredBundle, ServiceReference, Trust};
+use kube_unions::controllers::{
+    CaBundle, CertificateSignals, RegisteredBundle, ServiceReference, Timing, Trust, share_certificate,
+};
 use kube_unions::telemetry::Metrics;
 use log::Log;
 use rustls::client::WebPkiServerVerifier;
@@ -70,7 +71,7 @@ impl Replica {
         let timing = Timing {
             check: Duration::from_millis(5),
             settle: Duration::ZERO,
-            retry: Duration::from_millis(5),
+            waits: [Duration::from_millis(5), Duration::from_millis(100)],
             clock: Arc::new(move || clock.now()),
             uptime: Arc::new(move || uptime.now().duration_since(UNIX_EPOCH).unwrap()),
         };
@@ -79,9 +80,10 @@ impl Replica {
         let (held, holds) = watch::channel(RegisteredBundle::Unknown);
         let expiry = Metrics::new();
         let gauge = expiry.certificate_authority_expiry.clone();
-        let controller = CertificateController::new(client, &service, "cert").with_timing(timing);
+        let signals = CertificateSignals { offers: offer, trust: tell, held: holds, expiry: gauge };
         let log = Log::default();
-        let controller = controller.follow(offer, tell, holds, gauge).with_subscriber(log.subscriber());
+        let controller = async move { share_certificate(client, &service, "cert", timing, signals).await };
+        let controller = controller.with_subscriber(log.subscriber());
         Self { number, offers, trust, held, expiry, log, controller: tokio::spawn(controller) }
     }
 

@@ -3,8 +3,9 @@
 use super::ServeArgs;
 use crate::api::ServerClock;
 use crate::authority::ServingCertificate;
-use crate::cluster::{CertificateController, Timing};
-use crate::controllers::{CaBundle, RegisteredBundle, ServiceReference, Trust};
+use crate::controllers::{
+    CaBundle, CertificateSignals, RegisteredBundle, ServiceReference, Timing, Trust, share_certificate,
+};
 use crate::webhook::{Announcer, CertificateSource};
 use futures::FutureExt;
 use kube::Client;
@@ -85,8 +86,8 @@ impl Supply {
         let Self { shared, trust, held, .. } = self;
         if let (Some(SharedSource { service, secret, offers }), Some(client)) = (shared, client) {
             let timing = Timing { clock: Arc::new(move || clock.now()), ..Timing::default() };
-            let controller = CertificateController::new(client, &service, &secret).with_timing(timing);
-            controller.follow(offers, trust, held, authority_expiry).await;
+            let signals = CertificateSignals { offers, trust, held, expiry: authority_expiry };
+            share_certificate(client, &service, &secret, timing, signals).await;
         } else {
             // The registration waits for changes of `trust`, which must stay open.
             pending::<()>().await;

@@ -6,8 +6,7 @@
 
 use k8s_openapi::ByteString;
 use kube_unions::authority::{CertificateAuthority, Validity};
-use kube_unions::cluster::renewed;
-use kube_unions::controllers::{CaBundle, RegisteredBundle};
+use kube_unions::controllers::{CaBundle, RegisteredBundle, renewed};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 const LONG: Duration = Duration::from_mins(10);
 
 #[derive(Default)]
-pub(super) struct Log {
+pub(super) struct CertificateLog {
     secret: String,
     /// The failures and faults that were logged in this episode.
     warnings: BTreeSet<String>,
@@ -30,7 +30,7 @@ pub(super) struct Log {
     waiting: Option<(Instant, bool)>,
 }
 
-impl Log {
+impl CertificateLog {
     pub(super) fn new(secret: String) -> Self {
         Self { secret, ..Self::default() }
     }
@@ -90,20 +90,21 @@ impl Log {
         (!faults.is_empty() && self.warnings.insert(faults.clone())).then_some(faults)
     }
 
-    pub(super) fn watching(&mut self) {
-        if std::mem::take(&mut self.watch_failed) {
-            tracing::info!(secret = self.secret, "the certificate's Secret is watched again");
-        }
-    }
-
-    pub(super) fn not_watching(&mut self, error: &watcher::Error) {
-        // With a failure to read, the watch most likely fails for the same reason.
-        if self.failure.is_none() && !std::mem::replace(&mut self.watch_failed, true) {
-            tracing::warn!(
-                secret = self.secret,
-                reason = reason(error),
-                "the certificate's Secret cannot be watched; it is read every half minute instead"
-            );
+    pub(super) fn watched(&mut self, watched: watcher::Result<()>) {
+        let secret = &self.secret;
+        match watched {
+            Ok(()) if std::mem::take(&mut self.watch_failed) => {
+                tracing::info!(secret, "the certificate's Secret is watched again");
+            }
+            // With a failure to read, the watch most likely fails for the same reason.
+            Err(error) if self.failure.is_none() && !std::mem::replace(&mut self.watch_failed, true) => {
+                tracing::warn!(
+                    secret,
+                    reason = reason(&error),
+                    "the certificate's Secret cannot be watched; it is read every half minute instead"
+                );
+            }
+            Ok(()) | Err(_) => {}
         }
     }
 
