@@ -23,6 +23,7 @@ row "  src/cluster" "$(shipped 'src/cluster.rs' 'src/cluster/*.rs')"
 row "  src/api, controllers" "$(shipped 'src/api.rs' 'src/api/*.rs' 'src/controllers.rs' 'src/controllers/*.rs')"
 row "  src/webhook" "$(shipped 'src/webhook.rs' 'src/webhook/*.rs')"
 row "  src/cli" "$(shipped 'src/cli.rs' 'src/cli/*.rs')"
-row "tests, Rust and YAML" "$(lines 'tests/*.rs' 'tests/*.yaml' 'crates/*/tests/*.rs' 'crates/*/tests/*.yaml')"
+row "tests, Rust and YAML" "$(lines 'tests/*.rs' 'tests/*.yaml' 'crates/*/tests/*.rs' 'crates/*/tests/*.yaml' \
+  '*/src/*/tests.rs' 'src/*/tests.rs' 'src/*/simulation.rs')"
 row "charts" "$(lines charts)"
 row "files of fewer than 60 lines" "$(tracked 'src/*.rs' 'crates/*/src/*.rs' | xargs wc -l | awk '$2 != "total" && $1 < 60' | wc -l)"

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, is_left_out, say};
 use crate::http::{Answer, Client};
-use crate::kind::{documents, parse};
+use crate::kind::documents;
 use crate::kubectl::{Kubectl, Output};
 use crate::webhook::kube_unions;
 use fixtures::files::files;
@@ -34,9 +34,9 @@ const SETTLED: Duration = Duration::from_secs(30);
 /// Requests that are under way at the same time.
 const WORKERS: usize = 4;
 
-/// The file of a preset.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+/// A document of the file of a preset. The first has the schemas, and the second the switches.
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
 struct Case {
     schemas: Vec<Schema>,
     switches: Vec<Row>,
@@ -483,7 +483,8 @@ impl Kind {
 }
 
 fn cases() -> impl Iterator<Item = Case> {
-    files("tests/e2e/contrib", "yaml").into_iter().map(|(_, text)| serde_json::from_value(parse(&text)).unwrap())
+    let documents = files("tests/e2e/contrib", "yaml").into_iter().flat_map(|(_, text)| documents(&text));
+    documents.map(|document| serde_json::from_value(document).unwrap())
 }
 
 fn kinds() -> Vec<Kind> {

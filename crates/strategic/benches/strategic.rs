@@ -209,9 +209,9 @@ fn map(count: usize) -> Workload {
     }
 }
 
-/// Documents with 100 and 1,000 levels. `serde_json` decodes up to 128 levels.
+/// Documents with 50 and 500 levels. `serde_json` decodes up to 128 levels.
 fn deep(count: usize) -> Workload {
-    let depth = count / 10;
+    let depth = count / 20;
     let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let many = |leaf: usize| {
         let nested = format!("{}{leaf}{}", r#"{"a":"#.repeat(depth), "}".repeat(depth));

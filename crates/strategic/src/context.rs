@@ -16,11 +16,11 @@ pub(crate) struct Context<'a> {
 impl<'a> Context<'a> {
     /// Stores an object in the arena.
     pub(crate) fn map(&self, entries: &[MapEntry<'a>]) -> Value<'a> {
-        Value::Map(self.arena.alloc_slice_copy(entries))
+        Value::map_in(self.arena, entries)
     }
 
     /// Stores a list in the arena.
     pub(crate) fn list(&self, items: &[Value<'a>]) -> Value<'a> {
-        Value::List(self.arena.alloc_slice_copy(items))
+        Value::list_in(self.arena, items)
     }
 }

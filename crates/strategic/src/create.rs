@@ -5,7 +5,6 @@
 //! same object. `lists` compares lists, `pairs` finds the items that belong together, and `conflicts` checks a three-way patch.
 
 pub(crate) mod conflicts;
-mod contribution;
 mod lists;
 mod options;
 mod pairs;
@@ -15,11 +14,9 @@ pub(crate) use self::options::CreateOptions;
 use crate::context::Context;
 use crate::directive::{DELETE_FROM_PRIMITIVE_LIST, PATCH, RETAIN_KEYS, SET_ELEMENT_ORDER};
 use crate::error::{BrokenAt, BrokenRule, PatchError};
-use crate::schema::{FieldSchema, NodeId, Strategy};
+use crate::schema::{NodeId, Strategy};
 use crate::value::{FieldLookup, MapEntry, Value, ValueKind};
-use crate::walk::{Level, Next, Step, walk};
-use contribution::Contribution;
-use lists::{ComparedLists, KeyedLevel, KeyedStep};
+use lists::{ComparedLists, ListChange, ObjectChange};
 use pairs::ListSides;
 
 /// The objects from which a patch is created.
@@ -36,38 +33,13 @@ pub(crate) fn create<'a>(
     sides: CreateSides<'a>,
     options: CreateOptions,
 ) -> Result<Value<'a>, PatchError> {
-    let root = MapLevel::new(options, NodeId::ROOT, false, Some(sides.original), Some(sides.current), sides.modified);
-    Ok(match walk(context, CompareLevel::Map(root))? {
-        Contribution::Map { patch: Some(patch), .. } => patch,
-        Contribution::Map { .. } | Contribution::List { .. } => Value::EMPTY,
-    })
-}
-
-/// A level whose fields or items are being compared.
-enum CompareLevel<'a> {
-    Map(Box<MapLevel<'a>>),
-    Keyed(Box<KeyedLevel<'a>>),
-}
-
-impl<'a> Level<'a> for CompareLevel<'a> {
-    type Output = Contribution<'a>;
-
-    fn step(&mut self, context: &Context<'a>, part: Option<Contribution<'a>>) -> Result<Next<'a, Self>, BrokenAt> {
-        match self {
-            Self::Map(level) => level.step(context, part.as_ref()),
-            Self::Keyed(level) => Ok(match level.step(context, part.as_ref())? {
-                KeyedStep::Item { position, original, current, modified } => {
-                    let item = item_level(level.options, level.field, original, current, modified);
-                    Next::Into(Step::Item(position), item)
-                }
-                KeyedStep::Done(contribution) => Next::Done(contribution),
-            }),
-        }
-    }
+    let root =
+        ObjectComparison::new(options, NodeId::ROOT, false, Some(sides.original), Some(sides.current), sides.modified);
+    Ok(root.compare(context)?.patch.unwrap_or(Value::EMPTY))
 }
 
 /// Objects that are being compared.
-struct MapLevel<'a> {
+struct ObjectComparison<'a> {
     options: CreateOptions,
     node: NodeId,
     retain_keys: bool,
@@ -83,13 +55,11 @@ struct MapLevel<'a> {
     /// `original` and `current` are the same object.
     two_way: bool,
     modified: &'a [MapEntry<'a>],
-    /// The position of the next field of the modified object.
-    next: usize,
     patch: Vec<MapEntry<'a>>,
     deletes: bool,
 }
 
-impl<'a> MapLevel<'a> {
+impl<'a> ObjectComparison<'a> {
     fn new(
         options: CreateOptions,
         node: NodeId,
@@ -111,22 +81,13 @@ impl<'a> MapLevel<'a> {
             current_kept: 0,
             two_way: current.is_some_and(|current| std::ptr::eq(original, current)),
             modified,
-            next: 0,
             patch: Vec::new(),
             deletes: false,
         })
     }
 
-    fn step(
-        &mut self,
-        context: &Context<'a>,
-        part: Option<&Contribution<'a>>,
-    ) -> Result<Next<'a, CompareLevel<'a>>, BrokenAt> {
-        if let Some(contribution) = part {
-            self.take(context, contribution);
-        }
-        while let Some(&(key, modified)) = self.modified.get(self.next) {
-            self.next += 1;
+    fn compare(mut self: Box<Self>, context: &Context<'a>) -> Result<ObjectChange<'a>, BrokenAt> {
+        for &(key, modified) in self.modified {
             let current = self.current_fields.as_mut().and_then(|fields| fields.get(key)).map(|(_, value)| value);
             self.current_kept += usize::from(current.is_some());
             let original = if self.two_way { current } else { self.original_fields.get(key).map(|(_, value)| value) };
@@ -137,14 +98,12 @@ impl<'a> MapLevel<'a> {
             {
                 return Err(BrokenRule::Patch(wrong.kind().to_string().into()).into());
             }
-            if let Some(next) = self.field(context, key, original, current, modified)? {
-                return Ok(next);
-            }
+            self.field(context, key, original, current, modified)?;
         }
-        Ok(Next::Done(self.finish(context)))
+        Ok(self.finish(context))
     }
 
-    /// Compares one field, or enters it if it is a level of its own.
+    /// Compares one field.
     fn field(
         &mut self,
         context: &Context<'a>,
@@ -152,7 +111,7 @@ impl<'a> MapLevel<'a> {
         original: Option<Value<'a>>,
         current: Option<Value<'a>>,
         modified: Value<'a>,
-    ) -> Result<Option<Next<'a, CompareLevel<'a>>>, BrokenAt> {
+    ) -> Result<(), BrokenAt> {
         let kind = modified.kind();
         let of_kind = |value: Option<Value<'a>>| value.filter(|value| value.kind() == kind);
         let (original, current) = (of_kind(original), of_kind(current));
@@ -160,30 +119,40 @@ impl<'a> MapLevel<'a> {
         if is_scalar || (original.is_none() && current.is_none()) {
             return self.replace(context, key, current, modified);
         }
-        let step = Step::Field(self.node, key);
+        let inside = |broken: BrokenAt| broken.inside(context.schema.step(self.node, key));
         let field = match context.schema.field(self.node, key, kind) {
             Ok(field) => field,
             // An unknown field only matters if it changed.
             Err(_) if [original, current].into_iter().flatten().all(|value| value.same(modified)) => {
                 return self.replace(context, key, current, modified);
             }
-            Err(rule) => return Err(rule.at(step.segment(context))),
+            Err(rule) => return Err(inside(rule.into())),
         };
+        let options = self.options;
         match (modified, field.strategy) {
             (Value::Map(modified), Strategy::Unsaid | Strategy::Merge) => {
                 let (original, current) = (original.and_then(Value::entries), current.and_then(Value::entries));
-                let level = MapLevel::new(self.options, field.object, field.retain_keys, original, current, modified);
-                Ok(Some(Next::Into(step, CompareLevel::Map(level))))
+                let objects = Self::new(options, field.object, field.retain_keys, original, current, modified);
+                let change = objects.compare(context).map_err(inside)?;
+                self.deletes |= change.deletes;
+                self.patch.extend(change.patch.map(|patch| (key, patch)));
+                Ok(())
             }
             (Value::List(modified), Strategy::Merge) => {
                 let (original, current) = (original.and_then(Value::items), current.and_then(Value::items));
-                let compared = ListSides { original, current, modified }.compare(context, field, self.options);
-                match compared.map_err(|broken| broken.inside(step.segment(context)))? {
-                    ComparedLists::Done(contribution) => self.take(context, &contribution),
-                    ComparedLists::Whole => self.put(context, key, Value::List(modified))?,
-                    ComparedLists::Keyed(level) => return Ok(Some(Next::Into(step, CompareLevel::Keyed(level)))),
+                let mut item = |original: Option<Value<'a>>, current: Option<Value<'a>>, modified: Value<'a>| {
+                    let (original, current) = (original.and_then(Value::entries), current.and_then(Value::entries));
+                    let modified = modified.entries().unwrap_or_default();
+                    Self::new(options, field.items, field.retain_keys, original, current, modified).compare(context)
+                };
+                let lists = ListSides { original, current, modified };
+                match lists.compare(context, field, options, &mut item).map_err(inside)? {
+                    ComparedLists::Whole => self.put(context, key, Value::List(modified)),
+                    ComparedLists::Changed(change) => {
+                        self.take(context, key, &change);
+                        Ok(())
+                    }
                 }
-                Ok(None)
             }
             _ => self.replace(context, key, current, modified),
         }
@@ -196,11 +165,11 @@ impl<'a> MapLevel<'a> {
         key: &'a str,
         current: Option<Value<'a>>,
         modified: Value<'a>,
-    ) -> Result<Option<Next<'a, CompareLevel<'a>>>, BrokenAt> {
+    ) -> Result<(), BrokenAt> {
         if current.is_none_or(|current| !current.same(modified)) {
             self.put(context, key, modified)?;
         }
-        Ok(None)
+        Ok(())
     }
 
     fn put(&mut self, context: &Context<'a>, key: &'a str, value: Value<'a>) -> Result<(), BrokenAt> {
@@ -208,25 +177,16 @@ impl<'a> MapLevel<'a> {
         Ok(())
     }
 
-    /// Takes the contribution of the field that was compared last.
-    fn take(&mut self, context: &Context<'a>, contribution: &Contribution<'a>) {
-        let Some(&(key, _)) = self.modified.get(self.next.wrapping_sub(1)) else { return };
-        match *contribution {
-            Contribution::Map { patch, deletes } => {
-                self.deletes |= deletes;
-                self.patch.extend(patch.map(|patch| (key, patch)));
-            }
-            Contribution::List { items, delete, order, deletes } => {
-                self.deletes |= deletes;
-                let named = |directive: &str| &*context.arena.alloc_str(&format!("{directive}/{key}"));
-                self.patch.extend(order.map(|order| (named(SET_ELEMENT_ORDER), order)));
-                self.patch.extend(delete.map(|delete| (named(DELETE_FROM_PRIMITIVE_LIST), delete)));
-                self.patch.extend(items.map(|items| (key, items)));
-            }
-        }
+    /// Takes the change of a list.
+    fn take(&mut self, context: &Context<'a>, key: &'a str, change: &ListChange<'a>) {
+        self.deletes |= change.deletes;
+        let named = |directive: &str| &*context.arena.alloc_str(&format!("{directive}/{key}"));
+        self.patch.extend(change.order.map(|order| (named(SET_ELEMENT_ORDER), order)));
+        self.patch.extend(change.delete.map(|delete| (named(DELETE_FROM_PRIMITIVE_LIST), delete)));
+        self.patch.extend(change.items.map(|items| (key, items)));
     }
 
-    fn finish(&mut self, context: &Context<'a>) -> Contribution<'a> {
+    fn finish(mut self: Box<Self>, context: &Context<'a>) -> ObjectChange<'a> {
         // A field that is not null goes away, so that retained keys must be stated even if nothing else changed.
         let mut loses_field = false;
         if self.original_kept < self.original.len() {
@@ -258,19 +218,6 @@ impl<'a> MapLevel<'a> {
             }
         }
         let patch = (is_new || !self.patch.is_empty()).then(|| context.map(&self.patch));
-        Contribution::Map { patch, deletes: self.deletes }
+        ObjectChange { patch, deletes: self.deletes }
     }
-}
-
-/// Returns the comparison of a list item with the items that it is paired with.
-fn item_level<'a>(
-    options: CreateOptions,
-    field: &FieldSchema,
-    original: Option<Value<'a>>,
-    current: Option<Value<'a>>,
-    modified: Value<'a>,
-) -> CompareLevel<'a> {
-    let (original, current) = (original.and_then(Value::entries), current.and_then(Value::entries));
-    let modified = modified.entries().unwrap_or_default();
-    CompareLevel::Map(MapLevel::new(options, field.items, field.retain_keys, original, current, modified))
 }

@@ -1,11 +1,12 @@
 //! The documents that users bring: JSON text, which loses nothing, or `serde_json::Value`, which kube works with.
 
-use crate::error::{DocumentRole, PatchError};
+use crate::error::{BrokenAt, BrokenRule, DocumentRole, PatchError};
 use crate::read;
-use crate::value::{MapEntry, Value};
+use crate::value::{DEEPEST, Value};
 use crate::write;
 use bumpalo::Bump;
-use serde_json::Value as Json;
+use kube_unions_core::field_path::Segment;
+use serde_json::{Number, Value as Json};
 
 /// A JSON document: `str` or `serde_json::Value`.
 ///
@@ -40,7 +41,7 @@ impl sealed::Sealed for str {
 
 impl sealed::Sealed for Json {
     fn read<'a>(&'a self, _: DocumentRole, arena: &'a Bump) -> Result<Value<'a>, PatchError> {
-        Ok(from_json(self, arena))
+        Ok(from_json(self, 0, arena)?)
     }
 
     fn write(value: Value<'_>) -> Json {
@@ -48,54 +49,36 @@ impl sealed::Sealed for Json {
     }
 }
 
-/// A list or an object whose parts are being converted.
-enum FromJsonFrame<'a> {
-    List(std::slice::Iter<'a, Json>, Vec<Value<'a>>),
-    Map(serde_json::map::Iter<'a>, &'a str, Vec<MapEntry<'a>>),
-}
-
-fn from_json<'a>(json: &'a Json, arena: &'a Bump) -> Value<'a> {
-    let mut open = Vec::new();
-    let mut done = begin(json, arena, &mut open);
-    loop {
-        let next = match (open.last_mut(), done.take()) {
-            (None, whole) => return whole.unwrap_or(Value::Null),
-            (Some(FromJsonFrame::List(items, built)), part) => {
-                built.extend(part);
-                items.next()
-            }
-            (Some(FromJsonFrame::Map(fields, key, built)), part) => {
-                built.extend(part.map(|value| (*key, value)));
-                fields.next().map(|(name, value)| {
-                    *key = name;
-                    value
-                })
-            }
-        };
-        done = match next {
-            Some(part) => begin(part, arena, &mut open),
-            None => open.pop().map(|building| match building {
-                FromJsonFrame::List(_, items) => Value::List(arena.alloc_slice_copy(&items)),
-                FromJsonFrame::Map(_, _, entries) => Value::Map(arena.alloc_slice_copy(&entries)),
-            }),
-        };
+/// Converts a value that has this number of lists and objects around it.
+fn from_json<'a>(json: &'a Json, depth: usize, arena: &'a Bump) -> Result<Value<'a>, BrokenAt> {
+    if depth >= DEEPEST && (json.is_array() || json.is_object()) {
+        return Err(BrokenRule::TooDeep.into());
     }
-}
-
-/// Converts a scalar, or opens a list or an object.
-fn begin<'a>(json: &'a Json, arena: &'a Bump, open: &mut Vec<FromJsonFrame<'a>>) -> Option<Value<'a>> {
-    match json {
-        Json::Null => Some(Value::Null),
-        Json::Bool(value) => Some(Value::Bool(*value)),
-        Json::Number(number) => Some(Value::Number(arena.alloc_str(&number.to_string()))),
-        Json::String(text) => Some(Value::String(text)),
+    Ok(match json {
+        Json::Null => Value::Null,
+        Json::Bool(value) => Value::Bool(*value),
+        Json::Number(number) => number_from(number, arena),
+        Json::String(text) => Value::String(text),
         Json::Array(items) => {
-            open.push(FromJsonFrame::List(items.iter(), Vec::with_capacity(items.len())));
-            None
+            let mut out = Vec::with_capacity(items.len());
+            for (position, item) in items.iter().enumerate() {
+                let item = from_json(item, depth + 1, arena);
+                out.push(item.map_err(|broken| broken.inside(Segment::Index(position)))?);
+            }
+            Value::list_in(arena, &out)
         }
-        Json::Object(map) => {
-            open.push(FromJsonFrame::Map(map.iter(), "", Vec::with_capacity(map.len())));
-            None
+        Json::Object(fields) => {
+            let mut out = Vec::with_capacity(fields.len());
+            for (name, value) in fields {
+                let value = from_json(value, depth + 1, arena);
+                let value = value.map_err(|broken| broken.inside(Segment::Field(name.as_str().into())))?;
+                out.push((name.as_str(), value));
+            }
+            Value::map_in(arena, &out)
         }
-    }
+    })
+}
+
+fn number_from<'a>(number: &Number, arena: &'a Bump) -> Value<'a> {
+    Value::Number(arena.alloc_str(&number.to_string()))
 }

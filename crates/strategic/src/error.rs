@@ -1,7 +1,7 @@
 //! The errors of creating and applying patches, each with its path and the rule that is broken.
 
 use crate::read::SyntaxError;
-use crate::value::ValueKind;
+use crate::value::{DEEPEST, ValueKind};
 use kube_unions_core::field_path::{FieldPath, Segment};
 use std::fmt;
 
@@ -168,6 +168,9 @@ pub enum BrokenRule {
     /// A patch item matches several items of the list.
     #[error("`$patchMergeKey` matches more than one item of the list: list more keys, until it matches one")]
     Ambiguous,
+    /// Lists and objects are nested too deeply.
+    #[error("nested deeper than {DEEPEST} levels")]
+    TooDeep,
     /// Two items have the same merge keys.
     #[error("two items of the list have the same merge keys, so no patch can tell them apart")]
     Duplicate,
@@ -243,13 +246,9 @@ impl From<BrokenRule> for BrokenAt {
 
 impl BrokenAt {
     /// Extends the path by one step upwards.
-    pub(crate) fn inside(self, step: Segment) -> Self {
-        self.below([step])
-    }
-
-    /// Extends the path upwards by several steps, the outermost first.
-    pub(crate) fn below(self, steps: impl IntoIterator<Item = Segment>) -> Self {
-        Self { path: steps.into_iter().chain(self.path).collect(), rule: self.rule }
+    pub(crate) fn inside(mut self, step: Segment) -> Self {
+        self.path.insert(0, step);
+        self
     }
 }
 

@@ -13,7 +13,6 @@ mod read;
 mod schema;
 mod strip_directives;
 mod value;
-mod walk;
 mod write;
 
 pub use document::JsonDocument;

@@ -1,10 +1,7 @@
-//! Reads JSON text (RFC 8259) into a [`Value`], without recursion.
+//! Reads JSON text (RFC 8259) into a [`Value`].
 
-use crate::value::{MapEntry, Value, without_duplicates};
+use crate::value::{DEEPEST, MapEntry, Value, without_duplicates};
 use bumpalo::Bump;
-
-/// Deepest nesting that is read: the limit of the API server.
-pub(crate) const DEEPEST: usize = 10_000;
 
 /// A text that is not JSON.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -47,15 +44,7 @@ pub enum SyntaxFault {
 
 /// Reads a text that is one JSON value.
 pub(crate) fn read<'a>(text: &'a str, arena: &'a Bump) -> Result<Value<'a>, SyntaxError> {
-    let mut reader = JsonReader {
-        text,
-        bytes: text.as_bytes(),
-        at: 0,
-        arena,
-        open: Vec::new(),
-        items: Vec::new(),
-        entries: Vec::new(),
-    };
+    let mut reader = JsonReader { text, bytes: text.as_bytes(), at: 0, arena, items: Vec::new(), entries: Vec::new() };
     reader.document().map_err(|fault| {
         let before = text.get(..text.floor_char_boundary(reader.at)).unwrap_or(text);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
@@ -69,116 +58,92 @@ struct JsonReader<'a> {
     bytes: &'a [u8],
     at: usize,
     arena: &'a Bump,
-    /// The open lists and objects, the innermost last.
-    open: Vec<ReadFrame<'a>>,
     /// The items of all open lists.
     items: Vec<Value<'a>>,
     /// The fields of all open objects.
     entries: Vec<MapEntry<'a>>,
 }
 
-enum ReadFrame<'a> {
-    /// A list, and the position of its first item.
-    List(usize),
-    /// An object, the position of its first field, and the key of the next value.
-    Map(usize, &'a str),
-}
-
 impl<'a> JsonReader<'a> {
     fn document(&mut self) -> Result<Value<'a>, SyntaxFault> {
-        loop {
-            if let Some(value) = self.value()?
-                && let Some(document) = self.place(value)?
-            {
-                self.space();
-                return if self.at == self.bytes.len() { Ok(document) } else { Err(SyntaxFault::Trailing) };
-            }
-        }
-    }
-
-    /// Reads a scalar or an empty list or object. Opens any other and returns `None`.
-    fn value(&mut self) -> Result<Option<Value<'a>>, SyntaxFault> {
+        let document = self.value(0)?;
         self.space();
-        Ok(Some(match self.peek()? {
-            b'{' => {
-                self.at += 1;
-                self.space();
-                if self.peek()? != b'}' {
-                    self.deeper(ReadFrame::Map(self.entries.len(), ""))?;
-                    self.key()?;
-                    return Ok(None);
-                }
-                self.at += 1;
-                Value::EMPTY
-            }
-            b'[' => {
-                self.at += 1;
-                self.space();
-                if self.peek()? != b']' {
-                    self.deeper(ReadFrame::List(self.items.len()))?;
-                    return Ok(None);
-                }
-                self.at += 1;
-                Value::List(&[])
-            }
-            b'"' => Value::String(self.string()?),
-            b't' => self.word("true", Value::Bool(true))?,
-            b'f' => self.word("false", Value::Bool(false))?,
-            b'n' => self.word("null", Value::Null)?,
-            _ => Value::Number(self.number()?),
-        }))
+        if self.at == self.bytes.len() { Ok(document) } else { Err(SyntaxFault::Trailing) }
     }
 
-    /// Puts a value into the innermost list or object, and closes the ones that end here. Returns the document after the last.
-    fn place(&mut self, mut value: Value<'a>) -> Result<Option<Value<'a>>, SyntaxFault> {
-        loop {
-            let Some(open) = self.open.last_mut() else { return Ok(Some(value)) };
-            match open {
-                ReadFrame::List(_) => self.items.push(value),
-                ReadFrame::Map(_, key) => self.entries.push((key, value)),
-            }
-            let is_list = matches!(open, ReadFrame::List(_));
-            self.space();
-            match (self.peek()?, is_list) {
-                (b',', true) => {
-                    self.at += 1;
-                    return Ok(None);
-                }
-                (b',', false) => {
-                    self.at += 1;
-                    self.space();
-                    self.key()?;
-                    return Ok(None);
-                }
-                (b']', true) | (b'}', false) => self.at += 1,
-                _ => return Err(SyntaxFault::Unexpected),
-            }
-            value = match self.open.pop() {
-                Some(ReadFrame::List(start)) => {
-                    let items = self.arena.alloc_slice_copy(self.items.get(start..).unwrap_or_default());
-                    self.items.truncate(start);
-                    Value::List(items)
-                }
-                Some(ReadFrame::Map(start, _)) => {
-                    without_duplicates(&mut self.entries, start);
-                    let entries = self.arena.alloc_slice_copy(self.entries.get(start..).unwrap_or_default());
-                    self.entries.truncate(start);
-                    Value::Map(entries)
-                }
-                None => return Ok(Some(value)),
-            };
+    /// Reads a value that has this number of lists and objects around it.
+    fn value(&mut self, depth: usize) -> Result<Value<'a>, SyntaxFault> {
+        self.space();
+        match self.peek()? {
+            b'{' => self.map(depth),
+            b'[' => self.list(depth),
+            b'"' => Ok(Value::String(self.string()?)),
+            b't' => self.word("true", Value::Bool(true)),
+            b'f' => self.word("false", Value::Bool(false)),
+            b'n' => self.word("null", Value::Null),
+            _ => Ok(Value::Number(self.number()?)),
         }
     }
 
-    fn deeper(&mut self, open: ReadFrame<'a>) -> Result<(), SyntaxFault> {
-        if self.open.len() >= DEEPEST {
+    fn list(&mut self, depth: usize) -> Result<Value<'a>, SyntaxFault> {
+        if self.opens_empty(depth, b']')? {
+            return Ok(Value::List(&[]));
+        }
+        let start = self.items.len();
+        loop {
+            let item = self.value(depth + 1)?;
+            self.items.push(item);
+            if self.ends(b']')? {
+                let list = Value::list_in(self.arena, self.items.get(start..).unwrap_or_default());
+                self.items.truncate(start);
+                return Ok(list);
+            }
+        }
+    }
+
+    fn map(&mut self, depth: usize) -> Result<Value<'a>, SyntaxFault> {
+        if self.opens_empty(depth, b'}')? {
+            return Ok(Value::EMPTY);
+        }
+        let start = self.entries.len();
+        loop {
+            let key = self.key()?;
+            let value = self.value(depth + 1)?;
+            self.entries.push((key, value));
+            if self.ends(b'}')? {
+                without_duplicates(&mut self.entries, start);
+                let map = Value::map_in(self.arena, self.entries.get(start..).unwrap_or_default());
+                self.entries.truncate(start);
+                return Ok(map);
+            }
+        }
+    }
+
+    /// Opens a list or an object. Closes it and returns true if it is empty.
+    fn opens_empty(&mut self, depth: usize, end: u8) -> Result<bool, SyntaxFault> {
+        if depth >= DEEPEST {
             return Err(SyntaxFault::Depth);
         }
-        self.open.push(open);
-        Ok(())
+        self.at += 1;
+        self.space();
+        let empty = self.peek()? == end;
+        self.at += usize::from(empty);
+        Ok(empty)
     }
 
-    fn key(&mut self) -> Result<(), SyntaxFault> {
+    /// Reads what follows a part of a list or an object. Returns true at its end.
+    fn ends(&mut self, end: u8) -> Result<bool, SyntaxFault> {
+        self.space();
+        let found = self.peek()?;
+        if found != b',' && found != end {
+            return Err(SyntaxFault::Unexpected);
+        }
+        self.at += 1;
+        Ok(found == end)
+    }
+
+    fn key(&mut self) -> Result<&'a str, SyntaxFault> {
+        self.space();
         if self.peek()? != b'"' {
             return Err(SyntaxFault::Unexpected);
         }
@@ -188,10 +153,7 @@ impl<'a> JsonReader<'a> {
             return Err(SyntaxFault::Unexpected);
         }
         self.at += 1;
-        if let Some(ReadFrame::Map(_, key)) = self.open.last_mut() {
-            *key = name;
-        }
-        Ok(())
+        Ok(name)
     }
 
     fn peek(&self) -> Result<u8, SyntaxFault> {

@@ -5,9 +5,7 @@ use crate::directive::{Directive, PATCH, PATCH_MERGE_KEY, PatchMode, RetainedKey
 use crate::error::{BrokenAt, BrokenRule};
 use crate::schema::NodeId;
 use crate::value::{MapEntry, Value};
-use crate::walk::{self, Next, Step, walk};
-use std::iter::Enumerate;
-use std::slice::Iter;
+use kube_unions_core::field_path::Segment;
 
 /// The treatment of nulls and directives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,116 +45,65 @@ fn strip_at<'a>(
     mode: StripMode,
     in_list: bool,
 ) -> Result<Option<Value<'a>>, BrokenAt> {
-    if is_plain(value, mode) {
-        return Ok(Some(value));
-    }
-    match Stripped::open(value, node, mode, in_list)? {
-        Stripped::Value(value) => Ok(Some(value)),
-        Stripped::Deleted => Ok(None),
-        Stripped::Level(level) => walk(context, level),
-    }
+    if is_plain(value, mode) { Ok(Some(value)) } else { strip(context, value, node, mode, in_list) }
 }
 
-/// A value before its parts are stripped.
-enum Stripped<'a> {
-    /// A list or an object, whose parts come next.
-    Level(StripLevel<'a>),
-    /// A directive deletes the value.
-    Deleted,
-    Value(Value<'a>),
-}
-
-/// A list or an object whose parts are being stripped.
-enum StripLevel<'a> {
-    Map {
-        entries: Iter<'a, MapEntry<'a>>,
-        node: Option<NodeId>,
-        mode: StripMode,
-        in_list: bool,
-        key: &'a str,
-        out: Vec<MapEntry<'a>>,
-    },
-    List {
-        items: Enumerate<Iter<'a, Value<'a>>>,
-        node: Option<NodeId>,
-        mode: StripMode,
-        out: Vec<Value<'a>>,
-    },
-}
-
-impl<'a> Stripped<'a> {
-    fn open(value: Value<'a>, node: Option<NodeId>, mode: StripMode, in_list: bool) -> Result<Self, BrokenRule> {
-        let entries = match value {
-            Value::Map(entries) => entries,
-            Value::List(items) => {
-                let (out, items) = (Vec::with_capacity(items.len()), items.iter().enumerate());
-                return Ok(Self::Level(StripLevel::List { items, node, mode, out }));
+fn strip<'a>(
+    context: &Context<'a>,
+    value: Value<'a>,
+    node: Option<NodeId>,
+    mode: StripMode,
+    in_list: bool,
+) -> Result<Option<Value<'a>>, BrokenAt> {
+    let entries = match value {
+        Value::Map(entries) => entries,
+        Value::List(items) => {
+            let mut out = Vec::with_capacity(items.len());
+            for (position, item) in items.iter().enumerate() {
+                let item = strip(context, *item, node, mode, true);
+                out.extend(item.map_err(|broken| broken.inside(Segment::Index(position)))?);
             }
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return Ok(Self::Value(value)),
-        };
-        let mut mode = mode;
-        if mode == StripMode::Unmarked {
-            if entries.iter().any(|(key, _)| *key == PATCH) {
-                return Ok(Self::Deleted);
-            }
-        } else {
-            mode = match PatchMode::of(entries)? {
-                Some(PatchMode::Delete) => return Ok(Self::Deleted),
-                Some(PatchMode::Replace) if in_list => return Ok(Self::Deleted),
-                Some(PatchMode::Replace) => StripMode::Literal,
-                None => mode,
-            };
-            if mode == StripMode::Fresh {
-                RetainedKeys::of(entries, in_list.then_some(PATCH_MERGE_KEY))?;
-            }
+            return Ok(Some(context.list(&out)));
         }
-        let out = Vec::with_capacity(entries.len());
-        Ok(Self::Level(StripLevel::Map { entries: entries.iter(), node, mode, in_list, key: "", out }))
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return Ok(Some(value)),
+    };
+    let Some(mode) = mode_inside(entries, mode, in_list)? else { return Ok(None) };
+    let mut out = Vec::with_capacity(entries.len());
+    for &(name, value) in entries {
+        if is_directive(context, name, value, node, mode, in_list)?
+            || (mode == StripMode::Fresh && matches!(value, Value::Null))
+        {
+            continue;
+        }
+        let field = node.and_then(|node| context.schema.known(node, name));
+        let inner = field.map(|field| if value.items().is_some() { field.items } else { field.object });
+        let value = strip(context, value, inner, mode, false)
+            .map_err(|broken| broken.inside(context.schema.step(node.unwrap_or_default(), name)))?;
+        out.extend(value.map(|value| (name, value)));
     }
+    Ok(Some(context.map(&out)))
 }
 
-impl<'a> walk::Level<'a> for StripLevel<'a> {
-    type Output = Option<Value<'a>>;
-
-    fn step(&mut self, context: &Context<'a>, part: Option<Self::Output>) -> Result<Next<'a, Self>, BrokenAt> {
-        let part = part.flatten();
-        match self {
-            Self::List { items, node, mode, out } => {
-                out.extend(part);
-                for (position, item) in items {
-                    let step = Step::Item(position);
-                    match Stripped::open(*item, *node, *mode, true).map_err(|rule| rule.at(step.segment(context)))? {
-                        Stripped::Value(value) => out.push(value),
-                        Stripped::Deleted => {}
-                        Stripped::Level(level) => return Ok(Next::Into(step, level)),
-                    }
-                }
-                Ok(Next::Done(Some(context.list(out))))
-            }
-            Self::Map { entries, node, mode, in_list, key, out } => {
-                out.extend(part.map(|value| (*key, value)));
-                for &(name, value) in entries {
-                    if is_directive(context, name, value, *node, *mode, *in_list)?
-                        || (*mode == StripMode::Fresh && matches!(value, Value::Null))
-                    {
-                        continue;
-                    }
-                    let field = node.and_then(|node| context.schema.known(node, name));
-                    let inner = field.map(|field| if value.items().is_some() { field.items } else { field.object });
-                    let step = Step::Field(node.unwrap_or_default(), name);
-                    match Stripped::open(value, inner, *mode, false).map_err(|rule| rule.at(step.segment(context)))? {
-                        Stripped::Value(value) => out.push((name, value)),
-                        Stripped::Deleted => {}
-                        Stripped::Level(level) => {
-                            *key = name;
-                            return Ok(Next::Into(step, level));
-                        }
-                    }
-                }
-                Ok(Next::Done(Some(context.map(out))))
-            }
-        }
+/// Returns the treatment of the fields of an object, or `None` if a directive deletes the object.
+fn mode_inside<'a>(
+    entries: &'a [MapEntry<'a>],
+    mode: StripMode,
+    in_list: bool,
+) -> Result<Option<StripMode>, BrokenRule> {
+    if mode == StripMode::Unmarked {
+        let is_marked = entries.iter().any(|(key, _)| *key == PATCH);
+        return Ok((!is_marked).then_some(mode));
     }
+    let mode = match PatchMode::of(entries)? {
+        Some(PatchMode::Delete) => return Ok(None),
+        Some(PatchMode::Replace) if in_list => return Ok(None),
+        Some(PatchMode::Replace) => StripMode::Literal,
+        None => mode,
+    };
+    if mode == StripMode::Fresh {
+        RetainedKeys::of(entries, in_list.then_some(PATCH_MERGE_KEY))?;
+    }
+    Ok(Some(mode))
 }
 
 /// Returns true for a directive, once its value is checked.
@@ -188,26 +135,15 @@ fn is_directive<'a>(
     Ok(false)
 }
 
-/// Returns true if the value contains nothing that settling would change, so that it can be shared instead of copied.
+/// Returns true if the value contains nothing that would change, so that it can be shared instead of copied.
 fn is_plain(value: Value<'_>, mode: StripMode) -> bool {
-    let mut open = vec![value];
-    while let Some(value) = open.pop() {
-        match value {
-            Value::List(items) => {
-                open.extend(items.iter().filter(|item| matches!(item, Value::List(_) | Value::Map(_))));
-            }
-            Value::Map(entries) => {
-                for (key, value) in entries {
-                    match value {
-                        _ if *key == PATCH || (mode != StripMode::Unmarked && key.starts_with('$')) => return false,
-                        Value::Null if mode == StripMode::Fresh => return false,
-                        Value::List(_) | Value::Map(_) => open.push(*value),
-                        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-                    }
-                }
-            }
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-        }
+    match value {
+        Value::List(items) => items.iter().all(|item| is_plain(*item, mode)),
+        Value::Map(entries) => entries.iter().all(|(key, value)| {
+            let is_directive = *key == PATCH || (mode != StripMode::Unmarked && key.starts_with('$'));
+            let is_dropped = mode == StripMode::Fresh && matches!(value, Value::Null);
+            !is_directive && !is_dropped && is_plain(*value, mode)
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
     }
-    true
 }

@@ -1,8 +1,7 @@
 //! A JSON document as the engine sees it: immutable, shared, and with every number as it was written.
 //!
 //! `serde_json::Value` does not fit. It converts numbers to what a machine can hold, so `1.10` or a large integer comes back as
-//! another text. Its feature `arbitrary_precision` prevents that, but changes every other crate in the build. It also drops,
-//! compares and writes values recursively, and the API server accepts documents that are 10,000 levels deep.
+//! another text. Its feature `arbitrary_precision` prevents that, but changes every other crate in the build.
 //!
 //! Here a number is its text. An arena owns all values, so dropping a document takes no walk. A result shares the unchanged
 //! parts of the documents instead of copying them.
@@ -26,6 +25,9 @@ pub enum Value<'a> {
     /// An object. Its keys are distinct.
     Map(&'a [MapEntry<'a>]),
 }
+
+/// The most lists and objects that may be around a value, including itself. Every walk recurses, so this bounds the stack.
+pub(crate) const DEEPEST: usize = 512;
 
 /// A field of an object.
 pub(crate) type MapEntry<'a> = (&'a str, Value<'a>);
@@ -76,6 +78,16 @@ pub(crate) enum Scalar<'a> {
 impl<'a> Value<'a> {
     /// An object without fields.
     pub(crate) const EMPTY: Self = Self::Map(&[]);
+
+    /// Stores a list in the arena.
+    pub(crate) fn list_in(arena: &'a Bump, items: &[Self]) -> Self {
+        Self::List(arena.alloc_slice_copy(items))
+    }
+
+    /// Stores an object in the arena. Its keys are distinct.
+    pub(crate) fn map_in(arena: &'a Bump, entries: &[MapEntry<'a>]) -> Self {
+        Self::Map(arena.alloc_slice_copy(entries))
+    }
 
     /// Returns the type.
     pub(crate) fn kind(self) -> ValueKind {
@@ -129,32 +141,22 @@ impl<'a> Value<'a> {
     /// Returns true if both values are equal. The order of an object's fields does not matter. Numbers compare by value, but an
     /// integer never equals a decimal number.
     pub(crate) fn same(self, other: Self) -> bool {
-        let mut open = vec![(self, other)];
-        while let Some(pair) = open.pop() {
-            match pair {
-                (Self::Null, Self::Null) => {}
-                (Self::Bool(left), Self::Bool(right)) if left == right => {}
-                (Self::String(left), Self::String(right)) if left == right => {}
-                (Self::Number(left), Self::Number(right)) if same_number(left, right) => {}
-                (Self::List(left), Self::List(right)) if left.len() == right.len() => {
-                    if !std::ptr::eq(left, right) {
-                        open.extend(left.iter().copied().zip(right.iter().copied()));
-                    }
-                }
-                (Self::Map(left), Self::Map(right)) if left.len() == right.len() => {
-                    if std::ptr::eq(left, right) {
-                        continue;
-                    }
-                    let mut fields = FieldLookup::of(right);
-                    for &(key, value) in left {
-                        let Some((_, other)) = fields.get(key) else { return false };
-                        open.push((value, other));
-                    }
-                }
-                _ => return false,
+        match (self, other) {
+            (Self::Null, Self::Null) => true,
+            (Self::Bool(left), Self::Bool(right)) => left == right,
+            (Self::String(left), Self::String(right)) => left == right,
+            (Self::Number(left), Self::Number(right)) => same_number(left, right),
+            (Self::List(left), Self::List(right)) if left.len() == right.len() => {
+                std::ptr::eq(left, right) || left.iter().zip(right).all(|(left, right)| left.same(*right))
             }
+            (Self::Map(left), Self::Map(right)) if left.len() == right.len() => {
+                std::ptr::eq(left, right) || {
+                    let mut fields = FieldLookup::of(right);
+                    left.iter().all(|(key, value)| fields.get(key).is_some_and(|(_, other)| value.same(other)))
+                }
+            }
+            _ => false,
         }
-        true
     }
 }
 

@@ -95,7 +95,7 @@ pub(super) fn field_change<'a>(
     };
     let merge = |live| {
         let field = context.schema.field(node, key, ValueKind::List)?;
-        Ok(FieldChange::Merge(live, MergeTask::Lists(field, [ListPatch { order, items, delete }].into())))
+        Ok(FieldChange::Merge(live, MergeTask::Lists(field, vec![ListPatch { order, items, delete }])))
     };
     match (live, items) {
         (Some(live @ Value::List(_)), _) => merge(live),
@@ -136,7 +136,7 @@ fn set_field<'a>(
                 return Ok(value.map_or(FieldChange::Remove, FieldChange::Set));
             }
             let patch = ListPatch { order: None, items: Some(items), delete: None };
-            Ok(FieldChange::Merge(live, MergeTask::Lists(field, [patch].into())))
+            Ok(FieldChange::Merge(live, MergeTask::Lists(field, vec![patch])))
         }
         (_, value) => {
             let field = context.schema.known(node, key);

@@ -2,7 +2,7 @@
 
 use super::arrange::{ListItem, arrange, refuse_other_order};
 use super::keyed;
-use super::task::{ListPatch, MergeTask, Merged, Parts, Pending};
+use super::task::ListPatch;
 use crate::context::Context;
 use crate::directive::DELETE_FROM_PRIMITIVE_LIST;
 use crate::elements::{Elements, elements};
@@ -10,16 +10,16 @@ use crate::error::{BrokenAt, BrokenRule};
 use crate::schema::{FieldSchema, Strategy};
 use crate::strip_directives::{StripMode, strip_directives};
 use crate::value::{Scalar, Value};
-use crate::walk::Step;
 use hashbrown::{HashMap, HashSet};
 
-/// Merges the patch of a list. `live` is `None` if the object has no such list.
+/// Returns the items of the merged list, in order, with the patches that are left to merge into each. `live` is `None` if the
+/// object has no such list.
 pub(super) fn merge<'a>(
     context: &Context<'a>,
     field: &'a FieldSchema,
     live: Option<&'a [Value<'a>]>,
     patch: &ListPatch<'a>,
-) -> Result<Merged<'a>, BrokenAt> {
+) -> Result<Vec<ListItem<'a>>, BrokenAt> {
     let deleted = patch.delete.map(|delete| scalar_set(context, delete)).transpose()?;
     let is_deleted = |value: &Value<'a>| {
         let scalar = deleted.as_ref().and_then(|deleted| Some((deleted, value.scalar(context.arena)?)));
@@ -36,7 +36,7 @@ pub(super) fn merge<'a>(
     }
     let (live_items, items) = (live.unwrap_or_default(), patch.items.unwrap_or_default());
     if live_items.is_empty() && items.is_empty() && patch.order.is_none() {
-        return Ok(Merged::Value(Value::List(live_items)));
+        return Ok(Vec::new());
     }
     let elements = elements(live_items, items)?;
     if elements.is_none() && patch.order.is_some() {
@@ -55,17 +55,7 @@ pub(super) fn merge<'a>(
     if deleted.is_some() {
         merged.retain(|item| !is_deleted(&item.value));
     }
-    let mut out = Vec::with_capacity(merged.len());
-    let mut pending = Vec::new();
-    for ListItem { value, patches, live, .. } in merged {
-        let slot = out.len();
-        out.push(value);
-        if !patches.is_empty() {
-            let (step, task) = (Step::Item(live.unwrap_or(slot)), MergeTask::Objects(field.items, patches));
-            pending.push(Pending { slot: Some(slot), step, live: value, task });
-        }
-    }
-    Ok(Merged::new(context, Parts::List(out), pending))
+    Ok(merged)
 }
 
 /// Refuses a patch that adds a scalar which it also deletes.

@@ -4,51 +4,28 @@
 //! linear. A field that merges becomes a task with all its patches. This file knows nothing about lists; see `keyed`.
 
 use super::field::{FieldChange, field_change, field_patches};
-use super::task::{MergeTask, Merged, Parts, Pending};
+use super::task::MergeTask;
 use crate::context::Context;
 use crate::directive::{PatchMode, RetainedKeys};
 use crate::error::BrokenAt;
 use crate::schema::NodeId;
 use crate::strip_directives::{StripMode, strip_directives};
 use crate::value::{FieldLookup, MapEntry, Value};
-use crate::walk::Step;
 use hashbrown::HashMap;
 
-/// Merges patches, in order, into an object.
-pub(super) fn merge<'a>(
-    context: &Context<'a>,
-    live: &'a [MapEntry<'a>],
-    patches: &[&'a [MapEntry<'a>]],
-    node: NodeId,
-) -> Result<Merged<'a>, BrokenAt> {
-    let mut object = MergingObject {
-        node,
-        fields: live.iter().map(|(key, value)| (*key, FieldState::Set(*value))).collect(),
-        lookup: Lookup::InOrder(FieldLookup::of(live)),
-        replaced: Vec::new(),
-    };
-    for (position, patch) in patches.iter().enumerate() {
-        if position > 0 {
-            object.index();
-        }
-        object.merge(context, patch)?;
-    }
-    Ok(object.finish(context))
-}
-
 /// An object into which patches are being merged.
-struct MergingObject<'a> {
+pub(super) struct MergingObject<'a> {
     node: NodeId,
     /// The fields in order, including the removed ones.
-    fields: Vec<(&'a str, FieldState<'a>)>,
+    pub(super) fields: Vec<(&'a str, FieldState<'a>)>,
     lookup: Lookup<'a>,
     /// Fields that had patches to merge before a later patch replaced them. Errors in these patches still count.
-    replaced: Vec<(&'a str, Value<'a>, MergeTask<'a>)>,
+    pub(super) replaced: Vec<(&'a str, Value<'a>, MergeTask<'a>)>,
 }
 
 /// One field of an object that is being merged.
 #[derive(Debug)]
-enum FieldState<'a> {
+pub(super) enum FieldState<'a> {
     Set(Value<'a>),
     Removed,
     Merging(Value<'a>, MergeTask<'a>),
@@ -62,6 +39,28 @@ enum Lookup<'a> {
 }
 
 impl<'a> MergingObject<'a> {
+    /// Merges patches, in order, into an object. The fields that merge are left as tasks.
+    pub(super) fn merge(
+        context: &Context<'a>,
+        live: &'a [MapEntry<'a>],
+        patches: &[&'a [MapEntry<'a>]],
+        node: NodeId,
+    ) -> Result<Self, BrokenAt> {
+        let mut object = Self {
+            node,
+            fields: live.iter().map(|(key, value)| (*key, FieldState::Set(*value))).collect(),
+            lookup: Lookup::InOrder(FieldLookup::of(live)),
+            replaced: Vec::new(),
+        };
+        for (position, patch) in patches.iter().enumerate() {
+            if position > 0 {
+                object.index();
+            }
+            object.add_patch(context, patch)?;
+        }
+        Ok(object)
+    }
+
     /// Switches to a hash table, which also finds fields that a patch added.
     fn index(&mut self) {
         if matches!(self.lookup, Lookup::InOrder(_)) {
@@ -84,7 +83,7 @@ impl<'a> MergingObject<'a> {
         self.fields = fields;
     }
 
-    fn merge(&mut self, context: &Context<'a>, patch: &'a [MapEntry<'a>]) -> Result<(), BrokenAt> {
+    fn add_patch(&mut self, context: &Context<'a>, patch: &'a [MapEntry<'a>]) -> Result<(), BrokenAt> {
         match PatchMode::of(patch)? {
             Some(PatchMode::Delete) => {
                 self.compact(|_| false);
@@ -166,24 +165,6 @@ impl<'a> MergingObject<'a> {
             positions.insert(key, self.fields.len());
         }
         self.fields.push((key, state));
-    }
-
-    fn finish(self, context: &Context<'a>) -> Merged<'a> {
-        let mut out = Vec::with_capacity(self.fields.len());
-        let pend = |slot, key, live, task| Pending { slot, step: Step::Field(self.node, key), live, task };
-        let mut pending: Vec<_> =
-            self.replaced.into_iter().map(|(key, live, task)| pend(None, key, live, task)).collect();
-        for (key, state) in self.fields {
-            match state {
-                FieldState::Removed => {}
-                FieldState::Set(value) => out.push((key, value)),
-                FieldState::Merging(live, task) => {
-                    pending.push(pend(Some(out.len()), key, live, task));
-                    out.push((key, Value::Null));
-                }
-            }
-        }
-        Merged::new(context, Parts::Map(out), pending)
     }
 }
 

@@ -26,20 +26,49 @@ pub(crate) fn refuse_conflicts<'a>(
     ours: Value<'a>,
     theirs: Value<'a>,
 ) -> Result<(), PatchError> {
-    let root = ChangePair { ours, theirs, comparison: Comparison::Plain(NodeId::ROOT), at: 0 };
-    let mut search = ConflictSearch { open: vec![root], trail: vec![(0, Segment::Index(0))] };
-    while let Some(pair) = search.open.pop() {
-        let conflict = match (pair.ours, pair.theirs) {
-            (Value::Map(ours), Value::Map(theirs)) => search.maps(context, pair, ours, theirs),
-            (Value::List(ours), Value::List(theirs)) => search.lists(context, pair, ours, theirs),
-            (ours, theirs) => Ok(!ours.same(theirs)),
-        };
-        if conflict.map_err(|broken| broken.below(search.steps(pair.at)))? {
-            let path: FieldPath = search.steps(pair.at).into_iter().collect();
-            return Err(PatchError::Conflict { path, ours: effect(pair.ours), theirs: effect(pair.theirs) });
+    let root = ChangePair { ours, theirs, comparison: Comparison::Plain(NodeId::ROOT) };
+    match conflict(context, root)? {
+        None => Ok(()),
+        Some(Conflict { path, ours, theirs }) => Err(PatchError::Conflict {
+            path: path.into_iter().rev().collect::<FieldPath>(),
+            ours: effect(ours),
+            theirs: effect(theirs),
+        }),
+    }
+}
+
+/// A place that both sides change differently.
+struct Conflict<'a> {
+    /// The steps from the place upwards.
+    path: Vec<Segment>,
+    ours: Value<'a>,
+    theirs: Value<'a>,
+}
+
+/// The pairs below a pair. `None` is a conflict of the pair itself.
+type Below<'a> = Option<Vec<(Segment, ChangePair<'a>)>>;
+
+/// Returns the last conflict between two changes.
+fn conflict<'a>(context: &Context<'a>, pair: ChangePair<'a>) -> Result<Option<Conflict<'a>>, BrokenAt> {
+    let below = match (pair.ours, pair.theirs) {
+        (Value::Map(ours), Value::Map(theirs)) => maps(context, pair.comparison, ours, theirs)?,
+        (Value::List(ours), Value::List(theirs)) => lists(context, pair.comparison, ours, theirs)?,
+        (ours, theirs) => ours.same(theirs).then(Vec::new),
+    };
+    let Some(below) = below else {
+        return Ok(Some(Conflict { path: Vec::new(), ours: pair.ours, theirs: pair.theirs }));
+    };
+    for (step, pair) in below.into_iter().rev() {
+        match conflict(context, pair) {
+            Ok(None) => {}
+            Ok(Some(mut found)) => {
+                found.path.push(step);
+                return Ok(Some(found));
+            }
+            Err(broken) => return Err(broken.inside(step)),
         }
     }
-    Ok(())
+    Ok(None)
 }
 
 /// The user's change and the change in the cluster at one place.
@@ -48,8 +77,6 @@ struct ChangePair<'a> {
     ours: Value<'a>,
     theirs: Value<'a>,
     comparison: Comparison<'a>,
-    /// The position of the last step in the trail.
-    at: usize,
 }
 
 /// The way to compare two changes.
@@ -63,113 +90,90 @@ enum Comparison<'a> {
     Replaced,
 }
 
-struct ConflictSearch<'a> {
-    open: Vec<ChangePair<'a>>,
-    /// Steps, each with the position of the one before it. The first is the root.
-    trail: Vec<(usize, Segment)>,
+/// Compares the changes of two objects.
+fn maps<'a>(
+    context: &Context<'a>,
+    comparison: Comparison<'a>,
+    ours: &'a [MapEntry<'a>],
+    theirs: &'a [MapEntry<'a>],
+) -> Result<Below<'a>, BrokenAt> {
+    match (find(ours, PATCH), find(theirs, PATCH)) {
+        (None, None) => {}
+        (Some(ours), Some(theirs)) if ours.same(theirs) => {}
+        _ => return Ok(None),
+    }
+    let mut below = Vec::new();
+    let node = match comparison {
+        Comparison::Plain(node) | Comparison::Merged(node, _) => node,
+        Comparison::Replaced => return Ok(Some(below)),
+    };
+    let mut others = FieldLookup::of(theirs);
+    for &(key, ours) in ours {
+        let Some((_, theirs)) = others.get(key) else { continue };
+        // Two orders of a list are no conflict, and neither are two deletions from a set.
+        if Directive::read(key)?.is_some() {
+            continue;
+        }
+        let step = context.schema.step(node, key);
+        let schema = |kind| context.schema.field(node, key, kind).map_err(|rule| rule.at(step.clone()));
+        let comparison = match ours.kind() {
+            ValueKind::Object => match schema(ValueKind::Object)? {
+                field if field.strategy == Strategy::Replace => Comparison::Replaced,
+                field => Comparison::Plain(field.object),
+            },
+            ValueKind::List => match schema(ValueKind::List)? {
+                field if field.strategy == Strategy::Merge => Comparison::Merged(field.items, field.keys.as_ref()),
+                field => Comparison::Plain(field.items),
+            },
+            ValueKind::Null | ValueKind::Boolean | ValueKind::Number | ValueKind::String => Comparison::Plain(node),
+        };
+        below.push((step, ChangePair { ours, theirs, comparison }));
+    }
+    Ok(Some(below))
 }
 
-impl<'a> ConflictSearch<'a> {
-    /// Returns true for a conflict between the changes of two objects, and opens the pairs below.
-    fn maps(
-        &mut self,
-        context: &Context<'a>,
-        pair: ChangePair<'a>,
-        ours: &'a [MapEntry<'a>],
-        theirs: &'a [MapEntry<'a>],
-    ) -> Result<bool, BrokenAt> {
-        match (find(ours, PATCH), find(theirs, PATCH)) {
-            (None, None) => {}
-            (Some(ours), Some(theirs)) if ours.same(theirs) => {}
-            _ => return Ok(true),
-        }
-        let node = match pair.comparison {
-            Comparison::Plain(node) | Comparison::Merged(node, _) => node,
-            Comparison::Replaced => return Ok(false),
-        };
-        let mut others = FieldLookup::of(theirs);
-        for &(key, ours) in ours {
-            let Some((_, theirs)) = others.get(key) else { continue };
-            // Two orders of a list are no conflict, and neither are two deletions from a set.
-            if Directive::read(key)?.is_some() {
-                continue;
-            }
-            let step = context.schema.step(node, key);
-            let schema = |kind| context.schema.field(node, key, kind).map_err(|rule| rule.at(step.clone()));
-            let comparison = match ours.kind() {
-                ValueKind::Object => match schema(ValueKind::Object)? {
-                    field if field.strategy == Strategy::Replace => Comparison::Replaced,
-                    field => Comparison::Plain(field.object),
-                },
-                ValueKind::List => match schema(ValueKind::List)? {
-                    field if field.strategy == Strategy::Merge => Comparison::Merged(field.items, field.keys.as_ref()),
-                    field => Comparison::Plain(field.items),
-                },
-                ValueKind::Null | ValueKind::Boolean | ValueKind::Number | ValueKind::String => Comparison::Plain(node),
+/// Compares the changes of two lists.
+fn lists<'a>(
+    context: &Context<'a>,
+    comparison: Comparison<'a>,
+    ours: &'a [Value<'a>],
+    theirs: &'a [Value<'a>],
+) -> Result<Below<'a>, BrokenAt> {
+    let elements = elements(ours, theirs)?;
+    let pair = |(position, ours, theirs): (usize, &Value<'a>, &Value<'a>), node| {
+        let comparison = Comparison::Plain(node);
+        (Segment::Index(position), ChangePair { ours: *ours, theirs: *theirs, comparison })
+    };
+    let (node, keys) = match comparison {
+        Comparison::Merged(node, Some(keys)) if elements == Some(Elements::Maps) => (node, keys),
+        Comparison::Merged(..) | Comparison::Replaced => return Ok(Some(Vec::new())),
+        Comparison::Plain(_) if ours.len() != theirs.len() => return Ok(None),
+        Comparison::Plain(_) if elements == Some(Elements::Scalars) => {
+            let set = |items: &'a [Value<'a>]| {
+                let mut all: Vec<_> = items.iter().filter_map(|item| item.scalar(context.arena)).collect();
+                all.sort_unstable();
+                all.dedup();
+                all
             };
-            self.push(pair.at, step, ours, theirs, comparison);
+            return Ok((set(ours) == set(theirs)).then(Vec::new));
         }
-        Ok(false)
-    }
-
-    /// Returns true for a conflict between the changes of two lists, and opens the pairs below.
-    fn lists(
-        &mut self,
-        context: &Context<'a>,
-        pair: ChangePair<'a>,
-        ours: &'a [Value<'a>],
-        theirs: &'a [Value<'a>],
-    ) -> Result<bool, BrokenAt> {
-        let elements = elements(ours, theirs)?;
-        let (node, keys) = match pair.comparison {
-            Comparison::Merged(node, Some(keys)) if elements == Some(Elements::Maps) => (node, keys),
-            Comparison::Merged(..) | Comparison::Replaced => return Ok(false),
-            Comparison::Plain(_) if ours.len() != theirs.len() => return Ok(true),
-            Comparison::Plain(_) if elements == Some(Elements::Scalars) => {
-                let set = |items: &'a [Value<'a>]| {
-                    let mut all: Vec<_> = items.iter().filter_map(|item| item.scalar(context.arena)).collect();
-                    all.sort_unstable();
-                    all.dedup();
-                    all
-                };
-                return Ok(set(ours) != set(theirs));
-            }
-            Comparison::Plain(node) => {
-                for (position, (ours, theirs)) in ours.iter().zip(theirs).enumerate() {
-                    self.push(pair.at, Segment::Index(position), *ours, *theirs, Comparison::Plain(node));
-                }
-                return Ok(false);
-            }
-        };
-        let mut index = KeyIndex::new(*context, keys, theirs.len());
-        for item in theirs {
-            index.push(keys.tuple(*item, PatchSide::Live, context)?);
+        Comparison::Plain(node) => {
+            let items = ours.iter().zip(theirs).enumerate();
+            return Ok(Some(items.map(|(position, (ours, theirs))| pair((position, ours, theirs), node)).collect()));
         }
-        for (position, item) in ours.iter().enumerate() {
-            let tuple = keys.tuple(*item, PatchSide::Patch, context)?;
-            if let Some(other) = index.first(keys.every(), tuple, |_| true).and_then(|at| theirs.get(at)) {
-                self.push(pair.at, Segment::Index(position), *item, *other, Comparison::Plain(node));
-            }
+    };
+    let mut index = KeyIndex::new(*context, keys, theirs.len());
+    for item in theirs {
+        index.push(keys.tuple(*item, PatchSide::Live, context)?);
+    }
+    let mut below = Vec::new();
+    for (position, item) in ours.iter().enumerate() {
+        let tuple = keys.tuple(*item, PatchSide::Patch, context)?;
+        if let Some(other) = index.first(keys.every(), tuple, |_| true).and_then(|at| theirs.get(at)) {
+            below.push(pair((position, item, other), node));
         }
-        Ok(false)
     }
-
-    fn push(&mut self, before: usize, step: Segment, ours: Value<'a>, theirs: Value<'a>, comparison: Comparison<'a>) {
-        self.open.push(ChangePair { ours, theirs, comparison, at: self.trail.len() });
-        self.trail.push((before, step));
-    }
-
-    /// Returns the steps from the root to a position in the trail.
-    fn steps(&self, at: usize) -> Vec<Segment> {
-        let mut steps = Vec::new();
-        let mut at = at;
-        while let Some((before, step)) = self.trail.get(at).filter(|_| at != 0) {
-            steps.push(step.clone());
-            at = *before;
-        }
-        steps.reverse();
-        steps
-    }
+    Ok(Some(below))
 }
 
 fn effect(value: Value<'_>) -> ConflictEffect {

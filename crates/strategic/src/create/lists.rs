@@ -1,6 +1,5 @@
 //! Compares lists that merge: sets of scalars, and lists of objects item by item.
 
-use super::contribution::Contribution;
 use super::options::CreateOptions;
 use super::pairs::{ItemPair, ItemPairs, ListSides};
 use crate::context::Context;
@@ -12,14 +11,37 @@ use crate::value::{MapEntry, Scalar, Value};
 use hashbrown::{HashMap, HashSet};
 use kube_unions_core::field_path::Segment;
 
+/// The change of an object.
+#[derive(Debug)]
+pub(super) struct ObjectChange<'a> {
+    /// The patch of the object, or `None` if nothing changed.
+    pub(super) patch: Option<Value<'a>>,
+    /// The patch deletes something.
+    pub(super) deletes: bool,
+}
+
+/// The change of a list that merges.
+#[derive(Debug, Default)]
+pub(super) struct ListChange<'a> {
+    pub(super) items: Option<Value<'a>>,
+    /// `$deleteFromPrimitiveList`
+    pub(super) delete: Option<Value<'a>>,
+    /// `$setElementOrder`
+    pub(super) order: Option<Value<'a>>,
+    /// The patch deletes something.
+    pub(super) deletes: bool,
+}
+
 /// The result of comparing lists.
 pub(super) enum ComparedLists<'a> {
-    Done(Contribution<'a>),
+    Changed(ListChange<'a>),
     /// The patch contains the whole list.
     Whole,
-    /// The items are left to compare.
-    Keyed(Box<KeyedLevel<'a>>),
 }
+
+/// Compares an item of the modified list with the items that it is paired with: the original one, the current one, and itself.
+pub(super) type CompareItem<'c, 'a> =
+    dyn FnMut(Option<Value<'a>>, Option<Value<'a>>, Value<'a>) -> Result<ObjectChange<'a>, BrokenAt> + 'c;
 
 impl<'a> ListSides<'a> {
     pub(super) fn compare(
@@ -27,6 +49,7 @@ impl<'a> ListSides<'a> {
         context: &Context<'a>,
         field: &'a FieldSchema,
         options: CreateOptions,
+        compare_item: &mut CompareItem<'_, 'a>,
     ) -> Result<ComparedLists<'a>, BrokenAt> {
         let original = self.original.unwrap_or_default();
         let current = self.current.unwrap_or_default();
@@ -40,32 +63,23 @@ impl<'a> ListSides<'a> {
             if let Some(keys) = &field.keys {
                 ItemPairs::refuse_duplicates(context, keys, self.modified)?;
             }
-            let nothing = Contribution::List { items: None, delete: None, order: None, deletes: false };
             let stays_empty = self.modified.is_empty();
-            return Ok(if stays_empty { ComparedLists::Done(nothing) } else { ComparedLists::Whole });
+            return Ok(if stays_empty { ComparedLists::Changed(ListChange::default()) } else { ComparedLists::Whole });
         }
         let mut kind = None;
         for list in [original, current].into_iter().filter(|list| merges || !list.is_empty()) {
             kind = kind.or(elements(list, self.modified)?);
         }
         if kind != Some(Elements::Maps) {
-            return self.scalars(context, options).map(ComparedLists::Done);
+            return self.scalars(context, options).map(ComparedLists::Changed);
         }
         let Some(keys) = &field.keys else { return Err(BrokenRule::NoKeyDeclared.into()) };
         let pairs = ItemPairs::find(context, keys, self)?;
-        Ok(ComparedLists::Keyed(Box::new(KeyedLevel {
-            options,
-            field,
-            keys,
-            lists: self,
-            pairs,
-            next: 0,
-            items: Vec::new(),
-            deletes: false,
-        })))
+        let lists = KeyedLists { options, keys, lists: self, pairs, items: Vec::new(), deletes: false };
+        Box::new(lists).compare(context, compare_item).map(ComparedLists::Changed)
     }
 
-    fn scalars(self, context: &Context<'a>, options: CreateOptions) -> Result<Contribution<'a>, BrokenAt> {
+    fn scalars(self, context: &Context<'a>, options: CreateOptions) -> Result<ListChange<'a>, BrokenAt> {
         let scalar = |value: &Value<'a>| value.scalar(context.arena).unwrap_or(Scalar::Null);
         let (original, current) = (self.original.unwrap_or_default(), self.current.unwrap_or_default());
         let mut removed: Vec<Value<'a>> = Vec::new();
@@ -97,7 +111,7 @@ impl<'a> ListSides<'a> {
         let changed = !current.is_empty() && !Value::List(current).same(Value::List(self.modified));
         let deletes = !removed.is_empty();
         let order = options.order && !self.modified.is_empty() && (deletes || changed);
-        Ok(Contribution::List {
+        Ok(ListChange {
             items,
             delete: deletes.then(|| context.list(&removed)),
             order: order.then_some(Value::List(self.modified)),
@@ -107,74 +121,55 @@ impl<'a> ListSides<'a> {
 }
 
 /// Lists of objects whose items are being compared.
-pub(super) struct KeyedLevel<'a> {
-    pub(super) options: CreateOptions,
-    pub(super) field: &'a FieldSchema,
+struct KeyedLists<'a> {
+    options: CreateOptions,
     keys: &'a MergeKeys,
     lists: ListSides<'a>,
     pairs: ItemPairs<'a>,
-    /// The position of the next item of the modified list.
-    next: usize,
     /// The items of the patch.
     items: Vec<Value<'a>>,
     deletes: bool,
 }
 
-/// The next move of the comparison of lists of objects.
-pub(super) enum KeyedStep<'a> {
-    /// Compares an item with the items that it is paired with.
-    Item {
-        /// The position of the item in the current list, or else in the modified one.
-        position: usize,
-        original: Option<Value<'a>>,
-        current: Option<Value<'a>>,
-        modified: Value<'a>,
-    },
-    /// Leaves the lists.
-    Done(Contribution<'a>),
-}
-
-impl<'a> KeyedLevel<'a> {
-    pub(super) fn step(
-        &mut self,
+impl<'a> KeyedLists<'a> {
+    fn compare(
+        mut self: Box<Self>,
         context: &Context<'a>,
-        part: Option<&Contribution<'a>>,
-    ) -> Result<KeyedStep<'a>, BrokenAt> {
-        if let Some(Contribution::Map { patch, deletes }) = part {
-            self.deletes |= deletes;
-            self.add(context, *patch);
-        }
-        while let Some(&modified) = self.lists.modified.get(self.next) {
-            let (position, pair) = (self.next, self.pair(self.next));
-            self.next += 1;
+        compare_item: &mut CompareItem<'_, 'a>,
+    ) -> Result<ListChange<'a>, BrokenAt> {
+        for (position, &modified) in self.lists.modified.iter().enumerate() {
+            let pair = self.pair(position);
             let item = |list: Option<&'a [Value<'a>]>, position: Option<usize>| list?.get(position?).copied();
             let original = item(self.lists.original, pair.original);
             let current = item(self.lists.current, pair.current);
-            if original.is_some() || current.is_some() {
-                let position = pair.current.unwrap_or(position);
-                return Ok(KeyedStep::Item { position, original, current, modified });
-            }
-            let new = self.options.whole(context, modified);
-            if let Some(item) = new.map_err(|broken| broken.inside(Segment::Index(position)))? {
-                self.add(context, Some(item));
+            let (step, patch) = if original.is_some() || current.is_some() {
+                let change = compare_item(original, current, modified).map(|change| {
+                    self.deletes |= change.deletes;
+                    change.patch
+                });
+                (pair.current.unwrap_or(position), change)
+            } else {
+                (position, self.options.whole(context, modified))
+            };
+            if let Some(patch) = patch.map_err(|broken| broken.inside(Segment::Index(step)))? {
+                self.add(context, position, modified, patch);
             }
         }
-        Ok(KeyedStep::Done(self.finish(context)))
+        Ok(self.finish(context))
     }
 
     fn pair(&self, position: usize) -> ItemPair {
         self.pairs.of.get(position).copied().unwrap_or_default()
     }
 
-    /// Adds the patch of the item that was compared last, with the keys that identify the item.
-    fn add(&mut self, context: &Context<'a>, patch: Option<Value<'a>>) {
-        let position = self.next.wrapping_sub(1);
-        let (Some(modified), Some(Value::Map(patch))) = (self.lists.modified.get(position), patch) else { return };
+    /// Adds the patch of an item, with the keys that identify the item.
+    fn add(&mut self, context: &Context<'a>, position: usize, modified: Value<'a>, patch: Value<'a>) {
+        let Value::Map(patch) = patch else { return };
         let mut item: Vec<MapEntry<'a>> = Vec::with_capacity(patch.len() + 2);
         if !self.keys.is_single() {
             item.push((PATCH_MERGE_KEY, self.matched_keys(context, self.pair(position))));
         }
-        item.extend(present_keys(self.keys, *modified).filter(|(name, _)| patch.iter().all(|(key, _)| key != name)));
+        item.extend(present_keys(self.keys, modified).filter(|(name, _)| patch.iter().all(|(key, _)| key != name)));
         let identity = item.len();
         // A missing key with a default has the value of the default, so there is nothing to remove.
         let is_defaulted =
@@ -194,7 +189,7 @@ impl<'a> KeyedLevel<'a> {
         context.list(&names)
     }
 
-    fn finish(&mut self, context: &Context<'a>) -> Contribution<'a> {
+    fn finish(mut self: Box<Self>, context: &Context<'a>) -> ListChange<'a> {
         let changes = !self.items.is_empty();
         let mut deleted = std::mem::take(&mut self.pairs.deleted);
         deleted.sort_by_cached_key(|item| {
@@ -220,7 +215,7 @@ impl<'a> KeyedLevel<'a> {
         });
         let is_new = self.lists.current.is_none();
         let items = (is_new || !self.items.is_empty()).then(|| context.list(&self.items));
-        Contribution::List { items, delete: None, order, deletes: self.deletes }
+        ListChange { items, delete: None, order, deletes: self.deletes }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Invalid documents and schemas give an error with the path and the rule, whatever their depth and size.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use std::error::Error;
 use strategic_merge_patch::{Conflicts, PatchError, Patcher, ThreeWay};
 
@@ -140,9 +140,8 @@ fn refuses_an_invalid_schema_with_the_place() {
 }
 
 #[test]
-fn depth_costs_no_stack() {
-    // The depth limit of the API server, on a small stack.
-    const DEPTH: usize = 9_990;
+fn documents_may_be_nested_512_levels_deep_on_the_stack_of_a_thread() {
+    const DEPTH: usize = 509;
     let work = || {
         let types = r##"{"$ref": "#/definitions/T", "definitions": {"T": {"type": "object", "properties": {
             "m": {"$ref": "#/definitions/T"}, "v": {"type": "integer"},
@@ -167,14 +166,24 @@ fn depth_costs_no_stack() {
             assert_eq!(patcher.create_three_way(&sides).unwrap(), patch);
             patcher.apply("{}", before).unwrap();
         }
-        let deeper = format!("{}1{}", r#"{"m":"#.repeat(10_001), "}".repeat(10_001));
-        let error = patcher.apply(&*deeper, "{}").unwrap_err();
-        assert!(message(&error).contains("nested deeper than 10000 levels"), "{}", message(&error));
+        let nested = |levels: usize| format!("{}1{}", r#"{"m":"#.repeat(levels), "}".repeat(levels));
+        let open = Patcher::from_json_schema("T", "{}").unwrap();
+        assert_eq!(open.apply("{}", &*nested(512)).unwrap(), nested(512));
+        let error = open.apply(&*nested(513), "{}").unwrap_err();
+        assert!(message(&error).ends_with("line 1, column 2561: nested deeper than 512 levels"), "{}", message(&error));
+        // The macro `json!` would copy what is inside at each level.
+        let json = |levels| {
+            (0..levels).fold(json!(1), |inner, _| Value::Object([("m".to_owned(), inner)].into_iter().collect()))
+        };
+        assert_eq!(open.apply(&json!({}), &json(512)).unwrap().to_string(), nested(512));
+        let error = open.apply(&json(513), &json!({})).unwrap_err();
+        assert!(matches!(&error, PatchError::Refused { path, .. } if path.segments().len() == 512), "{error}");
+        assert!(error.to_string().ends_with(": nested deeper than 512 levels"), "{error}");
         // A type that refers to itself is as deep as the documents.
         let error = patcher.apply(&*maps("[1]"), &*maps("{\"$patch\": 1}")).unwrap_err();
         assert!(matches!(&error, PatchError::Refused { path, .. } if path.segments().len() == DEPTH), "{error}");
     };
-    std::thread::Builder::new().stack_size(256 * 1024).spawn(work).unwrap().join().unwrap();
+    std::thread::Builder::new().stack_size(2 * 1024 * 1024).spawn(work).unwrap().join().unwrap();
 }
 
 #[test]
