@@ -35,9 +35,12 @@ pub(super) struct DocumentFetch {
     publishing: bool,
 }
 
+/// The documents of a kind, or the reason why they cannot be read.
+pub(super) type Fetched = Result<Vec<Arc<OpenApi>>, SchemaFetchError>;
+
 /// The result of a fetch.
 pub(super) struct FetchedDocuments {
-    pub(super) kinds: Vec<(GroupKind, Result<Vec<Arc<OpenApi>>, SchemaFetchError>)>,
+    pub(super) kinds: Vec<(GroupKind, Fetched)>,
     /// The kinds whose documents publish unions, if the fetch was to find them.
     pub(super) publishing: Option<Result<BTreeSet<GroupKind>, SchemaFetchError>>,
 }
@@ -145,23 +148,24 @@ impl DocumentSchedule {
         (publishing || !kinds.is_empty()).then_some(DocumentFetch { kinds, publishing })
     }
 
-    /// Notes that the fetch of a kind ended. After an error it backs off. Returns the error if it differs from the last one, and
-    /// nothing at all if the fetch was cancelled.
-    pub(super) fn finish(&mut self, kind: &GroupKind, error: Option<&SchemaFetchError>) -> Option<Option<String>> {
-        if !self.in_progress.remove(kind) {
-            return None;
-        }
+    /// Notes that the fetch of a kind ended. Returns true if it was not cancelled.
+    pub(super) fn finish(&mut self, kind: &GroupKind) -> bool {
+        self.in_progress.remove(kind)
+    }
+
+    /// Backs off after an error, and forgets an earlier one otherwise. Returns the error if it differs from the last one.
+    pub(super) fn back_off(&mut self, kind: &GroupKind, error: Option<&SchemaFetchError>) -> Option<String> {
         let failed = self.failed.remove(kind);
         let Some(error) = error.map(|error| with_causes(error)) else {
             if failed.is_some() {
                 tracing::debug!(%kind, "the OpenAPI documents can be read again");
             }
-            return Some(None);
+            return None;
         };
         let is_new = failed.as_ref().is_none_or(|failed| failed.logged != error);
         let mut backoff = failed.map_or_else(|| doubling(FIRST_WAIT, LONGEST_WAIT), |failed| failed.backoff);
         let retry_at = Instant::now() + backoff.next().unwrap_or(LONGEST_WAIT);
         self.failed.insert(kind.clone(), FailedFetch { retry_at, backoff, logged: error.clone() });
-        Some(is_new.then_some(error))
+        is_new.then_some(error)
     }
 }

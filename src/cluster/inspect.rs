@@ -101,13 +101,12 @@ pub(super) async fn inspect(
     // A large schema takes milliseconds to compile.
     let compiled = tokio::task::spawn_blocking(move || {
         let _seat = seat;
-        match raw {
+        if let Some(raw) = raw {
             // A CRD that does not count has a fault of its own; the declaration is not at fault.
-            Some(raw) => drop(around.set_crd(raw.name(), raw.crd())),
-            None => {
-                around.set_publishing(published.then(|| kind.clone()).into_iter().collect());
-                around.set_documents(&kind, documents);
-            }
+            around.set_crd(raw.name(), raw.crd());
+        } else {
+            around.set_publishing(published.then(|| kind.clone()).into_iter().collect());
+            around.set_documents(&kind, documents);
         }
         while let Some(job) = around.next_job() {
             let compiled = job.compile();

@@ -10,10 +10,10 @@
 //! Sends no requests: [`watch`](super::watch) feeds it, and runs the jobs that it hands out.
 //! [`publication`](super::publication) decides when a catalog is published.
 
-use super::documents::{DocumentFetch, DocumentSchedule, FetchedDocuments};
+use super::documents::{DocumentFetch, DocumentSchedule, Fetched, FetchedDocuments};
 use super::publication::Publication;
 use super::raw::{RawDeclaration, RawDefinition};
-use super::schemas::{SchemaFetchError, Schemas};
+use super::schemas::Schemas;
 use super::services::Services;
 use super::status::StatusWriter;
 use super::verdict::StoredDeclaration;
@@ -22,7 +22,6 @@ use crate::causes::with_causes;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::runtime::watcher::Event;
 use kube_unions_core::catalog::Catalog;
-use kube_unions_core::declaration::OpenApi;
 use kube_unions_core::names::GroupKind;
 use kube_unions_core::workspace::{CompileJob, CompiledSubject, JobTicket, Workspace};
 use prometheus_client::metrics::gauge::Gauge;
@@ -131,7 +130,9 @@ impl ClusterState {
             self.publication.mark_changed();
         }
         let gone = self.definitions.end(lock(&self.workspace).crds());
-        gone.iter().for_each(|name| self.remove_definition(name));
+        for name in gone {
+            self.remove_definition(&name);
+        }
     }
 
     /// Stores a CRD that is new or has changed.
@@ -163,7 +164,9 @@ impl ClusterState {
     /// Ends a list of declarations: forgets those that it has not brought.
     pub(super) fn declarations_listed(&mut self) {
         let gone = self.declarations.end(self.stored.keys().map(AsRef::as_ref));
-        gone.iter().for_each(|name| self.remove_declaration(name));
+        for name in gone {
+            self.remove_declaration(&name);
+        }
     }
 
     /// Waits for declarations no longer, since they cannot be listed. `none`: the cluster has none; otherwise those that are
@@ -246,19 +249,19 @@ impl ClusterState {
     }
 
     /// Takes in the documents of a kind. Returns a reason to log if they could not be fetched.
-    fn kind_fetched(
-        &mut self,
-        kind: &GroupKind,
-        documents: Result<Vec<Arc<OpenApi>>, SchemaFetchError>,
-    ) -> Option<String> {
+    fn kind_fetched(&mut self, kind: &GroupKind, documents: Fetched) -> Option<String> {
+        if !self.documents.finish(kind) {
+            return None;
+        }
         let mut workspace = lock(&self.workspace);
-        let reason = self.documents.finish(kind, documents.as_ref().err())?;
-        let declarations = workspace.declarations_of(kind);
-        declarations.iter().for_each(|declaration| self.publication.mark_verdict(declaration.name()));
+        for declaration in workspace.declarations_of(kind) {
+            self.publication.mark_verdict(declaration.name());
+        }
+        let error = self.documents.back_off(kind, documents.as_ref().err());
         if let Ok(documents) = documents {
             workspace.set_documents(kind, documents);
         }
-        reason
+        error
     }
 
     /// Returns the next subject to compile. The result goes to [`compiled`](Self::compiled).
