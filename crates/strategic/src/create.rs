@@ -186,7 +186,7 @@ impl<'a> ObjectComparison<'a> {
         self.patch.extend(change.items.map(|items| (key, items)));
     }
 
-    fn finish(mut self: Box<Self>, context: &Context<'a>) -> ObjectChange<'a> {
+    fn finish(&mut self, context: &Context<'a>) -> ObjectChange<'a> {
         // A field that is not null goes away, so that retained keys must be stated even if nothing else changed.
         let mut loses_field = false;
         if self.original_kept < self.original.len() {

@@ -76,7 +76,7 @@ impl<'a> ListSides<'a> {
         let Some(keys) = &field.keys else { return Err(BrokenRule::NoKeyDeclared.into()) };
         let pairs = ItemPairs::find(context, keys, self)?;
         let lists = KeyedLists { options, keys, lists: self, pairs, items: Vec::new(), deletes: false };
-        Box::new(lists).compare(context, compare_item).map(ComparedLists::Changed)
+        lists.compare(context, compare_item).map(ComparedLists::Changed)
     }
 
     fn scalars(self, context: &Context<'a>, options: CreateOptions) -> Result<ListChange<'a>, BrokenAt> {
@@ -133,7 +133,7 @@ struct KeyedLists<'a> {
 
 impl<'a> KeyedLists<'a> {
     fn compare(
-        mut self: Box<Self>,
+        mut self,
         context: &Context<'a>,
         compare_item: &mut CompareItem<'_, 'a>,
     ) -> Result<ListChange<'a>, BrokenAt> {
@@ -189,7 +189,7 @@ impl<'a> KeyedLists<'a> {
         context.list(&names)
     }
 
-    fn finish(mut self: Box<Self>, context: &Context<'a>) -> ListChange<'a> {
+    fn finish(&mut self, context: &Context<'a>) -> ListChange<'a> {
         let changes = !self.items.is_empty();
         let mut deleted = std::mem::take(&mut self.pairs.deleted);
         deleted.sort_by_cached_key(|item| {
