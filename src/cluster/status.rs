@@ -9,9 +9,9 @@
 use super::raw::{RawResource, UnionDeclarations};
 use super::verdict::{ConditionType, DeclarationVerdict, JudgedCondition, StoredStatus};
 use crate::api::{self, APPLY, RequestError, reason};
-use crate::controllers::{Controller, LogOnce, Step, run};
+use crate::controllers::{Controller, LogOnce, Reconciled, run};
 use futures::channel::mpsc::{UnboundedSender, unbounded};
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, join_all};
 use futures::{FutureExt, StreamExt};
 use hyper::Method;
 use k8s_openapi::jiff::{Timestamp, Unit};
@@ -49,10 +49,10 @@ enum StatusChange {
 struct StatusController {
     client: Client,
     queue: BTreeMap<Box<str>, DueStatus>,
-    /// The declaration whose status could not be written last.
-    last_failed: Box<str>,
     /// The verdict that this replica wrote last, by declaration.
     last_written: HashMap<Box<str>, DeclarationVerdict>,
+    /// The declaration whose status was tried last.
+    last_tried: Box<str>,
     failure: LogOnce,
 }
 
@@ -70,8 +70,8 @@ impl StatusWriter {
         let mut controller = StatusController {
             client,
             queue: BTreeMap::new(),
-            last_failed: Box::default(),
             last_written: HashMap::new(),
+            last_tried: Box::default(),
             failure: LogOnce::default(),
         };
         Self { changes, controller: async move { run(&mut controller, received.boxed()).await }.boxed() }
@@ -124,28 +124,32 @@ impl Controller for StatusController {
         }
     }
 
-    async fn step(&mut self, now: Instant) -> Result<Step, RequestError> {
-        // Round and round in the order of names: a write that fails again and again keeps no others waiting.
-        let last = &*self.last_failed;
+    async fn step(&mut self, now: Instant) -> Result<Reconciled, RequestError> {
+        // Round and round in the order of names: writes that fail again and again keep no others waiting.
+        let last = &*self.last_tried;
         let behind = self.queue.range::<str, _>((Bound::Excluded(last), Bound::Unbounded));
         let due = behind.chain(self.queue.range::<str, _>((Bound::Unbounded, Bound::Included(last))));
-        let due: Vec<(Box<str>, DueStatus)> = due.map(|(name, due)| (name.clone(), due.clone())).collect();
-        let client = self.client.clone();
-        let writes = due.into_iter().map(|(name, due)| write(client.clone(), name, due));
-        let mut writes = futures::stream::iter(writes).buffer_unordered(CONCURRENT_WRITES);
-        while let Some((name, verdict, result)) = writes.next().await {
-            match result {
-                Ok(_) => drop(self.last_written.insert(name.clone(), verdict)),
-                // Deleted meanwhile.
-                Err(error) if error.is_not_found() => drop(self.last_written.remove(&name)),
-                Err(error) => {
-                    self.last_failed = name;
-                    return Err(error);
+        let due: Vec<_> = due.map(|(name, due)| (name.clone(), due.clone())).collect();
+        for due in due.chunks(CONCURRENT_WRITES) {
+            let mut outcome = Ok(());
+            for ((name, due), result) in due.iter().zip(join_all(due.iter().map(|due| write(&self.client, due))).await)
+            {
+                self.last_tried.clone_from(name);
+                match result {
+                    Ok(_) => drop(self.last_written.insert(name.clone(), due.verdict.clone())),
+                    // Deleted meanwhile.
+                    Err(error) if error.is_not_found() => drop(self.last_written.remove(name)),
+                    Err(error) => {
+                        outcome = Err(error);
+                        continue;
+                    }
                 }
+                self.queue.remove(name);
             }
-            self.queue.remove(&name);
+            // Writes that failed together are paused for together.
+            outcome?;
         }
-        Ok(Step::in_sync(now + IDLE))
+        Ok(Reconciled::in_sync(now + IDLE))
     }
 
     fn failed(&mut self, error: &RequestError) {
@@ -161,10 +165,9 @@ impl Controller for StatusController {
 }
 
 async fn write(
-    client: Client,
-    name: Box<str>,
-    DueStatus { verdict, times }: DueStatus,
-) -> (Box<str>, DeclarationVerdict, Result<Value, RequestError>) {
+    client: &Client,
+    (name, DueStatus { verdict, times }): &(Box<str>, DueStatus),
+) -> Result<Value, RequestError> {
     let conditions = verdict.conditions().map(|(name, condition)| {
         let JudgedCondition { status, reason, message, .. } = condition;
         let mut written = json!({
@@ -189,10 +192,9 @@ async fn write(
         "metadata": {"name": name},
         "status": status,
     });
-    let path = UnionDeclarations::path(&name);
+    let path = UnionDeclarations::path(name);
     let path = format!("{path}/status?fieldManager={FIELD_MANAGER}&force=true");
-    let result = api::write(&client, Method::PATCH, &path, APPLY, &body).await;
-    (name, verdict, result)
+    api::write(client, Method::PATCH, &path, APPLY, &body).await
 }
 
 fn now() -> String {

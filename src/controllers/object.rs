@@ -5,7 +5,6 @@
 use crate::api::{self, APPLY, RequestError};
 use hyper::Method;
 use kube::Client;
-use kube_unions_policies::KubernetesVersion;
 use serde_json::{Map, Value, json};
 
 /// Field manager of every write.
@@ -141,14 +140,6 @@ pub(crate) fn named_installation(stored: &Value) -> Option<&str> {
 /// Returns the object in a field, an empty one if there is none.
 pub(super) fn object_at(object: &Map<String, Value>, field: &str) -> Map<String, Value> {
     object.get(field).and_then(Value::as_object).cloned().unwrap_or_default()
-}
-
-/// Returns the version of the API server, `None` if it cannot be parsed.
-pub(super) async fn server_version(client: &Client) -> Result<Option<KubernetesVersion>, RequestError> {
-    let version = api::send(client, Method::GET, "/version").await?;
-    let text = |field: &str| version.get(field).and_then(Value::as_str).unwrap_or_default();
-    let numbers = format!("{}.{}", text("major"), text("minor"));
-    Ok(text("gitVersion").parse().or_else(|_| numbers.parse()).ok())
 }
 
 /// Joins the first few of many texts for the log.

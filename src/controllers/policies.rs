@@ -20,93 +20,31 @@ mod controller;
 mod desired;
 mod ledger;
 mod log;
+mod settings;
 mod stored;
 
 pub(crate) use api::PolicyResource;
+pub use settings::{PolicyDuty, PolicyEnforcement, PolicySignals};
 pub(crate) use stored::SELECTOR;
 
-use super::handover::{Coverage, RegisteredKinds};
 use super::object::Owner;
 use super::reconciler::{LogOnce, WAITS, merged, news, run};
-use super::registration::EntryOptions;
 use super::watch_channel::publish;
 use crate::api::{RequestError, doubling};
-use crate::telemetry::PolicyMetrics;
 use api::ServedPolicies;
 use controller::{PolicyChange, PolicyController};
 use futures::StreamExt;
 use kube::Client;
-use kube_unions_core::catalog::Catalog;
-use std::sync::Arc;
 use std::time::Duration;
 use stored::PolicyFrame;
-use tokio::sync::watch;
 
 /// Time after which the API server's version and the owner are read again.
 const REREAD: Duration = Duration::from_mins(1);
 
-/// Settings of the enforcement by policies.
-#[derive(Debug, Clone)]
-pub struct PolicyEnforcement {
-    /// The treatment of the policies in the cluster.
-    pub duty: PolicyDuty,
-    /// The beginning of the name of every policy.
-    pub name_prefix: String,
-    /// Let a violation through if the request did not change the choice of the union.
-    pub ratchet: bool,
-    /// Namespaces that are exempt.
-    pub excluded_namespaces: Vec<String>,
-    /// The installation, by its Service. Policies of another installation are left alone.
-    pub installation: Option<String>,
-    /// Name of the `ClusterRole` that owns the policies. They are deleted with it.
-    pub owner: Option<String>,
-    /// Conditions and selectors of the objects to enforce.
-    pub entries: EntryOptions,
-    /// Time in which every API server learns of a change of policies or of webhook configurations.
-    pub handover: Duration,
-}
-
-/// The treatment of the policies in the cluster.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PolicyDuty {
-    /// Policies enforce every kind that they can express, and the webhook the rest.
-    BesideWebhook,
-    /// Policies enforce what they can express, and the webhook nothing.
-    Alone,
-    /// Policies are deleted as soon as the webhook is registered for their kind.
-    RemoveOnceRegistered,
-    /// Policies are deleted.
-    Remove,
-}
-
-/// Inputs and outputs of the enforcement by policies.
-pub struct PolicySignals {
-    /// Catalog in force.
-    pub catalogs: watch::Receiver<Option<Arc<Catalog>>>,
-    /// Kinds that the webhook is registered for.
-    pub registered: watch::Receiver<RegisteredKinds>,
-    /// Receives the kinds that policies enforce.
-    pub coverage: watch::Sender<Coverage>,
-    /// Metrics of the policies.
-    pub metrics: PolicyMetrics,
-}
-
-impl PolicyDuty {
-    /// Returns true if policies are kept, false if they are deleted.
-    pub fn is_enforcing(self) -> bool {
-        matches!(self, Self::BesideWebhook | Self::Alone)
-    }
-
-    /// Returns the coverage before anything is known about the policies of the cluster.
-    pub fn first_coverage(self) -> Coverage {
-        if self.is_enforcing() { Coverage::Unknown } else { Coverage::none() }
-    }
-}
-
 /// Keeps the policies in sync until the sender of catalogs is dropped.
 pub async fn enforce(client: Client, enforcement: PolicyEnforcement, signals: PolicySignals) {
     let mut surroundings =
-        Surroundings { client: &client, enforcement: &enforcement, owner_failure: LogOnce::default() };
+        PolicySurroundings { client: &client, enforcement: &enforcement, owner_failure: LogOnce::default() };
     loop {
         let (served, frame) = surroundings.known().await;
         tracing::info!(
@@ -129,13 +67,13 @@ pub async fn enforce(client: Client, enforcement: PolicyEnforcement, signals: Po
 }
 
 /// What the policies depend on beside the catalog: the APIs of the API server, and the owner.
-struct Surroundings<'e> {
+struct PolicySurroundings<'e> {
     client: &'e Client,
     enforcement: &'e PolicyEnforcement,
     owner_failure: LogOnce,
 }
 
-impl Surroundings<'_> {
+impl PolicySurroundings<'_> {
     /// Reads them until the API server answers.
     async fn known(&mut self) -> (ServedPolicies, PolicyFrame) {
         let [first, longest] = WAITS;

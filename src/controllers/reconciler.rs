@@ -36,7 +36,7 @@ pub(crate) trait Controller: Send {
     fn heard(&mut self, event: Self::Event);
 
     /// Reads the stored objects, and writes those that are due.
-    fn step(&mut self, now: Instant) -> impl Future<Output = Result<Step, Self::Error>> + Send;
+    fn step(&mut self, now: Instant) -> impl Future<Output = Result<Reconciled, Self::Error>> + Send;
 
     /// Notes that a step failed. It is tried again.
     fn failed(&mut self, error: &Self::Error);
@@ -57,14 +57,14 @@ impl StepError for RequestError {}
 
 /// The result of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Step {
+pub(crate) struct Reconciled {
     /// The time of the next step if nothing happens before.
     pub(crate) next: Instant,
     /// False if a write is still to come.
     pub(crate) is_in_sync: bool,
 }
 
-impl Step {
+impl Reconciled {
     /// Nothing is left to do until `next`.
     pub(crate) fn in_sync(next: Instant) -> Self {
         Self { next, is_in_sync: true }

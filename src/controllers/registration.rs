@@ -20,25 +20,24 @@
 
 mod desired;
 mod differences;
+mod error;
 mod foreign;
 mod intent;
 mod options;
 mod registrar;
 mod rules;
+mod settings;
 mod stored;
 mod wanted;
 
 pub use options::{EntryOptions, FailurePolicy, LabelSelector, MatchCondition, MatchConditions, OptionError};
+#[cfg(test)]
+pub(super) use registrar::RESYNC;
+pub use settings::{Registering, Registration, Signals};
 pub(crate) use stored::{NAME, other_installation};
 
-use super::ServiceReference;
-use super::handover::{Coverage, RegisteredKinds};
-use super::object::Owner;
 use super::reconciler::{changes, merged, news, run};
-use super::trust::{RegisteredBundle, Trust};
-use crate::api::{ObjectSelection, ServerClock, list_and_watch};
-use crate::telemetry::RegistrationMetrics;
-use desired::desired;
+use crate::api::{ObjectSelection, list_and_watch};
 use futures::StreamExt;
 use futures::future::ready;
 use futures::stream::BoxStream;
@@ -48,100 +47,11 @@ use kube::core::PartialObjectMeta;
 use kube::runtime::watcher::Event;
 use kube::{Api, Client};
 use kube_unions_core::admission::InspectionToken;
-use kube_unions_core::catalog::Catalog;
 use registrar::{Registrar, RegistrationEvent};
-use rules::RegistrationRules;
 use rustls::crypto::ring::default_provider;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 use std::fmt::Debug;
-use std::sync::Arc;
-use std::time::Duration;
-use stored::ConfigurationKind;
 use tokio::sync::watch;
-use wanted::{BundleSource, EntryTemplate, InspectedKinds};
-
-/// Time between two resyncs while the watch works.
-pub(super) const RESYNC: Duration = Duration::from_secs(5);
-
-/// Settings of the registration.
-#[derive(Debug, Clone)]
-pub struct Registration {
-    /// Extent of the registration.
-    pub registering: Registering,
-    /// Service that the API server calls.
-    pub service: ServiceReference,
-    /// Settings of the entries for objects.
-    pub entries: EntryOptions,
-    /// Name of the `ClusterRole` that owns the configurations. They are deleted with it.
-    pub owner: Option<String>,
-    /// Namespaces that are exempt, beside kube-system and the Service's own.
-    pub excluded_namespaces: Vec<String>,
-    /// False registers no entry for objects, only those for inspections.
-    pub enforcing: bool,
-    /// Time for which this replica must have been ready before it registers for the first time.
-    pub delay: Duration,
-}
-
-impl Registration {
-    fn template(&self) -> EntryTemplate {
-        EntryTemplate::new(self.service.clone(), self.entries.clone(), &self.excluded_namespaces)
-    }
-
-    /// Returns both webhook configurations to write, the mutating one first; `None` for one that is in sync.
-    ///
-    /// `ca`: the CA to register, PEM. `owner`: UID of the owner. `fresh`: token for inspections if none is stored. `stored`:
-    /// the stored configurations, `None` for a missing one.
-    pub fn written(
-        &self,
-        catalog: &Catalog,
-        ca: &str,
-        owner: &str,
-        fresh: &InspectionToken,
-        stored: [Option<&Value>; 2],
-    ) -> [Option<Value>; 2] {
-        let template = self.template();
-        let inspections = InspectedKinds { declarations: true, definitions: true };
-        let rules = RegistrationRules::of(catalog);
-        let owner = self.owner.clone().map(|name| Owner { name, uid: owner.to_owned() });
-        let [mutating, validating] = stored;
-        [(ConfigurationKind::Mutating, mutating), (ConfigurationKind::Validating, validating)].map(|(kind, stored)| {
-            let ca = BundleSource::Ours(ca.to_owned());
-            desired(stored, &template.wanted(kind, &rules, inspections, ca, owner.clone(), fresh.clone()))
-        })
-    }
-}
-
-/// Extent of the registration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Registering {
-    /// Both configurations.
-    Everything,
-    /// Only the `caBundle` of entries that have our names and were registered by other means.
-    Bundles,
-}
-
-/// Inputs and outputs of the registration.
-pub struct Signals {
-    /// Catalog in force.
-    pub catalogs: watch::Receiver<Option<Arc<Catalog>>>,
-    /// CAs to register. Nothing is registered before they are known.
-    pub trust: watch::Receiver<Option<Trust>>,
-    /// Kinds that policies enforce.
-    pub coverage: watch::Receiver<Coverage>,
-    /// Receives the kinds that are registered.
-    pub registered: watch::Sender<RegisteredKinds>,
-    /// Receives the CAs that the configurations hold.
-    pub held: watch::Sender<RegisteredBundle>,
-    /// Receives the registered token of the path for inspections; `None` while no entry has a well-formed one.
-    pub inspection: watch::Sender<Option<InspectionToken>>,
-    /// Returns true while this replica can answer.
-    pub ready: Box<dyn Fn() -> bool + Send + Sync>,
-    /// Clock by which certificates expire.
-    pub clock: ServerClock,
-    /// Metrics of the registration.
-    pub metrics: RegistrationMetrics,
-}
 
 /// Keeps the configurations in sync until the sender of catalogs is dropped.
 ///

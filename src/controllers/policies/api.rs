@@ -4,7 +4,7 @@
 
 use super::stored::SELECTOR;
 use crate::api::{self, ObjectSelection, RequestError, list_and_watch};
-use crate::controllers::object::{ObjectPath, server_version};
+use crate::controllers::object::ObjectPath;
 use futures::StreamExt;
 use futures::stream::{BoxStream, select_all};
 use hyper::Method;
@@ -101,8 +101,11 @@ impl fmt::Display for PolicyKey {
 impl ServedPolicies {
     /// Asks an API server.
     pub(super) async fn read(client: &Client) -> Result<Self, RequestError> {
-        let version = server_version(client).await?;
-        let version = version.ok_or_else(|| RequestError::Unanswered("its version cannot be read".to_owned()))?;
+        let version = api::send(client, Method::GET, "/version").await?;
+        let text = |field: &str| version.get(field).and_then(Value::as_str).unwrap_or_default();
+        let numbers = format!("{}.{}", text("major"), text("minor"));
+        let version = text("gitVersion").parse::<KubernetesVersion>().or_else(|_| numbers.parse());
+        let version = version.map_err(|error| RequestError::Unanswered(error.to_string()))?;
         let (mut mutating, mut validating) = (None, None);
         for api in ["v1", "v1beta1"] {
             let resources = match api::send(client, Method::GET, &format!("/apis/{GROUP}/{api}")).await {

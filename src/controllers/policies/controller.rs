@@ -4,10 +4,10 @@ use super::api::{PolicyEvent, PolicyKey, PolicyResource, ServedPolicies};
 use super::desired::CatalogCompiler;
 use super::ledger::{PolicyReconciler, PolicyWrite};
 use super::log::PolicyLog;
+use super::settings::{PolicyEnforcement, PolicySignals};
 use super::stored::{PolicyFrame, StoredPolicy};
-use super::{PolicyEnforcement, PolicySignals};
 use crate::api::{RequestError, code, reason};
-use crate::controllers::reconciler::{Controller, Step, StepError};
+use crate::controllers::reconciler::{Controller, Reconciled, StepError};
 use crate::controllers::watch_channel::publish;
 use futures::StreamExt;
 use kube::Client;
@@ -271,7 +271,7 @@ impl Controller for PolicyController<'_> {
         }
     }
 
-    async fn step(&mut self, _: Instant) -> Result<Step, Unanswered> {
+    async fn step(&mut self, _: Instant) -> Result<Reconciled, Unanswered> {
         self.compile().await;
         let now = Instant::now();
         let registered = self.signals.registered.borrow().clone();
@@ -292,10 +292,10 @@ impl Controller for PolicyController<'_> {
             let wake = step.wake.into_iter().chain(self.reconciler.next_coverage_at(now)).min();
             let next = wake.map_or(now + RESYNC, |wake| wake.min(now + RESYNC));
             let is_in_sync = step.in_sync == desired;
-            return Ok(Step { next, is_in_sync });
+            return Ok(Reconciled { next, is_in_sync });
         }
         self.write(step.writes).await?;
-        Ok(Step::pending(Instant::now()))
+        Ok(Reconciled::pending(Instant::now()))
     }
 
     /// The failure of the write was logged.

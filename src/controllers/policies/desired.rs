@@ -1,8 +1,8 @@
 //! The objects that this replica wants in the cluster, compiled from the catalog in force.
 
 use super::api::{PolicyKey, PolicyResource, ServedPolicies};
+use super::settings::{PolicyDuty, PolicyEnforcement};
 use super::stored::{PolicyFrame, labels};
-use super::{PolicyDuty, PolicyEnforcement};
 use crate::controllers::registration::LabelSelector;
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::names::GroupKind;

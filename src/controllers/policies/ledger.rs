@@ -2,9 +2,9 @@
 //!
 //! Pure: it knows no clock and no API server. [`controller`](super::controller) tells it what is stored and passes the time in.
 
-use super::PolicyDuty;
 use super::api::PolicyKey;
 use super::desired::{DesiredKind, DesiredObject, DesiredPolicies};
+use super::settings::PolicyDuty;
 use super::stored::StoredPolicy;
 use crate::controllers::handover::Coverage;
 use crate::controllers::pace::{Divergence, Pace};

@@ -1,8 +1,8 @@
 //! The log of the policies. A message is not repeated while its reason stays the same, and no message has a value of an object.
 
-use super::PolicyDuty;
 use super::api::PolicyKey;
 use super::desired::DesiredPolicies;
+use super::settings::PolicyDuty;
 use crate::controllers::object::shortened;
 use crate::controllers::reconciler::LogOnce;
 use std::collections::{BTreeSet, HashSet};

@@ -2,7 +2,7 @@
 //! and for the log the names of entries and fields, never values.
 
 use super::rules::RegistrationRules;
-use super::stored::{ConfigurationKind, Pair, bundle_of, entries, name_of, ours};
+use super::stored::{ConfigurationKind, ConfigurationPair, bundle_of, entries, name_of, ours};
 use crate::controllers::bundle::CaBundle;
 use crate::controllers::object::shortened;
 use crate::controllers::pace::Divergence;
@@ -11,7 +11,12 @@ use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
 /// Returns the reason for `writes`. `trust` is this replica's current trust.
-pub(super) fn divergence(intent_is_new: bool, trust: &Trust, stored: &Pair, writes: &Pair) -> Divergence {
+pub(super) fn divergence(
+    intent_is_new: bool,
+    trust: &Trust,
+    stored: &ConfigurationPair,
+    writes: &ConfigurationPair,
+) -> Divergence {
     if intent_is_new {
         return Divergence::Intent;
     }
@@ -53,7 +58,7 @@ pub(super) fn log_write(divergence: Divergence, rules: &RegistrationRules, diffe
 }
 
 /// Returns the differences that writes remove.
-pub(super) fn differences_of(stored: &Pair, writes: &Pair) -> Vec<String> {
+pub(super) fn differences_of(stored: &ConfigurationPair, writes: &ConfigurationPair) -> Vec<String> {
     let mut all = Vec::new();
     for ((kind, stored), write) in ConfigurationKind::BOTH.into_iter().zip(stored).zip(writes) {
         match (stored, write) {

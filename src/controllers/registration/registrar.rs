@@ -2,17 +2,20 @@
 
 use super::desired::{desired, with_bundle};
 use super::differences::{differences, differences_of, divergence, log_write};
+use super::error::{ConfigurationError, request};
 use super::foreign::ForeignAuthorities;
 use super::intent::{Intent, KnownInputs};
-use super::stored::{ConfigurationKind, NAME, Pair, bundle_of, inspection_token, other_installation, our_entries};
+use super::settings::{Registering, Registration, Signals};
+use super::stored::{
+    ConfigurationKind, ConfigurationPair, NAME, bundle_of, inspection_token, other_installation, our_entries,
+};
 use super::wanted::{BundleSource, EntryTemplate, Wanted};
-use super::{RESYNC, Registering, Registration, Signals};
-use crate::api::{RequestError, code, reason};
+use crate::api::{code, reason};
 use crate::controllers::bundle::CaBundle;
 use crate::controllers::handover::RegisteredKinds;
 use crate::controllers::object::shortened;
 use crate::controllers::pace::{Divergence, Pace};
-use crate::controllers::reconciler::{Controller, LogOnce, Step, StepError};
+use crate::controllers::reconciler::{Controller, LogOnce, Reconciled, StepError};
 use crate::controllers::trust::{RegisteredBundle, Trust};
 use crate::controllers::watch_channel::publish;
 use kube::Client;
@@ -24,6 +27,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
+/// Time between two resyncs while the watch works.
+pub(in crate::controllers) const RESYNC: Duration = Duration::from_secs(5);
+
 /// Time between two resyncs after the watch has failed.
 const RESYNC_UNWATCHED: Duration = Duration::from_secs(2);
 
@@ -32,54 +38,6 @@ const UNWATCHED: Duration = Duration::from_secs(15);
 
 /// Time between two checks of readiness while the replica is unready.
 const POLL: Duration = Duration::from_millis(250);
-
-/// An error of reading or writing a configuration.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum ConfigurationError {
-    #[error("cannot {doing}")]
-    Request { doing: String, writes: bool, source: RequestError },
-    #[error(
-        "cannot create {kind}/{NAME}: its owner, the ClusterRole `{1}`, cannot be read; apply the chart or the manifests again, \
-         or name another owner with --owner-cluster-role",
-        kind = .0.kind()
-    )]
-    NoOwner(ConfigurationKind, String),
-    #[error("{}/{NAME} was stored with changes: {}; find the admission webhook or policy that changes it", .0.kind(), .1)]
-    NotKept(ConfigurationKind, String),
-    #[error("cannot register: the CA bundle holds no certificate")]
-    NoCa,
-}
-
-/// Returns the failure of a request that does not write a configuration.
-pub(super) fn request(doing: String, source: RequestError) -> ConfigurationError {
-    ConfigurationError::Request { doing, writes: false, source }
-}
-
-impl ConfigurationError {
-    /// Returns true if the API server has answered and is healthy itself.
-    fn is_answer(&self) -> bool {
-        match self {
-            // etcd does not take the object, for example because it is too large.
-            Self::Request { writes: true, source, .. } if source.code() == Some(500) => true,
-            Self::Request { source, .. } => source.is_final(),
-            Self::NotKept(..) | Self::NoOwner(..) | Self::NoCa => true,
-        }
-    }
-
-    /// Returns true if the API server refuses the owner because this user may not delete the object (admission plugin
-    /// `OwnerReferencesPermissionEnforcement`).
-    fn is_owner_refused(&self) -> bool {
-        matches!(self, Self::Request { writes: true, source: RequestError::Status(status), .. }
-            if status.code == 403 && status.message.contains("ownerRef"))
-    }
-}
-
-impl StepError for ConfigurationError {
-    fn is_conflict(&self) -> bool {
-        // The object of a PUT may have been deleted, and the object of an apply may have been created.
-        matches!(self, Self::Request { writes: true, source, .. } if matches!(source.code(), Some(404 | 409)))
-    }
-}
 
 /// A reason to reconcile.
 #[derive(Debug)]
@@ -94,15 +52,14 @@ pub(super) enum RegistrationEvent {
 
 /// Reconciles the configurations for one replica.
 pub(super) struct Registrar {
-    pub(super) client: Client,
-    pub(super) registration: Registration,
-    pub(super) signals: Signals,
+    client: Client,
+    registration: Registration,
+    signals: Signals,
     /// True while the cluster has the CRD of `UnionDeclaration`.
-    pub(super) declarable: watch::Receiver<bool>,
-    pub(super) known: KnownInputs,
-    pub(super) owner_failure: LogOnce,
+    declarable: watch::Receiver<bool>,
+    known: KnownInputs,
     /// True while the Service's namespace is being deleted.
-    pub(super) namespace_ends: bool,
+    namespace_ends: bool,
     template: EntryTemplate,
     /// Token for inspections if none is stored.
     fresh: InspectionToken,
@@ -140,7 +97,6 @@ impl Registrar {
             signals,
             declarable,
             known: KnownInputs::default(),
-            owner_failure: LogOnce::default(),
             namespace_ends: false,
             template,
             fresh,
@@ -157,19 +113,22 @@ impl Registrar {
         }
     }
 
-    async fn reconcile(&mut self, now: Instant) -> Result<Step, ConfigurationError> {
+    async fn reconcile(&mut self, now: Instant) -> Result<Reconciled, ConfigurationError> {
         let resync = now + if self.is_unwatched() { RESYNC_UNWATCHED } else { RESYNC };
-        let mut stored: Pair = [None, None];
+        let mut stored: ConfigurationPair = [None, None];
         for (kind, stored) in ConfigurationKind::BOTH.into_iter().zip(&mut stored) {
             let read = kind.path().read(&self.client).await;
             *stored = read.map_err(|error| request(format!("read {}/{NAME}", kind.kind()), error))?;
         }
         if self.is_of_another_installation(&stored) {
-            return Ok(Step::pending(resync));
+            return Ok(Reconciled::pending(resync));
         }
         self.report(&stored);
         // Without an intent of its own, this replica leaves the configurations to replicas that have one.
-        let Some(intent) = self.intent().await? else { return Ok(Step::in_sync(resync)) };
+        let Self { client, registration, signals, known, .. } = self;
+        let declarable = *self.declarable.borrow();
+        let intent = known.intent(client, registration, signals, declarable, self.namespace_ends).await?;
+        let Some(intent) = intent else { return Ok(Reconciled::in_sync(resync)) };
         if let Trust::Agreed(pem) | Trust::Local(pem) = &intent.trust
             && CaBundle::from_pem(&**pem).is_empty()
         {
@@ -184,7 +143,7 @@ impl Registrar {
         if is_in_sync {
             self.pace.in_sync();
             self.settle(intent);
-            return Ok(Step::in_sync(resync));
+            return Ok(Reconciled::in_sync(resync));
         }
         // The removal of all entries does not wait for readiness: a namespace that is being deleted may be gone by then.
         if is_whole && !self.namespace_ends {
@@ -195,7 +154,7 @@ impl Registrar {
             };
             let delayed = ready + self.registration.delay;
             if our_entries(&stored).next().is_none() && now < delayed {
-                return Ok(Step::pending(delayed));
+                return Ok(Reconciled::pending(delayed));
             }
         }
         self.write_due(&mut stored, writes, wanted.as_ref(), intent, now, resync).await
@@ -204,15 +163,15 @@ impl Registrar {
     /// Writes both configurations when that is due. `wanted`: `None` if only bundles are written.
     async fn write_due(
         &mut self,
-        stored: &mut Pair,
-        writes: Pair,
+        stored: &mut ConfigurationPair,
+        writes: ConfigurationPair,
         wanted: Option<&[Wanted; 2]>,
         intent: Intent,
         now: Instant,
         resync: Instant,
-    ) -> Result<Step, ConfigurationError> {
+    ) -> Result<Reconciled, ConfigurationError> {
         if writes == [None, None] {
-            return Ok(Step::pending(resync));
+            return Ok(Reconciled::pending(resync));
         }
         let divergence = divergence(self.settled.as_ref() != Some(&intent), &intent.trust, stored, &writes);
         if divergence == Divergence::Drift && wanted.is_some() {
@@ -220,7 +179,7 @@ impl Registrar {
         }
         let due = self.pace.due(divergence, now);
         if due > now {
-            return Ok(Step::pending(due));
+            return Ok(Reconciled::pending(due));
         }
         let differences = differences_of(stored, &writes);
         let mut outcome = Ok(());
@@ -254,7 +213,7 @@ impl Registrar {
             self.signals.metrics.registered.set(1);
             self.settle(intent);
         }
-        Ok(Step::in_sync(resync))
+        Ok(Reconciled::in_sync(resync))
     }
 
     /// Writes a configuration, and returns it as it is stored.
@@ -294,7 +253,7 @@ impl Registrar {
     }
 
     /// Returns true if another installation keeps the configurations. They are left to it.
-    fn is_of_another_installation(&mut self, stored: &Pair) -> bool {
+    fn is_of_another_installation(&mut self, stored: &ConfigurationPair) -> bool {
         let service = &self.registration.service;
         let other = stored.iter().flatten().find_map(|stored| other_installation(stored, service));
         self.signals.metrics.other_installation.set(other.is_some().into());
@@ -321,7 +280,7 @@ impl Registrar {
     }
 
     /// Returns the wanted configurations.
-    fn wanted(&mut self, intent: &Intent, stored: &Pair, now: Instant) -> [Wanted; 2] {
+    fn wanted(&mut self, intent: &Intent, stored: &ConfigurationPair, now: Instant) -> [Wanted; 2] {
         let ca = match &intent.trust {
             Trust::Agreed(pem) => BundleSource::Ours(pem.to_string()),
             Trust::Local(pem) => {
@@ -355,7 +314,7 @@ impl Registrar {
     }
 
     /// Publishes the CAs and the token that the configurations hold.
-    fn report(&self, stored: &Pair) {
+    fn report(&self, stored: &ConfigurationPair) {
         let held = our_entries(stored).map(bundle_of).reduce(|all, one| all.intersection(&one));
         publish(&self.signals.held, held.map_or(RegisteredBundle::Nothing, RegisteredBundle::Bundle));
         publish(&self.signals.inspection, stored.iter().flatten().find_map(inspection_token));
@@ -391,7 +350,7 @@ impl Controller for Registrar {
         }
     }
 
-    async fn step(&mut self, now: Instant) -> Result<Step, ConfigurationError> {
+    async fn step(&mut self, now: Instant) -> Result<Reconciled, ConfigurationError> {
         if (self.signals.ready)() {
             self.ready.get_or_insert(now);
             return self.reconcile(now).await;
@@ -399,11 +358,11 @@ impl Controller for Registrar {
         self.ready = None;
         // A replica may be unready for long. It polls its readiness and does not read the configurations each time.
         if self.idle_until.is_some_and(|until| now < until) {
-            return Ok(Step::pending(now + POLL));
+            return Ok(Reconciled::pending(now + POLL));
         }
         let step = self.reconcile(now).await?;
         self.idle_until = Some(step.next);
-        Ok(Step { next: step.next.min(now + POLL), ..step })
+        Ok(Reconciled { next: step.next.min(now + POLL), ..step })
     }
 
     fn failed(&mut self, error: &ConfigurationError) {
@@ -433,14 +392,14 @@ impl Controller for Registrar {
 }
 
 /// Returns the writes of whole configurations.
-fn all(stored: &Pair, wanted: &[Wanted; 2]) -> Pair {
+fn all(stored: &ConfigurationPair, wanted: &[Wanted; 2]) -> ConfigurationPair {
     let [mutating, validating] = wanted.each_ref();
     let [stored_mutating, stored_validating] = stored.each_ref().map(Option::as_ref);
     [desired(stored_mutating, mutating), desired(stored_validating, validating)]
 }
 
 /// Returns the writes of the agreed bundle into existing entries, and of nothing else.
-fn bundles(stored: &Pair, trust: &Trust) -> Pair {
+fn bundles(stored: &ConfigurationPair, trust: &Trust) -> ConfigurationPair {
     let Trust::Agreed(pem) = trust else { return [None, None] };
     stored.each_ref().map(|stored| with_bundle(stored.as_ref()?, pem))
 }

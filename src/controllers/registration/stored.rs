@@ -36,7 +36,7 @@ pub(super) enum ConfigurationKind {
 
 /// Something of each configuration, in the order of [`ConfigurationKind::BOTH`]. A missing one has no stored object, and one
 /// that is in sync no object to write.
-pub(super) type Pair = [Option<Value>; 2];
+pub(super) type ConfigurationPair = [Option<Value>; 2];
 
 impl ConfigurationKind {
     pub(super) const BOTH: [Self; 2] = [Self::Mutating, Self::Validating];
@@ -84,7 +84,7 @@ pub(super) fn ours(stored: &Value) -> impl Iterator<Item = (&str, &Value)> {
 }
 
 /// Returns the entries of both configurations that have one of our names.
-pub(super) fn our_entries(stored: &Pair) -> impl Iterator<Item = &Value> {
+pub(super) fn our_entries(stored: &ConfigurationPair) -> impl Iterator<Item = &Value> {
     stored.iter().flatten().flat_map(ours).map(|(_, entry)| entry)
 }
 

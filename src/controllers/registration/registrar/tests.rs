@@ -2,7 +2,7 @@
 
 use super::super::stored::ours;
 use super::*;
-use crate::api::ServerClock;
+use crate::api::{RequestError, ServerClock};
 use crate::controllers::handover::Coverage;
 use crate::telemetry::Metrics;
 use fixtures::api_server::{Call, in_process};
@@ -44,9 +44,6 @@ impl FakeServer {
     }
 
     fn answer(&mut self, call: Call) {
-        if call.path == "/version" {
-            return call.answer(200, &json!({"major": "1", "minor": "36"}));
-        }
         if call.path.contains("/clusterroles/") {
             let role = json!({"metadata": {"uid": "1"}});
             return if self.has_owner { call.answer(200, &role) } else { call.not_found() };

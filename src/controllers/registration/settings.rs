@@ -1,0 +1,98 @@
+//! The settings of the registration, and its inputs and outputs.
+
+use super::desired::desired;
+use super::options::EntryOptions;
+use super::rules::RegistrationRules;
+use super::stored::ConfigurationKind;
+use super::wanted::{BundleSource, EntryTemplate, InspectedKinds};
+use crate::api::ServerClock;
+use crate::controllers::ServiceReference;
+use crate::controllers::handover::{Coverage, RegisteredKinds};
+use crate::controllers::object::Owner;
+use crate::controllers::trust::{RegisteredBundle, Trust};
+use crate::telemetry::RegistrationMetrics;
+use kube_unions_core::admission::InspectionToken;
+use kube_unions_core::catalog::Catalog;
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// Settings of the registration.
+#[derive(Debug, Clone)]
+pub struct Registration {
+    /// Extent of the registration.
+    pub registering: Registering,
+    /// Service that the API server calls.
+    pub service: ServiceReference,
+    /// Settings of the entries for objects.
+    pub entries: EntryOptions,
+    /// Name of the `ClusterRole` that owns the configurations. They are deleted with it.
+    pub owner: Option<String>,
+    /// Namespaces that are exempt, beside kube-system and the Service's own.
+    pub excluded_namespaces: Vec<String>,
+    /// False registers no entry for objects, only those for inspections.
+    pub enforcing: bool,
+    /// Time for which this replica must have been ready before it registers for the first time.
+    pub delay: Duration,
+}
+
+impl Registration {
+    pub(super) fn template(&self) -> EntryTemplate {
+        EntryTemplate::new(self.service.clone(), self.entries.clone(), &self.excluded_namespaces)
+    }
+
+    /// Returns both webhook configurations to write, the mutating one first; `None` for one that is in sync.
+    ///
+    /// `ca`: the CA to register, PEM. `owner`: UID of the owner. `fresh`: token for inspections if none is stored. `stored`:
+    /// the stored configurations, `None` for a missing one.
+    pub fn written(
+        &self,
+        catalog: &Catalog,
+        ca: &str,
+        owner: &str,
+        fresh: &InspectionToken,
+        stored: [Option<&Value>; 2],
+    ) -> [Option<Value>; 2] {
+        let template = self.template();
+        let inspections = InspectedKinds { declarations: true, definitions: true };
+        let rules = RegistrationRules::of(catalog);
+        let owner = self.owner.clone().map(|name| Owner { name, uid: owner.to_owned() });
+        let [mutating, validating] = stored;
+        [(ConfigurationKind::Mutating, mutating), (ConfigurationKind::Validating, validating)].map(|(kind, stored)| {
+            let ca = BundleSource::Ours(ca.to_owned());
+            desired(stored, &template.wanted(kind, &rules, inspections, ca, owner.clone(), fresh.clone()))
+        })
+    }
+}
+
+/// Extent of the registration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Registering {
+    /// Both configurations.
+    Everything,
+    /// Only the `caBundle` of entries that have our names and were registered by other means.
+    Bundles,
+}
+
+/// Inputs and outputs of the registration.
+pub struct Signals {
+    /// Catalog in force.
+    pub catalogs: watch::Receiver<Option<Arc<Catalog>>>,
+    /// CAs to register. Nothing is registered before they are known.
+    pub trust: watch::Receiver<Option<Trust>>,
+    /// Kinds that policies enforce.
+    pub coverage: watch::Receiver<Coverage>,
+    /// Receives the kinds that are registered.
+    pub registered: watch::Sender<RegisteredKinds>,
+    /// Receives the CAs that the configurations hold.
+    pub held: watch::Sender<RegisteredBundle>,
+    /// Receives the registered token of the path for inspections; `None` while no entry has a well-formed one.
+    pub inspection: watch::Sender<Option<InspectionToken>>,
+    /// Returns true while this replica can answer.
+    pub ready: Box<dyn Fn() -> bool + Send + Sync>,
+    /// Clock by which certificates expire.
+    pub clock: ServerClock,
+    /// Metrics of the registration.
+    pub metrics: RegistrationMetrics,
+}
