@@ -133,10 +133,11 @@ impl BodyBounds {
         match self {
             Self::Answer { left, .. } => *left = left.checked_sub(length(bytes)).ok_or(DeadlineError::TooLong)?,
             Self::Watch { event } => {
-                *event = match bytes.iter().rposition(|&byte| byte == b'\n') {
-                    Some(end) => length(&bytes[end..]),
-                    None => *event + length(bytes),
-                };
+                let last = bytes.rsplit(|&byte| byte == b'\n').next().unwrap_or_default();
+                if last.len() < bytes.len() {
+                    *event = 0;
+                }
+                *event += length(last);
                 if *event > LONGEST_EVENT {
                     return Err(DeadlineError::EventTooLong);
                 }

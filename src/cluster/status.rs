@@ -40,7 +40,7 @@ pub(super) struct StatusWriter {
 /// A reason to write, or not to write.
 enum StatusChange {
     /// A verdict on a declaration with this status.
-    Judged(Box<str>, DeclarationVerdict, StoredStatus),
+    Judged(Box<str>, Box<(DeclarationVerdict, StoredStatus)>),
     /// The declaration was deleted.
     Deleted(Box<str>),
 }
@@ -79,7 +79,7 @@ impl StatusWriter {
 
     /// Queues the verdict on a declaration, unless `stored` already says it or this replica has written it before.
     pub(super) fn publish(&mut self, name: &str, verdict: DeclarationVerdict, stored: &StoredStatus) {
-        self.send(StatusChange::Judged(name.into(), verdict, stored.clone()));
+        self.send(StatusChange::Judged(name.into(), Box::new((verdict, stored.clone()))));
     }
 
     /// Forgets a deleted declaration.
@@ -108,9 +108,11 @@ impl Controller for StatusController {
 
     fn heard(&mut self, change: StatusChange) {
         match change {
-            StatusChange::Judged(name, verdict, stored) if stored.says(&verdict) => drop(self.queue.remove(&name)),
-            StatusChange::Judged(name, verdict, stored) => {
-                if stored.lacks_a_part_of(&verdict) || self.last_written.get(&name) != Some(&verdict) {
+            StatusChange::Judged(name, judged) => {
+                let (verdict, stored) = *judged;
+                if stored.says(&verdict) {
+                    self.queue.remove(&name);
+                } else if stored.lacks_a_part_of(&verdict) || self.last_written.get(&name) != Some(&verdict) {
                     let since =
                         |condition: &JudgedCondition| stored.unchanged_since(condition).map_or_else(now, str::to_owned);
                     let times = verdict.conditions().map(|(kind, condition)| (kind, since(condition))).into();

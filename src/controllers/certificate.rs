@@ -17,7 +17,7 @@ mod secret;
 mod state;
 
 use super::ServiceReference;
-use super::reconciler::{Controller, Step, changes, news, run};
+use super::reconciler::{Controller, Reconciled, changes, news, run};
 use super::trust::{RegisteredBundle, Trust};
 use super::watch_channel::publish;
 use crate::api::{ObjectSelection, list_and_watch};
@@ -160,12 +160,12 @@ impl Controller for CertificateController {
     }
 
     /// Reads the Secret, adopts its certificates and writes what is missing.
-    async fn step(&mut self, now: Instant) -> Result<Step, SecretError> {
+    async fn step(&mut self, now: Instant) -> Result<Reconciled, SecretError> {
         let check = now + self.timing.check;
         let stored = self.secret.read().await?;
         let (contents, plan) = self.adopt(stored.as_ref());
         if !plan.changes(&contents.state) {
-            return Ok(Step::in_sync(check));
+            return Ok(Reconciled::in_sync(check));
         }
         // Another writer may revert every write.
         if self.recent_writes() >= MOST_WRITES {
@@ -176,7 +176,7 @@ impl Controller for CertificateController {
         let written = self.secret.write(stored, data).await?;
         self.log.wrote(&plan, &contents);
         let (contents, plan) = self.adopt(Some(&written));
-        Ok(if plan.changes(&contents.state) { Step::pending(now) } else { Step::in_sync(check) })
+        Ok(if plan.changes(&contents.state) { Reconciled::pending(now) } else { Reconciled::in_sync(check) })
     }
 
     fn failed(&mut self, error: &SecretError) {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::control_plane::ControlPlane;
-use crate::http::Client;
+use crate::http::{Answer, Client};
 use fixtures::wait::eventually;
 
 /// The deadline of removing what a test left. Without it the API server would only end.
@@ -61,14 +61,11 @@ impl Lent {
     /// Returns an API server that is free, or the one that `start` starts.
     pub(crate) fn again(start: impl FnOnce() -> Result<ControlPlane, String>) -> Result<Self, String> {
         let free = FREE.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let (control_plane, start) = match free {
-            Some((control_plane, start)) => (control_plane, Some(start)),
-            None => {
-                let control_plane = start()?;
-                let start = Inventory::of_start(control_plane.client());
-                (control_plane, start)
-            }
-        };
+        if let Some((control_plane, start)) = free {
+            return Ok(Self { control_plane: Some(control_plane), start: Some(start) });
+        }
+        let control_plane = start()?;
+        let start = Inventory::of_start(control_plane.client());
         Ok(Self { control_plane: Some(control_plane), start })
     }
 }
@@ -166,7 +163,7 @@ fn is_about_builtin(policy: &Value) -> bool {
 fn objects(client: &Client, collections: &[(String, bool)]) -> Option<BTreeMap<String, Value>> {
     let mut all = BTreeMap::new();
     for (collection, is_namespaced) in collections {
-        let mut list = client.get(collection).ok().filter(|answer| answer.is_success())?.body;
+        let mut list = client.get(collection).ok().filter(Answer::is_success)?.body;
         for object in list["items"].as_array_mut()?.iter_mut().map(Value::take) {
             let (folder, plural) = collection.rsplit_once('/')?;
             let name = object["metadata"]["name"].as_str()?;

@@ -270,7 +270,7 @@ mod tests {
     fn settling_starts_again_when_the_ca_changes_or_is_no_longer_held() {
         let (a, b) = (id("a"), id("b"));
         let mut settling = Settling::default();
-        let settle = Duration::from_secs(60);
+        let settle = Duration::from_mins(1);
         let rows = [
             (Some(&a), true, 10, false),
             (Some(&a), true, 69, false),

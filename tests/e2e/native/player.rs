@@ -219,7 +219,7 @@ fn played<'s>(installer: &dyn Installer, suites: &'s [(String, Suite)]) -> Vec<P
             let (group, catalog) = (installer.group(), suite.catalog(installer.group(), &kind));
             let mut definition = suite.definition(group, &kind, &suite.schema);
             forget_unions(&mut definition);
-            kinds.push(Played { suite, ratchet, catalog, definition, path, group, kind, rows });
+            kinds.push(Played { suite, ratchet, catalog, definition, kind, path, group, rows });
         }
     }
     kinds

@@ -6,6 +6,7 @@
 use super::{CONTRIB, FOLDER, presets};
 use fixtures::files::{assert_generated, assert_generated_between, camel_case, files, root};
 use serde_json::Value;
+use std::fmt::Write as _;
 use std::fs;
 
 /// The command that writes the lists.
@@ -54,9 +55,11 @@ fn contributed() -> Vec<ContributedFile> {
 
 #[test]
 fn the_kustomization_has_every_file() {
-    let files: String = contributed().iter().map(|it| format!("- {}.yaml\n", it.file)).collect();
-    let header = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n";
-    assert_generated(format!("{FOLDER}/{CONTRIB}kustomization.yaml"), &format!("{header}{files}"), COMMAND);
+    let mut text = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n".to_owned();
+    for preset in contributed() {
+        writeln!(text, "- {}.yaml", preset.file).unwrap();
+    }
+    assert_generated(format!("{FOLDER}/{CONTRIB}kustomization.yaml"), &text, COMMAND);
 }
 
 #[test]

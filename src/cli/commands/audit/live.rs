@@ -44,7 +44,7 @@ async fn audit(arguments: &AuditArgs, stop: &Stop) -> anyhow::Result<Verdict> {
         "`kube-unions lint` names them, and so do the conditions of `kubectl get uniondeclarations`",
     );
 
-    let report = AuditReport::open(arguments.output, kinds.iter().map(|kind| kind.entry.gvk()), false)?;
+    let report = AuditReport::open(arguments.output, kinds.iter().map(|kind| kind.entry.gvk()), false);
     let mut auditor = Auditor::new(report, arguments.require);
     for (subject, reason) in &learnt.lacking {
         auditor.problem(format_args!("{subject}: {reason}"), None);

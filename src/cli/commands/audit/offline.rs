@@ -40,7 +40,7 @@ pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
     }
     warn_of_faults(&assembly.catalog, "`kube-unions lint` names them");
 
-    let report = AuditReport::open(arguments.output, kinds.iter().map(|entry| entry.gvk()), true)?;
+    let report = AuditReport::open(arguments.output, kinds.iter().map(|entry| entry.gvk()), true);
     let mut auditor = Auditor::new(report, arguments.require);
     for problem in problems {
         auditor.problem(problem, None);

@@ -33,14 +33,13 @@ impl AuditReport {
         format: AuditFormat,
         kinds: impl Iterator<Item = &'k GroupVersionKind>,
         in_files: bool,
-    ) -> anyhow::Result<Self> {
-        Ok(Self {
-            style: match format {
-                AuditFormat::Table => ReportStyle::Table(Table::new(in_files, kinds)),
-                AuditFormat::Json => ReportStyle::Json(json::list(kinds)),
-                AuditFormat::Sarif => ReportStyle::Sarif(SarifLog::begin(AuditRule::ALL.map(AuditRule::sarif))),
-            },
-        })
+    ) -> Self {
+        let style = match format {
+            AuditFormat::Table => ReportStyle::Table(Table::new(in_files, kinds)),
+            AuditFormat::Json => ReportStyle::Json(json::list(kinds)),
+            AuditFormat::Sarif => ReportStyle::Sarif(SarifLog::begin(AuditRule::ALL.map(AuditRule::sarif))),
+        };
+        Self { style }
     }
 
     pub(super) fn add(&mut self, finding: &ObjectFinding<'_>) -> anyhow::Result<()> {

@@ -140,8 +140,8 @@ struct Given {
     server: FakeServer,
 }
 
-fn agreed(name: &str) -> Option<Trust> {
-    Some(Trust::Agreed(CERTIFICATES.get(name).map_or("", |pem| pem).into()))
+fn agreed(name: &str) -> Trust {
+    Trust::Agreed(CERTIFICATES.get(name).map_or("", |pem| pem).into())
 }
 
 impl Given {
@@ -149,7 +149,7 @@ impl Given {
     fn ready() -> Self {
         Self {
             registering: Registering::Everything,
-            trust: agreed("new"),
+            trust: Some(agreed("new")),
             catalog: Some(catalog()),
             coverage: Coverage::none(),
             is_ready: true,
@@ -214,6 +214,7 @@ impl Given {
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "a table of rows")]
 async fn a_step_keeps_the_order_of_bundle_policy_readiness_and_owner() {
     const BOTH: [Option<&str>; 2] = [Some("mutate Fail new"), Some("validate Fail new, definitions Ignore new")];
     const NONE: [Option<&str>; 2] = [None, None];
@@ -233,7 +234,7 @@ async fn a_step_keeps_the_order_of_bundle_policy_readiness_and_owner() {
         ("without a catalog nothing is registered", Given { catalog: None, ..ready() }, NONE, NONE),
         // The bundle comes before the policy.
         ("without a trust nothing is registered", Given { trust: None, ..ready() }, NONE, NONE),
-        ("an empty bundle is not registered", Given { trust: agreed(""), ..ready() }, NONE, NONE),
+        ("an empty bundle is not registered", Given { trust: Some(agreed("")), ..ready() }, NONE, NONE),
         (
             "an unready replica renews the agreed bundle and nothing else",
             Given { is_ready: false, ..ready() },
