@@ -213,24 +213,27 @@ impl Given {
     }
 }
 
+/// The entries of both configurations, `None` for a missing configuration.
+type Entries = [Option<&'static str>; 2];
+
+/// The configurations of a replica that registers everything, and those without a registration.
+const BOTH: Entries = [Some("mutate Fail new"), Some("validate Fail new, definitions Ignore new")];
+const NONE: Entries = [None, None];
+/// Configurations with an old CA.
+const OLD: Entries = [Some("mutate Fail old"), Some("validate Ignore old")];
+
 #[tokio::test]
-#[expect(clippy::too_many_lines, reason = "a table of rows")]
-async fn a_step_keeps_the_order_of_bundle_policy_readiness_and_owner() {
-    const BOTH: [Option<&str>; 2] = [Some("mutate Fail new"), Some("validate Fail new, definitions Ignore new")];
-    const NONE: [Option<&str>; 2] = [None, None];
-    let old = [Some("mutate Fail old"), Some("validate Ignore old")];
+async fn the_bundle_comes_before_the_policy_and_a_ready_replica_before_both() {
     let hour = Duration::from_hours(1);
     let local = || Some(Trust::Local(CERTIFICATES["new"].as_str().into()));
     let injected = || Some(Trust::InjectedFrom("a/b".into()));
-    let strangers = [Some("of.others.example Fail none, mutate Fail old"), Some("validate Fail old")];
     let ready = Given::ready;
-    let server = || Given::ready().server;
     let rows = [
         // No entry before a replica is ready.
         ("an unready replica registers nothing", Given { is_ready: false, ..ready() }, NONE, NONE),
         ("one that has just become ready neither", Given { delay: hour, ..ready() }, NONE, NONE),
         ("a ready one registers everything", ready(), NONE, BOTH),
-        ("with entries of another replica it does not wait", Given { delay: hour, ..ready() }, old, BOTH),
+        ("with entries of another replica it does not wait", Given { delay: hour, ..ready() }, OLD, BOTH),
         ("without a catalog nothing is registered", Given { catalog: None, ..ready() }, NONE, NONE),
         // The bundle comes before the policy.
         ("without a trust nothing is registered", Given { trust: None, ..ready() }, NONE, NONE),
@@ -238,19 +241,19 @@ async fn a_step_keeps_the_order_of_bundle_policy_readiness_and_owner() {
         (
             "an unready replica renews the agreed bundle and nothing else",
             Given { is_ready: false, ..ready() },
-            old,
+            OLD,
             [Some("mutate Fail new"), Some("validate Ignore new")],
         ),
         (
             "an unready one keeps a bundle of its own back",
             Given { is_ready: false, trust: local(), ..ready() },
-            old,
-            old,
+            OLD,
+            OLD,
         ),
         (
             "a bundle of its own joins the others'",
             Given { trust: local(), ..ready() },
-            old,
+            OLD,
             [Some("mutate Fail new+old"), Some("validate Fail new+old, definitions Ignore new+old")],
         ),
         (
@@ -271,6 +274,16 @@ async fn a_step_keeps_the_order_of_bundle_policy_readiness_and_owner() {
             [Some("mutate Ignore old"), None],
             [Some("mutate Ignore new"), None],
         ),
+    ];
+    hold(rows).await;
+}
+
+#[tokio::test]
+async fn entries_of_others_stay_and_those_of_ours_go_with_the_installation() {
+    let strangers = [Some("of.others.example Fail none, mutate Fail old"), Some("validate Fail old")];
+    let ready = Given::ready;
+    let server = || Given::ready().server;
+    let rows = [
         // Entries of others stay.
         (
             "entries of strangers stay",
@@ -281,7 +294,7 @@ async fn a_step_keeps_the_order_of_bundle_policy_readiness_and_owner() {
         (
             "a change between read and write stays",
             Given { server: FakeServer { is_raced: true, ..server() }, ..ready() },
-            old,
+            OLD,
             [Some("mutate Fail new, of.others.example Fail none"), BOTH[1]],
         ),
         (
@@ -303,7 +316,7 @@ async fn a_step_keeps_the_order_of_bundle_policy_readiness_and_owner() {
             NONE,
             NONE,
         ),
-        ("existing ones are kept without it", Given { server: FakeServer::default(), ..ready() }, old, BOTH),
+        ("existing ones are kept without it", Given { server: FakeServer::default(), ..ready() }, OLD, BOTH),
         // Policies enforce kinds.
         (
             "rules stay while the coverage is unknown",
@@ -314,10 +327,15 @@ async fn a_step_keeps_the_order_of_bundle_policy_readiness_and_owner() {
         (
             "no entry is left if policies enforce everything",
             Given { coverage: Coverage::Everything, ..ready() },
-            old,
+            OLD,
             [Some(""), Some("")],
         ),
     ];
+    hold(rows).await;
+}
+
+/// Asserts for each row what its steps make of the stored configurations.
+async fn hold(rows: impl IntoIterator<Item = (&str, Given, Entries, Entries)>) {
     for (row, given, stored, want) in rows {
         let is_raced = given.server.is_raced;
         let (found, written) = given.steps(stored).await;
