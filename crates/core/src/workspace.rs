@@ -91,7 +91,9 @@ impl Workspace {
     pub fn set_crd(&mut self, name: &str, crd: Result<CrdText<'_>, &str>) -> Vec<GroupKind> {
         let stored =
             KnownCrd::Stored(Arc::new(StoredCrd::new(crd, self.groups.as_ref().unwrap_or(&BuiltinGroups::Guessed))));
-        if self.crds.get(name) == Some(&stored) {
+        if self.crds.get(name).is_some_and(|known| known.compiles_like(&stored)) {
+            // The new status decides if the groups of the API server change.
+            self.crds.insert(name.into(), stored);
             return Vec::new();
         }
         self.put_crd(name, Some(stored))

@@ -79,11 +79,15 @@ fn numbers_in_json_stay_as_they_were_written() {
 }
 
 #[test]
-fn patches_an_object_with_5000_levels() {
+fn patches_a_deep_object_and_refuses_one_of_more_than_512_levels() {
     let folder = Folder::new(&[("s.json", LIST)]);
-    let deep = |inner: &str| format!(r#"{{"free":{}{inner}{}}}"#, r#"{"a":"#.repeat(5000), "}".repeat(5000));
-    let run = apply(&folder, &deep("1"), &deep(r#"{"b":2}"#)).code(0);
-    assert_eq!(run.stdout.split_whitespace().collect::<String>(), deep(r#"{"b":2}"#));
+    let deep = |levels: usize, inner: &str| {
+        format!(r#"{{"free":{}{inner}{}}}"#, r#"{"a":"#.repeat(levels), "}".repeat(levels))
+    };
+    let run = apply(&folder, &deep(500, "1"), &deep(500, r#"{"b":2}"#)).code(0);
+    assert_eq!(run.stdout.split_whitespace().collect::<String>(), deep(500, r#"{"b":2}"#));
+    let run = apply(&folder, &deep(500, "1"), &deep(5000, "1")).code(2);
+    assert!(run.stderr.contains("512"), "{}", run.stderr);
 }
 
 #[test]

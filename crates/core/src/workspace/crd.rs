@@ -33,7 +33,7 @@ pub(super) enum KnownCrd {
 }
 
 /// A CRD, shrunk to the parts that its unions follow from.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub(super) struct StoredCrd {
     /// The error of a CRD that cannot be read does not depend on the groups of the API server.
     pub(super) acceptance: Result<Acceptance, String>,
@@ -48,14 +48,18 @@ pub(super) struct StoredCrd {
     pub(super) too_large: bool,
 }
 
-impl PartialEq for KnownCrd {
-    /// A CRD that was read already differs from every other.
-    fn eq(&self, other: &Self) -> bool {
-        matches!((self, other), (Self::Stored(one), Self::Stored(other)) if one == other)
-    }
-}
-
 impl KnownCrd {
+    /// Returns true if the same unions follow from both. A CRD that was read already differs from every other, and a status counts
+    /// by the acceptance that it says.
+    pub(super) fn compiles_like(&self, other: &Self) -> bool {
+        let (Self::Stored(one), Self::Stored(other)) = (self, other) else { return false };
+        one.acceptance == other.acceptance
+            && one.spec == other.spec
+            && one.annotations == other.annotations
+            && one.mentions_unions == other.mentions_unions
+            && one.too_large == other.too_large
+    }
+
     /// Returns the kind that the CRD defines, if it counts.
     pub(super) fn kind(&self) -> Option<&GroupKind> {
         match self {
