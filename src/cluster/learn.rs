@@ -7,7 +7,6 @@ use super::{BuiltinUnions, Cluster};
 use crate::api::{LiveError, Pages};
 use crate::causes::with_causes;
 use kube::Client;
-use kube::runtime::watcher::Event;
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::declaration::BuiltinGroups;
 use std::collections::BTreeMap;
@@ -43,20 +42,21 @@ pub async fn learn(client: &Client, unions: BuiltinUnions, read: impl Fn()) -> R
     }
 
     // The services tell which CRDs count. Without them, CRDs of some groups do not.
-    state.apply_service(&Event::Init);
+    state.services().list();
     let served = each(client, services::PATH.to_owned(), |text| {
         if let Ok(service) = serde_json::from_str(text) {
-            state.apply_service(&Event::InitApply(service));
+            state.services().apply(&service);
         }
     })
     .await;
     let mut refused = None;
     match served {
-        Ok(()) => state.apply_service(&Event::InitDone),
+        Ok(()) => state.services().listed(),
         Err(error) if error.code() == Some(404) => {}
         Err(error) if error.code() == Some(403) => refused = Some(error.to_string()),
         Err(error) => return Err(error),
     }
+    state.services_changed();
 
     state.list_definitions();
     let mut pages = Pages::at(client, CustomResourceDefinitions::collection());

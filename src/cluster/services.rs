@@ -6,10 +6,8 @@
 //! Knows nothing of CRDs; [`state`](super::state) applies the groups to them.
 
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
-use kube::runtime::reflector::store::Writer;
-use kube::runtime::watcher::Event;
 use kube_unions_core::declaration::BuiltinGroups;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The path of the objects.
 pub(super) const PATH: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
@@ -31,11 +29,15 @@ enum GroupServer {
     Aggregated,
 }
 
-/// The `APIService` objects of a cluster. A list takes effect when it is complete.
+/// Group, version and server of one object.
+type Served = (Box<str>, Box<str>, GroupServer);
+
+/// The `APIService` objects of a cluster.
 #[derive(Debug, Default)]
 pub(super) struct Services {
-    objects: Writer<APIService>,
-    listed: bool,
+    /// By the object's name. `None` until the first list is complete.
+    known: Option<BTreeMap<String, Served>>,
+    listing: Option<BTreeMap<String, Served>>,
 }
 
 /// The groups and versions that come from CRDs. Their OpenAPI documents repeat the schemas of the CRDs.
@@ -50,44 +52,75 @@ impl FromDefinitions {
 }
 
 impl Services {
-    /// Takes in an event of a watch.
-    pub(super) fn apply(&mut self, event: &Event<APIService>) {
-        self.objects.apply_watcher_event(event);
-        self.listed |= matches!(event, Event::InitDone);
+    /// Begins a list.
+    pub(super) fn list(&mut self) {
+        self.listing = Some(BTreeMap::new());
+    }
+
+    /// Ends a list: it replaces the objects known before.
+    pub(super) fn listed(&mut self) {
+        if let Some(listed) = self.listing.take() {
+            self.known = Some(listed);
+        }
+    }
+
+    /// Stores an object that is new or has changed.
+    pub(super) fn apply(&mut self, service: &APIService) {
+        let Some((name, served)) = read(service) else { return };
+        self.targets().for_each(|all| {
+            all.insert(name.clone(), served.clone());
+        });
+    }
+
+    /// Forgets an object.
+    pub(super) fn remove(&mut self, service: &APIService) {
+        let Some((name, _)) = read(service) else { return };
+        self.targets().for_each(|all| {
+            all.remove(&name);
+        });
     }
 
     /// Returns true if the first list is complete.
     pub(super) fn are_known(&self) -> bool {
-        self.listed
+        self.known.is_some()
+    }
+
+    /// Returns true during a list. Nothing changes before its end.
+    pub(super) fn are_listed_now(&self) -> bool {
+        self.listing.is_some()
     }
 
     /// Returns the groups that the API server serves from its own code.
     pub(super) fn builtin_groups(&self) -> BuiltinGroups {
-        if !self.listed {
-            return BuiltinGroups::Guessed;
-        }
-        BuiltinGroups::Listed(self.served_by(GroupServer::Own).map(|(group, _)| group).collect())
+        let Some(known) = &self.known else { return BuiltinGroups::Guessed };
+        let own = known.values().filter(|(_, _, server)| *server == GroupServer::Own);
+        BuiltinGroups::Listed(own.map(|(group, _, _)| group.clone()).collect())
     }
 
     /// Returns the groups and versions that come from CRDs.
     pub(super) fn defined(&self) -> FromDefinitions {
-        FromDefinitions(self.served_by(GroupServer::Definitions).collect())
+        let known = self.known.iter().flat_map(BTreeMap::values);
+        let from_definitions = known.filter(|(_, _, server)| *server == GroupServer::Definitions);
+        FromDefinitions(from_definitions.map(|(group, version, _)| (group.clone(), version.clone())).collect())
     }
 
-    /// Returns the groups and versions of a server.
-    fn served_by(&self, server: GroupServer) -> impl Iterator<Item = (Box<str>, Box<str>)> {
-        let objects = self.objects.as_reader().state();
-        objects.into_iter().filter_map(move |service| served(&service, server))
+    /// Returns the map that an event changes: the list in progress, else the known objects.
+    fn targets(&mut self) -> impl Iterator<Item = &mut BTreeMap<String, Served>> {
+        match &mut self.listing {
+            Some(listing) => Some(listing),
+            None => self.known.as_mut(),
+        }
+        .into_iter()
     }
 }
 
 /// Returns true if the API server serves the group and version of an object from its own code.
 pub(super) fn is_own(service: &APIService) -> bool {
-    served(service, GroupServer::Own).is_some()
+    read(service).is_some_and(|(_, (_, _, server))| server == GroupServer::Own)
 }
 
-/// Returns group and version of an object if this server serves them.
-fn served(service: &APIService, wanted: GroupServer) -> Option<(Box<str>, Box<str>)> {
+fn read(service: &APIService) -> Option<(String, Served)> {
+    let name = service.metadata.name.clone()?;
     let spec = service.spec.as_ref()?;
     let label = service.metadata.labels.as_ref().and_then(|labels| labels.get(MANAGED));
     let server = match (&spec.service, label.map(String::as_str)) {
@@ -96,8 +129,8 @@ fn served(service: &APIService, wanted: GroupServer) -> Option<(Box<str>, Box<st
         // Without the label it was made by hand, and tells that the API server serves the group.
         (None, _) => GroupServer::Own,
     };
-    let name = |name: &Option<String>| name.as_deref().unwrap_or_default().into();
-    (server == wanted).then(|| (name(&spec.group), name(&spec.version)))
+    let group = spec.group.as_deref().unwrap_or_default().into();
+    Some((name, (group, spec.version.as_deref().unwrap_or_default().into(), server)))
 }
 
 #[cfg(test)]
@@ -120,32 +153,27 @@ mod tests {
     fn a_group_is_the_servers_own_if_any_version_of_it_is() {
         let mut services = Services::default();
         assert_eq!(services.builtin_groups(), BuiltinGroups::Guessed);
-        services.apply(&Event::Init);
-        services.apply(&Event::InitApply(service("", "v1", Some("onstart"), &Value::Null)));
-        services.apply(&Event::InitApply(service("networking.k8s.io", "v1", Some("onstart"), &Value::Null)));
-        services.apply(&Event::InitApply(service("networking.k8s.io", "v1foo", Some("true"), &Value::Null)));
-        services.apply(&Event::InitApply(service("gateway.networking.k8s.io", "v1", Some("true"), &Value::Null)));
-        services.apply(&Event::InitApply(service(
-            "metrics.k8s.io",
-            "v1beta1",
-            None,
-            &json!({"name": "metrics", "namespace": "m"}),
-        )));
-        services.apply(&Event::InitApply(service("by-hand.example", "v1", None, &Value::Null)));
+        services.list();
+        services.apply(&service("", "v1", Some("onstart"), &Value::Null));
+        services.apply(&service("networking.k8s.io", "v1", Some("onstart"), &Value::Null));
+        services.apply(&service("networking.k8s.io", "v1foo", Some("true"), &Value::Null));
+        services.apply(&service("gateway.networking.k8s.io", "v1", Some("true"), &Value::Null));
+        services.apply(&service("metrics.k8s.io", "v1beta1", None, &json!({"name": "metrics", "namespace": "m"})));
+        services.apply(&service("by-hand.example", "v1", None, &Value::Null));
         assert!(!services.are_known(), "a list that is not complete says nothing");
-        services.apply(&Event::InitDone);
+        services.listed();
         let own = ["", "by-hand.example", "networking.k8s.io"].map(Box::from);
         assert_eq!(services.builtin_groups(), BuiltinGroups::Listed(own.into()));
         let from_definitions = services.defined();
         assert!(from_definitions.has("networking.k8s.io", "v1foo") && !from_definitions.has("networking.k8s.io", "v1"));
 
-        services.apply(&Event::Delete(service("by-hand.example", "v1", None, &Value::Null)));
+        services.remove(&service("by-hand.example", "v1", None, &Value::Null));
         assert!(!services.builtin_groups().has("by-hand.example"));
         // Objects that a list does not have are removed once the list is complete.
-        services.apply(&Event::Init);
-        services.apply(&Event::InitApply(service("", "v1", Some("onstart"), &Value::Null)));
+        services.list();
+        services.apply(&service("", "v1", Some("onstart"), &Value::Null));
         assert!(services.builtin_groups().has("networking.k8s.io"));
-        services.apply(&Event::InitDone);
+        services.listed();
         assert!(!services.builtin_groups().has("networking.k8s.io"));
     }
 }

@@ -19,8 +19,6 @@ use super::status::StatusWriter;
 use super::verdict::StoredDeclaration;
 use super::{BuiltinUnions, Cluster};
 use crate::causes::with_causes;
-use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
-use kube::runtime::watcher::Event;
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::names::GroupKind;
 use kube_unions_core::workspace::{CompileJob, CompiledSubject, JobTicket, Workspace};
@@ -99,16 +97,14 @@ impl ClusterState {
         }
     }
 
-    /// Returns true if the first list of `APIService`s is complete.
-    pub(super) fn knows_services(&self) -> bool {
-        self.services.are_known()
+    /// Returns the `APIService`s, for events. Call [`services_changed`](Self::services_changed) after them.
+    pub(super) fn services(&mut self) -> &mut Services {
+        &mut self.services
     }
 
-    /// Takes in an event of `APIService`s: CRDs in the groups that the API server serves from its own code do not count.
-    pub(super) fn apply_service(&mut self, event: &Event<APIService>) {
-        self.services.apply(event);
-        if matches!(event, Event::Init | Event::InitApply(_)) {
-            // The list takes effect at its end.
+    /// Applies the `APIService`s: CRDs in the groups that the API server serves from its own code do not count.
+    pub(super) fn services_changed(&mut self) {
+        if self.services.are_listed_now() {
             return;
         }
         self.own_groups_known.set(i64::from(self.services.are_known()));

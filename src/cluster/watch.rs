@@ -169,28 +169,33 @@ fn declarations_failed(error: &watcher::Error, state: &mut ClusterState, log: &m
 
 /// Returns true if the event ends an attempt at a list.
 fn handle_service(event: WatchEvent<APIService>, state: &mut ClusterState, log: &mut WatchLog) -> bool {
+    let mut tried = false;
     match event {
-        Some(Ok(event)) => {
-            state.apply_service(&event);
-            let listed = matches!(event, Event::InitDone);
-            if listed && log.recovered() {
+        Some(Ok(Event::Init)) => state.services().list(),
+        Some(Ok(Event::InitApply(service) | Event::Apply(service))) => state.services().apply(&service),
+        Some(Ok(Event::InitDone)) => {
+            if log.recovered() {
                 tracing::info!("watching the groups that the API server serves from its own code");
             }
-            listed
+            state.services().listed();
+            tried = true;
         }
+        Some(Ok(Event::Delete(service))) => state.services().remove(&service),
         Some(Err(error)) => {
             if let Some(reason) = log.failed(&error) {
-                let consequence = if state.knows_services() {
+                let consequence = if state.services().are_known() {
                     "the groups known stay"
                 } else {
                     "no CRD counts whose group ends in .k8s.io or .kubernetes.io"
                 };
                 tracing::warn!(reason, consequence, "cannot watch APIServices; retrying");
             }
-            true
+            tried = true;
         }
-        None => false,
+        None => {}
     }
+    state.services_changed();
+    tried
 }
 
 /// Logs an event that cannot be read. The watch goes on behind it.
