@@ -9,6 +9,7 @@ use super::schemas::{DocumentIndex, SchemaFetchError, Schemas};
 use super::state::lock;
 use crate::causes::with_causes;
 use kube_unions_core::declaration::{Declaration, Fault, OpenApi};
+use kube_unions_core::names::GroupKind;
 use kube_unions_core::workspace::{Workspace, unreadable_declaration};
 use std::sync::{Arc, Mutex};
 use tokio::sync::Semaphore;
@@ -54,6 +55,11 @@ impl Default for Requests {
 /// Concurrent compilations.
 const COMPILING: usize = 1;
 
+/// Returns a workspace with the declarations of a kind, and the name of the CRD that defines the kind.
+fn surroundings(workspace: &Workspace, kind: &GroupKind) -> (Workspace, Option<String>) {
+    (workspace.around(kind), workspace.crd_of(kind).map(str::to_owned))
+}
+
 /// Returns the faults that a declaration, given as the JSON text of the whole object, would have if it were applied now.
 pub(super) async fn inspect(
     requests: &Requests,
@@ -70,13 +76,16 @@ pub(super) async fn inspect(
     if kind.kind.is_empty() {
         return Ok(faults);
     }
-    // A large catalog may be built meanwhile.
-    let (shared, target) = (Arc::clone(workspace), kind.clone());
-    let around = move || {
-        let workspace = lock(&shared);
-        (workspace.around(&target), workspace.crd_of(&target).map(str::to_owned))
+    let unlocked = workspace.try_lock().ok().map(|workspace| surroundings(&workspace, &kind));
+    let (mut around, crd) = match unlocked {
+        Some(surroundings) => surroundings,
+        None => {
+            // A large catalog is being built.
+            let (shared, target) = (Arc::clone(workspace), kind.clone());
+            let waited = tokio::task::spawn_blocking(move || surroundings(&lock(&shared), &target));
+            waited.await.map_err(|_| InspectError::CutOff)?
+        }
     };
-    let (mut around, crd) = tokio::task::spawn_blocking(around).await.map_err(|_| InspectError::CutOff)?;
     let name = declaration.name().to_owned();
     around.set_declaration(&name, Ok((declaration, Vec::new())));
 
