@@ -77,14 +77,13 @@ pub(super) async fn inspect(
         return Ok(faults);
     }
     let unlocked = workspace.try_lock().ok().map(|workspace| surroundings(&workspace, &kind));
-    let (mut around, crd) = match unlocked {
-        Some(surroundings) => surroundings,
-        None => {
-            // A large catalog is being built.
-            let (shared, target) = (Arc::clone(workspace), kind.clone());
-            let waited = tokio::task::spawn_blocking(move || surroundings(&lock(&shared), &target));
-            waited.await.map_err(|_| InspectError::CutOff)?
-        }
+    let (mut around, crd) = if let Some(surroundings) = unlocked {
+        surroundings
+    } else {
+        // A large catalog is being built.
+        let (shared, target) = (Arc::clone(workspace), kind.clone());
+        let waited = tokio::task::spawn_blocking(move || surroundings(&lock(&shared), &target));
+        waited.await.map_err(|_| InspectError::CutOff)?
     };
     let name = declaration.name().to_owned();
     around.set_declaration(&name, Ok((declaration, Vec::new())));
