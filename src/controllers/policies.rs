@@ -66,7 +66,7 @@ pub async fn enforce(client: Client, enforcement: PolicyEnforcement, signals: Po
     }
 }
 
-/// What the policies depend on beside the catalog: the APIs of the API server, and the owner.
+/// The sources of the policies beside the catalog: the APIs of the API server, and the owner.
 struct PolicySurroundings<'e> {
     client: &'e Client,
     enforcement: &'e PolicyEnforcement,

@@ -25,7 +25,7 @@ pub(super) struct Intent {
     pub(super) owner: Option<Owner>,
 }
 
-/// What was read for earlier intents.
+/// The inputs of earlier intents.
 #[derive(Debug, Default)]
 pub(super) struct KnownInputs {
     /// The rules of the catalog and of the coverage that were read last.
