@@ -3,7 +3,7 @@
 //! - `commands` has the commands of the program, a file or folder each;
 //! - `input` reads files, folders and the flags that commands share;
 //! - `report` prints, and has the exit codes;
-//! - `serve` runs the webhook: it connects `cluster`, `webhook` and `telemetry`.
+//! - `serve` runs the webhook: it connects `follow`, `webhook` and `telemetry`.
 //!
 //! The crate `kube-unions-manifests` parses and edits YAML and JSON, finds misspelt names, and builds an `AdmissionReview`.
 //!

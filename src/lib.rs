@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | [`cli`] | parses arguments and runs commands, one file for each | all modules |
 //! | [`webhook`] | serves admission reviews: listeners, limits, certificates, drain | `authority`, `telemetry`, `files`, `causes`, `supervision` |
-//! | [`cluster`] | follows a cluster: watches, status | `controllers`, `api`, `causes` |
+//! | [`follow`] | follows a cluster: watches, status | `controllers`, `api`, `causes` |
 //! | [`controllers`] | keep objects in a cluster: registration, policies, shared certificates | `api`, `authority`, `telemetry`, `causes` |
 //! | [`api`] | the door to the API server: a client with deadlines, requests, discovery, lists and watches | `causes` |
 //! | [`telemetry`] | metrics, logs and traces | `causes`, `escape` |
@@ -18,7 +18,7 @@
 //! | `causes` | formats an error with its causes | |
 //! | [`guide`] | the guide for users, as documentation | |
 //!
-//! [`webhook`] and [`cluster`] never name each other. `cli/serve` creates both and connects them by channels. A test holds the
+//! [`webhook`] and [`follow`] never name each other. `cli/serve` creates both and connects them by channels. A test holds the
 //! table.
 
 #![allow(missing_docs, reason = "a program: only its own binary and tests use the library")]
@@ -27,10 +27,10 @@ pub mod api;
 pub mod authority;
 mod causes;
 pub mod cli;
-pub mod cluster;
 pub mod controllers;
 mod escape;
 mod files;
+pub mod follow;
 pub mod guide;
 pub mod supervision;
 pub mod telemetry;
@@ -52,20 +52,20 @@ mod tests {
                 "api",
                 "authority",
                 "causes",
-                "cluster",
                 "controllers",
                 "escape",
                 "files",
+                "follow",
                 "guide",
                 "supervision",
                 "telemetry",
                 "webhook",
             ],
         ),
-        ("cluster", &["api", "causes", "controllers"]),
         ("controllers", &["api", "authority", "telemetry"]),
         ("escape", &[]),
         ("files", &[]),
+        ("follow", &["api", "causes", "controllers"]),
         ("guide", &[]),
         ("supervision", &[]),
         ("telemetry", &["causes", "escape"]),
@@ -105,7 +105,7 @@ mod tests {
         let words = ["Request::builder", "Request::get", ".request_text(", ".request::<", "client.send("];
         let mut senders = 0;
         for file in
-            ["api", "cli", "cluster", "controllers"].into_iter().flat_map(|module| sources(&root.join("src"), module))
+            ["api", "cli", "controllers", "follow"].into_iter().flat_map(|module| sources(&root.join("src"), module))
         {
             let text = fs::read_to_string(&file).unwrap();
             let shipped = text.split("#[cfg(test)]").next().unwrap();

@@ -19,7 +19,7 @@ shipped() {
 row() { printf '%-28s %7d\n' "$1" "$2"; }
 row "shipped Rust" "$(shipped 'src/*.rs' 'crates/*/src/*.rs')"
 row "  core" "$(shipped 'crates/core/src/*.rs')"
-row "  src/cluster" "$(shipped 'src/cluster.rs' 'src/cluster/*.rs')"
+row "  src/follow" "$(shipped 'src/follow.rs' 'src/follow/*.rs')"
 row "  src/api, controllers" "$(shipped 'src/api.rs' 'src/api/*.rs' 'src/controllers.rs' 'src/controllers/*.rs')"
 row "  src/webhook" "$(shipped 'src/webhook.rs' 'src/webhook/*.rs')"
 row "  src/cli" "$(shipped 'src/cli.rs' 'src/cli/*.rs')"

@@ -13,8 +13,8 @@ pub(super) use values::{duration, namespace};
 
 use crate::api::{self, ServerClock};
 use crate::cli::input::kinds;
-use crate::cluster::{Cluster, Link};
 use crate::controllers::{self, Coverage, PolicyEnforcement, PolicySignals, RegisteredBundle, RegisteredKinds};
+use crate::follow::{Cluster, Link};
 use crate::supervision::{ServeTask, Supervised};
 use crate::telemetry::{self, Metrics, Spans};
 use crate::webhook::{CatalogEvidence, CertificateSource, Clock, Config, Inspector, Server};

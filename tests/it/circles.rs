@@ -27,7 +27,7 @@ fn no_files_import_each_other_in_a_circle() {
     assert!(circles.is_empty(), "files import each other in a circle: {circles:#?}");
 }
 
-/// The files of all crates. A module is named by the folder of its crate and its path in it, like `src::cluster::list`.
+/// The files of all crates. A module is named by the folder of its crate and its path in it, like `src::follow::list`.
 #[derive(Default)]
 struct Files<'t> {
     /// By module.

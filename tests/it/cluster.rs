@@ -9,7 +9,7 @@ use fixtures::api_server::{Call, DECLARATIONS, DEFINITIONS, SERVICES, Stream, in
 use fixtures::crds::{self, established, names};
 use fixtures::wait::{SOON, until};
 use kube::Client;
-use kube_unions::cluster::{BuiltinUnions, Cluster, Link};
+use kube_unions::follow::{BuiltinUnions, Cluster, Link};
 use kube_unions::telemetry::Metrics;
 use kube_unions_core::catalog::Catalog;
 use serde_json::{Value, json};

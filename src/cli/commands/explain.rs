@@ -10,7 +10,7 @@ use crate::cli::input::values::ReportFormat;
 use crate::cli::report::Verdict;
 use crate::cli::report::output::{self, Paint};
 use crate::cli::report::tree::{self, ChoiceItem};
-use crate::cluster;
+use crate::follow;
 use anyhow::{Context, bail};
 use clap::Args;
 use kube_unions_core::catalog::Catalog;
@@ -114,7 +114,7 @@ pub(super) fn run(arguments: &ExplainArgs) -> anyhow::Result<Verdict> {
 /// Learns the unions of a cluster, and warns of those that cannot be learnt.
 fn on_cluster(arguments: &ExplainArgs) -> anyhow::Result<Catalog> {
     let learnt = arguments.cluster.run(async |client| {
-        let learnt = cluster::learn(&client, arguments.builtin_unions.into(), || {}).await;
+        let learnt = follow::learn(&client, arguments.builtin_unions.into(), || {}).await;
         learnt.context("the cluster's unions cannot be learnt")
     })?;
     for (subject, reason) in &learnt.lacking {

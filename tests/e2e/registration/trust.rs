@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use kube_unions::api::{ServerClock, connect};
-use kube_unions::cluster::{BuiltinUnions, Cluster as Watched};
 use kube_unions::controllers::{
     CaBundle, Coverage, EntryOptions, RegisteredBundle, RegisteredKinds, Registering, Registration, Signals, Trust,
 };
+use kube_unions::follow::{BuiltinUnions, Cluster as Watched};
 use kube_unions::telemetry::Metrics;
 use kube_unions_core::catalog::Builder;
 use kube_unions_core::declaration::Definition;

@@ -11,7 +11,7 @@ use crate::cli::input::connection::block_on;
 use crate::cli::input::kinds;
 use crate::cli::report::progress::Progress;
 use crate::cli::report::{Verdict, output};
-use crate::cluster;
+use crate::follow;
 use anyhow::{Context, bail};
 use kube_unions_core::catalog::{Catalog, CatalogEntry};
 use kube_unions_core::declaration::is_exempt;
@@ -30,7 +30,7 @@ async fn audit(arguments: &AuditArgs, stop: &Stop) -> anyhow::Result<Verdict> {
     let client = arguments.cluster.connect().await?;
     let prepare = async {
         let progress = Progress::new(None, "definitions read");
-        let learnt = cluster::learn(&client, arguments.builtin_unions.into(), || progress.add(1)).await;
+        let learnt = follow::learn(&client, arguments.builtin_unions.into(), || progress.add(1)).await;
         drop(progress);
         anyhow::Ok((learnt.context("the cluster's unions cannot be learnt")?, api::resources(&client).await?))
     };

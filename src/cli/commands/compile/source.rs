@@ -7,7 +7,7 @@ use crate::cli::input::manifest::{self, ManifestFile};
 use crate::cli::report::diagnostic::{self, painted};
 use crate::cli::report::output::{self, Paint};
 use crate::cli::report::progress::Progress;
-use crate::cluster;
+use crate::follow;
 use anyhow::{Context, bail};
 use kube::Client;
 use kube_unions_core::catalog::Catalog;
@@ -74,7 +74,7 @@ impl CompileSource {
 
     async fn of_cluster(arguments: &CompileArgs, client: &Client) -> anyhow::Result<Self> {
         let progress = Progress::new(None, "definitions read");
-        let learnt = cluster::learn(client, arguments.builtin_unions.into(), || progress.add(1)).await;
+        let learnt = follow::learn(client, arguments.builtin_unions.into(), || progress.add(1)).await;
         drop(progress);
         let learnt = learnt.context("the cluster's unions cannot be learnt")?;
         let paint = Paint::of(&std::io::stderr());

@@ -11,7 +11,7 @@ use crate::api::{self, DiscoveredResource, LiveError, ObjectAddress, PatchRespon
 use crate::cli::input::connection::{ClusterArgs, block_on};
 use crate::cli::input::manifest::{self, Edit};
 use crate::cli::report::{Verdict, output};
-use crate::cluster::{self, KindDescription};
+use crate::follow::{self, KindDescription};
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, ValueEnum};
 use kube::Client;
@@ -131,7 +131,7 @@ async fn patch_object(arguments: &LiveArgs, patch: &PatchInput) -> anyhow::Resul
     let place = ObjectAddress::new(&resource, namespace, name)?;
     let place = subresource.into_iter().fold(place, ObjectAddress::with_subresource);
     let task = LivePatch {
-        patcher: patcher(cluster::described(&client, &resource).await?, &resource)?,
+        patcher: patcher(follow::described(&client, &resource).await?, &resource)?,
         subresource,
         client,
         place,
