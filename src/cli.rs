@@ -3,7 +3,8 @@
 //! - `commands` has the commands of the program, a file or folder each;
 //! - `input` reads files, folders and the flags that commands share;
 //! - `report` prints, and has the exit codes;
-//! - `serve` runs the webhook: it connects `follow`, `webhook` and `telemetry`.
+//! - `serve` runs the webhook: it connects `follow`, `webhook` and `telemetry`;
+//! - `signals` are those that stop a command.
 //!
 //! The crate `kube-unions-manifests` parses and edits YAML and JSON, finds misspelt names, and builds an `AdmissionReview`.
 //!
@@ -13,6 +14,7 @@ mod commands;
 mod input;
 mod report;
 mod serve;
+mod signals;
 
 use self::commands::Command;
 use self::report::output;

@@ -13,21 +13,20 @@ pub(super) use values::{duration, namespace};
 
 use crate::api::{self, ServerClock};
 use crate::cli::input::kinds;
-use crate::controllers::{self, Coverage, PolicyEnforcement, PolicySignals, RegisteredBundle, RegisteredKinds};
+use crate::cli::signals::StopSignals;
 use crate::follow::{Cluster, Link};
+use crate::controllers::{self, Coverage, PolicyEnforcement, PolicySignals, RegisteredBundle, RegisteredKinds};
 use crate::supervision::{ServeTask, Supervised};
 use crate::telemetry::{self, Metrics, Spans};
 use crate::webhook::{CatalogEvidence, CertificateSource, Clock, Config, Inspector, Server};
 use anyhow::Context;
 use certificate::Supply;
 use kube_unions_core::catalog::Catalog;
-use std::io;
 use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::Duration;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{oneshot, watch};
 
 /// Exit code after a second signal, which cuts off the requests in flight.
@@ -70,7 +69,7 @@ async fn serve(
     policies: Option<PolicyEnforcement>,
     spans: Option<Arc<dyn Spans>>,
 ) -> anyhow::Result<ExitCode> {
-    let signals = StopSignals::new().context("cannot listen for signals")?;
+    let signals = StopSignals::new()?;
     Wiring::connect(arguments, policies, spans).await?.run(signals).await
 }
 
@@ -205,24 +204,4 @@ fn inspector(cluster: &Cluster) -> Inspector {
         let cluster = cluster.clone();
         Box::pin(async move { Ok(cluster.inspect(&object).await?) })
     })
-}
-
-/// The signals that stop the webhook.
-struct StopSignals {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl StopSignals {
-    fn new() -> io::Result<Self> {
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
-    }
-
-    /// Waits for the next signal and returns its name.
-    async fn next(&mut self) -> &'static str {
-        tokio::select! {
-            _ = self.terminate.recv() => "SIGTERM",
-            _ = self.interrupt.recv() => "SIGINT",
-        }
-    }
 }

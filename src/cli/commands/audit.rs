@@ -3,26 +3,91 @@
 //! Objects come from a cluster ([`live`]) or from files ([`offline`]). The [`auditor`] judges one after the other with the rules
 //! of the webhook, and prints findings as it goes: memory does not grow with the number of stored objects.
 
-mod arguments;
 mod auditor;
 mod live;
 mod offline;
 mod report;
 mod rules;
-mod stop;
 mod tally;
 
-pub(super) use self::arguments::AuditArgs;
-
+use crate::cli::input::connection::ClusterArgs;
+use crate::cli::input::kinds::BuiltinUnionsArg;
+use crate::cli::input::require::RequireArg;
 use crate::cli::report::Verdict;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+/// Arguments of `audit`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Judges every stored object of the kinds with unions as the webhook does. An object is `invalid` if the webhook would deny its \
+creation. An object `would change` if the webhook would normalise its next write, even if that write touches other fields. \
+Nothing is written.
+
+Custom resources in files get the defaults of their schema first, as on the API server. The defaults of built-in types are not \
+known.
+
+On a cluster, the unions come from CRDs and UnionDeclarations. This takes the right to list both, and the objects. Each kind is \
+read at one version: the preferred one if it has unions, else another. Namespaces that the webhook skips are audited, too.
+
+Findings go to standard output as they are found, the summary to standard error. Ctrl-C closes the report and prints how far the \
+audit came.
+
+Exit codes:
+  0  no object is invalid
+  1  at least one object is invalid, or with --require: there are no objects
+  2  wrong usage, unreadable input, an interrupt, or a kind that could not be listed; the rest was audited
+
+Examples:
+  kube-unions audit -A
+  kube-unions audit rollouts gateways.example.com -n shop -o json
+  kubectl get rollouts -A -o yaml | \\
+    kube-unions audit --from crds/ --from - -o sarif > audit.sarif")]
+pub(crate) struct AuditArgs {
+    /// The kinds as in kubectl: plural, singular, short name or kind, alone or with .GROUP or .VERSION.GROUP
+    /// [default: every kind with unions]
+    #[arg(value_name = "KIND")]
+    kinds: Vec<String>,
+    /// Audit files instead of a cluster: a file or folder with objects, and with their CRDs, `UnionDeclarations` or saved
+    /// OpenAPI documents. `-` is standard input; may be given several times
+    // One value for each flag: a kind may follow.
+    #[arg(long, num_args = 1, value_name = "PATH")]
+    from: Vec<PathBuf>,
+    /// Audit the objects of this namespace, and objects without one [default: the namespace of the kubeconfig's context;
+    /// with --from all]
+    #[arg(short, long, value_name = "NAMESPACE")]
+    namespace: Option<String>,
+    /// Audit the objects of all namespaces
+    #[arg(short = 'A', long, conflicts_with = "namespace")]
+    all_namespaces: bool,
+    /// Use or ignore the unions that OpenAPI documents declare for built-in types
+    #[arg(long, value_enum, default_value_t)]
+    builtin_unions: BuiltinUnionsArg,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t)]
+    output: AuditFormat,
+    #[command(flatten)]
+    require: RequireArg,
+    #[command(flatten)]
+    cluster: ClusterArgs,
+}
+
+/// The format of the report.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum AuditFormat {
+    /// A row for each finding, for people
+    #[default]
+    Table,
+    /// One object: kinds, findings, summary
+    Json,
+    /// SARIF 2.1.0, for code scanning tools
+    Sarif,
+}
 
 pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
-    match (arguments.from.is_empty(), arguments.cluster.is_given()) {
-        (true, _) => return live::run(arguments),
-        (false, true) => {
-            anyhow::bail!("give --from, or --kubeconfig and --context: files are audited without a cluster")
-        }
-        (false, false) => {}
+    if arguments.from.is_empty() {
+        return live::run(arguments);
     }
+    arguments.cluster.refuse_beside_files("audited")?;
     offline::run(arguments)
 }

@@ -9,7 +9,7 @@ mod report;
 mod subjects;
 
 use self::compared_union::ComparedUnion;
-use self::comparison::{RuleComparison, RuleVerdict};
+use self::comparison::RuleVerdict;
 use crate::cli::input::kinds::{self, BuiltinUnionsArg};
 use crate::cli::input::manifest;
 use crate::cli::input::require::RequireArg;
@@ -67,16 +67,14 @@ pub(super) fn run(arguments: &CheckCelArgs) -> anyhow::Result<Verdict> {
     let problems: Vec<String> = manifests.problems.iter().chain(&assembly.problems).map(ToString::to_string).collect();
 
     let definitions = subjects::definitions(&documents);
-    let compared: Vec<ComparedUnion<'_>> = subjects::of(&assembly.catalog, &definitions)
-        .map(|subject| {
-            let comparison = RuleComparison::of(&subject);
-            ComparedUnion::new(&subject, comparison)
-        })
-        .collect();
-    let is = |wanted: RuleVerdict| compared.iter().any(|union| union.verdicts().contains(&wanted));
+    let compared: Vec<ComparedUnion<'_>> =
+        subjects::of(&assembly.catalog, &definitions).map(|subject| ComparedUnion::of(&subject)).collect();
+    let is = |wanted: RuleVerdict| compared.iter().any(|union| union.comparison.verdicts.contains(&wanted));
     let disagrees = is(RuleVerdict::TooWeak) || is(RuleVerdict::TooStrong);
     let nothing = problems.is_empty()
-        && compared.iter().all(|union| union.verdicts().iter().all(|verdict| *verdict == RuleVerdict::NoRules));
+        && compared
+            .iter()
+            .all(|union| union.comparison.verdicts.iter().all(|verdict| *verdict == RuleVerdict::NoRules));
     let code = match problems.is_empty() {
         true if disagrees => Verdict::Rejected.code(),
         true if nothing => arguments.require.verdict().code(),
@@ -111,9 +109,10 @@ pub(super) fn run(arguments: &CheckCelArgs) -> anyhow::Result<Verdict> {
 
 /// Returns the summary, for example `3 CRDs, 5 unions: 4 agree, 1 too weak`.
 fn sentence(definitions: usize, compared: &[ComparedUnion<'_>]) -> String {
-    let all: BTreeSet<RuleVerdict> = compared.iter().flat_map(ComparedUnion::verdicts).copied().collect();
+    let all: BTreeSet<RuleVerdict> =
+        compared.iter().flat_map(|union| union.comparison.verdicts.iter().copied()).collect();
     let counts = all.into_iter().map(|verdict| {
-        let number = compared.iter().filter(|union| union.verdicts().contains(&verdict)).count();
+        let number = compared.iter().filter(|union| union.comparison.verdicts.contains(&verdict)).count();
         let words = if verdict == RuleVerdict::Agrees && number != 1 { "agree" } else { verdict.words() };
         format!("{} {words}", grouped(number))
     });

@@ -11,7 +11,7 @@ use crate::cli::report::Verdict;
 use crate::cli::report::output::{self, Paint};
 use crate::cli::report::tree::{self, ChoiceItem};
 use crate::follow;
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::Args;
 use kube_unions_core::catalog::Catalog;
 use kube_unions_core::union::Union;
@@ -84,13 +84,12 @@ struct UnionReport<'c> {
 }
 
 pub(super) fn run(arguments: &ExplainArgs) -> anyhow::Result<Verdict> {
-    let (catalog, place) = match (arguments.from.is_empty(), arguments.cluster.is_given()) {
-        (true, _) => (on_cluster(arguments)?, "with unions on the cluster".to_owned()),
-        (false, true) => bail!("give --from, or --kubeconfig and --context: files are read without a cluster"),
-        (false, false) => {
-            let catalog = kinds::catalog(&arguments.from, arguments.builtin_unions)?;
-            (catalog, format!("with unions in {}", manifest::list(&arguments.from)))
-        }
+    let (catalog, place) = if arguments.from.is_empty() {
+        (on_cluster(arguments)?, "with unions on the cluster".to_owned())
+    } else {
+        arguments.cluster.refuse_beside_files("read")?;
+        let catalog = kinds::catalog(&arguments.from, arguments.builtin_unions)?;
+        (catalog, format!("with unions in {}", manifest::list(&arguments.from)))
     };
     if catalog.entries().is_empty() {
         output::note(NO_UNIONS);

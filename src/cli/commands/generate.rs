@@ -13,7 +13,6 @@ mod sources;
 pub(super) use self::arguments::GenerateArgs;
 
 use self::arguments::Destination;
-use self::baseline::{Baseline, BaselineScope};
 use self::finding::{CrdSubject, ReportedFinding};
 use self::report::Report;
 use crate::cli::input::crd::EditableCrd;
@@ -63,7 +62,7 @@ pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<Verdict> {
     }
     report.add_unused(&sources.packages, arguments.kind.is_empty());
     report.sort();
-    arguments.compare(&mut report, problems.is_empty())?;
+    report.compare(arguments, problems.is_empty())?;
     let would_change = check && (report.is_stale() || edited.iter().any(|file| file.changed));
     let nothing = report.is_empty() && !would_change && problems.is_empty();
     let verdict =
@@ -92,28 +91,6 @@ pub(super) fn run(arguments: &GenerateArgs) -> anyhow::Result<Verdict> {
         return Ok(arguments.require.warn(format_args!("nothing to declare: no markers of unions for {definitions}")));
     }
     Ok(verdict)
-}
-
-impl GenerateArgs {
-    /// Takes the allowed and the known findings out of the count, and updates the baseline.
-    fn compare(&self, report: &mut Report, is_complete: bool) -> anyhow::Result<()> {
-        report.allow(|kind| self.allow.contains(&kind) || (self.allow_ambiguous && kind.is_ambiguous()));
-        let Some(path) = &self.baseline else { return Ok(()) };
-        let mut baseline = Baseline::read(path, self.update_baseline)?;
-        let found = report.recorded(&baseline);
-        let scope = if self.kind.is_empty() {
-            BaselineScope::Everything
-        } else {
-            BaselineScope::Definitions(report.names.clone())
-        };
-        // If an input could not be read, its findings are unknown.
-        if self.update_baseline && is_complete {
-            baseline.update(path, &found, &scope)?;
-        }
-        report.know(&baseline, &found);
-        report.set_stale(if is_complete { baseline.stale(&found, &scope) } else { Vec::new() });
-        Ok(())
-    }
 }
 
 /// The state of a run: inputs, and results so far.

@@ -6,11 +6,11 @@ use self::trial::{Trial, TrialStep, VerifyError};
 use crate::cli::input::connection::ClusterArgs;
 use crate::cli::report::{Verdict, output};
 use crate::cli::serve;
-use anyhow::{Context, bail};
+use crate::cli::signals::StopSignals;
+use anyhow::bail;
 use clap::Args;
 use std::fmt::Display;
 use std::time::Duration;
-use tokio::signal::unix::{SignalKind, signal};
 
 /// Arguments of `verify`.
 #[derive(Debug, Args)]
@@ -37,13 +37,11 @@ pub(crate) struct VerifyArgs {
 
 pub(super) fn run(arguments: &VerifyArgs) -> anyhow::Result<Verdict> {
     arguments.cluster.run(async |client| {
-        let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for signals")?;
-        let mut terminate = signal(SignalKind::terminate()).context("cannot listen for signals")?;
+        let mut signals = StopSignals::new()?;
         let trial = Trial::new(client, arguments.timeout);
         let outcome = tokio::select! {
             outcome = steps(&trial) => outcome,
-            _ = interrupt.recv() => Err(anyhow::anyhow!("interrupted")),
-            _ = terminate.recv() => Err(anyhow::anyhow!("interrupted")),
+            _ = signals.next() => Err(anyhow::anyhow!("interrupted")),
         };
         if trial.has_left_traces() {
             let cleaned = trial.clean_up().await;

@@ -1,7 +1,7 @@
 //! The flags that choose a cluster, and connections for commands that end.
 
 use crate::api::{self, ConnectError};
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
 use kube::Client;
 use std::path::PathBuf;
@@ -28,9 +28,12 @@ impl ClusterArgs {
         api::client(self.kubeconfig.as_deref(), self.context.as_deref()).await
     }
 
-    /// Returns true if a flag was given.
-    pub(crate) fn is_given(&self) -> bool {
-        self.kubeconfig.is_some() || self.context.is_some()
+    /// Fails if a flag was given beside `--from`. `done` says what happens to files, for example "audited".
+    pub(crate) fn refuse_beside_files(&self, done: &str) -> anyhow::Result<()> {
+        if self.kubeconfig.is_some() || self.context.is_some() {
+            bail!("give --from, or --kubeconfig and --context: files are {done} without a cluster");
+        }
+        Ok(())
     }
 
     /// Runs `work` with a client of the cluster.

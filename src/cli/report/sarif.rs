@@ -7,7 +7,6 @@ use super::json_list::{JsonList, present};
 use kube_unions_core::declaration::Severity;
 use kube_unions_core::field_path::Printable;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
-use serde::Serialize;
 use serde_json::{Value, json};
 use std::path::{Component, Path, PathBuf};
 
@@ -22,34 +21,14 @@ const NOT_IN_PATHS: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remo
 pub(crate) struct SarifRule {
     pub(crate) id: &'static str,
     pub(crate) description: &'static str,
-    pub(crate) level: SarifLevel,
+    pub(crate) level: Severity,
 }
 
-/// The severity of a rule or of a finding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum SarifLevel {
-    Error,
-    Warning,
-    Note,
-}
-
-impl SarifLevel {
-    /// Returns the level of a fault of a declaration.
-    pub(crate) fn of(severity: Severity) -> Self {
-        match severity {
-            Severity::Error => Self::Error,
-            Severity::Warning => Self::Warning,
-            Severity::Note => Self::Note,
-        }
-    }
-}
-
-/// A finding.
+/// A finding. Most have a place, and neither related places nor a reason not to count.
 #[derive(Debug)]
 pub(crate) struct SarifFinding<'f> {
     pub(crate) rule: &'static str,
-    pub(crate) level: SarifLevel,
+    pub(crate) level: Severity,
     pub(crate) message: String,
     pub(crate) place: Option<FilePlace<'f>>,
     /// The objects and fields that the finding names.
@@ -102,7 +81,7 @@ impl SarifLog {
     pub(crate) fn begin(rules: impl IntoIterator<Item = SarifRule>) -> Self {
         let rules: Vec<SarifRule> = rules.into_iter().collect();
         let described = rules.iter().map(|SarifRule { id, description, level }| {
-            json!({"id": id, "shortDescription": {"text": description}, "defaultConfiguration": {"level": level}})
+            json!({"id": id, "shortDescription": {"text": description}, "defaultConfiguration": {"level": level_of(*level)}})
         });
         let described: Vec<Value> = described.collect();
         let driver = json!({"name": "kube-unions", "version": env!("CARGO_PKG_VERSION"), "rules": described});
@@ -129,7 +108,7 @@ impl SarifLog {
         self.list.push(&present(json!({
             "ruleId": rule,
             "ruleIndex": self.rules.iter().position(|known| known.id == *rule),
-            "level": level,
+            "level": level_of(*level),
             "message": {"text": Printable::new(message, usize::MAX).to_string()},
             "locations": [present(location)],
             "relatedLocations": related.collect::<Vec<Value>>(),
@@ -139,13 +118,22 @@ impl SarifLog {
 
     /// Ends the log.
     pub(crate) fn end(&mut self, problems: &[String], code: u8) {
-        let notifications = problems.iter().map(|text| json!({"level": SarifLevel::Error, "message": {"text": text}}));
+        let notifications =
+            problems.iter().map(|text| json!({"level": level_of(Severity::Error), "message": {"text": text}}));
         let invocations = json!([{
             "executionSuccessful": problems.is_empty(),
             "exitCode": code,
             "toolExecutionNotifications": notifications.collect::<Vec<Value>>(),
         }]);
         self.list.end(&format!(",\n    \"invocations\": {invocations}\n  }}]\n}}\n"));
+    }
+}
+
+fn level_of(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+        Severity::Note => "note",
     }
 }
 

@@ -3,6 +3,7 @@
 use super::report::AuditReport;
 use super::rules::{AuditRule, ObjectFinding, title};
 use super::tally::{AuditEnd, Tally};
+use crate::api::ListedObject;
 use crate::cli::input::require::RequireArg;
 use crate::cli::report::exit::{self, Verdict};
 use crate::cli::report::output;
@@ -16,19 +17,9 @@ use kube_unions_core::field_path::FieldPath;
 use kube_unions_manifests::counts::count;
 use std::fmt::Display;
 
-/// An object to audit.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct AuditedObject<'o> {
-    /// Empty for an object that is in no namespace.
-    pub(super) namespace: &'o str,
-    pub(super) name: &'o str,
-    /// JSON text.
-    pub(super) text: &'o str,
-}
-
 /// An audit in progress.
 pub(super) struct Auditor {
-    report: AuditReport,
+    pub(super) report: AuditReport,
     require: RequireArg,
     pub(super) tally: Tally,
     /// The first problems that kept something from being audited. Each was printed when it occurred.
@@ -49,11 +40,11 @@ impl Auditor {
     pub(super) fn audit<'o>(
         &mut self,
         entry: &CatalogEntry,
-        object: AuditedObject<'o>,
+        object: ListedObject<'o>,
         locate: impl Fn(&FieldPath) -> Option<FilePlace<'o>>,
     ) -> anyhow::Result<()> {
         self.tally.objects += 1;
-        let AuditedObject { namespace, name, text } = object;
+        let ListedObject { namespace, name, text } = object;
         let kind = entry.gvk();
         let stored = match StoredObject::judge(entry, text) {
             Ok(stored) => stored,
@@ -80,9 +71,9 @@ impl Auditor {
         }
         if violations.left_out() > 0 {
             let message = left_out(violations.left_out());
-            add(AuditRule::MoreViolations, &FieldPath::default(), message, repaired)?;
+            add(AuditRule::MORE_VIOLATIONS, &FieldPath::default(), message, repaired)?;
         }
-        for (rule, tolerated) in [(AuditRule::WouldWarn, warnings), (AuditRule::WouldAudit, observed)] {
+        for (rule, tolerated) in [(AuditRule::WOULD_WARN, warnings), (AuditRule::WOULD_AUDIT, observed)] {
             for it in tolerated.kept() {
                 add(rule, &it.path, it.message(), false)?;
             }
@@ -93,20 +84,10 @@ impl Auditor {
         let mut changes = 0;
         for it in stored.changes() {
             changes += 1;
-            add(AuditRule::WouldChange, &it.path, it.reason.to_string(), false)?;
+            add(AuditRule::WOULD_CHANGE, &it.path, it.reason.to_string(), false)?;
         }
         self.tally.would_change += u64::from(changes > 0);
         Ok(())
-    }
-
-    /// Prints the findings so far, if there are many.
-    pub(super) fn flush_if_full(&mut self, progress: &Progress) -> anyhow::Result<()> {
-        if self.report.is_full() { self.flush(progress) } else { Ok(()) }
-    }
-
-    /// Prints the findings so far.
-    pub(super) fn flush(&mut self, progress: &Progress) -> anyhow::Result<()> {
-        self.report.flush(progress)
     }
 
     /// Prints a problem that keeps something from being audited. The audit goes on.

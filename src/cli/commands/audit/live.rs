@@ -1,32 +1,30 @@
 //! Audits the objects of a cluster by the unions that the webhook would know there.
 
-use super::arguments::AuditArgs;
-use super::auditor::{AuditedObject, Auditor, warn_of_faults};
+use super::AuditArgs;
+use super::auditor::{Auditor, warn_of_faults};
 use super::report::AuditReport;
 use super::rules::title;
-use super::stop::Stop;
 use crate::api::{self, DiscoveredResource, LiveError, Page, Pages, find, no_resource};
 use crate::causes::with_causes;
 use crate::cli::input::connection::block_on;
 use crate::cli::input::kinds;
 use crate::cli::report::progress::Progress;
 use crate::cli::report::{Verdict, output};
+use crate::cli::signals::{StopFlag, StopSignals};
 use crate::follow;
 use anyhow::{Context, bail};
 use kube_unions_core::catalog::{Catalog, CatalogEntry};
 use kube_unions_core::declaration::is_exempt;
 use kube_unions_manifests::counts::{count, grouped};
-use std::pin::{Pin, pin};
-use tokio::signal::unix::{SignalKind, signal};
 
 /// Audits every stored object of the kinds that the user asks for.
 pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
-    let stop = Stop::new()?;
+    let stop = StopFlag::new()?;
     block_on(audit(arguments, &stop))
 }
 
-async fn audit(arguments: &AuditArgs, stop: &Stop) -> anyhow::Result<Verdict> {
-    let mut signalled = pin!(signalled()?);
+async fn audit(arguments: &AuditArgs, stop: &StopFlag) -> anyhow::Result<Verdict> {
+    let mut signals = StopSignals::new()?;
     let client = arguments.cluster.connect().await?;
     let prepare = async {
         let progress = Progress::new(None, "definitions read");
@@ -36,7 +34,7 @@ async fn audit(arguments: &AuditArgs, stop: &Stop) -> anyhow::Result<Verdict> {
     };
     let (learnt, resources) = tokio::select! {
         prepared = prepare => prepared?,
-        () = &mut signalled => bail!("interrupted before any object was looked at"),
+        _ = signals.next() => bail!("interrupted before any object was looked at"),
     };
     let kinds = chosen(&learnt.catalog, &resources, &arguments.kinds)?;
     warn_of_faults(
@@ -58,7 +56,7 @@ async fn audit(arguments: &AuditArgs, stop: &Stop) -> anyhow::Result<Verdict> {
         auditor.tally.kinds += 1;
         let mut listing = KindListing { kind, done: 0, total: None, progress: None };
         let listed = match Pages::of(&client, kind.resource, namespace) {
-            Ok(pages) => listing.audit(pages, &mut auditor, stop, signalled.as_mut()).await?,
+            Ok(pages) => listing.audit(pages, &mut auditor, stop, &mut signals).await?,
             Err(error) => ListingEnd::Failed(error),
         };
         match listed {
@@ -73,18 +71,6 @@ async fn audit(arguments: &AuditArgs, stop: &Stop) -> anyhow::Result<Verdict> {
         }
     }
     auditor.finish(None)
-}
-
-/// Completes with the first signal.
-fn signalled() -> anyhow::Result<impl Future<Output = ()>> {
-    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for signals")?;
-    let mut terminate = signal(SignalKind::terminate()).context("cannot listen for signals")?;
-    Ok(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-    })
 }
 
 /// A kind to audit, at one version.
@@ -116,13 +102,13 @@ impl KindListing<'_> {
         &mut self,
         mut pages: Pages,
         auditor: &mut Auditor,
-        stop: &Stop,
-        mut signalled: Pin<&mut impl Future<Output = ()>>,
+        stop: &StopFlag,
+        signals: &mut StopSignals,
     ) -> anyhow::Result<ListingEnd> {
         loop {
             let page = tokio::select! {
                 biased;
-                () = &mut signalled => return Ok(ListingEnd::Interrupted),
+                _ = signals.next() => return Ok(ListingEnd::Interrupted),
                 page = pages.next() => page,
             };
             match page {
@@ -135,7 +121,7 @@ impl KindListing<'_> {
     }
 
     /// Audits the objects of a page. Returns false after a signal.
-    fn audit_page(&mut self, page: &Page, auditor: &mut Auditor, stop: &Stop) -> anyhow::Result<bool> {
+    fn audit_page(&mut self, page: &Page, auditor: &mut Auditor, stop: &StopFlag) -> anyhow::Result<bool> {
         let objects = page.objects();
         self.total = page.remaining().map(|remaining| self.done + objects.len() as u64 + remaining);
         let total = self.total;
@@ -149,16 +135,15 @@ impl KindListing<'_> {
         }
         for object in objects {
             if stop.is_asked() {
-                auditor.flush(progress)?;
+                auditor.report.flush(Some(progress))?;
                 return Ok(false);
             }
-            let object = AuditedObject { namespace: object.namespace, name: object.name, text: object.text };
             auditor.audit(self.kind.entry, object, |_| None)?;
-            auditor.flush_if_full(progress)?;
+            auditor.report.flush_if_full(progress)?;
             self.done += 1;
             progress.add(1);
         }
-        auditor.flush(progress)?;
+        auditor.report.flush(Some(progress))?;
         Ok(true)
     }
 

@@ -2,16 +2,17 @@
 //!
 //! Objects are judged as admission sees them, with the defaults of their schema. All files are read before the first object is judged: a CRD may be in the last of them, and standard input can be read only once.
 
-use super::arguments::AuditArgs;
-use super::auditor::{AuditedObject, Auditor, warn_of_faults};
+use super::AuditArgs;
+use super::auditor::{Auditor, warn_of_faults};
 use super::report::AuditReport;
-use super::stop::Stop;
+use crate::api::ListedObject;
 use crate::cli::commands::explain;
 use crate::cli::input::kinds;
 use crate::cli::input::manifest::{self, Document, ManifestFile};
 use crate::cli::report::progress::Progress;
 use crate::cli::report::sarif::FilePlace;
 use crate::cli::report::{Verdict, output};
+use crate::cli::signals::StopFlag;
 use anyhow::bail;
 use kube_unions_core::catalog::{Catalog, CatalogEntry};
 use kube_unions_manifests::counts::grouped;
@@ -46,7 +47,7 @@ pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
         auditor.problem(problem, None);
     }
     // From here on an interrupt must close the report. Before, it ends the process as usual.
-    let stop = Stop::new()?;
+    let stop = StopFlag::new()?;
     let total = objects.len() as u64;
     let progress = Progress::new(Some(total), "objects");
     let mut seen = BTreeSet::new();
@@ -75,10 +76,12 @@ pub(super) fn run(arguments: &AuditArgs) -> anyhow::Result<Verdict> {
                     continue;
                 }
             };
-            auditor.audit(entry, object(document, &text), |field| {
+            let (namespace, name) = (document.namespace.as_deref(), document.name.as_deref());
+            let (namespace, name) = (namespace.unwrap_or_default(), name.unwrap_or_default());
+            auditor.audit(entry, ListedObject { text: &text, namespace, name }, |field| {
                 Some(FilePlace { file: &document.file, position: document.position(&field.to_pointer()) })
             })?;
-            auditor.flush_if_full(&progress)?;
+            auditor.report.flush_if_full(&progress)?;
         }
     }
     drop(progress);
@@ -101,13 +104,5 @@ fn is_within(arguments: &AuditArgs, entry: &CatalogEntry, document: &Document) -
     match (&arguments.namespace, &document.namespace) {
         (Some(asked), Some(own)) if namespaced => asked == own,
         _ => true,
-    }
-}
-
-fn object<'d>(document: &'d Document, text: &'d str) -> AuditedObject<'d> {
-    AuditedObject {
-        namespace: document.namespace.as_deref().unwrap_or_default(),
-        name: document.name.as_deref().unwrap_or_default(),
-        text,
     }
 }

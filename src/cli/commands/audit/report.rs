@@ -1,28 +1,25 @@
 //! The output of an audit as a table, JSON or SARIF. Every format is written while findings come in, through a bounded buffer.
 
-mod json;
 mod table;
 
-use super::arguments::AuditFormat;
-use super::rules::{AuditRule, ObjectFinding};
+use super::AuditFormat;
+use super::rules::{AuditRule, Impact, ObjectFinding};
 use super::tally::AuditEnd;
-use crate::cli::report::json_list::JsonList;
+use crate::cli::report::json_list::{JsonList, present};
 use crate::cli::report::output;
 use crate::cli::report::progress::Progress;
 use crate::cli::report::sarif::SarifLog;
 use kube_unions_core::names::GroupVersionKind;
+use serde_json::{Value, json};
 use table::Table;
 
 /// The report is written when this many bytes are buffered.
 const FULL: usize = 1 << 16;
 
 /// A report that is being written.
-pub(super) struct AuditReport {
-    style: ReportStyle,
-}
-
-enum ReportStyle {
+pub(super) enum AuditReport {
     Table(Table),
+    /// One JSON object: the kinds, the findings, the summary.
     Json(JsonList),
     Sarif(SarifLog),
 }
@@ -34,60 +31,92 @@ impl AuditReport {
         kinds: impl Iterator<Item = &'k GroupVersionKind>,
         in_files: bool,
     ) -> Self {
-        let style = match format {
-            AuditFormat::Table => ReportStyle::Table(Table::new(in_files, kinds)),
-            AuditFormat::Json => ReportStyle::Json(json::list(kinds)),
-            AuditFormat::Sarif => ReportStyle::Sarif(SarifLog::begin(AuditRule::ALL.map(AuditRule::sarif))),
-        };
-        Self { style }
+        match format {
+            AuditFormat::Table => Self::Table(Table::new(in_files, kinds)),
+            AuditFormat::Json => {
+                let kinds: Value = kinds
+                    .map(|GroupVersionKind { group, version, kind }| {
+                        json!({"group": group, "version": version, "kind": kind})
+                    })
+                    .collect();
+                Self::Json(JsonList::begin(format!("{{\n  \"kinds\": {kinds},\n  \"findings\": ["), "  "))
+            }
+            AuditFormat::Sarif => Self::Sarif(SarifLog::begin(AuditRule::ALL.map(AuditRule::sarif))),
+        }
     }
 
     pub(super) fn add(&mut self, finding: &ObjectFinding<'_>) -> anyhow::Result<()> {
-        match &mut self.style {
-            ReportStyle::Table(table) => table.add(finding),
-            ReportStyle::Json(list) => list.push(&json::finding(finding))?,
-            ReportStyle::Sarif(log) => log.push(&finding.sarif())?,
+        match self {
+            Self::Table(table) => table.add(finding),
+            Self::Json(list) => list.push(&json_of(finding))?,
+            Self::Sarif(log) => log.push(&finding.sarif())?,
         }
         Ok(())
     }
 
-    /// Returns true if it is time to flush.
-    pub(super) fn is_full(&self) -> bool {
-        self.buffered() > FULL
+    /// Writes the buffer if it is full.
+    pub(super) fn flush_if_full(&mut self, progress: &Progress) -> anyhow::Result<()> {
+        if self.buffered() > FULL { self.flush(Some(progress)) } else { Ok(()) }
     }
 
     /// Writes the buffer.
-    pub(super) fn flush(&mut self, progress: &Progress) -> anyhow::Result<()> {
-        if self.buffered() == 0 { Ok(()) } else { self.write(Some(progress)) }
-    }
-
-    /// Writes the rest. The whole report is well formed then.
-    pub(super) fn close(mut self, end: &AuditEnd<'_>) -> anyhow::Result<()> {
-        match &mut self.style {
-            ReportStyle::Table(_) => {}
-            ReportStyle::Json(list) => list.end(&json::rest(end)?),
-            ReportStyle::Sarif(log) => log.end(end.problems, end.code),
+    pub(super) fn flush(&mut self, progress: Option<&Progress>) -> anyhow::Result<()> {
+        if self.buffered() == 0 {
+            return Ok(());
         }
-        if self.buffered() == 0 { Ok(()) } else { self.write(None) }
-    }
-
-    fn buffered(&self) -> usize {
-        match &self.style {
-            ReportStyle::Table(table) => table.buffered(),
-            ReportStyle::Json(list) => list.text.len(),
-            ReportStyle::Sarif(log) => log.list.text.len(),
-        }
-    }
-
-    fn write(&mut self, progress: Option<&Progress>) -> anyhow::Result<()> {
-        let text = match &mut self.style {
-            ReportStyle::Table(table) => table.take(),
-            ReportStyle::Json(list) => std::mem::take(&mut list.text),
-            ReportStyle::Sarif(log) => std::mem::take(&mut log.list.text),
+        let text = match self {
+            Self::Table(table) => table.take(),
+            Self::Json(list) => std::mem::take(&mut list.text),
+            Self::Sarif(log) => std::mem::take(&mut log.list.text),
         };
         match progress {
             Some(progress) => progress.suspend(|| output::tell(text)),
             None => output::tell(text),
         }
     }
+
+    /// Writes the rest. The whole report is well formed then.
+    pub(super) fn close(mut self, end: &AuditEnd<'_>) -> anyhow::Result<()> {
+        match &mut self {
+            Self::Table(_) => {}
+            Self::Json(list) => {
+                let mut summary = serde_json::to_value(end.tally)?;
+                if let Some(members) = summary.as_object_mut() {
+                    members.insert("complete".to_owned(), end.problems.is_empty().into());
+                    members.insert("notAudited".to_owned(), end.problems.into());
+                }
+                list.end(&format!(",\n  \"summary\": {summary}\n}}\n"));
+            }
+            Self::Sarif(log) => log.end(end.problems, end.code),
+        }
+        self.flush(None)
+    }
+
+    fn buffered(&self) -> usize {
+        match self {
+            Self::Table(table) => table.buffered(),
+            Self::Json(list) => list.text.len(),
+            Self::Sarif(log) => log.list.text.len(),
+        }
+    }
+}
+
+fn json_of(finding: &ObjectFinding<'_>) -> Value {
+    let ObjectFinding { rule, kind, namespace, name, field, message, repaired, location } = finding;
+    let (line, column) = location.and_then(|location| location.position).unzip();
+    present(json!({
+        "group": kind.group,
+        "version": kind.version,
+        "kind": kind.kind,
+        "namespace": namespace,
+        "name": name,
+        "finding": rule.impact,
+        "rule": rule.id,
+        "field": field,
+        "message": message,
+        "mendedByNextWrite": (rule.impact == Impact::Invalid).then_some(repaired),
+        "file": location.map(|location| location.file.display().to_string()),
+        "line": line,
+        "column": column,
+    }))
 }

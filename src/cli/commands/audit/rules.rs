@@ -1,8 +1,10 @@
 //! The rules of an audit, and a finding: one object that breaks one rule in one field.
 
-use crate::cli::report::sarif::{FilePlace, SarifFinding, SarifLevel, SarifRule, SarifSubject};
+use crate::cli::report::sarif::{FilePlace, SarifFinding, SarifRule, SarifSubject};
+use kube_unions_core::declaration::Severity;
 use kube_unions_core::names::GroupVersionKind;
 use kube_unions_core::union::{Violation, ViolationKind};
+use serde::Serialize;
 
 /// One finding about one object. It shows no value of the object but a discriminator's.
 #[derive(Debug)]
@@ -22,7 +24,8 @@ pub(super) struct ObjectFinding<'f> {
 }
 
 /// The consequence of a finding for its object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) enum Impact {
     Invalid,
     WouldWarn,
@@ -31,28 +34,22 @@ pub(super) enum Impact {
 }
 
 /// A rule that findings are reported under.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum AuditRule {
-    UnknownValue,
-    DiscriminatorRequired,
-    MemberRequired,
-    MemberNotSelected,
-    TooManyMembers,
-    ChoiceRequired,
-    MoreViolations,
-    WouldWarn,
-    WouldAudit,
-    WouldChange,
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AuditRule {
+    /// The name of the rule in JSON and SARIF.
+    pub(super) id: &'static str,
+    pub(super) impact: Impact,
+    description: &'static str,
 }
 
 impl Impact {
-    /// Returns the words of the table, the value in JSON, and the level in SARIF.
-    fn row(self) -> (&'static str, &'static str, SarifLevel) {
+    /// Returns the words of the table, and the level in SARIF.
+    fn row(self) -> (&'static str, Severity) {
         match self {
-            Self::Invalid => ("invalid", "invalid", SarifLevel::Error),
-            Self::WouldWarn => ("would warn", "wouldWarn", SarifLevel::Warning),
-            Self::WouldAudit => ("would audit", "wouldAudit", SarifLevel::Note),
-            Self::WouldChange => ("would change", "wouldChange", SarifLevel::Note),
+            Self::Invalid => ("invalid", Severity::Error),
+            Self::WouldWarn => ("would warn", Severity::Warning),
+            Self::WouldAudit => ("would audit", Severity::Note),
+            Self::WouldChange => ("would change", Severity::Note),
         }
     }
 
@@ -60,94 +57,72 @@ impl Impact {
     pub(super) fn words(self) -> &'static str {
         self.row().0
     }
-
-    /// Returns the value in JSON.
-    pub(super) fn key(self) -> &'static str {
-        self.row().1
-    }
 }
 
 impl AuditRule {
-    /// Every rule, in the order of their declaration.
+    const UNKNOWN_VALUE: Self =
+        Self::invalid("unknown-value", "The discriminator has a value that its union does not declare.");
+    const DISCRIMINATOR_REQUIRED: Self =
+        Self::invalid("discriminator-required", "A member is set, and the discriminator is empty.");
+    const MEMBER_REQUIRED: Self =
+        Self::invalid("member-required", "The discriminator selects a member that is not set.");
+    const MEMBER_NOT_SELECTED: Self =
+        Self::invalid("member-not-selected", "A member is set that the discriminator does not select.");
+    const TOO_MANY_MEMBERS: Self =
+        Self::invalid("too-many-members", "Several members are set, and no discriminator selects one of them.");
+    const CHOICE_REQUIRED: Self = Self::invalid("choice-required", "No member is set, and the union requires one.");
+    pub(super) const MORE_VIOLATIONS: Self =
+        Self::invalid("more-violations", "The object has more violations than an audit lists.");
+    pub(super) const WOULD_WARN: Self = Self {
+        id: "would-warn",
+        impact: Impact::WouldWarn,
+        description: "The object is invalid, and its declaration only warns.",
+    };
+    pub(super) const WOULD_AUDIT: Self = Self {
+        id: "would-audit",
+        impact: Impact::WouldAudit,
+        description: "The object is invalid, and its declaration only audits.",
+    };
+    pub(super) const WOULD_CHANGE: Self = Self {
+        id: "would-change",
+        impact: Impact::WouldChange,
+        description: "The next write of the object would be normalised: a member cleared, or a discriminator set.",
+    };
+
+    /// Every rule.
     pub(super) const ALL: [Self; 10] = [
-        Self::UnknownValue,
-        Self::DiscriminatorRequired,
-        Self::MemberRequired,
-        Self::MemberNotSelected,
-        Self::TooManyMembers,
-        Self::ChoiceRequired,
-        Self::MoreViolations,
-        Self::WouldWarn,
-        Self::WouldAudit,
-        Self::WouldChange,
+        Self::UNKNOWN_VALUE,
+        Self::DISCRIMINATOR_REQUIRED,
+        Self::MEMBER_REQUIRED,
+        Self::MEMBER_NOT_SELECTED,
+        Self::TOO_MANY_MEMBERS,
+        Self::CHOICE_REQUIRED,
+        Self::MORE_VIOLATIONS,
+        Self::WOULD_WARN,
+        Self::WOULD_AUDIT,
+        Self::WOULD_CHANGE,
     ];
+
+    const fn invalid(id: &'static str, description: &'static str) -> Self {
+        Self { id, impact: Impact::Invalid, description }
+    }
 
     pub(super) fn of_violation(violation: &Violation) -> Self {
         match violation.kind {
-            ViolationKind::UnknownValue { .. } => Self::UnknownValue,
-            ViolationKind::DiscriminatorRequired { .. } => Self::DiscriminatorRequired,
-            ViolationKind::OneRequired { .. } | ViolationKind::ChoiceRequired { .. } => Self::ChoiceRequired,
-            ViolationKind::MemberRequired { .. } => Self::MemberRequired,
+            ViolationKind::UnknownValue { .. } => Self::UNKNOWN_VALUE,
+            ViolationKind::DiscriminatorRequired { .. } => Self::DISCRIMINATOR_REQUIRED,
+            ViolationKind::OneRequired { .. } | ViolationKind::ChoiceRequired { .. } => Self::CHOICE_REQUIRED,
+            ViolationKind::MemberRequired { .. } => Self::MEMBER_REQUIRED,
             // A stored object is judged without a manifest.
-            ViolationKind::NotSelected { .. } | ViolationKind::NotSelectedApplied { .. } => Self::MemberNotSelected,
+            ViolationKind::NotSelected { .. } | ViolationKind::NotSelectedApplied { .. } => Self::MEMBER_NOT_SELECTED,
             ViolationKind::TooMany { .. } | ViolationKind::SeveralApplied { .. } | ViolationKind::Contested { .. } => {
-                Self::TooManyMembers
+                Self::TOO_MANY_MEMBERS
             }
         }
-    }
-
-    /// Returns the name in JSON and SARIF, the impact, and a description.
-    fn row(self) -> (&'static str, Impact, &'static str) {
-        match self {
-            Self::UnknownValue => {
-                ("unknown-value", Impact::Invalid, "The discriminator has a value that its union does not declare.")
-            }
-            Self::DiscriminatorRequired => {
-                ("discriminator-required", Impact::Invalid, "A member is set, and the discriminator is empty.")
-            }
-            Self::ChoiceRequired => {
-                ("choice-required", Impact::Invalid, "No member is set, and the union requires one.")
-            }
-            Self::MemberRequired => {
-                ("member-required", Impact::Invalid, "The discriminator selects a member that is not set.")
-            }
-            Self::MemberNotSelected => {
-                ("member-not-selected", Impact::Invalid, "A member is set that the discriminator does not select.")
-            }
-            Self::TooManyMembers => (
-                "too-many-members",
-                Impact::Invalid,
-                "Several members are set, and no discriminator selects one of them.",
-            ),
-            Self::MoreViolations => {
-                ("more-violations", Impact::Invalid, "The object has more violations than an audit lists.")
-            }
-            Self::WouldWarn => {
-                ("would-warn", Impact::WouldWarn, "The object is invalid, and its declaration only warns.")
-            }
-            Self::WouldAudit => {
-                ("would-audit", Impact::WouldAudit, "The object is invalid, and its declaration only audits.")
-            }
-            Self::WouldChange => (
-                "would-change",
-                Impact::WouldChange,
-                "The next write of the object would be normalised: a member cleared, or a discriminator set.",
-            ),
-        }
-    }
-
-    /// Returns the name of the rule in JSON and SARIF.
-    pub(super) fn id(self) -> &'static str {
-        self.row().0
-    }
-
-    pub(super) fn impact(self) -> Impact {
-        self.row().1
     }
 
     pub(super) fn sarif(self) -> SarifRule {
-        let (id, impact, description) = self.row();
-        SarifRule { id, description, level: impact.row().2 }
+        SarifRule { id: self.id, description: self.description, level: self.impact.row().1 }
     }
 }
 
@@ -158,8 +133,8 @@ impl<'f> ObjectFinding<'f> {
         let object = format!("{} {namespace}{slash}{name}", title(kind));
         let full = if field.is_empty() { object } else { format!("{object}: {field}") };
         SarifFinding {
-            rule: rule.id(),
-            level: rule.impact().row().2,
+            rule: rule.id,
+            level: rule.impact.row().1,
             message: format!("{full}: {}", self.sentence()),
             place: *location,
             subjects: vec![SarifSubject { field: field.clone(), full }],

@@ -34,18 +34,13 @@ pub(super) struct AuditEnd<'e> {
 impl Tally {
     /// Returns the summary of an audit.
     pub(super) fn sentence(&self) -> String {
-        let mended = match self.mended_by_next_write {
+        let some = |number: u64, before: &str, after: &str| match number {
             0 => String::new(),
-            some => format!(" ({} mended by the next write)", grouped(some)),
+            some => format!("{before}{}{after}", grouped(some)),
         };
-        let warned = match self.would_warn {
-            0 => String::new(),
-            some => format!(", {} only warned of", grouped(some)),
-        };
-        let audited = match self.would_audit {
-            0 => String::new(),
-            some => format!(", {} only audited", grouped(some)),
-        };
+        let mended = some(self.mended_by_next_write, " (", " mended by the next write)");
+        let warned = some(self.would_warn, ", ", " only warned of");
+        let audited = some(self.would_audit, ", ", " only audited");
         let passed_over = self.passed_over_text();
         format!(
             "audited {} of {}: {} invalid{mended}, {} that normalisation would change{warned}{audited}{passed_over}",

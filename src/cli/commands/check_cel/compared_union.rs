@@ -1,12 +1,10 @@
 //! A union with its comparison and the places of both, as every report tells it.
 
-use super::comparison::{RuleComparison, RuleDisagreement, RuleVerdict};
+use super::comparison::RuleComparison;
 use super::subjects::CheckedUnion;
 use kube_unions_core::field_path::Printable;
 use kube_unions_evidence::{Evidence, EvidenceKind, EvidenceState};
 use serde::Serialize;
-use serde_json::Value;
-use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Longest text of a rule that a line shows, in bytes.
@@ -26,27 +24,10 @@ pub(super) struct ComparedUnion<'s> {
     pub(super) path: &'s str,
     source: String,
     declaration: Option<&'s str>,
-    verdicts: Vec<&'static str>,
-    pub(super) disagreements: Vec<ReportedDisagreement>,
-    pub(super) undecided: BTreeSet<String>,
-    /// True if the rules require a member, which the union does not say.
-    pub(super) requires_member: bool,
+    #[serde(flatten)]
+    pub(super) comparison: RuleComparison,
+    /// The rules of the comparison, with their places.
     pub(super) rules: Vec<ReportedRule>,
-    #[serde(skip)]
-    pub(super) all: BTreeSet<RuleVerdict>,
-}
-
-/// A disagreement, as reports tell it.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct ReportedDisagreement {
-    verdict: &'static str,
-    pub(super) object: Value,
-    pub(super) violation: Option<String>,
-    /// The positions of the rules that reject the object in `rules`.
-    pub(super) rejected_by: Vec<usize>,
-    /// The other values of the discriminator with which the same members disagree.
-    pub(super) also: Vec<String>,
 }
 
 /// A rule with its place, as reports tell it.
@@ -69,45 +50,29 @@ pub(super) struct ReportedRule {
 }
 
 impl<'s> ComparedUnion<'s> {
-    pub(super) fn new(subject: &CheckedUnion<'s>, comparison: RuleComparison) -> Self {
-        let position = subject.document.position(&subject.place_pointer());
-        let (kind, union) = (subject.entry.gvk(), subject.union);
-        let rules = comparison.evidence.into_iter().map(|evidence| ReportedRule::new(subject, evidence));
+    pub(super) fn of(subject: &CheckedUnion<'s>) -> Self {
+        let (line, column) = subject.document.position(&subject.place_pointer()).unzip();
+        let (kind, union, comparison) = (subject.entry.gvk(), subject.union, RuleComparison::of(subject));
         Self {
             file: &subject.document.file,
-            line: position.map(|(line, _)| line),
-            column: position.map(|(_, column)| column),
+            line,
+            column,
             group: &kind.group,
             kind: &kind.kind,
             version: &kind.version,
             path: union.path(),
             source: union.source().to_string(),
             declaration: union.declaration(),
-            verdicts: comparison.verdicts.iter().map(|verdict| verdict.key()).collect(),
-            disagreements: comparison.disagreements.into_iter().map(ReportedDisagreement::new).collect(),
-            undecided: comparison.undecided,
-            requires_member: comparison.requires_member,
-            rules: rules.collect(),
-            all: comparison.verdicts,
+            rules: comparison.evidence.iter().map(|evidence| ReportedRule::new(subject, evidence.clone())).collect(),
+            comparison,
         }
-    }
-
-    pub(super) fn verdicts(&self) -> &BTreeSet<RuleVerdict> {
-        &self.all
-    }
-}
-
-impl ReportedDisagreement {
-    fn new(found: RuleDisagreement) -> Self {
-        let RuleDisagreement { verdict, object, violation, by, also, .. } = found;
-        Self { verdict: verdict.key(), object, violation, rejected_by: by, also }
     }
 }
 
 impl ReportedRule {
     fn new(subject: &CheckedUnion<'_>, evidence: Evidence) -> Self {
         let pointer = format!("{}{}", subject.pointer, evidence.position());
-        let position = subject.document.position(&pointer);
+        let (line, column) = subject.document.position(&pointer).unzip();
         let (index, keyword) = match evidence.kind {
             EvidenceKind::Rule(index) => (Some(index), None),
             EvidenceKind::Keyword(keyword) => (None, Some(keyword)),
@@ -119,17 +84,8 @@ impl ReportedRule {
             EvidenceState::Unreadable(why) => ("unreadable", Some(why)),
             EvidenceState::Beyond(why) => ("beyond", Some(why)),
         };
-        Self {
-            pointer,
-            line: position.map(|(line, _)| line),
-            column: position.map(|(_, column)| column),
-            index,
-            keyword,
-            rule: index.is_some().then_some(evidence.text),
-            message: evidence.message,
-            state,
-            why,
-        }
+        let (rule, message) = (index.is_some().then_some(evidence.text), evidence.message);
+        Self { pointer, line, column, index, keyword, rule, message, state, why }
     }
 
     /// Names the rule in a line.

@@ -4,11 +4,13 @@ use super::subjects::CheckedUnion;
 use kube_unions_core::admission::{Phase, Ratcheting, StoredObject, review};
 use kube_unions_core::union::{Capped, Form, Part};
 use kube_unions_evidence::{Combination, Decision, Evidence, EvidenceState, TableRow, TruthTable, UnionFields};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
 /// The result of comparing a union with rules.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) enum RuleVerdict {
     Agrees,
     TooWeak,
@@ -18,23 +20,27 @@ pub(super) enum RuleVerdict {
 }
 
 /// The comparison of a union.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct RuleComparison {
     /// Never empty. Several, if the rules are too weak and too strong.
     pub(super) verdicts: BTreeSet<RuleVerdict>,
     pub(super) disagreements: Vec<RuleDisagreement>,
     /// The reasons why combinations are undecided, without duplicates.
     pub(super) undecided: BTreeSet<String>,
-    /// The validations that name a field of the union.
-    pub(super) evidence: Vec<Evidence>,
     /// True if the rules require a member, which the union does not say.
     pub(super) requires_member: bool,
+    /// The validations that name a field of the union.
+    #[serde(skip)]
+    pub(super) evidence: Vec<Evidence>,
     /// The number of combinations that no rule rejects, and for which no object was found that every rule accepts.
+    #[serde(skip)]
     samples_without_proof: usize,
 }
 
 /// A combination on which union and rules disagree. They agree on every smaller one.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct RuleDisagreement {
     pub(super) verdict: RuleVerdict,
     /// The object at the place.
@@ -42,9 +48,10 @@ pub(super) struct RuleDisagreement {
     /// The message of the union, if it rejects the object.
     pub(super) violation: Option<String>,
     /// The positions of the validations that reject the object in [`RuleComparison::evidence`].
-    pub(super) by: Vec<usize>,
+    pub(super) rejected_by: Vec<usize>,
     /// The other values of the discriminator with which the same members disagree.
     pub(super) also: Vec<String>,
+    #[serde(skip)]
     combination: Combination,
 }
 
@@ -66,17 +73,6 @@ impl RuleVerdict {
             Self::TooWeak => "too weak",
             Self::TooStrong => "too strong",
             Self::NoRules => "no rules",
-            Self::Undecided => "undecided",
-        }
-    }
-
-    /// Returns the value in JSON.
-    pub(super) fn key(self) -> &'static str {
-        match self {
-            Self::Agrees => "agrees",
-            Self::TooWeak => "tooWeak",
-            Self::TooStrong => "tooStrong",
-            Self::NoRules => "noRules",
             Self::Undecided => "undecided",
         }
     }
@@ -140,7 +136,7 @@ impl RuleComparison {
                     && let Some(sample) = TruthTable::sample(subject.schema, &subject.place, fields, combination)
                 {
                     let found = RuleDisagreement::new(RuleVerdict::TooStrong, combination, sample.object);
-                    self.disagreements.push(RuleDisagreement { by: by.clone(), ..found });
+                    self.disagreements.push(RuleDisagreement { rejected_by: by.clone(), ..found });
                 }
             }
             (UnionVerdict::Invalid(violation), Decision::Allowed) => {
@@ -195,7 +191,7 @@ impl RuleComparison {
 impl RuleDisagreement {
     fn new(verdict: RuleVerdict, combination: &Combination, object: Value) -> Self {
         let combination = combination.clone();
-        Self { verdict, object, violation: None, by: Vec::new(), also: Vec::new(), combination }
+        Self { verdict, object, violation: None, rejected_by: Vec::new(), also: Vec::new(), combination }
     }
 
     fn knows(&self, combination: &Combination) -> bool {

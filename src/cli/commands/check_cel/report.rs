@@ -1,29 +1,63 @@
-//! Prints comparisons as lines for people, as JSON and as SARIF.
-
-mod sarif;
+//! Prints comparisons as lines for people, as JSON and as SARIF. A union that agrees with its rules is no result of SARIF.
 
 use super::compared_union::{ComparedUnion, LONGEST_RULE, ReportedRule};
-use super::comparison::RuleVerdict;
+use super::comparison::{RuleDisagreement, RuleVerdict};
 use crate::cli::input::values::FindingsFormat;
 use crate::cli::report::output::{self, Paint};
+use crate::cli::report::sarif::{self, FilePlace, SarifFinding, SarifRule, SarifSubject};
+use kube_unions_core::declaration::Severity;
 use kube_unions_core::field_path::Printable;
 use std::fmt::Write;
 
-impl ComparedUnion<'_> {
+/// The verdicts that are results of SARIF, in the order of the rules.
+const RESULTS: [RuleVerdict; 4] =
+    [RuleVerdict::TooWeak, RuleVerdict::TooStrong, RuleVerdict::NoRules, RuleVerdict::Undecided];
+
+/// Prints the comparisons. `problems` kept something from being checked, and `code` is the exit code.
+pub(super) fn print(
+    compared: &[ComparedUnion<'_>],
+    format: FindingsFormat,
+    problems: &[String],
+    code: u8,
+) -> anyhow::Result<()> {
+    let text = match format {
+        FindingsFormat::Text => {
+            let paint = Paint::of(&std::io::stdout());
+            compared.iter().map(|union| union.lines(paint)).collect()
+        }
+        FindingsFormat::Json => serde_json::to_string_pretty(compared)? + "\n",
+        FindingsFormat::Sarif => {
+            sarif::log(RESULTS.map(rule), compared.iter().flat_map(ComparedUnion::findings), problems, code)?
+        }
+    };
+    output::tell(text)
+}
+
+fn rule(verdict: RuleVerdict) -> SarifRule {
+    let (id, description, level) = match verdict {
+        RuleVerdict::Agrees => ("agrees", "The rules and the union say the same.", Severity::Note),
+        RuleVerdict::TooWeak => ("too-weak", "The rules allow an object that the union rejects.", Severity::Error),
+        RuleVerdict::TooStrong => ("too-strong", "The rules reject an object that the union allows.", Severity::Error),
+        RuleVerdict::NoRules => ("no-rules", "No rule is about the union.", Severity::Note),
+        RuleVerdict::Undecided => ("undecided", "A rule could not be evaluated.", Severity::Warning),
+    };
+    SarifRule { id, description, level }
+}
+
+impl<'s> ComparedUnion<'s> {
     fn lines(&self, paint: Paint) -> String {
         let head = |line: Option<usize>, column: Option<usize>| {
             let position = [line, column].into_iter().flatten().map(|number| number.to_string());
             let place: Vec<String> = [self.file.display().to_string()].into_iter().chain(position).collect();
-            let path = if self.path.is_empty() { "(the object)" } else { self.path };
             let group = if self.group.is_empty() { String::new() } else { format!(".{}", self.group) };
             let place = paint.strong(&format!("{}:", place.join(":")));
-            output::line(&format!("{place} {}{group}/{} {path}:", self.kind, self.version)).into_owned()
+            output::line(&format!("{place} {}{group}/{} {}:", self.kind, self.version, self.shown_path())).into_owned()
         };
-        let whole = head(self.line, self.column);
+        let (whole, comparison) = (head(self.line, self.column), &self.comparison);
         let mut text = String::new();
-        for verdict in &self.all {
+        for verdict in &comparison.verdicts {
             match verdict {
-                RuleVerdict::Agrees if self.requires_member => {
+                RuleVerdict::Agrees if comparison.requires_member => {
                     let _ = writeln!(text, "{whole} agrees, and the rules require a member");
                 }
                 RuleVerdict::Agrees | RuleVerdict::NoRules => {
@@ -31,15 +65,14 @@ impl ComparedUnion<'_> {
                 }
                 RuleVerdict::TooWeak | RuleVerdict::TooStrong => {}
                 RuleVerdict::Undecided => {
-                    for why in &self.undecided {
+                    for why in &comparison.undecided {
                         let _ = writeln!(text, "{whole} {} {why}", paint.warning("undecided:"));
                     }
                 }
             }
         }
-        for it in &self.disagreements {
-            let rules: Vec<&ReportedRule> = it.rejected_by.iter().filter_map(|&at| self.rules.get(at)).collect();
-            match rules.first() {
+        for it in &comparison.disagreements {
+            match self.rejecting_rule(it) {
                 None => {
                     let violation = output::line(it.violation.as_deref().unwrap_or_default());
                     let error = paint.error("too weak:");
@@ -56,29 +89,60 @@ impl ComparedUnion<'_> {
             let also = if also.is_empty() { String::new() } else { format!("  (also with {})", also.join(", ")) };
             let _ = writeln!(text, "    {}{also}", it.object);
         }
-        if !self.disagreements.is_empty() {
-            for why in &self.undecided {
+        if !comparison.disagreements.is_empty() {
+            for why in &comparison.undecided {
                 let _ = writeln!(text, "{whole} {} also {why}", paint.warning("undecided:"));
             }
         }
         text
     }
-}
 
-/// Prints the comparisons. `problems` kept something from being checked, and `code` is the exit code.
-pub(super) fn print(
-    compared: &[ComparedUnion<'_>],
-    format: FindingsFormat,
-    problems: &[String],
-    code: u8,
-) -> anyhow::Result<()> {
-    let text = match format {
-        FindingsFormat::Text => {
-            let paint = Paint::of(&std::io::stdout());
-            compared.iter().map(|union| union.lines(paint)).collect()
+    /// Returns the first rule that rejects the object of a disagreement. `None`: the rules are too weak.
+    fn rejecting_rule(&self, it: &RuleDisagreement) -> Option<&ReportedRule> {
+        it.rejected_by.iter().find_map(|&at| self.rules.get(at))
+    }
+
+    fn shown_path(&self) -> &'s str {
+        if self.path.is_empty() { "(the object)" } else { self.path }
+    }
+
+    /// Returns the results of SARIF.
+    fn findings(&self) -> Vec<SarifFinding<'s>> {
+        let position = self.line.zip(self.column);
+        let mut findings: Vec<_> = self.comparison.disagreements.iter().map(|it| self.disagreement(it)).collect();
+        if self.comparison.verdicts.contains(&RuleVerdict::NoRules) {
+            findings.push(self.finding(RuleVerdict::NoRules, "no rule is about the union", position));
         }
-        FindingsFormat::Json => serde_json::to_string_pretty(compared)? + "\n",
-        FindingsFormat::Sarif => sarif::log(compared, problems, code)?,
-    };
-    output::tell(text)
+        let undecided = self.comparison.undecided.iter();
+        findings.extend(undecided.map(|why| self.finding(RuleVerdict::Undecided, why, position)));
+        findings
+    }
+
+    fn disagreement(&self, it: &RuleDisagreement) -> SarifFinding<'s> {
+        match self.rejecting_rule(it) {
+            None => {
+                let violation = it.violation.as_deref().unwrap_or_default();
+                let message = format!("the rules allow {}, which the union rejects: {violation}", it.object);
+                self.finding(RuleVerdict::TooWeak, &message, self.line.zip(self.column))
+            }
+            Some(rule) => {
+                let message = format!("{} rejects {}, which the union allows", rule.title(), it.object);
+                self.finding(RuleVerdict::TooStrong, &message, rule.line.zip(rule.column))
+            }
+        }
+    }
+
+    fn finding(&self, verdict: RuleVerdict, message: &str, position: Option<(usize, usize)>) -> SarifFinding<'s> {
+        let SarifRule { id, level, .. } = rule(verdict);
+        let (kind, path) = (format!("{}.{}/{}", self.kind, self.group, self.version), self.shown_path());
+        SarifFinding {
+            rule: id,
+            level,
+            message: format!("{kind} {path}: {message}"),
+            place: Some(FilePlace { file: self.file, position }),
+            subjects: vec![SarifSubject { field: self.path.to_owned(), full: format!("{kind}/{path}") }],
+            related: Vec::new(),
+            suppressed: None,
+        }
+    }
 }

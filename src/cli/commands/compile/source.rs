@@ -34,8 +34,8 @@ pub(super) struct CompileSource {
 impl CompileSource {
     /// Reads the unions of the files of `--from`, or of the cluster.
     pub(super) async fn read(arguments: &CompileArgs) -> anyhow::Result<Self> {
-        if arguments.cluster.is_given() && !arguments.needs_cluster() {
-            bail!("give --from, or --kubeconfig and --context: files are compiled without a cluster");
+        if !arguments.needs_cluster() {
+            arguments.cluster.refuse_beside_files("compiled")?;
         }
         // Unreadable files are reported before a cluster is asked.
         let offline = if arguments.from.is_empty() { None } else { Some(Self::of_files(arguments)?) };

@@ -28,8 +28,9 @@ pub(super) struct Baseline {
     folder: PathBuf,
 }
 
-/// A known finding.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+/// A known finding, as the file has it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct BaselineEntry {
     pub(super) rule: String,
     /// Name of the CRD.
@@ -40,35 +41,13 @@ pub(super) struct BaselineEntry {
     /// The Go file of a finding without a CRD.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) file: Option<String>,
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) path: String,
     /// The names and values in the message.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) names: Vec<String>,
-}
-
-/// An item of the file, to be written.
-#[derive(Debug, Serialize)]
-struct WrittenItem<'e> {
-    #[serde(flatten)]
-    entry: &'e BaselineEntry,
-    /// Number of findings that differ only in their position, if there are several.
+    /// Number of findings that differ only in their position, if there are several. Only in the file.
     #[serde(skip_serializing_if = "Option::is_none")]
-    count: Option<usize>,
-}
-
-/// An item of the file, as it is read.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct BaselineItem {
-    rule: String,
-    crd: Option<String>,
-    version: Option<String>,
-    file: Option<String>,
-    #[serde(default)]
-    path: String,
-    #[serde(default)]
-    names: Vec<String>,
     count: Option<usize>,
 }
 
@@ -80,7 +59,7 @@ struct BaselineFile {
     _api_version: String,
     #[serde(rename = "kind")]
     _kind: String,
-    findings: Vec<BaselineItem>,
+    findings: Vec<BaselineEntry>,
 }
 
 /// The type of a file, whatever else is in it.
@@ -126,6 +105,7 @@ impl Baseline {
             crd,
             path: finding.path.clone(),
             names: finding.names().into_iter().map(str::to_owned).collect(),
+            count: None,
         }
     }
 
@@ -135,9 +115,9 @@ impl Baseline {
     }
 
     /// Returns the entries that have more findings than `found` has, and that this run could have found.
-    pub(super) fn stale(&self, found: &BTreeMap<BaselineEntry, usize>, scope: &BaselineScope) -> Vec<BaselineEntry> {
+    pub(super) fn stale(&self, found: &BTreeMap<BaselineEntry, usize>, scope: BaselineScope<'_>) -> Vec<BaselineEntry> {
         let is_stale = |(entry, count): &(&BaselineEntry, &usize)| {
-            scope.includes(entry) && **count > found.get(entry).copied().unwrap_or_default()
+            includes(scope, entry) && **count > found.get(entry).copied().unwrap_or_default()
         };
         self.known.iter().filter(is_stale).map(|(entry, _)| entry.clone()).collect()
     }
@@ -147,9 +127,9 @@ impl Baseline {
         &mut self,
         path: &Path,
         found: &BTreeMap<BaselineEntry, usize>,
-        scope: &BaselineScope,
+        scope: BaselineScope<'_>,
     ) -> anyhow::Result<()> {
-        self.known.retain(|entry, _| !scope.includes(entry));
+        self.known.retain(|entry, _| !includes(scope, entry));
         self.known.extend(found.iter().map(|(entry, count)| (entry.clone(), *count)));
         let text = self.text()?;
         if std::fs::read(path).is_ok_and(|before| before == text.as_bytes()) {
@@ -166,30 +146,18 @@ impl Baseline {
         let head = format!("{{\n  \"apiVersion\": \"{API_VERSION}\",\n  \"kind\": \"{KIND}\",\n  \"findings\": [");
         let mut list = JsonList::begin(head, "  ");
         for (entry, count) in &self.known {
-            list.push(&WrittenItem { entry, count: (*count != 1).then_some(*count) })?;
+            list.push(&BaselineEntry { count: (*count != 1).then_some(*count), ..entry.clone() })?;
         }
         list.end("\n}\n");
         Ok(list.text)
     }
 }
 
-/// The findings that a run could have found.
-#[derive(Debug)]
-pub(super) enum BaselineScope {
-    /// All.
-    Everything,
-    /// Those of these CRDs, because only some kinds were selected.
-    Definitions(BTreeSet<String>),
-}
+/// The names of the CRDs whose findings a run could have found, because only some kinds were selected. `None`: all findings.
+pub(super) type BaselineScope<'n> = Option<&'n BTreeSet<String>>;
 
-impl BaselineScope {
-    fn includes(&self, entry: &BaselineEntry) -> bool {
-        match (self, &entry.crd) {
-            (Self::Everything, _) => true,
-            (Self::Definitions(names), Some(crd)) => names.contains(crd),
-            (Self::Definitions(_), None) => false,
-        }
-    }
+fn includes(scope: BaselineScope<'_>, entry: &BaselineEntry) -> bool {
+    scope.is_none_or(|names| entry.crd.as_ref().is_some_and(|crd| names.contains(crd)))
 }
 
 impl BaselineEntry {
@@ -212,15 +180,15 @@ fn entries(text: &str) -> anyhow::Result<BTreeMap<BaselineEntry, usize>> {
     }
     let file: BaselineFile = serde_json::from_str(text).map_err(|error| anyhow!("{what}: {error}"))?;
     let mut known = BTreeMap::new();
-    for BaselineItem { rule, crd, version, file, path, names, count } in file.findings {
-        let entry = BaselineEntry { rule, crd, version, file, path, names };
+    for mut entry in file.findings {
+        let count = entry.count.take().unwrap_or(1);
         if FindingKind::named(&entry.rule).is_none() {
             bail!("has the unknown rule `{}`: update kube-unions, or remove the entry", entry.rule);
         }
         if entry.crd.is_some() == entry.file.is_some() {
             bail!("has an entry of the rule `{}` that must have either `crd` or `file`", entry.rule);
         }
-        if known.insert(entry.clone(), count.unwrap_or(1)).is_some() {
+        if known.insert(entry.clone(), count).is_some() {
             bail!("has an entry twice: {}", entry.line());
         }
     }

@@ -1,6 +1,8 @@
 //! A finding of a run, the CRD that it is about, and its weight.
 
+use kube_unions_core::declaration::Severity;
 use kube_unions_go::{FindingSeverity, GoFinding};
+use serde::Serialize;
 use std::path::PathBuf;
 
 /// A finding with the kind that it is about.
@@ -27,7 +29,8 @@ pub(super) struct CrdSubject {
 }
 
 /// The weight of a finding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub(super) enum Standing {
     /// It counts.
     New,
@@ -35,17 +38,6 @@ pub(super) enum Standing {
     Allowed,
     /// It is in the baseline.
     Known,
-}
-
-impl Standing {
-    /// Returns the value in JSON.
-    pub(super) fn key(self) -> &'static str {
-        match self {
-            Self::New => "new",
-            Self::Allowed => "allowed",
-            Self::Known => "known",
-        }
-    }
 }
 
 impl ReportedFinding {
@@ -63,7 +55,7 @@ impl ReportedFinding {
     }
 
     pub(super) fn is_counted_error(&self) -> bool {
-        self.finding.severity == FindingSeverity::Error && self.standing == Standing::New
+        self.severity() == Severity::Error && self.standing == Standing::New
     }
 
     /// Returns true if the finding belongs in a baseline.
@@ -73,9 +65,20 @@ impl ReportedFinding {
 
     /// Returns true if the finding is an error or a warning. A note never fails.
     pub(super) fn is_worth_a_count(&self) -> bool {
-        match self.finding.severity {
-            FindingSeverity::Error | FindingSeverity::Warning => true,
-            FindingSeverity::Note => false,
-        }
+        self.severity() != Severity::Note
+    }
+
+    /// Returns the severity in the words of declarations.
+    pub(super) fn severity(&self) -> Severity {
+        severity_of(self.finding.severity)
+    }
+}
+
+/// Returns the severity of a finding in the words of declarations.
+pub(super) fn severity_of(severity: FindingSeverity) -> Severity {
+    match severity {
+        FindingSeverity::Error => Severity::Error,
+        FindingSeverity::Warning => Severity::Warning,
+        FindingSeverity::Note => Severity::Note,
     }
 }

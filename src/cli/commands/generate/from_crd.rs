@@ -12,6 +12,7 @@ use kube_unions_core::field_path::Printable;
 use kube_unions_evidence::{Evidence, EvidenceKind, Proposals, ProposedUnion};
 use kube_unions_manifests::counts::count;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// Most unions of a `UnionDeclaration`.
@@ -197,9 +198,7 @@ fn values(members: &[String]) -> Vec<String> {
         letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
     };
     let values: Vec<String> = members.iter().map(capital).collect();
-    let distinct =
-        values.iter().enumerate().all(|(position, value)| !values.iter().skip(position + 1).any(|it| it == value));
-    if distinct { values } else { members.to_vec() }
+    if values.iter().collect::<BTreeSet<_>>().len() == values.len() { values } else { members.to_vec() }
 }
 
 /// Describes a validation and its place in the file.

@@ -6,12 +6,13 @@ mod json;
 mod sarif;
 mod text;
 
+use super::GenerateArgs;
 use super::baseline::{Baseline, BaselineEntry};
 use super::finding::{CrdSubject, ReportedFinding, Standing};
 use crate::cli::input::values::FindingsFormat;
 use crate::cli::report::output::{self, Paint};
 use kube_unions_core::declaration::Definition;
-use kube_unions_go::{Derivation, FindingKind, GoFinding, Packages, Position};
+use kube_unions_go::{Derivation, GoFinding, Packages, Position};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The unions and findings of a run.
@@ -85,35 +86,32 @@ impl Report {
         self.findings.dedup_by(|one, other| one.finding == other.finding && one.subject == other.subject);
     }
 
-    /// Takes the findings of these kinds out of the count.
-    pub(super) fn allow(&mut self, allowed: impl Fn(FindingKind) -> bool) {
-        for reported in self.findings.iter_mut().filter(|reported| allowed(reported.finding.kind)) {
+    /// Takes the allowed and the known findings out of the count, and updates the baseline. If there are more findings of an entry
+    /// than are known, all of them count. If an input could not be read, the run is not complete: its findings are unknown.
+    pub(super) fn compare(&mut self, arguments: &GenerateArgs, is_complete: bool) -> anyhow::Result<()> {
+        let is_allowed = |kind| arguments.allow.contains(&kind) || (arguments.allow_ambiguous && kind.is_ambiguous());
+        for reported in self.findings.iter_mut().filter(|reported| is_allowed(reported.finding.kind)) {
             reported.standing = Standing::Allowed;
         }
-    }
-
-    /// Returns what belongs in a baseline: the errors and warnings that `--allow` does not take out of the count.
-    pub(super) fn recorded(&self, baseline: &Baseline) -> BTreeMap<BaselineEntry, usize> {
-        let mut found = BTreeMap::new();
+        let Some(path) = &arguments.baseline else { return Ok(()) };
+        let mut baseline = Baseline::read(path, arguments.update_baseline)?;
+        let mut found: BTreeMap<BaselineEntry, usize> = BTreeMap::new();
         for reported in self.findings.iter().filter(|reported| reported.is_recorded()) {
-            let count: &mut usize = found.entry(baseline.entry(reported)).or_default();
+            let count = found.entry(baseline.entry(reported)).or_default();
             *count = count.saturating_add(1);
         }
-        found
-    }
-
-    /// Takes the known findings out of the count. If there are more findings of an entry than are known, all of them count.
-    pub(super) fn know(&mut self, baseline: &Baseline, found: &BTreeMap<BaselineEntry, usize>) {
+        let scope = (!arguments.kind.is_empty()).then_some(&self.names);
+        if arguments.update_baseline && is_complete {
+            baseline.update(path, &found, scope)?;
+        }
         for reported in self.findings.iter_mut().filter(|reported| reported.is_recorded()) {
             let entry = baseline.entry(reported);
             if found.get(&entry).is_some_and(|count| *count <= baseline.count(&entry)) {
                 reported.standing = Standing::Known;
             }
         }
-    }
-
-    pub(super) fn set_stale(&mut self, stale: Vec<BaselineEntry>) {
-        self.stale = stale;
+        self.stale = if is_complete { baseline.stale(&found, scope) } else { Vec::new() };
+        Ok(())
     }
 
     /// Returns true if an error counts.

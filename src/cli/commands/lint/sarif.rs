@@ -1,7 +1,7 @@
 //! Faults as SARIF. A file that cannot be read is a notification of the run, not a result.
 
 use crate::cli::report::diagnostic::{Diagnostic, LintRule};
-use crate::cli::report::sarif::{self, FilePlace, SarifFinding, SarifLevel, SarifRule, SarifSubject};
+use crate::cli::report::sarif::{self, FilePlace, SarifFinding, SarifRule, SarifSubject};
 
 /// Returns the log of all diagnostics. `problems` kept something from being checked, and `code` is the exit code.
 pub(super) fn log(diagnostics: &[Diagnostic], problems: &[String], code: u8) -> serde_json::Result<String> {
@@ -9,7 +9,7 @@ pub(super) fn log(diagnostics: &[Diagnostic], problems: &[String], code: u8) -> 
     let rules = LintRule::all().filter(is_result).map(|rule| SarifRule {
         id: rule.name(),
         description: rule.meaning(),
-        level: SarifLevel::of(rule.severity()),
+        level: rule.severity(),
     });
     sarif::log(rules, diagnostics.iter().filter(|it| is_result(&it.rule)).map(result), problems, code)
 }
@@ -20,7 +20,7 @@ fn result(diagnostic: &Diagnostic) -> SarifFinding<'_> {
     let full = [subject, path].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/");
     SarifFinding {
         rule: rule.name(),
-        level: SarifLevel::of(rule.severity()),
+        level: rule.severity(),
         message: if full.is_empty() {
             diagnostic.message_of_versions()
         } else {

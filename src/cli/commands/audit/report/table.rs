@@ -25,7 +25,7 @@ const LONGEST_NAME: usize = 253;
 const IMPACT: usize = 3;
 
 /// A table that is being written.
-pub(super) struct Table {
+pub(in crate::cli::commands::audit) struct Table {
     titles: Vec<&'static str>,
     /// True if the first column has the place of the field.
     in_files: bool,
@@ -65,14 +65,14 @@ impl Table {
                 title(finding.kind),
                 shown(finding.namespace),
                 shown(finding.name),
-                finding.rule.impact().words().to_owned(),
+                finding.rule.impact.words().to_owned(),
                 finding.field.clone(),
                 finding.sentence(),
             ])
             .map(|cell| output::line(&cell).into_owned())
             .collect();
         self.buffered += cells.iter().map(String::len).sum::<usize>();
-        self.rows.push((finding.rule.impact(), cells));
+        self.rows.push((finding.rule.impact, cells));
     }
 
     /// Returns the size of the buffer in bytes, about.
@@ -121,9 +121,7 @@ impl Table {
         text.truncate(start + text.get(start..).unwrap_or_default().trim_end().len());
         text.push('\n');
     }
-}
 
-impl Table {
     fn impact_column(&self) -> usize {
         IMPACT + usize::from(self.in_files)
     }

@@ -77,7 +77,7 @@ fn finding(reported: &ReportedFinding) -> Value {
         "severity": severity,
         "rule": kind.name(),
         // `new`, `allowed` by `--allow`, or `known` from the baseline.
-        "standing": reported.standing.key(),
+        "standing": reported.standing,
         "message": message,
     })
 }

@@ -2,11 +2,13 @@
 
 use super::Report;
 use crate::cli::commands::generate::finding::{ReportedFinding, Standing};
+use crate::cli::report::diagnostic::painted;
 use crate::cli::report::output::{self, Paint};
 use crate::cli::report::tree;
-use kube_unions_go::{FindingSeverity, FoundBy, MarkedUnion, Position};
+use kube_unions_go::{FoundBy, GoFinding, MarkedUnion, Position};
 use kube_unions_manifests::counts::count;
 use kube_unions_manifests::union_details;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use termtree::Tree;
 
@@ -57,15 +59,14 @@ impl Report {
 
     /// Writes the findings that are not in the baseline, and the number of notes that it leaves out.
     fn write_findings(&self, text: &mut String, paint: Paint) {
-        let alike = |one: &ReportedFinding, other: &ReportedFinding| {
-            let (one, other) = ((one.standing, &one.finding), (other.standing, &other.finding));
-            let key = |(standing, it): (Standing, &kube_unions_go::GoFinding)| (standing, it.severity, it.kind);
-            key(one) == key(other) && one.1.position == other.1.position && one.1.message == other.1.message
-        };
-        let mut notes: std::collections::BTreeMap<&str, usize> = std::collections::BTreeMap::new();
-        for group in self.findings.chunk_by(alike) {
+        fn key(reported: &ReportedFinding) -> impl PartialEq + '_ {
+            let GoFinding { position, severity, kind, message, .. } = &reported.finding;
+            (reported.standing, severity, kind, position, message)
+        }
+        let mut notes: BTreeMap<&str, usize> = BTreeMap::new();
+        for group in self.findings.chunk_by(|one, other| key(one) == key(other)) {
             let Some(first) = group.first().filter(|first| first.standing != Standing::Known) else { continue };
-            if first.finding.severity == FindingSeverity::Note {
+            if !first.is_worth_a_count() {
                 let listed = notes.entry(first.finding.kind.name()).or_default();
                 *listed = listed.saturating_add(1);
                 if *listed > MOST_NOTES {
@@ -88,12 +89,8 @@ impl Report {
 /// understand. The places of several findings are on a line of their own.
 fn write_group(text: &mut String, first: &ReportedFinding, group: &[ReportedFinding], paint: Paint) {
     let finding = &first.finding;
-    let severity = match (first.standing, finding.severity) {
-        (Standing::Allowed, FindingSeverity::Error | FindingSeverity::Warning) => paint.faint("allowed:"),
-        (_, FindingSeverity::Error) => paint.error("error:"),
-        (_, FindingSeverity::Warning) => paint.warning("warning:"),
-        (_, FindingSeverity::Note) => paint.faint("note:"),
-    };
+    let is_allowed = first.standing == Standing::Allowed && first.is_worth_a_count();
+    let severity = if is_allowed { paint.faint("allowed:") } else { painted(first.severity(), paint) };
     let place = if group.len() == 1 { first.place() } else { String::new() };
     let place = if place.is_empty() { place } else { format!("{place}: ") };
     let position = paint.strong(&format!("{}:", finding.position));

@@ -1,0 +1,54 @@
+//! The signals that stop a command: SIGINT and SIGTERM.
+
+use crate::cli::report::exit::FAILED;
+use anyhow::Context;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+const CANNOT_LISTEN: &str = "cannot listen for signals";
+
+/// The signals, for tasks that wait for them.
+pub(super) struct StopSignals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl StopSignals {
+    pub(super) fn new() -> anyhow::Result<Self> {
+        let terminate = signal(SignalKind::terminate()).context(CANNOT_LISTEN)?;
+        Ok(Self { terminate, interrupt: signal(SignalKind::interrupt()).context(CANNOT_LISTEN)? })
+    }
+
+    /// Waits for the next signal and returns its name.
+    pub(super) async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        }
+    }
+}
+
+/// A flag that the first signal sets, for work that looks at it between two items. The second signal ends the process.
+#[derive(Debug)]
+pub(super) struct StopFlag(Arc<AtomicBool>);
+
+impl StopFlag {
+    /// Installs the signal handlers.
+    pub(super) fn new() -> anyhow::Result<Self> {
+        let asked = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM] {
+            // Handlers run in this order: the shutdown must see the flag before this signal sets it.
+            flag::register_conditional_shutdown(signal, FAILED.into(), Arc::clone(&asked))
+                .and_then(|_| flag::register(signal, Arc::clone(&asked)))
+                .context(CANNOT_LISTEN)?;
+        }
+        Ok(Self(asked))
+    }
+
+    pub(super) fn is_asked(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
