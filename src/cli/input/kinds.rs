@@ -12,6 +12,8 @@ use anyhow::bail;
 use clap::{Args, ValueEnum};
 use kube_unions_core::catalog::Catalog;
 use kube_unions_manifests::BuiltinUnions;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use std::path::PathBuf;
 
 /// The flags of commands that judge objects by the kinds in files.
@@ -29,12 +31,15 @@ pub(crate) struct KindArgs {
 }
 
 /// The treatment of the unions that OpenAPI documents publish for built-in types.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Deserialize, JsonSchema)]
+#[schemars(rename = "BuiltinUnionsManifest")]
 pub(crate) enum BuiltinUnionsArg {
-    /// Ignore them: some of them are wrong
+    /// Ignore them.
     #[default]
+    #[value(help = "Ignore them: some of them are wrong")]
     Ignored,
-    /// Use them where their values can be checked and are right
+    /// Use them where their values can be checked and are right.
+    #[serde(rename = "OpenAPI")]
     #[value(name = "openapi")]
     OpenApi,
 }

@@ -3,15 +3,37 @@
 use clap::ValueEnum;
 use kube_unions_core::admission::Ratcheting;
 use kube_unions_manifests::Format;
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 /// The treatment of a write that leaves an invalid union unchanged.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Deserialize, JsonSchema)]
+#[schemars(rename = "RatchetingManifest")]
 pub(crate) enum RatchetingArg {
-    /// Allow the write, with a warning
+    /// Allow the write, with a warning.
     #[default]
     Enabled,
-    /// Deny the write
+    /// Deny the write.
     Disabled,
+}
+
+/// A subresource that has unions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize, JsonSchema)]
+#[schemars(rename = "SubresourceManifest")]
+pub(crate) enum Subresource {
+    /// The status subresource.
+    #[serde(rename = "status")]
+    #[value(help = None)]
+    Status,
+}
+
+impl Subresource {
+    /// Returns the name in requests.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Status => "status",
+        }
+    }
 }
 
 impl From<RatchetingArg> for Ratcheting {

@@ -10,6 +10,7 @@ use super::kind_patcher::{KindPatcher, OtherObject};
 use crate::api::{self, DiscoveredResource, LiveError, ObjectAddress, PatchResponse};
 use crate::cli::input::connection::{ClusterArgs, block_on};
 use crate::cli::input::manifest::{self, Edit};
+use crate::cli::input::values::Subresource;
 use crate::cli::report::{Verdict, output};
 use crate::follow::{self, KindDescription};
 use anyhow::{Context, anyhow, bail};
@@ -83,20 +84,6 @@ enum DryRun {
     None,
     Client,
     Server,
-}
-
-/// A subresource that has the schema of its object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Subresource {
-    Status,
-}
-
-impl Subresource {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Status => "status",
-        }
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -3,7 +3,7 @@
 //! The JSON Schema for editors is made from these types. Their comments are its descriptions.
 
 use crate::cli::input::kinds::BuiltinUnionsArg;
-use crate::cli::input::values::RatchetingArg;
+use crate::cli::input::values::{RatchetingArg, Subresource};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -49,7 +49,7 @@ pub(super) struct SuiteManifest {
     pub(super) from: Vec<String>,
     /// Use or ignore the unions that OpenAPI documents declare for built-in types. The default is Ignored.
     #[serde(default)]
-    pub(super) builtin_unions: BuiltinUnionsManifest,
+    pub(super) builtin_unions: BuiltinUnionsArg,
     /// The tests. Each has a name of its own.
     #[schemars(length(min = 1))]
     pub(super) tests: Vec<TestManifest>,
@@ -83,10 +83,10 @@ pub(super) struct TestManifest {
     /// The object that is written.
     pub(super) new: ObjectManifest,
     /// The subresource that is written. The default is the object itself.
-    pub(super) subresource: Option<SubresourceManifest>,
+    pub(super) subresource: Option<Subresource>,
     /// Allow or deny a write that leaves an invalid union unchanged. The default is Enabled.
     #[serde(default)]
-    pub(super) ratcheting: RatchetingManifest,
+    pub(super) ratcheting: RatchetingArg,
     /// The expected answer.
     pub(super) want: WantManifest,
 }
@@ -99,35 +99,6 @@ pub(super) enum ObjectManifest {
     Path(String),
     /// The object itself.
     Object(Map<String, Value>),
-}
-
-/// A subresource that has unions.
-#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
-pub(super) enum SubresourceManifest {
-    /// The status subresource.
-    #[serde(rename = "status")]
-    Status,
-}
-
-/// The treatment of a write that leaves an invalid union unchanged.
-#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
-pub(super) enum RatchetingManifest {
-    /// Allow the write, with a warning.
-    #[default]
-    Enabled,
-    /// Deny the write.
-    Disabled,
-}
-
-/// The treatment of the unions that OpenAPI documents publish for built-in types.
-#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
-pub(super) enum BuiltinUnionsManifest {
-    /// Ignore them.
-    #[default]
-    Ignored,
-    /// Use them where their values can be checked and are right.
-    #[serde(rename = "OpenAPI")]
-    OpenApi,
 }
 
 /// The expected answer: exactly one of `accepted`, `normalized` and `rejected`.
@@ -187,31 +158,4 @@ pub(super) struct CauseManifest {
     pub(super) reason: Option<String>,
     /// A text that the message contains.
     pub(super) message: Option<String>,
-}
-
-impl From<RatchetingManifest> for RatchetingArg {
-    fn from(ratcheting: RatchetingManifest) -> Self {
-        match ratcheting {
-            RatchetingManifest::Enabled => Self::Enabled,
-            RatchetingManifest::Disabled => Self::Disabled,
-        }
-    }
-}
-
-impl From<BuiltinUnionsManifest> for BuiltinUnionsArg {
-    fn from(unions: BuiltinUnionsManifest) -> Self {
-        match unions {
-            BuiltinUnionsManifest::Ignored => Self::Ignored,
-            BuiltinUnionsManifest::OpenApi => Self::OpenApi,
-        }
-    }
-}
-
-impl SubresourceManifest {
-    /// Returns the name in requests.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Status => "status",
-        }
-    }
 }

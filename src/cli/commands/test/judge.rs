@@ -1,12 +1,13 @@
 //! Judges one test: the webhook's code answers its write, and the answer is compared with the expected one.
 
 use super::diff;
-use super::format::{CauseManifest, SubresourceManifest};
+use super::format::CauseManifest;
 use super::read;
 use super::suite::{TestedObject, TestedWrite, Want, single};
 use crate::causes::with_causes;
 use crate::cli::input::kinds::Assembly;
 use crate::cli::input::manifest::{self, Document, Problem};
+use crate::cli::input::values::Subresource;
 use kube_unions_core::admission::{Phase, Review, ReviewOutcome};
 use kube_unions_core::declaration::Severity;
 use kube_unions_core::union::Part;
@@ -16,7 +17,6 @@ use kube_unions_manifests::request::ReviewedObject;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::error::Error;
-use std::fmt;
 
 /// The answer was not the expected one.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ pub(super) fn judge(write: &TestedWrite, kinds: &Assembly) -> Result<Option<Fail
         |document: &Document| kinds.completed_document(document).map_err(|error| problem_of(document, &error));
     let (completed_new, old) = (completed(&new)?, old.as_ref().map(completed).transpose()?);
     let kind = new.group_version_kind();
-    let subresource = write.subresource.map(SubresourceManifest::name);
+    let subresource = write.subresource.map(Subresource::name);
     let object = ReviewedObject { kind: &kind, new: &completed_new, old: old.as_ref(), subresource, manifest: None };
     let review = object
         .review(&kinds.catalog, Phase::Both, write.ratcheting)
@@ -136,7 +136,7 @@ impl ReviewedWrite<'_> {
     fn is_object(&self, want: &Document, warnings: Option<&[String]>, state: &str) -> Result<Option<Failure>, Problem> {
         if self.review.outcome() == ReviewOutcome::Denied {
             let message = format!("the object is rejected, not {state}");
-            let causes: Vec<String> = self.causes().iter().map(ActualCause::to_string).collect();
+            let causes: Vec<String> = self.causes().iter().map(line).collect();
             return Ok(Some(Failure { message, difference: diff::texts(&[], &causes) }));
         }
         let parse = |document: &Document| {
@@ -173,7 +173,7 @@ impl ReviewedWrite<'_> {
         let (mut found, mut missing) = (BTreeSet::new(), Vec::new());
         for cause in wanted {
             let free = causes.iter().enumerate().filter(|(index, _)| !found.contains(index));
-            match free.into_iter().find(|(_, actual)| actual.is(cause)).map(|(index, _)| index) {
+            match free.into_iter().find(|(_, actual)| is(actual, cause)).map(|(index, _)| index) {
                 Some(index) => {
                     found.insert(index);
                 }
@@ -188,55 +188,38 @@ impl ReviewedWrite<'_> {
         } else {
             "the causes of the rejection are not the expected ones"
         };
-        let actual: Vec<String> = causes.iter().map(ActualCause::to_string).collect();
+        let actual: Vec<String> = causes.iter().map(line).collect();
         let expected =
             actual.iter().enumerate().filter(|(index, _)| found.contains(index)).map(|(_, line)| line.clone());
-        let expected: Vec<String> = expected.chain(missing.into_iter().map(line_of)).collect();
+        let expected: Vec<String> = expected.chain(missing.into_iter().map(line)).collect();
         Some(Failure { message: message.to_owned(), difference: diff::texts(&expected, &actual) })
     }
 
     /// Returns the causes of a rejection.
-    fn causes(&self) -> Vec<ActualCause<'_>> {
+    fn causes(&self) -> Vec<CauseManifest> {
         // The last cause may count the rest, and is no violation.
-        let reasons = self.review.violations().kept().iter().map(|violation| Some(violation.reason()));
+        let reasons = self.review.violations().kept().iter().map(|violation| Some(violation.reason().to_owned()));
         let reasons = reasons.chain(std::iter::repeat(None));
-        self.review
-            .causes()
-            .zip(reasons)
-            .map(|((field, message), reason)| ActualCause { field, reason, message })
-            .collect()
+        let cause = |((field, message), reason): ((&str, &str), _)| CauseManifest {
+            field: field.to_owned(),
+            reason,
+            message: Some(message.to_owned()),
+        };
+        self.review.causes().zip(reasons).map(cause).collect()
     }
 }
 
-/// One cause of a rejection.
-struct ActualCause<'r> {
-    field: &'r str,
-    reason: Option<&'static str>,
-    message: &'r str,
-}
-
-impl ActualCause<'_> {
-    fn is(&self, want: &CauseManifest) -> bool {
-        want.field == self.field
-            && want.message.as_deref().is_none_or(|part| self.message.contains(part))
-            && want.reason.as_deref().is_none_or(|reason| self.reason == Some(reason))
-    }
-}
-
-impl fmt::Display for ActualCause<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&line(self.field, self.reason, Some(self.message)))
-    }
-}
-
-fn line_of(cause: &CauseManifest) -> String {
-    line(&cause.field, cause.reason.as_deref(), cause.message.as_deref())
+/// Returns true if an actual cause is the wanted one.
+fn is(actual: &CauseManifest, want: &CauseManifest) -> bool {
+    want.field == actual.field
+        && want.message.as_deref().is_none_or(|part| actual.message.as_deref().is_some_and(|it| it.contains(part)))
+        && (want.reason.is_none() || want.reason == actual.reason)
 }
 
 /// Returns a cause as a line of a diff, for example `spec.oci (FieldValueForbidden): Forbidden: …`.
-fn line(field: &str, reason: Option<&str>, message: Option<&str>) -> String {
+fn line(CauseManifest { field, reason, message }: &CauseManifest) -> String {
     let field = if field.is_empty() { "the whole object" } else { field };
-    let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
-    let message = message.map(|message| format!(": {message}")).unwrap_or_default();
+    let reason = reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+    let message = message.as_ref().map(|message| format!(": {message}")).unwrap_or_default();
     format!("{field}{reason}{message}")
 }

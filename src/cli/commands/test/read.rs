@@ -6,7 +6,6 @@ use super::format::{
 };
 use super::suite::{Suite, SuiteTest, TestedObject, TestedWrite, Want};
 use crate::cli::input::manifest::{Document, Problem};
-use crate::cli::input::values::RatchetingArg;
 use kube_unions_core::field_path::push_token;
 use kube_unions_core::near::nearest;
 use serde::de::DeserializeOwned;
@@ -64,7 +63,7 @@ pub(super) fn suite(document: &Document) -> Result<Suite, Problem> {
         name,
         file: document.file.clone(),
         from,
-        builtin_unions: manifest.builtin_unions.into(),
+        builtin_unions: manifest.builtin_unions,
         tests: tests.collect::<Result<Vec<SuiteTest>, Problem>>()?,
     })
 }
@@ -93,7 +92,7 @@ impl TestReader<'_> {
             old: old.map(|old| self.object(old, "old")).transpose()?,
             new: self.object(new, "new")?,
             subresource,
-            ratcheting: RatchetingArg::from(ratcheting).into(),
+            ratcheting: ratcheting.into(),
             want: self.want(want)?,
         };
         let position = self.document.position(&self.pointer(""));

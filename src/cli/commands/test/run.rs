@@ -23,29 +23,15 @@ pub(super) struct SuitesRun {
 /// The results of a suite.
 #[derive(Debug)]
 pub(super) struct SuiteRun {
-    pub(super) name: String,
-    pub(super) file: PathBuf,
+    pub(super) suite: Suite,
     /// The problems with the sources of the unions. No test ran if there are some.
     pub(super) problems: Vec<Problem>,
-    pub(super) tests: Vec<TestRun>,
+    /// The result of each test.
+    results: Vec<TestResult>,
 }
 
-/// The result of a test.
-#[derive(Debug)]
-pub(super) struct TestRun {
-    pub(super) name: String,
-    pub(super) file: PathBuf,
-    pub(super) position: Option<(usize, usize)>,
-    pub(super) result: TestResult,
-}
-
-#[derive(Debug)]
-pub(super) enum TestResult {
-    Passed,
-    Failed(Failure),
-    /// The test could not run.
-    Broken(String),
-}
+/// `None` if the test passed, and an error if it could not run.
+pub(super) type TestResult = Result<Option<Failure>, String>;
 
 impl SuitesRun {
     /// Finds the suites of paths, and runs the tests whose names contain a text.
@@ -63,17 +49,18 @@ impl SuitesRun {
         run
     }
 
-    pub(super) fn tests(&self) -> impl Iterator<Item = &TestRun> {
-        self.suites.iter().flat_map(|suite| &suite.tests)
+    /// Returns the tests that ran, with their results.
+    pub(super) fn tests(&self) -> impl Iterator<Item = (&SuiteTest, &TestResult)> {
+        self.suites.iter().flat_map(SuiteRun::tests)
     }
 
     pub(super) fn failed(&self) -> usize {
-        self.tests().filter(|test| matches!(test.result, TestResult::Failed(_))).count()
+        self.tests().filter(|(_, result)| matches!(result, Ok(Some(_)))).count()
     }
 
     /// Returns the number of problems that kept something from being tested.
     pub(super) fn unread(&self) -> usize {
-        let broken = self.tests().filter(|test| matches!(test.result, TestResult::Broken(_))).count();
+        let broken = self.tests().filter(|(_, result)| result.is_err()).count();
         self.problems.len() + self.suites.iter().map(|suite| suite.problems.len()).sum::<usize>() + broken
     }
 
@@ -88,23 +75,17 @@ impl SuitesRun {
 impl SuiteRun {
     fn of(suite: Suite) -> Self {
         let (kinds, problems) = unions(&suite);
-        let Suite { name, file, tests, .. } = suite;
-        let tests = if problems.is_empty() { tests } else { Vec::new() };
-        Self { name, file, problems, tests: tests.into_iter().map(|test| TestRun::of(test, &kinds)).collect() }
-    }
-}
-
-impl TestRun {
-    fn of(test: SuiteTest, kinds: &Assembly) -> Self {
-        let SuiteTest { name, file, position, write } = test;
-        let judged = write.map(|write| judge(&write, kinds));
-        let result = match judged {
-            Ok(Ok(None)) => TestResult::Passed,
-            Ok(Ok(Some(failure))) => TestResult::Failed(failure),
-            Ok(Err(problem)) => TestResult::Broken(problem.to_string()),
-            Err(message) => TestResult::Broken(message),
+        let result = |test: &SuiteTest| {
+            let write = test.write.as_ref().map_err(String::clone)?;
+            judge(write, &kinds).map_err(|problem| problem.to_string())
         };
-        Self { name, file, position, result }
+        let results = if problems.is_empty() { suite.tests.iter().map(result).collect() } else { Vec::new() };
+        Self { suite, problems, results }
+    }
+
+    /// Returns the tests that ran, with their results.
+    pub(super) fn tests(&self) -> impl Iterator<Item = (&SuiteTest, &TestResult)> {
+        self.suite.tests.iter().zip(&self.results)
     }
 }
 

@@ -1,8 +1,9 @@
 //! Suites and their tests, wherever they come from.
 
-use super::format::{CauseManifest, SubresourceManifest};
+use super::format::CauseManifest;
 use crate::cli::input::kinds::BuiltinUnionsArg;
 use crate::cli::input::manifest::{self, Document, Problem};
+use crate::cli::input::values::Subresource;
 use kube_unions_core::admission::Ratcheting;
 use std::path::{Path, PathBuf};
 
@@ -35,7 +36,7 @@ pub(super) struct TestedWrite {
     /// The stored object of an update. `None`: a create.
     pub(super) old: Option<TestedObject>,
     pub(super) new: TestedObject,
-    pub(super) subresource: Option<SubresourceManifest>,
+    pub(super) subresource: Option<Subresource>,
     pub(super) ratcheting: Ratcheting,
     pub(super) want: Want,
 }

@@ -1,7 +1,8 @@
 //! A report in the XML of JUnit. It has no times: two runs with the same results have the same report.
 
-use super::words::{self, name, place_of};
-use crate::cli::commands::test::run::{SuiteRun, SuitesRun, TestResult, TestRun};
+use super::{message, name, place_of};
+use crate::cli::commands::test::run::{SuiteRun, SuitesRun, TestResult};
+use crate::cli::commands::test::suite::SuiteTest;
 use crate::cli::input::manifest::Problem;
 use anyhow::Context;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite, XmlString};
@@ -19,10 +20,10 @@ pub(super) fn report(run: &SuitesRun) -> anyhow::Result<String> {
 }
 
 fn suite(run: &SuiteRun) -> TestSuite {
-    let mut suite = TestSuite::new(xml(&name(&run.name)));
-    let file = run.file.display().to_string();
+    let mut suite = TestSuite::new(xml(&name(&run.suite.name)));
+    let file = run.suite.file.display().to_string();
     suite.add_test_cases(run.problems.iter().map(|problem| of_problem(&file, problem)));
-    suite.add_test_cases(run.tests.iter().map(test));
+    suite.add_test_cases(run.tests().map(|(ran, result)| test(ran, result)));
     suite
 }
 
@@ -34,11 +35,11 @@ fn of_problem(file: &str, problem: &Problem) -> TestCase {
     case
 }
 
-fn test(run: &TestRun) -> TestCase {
-    let status = match &run.result {
-        TestResult::Passed => TestCaseStatus::success(),
-        TestResult::Broken(error) => not_passed(NonSuccessKind::Error, error, &format!("{}: {error}", place_of(run))),
-        TestResult::Failed(failure) => {
+fn test(run: &SuiteTest, result: &TestResult) -> TestCase {
+    let status = match result {
+        Ok(None) => TestCaseStatus::success(),
+        Err(error) => not_passed(NonSuccessKind::Error, error, &format!("{}: {error}", place_of(run))),
+        Ok(Some(failure)) => {
             let mut text = format!("{}: {}", place_of(run), failure.message);
             for line in &failure.difference {
                 text.push('\n');
@@ -57,7 +58,7 @@ fn test(run: &TestRun) -> TestCase {
 
 fn not_passed(kind: NonSuccessKind, message: &str, text: &str) -> TestCaseStatus {
     let mut status = TestCaseStatus::non_success(kind);
-    status.set_message(xml(&words::message(message))).set_description(xml(text));
+    status.set_message(xml(&self::message(message))).set_description(xml(text));
     status
 }
 
