@@ -6,6 +6,7 @@ pub mod causes;
 pub mod declaration;
 pub mod field_path;
 pub mod json_patch;
+mod listed;
 mod meter;
 pub mod names;
 pub mod near;

@@ -29,7 +29,8 @@ mod violation;
 
 pub(crate) use arena::LONGEST_TEXT;
 pub use change::{Change, ChangeReason, Changes};
-pub use compile::{Compiled, LeftOut, MissingDiscriminator, PlaceFault, PlaceFaultKind, compile};
+pub(crate) use compile::not_beside;
+pub use compile::{Compiled, PlaceFault, compile};
 pub use judge::LetThrough;
 pub(crate) use judge::{Judgement, Objects, Rules, judge};
 pub(crate) use manifest::{MOST_OTHERS, Manifests};

@@ -7,7 +7,7 @@ use super::marked_union::MarkedUnion;
 use super::severity::FindingSeverity;
 use kube_unions_core::declaration::{self, Declared, DefinitionVersion};
 use kube_unions_core::schema::Source;
-use kube_unions_core::union::{PlaceFault, PlaceFaultKind, compile};
+use kube_unions_core::union::{PlaceFault, compile};
 
 /// Returns the unions that the schema allows and the faults of the others.
 ///
@@ -50,23 +50,10 @@ fn finding(fault: &PlaceFault, union: &MarkedUnion, severity: FindingSeverity) -
         if severity == FindingSeverity::Error { FindingKind::RefusedUnion } else { FindingKind::SurprisingUnion };
     let left_out = if severity == FindingSeverity::Error { "; left out" } else { "" };
     GoFinding {
-        position: union.position_of(member_of(&fault.kind)).clone(),
+        position: union.position_of(fault.member.as_deref()).clone(),
         path: union.place.to_string(),
         severity,
         kind,
-        message: format!("{}{left_out}", fault.kind),
-    }
-}
-
-/// Returns the member that a fault is about.
-fn member_of(kind: &PlaceFaultKind) -> Option<&str> {
-    if let PlaceFaultKind::MemberRequired(name)
-    | PlaceFaultKind::MemberHasDefault(name)
-    | PlaceFaultKind::NoSuchMember(name)
-    | PlaceFaultKind::FieldTaken(name) = kind
-    {
-        Some(name)
-    } else {
-        None
+        message: format!("{}{left_out}", fault.message),
     }
 }

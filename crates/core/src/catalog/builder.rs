@@ -3,8 +3,9 @@
 use super::digest::digest;
 use super::{Catalog, CatalogEntry};
 use crate::declaration::{Definition, DefinitionVersion, Fault, FaultKind, Place, Resource, Severity, Source};
+use crate::listed::quoted;
 use crate::names::GroupKind;
-use crate::union::{Plan, Union, compile};
+use crate::union::{PlaceFault, Plan, Union, compile};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -58,10 +59,9 @@ impl CompiledDefinition {
         let mut versions = Vec::new();
         for version in definition.take_versions().into_iter().filter(|version| version.served) {
             let compiled = compile(&version.schema, version.status_subresource);
-            faults.extend(compiled.faults.iter().map(|fault| {
-                let (origin, message) = (fault.origin.as_ref(), fault.message());
-                let kind = fault.fault_kind();
-                version.fault(kind, definition.name(), &fault.place, fault.source, origin, message)
+            faults.extend(compiled.faults.into_iter().map(|fault| {
+                let PlaceFault { place, source, origin, kind, message, member: _ } = fault;
+                version.fault(kind, definition.name(), &place, source, origin.as_ref(), message)
             }));
             faults.extend(scaled_members(definition.name(), &version, &compiled.plan));
             versions.push(CompiledVersion::new(version, compiled.plan));
@@ -300,13 +300,8 @@ const MOST_NAMED: usize = 8;
 /// Returns the fault of a kind that several CRDs define. None of them is used: a guess could reject valid objects. An API
 /// server never accepts two such CRDs.
 fn contested(name: &str, kind: &GroupKind, definers: &[&str]) -> Fault {
-    let named: Vec<String> = definers.iter().take(MOST_NAMED).map(|name| format!("`{name}`")).collect();
-    let more = definers.len().saturating_sub(MOST_NAMED);
-    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-    let message = format!(
-        "{}{more} define the same kind `{kind}`, so none of their unions is in force; keep one",
-        named.join(", ")
-    );
+    let named = quoted(definers.iter(), MOST_NAMED);
+    let message = format!("{named} define the same kind `{kind}`, so none of their unions is in force; keep one");
     Fault::new(FaultKind::DuplicateKind, name, message).bounded()
 }
 

@@ -1,6 +1,7 @@
 //! A union of a `UnionDeclaration`, as it is written.
 
 use crate::field_path::Printable;
+use crate::listed::listed;
 use crate::near::nearest;
 use crate::schema::{Place, UnionOptions};
 use serde::{Deserialize, Serialize};
@@ -108,7 +109,7 @@ fn not_a_member(name: &str, members: &BTreeSet<&str>) -> String {
     let quoted = |name: &str| format!("`{}`", Printable::new(name, usize::MAX));
     let advice = match nearest(name, members.iter().copied()) {
         Some(similar) => format!("did you mean {}?", quoted(similar)),
-        None => format!("the members are {}", members.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ")),
+        None => format!("the members are {}", listed(members.iter().map(|name| quoted(name)), usize::MAX)),
     };
     format!("`emptyIsUnset` has {}, which is not a member; {advice}", quoted(name))
 }

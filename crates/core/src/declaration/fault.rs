@@ -1,9 +1,10 @@
 //! Faults of declarations, with limits on their number and length.
 
 use super::{FaultKind, Severity, Source};
+use crate::listed::listed;
 use crate::schema::{Origin, OriginEntry};
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::{self, Write};
+use std::fmt;
 
 /// Longest message and longest path of a fault, in bytes. Both quote user input.
 const LONGEST: usize = 512;
@@ -152,14 +153,7 @@ impl<'f> FaultOfVersions<'f> {
 
     /// Returns the names of the versions, the first of many.
     pub fn versions_text(&self) -> String {
-        const MOST: usize = 8;
-        let more = self.versions.len().saturating_sub(MOST);
-        let mut text = self.versions.iter().take(MOST).copied().collect::<Vec<_>>().join(", ");
-        if more > 0 {
-            // Writing to a string cannot fail.
-            let _ = write!(text, " and {more} more");
-        }
-        text
+        listed(self.versions.iter(), 8)
     }
 }
 

@@ -6,6 +6,7 @@ use super::{
     Source,
 };
 use crate::field_path::push_token;
+use crate::listed::quoted;
 use crate::schema::{EXTENSION, MOST_UNTYPED_NODES, OriginEntry, PlaceStep, UntypedError};
 
 /// Most declarations that are kept at one place. An object has at most 255 unions.
@@ -31,12 +32,9 @@ impl Definition {
         }
         for name in declaration.versions() {
             if self.version_named(name).is_none() {
-                let known: Vec<_> =
-                    self.versions.iter().take(MOST_VERSIONS).map(|version| format!("`{}`", version.name)).collect();
-                let message = format!(
-                    "the kind has no version `{name}`, so nothing is in force there; it has {}",
-                    known.join(", ")
-                );
+                let known = self.versions.iter().map(|version| &version.name).take(MOST_VERSIONS);
+                let known = quoted(known, MOST_VERSIONS);
+                let message = format!("the kind has no version `{name}`, so nothing is in force there; it has {known}");
                 self.faults.push(Fault {
                     declaration: Some(declaration.name().to_owned()),
                     pointer: "/spec/target/versions".to_owned(),
@@ -126,7 +124,7 @@ impl Definition {
                 place.clone(),
                 format!(
                     "another declaration, which is in force, says that the items of `{at}` have the keys {}; make them the same",
-                    keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ")
+                    quoted(keys.iter(), usize::MAX)
                 ),
             ),
             UntypedError::TooMany => (

@@ -3,7 +3,7 @@
 use super::{FaultKind, Place, Source};
 use crate::near::nearest;
 use crate::schema::{PlaceStep, Schema};
-use crate::union::PlaceFaultKind;
+use crate::union::not_beside;
 
 /// Returns the kind and the message of a fault: the schema lacks the place of a declaration.
 ///
@@ -31,7 +31,7 @@ pub(super) fn missing_place(schema: &Schema, place: &Place, source: Source) -> (
                 error(&format!(": `{at}` is a map, whose values are `{at}.*`"))
             }
             PlaceStep::Property(name) if node.is_path_into_property(name) => {
-                (FaultKind::MemberElsewhere, PlaceFaultKind::NotBeside(name.clone()).to_string())
+                (FaultKind::MemberElsewhere, not_beside(name))
             }
             PlaceStep::Property(name) if !node.properties.is_empty() => {
                 let near = nearest(name, node.properties.keys().map(AsRef::as_ref));

@@ -5,19 +5,18 @@
 
 mod check;
 mod fault;
-mod left_out;
 mod missing;
 mod template;
 
-pub use fault::{PlaceFault, PlaceFaultKind};
-pub use left_out::{LeftOut, MissingDiscriminator};
+pub use fault::PlaceFault;
+pub(crate) use missing::not_beside;
 
 use super::Union;
 use super::plan::{FieldNode, ItemKeyDefault, ListNode, MapNode, Node, NodeIndex, ObjectNode, Plan, Role};
-use crate::schema::{
-    Declared, DefaultValue, Extension, ExtensionError, Origin, Place, PlaceStep, Schema, Severity, Source,
-};
-use check::{Checked, Faults, PreparedObject};
+use crate::declaration::FaultKind;
+use crate::schema::{Declared, DefaultValue, Extension, Origin, Place, PlaceStep, Schema, Severity, Source};
+use check::{Checked, Faults, NO_MEMBERS, PreparedObject};
+use fault::Flaw;
 use missing::Written;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
@@ -47,8 +46,8 @@ pub fn compile(schema: &Schema, status_subresource: bool) -> Compiled {
         let field = FieldNode { child: Some(child), ..FieldNode::new("status", Role::Bystander) };
         Some(compiler.add(Node::Object(ObjectNode { fields: Box::new([field]), ..ObjectNode::default() })))
     });
-    for PlaceFault { place, source, origin, kind } in std::mem::take(&mut compiler.templates).into_faults() {
-        compiler.report(|| place, source, origin, kind);
+    for (place, origin, flaw) in std::mem::take(&mut compiler.templates).into_flaws() {
+        compiler.report(|| place, Source::Declaration, Some(origin), flaw);
     }
     let UnionCompiler { nodes, unions, mut faults, more, .. } = compiler;
     faults.extend(more.into_values().map(MoreFaults::into_fault));
@@ -65,6 +64,8 @@ const LONGEST_PATH: usize = 4096;
 
 /// Most faults that are reported of the CRD itself, and of each `UnionDeclaration`. The rest is counted.
 const MOST_FAULTS: usize = 64;
+
+const NOT_A_PROPERTY: &str = "`fieldMembers` must stand on a string property, beside the fields it names";
 
 #[derive(Default)]
 struct UnionCompiler {
@@ -86,12 +87,8 @@ struct MoreFaults {
 
 impl MoreFaults {
     fn into_fault(self) -> PlaceFault {
-        let kind = match self.severity {
-            Severity::Error => PlaceFaultKind::More(self.count),
-            Severity::Warning => PlaceFaultKind::MoreWarnings(self.count),
-            Severity::Note => PlaceFaultKind::MoreNotes(self.count),
-        };
-        PlaceFault { kind, ..self.first }
+        let PlaceFault { place, source, origin, .. } = self.first;
+        Flaw::more(self.severity, self.count).at(place, source, origin)
     }
 }
 
@@ -144,24 +141,28 @@ impl UnionCompiler {
         id
     }
 
-    /// Reports a fault of a declaration. Notes that the unions of a pod template share are kept for the end.
-    fn fault(&mut self, place: impl FnOnce() -> Place + Clone, declared: &Declared, kind: PlaceFaultKind) {
-        if let Some(kind) = self.templates.keep(place.clone(), declared, kind) {
-            self.report(place, declared.source, declared.origin.clone(), kind);
+    fn fault(&mut self, place: impl FnOnce() -> Place, declared: &Declared, flaw: Flaw) {
+        self.report(place, declared.source, declared.origin.clone(), flaw);
+    }
+
+    /// Reports a note. Those that the unions of a pod template share are kept for the end, by the list that they are about.
+    fn note(&mut self, place: impl Fn() -> Place, declared: &Declared, list: Option<String>, flaw: Flaw) {
+        if let Some(flaw) = self.templates.keep(&place, declared, list, flaw) {
+            self.fault(place, declared, flaw);
         }
     }
 
     /// Reports a fault, or counts it if its declaration has too many. `place` is called only for a reported fault.
-    fn report(&mut self, place: impl FnOnce() -> Place, source: Source, origin: Option<Origin>, kind: PlaceFaultKind) {
+    fn report(&mut self, place: impl FnOnce() -> Place, source: Source, origin: Option<Origin>, flaw: Flaw) {
         let of = origin.as_ref().map(|origin| Arc::clone(&origin.declaration));
         let count = self.counts.entry(of.clone()).or_default();
         *count = count.saturating_add(1);
         if *count <= MOST_FAULTS {
-            self.faults.push(PlaceFault { place: place(), source, origin, kind });
+            self.faults.push(flaw.at(place(), source, origin));
             return;
         }
-        let severity = kind.severity(source);
-        let first = || PlaceFault { place: place(), source, origin, kind };
+        let severity = flaw.kind.severity();
+        let first = || flaw.at(place(), source, origin);
         let more = self.more.entry(of).or_insert_with(|| MoreFaults { first: first(), count: 0, severity });
         more.count = more.count.saturating_add(1);
         more.severity = more.severity.min(severity);
@@ -256,24 +257,27 @@ impl UnionCompiler {
         for (discriminator, declared) in all {
             let place = || discriminator.map_or_else(|| at.place(), |name| at.place().property(name));
             if at.length > LONGEST_PATH {
-                self.fault(place, declared, PlaceFaultKind::PathTooLong);
+                let message = "the path of this place has more than 4,096 bytes; a union needs a shorter one";
+                self.fault(place, declared, Flaw::new(FaultKind::LongPath, message));
                 continue;
             }
             let parsed = match Extension::parse(&declared.value) {
                 Ok(parsed) => parsed,
                 Err(error) => {
-                    self.fault(place, declared, PlaceFaultKind::Malformed(error.to_string()));
+                    self.fault(place, declared, Flaw::new(FaultKind::MalformedExtension, error.to_string()));
                     continue;
                 }
             };
             let unions: Vec<_> = match (parsed, discriminator) {
-                (Extension::List(unions), _) if unions.is_empty() => vec![Err(PlaceFaultKind::NoMembers)],
+                (Extension::List(unions), _) if unions.is_empty() => {
+                    vec![Err(Faults::of(FaultKind::NoMembers, NO_MEMBERS))]
+                }
                 (Extension::List(unions), _) => {
-                    let malformed = |error: ExtensionError| PlaceFaultKind::Malformed(error.to_string());
+                    let malformed = |error| Faults::of(FaultKind::MalformedExtension, format!("{error}"));
                     unions.into_iter().map(|union| union.map(Written::List).map_err(malformed)).collect()
                 }
                 (Extension::Map(union), Some(name)) => vec![Ok(Written::Map(name, union))],
-                (Extension::Map(_), None) => vec![Err(PlaceFaultKind::NotAProperty)],
+                (Extension::Map(_), None) => vec![Err(Faults::of(FaultKind::NotAProperty, NOT_A_PROPERTY))],
             };
             for union in unions {
                 let union = match union {
@@ -287,8 +291,8 @@ impl UnionCompiler {
                     }
                     other => other,
                 };
-                let checked = union.map_err(Faults::of).and_then(|union| match union {
-                    Written::List(union) => check::list(&union, &declared.options, &mut object),
+                let checked = union.and_then(|union| match union {
+                    Written::List(union) => check::list(&union, declared, &mut object),
                     Written::Map(name, union) => check::map(&union, name, declared, &mut object),
                 });
                 let checked = checked.and_then(|checked| check::published(checked, declared.source, schema));
@@ -296,19 +300,22 @@ impl UnionCompiler {
                 match taken {
                     Ok(checked) => {
                         let number = u8::try_from(self.unions.len().saturating_sub(first));
-                        let Ok(number) = number else {
-                            self.fault(place, declared, PlaceFaultKind::TooManyUnions);
-                            continue;
+                        let message = match number {
+                            Err(_) => "more than 255 unions are declared on one object",
+                            Ok(_) if self.unions.len() >= MOST_UNIONS => {
+                                "more than 1,024 unions are declared in this version, and this one is left out; remove \
+                                 some, or split the kind"
+                            }
+                            Ok(number) => {
+                                self.warn(&checked, schema, place, declared, at);
+                                checked.claim(number, roles);
+                                self.unions.push(checked.into_union(at.place().to_string(), declared));
+                                continue;
+                            }
                         };
-                        if self.unions.len() >= MOST_UNIONS {
-                            self.fault(place, declared, PlaceFaultKind::TooManyInAll);
-                            continue;
-                        }
-                        self.warn(&checked, schema, place, declared, at);
-                        checked.claim(number, roles);
-                        self.unions.push(checked.into_union(at.place().to_string(), declared));
+                        self.fault(place, declared, Flaw::new(FaultKind::TooManyUnions, message));
                     }
-                    Err(faults) => faults.into_kinds().for_each(|kind| self.fault(place, declared, kind)),
+                    Err(faults) => faults.into_flaws().for_each(|flaw| self.fault(place, declared, flaw)),
                 }
             }
         }
@@ -323,23 +330,43 @@ impl UnionCompiler {
         declared: &Declared,
         at: &Surroundings<'_>,
     ) {
+        let of_declaration = declared.source == Source::Declaration;
+        let advised = |message: String, advice: &str| if of_declaration { message } else { message + advice };
         if let Some(list) = at.keyless {
             let list = list.place().to_string();
-            self.fault(&place, declared, PlaceFaultKind::InsideKeylessList(list));
+            let (kind, members) = if of_declaration {
+                (FaultKind::KeylessListOfTarget, "its members can be rejected but not cleared")
+            } else {
+                (FaultKind::KeylessList, "members in it can be rejected but not cleared")
+            };
+            let message = format!("stands inside the list `{list}`, whose items have no keys: {members}");
+            let message = advised(message, "; give the list `x-kubernetes-list-type: map`");
+            self.note(&place, declared, Some(list), Flaw::new(kind, message));
         }
         let Some((name, discriminator)) = checked.discriminator_in(schema) else { return };
         if discriminator.default != DefaultValue::Absent {
-            self.fault(&place, declared, PlaceFaultKind::DiscriminatorHasDefault(name.into()));
+            let message = format!(
+                "the discriminator `{name}` has a default: a client that omits the field chooses the default, which clears the other \
+                 members"
+            );
+            let message = advised(message, "; make it required instead");
+            self.fault(&place, declared, Flaw::new(FaultKind::DefaultedDiscriminator, message));
         }
         if !discriminator.has_enum() && !discriminator.untyped {
-            self.fault(&place, declared, PlaceFaultKind::DiscriminatorWithoutEnum(name.into()));
+            let (kind, rest) = if of_declaration {
+                (FaultKind::OpenDiscriminatorOfTarget, ", so that the API server itself accepts every value")
+            } else {
+                (FaultKind::OpenDiscriminator, "; list its values there so that clients know them")
+            };
+            let message = format!("the discriminator `{name}` has no enum{rest}");
+            self.note(&place, declared, None, Flaw::new(kind, message));
         }
     }
 
     /// Rejects the 2022 form outside properties: the items of a list and the values of a map have no fields next to them.
     fn refuse_outside_properties(&mut self, schema: &Schema, at: &Surroundings<'_>) {
         for declared in schema.unions.iter().filter(|declared| declared.value.is_object()) {
-            self.fault(|| at.place(), declared, PlaceFaultKind::NotAProperty);
+            self.fault(|| at.place(), declared, Flaw::new(FaultKind::NotAProperty, NOT_A_PROPERTY));
         }
     }
 
@@ -347,7 +374,9 @@ impl UnionCompiler {
         schema.walk(&mut |inside, node| {
             let place = || at.place().steps().iter().chain(inside.steps()).cloned().collect();
             for declared in &node.unions {
-                self.fault(place, declared, PlaceFaultKind::InsideEmbeddedResource);
+                let message =
+                    "stands inside an embedded resource, where unions have no effect; declare it for the kind of that resource";
+                self.fault(place, declared, Flaw::new(FaultKind::EmbeddedResource, message));
             }
         });
     }

@@ -1,8 +1,11 @@
 //! The checks of one declaration against its object.
 
-use super::fault::PlaceFaultKind as Kind;
+use super::fault::Flaw;
+use super::missing::guess;
+use crate::declaration::FaultKind;
+use crate::listed::quoted;
 use crate::near::nearest;
-use crate::schema::{Declared, DefaultValue, ListUnion, MapUnion, Schema, Source, UnionOptions};
+use crate::schema::{Declared, DefaultValue, ListUnion, MapUnion, Schema, Severity, Source};
 use crate::union::plan::Role;
 use crate::union::{Choice, Form, Member, MemberSet, Selected, Union};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -22,36 +25,42 @@ const MOST: usize = 16;
 /// Most values of one union that are compared with every value of the enum, to find the one that was meant.
 const MOST_GUESSED: usize = 4;
 
+/// The message for a union without members.
+pub(super) const NO_MEMBERS: &str = "no member is declared; name at least one or remove the declaration";
+
 /// The faults of one union.
 #[derive(Debug, Default)]
 pub(super) struct Faults {
-    told: Vec<Kind>,
+    told: Vec<Flaw>,
     more: usize,
 }
 
 impl Faults {
-    pub(super) fn of(kind: Kind) -> Self {
-        Self { told: vec![kind], more: 0 }
+    pub(super) fn of(kind: FaultKind, message: impl Into<String>) -> Self {
+        Self { told: vec![Flaw::new(kind, message)], more: 0 }
     }
 
     /// Returns the reported faults, and the number of the others last.
-    pub(super) fn into_kinds(self) -> impl Iterator<Item = Kind> {
-        let more = (self.more > 0).then_some(Kind::More(self.more));
+    pub(super) fn into_flaws(self) -> impl Iterator<Item = Flaw> {
+        let more = (self.more > 0).then(|| Flaw::more(Severity::Error, self.more));
         self.told.into_iter().chain(more)
     }
 
-    fn push(&mut self, kind: Kind) {
-        self.extend([kind]);
+    /// Adds a fault. Its message is built only if it is reported, because it may quote long names.
+    fn add(&mut self, kind: FaultKind, message: impl FnOnce() -> String) {
+        self.add_flaw(|| Flaw::new(kind, message()));
     }
 
-    /// Adds faults. Each is built only if it is reported, because it may quote long names.
-    fn extend(&mut self, kinds: impl IntoIterator<Item = Kind>) {
-        for kind in kinds {
-            if self.told.len() < MOST {
-                self.told.push(kind);
-            } else {
-                self.more = self.more.saturating_add(1);
-            }
+    /// Adds a fault of a member.
+    fn add_of_member(&mut self, kind: FaultKind, member: &str, message: impl FnOnce() -> String) {
+        self.add_flaw(|| Flaw::of_member(kind, member, message()));
+    }
+
+    fn add_flaw(&mut self, flaw: impl FnOnce() -> Flaw) {
+        if self.told.len() < MOST {
+            self.told.push(flaw());
+        } else {
+            self.more = self.more.saturating_add(1);
         }
     }
 
@@ -81,35 +90,34 @@ impl<'s> PreparedObject<'s> {
 }
 
 /// Checks a union of the 2019 form. Reports all faults, not only the first.
-pub(super) fn list(
-    union: &ListUnion,
-    options: &UnionOptions,
-    object: &mut PreparedObject<'_>,
-) -> Result<Checked, Faults> {
+pub(super) fn list(union: &ListUnion, declared: &Declared, object: &mut PreparedObject<'_>) -> Result<Checked, Faults> {
     let schema = object.schema;
     if !schema.is_object() {
-        return Err(Faults::of(Kind::NotAnObject(describe(schema))));
+        let message = format!("a list of unions must stand on an object, this is {}", describe(schema));
+        return Err(Faults::of(FaultKind::NotAnObject, message));
     }
-    if union.fields.len() > MemberSet::CAPACITY {
-        return Err(Faults::of(Kind::TooManyMembers(union.fields.len())));
-    }
+    check_count(union.fields.len())?;
     let mut faults = Faults::default();
     let discriminator = union.discriminator.as_deref();
     let mut by_value: BTreeMap<&str, &str> = BTreeMap::new();
     for (member, value) in &union.fields {
         if value.is_empty() {
-            faults.push(Kind::EmptyValue(member.clone()));
+            faults.add(FaultKind::EmptyValue, || {
+                format!("the value of the member `{member}` is empty, which means no choice; give it a value")
+            });
         } else if let Some(one) = by_value.insert(value, member) {
-            faults.push(Kind::SameValue { one: one.into(), other: member.clone(), value: value.clone() });
+            faults.add(FaultKind::DuplicateValue, || {
+                format!("the members `{one}` and `{member}` have the same value `{value}`; each needs its own")
+            });
         }
     }
     let members: Vec<_> = union.fields.keys().cloned().collect();
-    check_members(&members, discriminator, options, object, &mut faults);
+    check_members(&members, discriminator, declared, object, &mut faults);
     if let Some(name) = discriminator
         && let Some(values) = check_discriminator(name, object, &mut faults)
     {
         let missing = union.fields.values().filter(|value| !values.contains(&***value));
-        faults.extend(not_in_enum(name, missing, values));
+        report_not_in_enum(name, missing, values, declared.source, &mut faults);
     }
     if !faults.is_empty() {
         return Err(faults);
@@ -129,24 +137,23 @@ pub(super) fn map(
     members.sort();
     // Several values may select the same field.
     members.dedup();
-    if members.len() > MemberSet::CAPACITY {
-        return Err(Faults::of(Kind::TooManyMembers(members.len())));
-    }
+    check_count(members.len())?;
     let mut faults = Faults::default();
-    check_members(&members, Some(discriminator), &declared.options, object, &mut faults);
+    check_members(&members, Some(discriminator), declared, object, &mut faults);
     if let Some(values) = check_discriminator(discriminator, object, &mut faults) {
         // A `UnionDeclaration` may name a value of a newer release. The API server refuses it in older ones.
         let may_lack = |member: &Option<_>| declared.source == Source::Declaration && member.is_none();
         let missing = union.members.iter().filter(|(value, member)| !values.contains(&***value) && !may_lack(member));
         let missing = missing.map(|(value, _)| value);
-        faults.extend(not_in_enum(discriminator, missing, values));
-        let undeclared = values.iter().filter(|value| !union.members.contains_key(**value));
-        faults.extend(
-            undeclared.map(|value| Kind::EnumValueNotDeclared {
-                discriminator: discriminator.into(),
-                value: (*value).into(),
-            }),
-        );
+        report_not_in_enum(discriminator, missing, values, declared.source, &mut faults);
+        for value in values.iter().filter(|value| !union.members.contains_key(**value)) {
+            faults.add(FaultKind::MissingValue, || {
+                format!(
+                    "the enum of `{discriminator}` has `{value}`, which is not in `fieldMembers`; add it, as an empty \
+                     member if it selects no field"
+                )
+            });
+        }
     }
     if !faults.is_empty() {
         return Err(faults);
@@ -164,8 +171,12 @@ pub(super) fn map(
 pub(super) fn published(checked: Checked, source: Source, schema: &Schema) -> Result<Checked, Faults> {
     match checked.discriminator_in(schema) {
         Some((name, discriminator)) if source == Source::Published && !discriminator.has_enum() => {
-            let values = checked.choices.iter().map(|choice| (*choice.value).into()).collect();
-            Err(Faults::of(Kind::ValuesUnconfirmed { discriminator: name.into(), values }))
+            let values = quoted(checked.choices.iter().map(|choice| &choice.value), usize::MAX);
+            let message = format!(
+                "the published values {values} are not used because `{name}` has no enum that confirms them; declare the union by a \
+                 UnionDeclaration"
+            );
+            Err(Faults::of(FaultKind::UnconfirmedValues, message))
         }
         _ => Ok(checked),
     }
@@ -175,7 +186,13 @@ pub(super) fn published(checked: Checked, source: Source, schema: &Schema) -> Re
 pub(super) fn free(checked: &Checked, roles: &BTreeMap<Box<str>, Role>) -> Result<(), Faults> {
     let fields = checked.members.iter().chain(&checked.discriminator);
     let mut taken = Faults::default();
-    taken.extend(fields.filter(|name| roles.contains_key(*name)).map(|name| Kind::FieldTaken(name.clone())));
+    for name in fields.filter(|name| roles.contains_key(*name)) {
+        taken.add_of_member(FaultKind::SharedField, name, || {
+            format!(
+                "the field `{name}` already belongs to another union of this object; a field can be in one union only"
+            )
+        });
+    }
     if taken.is_empty() { Ok(()) } else { Err(taken) }
 }
 
@@ -221,32 +238,54 @@ impl Checked {
     }
 }
 
+fn check_count(members: usize) -> Result<(), Faults> {
+    if members <= MemberSet::CAPACITY {
+        return Ok(());
+    }
+    let message = format!("{members} members are declared; a union can have at most 128");
+    Err(Faults::of(FaultKind::TooManyMembers, message))
+}
+
+/// Checks the members. The author of a `UnionDeclaration` cannot change the schema, and gets other advice.
 fn check_members(
     members: &[Box<str>],
     discriminator: Option<&str>,
-    options: &UnionOptions,
+    declared: &Declared,
     object: &PreparedObject<'_>,
     faults: &mut Faults,
 ) {
+    let of_declaration = declared.source == Source::Declaration;
     if members.is_empty() {
-        faults.push(Kind::NoMembers);
+        faults.add(FaultKind::NoMembers, || NO_MEMBERS.to_owned());
     }
     for member in members {
         if Some(&**member) == discriminator {
-            faults.push(Kind::MemberIsDiscriminator(member.clone()));
+            faults.add(FaultKind::DiscriminatorAsMember, || {
+                format!("the discriminator `{member}` can't be a member of its own union")
+            });
             continue;
         }
         let Some(property) = object.schema.properties.get(member) else {
-            faults.push(Kind::NoSuchMember(member.clone()));
+            faults.add_of_member(FaultKind::UnknownMember, member, || {
+                format!("the member `{member}` is not a property of this object; declare it or correct the name")
+            });
             continue;
         };
         if object.required.contains(&**member) {
-            faults.push(Kind::MemberRequired(member.clone()));
+            let [by, from] = if of_declaration { [" by the schema", "this union"] } else { ["", "`required`"] };
+            faults.add_of_member(FaultKind::RequiredMember, member, || {
+                format!("the member `{member}` is required{by}, so it can never be cleared; take it out of {from}")
+            });
         }
         // A default that counts as not set may come back.
-        let is_unset = matches!(property.default, DefaultValue::Zero(_)) && options.is_unset_if_empty(member);
+        let is_unset = matches!(property.default, DefaultValue::Zero(_)) && declared.options.is_unset_if_empty(member);
         if property.default != DefaultValue::Absent && !is_unset {
-            faults.push(Kind::MemberHasDefault(member.clone()));
+            let remedy = if of_declaration { "take it out of this union" } else { "remove the default" };
+            faults.add_of_member(FaultKind::DefaultedMember, member, || {
+                format!(
+                    "the member `{member}` has a default, so the API server would restore it whenever it is cleared; {remedy}"
+                )
+            });
         }
     }
 }
@@ -258,26 +297,35 @@ fn check_discriminator<'o, 's>(
     faults: &mut Faults,
 ) -> Option<&'o BTreeSet<&'s str>> {
     let Some((name, discriminator)) = object.schema.properties.get_key_value(name) else {
-        faults.push(Kind::NoSuchDiscriminator(name.into()));
+        faults.add(FaultKind::UnknownDiscriminator, || {
+            format!("the discriminator `{name}` is not a property of this object; declare it or correct the name")
+        });
         return None;
     };
     if discriminator.type_name.as_deref() != Some("string") {
-        faults.push(Kind::DiscriminatorNotString { name: name.clone(), found: describe(discriminator) });
+        faults.add(FaultKind::DiscriminatorType, || {
+            format!("the discriminator `{name}` must be of type string, it is {}", describe(discriminator))
+        });
         return None;
     }
     object.values(name, discriminator)
 }
 
-/// Returns a fault for each declared value that the enum of the discriminator lacks.
-fn not_in_enum<'f>(
-    discriminator: &'f str,
-    missing: impl Iterator<Item = &'f Box<str>> + 'f,
-    values: &'f BTreeSet<&str>,
-) -> impl Iterator<Item = Kind> + 'f {
-    missing.enumerate().map(move |(position, value)| {
-        let near = (position < MOST_GUESSED).then(|| nearest(value, values.iter().copied())).flatten();
-        Kind::ValueNotInEnum { discriminator: discriminator.into(), value: value.clone(), near: near.map(Into::into) }
-    })
+/// Reports each declared value that the enum of the discriminator lacks.
+fn report_not_in_enum<'f>(
+    discriminator: &str,
+    missing: impl Iterator<Item = &'f Box<str>>,
+    values: &BTreeSet<&str>,
+    source: Source,
+    faults: &mut Faults,
+) {
+    let remedy = if source == Source::Declaration { "correct it or remove it" } else { "add it there or correct it" };
+    for (position, value) in missing.enumerate() {
+        faults.add(FaultKind::UnknownValue, || {
+            let near = (position < MOST_GUESSED).then(|| nearest(value, values.iter().copied())).flatten();
+            format!("the value `{value}` is not in the enum of `{discriminator}`{}; {remedy}", guess(near))
+        });
+    }
 }
 
 /// Returns the choice of a value. `selects` has the name of the member, and true if it is optional. `members` is sorted and
